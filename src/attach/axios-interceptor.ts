@@ -1,0 +1,79 @@
+/** The plain request interceptor for axios: it attaches, and leaves everything after that to axios. */
+import type { AttachOptions, TokenProviderOptions } from '../options.ts'
+import type { AccessToken } from '../token/access-token.ts'
+import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { axiosCopyOfHeaders } from './axios-copy.ts'
+import { guardRedirects, takeOff } from './axios-redirects.ts'
+import { CallerLimits, hasOwnHeader, urlOf } from './axios-request.ts'
+import type { AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
+import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
+
+/**
+ * A request interceptor that puts the token on calls below the environment's `apiUrls`, and does no more: a 401
+ * renews nothing, and axios' own errors show the header. Register it first, so that it runs last and judges the
+ * URL that is sent; where that cannot be, use `attachAuth`.
+ *
+ * It rejects as `TokenProvider.getToken` does where no token can be had.
+ *
+ * @param auth a provider, or the options for one of its own
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
+ * @example
+ * api.interceptors.request.use(createAuthInterceptor(options))
+ */
+export function createAuthInterceptor(
+  auth: TokenProvider | TokenProviderOptions,
+  attach?: AttachOptions,
+): AxiosRequestInterceptor {
+  const tokens = 'getToken' in auth ? auth : createTokenProvider(auth)
+  const context = createAttachContext(tokens, attach)
+  /** The values that were put on last: a config that is sent again, with one of them on it, gets the current one. */
+  const ours: string[] = []
+
+  const put = (config: AxiosConfig, token: AccessToken): void => {
+    const value = headerValue(context, token)
+    if (!ours.includes(value)) ours.splice(0, ours.length, value, ...ours.slice(0, 1))
+    config.headers[context.header] = value
+  }
+
+  return (given) => {
+    const config = given as unknown as AxiosConfig
+    takeOffOurs(config, context, ours)
+    const url = urlOf(config)
+    const withheld = config.socketPath
+      ? 'destination'
+      : whyWithheld(context, url, {
+          ownHeader: hasOwnHeader(config.headers, context.headerKey),
+          ownCredentials: Boolean(config.auth),
+        })
+    if (withheld !== undefined) {
+      context.tellWithheld(withheld, url)
+      return given
+    }
+    guardRedirects(config, url, context)
+    const token = tokens.currentToken()
+    if (token !== undefined) {
+      put(config, token)
+      return given
+    }
+    return attachLater(config, tokens, put).then(() => given)
+  }
+}
+
+async function attachLater(
+  config: AxiosConfig,
+  tokens: TokenProvider,
+  put: (config: AxiosConfig, token: AccessToken) => void,
+): Promise<void> {
+  const limits = new CallerLimits(config, axiosCopyOfHeaders(config.headers))
+  try {
+    put(config, await limits.wait((signal) => tokens.getToken({ signal })))
+  } catch (error) {
+    // Of a call that was cancelled axios makes its own CanceledError, before it sends anything.
+    if (!limits.canceled()) throw error
+  }
+}
+
+function takeOffOurs({ headers }: AxiosConfig, { headerKey }: AttachContext, ours: readonly string[]): void {
+  const name = Object.keys(headers).find((candidate) => candidate.toLowerCase() === headerKey)
+  if (name !== undefined && ours.includes(String(headers[name]))) takeOff(headers, headerKey)
+}

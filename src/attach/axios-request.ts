@@ -1,0 +1,80 @@
+/** A request as axios sends it: where it really goes, and how long its caller waits. */
+import { MAX_TIMER_MS } from '../clock.ts'
+import type { AxiosCopy } from './axios-copy.ts'
+import type { AxiosAdapterOption, AxiosConfig } from './axios-types.ts'
+
+const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
+
+/** The URL that axios' adapters call, but for the params: `baseURL` and `url` as axios puts them together. */
+export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
+  const given = url === undefined || url === null ? '' : String(url)
+  if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
+  return given === '' ? baseURL : `${baseURL.replace(/\/+$/, '')}/${given.replace(/^\/+/, '')}`
+}
+
+/** Whether a header is set, as axios sees it, under any spelling of its name. */
+export function hasOwnHeader(headers: Record<string, unknown>, key: string): boolean {
+  for (const name of Object.keys(headers)) {
+    if (name.length === key.length && name.toLowerCase() === key && headers[name] !== undefined) return true
+  }
+  return false
+}
+
+/** A header of an answer, '' where there is none. Adapters give AxiosHeaders, mocks plain objects. */
+export function headerOf(headers: unknown, key: string): string {
+  if (typeof headers !== 'object' || headers === null) return ''
+  const name = Object.keys(headers).find((candidate) => candidate.toLowerCase() === key)
+  return name === undefined ? '' : String(Reflect.get(headers, name))
+}
+
+/** Whether axios resolves these names to its fetch adapter: in Node.js it takes the first of these two. */
+export function usesFetch(adapter: AxiosAdapterOption): boolean {
+  const names: readonly unknown[] = Array.isArray(adapter) ? adapter : [adapter]
+  return names.find((name) => typeof name === 'function' || name === 'http' || name === 'fetch') === 'fetch'
+}
+
+/** The limits that a caller set on a request: `signal`, `cancelToken` and `timeout`. */
+export class CallerLimits {
+  readonly #config: AxiosConfig
+  readonly #copy: AxiosCopy
+  #timedOut = false
+
+  constructor(config: AxiosConfig, copy: AxiosCopy) {
+    this.#config = config
+    this.#copy = copy
+  }
+
+  /** Whether the caller has cancelled the call. */
+  canceled(): boolean {
+    const { signal, cancelToken } = this.#config
+    return signal?.aborted === true || cancelToken?.reason !== undefined
+  }
+
+  /** Whether one of the limits has ended the call. */
+  ended(): boolean {
+    return this.#timedOut || this.canceled()
+  }
+
+  /**
+   * Waits until the limits end it. A time-out rejects with axios' own error; after a cancellation axios itself
+   * puts its CanceledError in the place of whatever its adapter rejects with.
+   */
+  wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    const { cancelToken } = this.#config
+    const pending = start(this.#config.signal)
+    const timeoutMs = Number.parseInt(String(this.#config.timeout), 10)
+    if (cancelToken === undefined && !(timeoutMs > 0)) return pending
+    return new Promise<T>((resolve, reject) => {
+      const timer = timeoutMs > 0 ? setTimeout(() => onTime(), Math.min(timeoutMs, MAX_TIMER_MS)) : undefined
+      const onTime = (): void => {
+        this.#timedOut = true
+        this.#copy.rejectTimeout(this.#config).catch(reject)
+      }
+      cancelToken?.subscribe(reject)
+      pending.then(resolve, reject).finally(() => {
+        clearTimeout(timer)
+        cancelToken?.unsubscribe(reject)
+      })
+    })
+  }
+}

@@ -1,0 +1,69 @@
+/** axios as far as it is used here, by its shape: axios ships two declaration files, and callers may have either. */
+
+/** A request interceptor, to be registered with `instance.interceptors.request.use(…)`. */
+export type AxiosRequestInterceptor = <Config extends object>(config: Config) => Config | Promise<Config>
+
+/** An axios instance, from any copy of axios. */
+export interface AxiosLike {
+  readonly defaults: object
+  readonly interceptors: {
+    readonly request: {
+      use(onFulfilled: AxiosRequestInterceptor): number
+      eject(id: number): void
+    }
+  }
+}
+
+/** The final config of a request, as an adapter gets it. */
+export interface AxiosConfig {
+  url?: unknown
+  baseURL?: string | undefined
+  allowAbsoluteUrls?: boolean | undefined
+  headers: Record<string, unknown>
+  data?: unknown
+  adapter?: AxiosAdapterOption | undefined
+  signal?: AbortSignal | undefined
+  cancelToken?: AxiosCancelToken | undefined
+  timeout?: number | string | undefined
+  timeoutErrorMessage?: string | undefined
+  transitional?: { readonly clarifyTimeoutError?: boolean } | undefined
+  auth?: unknown
+  socketPath?: unknown
+  beforeRedirect?: AxiosBeforeRedirect | undefined
+  env?: { readonly fetch?: typeof fetch } | undefined
+  fetchOptions?: RequestInit | undefined
+}
+
+/** What axios resolves with. */
+export interface AxiosAnswer {
+  readonly status?: number
+  readonly headers?: unknown
+  readonly data?: unknown
+  readonly request?: unknown
+  config?: AxiosConfig
+}
+
+/** What axios rejects with, where it is an AxiosError. */
+export interface AxiosFailure {
+  readonly request?: unknown
+  readonly response?: AxiosAnswer
+  config?: AxiosConfig
+}
+
+export type AxiosAdapter = (config: AxiosConfig) => Promise<AxiosAnswer>
+
+/** A function, a name, or several to choose from. */
+export type AxiosAdapterOption = AxiosAdapter | string | readonly (AxiosAdapter | string)[]
+
+/** axios' older way to cancel. */
+export interface AxiosCancelToken {
+  readonly reason?: unknown
+  subscribe(listener: (reason: unknown) => void): void
+  unsubscribe(listener: (reason: unknown) => void): void
+}
+
+export type AxiosBeforeRedirect = (
+  options: { readonly href: string; readonly headers: Record<string, unknown> },
+  response: unknown,
+  request: unknown,
+) => void

@@ -1,0 +1,104 @@
+/** The token on axios: decided, sent and repeated inside the adapter, on the final config. */
+import { ConfigurationError } from '../errors.ts'
+import type { AttachOptions } from '../options.ts'
+import type { TokenProvider } from '../token/token-provider.ts'
+import { authorize } from './authorized-call.ts'
+import { AxiosCall } from './axios-call.ts'
+import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
+import { hasOwnHeader, urlOf } from './axios-request.ts'
+import type { AxiosAdapter, AxiosAdapterOption, AxiosAnswer, AxiosConfig, AxiosLike } from './axios-types.ts'
+import { type AttachContext, createAttachContext, whyWithheld } from './context.ts'
+
+export { createAuthInterceptor } from './axios-interceptor.ts'
+export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
+
+const DEFAULT_ADAPTERS = ['xhr', 'http', 'fetch']
+
+const attached = new WeakSet<AxiosLike>()
+/** Our adapters, each with the adapter option that it stands for. */
+const standsFor = new WeakMap<AxiosAdapter, AxiosAdapterOption | undefined>()
+
+/**
+ * Puts the token on the calls of an axios instance below the environment's `apiUrls`, renews it once when an API
+ * answers 401, and then makes the call once more. The token is in no error and no response that callers get.
+ * Other interceptors may be registered before or after, in any order. All other calls pass through untouched.
+ *
+ * Calls reject as axios does, and as `TokenProvider.getToken` does where a call needs a token that cannot be
+ * had. `signal`, `cancelToken` and `timeout` of a call end its wait for a token, too, with axios' own errors.
+ *
+ * @returns takes all of it off the instance again
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option, where the instance has a default
+ *   header of the token's name, and where it has been attached before
+ * @example
+ * const api = axios.create({ baseURL: 'https://api.test.example.com/merchant' })
+ * attachAuth(api, tokens)
+ */
+export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: AttachOptions): () => void {
+  const context = createAttachContext(tokens, attach)
+  assertAttachable(instance, context)
+  const attachment: Attachment = { context, copy: axiosCopyOf(instance), attached: true }
+  const id = instance.interceptors.request.use((config) => {
+    wrapAdapter(config as unknown as AxiosConfig, attachment, instance)
+    return config
+  })
+  attached.add(instance)
+  return () => {
+    if (!attachment.attached) return
+    attachment.attached = false
+    attached.delete(instance)
+    instance.interceptors.request.eject(id)
+  }
+}
+
+interface Attachment {
+  readonly context: AttachContext
+  readonly copy: AxiosCopy
+  /** False once it was taken off; calls that had begun before then go on without the token. */
+  attached: boolean
+}
+
+function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachContext): void {
+  const refuse = (reason: string): never => {
+    throw new ConfigurationError('The token cannot be attached', [{ option: 'instance', reason }])
+  }
+  if (typeof instance?.interceptors?.request?.use !== 'function') refuse('must be an axios instance')
+  if (attached.has(instance)) refuse('has a token attached already; take that off first')
+  const defaults: unknown = Reflect.get(instance.defaults, 'headers')
+  const buckets = [defaults, ...Object.values(defaults ?? {})].filter((bucket) => typeof bucket === 'object')
+  if (
+    buckets.some((bucket) => bucket !== null && hasOwnHeader(bucket as Record<string, unknown>, headerKey))
+  ) {
+    refuse(
+      `has a default header ${header}, which would take the place of the token; delete it from instance.defaults.headers`,
+    )
+  }
+}
+
+function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: AxiosLike): void {
+  const given = config.adapter
+  const ours = typeof given === 'function' && standsFor.has(given)
+  const original = ours ? standsFor.get(given) : given
+  const adapter: AxiosAdapter = (final) => {
+    final.adapter = original
+    const chosen = original ?? (instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
+    return run(final, chosen, attachment)
+  }
+  standsFor.set(adapter, original)
+  config.adapter = adapter
+}
+
+function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attachment): Promise<AxiosAnswer> {
+  const { context, copy } = attachment
+  if (!attachment.attached) return copy.resolveAdapter(adapter, config)(config)
+  const url = urlOf(config)
+  const withheld = config.socketPath
+    ? 'destination' // a socket of this machine, whatever the URL says
+    : whyWithheld(context, url, {
+        ownHeader: hasOwnHeader(config.headers, context.headerKey),
+        ownCredentials: Boolean(config.auth),
+      })
+  if (withheld === undefined)
+    return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)
+  context.tellWithheld(withheld, url)
+  return copy.resolveAdapter(adapter, config)(config)
+}

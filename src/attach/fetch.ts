@@ -1,0 +1,173 @@
+/** The token on fetch: what `fetch` takes and gives, in the terms of an authorized call. */
+import type { AttachOptions } from '../options.ts'
+import type { AccessToken } from '../token/access-token.ts'
+import type { TokenProvider } from '../token/token-provider.ts'
+import { untilAborted } from '../token/waiting.ts'
+import { type AuthorizedCall, authorize } from './authorized-call.ts'
+import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
+import { isFormData, multipartBlob } from './multipart.ts'
+import { canSendAgain } from './replay.ts'
+
+type Fetch = typeof fetch
+type HeadersInit = NonNullable<RequestInit['headers']>
+
+/**
+ * A drop-in for `fetch` that puts the token on calls below the environment's `apiUrls`, renews it once when an
+ * API answers 401, and then makes the call once more. All other calls pass through untouched.
+ *
+ * It rejects as the wrapped fetch does, and as `TokenProvider.getToken` does where a call needs a token that
+ * cannot be had. The call's signal ends its wait for a token, too.
+ *
+ * @param attach the header, its scheme, the statuses that renew; and `fetch`, the fetch to wrap: by default
+ *   `globalThis.fetch`, looked up at each call
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
+ * @example
+ * const authFetch = createAuthFetch(tokens)
+ * const response = await authFetch('https://api.test.example.com/merchant/orders')
+ */
+export function createAuthFetch(
+  tokens: TokenProvider,
+  attach: AttachOptions & { readonly fetch?: Fetch | undefined } = {},
+): Fetch {
+  const { fetch: wrapped = (input, init) => globalThis.fetch(input, init), ...options } = attach
+  const context = createAttachContext(tokens, options)
+  return (input, init) => {
+    try {
+      return fetchWithToken(context, wrapped, input, init)
+    } catch (error) {
+      return Promise.reject(error) // fetch never throws
+    }
+  }
+}
+
+function fetchWithToken(
+  context: AttachContext,
+  wrapped: Fetch,
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+): Promise<Response> {
+  // A URL object may be changed while the call waits for a token: what is judged is what is sent.
+  const target = isRequest(input) ? input : String(input)
+  const url = typeof target === 'string' ? target : target.url
+  const headers = init?.headers ?? (typeof target === 'string' ? undefined : target.headers)
+  const ownHeader = hasHeader(headers, context.headerKey)
+  const withheld = whyWithheld(context, url, { ownHeader, ownCredentials: false })
+  if (withheld === undefined) return authorize(new FetchCall(context, wrapped, target, init), context)
+  context.tellWithheld(withheld, url)
+  return wrapped(input, init)
+}
+
+function isRequest(input: string | URL | Request): input is Request {
+  return typeof input === 'object' && input !== null && 'url' in input && 'headers' in input
+}
+
+class FetchCall implements AuthorizedCall<Response> {
+  readonly url: string
+  readonly repeatable: boolean
+  readonly #context: AttachContext
+  readonly #fetch: Fetch
+  readonly #init: RequestInit | undefined
+  readonly #headers: HeadersInit | undefined
+  readonly #signal: AbortSignal | undefined
+  #target: string | Request
+  /** The Request for a second try, its body kept beforehand. */
+  #spare: Request | undefined
+
+  constructor(
+    context: AttachContext,
+    wrapped: Fetch,
+    target: string | Request,
+    init: RequestInit | undefined,
+  ) {
+    const request = typeof target === 'string' ? undefined : target
+    const body = init?.body ?? request?.body
+    const mayRepeat = context.renewOnStatus.length > 0
+    this.url = request?.url ?? (target as string)
+    this.#context = context
+    this.#fetch = wrapped
+    this.#target = target
+    this.#headers = init?.headers ?? request?.headers
+    this.#signal = (init?.signal === undefined ? request?.signal : init.signal) ?? undefined
+    this.#init = init
+    if (!mayRepeat) {
+      this.repeatable = false
+    } else if (request?.body && !init?.body) {
+      this.#spare = request.bodyUsed ? undefined : request.clone()
+      this.repeatable = this.#spare !== undefined
+    } else {
+      this.repeatable = canSendAgain(body)
+      if (isFormData(body)) this.#init = { ...init, body: multipartBlob(body) }
+    }
+  }
+
+  send(token: AccessToken): Promise<Response> {
+    const target = this.#target
+    if (this.#spare !== undefined) this.#target = this.#spare
+    const init: RequestInit = { ...this.#init }
+    init.headers = withHeader(this.#headers, this.#context.header, headerValue(this.#context, token))
+    // Only Authorization is taken off by fetch when a redirect leads to another origin.
+    if (!this.#context.isAuthorization && this.#redirect() !== 'error') init.redirect = 'manual'
+    return this.#fetch(target, init)
+  }
+
+  statusOf(outcome: unknown): number | undefined {
+    return outcome instanceof Error ? undefined : (outcome as Response).status
+  }
+
+  challengeOf(outcome: unknown): string {
+    return (outcome as Response).headers?.get('www-authenticate') ?? ''
+  }
+
+  wasRedirected(outcome: unknown): boolean {
+    return (outcome as Response).redirected
+  }
+
+  discard(outcome: unknown): void {
+    drainIfSmall(outcome as Response).catch(() => {})
+  }
+
+  wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    return untilAborted(start(this.#signal), this.#signal)
+  }
+
+  ended(): boolean {
+    return this.#signal?.aborted === true
+  }
+
+  #redirect(): string | undefined {
+    return this.#init?.redirect ?? (typeof this.#target === 'string' ? undefined : this.#target.redirect)
+  }
+}
+
+/** The most bytes of a discarded answer that are read so that its connection can be used again. */
+const MAX_DRAINED_BYTES = 64 * 1024
+
+async function drainIfSmall({ body, headers }: Response): Promise<void> {
+  if (body === null) return
+  if (Number(headers.get('content-length')) > MAX_DRAINED_BYTES) return await body.cancel()
+  let bytes = 0
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    bytes += chunk.byteLength
+    if (bytes > MAX_DRAINED_BYTES) break // leaving the loop cancels the body
+  }
+}
+
+function hasHeader(headers: HeadersInit | undefined, key: string): boolean {
+  if (headers === undefined) return false
+  if (headers instanceof Headers) return headers.has(key)
+  if (isRecord(headers)) return Object.keys(headers).some((name) => name.toLowerCase() === key)
+  return new Headers(headers).has(key)
+}
+
+/** A copy of the headers with one more: the caller's own are left as they are. */
+function withHeader(headers: HeadersInit | undefined, name: string, value: string): HeadersInit {
+  if (headers === undefined) return { [name]: value }
+  if (isRecord(headers)) return { ...headers, [name]: value }
+  const copy = new Headers(headers)
+  copy.set(name, value)
+  return copy
+}
+
+function isRecord(headers: HeadersInit): headers is Record<string, string> {
+  return !(Symbol.iterator in headers)
+}

@@ -1,0 +1,167 @@
+/** Production and test: what an environment is, what is wrong with one, and a checked set of them. */
+import { ConfigurationError, type Problem } from './errors.ts'
+
+/** One environment of the service: its token endpoint, its audience and its APIs. */
+export interface Environment {
+  /** A name for messages and events, for example `test`. */
+  readonly name?: string | undefined
+  /** Base URL of the token endpoint, which is `{authUrl}/oauth/token`. https, or http on a loopback host. */
+  readonly authUrl: string
+  /** The audience (a URL) that tokens are asked for. */
+  readonly audience: string
+  /** Base URLs of the merchant API and the in-store API. Only URLs below one of them get the token. */
+  readonly apiUrls: readonly string[]
+  /**
+   * Allows http to hosts other than loopback ones. The secret and the tokens then cross the network in clear.
+   * @default false
+   */
+  readonly allowInsecureRequests?: boolean | undefined
+}
+
+/** The token endpoint of an environment. */
+export function tokenEndpoint(environment: Environment): string {
+  return `${canonicalUrl(environment.authUrl)}/oauth/token`
+}
+
+/** Scheme, host, port and path of a base URL, without the slash at its end. */
+export function canonicalUrl(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname.replace(/\/$/, '')
+}
+
+/** What is wrong with an environment, each problem with the option's path below `at`. */
+export function environmentProblems(value: unknown, at: string): Problem[] {
+  if (typeof value !== 'object' || value === null) {
+    return [{ option: at, reason: 'must be an object with authUrl, audience and apiUrls' }]
+  }
+  const { name, authUrl, audience, apiUrls, allowInsecureRequests } = value as Partial<
+    Record<string, unknown>
+  >
+  const problems: Problem[] = []
+  const add = (option: string, reason: string | undefined): void => {
+    if (reason !== undefined) problems.push({ option: `${at}.${option}`, reason })
+  }
+  const insecure = allowInsecureRequests === true
+  if (name !== undefined && (typeof name !== 'string' || name === ''))
+    add('name', 'must be a non-empty string')
+  if (allowInsecureRequests !== undefined && typeof allowInsecureRequests !== 'boolean') {
+    add('allowInsecureRequests', 'must be true or false')
+  }
+  add('authUrl', authUrlProblem(authUrl, insecure))
+  if (typeof audience !== 'string' || audience === '') add('audience', 'must be a non-empty string')
+  if (!Array.isArray(apiUrls) || apiUrls.length === 0) {
+    add('apiUrls', 'must be an array with at least one base URL')
+  } else {
+    apiUrls.forEach((url: unknown, index) => {
+      add(`apiUrls[${index}]`, apiUrlProblem(url, insecure))
+    })
+  }
+  return problems
+}
+
+function authUrlProblem(value: unknown, insecure: boolean): string | undefined {
+  const problem = baseUrlProblem(value, insecure)
+  if (problem === undefined && canonicalUrl(value as string).endsWith('/oauth/token')) {
+    return 'must be the base URL; /oauth/token is added to it'
+  }
+  return problem
+}
+
+function apiUrlProblem(value: unknown, insecure: boolean): string | undefined {
+  const problem = baseUrlProblem(value, insecure)
+  if (problem === undefined && /%2f|%5c/i.test(new URL(value as string).pathname)) {
+    return 'must not have an encoded slash (%2f) or backslash (%5c) in its path'
+  }
+  return problem
+}
+
+function baseUrlProblem(value: unknown, insecure: boolean): string | undefined {
+  if (typeof value !== 'string' || !URL.canParse(value)) return 'must be an absolute URL'
+  const url = new URL(value)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
+  if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
+    return 'must use https (http is for loopback hosts, or with allowInsecureRequests: true)'
+  }
+  if (url.username !== '' || url.password !== '') return 'must not have a user name or password in it'
+  if (value.includes('?') || value.includes('#')) return 'must not have a query or a fragment'
+  return undefined
+}
+
+/** localhost and names below it (RFC 6761), 127.0.0.0/8 and ::1; the URL parser has written them in one form. */
+function isLoopback(hostname: string): boolean {
+  return /^(?:(?:.+\.)?localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+}
+
+/**
+ * Checks a set of environments and freezes it. Each must be complete by itself; token endpoints and audiences
+ * must differ between them, and no URL may lie below the `apiUrls` of two of them, so that no token of one
+ * environment can reach another. An environment without a name gets its key as one.
+ *
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @example
+ * const environments = defineEnvironments({
+ *   production: {
+ *     authUrl: 'https://auth.example.com',
+ *     audience: 'https://api.example.com',
+ *     apiUrls: ['https://api.example.com/merchant', 'https://api.example.com/in-store'],
+ *   },
+ *   test: {
+ *     authUrl: 'https://auth.test.example.com',
+ *     audience: 'https://api.test.example.com',
+ *     apiUrls: ['https://api.test.example.com/merchant', 'https://api.test.example.com/in-store'],
+ *   },
+ * })
+ */
+export function defineEnvironments<const T extends Readonly<Record<string, Environment>>>(
+  environments: T,
+): T {
+  const given: unknown = environments
+  if (typeof given !== 'object' || given === null || Object.keys(given).length === 0) {
+    throw new ConfigurationError('The environments cannot be used', [
+      { option: 'environments', reason: 'must be an object with at least one environment' },
+    ])
+  }
+  const entries = Object.entries(environments)
+  const problems = entries.flatMap(([key, environment]) => environmentProblems(environment, key))
+  if (problems.length === 0) problems.push(...overlaps(entries))
+  if (problems.length > 0) throw new ConfigurationError('The environments cannot be used', problems)
+  return Object.freeze(
+    Object.fromEntries(entries.map(([key, environment]) => [key, frozenEnvironment(environment, key)])),
+  ) as T
+}
+
+/** A frozen copy, so that what was checked is what is used. */
+export function frozenEnvironment(environment: Environment, name?: string): Environment {
+  return Object.freeze({
+    ...environment,
+    ...((environment.name ?? name) === undefined ? undefined : { name: environment.name ?? name }),
+    apiUrls: Object.freeze([...environment.apiUrls]),
+  })
+}
+
+function overlaps(entries: [string, Environment][]): Problem[] {
+  const problems: Problem[] = []
+  entries.forEach(([key, environment], index) => {
+    for (const [otherKey, other] of entries.slice(0, index)) {
+      if (tokenEndpoint(environment) === tokenEndpoint(other)) {
+        problems.push({ option: `${key}.authUrl`, reason: `is the token endpoint of ${otherKey} too` })
+      }
+      if (environment.audience === other.audience) {
+        problems.push({ option: `${key}.audience`, reason: `is the audience of ${otherKey} too` })
+      }
+      environment.apiUrls.forEach((url, position) => {
+        if (other.apiUrls.some((otherUrl) => isBelow(url, otherUrl) || isBelow(otherUrl, url))) {
+          problems.push({
+            option: `${key}.apiUrls[${position}]`,
+            reason: `overlaps with the apiUrls of ${otherKey}: its tokens would reach both`,
+          })
+        }
+      })
+    }
+  })
+  return problems
+}
+
+function isBelow(url: string, base: string): boolean {
+  return `${canonicalUrl(url)}/`.startsWith(`${canonicalUrl(base)}/`)
+}

@@ -1,0 +1,165 @@
+/** The errors of this package: one class per kind of failure, a stable code on each, and the guard that tells them. */
+
+/** What went wrong, for programs. Codes are part of the public interface and do not change within a major version. */
+export type MerchantAuthErrorCode =
+  | 'ERR_CONFIGURATION'
+  | 'ERR_BROWSER'
+  | 'ERR_TOKEN_NETWORK'
+  | 'ERR_TOKEN_TIMEOUT'
+  | 'ERR_TOKEN_STATUS'
+  | 'ERR_TOKEN_REDIRECT'
+  | 'ERR_CLIENT_SECRET'
+  | 'ERR_TOKEN_RESPONSE'
+  | 'ERR_PROVIDER_CLOSED'
+
+const BRAND = Symbol.for('merchant-auth.error')
+
+/** The base of every error that this package makes. */
+export class MerchantAuthError extends Error {
+  readonly code: MerchantAuthErrorCode
+
+  constructor(message: string, code: MerchantAuthErrorCode, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+  }
+
+  /** The fields of this error for a structured log: name, code, message and what its class adds. */
+  toJSON(): Record<string, unknown> {
+    return { ...Object.fromEntries(Object.entries(this)), name: this.name, message: this.message }
+  }
+}
+
+/** One option that is wrong, and why. */
+export interface Problem {
+  /** The option's name, with its path: `environment.apiUrls[0]`. */
+  readonly option: string
+  /** What is wrong with it. Never holds the value. */
+  readonly reason: string
+}
+
+/** Options that cannot work. Thrown before any request, with all problems at once. */
+export class ConfigurationError extends MerchantAuthError {
+  readonly problems: readonly Problem[]
+
+  constructor(
+    what: string,
+    problems: readonly Problem[],
+    code: 'ERR_CONFIGURATION' | 'ERR_BROWSER' = 'ERR_CONFIGURATION',
+  ) {
+    super(`${what}:\n${problems.map(({ option, reason }) => `  - ${option}: ${reason}`).join('\n')}`, code)
+    this.problems = problems
+  }
+}
+
+/** The fields of a {@link TokenRequestError}. */
+export interface TokenRequestFailure {
+  readonly code: Exclude<
+    MerchantAuthErrorCode,
+    'ERR_CONFIGURATION' | 'ERR_BROWSER' | 'ERR_TOKEN_RESPONSE' | 'ERR_PROVIDER_CLOSED'
+  >
+  readonly retryable: boolean
+  readonly attempts: number
+  readonly status?: number | undefined
+  readonly error?: string | undefined
+  readonly errorDescription?: string | undefined
+  readonly retryAfterMs?: number | undefined
+  readonly cause?: unknown
+}
+
+/** No token could be had: no connection, a time-out, an error status, a redirect, or no client secret. */
+export class TokenRequestError extends MerchantAuthError {
+  /** HTTP status of the token endpoint's answer; undefined where there was none. */
+  readonly status: number | undefined
+  /** The `error` code of the answer (RFC 6749 §5.2), for example `invalid_client`. */
+  readonly error: string | undefined
+  /** The `error_description` of the answer, with secrets taken out and at most 300 characters long. */
+  readonly errorDescription: string | undefined
+  /** How many requests were made for this one failure. */
+  readonly attempts: number
+  /** How long (ms) the token endpoint is left alone from now on, where that is known. */
+  readonly retryAfterMs: number | undefined
+  /** Whether the same request may succeed later without a change on this side. */
+  readonly retryable: boolean
+
+  constructor(message: string, failure: TokenRequestFailure) {
+    super(message, failure.code, failure.cause)
+    this.status = failure.status
+    this.error = failure.error
+    this.errorDescription = failure.errorDescription
+    this.attempts = failure.attempts
+    this.retryAfterMs = failure.retryAfterMs
+    this.retryable = failure.retryable
+  }
+}
+
+/** One field of a token response that cannot be used. */
+export interface ResponseIssue {
+  /** Name of the field on the wire; `body` for the whole answer. */
+  readonly field: string
+  /** What is wrong with it. Never holds the value. */
+  readonly reason: string
+}
+
+/** The token endpoint answered with success, but with nothing that can be used as a token. */
+export class TokenResponseError extends MerchantAuthError {
+  readonly issues: readonly ResponseIssue[]
+  /** How long (ms) the token endpoint is left alone from now on, where that is known. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(message: string, issues: readonly ResponseIssue[], retryAfterMs?: number) {
+    super(message, 'ERR_TOKEN_RESPONSE')
+    this.issues = issues
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** The provider was closed, before the call or while it waited. */
+export class ProviderClosedError extends MerchantAuthError {
+  constructor() {
+    super('The token provider is closed. Create a new one with createTokenProvider().', 'ERR_PROVIDER_CLOSED')
+  }
+}
+
+// On the prototypes, so that no print shows the name a second time, among the fields.
+for (const [type, name] of [
+  [MerchantAuthError, 'MerchantAuthError'],
+  [ConfigurationError, 'ConfigurationError'],
+  [TokenRequestError, 'TokenRequestError'],
+  [TokenResponseError, 'TokenResponseError'],
+  [ProviderClosedError, 'ProviderClosedError'],
+] as const) {
+  Object.defineProperty(type.prototype, 'name', { value: name, configurable: true, writable: true })
+}
+Object.defineProperty(MerchantAuthError.prototype, BRAND, { value: true })
+
+/**
+ * An error object of one's own for one of many who share a failure, with what remains (ms) of the time in
+ * which the token endpoint is left alone.
+ */
+export function ownCopy(error: unknown, remainingMs?: number): unknown {
+  const retryAfterMs = remainingMs === undefined ? undefined : Math.ceil(remainingMs)
+  const note =
+    retryAfterMs === undefined
+      ? ''
+      : ` The token endpoint is left alone for another ${retryAfterMs} ms after this failure.`
+  if (error instanceof TokenRequestError) {
+    return new TokenRequestError(error.message + note, {
+      ...error,
+      code: error.code as TokenRequestFailure['code'],
+      cause: error.cause,
+      retryAfterMs: retryAfterMs ?? error.retryAfterMs,
+    })
+  }
+  if (error instanceof TokenResponseError) {
+    return new TokenResponseError(error.message + note, error.issues, retryAfterMs)
+  }
+  if (error instanceof ProviderClosedError) {
+    return new ProviderClosedError()
+  }
+  return error
+}
+
+/** Whether a value is an error of this package, also when it comes from another copy of it. */
+export function isMerchantAuthError(value: unknown): value is MerchantAuthError {
+  return typeof value === 'object' && value !== null && (value as { [BRAND]?: unknown })[BRAND] === true
+}

@@ -1,0 +1,120 @@
+/** The events by which the package is seen, and their two outlets: `onEvent` and the diagnostics channel. */
+import { type Channel, channel } from 'node:diagnostics_channel'
+
+interface AuthEventBase {
+  /** The environment's name, where it has one. */
+  readonly environment?: string | undefined
+}
+
+/** A request goes to the token endpoint. */
+export interface TokenRequestedEvent extends AuthEventBase {
+  readonly type: 'token-requested'
+  /** 1 for the first attempt. */
+  readonly attempt: number
+}
+
+/** A token has arrived. */
+export interface TokenAcquiredEvent extends AuthEventBase {
+  readonly type: 'token-acquired'
+  readonly source: 'endpoint' | 'store'
+  /** From the first attempt (ms). */
+  readonly durationMs: number
+  /** The token's lifetime (ms) as the token endpoint gave it. */
+  readonly lifetimeMs: number
+}
+
+/** An attempt at the token endpoint failed. */
+export interface TokenRequestFailedEvent extends AuthEventBase {
+  readonly type: 'token-request-failed'
+  readonly attempt: number
+  /** The code of the error that this attempt ended with. */
+  readonly code: string
+  readonly status?: number | undefined
+  /** The OAuth error code of the answer. */
+  readonly error?: string | undefined
+  /** When (ms from now) the next attempt follows; undefined where none does. */
+  readonly nextTryMs?: number | undefined
+}
+
+/** An API refused a token. */
+export interface TokenRejectedEvent extends AuthEventBase {
+  readonly type: 'token-rejected'
+  /** The `apiUrls` entry that refused it, where it is known. */
+  readonly api?: string | undefined
+}
+
+/** A token was replaced before its end: in the background, or because an API had refused it. */
+export interface TokenRenewedEvent extends AuthEventBase {
+  readonly type: 'token-renewed'
+  readonly reason: 'expiring' | 'rejected'
+}
+
+/** A refused token is not renewed now, because renewals for this API are rationed. */
+export interface RenewalSuppressedEvent extends AuthEventBase {
+  readonly type: 'renewal-suppressed'
+  readonly api?: string | undefined
+  /** When (ms from now) the next renewal for this API may come. */
+  readonly nextRenewalMs: number
+}
+
+/** A call went out without the token. */
+export interface TokenWithheldEvent extends AuthEventBase {
+  readonly type: 'token-withheld'
+  /** Not below `apiUrls`; a header of that name set by the caller; credentials of the caller's own. */
+  readonly reason: 'destination' | 'own-header' | 'own-credentials'
+  /** The call's URL without user info, query and fragment. */
+  readonly url: string
+}
+
+/** A token store failed; the process went on by itself. */
+export interface StoreFailedEvent extends AuthEventBase {
+  readonly type: 'store-failed'
+  readonly operation: 'get' | 'set' | 'delete' | 'lease'
+}
+
+/** Everything that `onEvent` and the diagnostics channel `merchant-auth` tell, told apart by `type`. */
+export type AuthEvent =
+  | TokenRequestedEvent
+  | TokenAcquiredEvent
+  | TokenRequestFailedEvent
+  | TokenRejectedEvent
+  | TokenRenewedEvent
+  | RenewalSuppressedEvent
+  | TokenWithheldEvent
+  | StoreFailedEvent
+
+const diagnostics: Channel = channel('merchant-auth')
+
+/** Tells an event to whoever listens. */
+export type Emit = (event: AuthEvent) => void
+
+/** The outlet of one provider. A listener that throws, or rejects, disturbs nothing. */
+export function createEmit(onEvent: Emit | undefined, environment: string | undefined): Emit {
+  return (event) => {
+    if (onEvent === undefined && !diagnostics.hasSubscribers) return
+    const told = Object.freeze(environment === undefined ? event : { ...event, environment })
+    if (onEvent !== undefined) tell(onEvent, told)
+    if (diagnostics.hasSubscribers) diagnostics.publish(told)
+  }
+}
+
+function tell(listener: Emit, event: AuthEvent): void {
+  try {
+    const returned: unknown = listener(event)
+    if (returned instanceof Promise) returned.catch(() => {})
+  } catch {
+    // A listener's fault is the listener's.
+  }
+}
+
+const emits = new WeakMap<object, Emit>()
+
+/** Makes a provider's outlet known to those who attach its token. */
+export function rememberEmit(provider: object, emit: Emit): void {
+  emits.set(provider, emit)
+}
+
+/** The outlet of a provider; of one made elsewhere, the diagnostics channel alone. */
+export function emitOf(provider: { readonly environment: { readonly name?: string | undefined } }): Emit {
+  return emits.get(provider) ?? createEmit(undefined, provider.environment.name)
+}

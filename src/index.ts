@@ -1,0 +1,29 @@
+/** The token, and fetch. axios: `merchant-auth/axios`; for tests: `merchant-auth/testing`. */
+export { createAuthFetch } from './attach/fetch.ts'
+export type { Clock } from './clock.ts'
+export { defineEnvironments, type Environment } from './environments.ts'
+export {
+  ConfigurationError,
+  isMerchantAuthError,
+  MerchantAuthError,
+  type MerchantAuthErrorCode,
+  type Problem,
+  ProviderClosedError,
+  type ResponseIssue,
+  TokenRequestError,
+  TokenResponseError,
+} from './errors.ts'
+export type {
+  AuthEvent,
+  RenewalSuppressedEvent,
+  StoreFailedEvent,
+  TokenAcquiredEvent,
+  TokenRejectedEvent,
+  TokenRenewedEvent,
+  TokenRequestedEvent,
+  TokenRequestFailedEvent,
+  TokenWithheldEvent,
+} from './events.ts'
+export type { AttachOptions, TokenProviderOptions } from './options.ts'
+export type { AccessToken } from './token/access-token.ts'
+export { createTokenProvider, type TokenProvider } from './token/token-provider.ts'

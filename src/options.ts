@@ -1,0 +1,222 @@
+/** What a caller may say: every option with its default, and all problems at once. */
+import * as z from 'zod/mini'
+import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
+import { type Environment, environmentProblems, frozenEnvironment } from './environments.ts'
+import { ConfigurationError, type Problem } from './errors.ts'
+import type { AuthEvent } from './events.ts'
+
+/** Options of `createTokenProvider`. */
+export interface TokenProviderOptions {
+  /** The environment whose token endpoint is asked and whose APIs get the token. */
+  readonly environment: Environment
+  /** The client id (RFC 6749 §2.2). */
+  readonly clientId: string
+  /**
+   * The client secret, or a function that yields it and is asked before every token request. Where a function
+   * yields another secret after the token endpoint refused the last one, the request is made once more.
+   */
+  readonly clientSecret: string | (() => string | Promise<string>)
+  /**
+   * Time (ms, above 0, at most 2^31-1) for a whole token request with its retries and pauses. One attempt gets at
+   * most half of it. After it, waiting calls reject with a `TokenRequestError`.
+   * @default 10_000
+   */
+  readonly timeoutMs?: number | undefined
+  /**
+   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, 408, 429 or 5xx.
+   * @default 2
+   */
+  readonly retries?: number | undefined
+  /**
+   * How long (ms) before the end of its use a token is renewed in the background, shortened by a random 0 to 25 %
+   * for each token. 0: never in the background. At most 50 % of a token's lifetime.
+   * @default min(300_000, 20 % of the lifetime)
+   */
+  readonly refreshAheadMs?: number | undefined
+  /**
+   * How long (ms) before its expiry a token is no longer handed out, so that it does not expire on its way.
+   * At most 25 % of a token's lifetime.
+   * @default min(10_000, 5 % of the lifetime)
+   */
+  readonly expiryMarginMs?: number | undefined
+  /**
+   * How the token request is written: `json` as the service wants it, `form` as RFC 6749 §4.4.2 has it.
+   * @default 'json'
+   */
+  readonly bodyFormat?: 'json' | 'form' | undefined
+  /**
+   * What sends the token request: for proxies, mutual TLS, tests.
+   * @default globalThis.fetch, looked up at each use
+   */
+  readonly fetch?: typeof fetch | undefined
+  /** Called with every event, at once. What it throws is ignored. */
+  readonly onEvent?: ((event: AuthEvent) => void) | undefined
+  /**
+   * Where time comes from.
+   * @default the clocks of this machine
+   */
+  readonly clock?: Clock | undefined
+}
+
+/** Options of everything that attaches the token to calls. */
+export interface AttachOptions {
+  /**
+   * The request header that carries the token.
+   * @default 'Authorization'
+   */
+  readonly header?: string | undefined
+  /**
+   * What stands before the token in the header; `''` sends the bare token.
+   * @default 'Bearer'
+   */
+  readonly scheme?: string | undefined
+  /**
+   * Statuses of the API upon which the token is renewed and the call is made once more. `[]` never renews, and
+   * never keeps a body for a second try.
+   * @default [401]
+   */
+  readonly renewOnStatus?: readonly number[] | undefined
+}
+
+/** Checked options with their defaults. */
+export interface ResolvedOptions {
+  readonly environment: Environment
+  readonly clientId: string
+  readonly clientSecret: string | (() => string | Promise<string>)
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly refreshAheadMs: number | undefined
+  readonly expiryMarginMs: number | undefined
+  readonly bodyFormat: 'json' | 'form'
+  readonly fetch: typeof fetch
+  readonly onEvent: ((event: AuthEvent) => void) | undefined
+  readonly clock: Clock
+}
+
+/** Checked attach options with their defaults. */
+export interface ResolvedAttach {
+  readonly header: string
+  /** The header's name in lower case. */
+  readonly headerKey: string
+  /** What stands before the token, with the space between. */
+  readonly prefix: string
+  readonly renewOnStatus: readonly number[]
+}
+
+const text = (error: string) => z.string(error).check(z.minLength(1, error))
+const ms = (least: number, error: string) =>
+  z.number(error).check(z.gte(least, error), z.lte(MAX_TIMER_MS, error))
+const fn = <F>(error: string) => z.custom<F>((value) => typeof value === 'function', error)
+
+const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
+
+const providerShape = z.strictObject({
+  environment: z.unknown(),
+  clientId: text('must be a non-empty string'),
+  clientSecret: z.union(
+    [text(''), fn<() => string | Promise<string>>('')],
+    'must be a non-empty string, or a function that yields one',
+  ),
+  timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),
+  retries: z.optional(
+    z
+      .int('must be a whole number from 0 to 100')
+      .check(z.gte(0, 'must be at least 0'), z.lte(100, 'must be at most 100')),
+  ),
+  refreshAheadMs: z.optional(ms(0, DURATION)),
+  expiryMarginMs: z.optional(ms(0, DURATION)),
+  bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
+  fetch: z.optional(fn<typeof fetch>('must be a function')),
+  onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),
+  clock: z.optional(
+    z.custom<Clock>(
+      (value) =>
+        typeof value === 'object' &&
+        value !== null &&
+        ['monotonicMs', 'epochMs', 'sleep'].every((name) => typeof Reflect.get(value, name) === 'function'),
+      'must have the functions monotonicMs, epochMs and sleep',
+    ),
+  ),
+})
+
+const HEADER = 'must be the name of a header (RFC 9110 §5.1)'
+const SCHEME = "must be an authentication scheme (RFC 9110 §11.1), or '' for the bare token"
+
+const attachShape = z.strictObject({
+  header: z.optional(z.string(HEADER).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER))),
+  scheme: z.optional(z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))),
+  renewOnStatus: z.optional(
+    z.array(
+      z
+        .int('must be a status')
+        .check(
+          z.gte(400, 'must be a status from 400 to 599'),
+          z.lte(599, 'must be a status from 400 to 599'),
+        ),
+      'must be an array of statuses',
+    ),
+  ),
+})
+
+/**
+ * Checks the options of a provider.
+ *
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ */
+export function resolveOptions(options: unknown): ResolvedOptions {
+  const parsed = z.safeParse(providerShape, options)
+  const problems = parsed.success ? [] : problemsOf(parsed.error)
+  if (typeof options === 'object' && options !== null) {
+    problems.push(...environmentProblems(Reflect.get(options, 'environment'), 'environment'))
+  }
+  if (!parsed.success || problems.length > 0) {
+    throw new ConfigurationError('The options of the token provider cannot be used', problems)
+  }
+  const { data } = parsed
+  return {
+    environment: frozenEnvironment(data.environment as Environment),
+    clientId: data.clientId,
+    clientSecret: data.clientSecret,
+    timeoutMs: data.timeoutMs ?? 10_000,
+    retries: data.retries ?? 2,
+    refreshAheadMs: data.refreshAheadMs,
+    expiryMarginMs: data.expiryMarginMs,
+    bodyFormat: data.bodyFormat ?? 'json',
+    fetch: data.fetch ?? ((input, init) => globalThis.fetch(input, init)),
+    onEvent: data.onEvent,
+    clock: data.clock ?? systemClock,
+  }
+}
+
+/**
+ * Checks the options of an attachment.
+ *
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ */
+export function resolveAttach(options: unknown = {}): ResolvedAttach {
+  const parsed = z.safeParse(attachShape, options)
+  if (!parsed.success)
+    throw new ConfigurationError('The attach options cannot be used', problemsOf(parsed.error))
+  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = parsed.data
+  return {
+    header,
+    headerKey: header.toLowerCase(),
+    prefix: scheme === '' ? '' : `${scheme} `,
+    renewOnStatus: [...renewOnStatus],
+  }
+}
+
+function problemsOf(error: z.core.$ZodError): Problem[] {
+  return error.issues.flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((option) => ({ option, reason: 'is not an option' }))
+    }
+    const option = issue.path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('')
+    return [
+      {
+        option: option === '' ? 'options' : option,
+        reason: issue.path.length === 0 ? 'must be an object' : issue.message,
+      },
+    ]
+  })
+}

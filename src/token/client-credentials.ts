@@ -1,0 +1,255 @@
+/** The current token of one client: look, wait, renew (RFC 6749 §4.4). */
+import { Mutex } from 'async-mutex'
+import pMemoize from 'p-memoize'
+import { unattended } from '../clock.ts'
+import { type Destinations, destinationsOf } from '../destinations.ts'
+import { type Environment, tokenEndpoint } from '../environments.ts'
+import { ownCopy, ProviderClosedError, type TokenRequestError, TokenResponseError } from '../errors.ts'
+import { createEmit, type Emit, rememberEmit } from '../events.ts'
+import type { ResolvedOptions } from '../options.ts'
+import { shownUrl } from '../secret.ts'
+import { type AccessToken, createAccessToken } from './access-token.ts'
+import { Cooldown, RenewalRation } from './cooldown.ts'
+import { Lifetime } from './lifetime.ts'
+import type { TokenProvider } from './token-provider.ts'
+import { requestToken, type SentGrant } from './token-request.ts'
+import { untilAborted } from './waiting.ts'
+
+/** A token in hand, with its life. */
+interface HeldToken {
+  readonly token: AccessToken
+  readonly lifetime: Lifetime
+}
+
+// A look after a wait finds the token gone only where a clock jumped in between; this ends the looking.
+const MOST_LOOKS = 3
+
+/** Holds the token of one client and renews it. One for each provider. */
+export class ClientCredentialsProvider implements TokenProvider {
+  readonly environment: Environment
+  readonly #options: ResolvedOptions
+  readonly #emit: Emit
+  readonly #destinations: Destinations
+  readonly #closing = new AbortController()
+  /** The total order over the token endpoint: whoever wants to ask it does so in here, after a second look. */
+  readonly #endpointLock = new Mutex()
+  readonly #cooldown = new Cooldown()
+  readonly #rations = new Map<string | undefined, RenewalRation>()
+  #held: HeldToken | undefined
+  #lastFailure: unknown
+  #renewingAhead = false
+
+  /** Callers without a token share this one acquisition. What it yields is looked up afterwards. */
+  readonly #acquire = pMemoize(() => this.#acquireNow(), {
+    cacheKey: () => 'token',
+    // The expiry is judged in has(); the token is put in place under the lock, not by a later set().
+    cache: { has: () => this.#servable() !== undefined, get: () => undefined, set: () => {} },
+  })
+
+  /** All who had the same token rejected by the same API share this one renewal. */
+  readonly #replace = pMemoize(
+    (rejected: string, api: string | undefined) => this.#replaceNow(rejected, api),
+    {
+      cacheKey: ([rejected, api]) => `${rejected} ${api}`,
+      cache: false,
+    },
+  )
+
+  constructor(options: ResolvedOptions) {
+    this.environment = options.environment
+    this.#options = options
+    this.#destinations = destinationsOf(options.environment)
+    this.#emit = createEmit(options.onEvent, options.environment.name)
+    rememberEmit(this, this.#emit)
+  }
+
+  currentToken(): AccessToken | undefined {
+    const held = this.#held
+    if (held === undefined) return undefined
+    const servableForMs = held.lifetime.servableForMs(this.#options.clock)
+    if (servableForMs <= 0) return undefined
+    if (servableForMs <= held.lifetime.windowMs) this.#renewAhead()
+    return held.token
+  }
+
+  async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
+    for (let look = 0; look < MOST_LOOKS; look += 1) {
+      this.#assertOpen()
+      signal?.throwIfAborted()
+      const token = this.currentToken()
+      if (token !== undefined) return token
+      this.#assertNoCooldown()
+      await this.#wait(this.#acquire(), signal)
+    }
+    throw this.#expiredOnArrival()
+  }
+
+  async renewToken(
+    rejected: AccessToken | string,
+    { signal, url }: { signal?: AbortSignal | undefined; url?: string | URL | undefined } = {},
+  ): Promise<AccessToken | undefined> {
+    this.#assertOpen()
+    signal?.throwIfAborted()
+    const value = typeof rejected === 'string' ? rejected : rejected.value
+    const newer = this.#otherThan(value)
+    if (newer !== undefined) return newer
+    if (this.#servable() === undefined) return await this.getToken({ signal })
+    const api = url === undefined ? undefined : this.#destinations.apiOf(String(url))
+    this.#rationOf(api).rejected(this.#now())
+    if (this.#endpointLock.isLocked() || this.#mayRenew(api))
+      await this.#wait(this.#replace(value, api), signal)
+    return this.#otherThan(value)
+  }
+
+  async close(): Promise<void> {
+    this.#held = undefined
+    if (!this.#closing.signal.aborted) this.#closing.abort(new ProviderClosedError())
+    await this.#endpointLock.waitForUnlock()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #acquireNow(): Promise<void> {
+    const startedAt = this.#now()
+    await this.#endpointLock.runExclusive(async () => {
+      this.#assertOpen()
+      if (this.#servable() !== undefined) return
+      this.#assertNoCooldown()
+      await this.#request({ startedAt, background: false })
+    })
+  }
+
+  async #replaceNow(rejected: string, api: string | undefined): Promise<void> {
+    this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
+    const startedAt = this.#now()
+    await this.#endpointLock.runExclusive(async () => {
+      this.#assertOpen()
+      if (this.#otherThan(rejected) !== undefined || !this.#mayRenew(api)) return
+      this.#assertNoCooldown()
+      const renewalAt = this.#now()
+      await this.#request({ startedAt, background: false })
+      this.#rationOf(api).renewed(renewalAt)
+      this.#emit({ type: 'token-renewed', reason: 'rejected' })
+    })
+  }
+
+  #renewAhead(): void {
+    if (this.#renewingAhead || this.#cooldown.remainsMs(this.#now()) > 0) return
+    this.#renewingAhead = true
+    this.#endpointLock
+      .runExclusive(async () => {
+        const held = this.#held
+        if (held === undefined || held.lifetime.servableForMs(this.#options.clock) > held.lifetime.windowMs)
+          return
+        if (this.#cooldown.remainsMs(this.#now()) > 0) return
+        await this.#request({ startedAt: this.#now(), background: true })
+        this.#emit({ type: 'token-renewed', reason: 'expiring' })
+      })
+      .catch(() => {}) // the cooldown knows, the events have told, and the current token is served on
+      .finally(() => {
+        this.#renewingAhead = false
+      })
+  }
+
+  /** Asks the token endpoint and puts the token in place. Only under the lock. */
+  async #request({ startedAt, background }: { startedAt: number; background: boolean }): Promise<void> {
+    const { clock, timeoutMs } = this.#options
+    const deadline = startedAt + timeoutMs
+    // Whoever waited for another's request that hung has no time for one of his own.
+    if (this.#lastFailure !== undefined && deadline - this.#now() < timeoutMs / 4) throw this.#lastFailure
+    try {
+      const grant = await requestToken(
+        background ? { ...this.#options, clock: unattended(clock) } : this.#options,
+        {
+          emit: this.#emit,
+          deadline,
+          closed: this.#closing.signal,
+        },
+      )
+      this.#assertOpen()
+      this.#held = this.#accept(grant)
+      this.#cooldown.succeeded()
+      this.#lastFailure = undefined
+      this.#emit({
+        type: 'token-acquired',
+        source: 'endpoint',
+        durationMs: this.#now() - startedAt,
+        lifetimeMs: grant.lifetimeMs,
+      })
+    } catch (error) {
+      this.#assertOpen()
+      this.#lastFailure = error
+      const { status = 0, retryAfterMs } = error as Partial<TokenRequestError>
+      this.#cooldown.failed(this.#now(), {
+        clientError: status >= 400 && status < 500,
+        retryAfterMs,
+        background,
+      })
+      throw error
+    }
+  }
+
+  #accept({ value, scope, lifetimeMs, sentAt }: SentGrant): HeldToken {
+    const lifetime = new Lifetime(sentAt, lifetimeMs, this.#options, Math.random())
+    if (lifetime.servableForMs(this.#options.clock) <= 0) throw this.#expiredOnArrival()
+    return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, scope), lifetime }
+  }
+
+  #expiredOnArrival(): TokenResponseError {
+    return new TokenResponseError(
+      `POST ${shownUrl(tokenEndpoint(this.environment))} gave a token that had expired before it could be used. ` +
+        'Its lifetime is too short for the time that the answer takes.',
+      [{ field: 'expires_in', reason: 'is shorter than the request took' }],
+    )
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonicMs()
+  }
+
+  #servable(): AccessToken | undefined {
+    const held = this.#held
+    return held !== undefined && held.lifetime.servableForMs(this.#options.clock) > 0 ? held.token : undefined
+  }
+
+  #otherThan(value: string): AccessToken | undefined {
+    const token = this.currentToken()
+    return token?.value === value ? undefined : token
+  }
+
+  #rationOf(api: string | undefined): RenewalRation {
+    let ration = this.#rations.get(api)
+    if (ration === undefined) {
+      ration = new RenewalRation()
+      this.#rations.set(api, ration)
+    }
+    return ration
+  }
+
+  #mayRenew(api: string | undefined): boolean {
+    const nextRenewalMs = this.#rationOf(api).waitMs(this.#now())
+    if (nextRenewalMs === 0) return true
+    this.#emit({ type: 'renewal-suppressed', nextRenewalMs, ...(api === undefined ? undefined : { api }) })
+    return false
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new ProviderClosedError()
+  }
+
+  #assertNoCooldown(): void {
+    const remainsMs = this.#cooldown.remainsForCallersMs(this.#now())
+    if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs)
+  }
+
+  /** Waits for what others wait for too, with an error object of one's own. */
+  async #wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      await untilAborted(shared, signal)
+    } catch (error) {
+      throw signal?.aborted && error === signal.reason ? error : ownCopy(error)
+    }
+  }
+}

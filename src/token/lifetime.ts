@@ -1,0 +1,61 @@
+/** Servable, due, expired: the arithmetic of a token's life on two clocks, and nothing else. */
+import type { Clock } from '../clock.ts'
+
+/** A reading of both clocks at one moment. */
+export interface Instant {
+  readonly monotonicMs: number
+  readonly epochMs: number
+}
+
+/** Reads both clocks. */
+export function readClock(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
+}
+
+/** What a caller may have said about the end of a token's use. */
+export interface LifetimeOptions {
+  readonly refreshAheadMs: number | undefined
+  readonly expiryMarginMs: number | undefined
+}
+
+const MAX_WINDOW_MS = 5 * 60 * 1000
+const MAX_MARGIN_MS = 10 * 1000
+
+/** The life of one token, counted from the moment its request was sent. */
+export class Lifetime {
+  /** How long before the end of its use it is renewed in the background (ms); 0: never. */
+  readonly windowMs: number
+  readonly #sentAt: Instant
+  readonly #usableMs: number
+  /** The most that the wall clock was ever seen ahead of the monotonic one (ms), since the request was sent. */
+  #aheadMs = 0
+
+  /**
+   * `jitter` (0 to 1) shortens the window by up to a quarter, so that processes which started together do not
+   * renew together.
+   */
+  constructor(
+    sentAt: Instant,
+    lifetimeMs: number,
+    { refreshAheadMs, expiryMarginMs }: LifetimeOptions,
+    jitter: number,
+  ) {
+    const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, 0.05 * lifetimeMs)
+    const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
+    this.#sentAt = sentAt
+    this.#usableMs = lifetimeMs - Math.min(marginMs, 0.25 * lifetimeMs)
+    this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
+  }
+
+  /**
+   * How long (ms) the token may still be handed out; 0 or less: no longer. It ends when either clock says so: the
+   * monotonic one stands still while a machine sleeps, the other may be set. A clock that was once ahead stays
+   * counted, so that setting it back gives no time back.
+   */
+  servableForMs(clock: Clock): number {
+    const monotonicMs = clock.monotonicMs() - this.#sentAt.monotonicMs
+    const aheadMs = clock.epochMs() - this.#sentAt.epochMs - monotonicMs
+    if (aheadMs > this.#aheadMs) this.#aheadMs = aheadMs
+    return this.#usableMs - monotonicMs - this.#aheadMs
+  }
+}

@@ -1,0 +1,268 @@
+/** One token request: a POST to the token endpoint, its faults, and its retries. */
+import pRetry from 'p-retry'
+import { tokenEndpoint } from '../environments.ts'
+import { TokenRequestError, type TokenRequestFailure, TokenResponseError } from '../errors.ts'
+import type { Emit } from '../events.ts'
+import type { ResolvedOptions } from '../options.ts'
+import { scrubbedCause, shownUrl } from '../secret.ts'
+import { readTokenResponse, type TokenGrant } from './access-token.ts'
+import { type Instant, readClock } from './lifetime.ts'
+import {
+  adviceFor,
+  MAX_ANSWER_BYTES,
+  readAnswerText,
+  readOAuthError,
+  readRetryAfter,
+  reasonOf,
+} from './token-answer.ts'
+import { within } from './waiting.ts'
+
+const FIRST_PAUSE_MS = 200
+
+/** A grant, and when the request for it was sent. */
+export interface SentGrant extends TokenGrant {
+  readonly sentAt: Instant
+}
+
+/** What a token request goes by, besides the options. */
+export interface TokenRequestContext {
+  readonly emit: Emit
+  /** When (monotonic ms) the last attempt must have ended. */
+  readonly deadline: number
+  /** Ends the request, whatever it waits for. */
+  readonly closed: AbortSignal
+}
+
+/**
+ * Asks the token endpoint, with up to `retries` further attempts before the deadline.
+ *
+ * @throws TokenRequestError
+ * @throws TokenResponseError
+ */
+export function requestToken(options: ResolvedOptions, context: TokenRequestContext): Promise<SentGrant> {
+  return new TokenRequest(options, context).send()
+}
+
+class TokenRequest {
+  readonly #options: ResolvedOptions
+  readonly #context: TokenRequestContext
+  readonly #endpoint: string
+  /** Every secret that this request has used, to be taken out of what it says. */
+  readonly #secrets = new Set<string>()
+  #attempts = 0
+  #askedForAnother = false
+
+  constructor(options: ResolvedOptions, context: TokenRequestContext) {
+    this.#options = options
+    this.#context = context
+    this.#endpoint = tokenEndpoint(options.environment)
+  }
+
+  send(): Promise<SentGrant> {
+    const { closed } = this.#context
+    return pRetry(() => this.#attempt(), {
+      retries: this.#options.retries,
+      signal: closed,
+      minTimeout: 0, // the pause is taken below, on the provider's clock
+      onFailedAttempt: async ({ error, retriesLeft, retriesConsumed }) => {
+        const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
+        this.#tellFailed(error, pauseMs)
+        if (pauseMs === undefined) throw error
+        await this.#options.clock.sleep(pauseMs, closed)
+      },
+    })
+  }
+
+  /** Exponential backoff with full jitter, or what Retry-After asks for; undefined where no attempt follows. */
+  #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
+    if (!(error instanceof TokenRequestError) || !error.retryable) return undefined
+    const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
+    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0)
+    return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
+  }
+
+  async #attempt(): Promise<SentGrant> {
+    const endsAt = this.#attemptEndsAt()
+    this.#attempts += 1
+    const secret = await this.#askForSecret(endsAt)
+    try {
+      return await this.#post(secret, endsAt)
+    } catch (error) {
+      const another = await this.#anotherSecret(error, secret)
+      if (another === undefined) throw error
+      this.#tellFailed(error, 0)
+      this.#attempts += 1
+      return await this.#post(another, this.#attemptEndsAt())
+    }
+  }
+
+  #attemptEndsAt(): number {
+    return Math.min(this.#options.clock.monotonicMs() + this.#options.timeoutMs / 2, this.#context.deadline)
+  }
+
+  async #askForSecret(endsAt: number): Promise<string> {
+    const { clientSecret } = this.#options
+    if (typeof clientSecret === 'string') return this.#remember(clientSecret)
+    const failed = (what: string, cause?: unknown): TokenRequestError =>
+      this.#failure(
+        `The clientSecret function ${what}, so no token was asked for at ${shownUrl(this.#endpoint)}.`,
+        {
+          code: 'ERR_CLIENT_SECRET',
+          retryable: true,
+          cause,
+        },
+      )
+    const ask = async (): Promise<string> => {
+      let secret: unknown
+      try {
+        secret = await clientSecret()
+      } catch (error) {
+        throw failed('threw', scrubbedCause(error, this.#secrets))
+      }
+      if (typeof secret !== 'string' || secret === '') throw failed('yielded no secret')
+      return this.#remember(secret)
+    }
+    return await within(this.#options.clock, { endsAt, closed: this.#context.closed }, ask, () =>
+      failed('did not answer in time'),
+    )
+  }
+
+  #remember(secret: string): string {
+    this.#secrets.add(secret)
+    return secret
+  }
+
+  /** A secret other than the refused one, once: it may have been replaced since it was read. */
+  async #anotherSecret(error: unknown, refused: string): Promise<string | undefined> {
+    if (typeof this.#options.clientSecret === 'string' || this.#askedForAnother || !isRefusedSecret(error))
+      return undefined
+    this.#askedForAnother = true
+    try {
+      const secret = await this.#askForSecret(this.#attemptEndsAt())
+      return secret === refused ? undefined : secret
+    } catch {
+      return undefined
+    }
+  }
+
+  async #post(secret: string, endsAt: number): Promise<SentGrant> {
+    this.#context.emit({ type: 'token-requested', attempt: this.#attempts })
+    const startedAt = this.#options.clock.monotonicMs()
+    return await within(
+      this.#options.clock,
+      { endsAt, closed: this.#context.closed },
+      (signal) => this.#exchange(secret, signal),
+      () =>
+        this.#failure(
+          `POST ${shownUrl(this.#endpoint)} was not answered within ${Math.round(endsAt - startedAt)} ms. ` +
+            'The token endpoint hangs or is slow: try again later, or raise timeoutMs.',
+          { code: 'ERR_TOKEN_TIMEOUT', retryable: true },
+        ),
+    )
+  }
+
+  async #exchange(secret: string, signal: AbortSignal): Promise<SentGrant> {
+    const sentAt = readClock(this.#options.clock)
+    const response = await this.#fetch(secret, signal)
+    if (response.ok && !response.redirected) {
+      return { ...this.#grantOf(await readAnswerText(response).catch(() => null)), sentAt }
+    }
+    const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
+    throw this.#statusFailure(response, await readAnswerText(response).catch(() => undefined), retryAfterMs)
+  }
+
+  async #fetch(secret: string, signal: AbortSignal): Promise<Response> {
+    const { bodyFormat, clientId, environment, fetch } = this.#options
+    const fields = {
+      client_id: clientId,
+      client_secret: secret,
+      audience: environment.audience,
+      grant_type: 'client_credentials',
+    }
+    const json = bodyFormat === 'json'
+    try {
+      return await fetch(this.#endpoint, {
+        method: 'POST',
+        headers: {
+          'content-type': json ? 'application/json' : 'application/x-www-form-urlencoded',
+          accept: 'application/json',
+        },
+        body: json ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
+        redirect: 'manual', // a 307 would send the secret on to another host
+        signal,
+      })
+    } catch (error) {
+      const cause = scrubbedCause(error, this.#secrets)
+      throw this.#failure(
+        `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
+        { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
+      )
+    }
+  }
+
+  /** Reads a token response: its text, undefined when it was too long, null when it broke off. */
+  #grantOf(text: string | undefined | null): TokenGrant {
+    const grant =
+      text === undefined
+        ? [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
+        : text === null
+          ? [{ field: 'body', reason: 'broke off before its end' }]
+          : readTokenResponse(text)
+    if (!Array.isArray(grant)) return grant
+    const issues = grant.map(({ field, reason }) => `${field} ${reason}`).join('; ')
+    throw new TokenResponseError(
+      `POST ${shownUrl(this.#endpoint)} gave an answer that is no token response: ${issues}. Check authUrl.`,
+      grant,
+    )
+  }
+
+  #statusFailure(
+    response: Response,
+    text: string | undefined,
+    retryAfterMs: number | undefined,
+  ): TokenRequestError {
+    const { status } = response
+    const where = `POST ${shownUrl(this.#endpoint)}`
+    if (response.redirected || response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+      return this.#failure(
+        `${where} answered with a redirect, which is never followed: the secret would go along. Check authUrl.`,
+        { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs },
+      )
+    }
+    const oauth = readOAuthError(text, this.#secrets)
+    const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
+    return this.#failure(
+      `${where} answered ${status}${details && ` (${details})`}. ${adviceFor(status, oauth)}`,
+      {
+        code: 'ERR_TOKEN_STATUS',
+        retryable: status === 408 || status === 429 || status >= 500,
+        status,
+        ...oauth,
+        retryAfterMs,
+      },
+    )
+  }
+
+  #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {
+    return new TokenRequestError(message, { ...failure, attempts: this.#attempts })
+  }
+
+  #tellFailed(error: unknown, nextTryMs: number | undefined): void {
+    const { code, status, error: oauth } = error as Partial<TokenRequestError>
+    this.#context.emit({
+      type: 'token-request-failed',
+      attempt: this.#attempts,
+      code: String(code),
+      ...(status === undefined ? undefined : { status }),
+      ...(oauth === undefined ? undefined : { error: oauth }),
+      ...(nextTryMs === undefined ? undefined : { nextTryMs }),
+    })
+  }
+}
+
+function isRefusedSecret(error: unknown): boolean {
+  return (
+    error instanceof TokenRequestError &&
+    (error.status === 401 || error.error === 'invalid_client' || error.error === 'access_denied')
+  )
+}

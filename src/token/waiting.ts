@@ -1,0 +1,49 @@
+/** Many callers, one promise: each may leave when its own signal says so, and nobody else notices. */
+import type { Clock } from '../clock.ts'
+
+// One derived promise for each promise and signal: ten thousand calls with one signal add one listener, not ten thousand.
+const waits = new WeakMap<Promise<unknown>, WeakMap<AbortSignal, Promise<unknown>>>()
+
+/** The promise, or a rejection with the signal's reason, whichever comes first. Leaves no listener behind. */
+export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  if (signal.aborted) return Promise.reject(signal.reason)
+  let bySignal = waits.get(promise)
+  if (bySignal === undefined) {
+    bySignal = new WeakMap()
+    waits.set(promise, bySignal)
+  }
+  let wait = bySignal.get(signal) as Promise<T> | undefined
+  if (wait === undefined) {
+    wait = new Promise<T>((resolve, reject) => {
+      const onAbort = (): void => reject(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+      promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+    })
+    wait.catch(() => {})
+    bySignal.set(signal, wait)
+  }
+  return wait
+}
+
+/**
+ * Runs something that must end at `endsAt` (monotonic ms) or when `closed` is aborted, even if it does not
+ * listen to the signal that it is given.
+ */
+export async function within<T>(
+  clock: Clock,
+  { endsAt, closed }: { endsAt: number; closed: AbortSignal },
+  run: (signal: AbortSignal) => Promise<T>,
+  late: () => Error,
+): Promise<T> {
+  const over = new AbortController()
+  const signal = AbortSignal.any([over.signal, closed])
+  const timeUp = clock.sleep(Math.max(0, endsAt - clock.monotonicMs()), signal).then(() => {
+    throw late()
+  })
+  try {
+    return await Promise.race([run(signal), timeUp])
+  } finally {
+    over.abort()
+  }
+}

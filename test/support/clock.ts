@@ -1,0 +1,76 @@
+/** A clock that stands until a test moves it, each of its two hands by itself if need be. */
+import type { Clock } from 'merchant-auth'
+
+interface Sleeper {
+  readonly wakesAt: number
+  wake(): void
+}
+
+export class ManualClock implements Clock {
+  #monotonicMs = 1_000
+  #epochMs = Date.UTC(2026, 0, 1)
+  readonly #sleepers = new Set<Sleeper>()
+
+  monotonicMs(): number {
+    return this.#monotonicMs
+  }
+
+  epochMs(): number {
+    return this.#epochMs
+  }
+
+  /** How many wait. */
+  get sleeping(): number {
+    return this.#sleepers.size
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const onAbort = (): void => {
+        this.#sleepers.delete(sleeper)
+        reject(signal?.reason)
+      }
+      const sleeper: Sleeper = {
+        wakesAt: this.#monotonicMs + ms,
+        wake: () => {
+          this.#sleepers.delete(sleeper)
+          signal?.removeEventListener('abort', onAbort)
+          resolve()
+        },
+      }
+      this.#sleepers.add(sleeper)
+      signal?.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** Lets time pass on both clocks, waking sleepers one by one as their time comes. */
+  async advance(ms: number): Promise<void> {
+    const until = this.#monotonicMs + ms
+    await settled()
+    for (;;) {
+      const next = [...this.#sleepers].sort((a, b) => a.wakesAt - b.wakesAt)[0]
+      if (next === undefined || next.wakesAt > until) break
+      this.#pass(Math.max(0, next.wakesAt - this.#monotonicMs))
+      next.wake()
+      await settled()
+    }
+    this.#pass(until - this.#monotonicMs)
+    await settled()
+  }
+
+  /** Sets the wall clock forward or back; the monotonic one does not notice. */
+  stepWallClock(ms: number): void {
+    this.#epochMs += ms
+  }
+
+  #pass(ms: number): void {
+    this.#monotonicMs += ms
+    this.#epochMs += ms
+  }
+}
+
+/** Lets everything run that is ready to. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}

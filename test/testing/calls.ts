@@ -1,0 +1,126 @@
+/** What the tests of the sandbox share: a sandbox that is closed after each test, and calls to it with fetch. */
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterEach, beforeEach } from 'vitest'
+import { type Sandbox, type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
+
+/** What a token endpoint answered. */
+export interface Granted {
+  readonly access_token: string
+  readonly expires_in: number
+  readonly scope: string
+  readonly token_type: string
+}
+
+/** What an API answered. */
+export interface Echo {
+  readonly api: string
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly headers: Record<string, string>
+  readonly body?: string
+  readonly bodyBase64?: string
+  readonly bodySha256: string
+  readonly jti: string
+}
+
+/** A new sandbox for each test. */
+export function useSandbox(): { readonly sandbox: Sandbox; readonly env: SandboxEnvironment } {
+  let sandbox: Sandbox | undefined
+  beforeEach(async () => {
+    sandbox = await startSandbox()
+  })
+  afterEach(() => sandbox?.close())
+  const started = (): Sandbox => {
+    if (sandbox === undefined) throw new Error('only within a test')
+    return sandbox
+  }
+  return {
+    get sandbox() {
+      return started()
+    },
+    get env() {
+      return started().test
+    },
+  }
+}
+
+/** The four fields of a good token request. */
+export function goodFields({
+  clientId,
+  clientSecret,
+  environment,
+}: SandboxEnvironment): Record<string, string> {
+  return {
+    client_id: clientId,
+    client_secret: clientSecret,
+    audience: environment.audience,
+    grant_type: 'client_credentials',
+  }
+}
+
+/** Sends a token request: a good one, but for what is given. */
+export function requestToken(
+  env: SandboxEnvironment,
+  { fields = goodFields(env), ...init }: RequestInit & { readonly fields?: unknown } = {},
+): Promise<Response> {
+  return fetch(`${env.environment.authUrl}/oauth/token`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(fields),
+    redirect: 'manual',
+    ...init,
+  })
+}
+
+/** A token that was issued just now. */
+export async function freshToken(env: SandboxEnvironment): Promise<string> {
+  const response = await requestToken(env)
+  return ((await response.json()) as Granted).access_token
+}
+
+/** Calls an API with a token. */
+export function call(url: string, token: string | undefined, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers)
+  if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
+  return fetch(url, { redirect: 'manual', ...init, headers })
+}
+
+/** Calls an API with a token by node:http, which fake timers leave alone: fetch uses the global ones. */
+export async function callPlainly(url: string, token: string | undefined): Promise<IncomingMessage> {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const [response] = await once(get(url, { headers }), 'response')
+  return response as IncomingMessage
+}
+
+/** The echo of an API. */
+export async function echoOf(response: Response): Promise<Echo> {
+  return (await response.json()) as Echo
+}
+
+/** Runs the event loop until the condition holds, whatever the clocks say. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn()
+}
+
+/** One turn of the event loop. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
+
+/**
+ * Sends bytes on a connection of its own, and returns what comes back until it is closed.
+ *
+ * @param end whether the client closes its side at once, with answers outstanding
+ */
+export async function sendRaw(url: string, bytes: string, end = false): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  socket.write(bytes)
+  if (end) socket.end()
+  return await text(socket)
+}

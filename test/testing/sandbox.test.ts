@@ -1,0 +1,189 @@
+// The sandbox as a whole: two environments apart from each other, its options, its end.
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:net'
+import { inspect, promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { defineEnvironments } from '../../src/environments.ts'
+import { ConfigurationError } from '../../src/errors.ts'
+import { type Sandbox, startSandbox } from '../../src/testing/index.ts'
+import { createTokenProvider } from '../../src/token/token-provider.ts'
+import { call, echoOf, freshToken, goodFields, requestToken, until, useSandbox } from './calls.ts'
+
+const refusing = (option: string, reason: unknown = expect.any(String)) =>
+  expect.objectContaining({ code: 'ERR_CONFIGURATION', problems: [{ option, reason }] })
+
+describe('startSandbox', () => {
+  const use = useSandbox()
+
+  it('starts two environments that defineEnvironments accepts', () => {
+    const { production, test } = use.sandbox
+    const environments = { production: production.environment, test: test.environment }
+    expect(() => defineEnvironments(environments)).not.toThrow()
+    expect(production.environment.name).toBe('production')
+    expect(test.environment.name).toBe('test')
+    expect(test.environment.apiUrls).toEqual([test.merchantUrl, test.inStoreUrl])
+    expect(URL.canParse(test.environment.audience)).toBe(true)
+  })
+
+  it('listens on 127.0.0.1, on a port for each environment', () => {
+    const { production, test } = use.sandbox
+    const urls = [production, test].map(({ environment }) => new URL(environment.authUrl))
+    expect(urls.map(({ hostname }) => hostname)).toEqual(['127.0.0.1', '127.0.0.1'])
+    expect(urls[0]?.port).not.toBe(urls[1]?.port)
+    expect(test.merchantUrl).toBe(`${test.environment.authUrl}/merchant`)
+    expect(test.inStoreUrl).toBe(`${test.environment.authUrl}/in-store`)
+  })
+
+  it('has another client in each environment, and another secret in each sandbox', async () => {
+    const { production, test } = use.sandbox
+    await using other = await startSandbox()
+    expect(production.clientId).not.toBe(test.clientId)
+    expect(
+      new Set([production, test, other.production, other.test].map((env) => env.clientSecret)).size,
+    ).toBe(4)
+  })
+
+  it('keeps the client secrets out of prints and JSON', () => {
+    const { production, test } = use.sandbox
+    const printed = [
+      inspect(use.sandbox, { depth: null, showHidden: true }),
+      inspect(test, { depth: null, showHidden: true }),
+      JSON.stringify([use.sandbox, test, { ...test }]),
+    ].join()
+    expect(printed).toContain(test.clientId)
+    expect(printed).not.toContain(test.clientSecret)
+    expect(printed).not.toContain(production.clientSecret)
+  })
+
+  it('accepts neither client nor audience nor token of the other environment', async () => {
+    const { production, test } = use.sandbox
+    expect((await requestToken(production, { fields: goodFields(test) })).status).toBe(401)
+    const fields = { ...goodFields(production), audience: test.environment.audience }
+    expect((await requestToken(production, { fields })).status).toBe(403)
+    const response = await call(production.merchantUrl, await freshToken(test))
+    expect(response.status).toBe(401)
+    expect(response.headers.get('www-authenticate')).toContain('The token is for another audience')
+  })
+
+  it('serves a provider: one token for both APIs', async () => {
+    const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = use.env
+    await using tokens = createTokenProvider({ environment, clientId, clientSecret })
+    const { value, scope } = await tokens.getToken()
+    expect(scope).toBe('merchant')
+    expect((await echoOf(await call(`${merchantUrl}/orders`, value))).api).toBe('merchant')
+    expect((await echoOf(await call(`${inStoreUrl}/orders`, value))).api).toBe('in-store')
+    expect(use.env.counts).toEqual({ token: 1, merchant: 1, 'in-store': 1, issued: 1, unauthorized: 0 })
+  })
+
+  it('gives the counts as of now', async () => {
+    const before = use.env.counts
+    await freshToken(use.env)
+    expect(before.issued).toBe(0)
+    expect(use.env.counts.issued).toBe(1)
+    expect(use.sandbox.production.counts.issued).toBe(0)
+  })
+})
+
+describe('the options of startSandbox', () => {
+  it('takes the ports that it is given', async () => {
+    const ports = await freePorts()
+    await using sandbox = await startSandbox({ ports })
+    expect(sandbox.production.environment.authUrl).toBe(`http://127.0.0.1:${ports.production}`)
+    expect(sandbox.test.environment.authUrl).toBe(`http://127.0.0.1:${ports.test}`)
+  })
+
+  it('names the port that is in use, and leaves nothing open', async () => {
+    const ports = await freePorts()
+    await using sandbox = await startSandbox({ ports: { test: ports.test } })
+    expect(sandbox.test.environment.authUrl).toContain(String(ports.test))
+    const start = startSandbox({ ports })
+    await expect(start).rejects.toBeInstanceOf(ConfigurationError)
+    await expect(start).rejects.toEqual(refusing('ports.test', expect.stringContaining('EADDRINUSE')))
+    await expect(fetch(`http://127.0.0.1:${ports.production}`)).rejects.toThrow()
+  })
+
+  it('refuses one port for both before it listens', async () => {
+    const { test: port } = await freePorts()
+    const start = startSandbox({ ports: { production: port, test: port } })
+    await expect(start).rejects.toEqual(refusing('ports.test', 'is the port of production too'))
+  })
+
+  it.each([
+    ['ports.production', { ports: { production: 65_536 } }],
+    ['ports.test', { ports: { test: 1.5 } }],
+    ['ports.staging', { ports: { staging: 0 } }],
+    ['ports', { ports: 4000 }],
+    ['port', { port: 4000 }],
+    ['options', 4000],
+  ])('refuses wrong ones: %s', async (option, options) => {
+    await expect(startSandbox(options as object)).rejects.toEqual(refusing(option))
+  })
+})
+
+describe('close', () => {
+  const use = useSandbox()
+
+  it('ends the requests that are being answered, and frees the ports', async () => {
+    const { env, sandbox } = use
+    env.configure({ apiLatencyMs: 3_600_000, tokenLatencyMs: 3_600_000 })
+    env.fail('in-store', { kind: 'hang' })
+    const calls = [call(env.merchantUrl, 'x'), call(env.inStoreUrl, 'x'), requestToken(env)]
+    const ended = Promise.allSettled(calls)
+    await until(() => env.counts.merchant + env.counts['in-store'] + env.counts.token === 3)
+    await sandbox.close()
+    expect((await ended).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    await expect(fetch(env.merchantUrl)).rejects.toThrow()
+    await expect(fetch(sandbox.production.merchantUrl)).rejects.toThrow()
+  })
+
+  it('may be called again, and at the same time', async () => {
+    await Promise.all([use.sandbox.close(), use.sandbox.close()])
+    await expect(use.sandbox.close()).resolves.toBeUndefined()
+  })
+
+  it('is what await using calls', async () => {
+    const outlived: Sandbox[] = []
+    {
+      await using sandbox = await startSandbox()
+      outlived.push(sandbox)
+      expect((await fetch(sandbox.test.merchantUrl)).status).toBe(401)
+    }
+    await expect(fetch(outlived[0]?.test.merchantUrl ?? '')).rejects.toThrow()
+  })
+
+  it('leaves nothing that keeps the process alive', async () => {
+    const program = `
+      import { get } from 'node:http'
+      import { startSandbox } from '${new URL('../../src/testing/index.ts', import.meta.url)}'
+      const sandbox = await startSandbox()
+      const { test } = sandbox
+      test.configure({ apiLatencyMs: 3_600_000 })
+      test.fail('in-store', { kind: 'slow-body', durationMs: 3_600_000 })
+      get(test.merchantUrl).on('error', () => {})
+      get(test.inStoreUrl).on('error', () => {})
+      while (test.counts.merchant + test.counts['in-store'] < 2) await new Promise(setImmediate)
+      await sandbox.close()
+      console.log(process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length)`
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--no-warnings', '--input-type=module', '--eval', program],
+      { timeout: 20_000 },
+    )
+    expect(stdout.trim()).toBe('0')
+  })
+})
+
+/** Two ports that were free a moment ago. */
+async function freePorts(): Promise<{ production: number; test: number }> {
+  const servers = [createServer(), createServer()]
+  const [production = 0, test = 0] = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) => {
+          server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
+        }),
+    ),
+  )
+  await Promise.all(servers.map((server) => promisify(server.close.bind(server))()))
+  return { production, test }
+}

@@ -1,0 +1,28 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^merchant-auth$/, replacement: at('./test/support/subject/index.ts') },
+      { find: /^merchant-auth\/axios$/, replacement: at('./test/support/subject/axios.ts') },
+      { find: /^merchant-auth\/testing$/, replacement: at('./test/support/subject/testing.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    setupFiles: ['test/support/setup.ts'],
+    testTimeout: 30_000,
+    coverage: {
+      provider: 'v8',
+      include: ['src/**'],
+      reporter: ['text-summary', 'html'],
+      thresholds: {
+        'src/token/**': { lines: 95, branches: 95 },
+        'src/attach/**': { lines: 95, branches: 95 },
+      },
+    },
+  },
+})

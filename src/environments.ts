@@ -130,12 +130,15 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   ) as T
 }
 
-/** A frozen copy, so that what was checked is what is used. */
-export function frozenEnvironment(environment: Environment, name?: string): Environment {
+/** A frozen copy of what an environment is made of: what was checked is what is used, and nothing else is kept. */
+export function frozenEnvironment(environment: Environment, key?: string): Environment {
+  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = environment
   return Object.freeze({
-    ...environment,
-    ...((environment.name ?? name) === undefined ? undefined : { name: environment.name ?? name }),
-    apiUrls: Object.freeze([...environment.apiUrls]),
+    ...(name === undefined ? undefined : { name }),
+    authUrl,
+    audience,
+    apiUrls: Object.freeze([...apiUrls]),
+    ...(allowInsecureRequests === undefined ? undefined : { allowInsecureRequests }),
   })
 }
 

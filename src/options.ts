@@ -111,10 +111,10 @@ const fn = <F>(error: string) => z.custom<F>((value) => typeof value === 'functi
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
 const providerShape = z.strictObject({
-  environment: z.unknown(),
+  environment: z.optional(z.unknown()), // checked with the environments
   clientId: text('must be a non-empty string'),
-  clientSecret: z.union(
-    [text(''), fn<() => string | Promise<string>>('')],
+  clientSecret: z.custom<string | (() => string | Promise<string>)>(
+    (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
     'must be a non-empty string, or a function that yields one',
   ),
   timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),

@@ -29,9 +29,29 @@ export function scrub(text: string, secrets: Iterable<string>): string {
   let scrubbed = text
   for (const secret of secrets) {
     for (const spelling of spellings(secret)) scrubbed = scrubbed.replaceAll(spelling, HIDDEN)
+    if (unescaped(scrubbed).includes(secret)) return HIDDEN // in a spelling that is none of the above
   }
   return scrubbed
 }
+
+/** The text with every percent, HTML and JavaScript escape read, in whatever case and mixture. */
+function unescaped(text: string): string {
+  const read = (digits: string, base: number): string => {
+    const code = Number.parseInt(digits, base)
+    return code <= 0x10ffff ? String.fromCodePoint(code) : ''
+  }
+  const plain = text
+    .replace(/&#x([\da-f]{1,8});?/gi, (_, digits: string) => read(digits, 16))
+    .replace(/&#(\d{1,8});?/g, (_, digits: string) => read(digits, 10))
+    .replace(/&(amp|lt|gt|quot|apos);/gi, (_, name: string) => ENTITIES[name.toLowerCase()] ?? '')
+    .replace(/\\u\{?([\da-f]{4,6})\}?/gi, (_, digits: string) => read(digits, 16))
+    .replace(/\\(.)/g, '$1')
+  return plain.replace(/(?:%[\da-f]{2})+/gi, (bytes) =>
+    Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'),
+  )
+}
+
+const ENTITIES: Partial<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 
 /**
  * A copy of a foreign error (of fetch, of a secret's source) that holds name, message, stack, code and the

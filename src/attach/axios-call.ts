@@ -2,7 +2,7 @@
 import type { AccessToken } from '../token/access-token.ts'
 import type { AuthorizedCall } from './authorized-call.ts'
 import type { AxiosCopy } from './axios-copy.ts'
-import { hideInAnswer, hideInFailure } from './axios-prints.ts'
+import { hideAgents, hideInAnswer, hideInFailure, hideSentStream } from './axios-prints.ts'
 import { cameByRedirect, guardRedirects, takeOff, watchedFetch } from './axios-redirects.ts'
 import { CallerLimits, headerOf, usesFetch } from './axios-request.ts'
 import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
@@ -37,6 +37,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     this.#context = context
     this.#copy = copy
     this.#limits = new CallerLimits(config, copy)
+    hideAgents(config)
   }
 
   send(token: AccessToken): Promise<AxiosAnswer> {
@@ -44,7 +45,11 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     const { beforeRedirect, fetchOptions, env, data } = config
     const putBack = (): void => {
       takeOff(config.headers, this.#context.headerKey)
-      Object.assign(config, { beforeRedirect, fetchOptions, env, data })
+      restore(config, 'beforeRedirect', beforeRedirect)
+      restore(config, 'fetchOptions', fetchOptions)
+      restore(config, 'env', env)
+      restore(config, 'data', data)
+      hideSentStream(config)
     }
     let sent: Promise<AxiosAnswer>
     try {
@@ -61,15 +66,15 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     return sent.then(
       (response) => {
         putBack()
-        response.config = config
+        Reflect.set(response, 'config', config)
         hideInAnswer(response, this.#context.headerKey)
         return response
       },
       (error: unknown) => {
         putBack()
         if (isFailure(error)) {
-          error.config = config
-          if (error.response !== undefined) error.response.config = config
+          Reflect.set(error, 'config', config)
+          if (error.response !== undefined) Reflect.set(error.response, 'config', config)
           hideInFailure(error, this.#context.headerKey)
         }
         throw error
@@ -77,23 +82,25 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     )
   }
 
-  statusOf(outcome: unknown): number | undefined {
-    return answerIn(outcome)?.status
+  answerIn(error: unknown): AxiosAnswer | undefined {
+    return isFailure(error) ? error.response : undefined
   }
 
-  challengeOf(outcome: unknown): string {
-    return headerOf(answerIn(outcome)?.headers, 'www-authenticate')
+  statusOf({ status }: AxiosAnswer): number | undefined {
+    return status
   }
 
-  wasRedirected(outcome: unknown): boolean {
-    return this.#redirected || cameByRedirect(answerIn(outcome)?.request)
+  challengeOf({ headers }: AxiosAnswer): string {
+    return headerOf(headers, 'www-authenticate')
   }
 
-  discard(outcome: unknown): void {
-    const answer = answerIn(outcome)
-    const { data } = answer ?? {}
+  wasRedirected({ request }: AxiosAnswer): boolean {
+    return this.#redirected || cameByRedirect(request)
+  }
+
+  discard({ data, headers }: AxiosAnswer): void {
     if (typeof data !== 'object' || data === null) return
-    const length = Number(headerOf(answer?.headers, 'content-length') || Number.NaN)
+    const length = Number(headerOf(headers, 'content-length') || Number.NaN)
     if ('resume' in data && typeof data.resume === 'function' && length <= MAX_DRAINED_BYTES) data.resume()
     else if ('destroy' in data && typeof data.destroy === 'function') data.destroy()
     else if (data instanceof ReadableStream) data.cancel().catch(() => {})
@@ -123,7 +130,12 @@ function isFailure(error: unknown): error is AxiosFailure {
   return typeof error === 'object' && error !== null && 'config' in error
 }
 
-function answerIn(outcome: unknown): AxiosAnswer | undefined {
-  if (typeof outcome !== 'object' || outcome === null) return undefined
-  return outcome instanceof Error ? (outcome as AxiosFailure).response : outcome
+/** Puts a field back as it was, and takes it off again where there was none. */
+function restore<Key extends keyof AxiosConfig>(
+  config: AxiosConfig,
+  key: Key,
+  value: AxiosConfig[Key],
+): void {
+  if (value === undefined) delete config[key]
+  else config[key] = value
 }

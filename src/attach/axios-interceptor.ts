@@ -8,6 +8,8 @@ import { CallerLimits, hasOwnHeader, urlOf } from './axios-request.ts'
 import type { AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
 
+const MOST_REMEMBERED = 8
+
 /**
  * A request interceptor that puts the token on calls below the environment's `apiUrls`, and does no more: a 401
  * renews nothing, and axios' own errors show the header. Register it first, so that it runs last and judges the
@@ -24,14 +26,14 @@ export function createAuthInterceptor(
   auth: TokenProvider | TokenProviderOptions,
   attach?: AttachOptions,
 ): AxiosRequestInterceptor {
-  const tokens = 'getToken' in auth ? auth : createTokenProvider(auth)
+  const tokens = isProvider(auth) ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
   /** The values that were put on last: a config that is sent again, with one of them on it, gets the current one. */
   const ours: string[] = []
 
   const put = (config: AxiosConfig, token: AccessToken): void => {
     const value = headerValue(context, token)
-    if (!ours.includes(value)) ours.splice(0, ours.length, value, ...ours.slice(0, 1))
+    if (!ours.includes(value)) ours.splice(0, ours.length, value, ...ours.slice(0, MOST_REMEMBERED - 1))
     config.headers[context.header] = value
   }
 
@@ -57,6 +59,10 @@ export function createAuthInterceptor(
     }
     return attachLater(config, tokens, put).then(() => given)
   }
+}
+
+function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {
+  return typeof (auth as Partial<TokenProvider> | undefined)?.getToken === 'function'
 }
 
 async function attachLater(

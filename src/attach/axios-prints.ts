@@ -1,26 +1,57 @@
 /** Takes the token out of everything that a print of an axios answer or error shows. */
 import { errorMonitor } from 'node:events'
-import type { AxiosAnswer, AxiosFailure } from './axios-types.ts'
+import { inspect } from 'node:util'
+import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
 
-/** What node's IncomingMessage leads back to the request with. */
-const WAYS_BACK = ['req', 'socket', 'client']
+/** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
+const WAYS_BACK = new Set(['req', 'socket', 'client', 'sent-headers', 'session'])
+
+const AGENTS = ['httpAgent', 'httpsAgent'] as const
 
 /** Hides the request, which holds the raw text of its headers. `response.request` still works. */
 export function hideInAnswer(response: AxiosAnswer, headerKey: string): void {
   hideRequest(response, headerKey)
   const { data } = response
   if (!isNodeStream(data)) return
-  for (const key of WAYS_BACK) hide(data, key)
+  for (const key of Reflect.ownKeys(data)) {
+    if (WAYS_BACK.has(typeof key === 'symbol' ? (key.description ?? '') : key)) hide(data, key)
+  }
   // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
   data.on(errorMonitor, (error) => {
     if (typeof error === 'object' && error !== null) hideRequest(error, headerKey)
   })
 }
 
+/** Hides a stream that was sent: it knows the request that it was piped into. It could not be sent again anyway. */
+export function hideSentStream(config: AxiosConfig): void {
+  if (isNodeStream(config.data)) hide(config, 'data')
+}
+
 /** Hides the same in an error. `error.request` still tells "no answer" from "bad answer". */
 export function hideInFailure(error: AxiosFailure, headerKey: string): void {
   hideRequest(error, headerKey)
   if (error.response !== undefined) hideInAnswer(error.response, headerKey)
+}
+
+/**
+ * Keeps the caller's own agents out of prints of a config: their sockets know the requests of all calls. They stay
+ * enumerable, because axios copies only such properties when a config is sent again.
+ */
+export function hideAgents(config: AxiosConfig): void {
+  if (config.httpAgent === undefined && config.httpsAgent === undefined) return
+  const shown = (): object => {
+    const copy: AxiosConfig = { ...config }
+    for (const key of AGENTS) if (copy[key] !== undefined) copy[key] = '[Agent]'
+    return copy
+  }
+  for (const key of ['toJSON', inspect.custom]) {
+    Object.defineProperty(config, key, {
+      value: shown,
+      configurable: true,
+      writable: true,
+      enumerable: false,
+    })
+  }
 }
 
 function hideRequest(holder: AxiosFailure | AxiosAnswer, headerKey: string): void {
@@ -30,7 +61,7 @@ function hideRequest(holder: AxiosFailure | AxiosAnswer, headerKey: string): voi
 }
 
 /** Makes a property an accessor that no print shows the value of. */
-function hide(holder: object, key: string): void {
+function hide(holder: object, key: PropertyKey): void {
   const descriptor = Object.getOwnPropertyDescriptor(holder, key)
   if (descriptor === undefined || descriptor.value === undefined || !descriptor.configurable) return
   let value: unknown = descriptor.value

@@ -1,7 +1,10 @@
 /** Redirects in axios: where they may take the token, and whether an answer came by one. */
 
-import type { AxiosConfig } from './axios-types.ts'
+import type { AxiosBeforeRedirect, AxiosConfig } from './axios-types.ts'
 import type { AttachContext } from './context.ts'
+
+/** Our guards, each with the caller's own function: a config that is sent again gets one guard, not one more. */
+const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>()
 
 /**
  * Keeps the token within `apiUrls` and on the origin of the call: axios' http adapter asks before each redirect
@@ -14,14 +17,17 @@ export function guardRedirects(
   context: AttachContext,
   onRedirect: () => void = () => {},
 ): void {
-  const { beforeRedirect } = config
-  config.beforeRedirect = (options, response, request) => {
+  const given = config.beforeRedirect
+  const beforeRedirect = given && guards.has(given) ? guards.get(given) : given
+  const guard: AxiosBeforeRedirect = (options, response, request) => {
     onRedirect()
     if (context.destinations.apiOf(options.href) === undefined || originOf(options.href) !== originOf(url)) {
       takeOff(options.headers, context.headerKey)
     }
     beforeRedirect?.(options, response, withoutToken(request, context.headerKey))
   }
+  guards.set(guard, beforeRedirect)
+  config.beforeRedirect = guard
   if (!context.isAuthorization && config.fetchOptions?.redirect !== 'error') {
     config.fetchOptions = { ...config.fetchOptions, redirect: 'manual' }
   }

@@ -30,6 +30,8 @@ export interface AxiosConfig {
   auth?: unknown
   socketPath?: unknown
   beforeRedirect?: AxiosBeforeRedirect | undefined
+  httpAgent?: unknown
+  httpsAgent?: unknown
   env?: { readonly fetch?: typeof fetch } | undefined
   fetchOptions?: RequestInit | undefined
 }

@@ -1,12 +1,11 @@
 /** The token on fetch: what `fetch` takes and gives, in the terms of an authorized call. */
+import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { untilAborted } from '../token/waiting.ts'
 import { type AuthorizedCall, authorize } from './authorized-call.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
-import { isFormData, multipartBlob } from './multipart.ts'
-import { canSendAgain } from './replay.ts'
+import { canSendAgain, snapshotOf } from './replay.ts'
 
 type Fetch = typeof fetch
 type HeadersInit = NonNullable<RequestInit['headers']>
@@ -30,6 +29,11 @@ export function createAuthFetch(
   attach: AttachOptions & { readonly fetch?: Fetch | undefined } = {},
 ): Fetch {
   const { fetch: wrapped = (input, init) => globalThis.fetch(input, init), ...options } = attach
+  if (typeof wrapped !== 'function') {
+    throw new ConfigurationError('The token cannot be attached', [
+      { option: 'fetch', reason: 'must be a function' },
+    ])
+  }
   const context = createAttachContext(tokens, options)
   return (input, init) => {
     try {
@@ -66,7 +70,8 @@ class FetchCall implements AuthorizedCall<Response> {
   readonly repeatable: boolean
   readonly #context: AttachContext
   readonly #fetch: Fetch
-  readonly #init: RequestInit | undefined
+  /** What the caller gave, as it was at the time of the call: fetch, too, would have read it by then. */
+  readonly #init: RequestInit
   readonly #headers: HeadersInit | undefined
   readonly #signal: AbortSignal | undefined
   #target: string | Request
@@ -80,23 +85,22 @@ class FetchCall implements AuthorizedCall<Response> {
     init: RequestInit | undefined,
   ) {
     const request = typeof target === 'string' ? undefined : target
-    const body = init?.body ?? request?.body
-    const mayRepeat = context.renewOnStatus.length > 0
     this.url = request?.url ?? (target as string)
     this.#context = context
     this.#fetch = wrapped
     this.#target = target
-    this.#headers = init?.headers ?? request?.headers
+    this.#init = { ...init }
+    this.#headers = copyOf(init?.headers ?? request?.headers)
     this.#signal = (init?.signal === undefined ? request?.signal : init.signal) ?? undefined
-    this.#init = init
-    if (!mayRepeat) {
+    const body = init?.body
+    if (context.renewOnStatus.length === 0) {
       this.repeatable = false
-    } else if (request?.body && !init?.body) {
+    } else if (request?.body && !body) {
       this.#spare = request.bodyUsed ? undefined : request.clone()
       this.repeatable = this.#spare !== undefined
     } else {
       this.repeatable = canSendAgain(body)
-      if (isFormData(body)) this.#init = { ...init, body: multipartBlob(body) }
+      if (body) this.#init.body = snapshotOf(body)
     }
   }
 
@@ -110,24 +114,28 @@ class FetchCall implements AuthorizedCall<Response> {
     return this.#fetch(target, init)
   }
 
-  statusOf(outcome: unknown): number | undefined {
-    return outcome instanceof Error ? undefined : (outcome as Response).status
+  answerIn(): undefined {
+    return undefined // fetch rejects only where there is no answer
   }
 
-  challengeOf(outcome: unknown): string {
-    return (outcome as Response).headers?.get('www-authenticate') ?? ''
+  statusOf(response: Response): number {
+    return response.status
   }
 
-  wasRedirected(outcome: unknown): boolean {
-    return (outcome as Response).redirected
+  challengeOf(response: Response): string {
+    return response.headers?.get('www-authenticate') ?? ''
   }
 
-  discard(outcome: unknown): void {
-    drainIfSmall(outcome as Response).catch(() => {})
+  wasRedirected(response: Response): boolean {
+    return response.redirected
+  }
+
+  discard(response: Response): void {
+    drainIfSmall(response).catch(() => {})
   }
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    return untilAborted(start(this.#signal), this.#signal)
+    return start(this.#signal)
   }
 
   ended(): boolean {
@@ -135,7 +143,7 @@ class FetchCall implements AuthorizedCall<Response> {
   }
 
   #redirect(): string | undefined {
-    return this.#init?.redirect ?? (typeof this.#target === 'string' ? undefined : this.#target.redirect)
+    return this.#init.redirect ?? (typeof this.#target === 'string' ? undefined : this.#target.redirect)
   }
 }
 
@@ -159,7 +167,12 @@ function hasHeader(headers: HeadersInit | undefined, key: string): boolean {
   return new Headers(headers).has(key)
 }
 
-/** A copy of the headers with one more: the caller's own are left as they are. */
+function copyOf(headers: HeadersInit | undefined): HeadersInit | undefined {
+  if (headers === undefined) return undefined
+  return isRecord(headers) ? { ...headers } : new Headers(headers)
+}
+
+/** The headers with one more. They are a copy already; the next send may have another value. */
 function withHeader(headers: HeadersInit | undefined, name: string, value: string): HeadersInit {
   if (headers === undefined) return { [name]: value }
   if (isRecord(headers)) return { ...headers, [name]: value }

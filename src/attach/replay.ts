@@ -1,4 +1,5 @@
-/** Can this body be sent again? */
+/** Can this body be sent again, and with the same bytes? */
+import { isFormData, multipartBlob } from './multipart.ts'
 
 const SENDABLE_AGAIN = new Set([
   'Blob',
@@ -19,4 +20,18 @@ export function canSendAgain(body: unknown): boolean {
   if (ArrayBuffer.isView(body)) return true
   if ('pipe' in body || Symbol.asyncIterator in body) return false
   return SENDABLE_AGAIN.has(Object.prototype.toString.call(body).slice('[object '.length, -1))
+}
+
+type Body = NonNullable<RequestInit['body']>
+
+/**
+ * The body as it is now, so that what the caller does with it afterwards changes nothing: fetch takes such a copy
+ * itself, but only when it sends. A form gets its boundary here, and so the same bytes each time.
+ */
+export function snapshotOf(body: Body): Body {
+  if (isFormData(body)) return multipartBlob(body)
+  if (body instanceof URLSearchParams) return new URLSearchParams(body)
+  if (body instanceof ArrayBuffer) return body.slice()
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice()
+  return body
 }

@@ -52,25 +52,21 @@ const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
 const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
 const EXPIRES = 'must be a positive whole number of seconds'
 
-// z.number() takes neither NaN nor Infinity, and nothing here coerces: true, null, "" and [5] stay what they are.
 const tokenResponse = z.object(
   {
     access_token: z.string(TOKEN).check(z.regex(B64TOKEN, TOKEN)),
-    expires_in: z.union(
-      [
-        z.number().check(z.refine((seconds) => Number.isInteger(seconds) && seconds > 0)),
-        z.string().check(
-          z.regex(/^\d+$/),
-          z.refine((digits) => Number(digits) > 0),
-        ),
-      ],
-      EXPIRES,
-    ),
+    expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
     token_type: z.string('must be Bearer').check(z.regex(/^bearer$/i, 'must be Bearer')),
-    scope: z.unknown(),
+    scope: z.optional(z.unknown()),
   },
   'must be a JSON object',
 )
+
+/** A positive integer or its decimal string. Nothing is coerced: true, "" and [5] are what they are. */
+function isPositiveSeconds(value: unknown): boolean {
+  if (typeof value === 'string') return /^\d+$/.test(value) && Number(value) > 0
+  return Number.isInteger(value) && Number(value) > 0
+}
 
 /** Reads the text of a token response (RFC 6749 §5.1): the grant in it, or what is wrong with it. */
 export function readTokenResponse(text: string): TokenGrant | ResponseIssue[] {

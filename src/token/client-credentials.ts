@@ -1,7 +1,7 @@
 /** The current token of one client: look, wait, renew (RFC 6749 §4.4). */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
-import { unattended } from '../clock.ts'
+import { MAX_TIMER_MS } from '../clock.ts'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import { type Environment, tokenEndpoint } from '../environments.ts'
 import { ownCopy, ProviderClosedError, type TokenRequestError, TokenResponseError } from '../errors.ts'
@@ -37,7 +37,11 @@ export class ClientCredentialsProvider implements TokenProvider {
   readonly #rations = new Map<string | undefined, RenewalRation>()
   #held: HeldToken | undefined
   #lastFailure: unknown
+  /** The secrets used last, to be taken out of whatever is said. */
+  readonly #secrets = new Set<string>()
   #renewingAhead = false
+  #waiting = 0
+  #awake: NodeJS.Timeout | undefined
 
   /** Callers without a token share this one acquisition. What it yields is looked up afterwards. */
   readonly #acquire = pMemoize(() => this.#acquireNow(), {
@@ -75,7 +79,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
     for (let look = 0; look < MOST_LOOKS; look += 1) {
       this.#assertOpen()
-      signal?.throwIfAborted()
+      throwIfAborted(signal)
       const token = this.currentToken()
       if (token !== undefined) return token
       this.#assertNoCooldown()
@@ -89,12 +93,14 @@ export class ClientCredentialsProvider implements TokenProvider {
     { signal, url }: { signal?: AbortSignal | undefined; url?: string | URL | undefined } = {},
   ): Promise<AccessToken | undefined> {
     this.#assertOpen()
-    signal?.throwIfAborted()
+    throwIfAborted(signal)
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer
     if (this.#servable() === undefined) return await this.getToken({ signal })
     const api = url === undefined ? undefined : this.#destinations.apiOf(String(url))
+    if (url !== undefined && api === undefined) return undefined // what another place refuses says nothing of the token
+    this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     this.#rationOf(api).rejected(this.#now())
     if (this.#endpointLock.isLocked() || this.#mayRenew(api))
       await this.#wait(this.#replace(value, api), signal)
@@ -122,7 +128,6 @@ export class ClientCredentialsProvider implements TokenProvider {
   }
 
   async #replaceNow(rejected: string, api: string | undefined): Promise<void> {
-    this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
       this.#assertOpen()
@@ -155,19 +160,17 @@ export class ClientCredentialsProvider implements TokenProvider {
 
   /** Asks the token endpoint and puts the token in place. Only under the lock. */
   async #request({ startedAt, background }: { startedAt: number; background: boolean }): Promise<void> {
-    const { clock, timeoutMs } = this.#options
+    const { timeoutMs } = this.#options
     const deadline = startedAt + timeoutMs
     // Whoever waited for another's request that hung has no time for one of his own.
     if (this.#lastFailure !== undefined && deadline - this.#now() < timeoutMs / 4) throw this.#lastFailure
     try {
-      const grant = await requestToken(
-        background ? { ...this.#options, clock: unattended(clock) } : this.#options,
-        {
-          emit: this.#emit,
-          deadline,
-          closed: this.#closing.signal,
-        },
-      )
+      const grant = await requestToken(this.#options, {
+        emit: this.#emit,
+        deadline,
+        closed: this.#closing.signal,
+        secrets: this.#secrets,
+      })
       this.#assertOpen()
       this.#held = this.#accept(grant)
       this.#cooldown.succeeded()
@@ -244,12 +247,25 @@ export class ClientCredentialsProvider implements TokenProvider {
     if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs)
   }
 
-  /** Waits for what others wait for too, with an error object of one's own. */
+  /** Waits for what others wait for too, with an error object of one's own. Keeps the process alive meanwhile. */
   async #wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    this.#waiting += 1
+    this.#awake ??= setInterval(() => {}, MAX_TIMER_MS)
     try {
       await untilAborted(shared, signal)
     } catch (error) {
       throw signal?.aborted && error === signal.reason ? error : ownCopy(error)
+    } finally {
+      this.#waiting -= 1
+      if (this.#waiting === 0) {
+        clearInterval(this.#awake)
+        this.#awake = undefined
+      }
     }
   }
+}
+
+/** As AbortSignal.throwIfAborted, which the signals of older libraries do not have. */
+function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw signal.reason
 }

@@ -27,7 +27,9 @@ export class Lifetime {
   readonly windowMs: number
   readonly #sentAt: Instant
   readonly #usableMs: number
-  /** The most that the wall clock was ever seen ahead of the monotonic one (ms), since the request was sent. */
+  /** The least by which the wall clock was seen ahead of the monotonic one (ms). */
+  #leastOffsetMs: number
+  /** How far (ms) the wall clock has gone ahead of the monotonic one since then, at the most. */
   #aheadMs = 0
 
   /**
@@ -43,19 +45,21 @@ export class Lifetime {
     const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, 0.05 * lifetimeMs)
     const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
     this.#sentAt = sentAt
+    this.#leastOffsetMs = sentAt.epochMs - sentAt.monotonicMs
     this.#usableMs = lifetimeMs - Math.min(marginMs, 0.25 * lifetimeMs)
     this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
   }
 
   /**
    * How long (ms) the token may still be handed out; 0 or less: no longer. It ends when either clock says so: the
-   * monotonic one stands still while a machine sleeps, the other may be set. A clock that was once ahead stays
-   * counted, so that setting it back gives no time back.
+   * monotonic one stands still while a machine sleeps, the other may be set. A wall clock that went
+   * ahead stays counted, so that setting it back gives no time back.
    */
   servableForMs(clock: Clock): number {
-    const monotonicMs = clock.monotonicMs() - this.#sentAt.monotonicMs
-    const aheadMs = clock.epochMs() - this.#sentAt.epochMs - monotonicMs
-    if (aheadMs > this.#aheadMs) this.#aheadMs = aheadMs
-    return this.#usableMs - monotonicMs - this.#aheadMs
+    const monotonicMs = clock.monotonicMs()
+    const offsetMs = clock.epochMs() - monotonicMs
+    if (offsetMs < this.#leastOffsetMs) this.#leastOffsetMs = offsetMs
+    if (offsetMs - this.#leastOffsetMs > this.#aheadMs) this.#aheadMs = offsetMs - this.#leastOffsetMs
+    return this.#usableMs - (monotonicMs - this.#sentAt.monotonicMs) - this.#aheadMs
   }
 }

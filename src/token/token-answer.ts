@@ -45,7 +45,9 @@ function shown(value: unknown, length: number, secrets: Iterable<string>): strin
 export function readRetryAfter(response: Response, epochMs: number): number | undefined {
   const value = response.headers.get('retry-after')?.trim() ?? ''
   if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER)
-  const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(value) : Number.NaN
+  // Of the three forms of a date (RFC 9110 §5.6.7) one does not say that it is in UTC, as all of them are.
+  const utc = value.endsWith('GMT') ? value : `${value} GMT`
+  const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(utc) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
 }
 

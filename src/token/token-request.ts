@@ -18,6 +18,8 @@ import {
 import { within } from './waiting.ts'
 
 const FIRST_PAUSE_MS = 200
+/** How many secrets are remembered, so that one which was replaced is not shown by a late message either. */
+const MOST_SECRETS = 8
 
 /** A grant, and when the request for it was sent. */
 export interface SentGrant extends TokenGrant {
@@ -31,6 +33,8 @@ export interface TokenRequestContext {
   readonly deadline: number
   /** Ends the request, whatever it waits for. */
   readonly closed: AbortSignal
+  /** The secrets used last, this request's among them, to be taken out of what it says. */
+  readonly secrets: Set<string>
 }
 
 /**
@@ -47,8 +51,6 @@ class TokenRequest {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext
   readonly #endpoint: string
-  /** Every secret that this request has used, to be taken out of what it says. */
-  readonly #secrets = new Set<string>()
   #attempts = 0
   #askedForAnother = false
 
@@ -117,7 +119,7 @@ class TokenRequest {
       try {
         secret = await clientSecret()
       } catch (error) {
-        throw failed('threw', scrubbedCause(error, this.#secrets))
+        throw failed('threw', scrubbedCause(error, this.#context.secrets))
       }
       if (typeof secret !== 'string' || secret === '') throw failed('yielded no secret')
       return this.#remember(secret)
@@ -128,7 +130,10 @@ class TokenRequest {
   }
 
   #remember(secret: string): string {
-    this.#secrets.add(secret)
+    const { secrets } = this.#context
+    secrets.delete(secret)
+    secrets.add(secret)
+    for (const oldest of secrets) if (secrets.size > MOST_SECRETS) secrets.delete(oldest)
     return secret
   }
 
@@ -151,7 +156,7 @@ class TokenRequest {
     return await within(
       this.#options.clock,
       { endsAt, closed: this.#context.closed },
-      (signal) => this.#exchange(secret, signal),
+      (signal) => this.#exchange(secret, endsAt, signal),
       () =>
         this.#failure(
           `POST ${shownUrl(this.#endpoint)} was not answered within ${Math.round(endsAt - startedAt)} ms. ` +
@@ -161,14 +166,22 @@ class TokenRequest {
     )
   }
 
-  async #exchange(secret: string, signal: AbortSignal): Promise<SentGrant> {
+  async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<SentGrant> {
     const sentAt = readClock(this.#options.clock)
     const response = await this.#fetch(secret, signal)
     if (response.ok && !response.redirected) {
       return { ...this.#grantOf(await readAnswerText(response).catch(() => null)), sentAt }
     }
-    const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
-    throw this.#statusFailure(response, await readAnswerText(response).catch(() => undefined), retryAfterMs)
+    throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
+  }
+
+  /** The text of an error answer, where it comes in good time: the status says enough without it. */
+  async #errorText(response: Response, endsAt: number, signal: AbortSignal): Promise<string | undefined> {
+    if (response.status < 400) return undefined
+    const { clock } = this.#options
+    const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
+    const late = (): Error => new Error('The error body is slow')
+    return await within(clock, half, () => readAnswerText(response), late).catch(() => undefined)
   }
 
   async #fetch(secret: string, signal: AbortSignal): Promise<Response> {
@@ -192,7 +205,7 @@ class TokenRequest {
         signal,
       })
     } catch (error) {
-      const cause = scrubbedCause(error, this.#secrets)
+      const cause = scrubbedCause(error, this.#context.secrets)
       throw this.#failure(
         `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
         { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
@@ -216,12 +229,9 @@ class TokenRequest {
     )
   }
 
-  #statusFailure(
-    response: Response,
-    text: string | undefined,
-    retryAfterMs: number | undefined,
-  ): TokenRequestError {
+  #statusFailure(response: Response, text: string | undefined): TokenRequestError {
     const { status } = response
+    const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const where = `POST ${shownUrl(this.#endpoint)}`
     if (response.redirected || response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
       return this.#failure(
@@ -229,7 +239,7 @@ class TokenRequest {
         { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs },
       )
     }
-    const oauth = readOAuthError(text, this.#secrets)
+    const oauth = readOAuthError(text, this.#context.secrets)
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
     return this.#failure(
       `${where} answered ${status}${details && ` (${details})`}. ${adviceFor(status, oauth)}`,

@@ -6,8 +6,11 @@ const waits = new WeakMap<Promise<unknown>, WeakMap<AbortSignal, Promise<unknown
 
 /** The promise, or a rejection with the signal's reason, whichever comes first. Leaves no listener behind. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return promise
-  if (signal.aborted) return Promise.reject(signal.reason)
+  if (!signal) return promise
+  if (signal.aborted) {
+    promise.catch(() => {}) // nobody else may be waiting for it
+    return Promise.reject(signal.reason)
+  }
   let bySignal = waits.get(promise)
   if (bySignal === undefined) {
     bySignal = new WeakMap()

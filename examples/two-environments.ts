@@ -1,0 +1,35 @@
+/** Production and test side by side: each provider has its own token, and no call gets the other's. */
+import { createAuthFetch, createTokenProvider, defineEnvironments } from 'merchant-auth'
+import { startSandbox } from 'merchant-auth/testing'
+
+const sandbox = await startSandbox()
+
+// In a service of yours the URLs stand here. What is set up wrong is said here, all at once.
+const environments = defineEnvironments({
+  production: sandbox.production.environment,
+  test: sandbox.test.environment,
+})
+
+for (const name of ['production', 'test'] as const) {
+  const { clientId, clientSecret } = sandbox[name]
+  const tokens = createTokenProvider({
+    environment: environments[name],
+    clientId,
+    clientSecret,
+    onEvent: (event) => console.log(`  [${event.environment}] ${event.type}`),
+  })
+  const authFetch = createAuthFetch(tokens)
+  for (const target of ['production', 'test'] as const) {
+    const { status } = await authFetch(`${sandbox[target].merchantUrl}/orders`)
+    console.log(`The ${name} provider calls the ${target} API: ${status}`)
+  }
+  await tokens.close()
+}
+
+try {
+  defineEnvironments({ production: sandbox.test.environment, test: sandbox.test.environment })
+} catch (error) {
+  console.log(`The same environment twice is refused. ${error}`)
+}
+
+await sandbox.close()

@@ -1,0 +1,235 @@
+// Other interceptors, axios-retry, other copies of axios: all of them at once, in any order (contract 2, 5.2).
+import { createRequire } from 'node:module'
+import axios, { type AxiosError, type AxiosInstance, type AxiosStatic } from 'axios'
+import axiosRetry from 'axios-retry'
+import { attachAuth } from 'merchant-auth/axios'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ADAPTERS, apiAt, functionAdapter, rejectionOf, scripted, useGround } from './calls.ts'
+
+const ground = useGround()
+const require = createRequire(import.meta.url)
+const retried = (api: AxiosInstance, retries = 3) =>
+  // biome-ignore lint/suspicious/noExplicitAny: axios-retry was written against the CommonJS declarations of axios
+  axiosRetry(api as any, {
+    retries,
+    retryDelay: () => 0,
+    retryCondition: (error) => error.response?.status === 503,
+  })
+
+describe('other interceptors', () => {
+  for (const when of ['before', 'after'] as const) {
+    it(`registered ${when} ours may change where a call goes`, async () => {
+      await using elsewhere = await scripted((_, response) => void response.end('elsewhere'))
+      const api = axios.create({ baseURL: 'http://127.0.0.1:1' })
+      if (when === 'after') attachAuth(api, ground.tokens)
+      api.interceptors.request.use(async (config) => {
+        config.headers.set('X-Changed', 'yes')
+        if (config.url === 'own') config.headers.set('Authorization', 'Own one')
+        config.baseURL = config.url === 'away' ? elsewhere.url : ground.env.merchantUrl
+        return { ...config, url: `/changed/${config.url}` } as typeof config
+      })
+      if (when === 'before') attachAuth(api, ground.tokens)
+      const { data } = await api.get('orders')
+      expect(data).toMatchObject({ path: '/merchant/changed/orders', headers: { 'x-changed': 'yes' } })
+      await api.get('away')
+      expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
+      expect(await rejectionOf(api.get('own'))).toMatchObject({ response: { status: 401 } })
+      expect(ground.sent().length).toBe(2)
+    })
+
+    it(`registered ${when} ours may wrap the adapter`, async () => {
+      const api = axios.create({ baseURL: ground.env.merchantUrl })
+      let used = 0
+      if (when === 'after') attachAuth(api, ground.tokens)
+      api.interceptors.request.use((config) => {
+        const inner = axios.getAdapter(config.adapter)
+        config.adapter = (final) => {
+          used += 1
+          return inner(final)
+        }
+        return config
+      })
+      if (when === 'before') attachAuth(api, ground.tokens)
+      const answer = await api.get('/orders')
+      expect(answer.status).toBe(200)
+      expect((await api.request(answer.config)).status).toBe(200)
+      expect(used).toBeGreaterThanOrEqual(2)
+      expect(ground.sent().length).toBe(2)
+    })
+
+    it(`registered ${when} ours see no token`, async () => {
+      const api = axios.create({ baseURL: ground.env.merchantUrl })
+      const seen: unknown[] = []
+      if (when === 'after') attachAuth(api, ground.tokens)
+      api.interceptors.request.use((config) => {
+        seen.push(config.headers.get('authorization') ?? undefined)
+        return config
+      })
+      api.interceptors.response.use((answer) => {
+        seen.push(answer.config.headers.get('authorization') ?? undefined)
+        return answer
+      })
+      if (when === 'before') attachAuth(api, ground.tokens)
+      await api.request((await api.get('/orders')).config)
+      expect(seen).toEqual([undefined, undefined, undefined, undefined])
+    })
+  }
+})
+
+describe('axios-retry', () => {
+  for (const adapter of [...ADAPTERS, functionAdapter]) {
+    for (const first of ['axios-retry', 'attachAuth']) {
+      it(`and a renewal work together by ${typeof adapter === 'function' ? 'a function' : adapter}, ${first} first`, async () => {
+        const api = axios.create({ baseURL: ground.env.merchantUrl, adapter })
+        if (first === 'axios-retry') retried(api)
+        attachAuth(api, ground.tokens)
+        if (first !== 'axios-retry') retried(api)
+        ground.env.fail('merchant', { kind: 'status', status: 503 }, { times: 2 })
+        ground.env.fail('merchant', { kind: 'status', status: 401 })
+        ground.env.fail('merchant', { kind: 'status', status: 503 })
+        const answer = await api.put('/orders', { a: 1 }, { headers: { 'idempotency-key': 'k' } })
+        expect(answer.data).toMatchObject({ body: '{"a":1}', headers: { 'idempotency-key': 'k' } })
+        expect(ground.sent().map(({ status }) => status)).toEqual([503, 503, 401, 503, 200])
+        expect(new Set(ground.sent().map(({ body }) => String(body)))).toEqual(new Set(['{"a":1}']))
+        expect(ground.env.counts.token).toBe(2)
+      })
+    }
+  }
+})
+
+describe('another copy of axios', () => {
+  const copies: Record<string, () => AxiosStatic> = {
+    'the one that require() gives': () => require('axios'),
+    'one that nobody knows': () => {
+      const path = require.resolve('axios')
+      const known = require.cache[path]
+      delete require.cache[path]
+      const fresh: AxiosStatic = require('axios')
+      if (known !== undefined) require.cache[path] = known
+      return fresh
+    },
+  }
+  for (const [name, load] of Object.entries(copies)) {
+    describe(`(${name})`, () => {
+      let copy: AxiosStatic
+      let api: AxiosInstance
+      beforeEach(() => {
+        require('axios')
+        copy = load()
+        expect(copy.AxiosError).not.toBe(axios.AxiosError)
+        api = copy.create({ baseURL: ground.env.merchantUrl })
+        attachAuth(api, ground.tokens)
+      })
+
+      for (const adapter of [...ADAPTERS, 'function'] as const) {
+        it(`gets the token, a renewal, and errors of its own by ${adapter}`, async () => {
+          api.defaults.adapter = adapter === 'function' ? copy.getAdapter('http') : adapter
+          const form = new FormData()
+          form.append('a', 'b')
+          ground.env.fail('merchant', { kind: 'status', status: 401 })
+          const data = adapter === 'function' ? { a: 'b' } : form
+          const answer = await api.post('/orders?x=1', data, {
+            params: { y: 2 },
+            transformResponse: (text) => [text],
+          })
+          expect(answer.data).toEqual([expect.stringContaining('"query":"x=1&y=2"')])
+          const bodies = ground.sent().map(({ body }) => String(body))
+          expect(bodies).toEqual([bodies[0], bodies[0]])
+          expect(bodies[0]).toMatch(adapter === 'function' ? /^{"a":"b"}$/ : /name="a"/)
+          ground.env.fail('merchant', { kind: 'status', status: 500 })
+          const error = await rejectionOf(api.get('/orders'))
+          expect(error).toBeInstanceOf(copy.AxiosError)
+          expect(error).toMatchObject({
+            code: 'ERR_BAD_RESPONSE',
+            response: { status: 500 },
+            config: { url: '/orders' },
+          })
+          expect((await api.request((error as AxiosError).config ?? {})).status).toBe(200)
+          ground.env.fail('merchant', { kind: 'reset' })
+          const reset = await rejectionOf(api.get('/orders'))
+          expect(reset).toBeInstanceOf(copy.AxiosError)
+          expect((reset as AxiosError).request).toBeDefined()
+        })
+      }
+
+      it('is renewed with the same bytes, with everything else in place', async () => {
+        ground.env.fail('merchant', { kind: 'status', status: 503 })
+        ground.env.fail('merchant', { kind: 'status', status: 401 })
+        retried(api)
+        api.interceptors.request.use(
+          (config) => ({ ...config, url: `/changed${config.url}` }) as typeof config,
+        )
+        let transforms = 0
+        const answer = await api.post(
+          '/orders',
+          { a: 1 },
+          {
+            validateStatus: (status) => status < 500,
+            transformRequest: (data) => {
+              transforms += 1
+              return typeof data === 'string' ? data : JSON.stringify(data)
+            },
+          },
+        )
+        expect(answer.status).toBe(200)
+        expect(transforms).toBe(1) // axios-retry keeps what was transformed
+        expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual([
+          '503 {"a":1}',
+          '401 {"a":1}',
+          '200 {"a":1}',
+        ])
+        expect(ground.env.counts.token).toBe(2)
+      })
+
+      it('gets cancellations and time-outs of its own while it waits', async () => {
+        ground.env.fail('token', { kind: 'hang' })
+        const abort = new AbortController()
+        const source = copy.CancelToken.source()
+        const calls = [
+          api.get('/a', { signal: abort.signal }),
+          api.get('/b', { cancelToken: source.token }),
+          api.get('/c', { timeout: 50 }),
+          api.get('/d', {
+            timeout: 50,
+            transitional: { clarifyTimeoutError: true },
+            timeoutErrorMessage: 'late',
+          }),
+        ].map(rejectionOf)
+        setImmediate(() => abort.abort())
+        setImmediate(() => source.cancel())
+        const [aborted, cancelled, late, clear] = await Promise.all(calls)
+        expect(aborted).toBeInstanceOf(copy.CanceledError)
+        expect(copy.isCancel(cancelled)).toBe(true)
+        expect(late).toBeInstanceOf(copy.AxiosError)
+        expect(late).toMatchObject({
+          code: 'ECONNABORTED',
+          message: 'timeout of 50ms exceeded',
+          config: { url: '/c' },
+        })
+        expect(clear).toMatchObject({ code: 'ETIMEDOUT', message: 'late' })
+      })
+
+      it('gives the token to no other place', async () => {
+        await using other = await scripted((_, response) => void response.end())
+        await using redirecting = await scripted(
+          (_, response) => void response.writeHead(302, { location: other.url }).end(),
+        )
+        const plain = copy.create()
+        attachAuth(plain, ground.provider({ environment: apiAt(ground.env, redirecting.url) }), {
+          header: 'X-Custom',
+        })
+        await plain.get(redirecting.url)
+        await plain.get(other.url)
+        expect(redirecting.seen[0]?.headers['x-custom']).toBeDefined()
+        expect(other.seen.map(({ headers }) => headers['x-custom'])).toEqual([undefined, undefined])
+      })
+
+      it('works on its default instance', async () => {
+        const detach = attachAuth(copy, ground.tokens)
+        expect((await copy.get(`${ground.env.merchantUrl}/x`)).status).toBe(200)
+        detach()
+        expect(await rejectionOf(copy.get(`${ground.env.merchantUrl}/x`))).toBeInstanceOf(copy.AxiosError)
+      })
+    })
+  }
+})

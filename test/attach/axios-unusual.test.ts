@@ -1,0 +1,51 @@
+// Adapters of callers that answer, or fail, as axios' own never would.
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf, useGround } from './calls.ts'
+
+const ground = useGround()
+
+describe('answers of unusual adapters', () => {
+  it.each([
+    ['a rejection that is no error', () => Promise.reject('just text')],
+    [
+      'a throw',
+      () => {
+        throw new Error('thrown')
+      },
+    ],
+    ['an error without a config', () => Promise.reject(new Error('plain'))],
+    ['a null', () => Promise.reject(null)],
+  ])('pass through: %s', async (_, adapter) => {
+    const api = ground.api({ adapter: adapter as never })
+    const error = await rejectionOf(api.get('/orders', { headers: { a: 'b' } }))
+    expect(error === null || error === 'just text' || error instanceof Error).toBe(true)
+  })
+
+  it('pass through: an answer without headers, and a 401 that is an object alone', async () => {
+    let calls = 0
+    const adapter = async (final: unknown) => {
+      calls += 1
+      return { status: 401, data: { on: 1 }, config: final, statusText: '', headers: undefined }
+    }
+    const api = ground.api({ adapter: adapter as never })
+    expect((await api.get('/orders')).status).toBe(401)
+    expect(calls).toBe(2)
+  })
+
+  it('may give a stream that fails with anything', async () => {
+    const stream = new PassThrough()
+    const adapter = async (final: unknown) => ({
+      status: 200,
+      data: stream,
+      config: final,
+      statusText: '',
+      headers: {},
+    })
+    await ground.api({ adapter: adapter as never }).get('/orders')
+    const failed = once(stream, 'error')
+    stream.emit('error', 'text')
+    expect(await failed).toEqual(['text'])
+  })
+})

@@ -1,0 +1,59 @@
+import { getEventListeners } from 'node:events'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock as clock } from '../src/clock.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+describe('the clock of this machine', () => {
+  it('reads both clocks at each use', () => {
+    const before = [clock.monotonicMs(), clock.epochMs()]
+    vi.advanceTimersByTime(1_500)
+    expect([clock.monotonicMs() - Number(before[0]), clock.epochMs() - Number(before[1])]).toEqual([
+      1_500, 1_500,
+    ])
+  })
+
+  it('sleeps as long as it is told, and leaves no listener', async () => {
+    const { signal } = new AbortController()
+    const woken = vi.fn()
+    const sleep = clock.sleep(1_000, signal).then(woken)
+    await vi.advanceTimersByTimeAsync(999)
+    expect(woken).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(1)
+    await sleep
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+  })
+
+  it('wakes with the reason of the signal, and leaves no timer', async () => {
+    const abort = new AbortController()
+    const sleep = expect(clock.sleep(1_000, abort.signal)).rejects.toBe('woken')
+    abort.abort('woken')
+    await sleep
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('does not fall asleep with a signal that is aborted', async () => {
+    await expect(clock.sleep(1_000, AbortSignal.abort('awake'))).rejects.toBe('awake')
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('does not wake at once from a sleep longer than a timer can be', async () => {
+    const woken = vi.fn()
+    void clock.sleep(2 ** 31 + 5).then(woken)
+    await vi.advanceTimersByTimeAsync(1_000_000)
+    expect(woken).not.toHaveBeenCalled()
+  })
+})
+
+describe('a sleep', () => {
+  it('does not keep the process alive', () => {
+    vi.useRealTimers()
+    const set = vi.spyOn(globalThis, 'setTimeout')
+    const abort = new AbortController()
+    clock.sleep(9_999, abort.signal).catch(() => {})
+    expect(set.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef())).toEqual([false])
+    abort.abort()
+    set.mockRestore()
+  })
+})

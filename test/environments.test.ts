@@ -1,0 +1,97 @@
+import { ConfigurationError, defineEnvironments, type Environment } from 'merchant-auth'
+import { describe, expect, it } from 'vitest'
+
+const environment = (host: string, more: Partial<Environment> = {}): Environment => ({
+  authUrl: `https://auth.${host}`,
+  audience: `https://api.${host}`,
+  apiUrls: [`https://api.${host}/merchant`, `https://api.${host}/in-store`],
+  ...more,
+})
+const production = environment('example')
+const test = environment('test.example')
+
+function problemsOf(environments: unknown): string[] {
+  try {
+    defineEnvironments(environments as Record<string, Environment>)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError)
+    return (error as ConfigurationError).problems.map(({ option }) => option)
+  }
+  throw new Error('was accepted')
+}
+
+describe('defineEnvironments', () => {
+  it('gives the environments, frozen to the ground, and named by their keys', () => {
+    const environments = defineEnvironments({ production, test: { ...test, name: 'sandbox' } })
+    expect(environments.production).toEqual({ ...production, name: 'production' })
+    expect(environments.test.name).toBe('sandbox')
+    for (const part of [environments, environments.production, environments.test.apiUrls])
+      expect(Object.isFrozen(part)).toBe(true)
+  })
+
+  it('changes nothing of the caller’s', () => {
+    const given = { production: { ...production, apiUrls: [...production.apiUrls] } }
+    defineEnvironments(given)
+    expect(given).toEqual({ production })
+    expect(Object.isFrozen(given.production.apiUrls)).toBe(false)
+  })
+
+  it('names every problem of every environment', () => {
+    const bad = { authUrl: 5, audience: '', apiUrls: [], name: '', allowInsecureRequests: 'yes' }
+    expect(
+      problemsOf({ production: bad, test: null, third: { ...test, apiUrls: ['https://ok.example', 'x'] } }),
+    ).toEqual([
+      'production.name',
+      'production.allowInsecureRequests',
+      'production.authUrl',
+      'production.audience',
+      'production.apiUrls',
+      'test',
+      'third.apiUrls[1]',
+    ])
+  })
+
+  it.each([undefined, null, 5, {}])('refuses %j', (environments) => {
+    expect(problemsOf(environments)).toEqual(['environments'])
+  })
+
+  it.each([
+    ['the same token endpoint', { authUrl: 'https://auth.example/' }, ['test.authUrl']],
+    ['the same audience', { audience: 'https://api.example' }, ['test.audience']],
+    ['the same API', { apiUrls: ['https://x.example', 'https://api.example/merchant'] }, ['test.apiUrls[1]']],
+    ['an API below the other’s', { apiUrls: ['https://api.example/merchant/v2'] }, ['test.apiUrls[0]']],
+    ['an API above the other’s', { apiUrls: ['https://api.example'] }, ['test.apiUrls[0]']],
+    [
+      'an API written otherwise',
+      { apiUrls: ['HTTPS://API.example:443/x/../merchant/'] },
+      ['test.apiUrls[0]'],
+    ],
+  ])('refuses two environments with %s', (_, more, problems) => {
+    expect(problemsOf({ production, test: { ...test, ...more } })).toEqual(problems)
+  })
+
+  it('accepts paths that only begin alike', () => {
+    const other = { ...test, apiUrls: ['https://api.example/merchant-test'] }
+    expect(() => defineEnvironments({ production, test: other })).not.toThrow()
+  })
+
+  it.each([
+    'https://auth.example?x=1',
+    'https://auth.example?',
+    'https://auth.example#',
+    'https://auth.example/oauth/token',
+    'https://auth.example/oauth/token/',
+    'https://user@auth.example',
+  ])('refuses %s as authUrl', (authUrl) => {
+    expect(problemsOf({ production: { ...production, authUrl } })).toEqual(['production.authUrl'])
+  })
+
+  it.each([
+    'https://api.example/a%2Fb',
+    'https://api.example/a%5cb',
+    'https://api.example/?a',
+    'api.example',
+  ])('refuses %s as one of apiUrls', (url) => {
+    expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
+  })
+})

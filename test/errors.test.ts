@@ -1,0 +1,177 @@
+import { inspect } from 'node:util'
+import {
+  ConfigurationError,
+  createTokenProvider,
+  isMerchantAuthError,
+  MerchantAuthError,
+  ProviderClosedError,
+  TokenRequestError,
+  TokenResponseError,
+} from 'merchant-auth'
+import { describe, expect, it, vi } from 'vitest'
+import { ownCopy } from '../src/errors.ts'
+import { granted, noConnection, rejection, rig, SECRET, status } from './token/harness.ts'
+
+const requestError = new TokenRequestError('POST https://auth.example/oauth/token answered 503.', {
+  code: 'ERR_TOKEN_STATUS',
+  retryable: true,
+  attempts: 3,
+  status: 503,
+  error: 'temporarily_unavailable',
+  errorDescription: 'Later.',
+  retryAfterMs: 5_000,
+  cause: new Error('inner'),
+})
+const responseError = new TokenResponseError('bad', [{ field: 'expires_in', reason: 'is missing' }])
+const closedError = new ProviderClosedError()
+const configurationError = new ConfigurationError('Wrong', [{ option: 'clientId', reason: 'is missing' }])
+
+describe('every error', () => {
+  it.each([
+    ['TokenRequestError', requestError, 'ERR_TOKEN_STATUS'],
+    ['TokenResponseError', responseError, 'ERR_TOKEN_RESPONSE'],
+    ['ProviderClosedError', closedError, 'ERR_PROVIDER_CLOSED'],
+    ['ConfigurationError', configurationError, 'ERR_CONFIGURATION'],
+  ])('of the class %s has its name, its code and the one base', (name, error, code) => {
+    expect(error).toBeInstanceOf(MerchantAuthError)
+    expect(error).toBeInstanceOf(Error)
+    expect(error).toMatchObject({ name, code })
+    expect(error.stack).toContain(name)
+    expect(inspect(error)).toContain(name)
+    expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, code, message: error.message })
+  })
+
+  it('has the fields of its class, in JSON too', () => {
+    const fields = {
+      status: 503,
+      error: 'temporarily_unavailable',
+      errorDescription: 'Later.',
+      attempts: 3,
+      retryAfterMs: 5_000,
+      retryable: true,
+    }
+    expect(requestError).toMatchObject(fields)
+    expect(requestError.cause).toMatchObject({ message: 'inner' })
+    expect(JSON.parse(JSON.stringify(requestError))).toMatchObject(fields)
+    expect(JSON.parse(JSON.stringify(responseError)).issues).toEqual([
+      { field: 'expires_in', reason: 'is missing' },
+    ])
+    expect(JSON.parse(JSON.stringify(configurationError)).problems).toEqual([
+      { option: 'clientId', reason: 'is missing' },
+    ])
+  })
+
+  it.each([
+    ['no connection', noConnection],
+    ['a status', status(404)],
+    ['a redirect', status(307)],
+    ['a bad answer', granted({ expires_in: null })],
+  ])('about %s names method and URL, without query, and something to do', async (_, answer) => {
+    const { provider } = rig([answer], { retries: 0 })
+    const { message } = await rejection(provider.getToken())
+    expect(message).toMatch(/POST https:\/\/auth\.test\.example\/oauth\/token(?![?#\w])/)
+    expect(message).toMatch(/Check |later/)
+  })
+})
+
+describe('isMerchantAuthError', () => {
+  it.each([requestError, responseError, closedError, configurationError])('knows %s', (error) => {
+    expect(isMerchantAuthError(error)).toBe(true)
+  })
+
+  it('knows the errors of another copy of the package', async () => {
+    vi.resetModules()
+    const copy = await import('../src/errors.ts')
+    const foreign = new copy.ProviderClosedError()
+    expect(foreign).not.toBeInstanceOf(ProviderClosedError)
+    expect(isMerchantAuthError(foreign)).toBe(true)
+    expect(copy.isMerchantAuthError(closedError)).toBe(true)
+  })
+
+  it('goes by the mark merchant-auth.error', () => {
+    expect(isMerchantAuthError({ [Symbol.for('merchant-auth.error')]: true })).toBe(true)
+  })
+
+  it.each([new Error('other'), { code: 'ERR_TOKEN_STATUS' }, null, undefined, 'text', 5])(
+    'does not know %s',
+    (value) => {
+      expect(isMerchantAuthError(value)).toBe(false)
+    },
+  )
+})
+
+describe('an error object of one’s own', () => {
+  it.each([requestError, responseError, closedError])('is another %s with the same fields', (error) => {
+    const copy = ownCopy(error) as MerchantAuthError
+    expect(copy).not.toBe(error)
+    expect(copy.constructor).toBe(error.constructor)
+    expect(copy.toJSON()).toEqual(error.toJSON())
+    expect(copy.cause).toBe(error.cause)
+  })
+
+  it('says what remains, in whole milliseconds', () => {
+    expect(ownCopy(requestError, 1_234.5)).toMatchObject({
+      retryAfterMs: 1_235,
+      message: expect.stringContaining('1235 ms'),
+    })
+    expect(ownCopy(responseError, 9)).toMatchObject({ retryAfterMs: 9 })
+  })
+
+  it('of something foreign is that itself', () => {
+    const foreign = new Error('foreign')
+    expect(ownCopy(foreign)).toBe(foreign)
+    expect(ownCopy(configurationError)).toBe(configurationError)
+  })
+})
+
+describe('what may be printed without harm', () => {
+  const prints = (value: unknown): string =>
+    [inspect(value, { depth: Infinity, showHidden: true }), JSON.stringify(value), String(value)].join('\n')
+
+  it('is a token: its value is readable, and in no print of it', async () => {
+    const { provider } = rig([granted({ access_token: 'eyJh.cGF5.c2ln', scope: 'merchant' })])
+    const token = await provider.getToken()
+    expect(token.value).toBe('eyJh.cGF5.c2ln')
+    expect(prints(token)).not.toContain('cGF5')
+    expect(prints({ ...token })).not.toContain('cGF5')
+    expect(JSON.parse(JSON.stringify(token))).toEqual({
+      tokenType: 'Bearer',
+      scope: 'merchant',
+      expiresAt: token.expiresAt,
+    })
+    expect(Object.isFrozen(token)).toBe(true)
+  })
+
+  it('is a provider, with its environment', async () => {
+    const { provider } = rig([granted({ access_token: 'eyJh.cGF5.c2ln' })])
+    await provider.getToken()
+    const printed = prints(provider)
+    expect(printed).toContain('auth.test.example')
+    for (const secret of [SECRET, 'cGF5']) expect(printed).not.toContain(secret)
+  })
+
+  it('is every event of a provider', async () => {
+    const answers = [
+      status(401, { error: 'invalid_client', error_description: SECRET }),
+      granted({ access_token: 'eyJh.cGF5.c2ln' }),
+    ]
+    const { provider, events, clock } = rig(answers, { retries: 0 })
+    await rejection(provider.getToken())
+    await clock.advance(30_000)
+    await provider.renewToken(await provider.getToken())
+    expect(events.length).toBeGreaterThan(4)
+    for (const secret of [SECRET, 'cGF5']) expect(prints(events)).not.toContain(secret)
+  })
+
+  it('is a ConfigurationError', () => {
+    const options = { clientId: 'c', clientSecret: SECRET, nonsense: SECRET }
+    let thrown: unknown
+    try {
+      createTokenProvider(options as unknown as Parameters<typeof createTokenProvider>[0])
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toBeInstanceOf(ConfigurationError)
+    expect(prints(thrown)).not.toContain(SECRET)
+  })
+})

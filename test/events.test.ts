@@ -1,0 +1,182 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { type AuthEvent, createTokenProvider } from 'merchant-auth'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createEmit, emitOf, rememberEmit } from '../src/events.ts'
+import { settled } from './support/clock.ts'
+import { ENVIRONMENT, granted, noConnection, rejection, rig, status } from './token/harness.ts'
+
+beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
+afterEach(() => void vi.restoreAllMocks())
+
+const environment = 'test'
+
+describe('the events', () => {
+  it('tell of a token that was asked for and came', async () => {
+    const { provider, events } = rig([granted({ expires_in: 36_000 })])
+    await provider.getToken()
+    expect(events).toEqual([
+      { type: 'token-requested', attempt: 1, environment },
+      { type: 'token-acquired', source: 'endpoint', durationMs: 0, lifetimeMs: 36_000_000, environment },
+    ])
+  })
+
+  it('tell of each failed attempt, and of the next', async () => {
+    const refusal = status(400, { error: 'invalid_request' })
+    const { provider, events, clock } = rig([noConnection, status(503, '', { 'retry-after': '2' }), refusal])
+    const waiting = rejection(provider.getToken())
+    await clock.advance(2_000)
+    await waiting
+    expect(events).toEqual([
+      { type: 'token-requested', attempt: 1, environment },
+      { type: 'token-request-failed', attempt: 1, code: 'ERR_TOKEN_NETWORK', nextTryMs: 0, environment },
+      { type: 'token-requested', attempt: 2, environment },
+      {
+        type: 'token-request-failed',
+        attempt: 2,
+        code: 'ERR_TOKEN_STATUS',
+        status: 503,
+        nextTryMs: 2_000,
+        environment,
+      },
+      { type: 'token-requested', attempt: 3, environment },
+      {
+        type: 'token-request-failed',
+        attempt: 3,
+        code: 'ERR_TOKEN_STATUS',
+        status: 400,
+        error: 'invalid_request',
+        environment,
+      },
+    ])
+  })
+
+  it('tell of a bad answer by its code', async () => {
+    const { provider, events } = rig([granted({ token_type: 'mac' })])
+    await rejection(provider.getToken())
+    expect(events[1]).toEqual({
+      type: 'token-request-failed',
+      attempt: 1,
+      code: 'ERR_TOKEN_RESPONSE',
+      environment,
+    })
+  })
+
+  it('tell how long it took, pauses and all', async () => {
+    const { provider, events, clock } = rig([status(503, '', { 'retry-after': '2' })])
+    const waiting = provider.getToken()
+    await clock.advance(2_000)
+    await waiting
+    expect(events.at(-1)).toMatchObject({ type: 'token-acquired', durationMs: 2_000 })
+  })
+
+  it('name no environment that has no name', async () => {
+    const { name: _, ...nameless } = ENVIRONMENT
+    const { provider, events } = rig([], { environment: nameless })
+    await provider.getToken()
+    for (const event of events) expect(event).not.toHaveProperty('environment')
+  })
+
+  it('come to onEvent and to the diagnostics channel alike, frozen', async () => {
+    const published: unknown[] = []
+    const listener = (event: unknown): void => void published.push(event)
+    subscribe('merchant-auth', listener)
+    const { provider, events } = rig()
+    await provider.renewToken(await provider.getToken())
+    unsubscribe('merchant-auth', listener)
+    expect(published).toEqual(events)
+    expect(events.map(({ type }) => type)).toEqual([
+      'token-requested',
+      'token-acquired',
+      'token-rejected',
+      'token-requested',
+      'token-acquired',
+      'token-renewed',
+    ])
+    for (const event of events) expect(Object.isFrozen(event)).toBe(true)
+  })
+
+  it('come to the channel where there is no onEvent', async () => {
+    const published: unknown[] = []
+    const listener = (event: unknown): void => void published.push(event)
+    subscribe('merchant-auth', listener)
+    const fetch = (async () => granted()({})) as typeof globalThis.fetch
+    const options = { environment: ENVIRONMENT, clientId: 'c', clientSecret: 'swordfish', fetch }
+    await createTokenProvider(options).getToken()
+    unsubscribe('merchant-auth', listener)
+    expect(published).toHaveLength(2)
+  })
+})
+
+describe('a listener', () => {
+  it('that throws disturbs nothing', async () => {
+    const onEvent = vi.fn(() => {
+      throw new Error('a fault of the listener')
+    })
+    const { provider } = rig([], { onEvent })
+    await expect(provider.getToken()).resolves.toBeDefined()
+    expect(onEvent).toHaveBeenCalledTimes(2)
+  })
+
+  it('that throws does not keep the event from the channel', async () => {
+    const listener = vi.fn()
+    subscribe('merchant-auth', listener)
+    const { provider } = rig([], {
+      onEvent: () => {
+        throw new Error('a fault of the listener')
+      },
+    })
+    await provider.getToken()
+    unsubscribe('merchant-auth', listener)
+    expect(listener).toHaveBeenCalledTimes(2)
+  })
+
+  it('that rejects disturbs nothing', async () => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    const onEvent = vi.fn(async (_: AuthEvent) => {
+      throw new Error('a fault of the listener')
+    })
+    const { provider } = rig([], { onEvent })
+    await expect(provider.getToken()).resolves.toBeDefined()
+    await settled()
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
+    expect(onEvent).toHaveBeenCalledTimes(2)
+  })
+
+  it('that calls the provider does not deadlock it', async () => {
+    const { provider } = rig([], {
+      onEvent: () => {
+        provider.currentToken()
+        void provider.getToken()
+      },
+    })
+    await expect(provider.getToken()).resolves.toBeDefined()
+  })
+})
+
+describe('the outlet of a provider', () => {
+  const event: AuthEvent = { type: 'token-requested', attempt: 1 }
+
+  it('is found by the provider', () => {
+    const emit = vi.fn()
+    const provider = { environment: {} }
+    rememberEmit(provider, emit)
+    emitOf(provider)(event)
+    expect(emit).toHaveBeenCalledWith(event)
+  })
+
+  it('of one made elsewhere is the channel', () => {
+    const listener = vi.fn()
+    subscribe('merchant-auth', listener)
+    emitOf({ environment: { name: 'other' } })(event)
+    unsubscribe('merchant-auth', listener)
+    expect(listener).toHaveBeenCalledWith({ ...event, environment: 'other' }, 'merchant-auth')
+  })
+
+  it('leaves the event of the caller as it is', () => {
+    const own = { ...event }
+    createEmit(() => {}, 'test')(own)
+    expect(own).toEqual(event)
+  })
+})

@@ -1,0 +1,108 @@
+/**
+ * The code of README.md compiles as it stands there, under the settings of this repository. Each block is a module of
+ * its own. The one prelude: a block whose first line is a comment with a file's name (`// environments.ts`) is that
+ * file, and the other blocks may import it.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, it } from 'vitest'
+import packageJson from '../package.json' with { type: 'json' }
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+
+interface Block {
+  readonly file: string
+  /** The line of README.md before the first one of the code. */
+  readonly line: number
+  readonly code: string
+}
+
+const blocks: readonly Block[] = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(
+  ({ 1: code = '', index }) => {
+    const line = readme.slice(0, index).split('\n').length
+    return { file: /^\/\/ ([\w-]+\.ts)\n/.exec(code)?.[1] ?? `line-${line}.ts`, line, code }
+  },
+)
+
+function firstBlockBelow(heading: string): string {
+  const start = readme.indexOf(`\n${heading}\n`)
+  expect(start, `README.md has the heading "${heading}"`).toBeGreaterThan(-1)
+  return /^```ts\n(.*?)\n```$/ms.exec(readme.slice(start))?.[1] ?? ''
+}
+
+/** The anchor that GitHub gives a heading. */
+function anchorOf(heading: string): string {
+  return `#${heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-')}`
+}
+
+describe('README.md', () => {
+  const cache = join(root, 'node_modules/.cache')
+  mkdirSync(cache, { recursive: true })
+  const folder = mkdtempSync(join(cache, 'readme-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('has code that compiles', () => {
+    expect(blocks.length).toBeGreaterThanOrEqual(5)
+    for (const { file, code } of blocks) writeFileSync(join(folder, file), code)
+    const project = join(folder, 'tsconfig.json')
+    writeFileSync(
+      project,
+      JSON.stringify({
+        extends: join(root, 'tsconfig.json'),
+        compilerOptions: { typeRoots: [join(root, 'node_modules/@types')] },
+        include: [],
+        files: blocks.map(({ file }) => file),
+      }),
+    )
+    expect(compilerSays(project)).toBe('')
+  })
+
+  it('shows axios in at most 10 lines, and fetch in 6', () => {
+    const axios = firstBlockBelow('### axios')
+    expect(axios).toContain('attachAuth(')
+    expect(axios.split('\n').length).toBeLessThanOrEqual(10)
+    const fetch = firstBlockBelow('### fetch')
+    expect(fetch).toContain('createAuthFetch(')
+    expect(fetch.split('\n').length).toBeLessThanOrEqual(6)
+  })
+
+  it('names the versions of package.json', () => {
+    expect(readme).toContain(packageJson.peerDependencies.axios)
+    expect(readme).toContain(packageJson.engines.node.replace('>=', ''))
+  })
+
+  it('names only scripts that there are', () => {
+    const named = [...readme.matchAll(/npm run ([\w:-]+)/g)].map(({ 1: name }) => name)
+    expect(named.filter((name) => !Object.hasOwn(packageJson.scripts, String(name)))).toEqual([])
+  })
+
+  it('links within itself only to headings that there are', () => {
+    const anchors = [...readme.matchAll(/^#+ (.+)$/gm)].map(({ 1: heading = '' }) => anchorOf(heading))
+    const linked = [...readme.matchAll(/\]\((#[^)]+)\)/g)].map(({ 1: anchor = '' }) => anchor)
+    expect(linked.length).toBeGreaterThan(0)
+    expect(linked.filter((anchor) => !anchors.includes(anchor))).toEqual([])
+  })
+})
+
+/** What tsc reports, each place with the line of README.md that it stands for; '' where all is well. */
+function compilerSays(project: string): string {
+  const tsc = join(root, 'node_modules/typescript/bin/tsc')
+  try {
+    execFileSync(process.execPath, [tsc, '--pretty', 'false', '-p', project], {
+      encoding: 'utf8',
+      stdio: 'pipe',
+    })
+    return ''
+  } catch (error) {
+    return (error as { stdout: string }).stdout.replace(/^\S*?([\w-]+\.ts)\((\d+),/gm, (all, file, line) => {
+      const block = blocks.find((candidate) => candidate.file === file)
+      return block === undefined ? all : `README.md:${block.line + Number(line)} (${all}`
+    })
+  }
+}

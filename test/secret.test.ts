@@ -1,0 +1,84 @@
+import { inspect } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { scrub, scrubbedCause, shownUrl } from '../src/secret.ts'
+
+const SECRET = 'pa"ss+w/ö&rd='
+
+describe('scrub', () => {
+  it.each([
+    ['plain', SECRET],
+    ['in JSON', JSON.stringify(SECRET).slice(1, -1)],
+    ['percent-encoded', encodeURIComponent(SECRET)],
+    ['percent-encoded as a whole URL', encodeURI(SECRET)],
+    ['form-encoded', new URLSearchParams({ s: SECRET }).toString().slice(2)],
+    ['base64', Buffer.from(SECRET).toString('base64')],
+    ['base64 without padding', Buffer.from(SECRET).toString('base64').replaceAll('=', '')],
+    ['base64url', Buffer.from(SECRET).toString('base64url')],
+    ['in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
+  ])('takes a secret out that is written %s', (_, written) => {
+    const scrubbed = scrub(`before ${written} between ${written} after`, [SECRET])
+    expect(scrubbed).not.toContain(written)
+    expect(scrubbed).toMatch(/^before .+ between .+ after$/)
+  })
+
+  it('takes out every secret, and leaves other text alone', () => {
+    expect(scrub('one two three', ['one', 'three'])).toMatch(/^\S+ two \S+$/)
+    expect(scrub('nothing here', ['one'])).toBe('nothing here')
+    expect(scrub('nothing here', [])).toBe('nothing here')
+  })
+
+  it('does not fail on half a surrogate pair', () => {
+    expect(scrub('x \uD800y', ['\uD800y'])).toBe('x [hidden]')
+  })
+})
+
+describe('a scrubbed cause', () => {
+  it('keeps name, message, code and the chain, and nothing else', () => {
+    const inner = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', request: SECRET })
+    const cause = new TypeError(`failed with ${SECRET}`, { cause: inner })
+    const copy = scrubbedCause(Object.assign(cause, { config: { data: SECRET } }), [SECRET])
+    expect(copy).toMatchObject({ name: 'TypeError', cause: { message: 'connect', code: 'ECONNREFUSED' } })
+    expect(copy).not.toHaveProperty('config')
+    expect(copy?.cause).not.toHaveProperty('request')
+    expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain(SECRET)
+    expect(copy?.stack).not.toContain(SECRET)
+  })
+
+  it('of an AggregateError goes on with its first error', () => {
+    const aggregate = new AggregateError([new Error('first'), new Error('second')], 'all failed')
+    expect(scrubbedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
+  })
+
+  it('ends, though the chain does not', () => {
+    const endless = new Error('round')
+    endless.cause = endless
+    let depth = 0
+    for (let error: unknown = scrubbedCause(endless, []); error instanceof Error; error = error.cause)
+      depth += 1
+    expect(depth).toBeGreaterThan(1)
+    expect(depth).toBeLessThan(20)
+  })
+
+  it.each([undefined, null, 'text', 5])('of %j is none', (value) => {
+    expect(scrubbedCause(value, [])).toBeUndefined()
+  })
+
+  it('of an object that is no error is an error', () => {
+    expect(scrubbedCause({}, [])).toMatchObject({ name: 'Error', message: '' })
+    expect(scrubbedCause({ code: 5 }, [])).not.toHaveProperty('code')
+  })
+})
+
+describe('the place of a URL', () => {
+  it.each([
+    ['https://u:p@api.example:8443/a/b?token=x#y', 'https://api.example:8443/a/b'],
+    ['https://api.example', 'https://api.example/'],
+  ])('of %s is %s', (url, shown) => {
+    expect(shownUrl(url)).toBe(shown)
+    expect(shownUrl(new URL(url))).toBe(shown)
+  })
+
+  it('of what is no URL shows nothing of it', () => {
+    expect(shownUrl('secret stuff')).not.toContain('secret')
+  })
+})

@@ -1,0 +1,176 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { settled } from '../support/clock.ts'
+import { deaf, granted, hang, rejection, rig, status } from './harness.ts'
+
+const random = vi.spyOn(Math, 'random')
+beforeEach(() => void random.mockReturnValue(0))
+afterEach(() => void random.mockReset())
+
+describe('the refresh window', () => {
+  it.each([
+    { seconds: 36_000, opensMs: 300_000 },
+    { seconds: 1_000, opensMs: 200_000 },
+    { seconds: 100, given: 30_000, opensMs: 30_000 },
+    { seconds: 100, given: 90_000, opensMs: 50_000 },
+    { seconds: 1_000, jitter: 0.999, opensMs: 150_050 },
+    { seconds: 100, given: 90_000, jitter: 0.999, opensMs: 37_512.5 },
+  ])('of a token of $seconds s (given $given, jitter $jitter) is $opensMs ms', async (row) => {
+    random.mockReturnValue(row.jitter ?? 0)
+    const { provider, clock, endpoint } = rig([granted({ expires_in: row.seconds })], {
+      refreshAheadMs: row.given,
+    })
+    const token = await provider.getToken()
+    const marginMs = Math.min(10_000, row.seconds * 50)
+    await clock.advance(row.seconds * 1_000 - marginMs - row.opensMs - 1)
+    expect(provider.currentToken()).toBe(token)
+    await settled()
+    expect(endpoint.count).toBe(1)
+    await clock.advance(1)
+    expect(provider.currentToken()).toBe(token)
+    await settled()
+    expect(endpoint.count).toBe(2)
+    expect(provider.currentToken()?.value).not.toBe(token.value)
+  })
+
+  it('serves the current token at once, with one renewal behind it', async () => {
+    const { provider, clock, endpoint } = rig([granted(), hang])
+    const token = await provider.getToken()
+    await clock.advance(800_000)
+    const served = await Promise.all(Array.from({ length: 100 }, () => provider.getToken()))
+    expect(new Set(served)).toEqual(new Set([token]))
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('asks for nothing while nobody calls', async () => {
+    const { provider, clock, endpoint } = rig()
+    await provider.getToken()
+    await clock.advance(900_000)
+    expect([endpoint.count, clock.sleeping]).toEqual([1, 0])
+  })
+
+  it('of 0 never renews in the background', async () => {
+    const { provider, clock, endpoint } = rig([], { refreshAheadMs: 0 })
+    await provider.getToken()
+    await clock.advance(989_999)
+    expect(provider.currentToken()).toBeDefined()
+    await settled()
+    expect(endpoint.count).toBe(1)
+  })
+
+  it('ends with the event token-renewed, for the reason expiring', async () => {
+    const { provider, clock, events } = rig()
+    await provider.getToken()
+    await clock.advance(800_000)
+    provider.currentToken()
+    await settled()
+    expect(events.filter(({ type }) => type === 'token-renewed')).toEqual([
+      { type: 'token-renewed', reason: 'expiring', environment: 'test' },
+    ])
+  })
+})
+
+describe('a background renewal that fails', () => {
+  it('disturbs no caller, raises no unhandled rejection, and is tried again after the cooldown', async () => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    const { provider, clock, endpoint } = rig([granted(), status(503), status(503)], { retries: 0 })
+    const token = await provider.getToken()
+    await clock.advance(800_000)
+    expect(await provider.getToken()).toBe(token)
+    await settled()
+    expect(endpoint.count).toBe(2)
+    await clock.advance(999)
+    expect(await provider.getToken()).toBe(token)
+    await settled()
+    expect(endpoint.count).toBe(2)
+    await clock.advance(1)
+    expect(await provider.getToken()).toBe(token)
+    await settled()
+    expect(endpoint.count).toBe(3)
+    await clock.advance(2_000)
+    expect(await provider.getToken()).toBe(token)
+    await settled()
+    expect((await provider.getToken()).value).not.toBe(token.value)
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
+  })
+
+  it('leaves the current token in use until it expires', async () => {
+    const { provider, clock, endpoint } = rig([granted()], { retries: 0 })
+    endpoint.otherwise = status(503)
+    const token = await provider.getToken()
+    for (let at = 790_000; at < 989_000; at += 1_000) {
+      await clock.advance(at === 790_000 ? at : 1_000)
+      expect(await provider.getToken()).toBe(token)
+    }
+    await clock.advance(2_000)
+    await expect(provider.getToken()).rejects.toMatchObject({ status: 503 })
+  })
+
+  it('does not hold back the first call after expiry', async () => {
+    const { provider, clock, endpoint } = rig([granted(), status(503)], { retries: 0 })
+    const token = await provider.getToken()
+    await clock.advance(989_999)
+    provider.currentToken()
+    await clock.advance(1)
+    expect((await provider.getToken()).value).not.toBe(token.value)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('holds it back by its Retry-After', async () => {
+    const answers = [granted(), status(503, '', { 'retry-after': '20' })]
+    const { provider, clock, endpoint } = rig(answers, { retries: 0 })
+    await provider.getToken()
+    await clock.advance(989_000)
+    provider.currentToken()
+    await clock.advance(1_000)
+    await expect(provider.getToken()).rejects.toMatchObject({ status: 503, retryAfterMs: 19_000 })
+    await clock.advance(19_000)
+    await expect(provider.getToken()).resolves.toBeDefined()
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('while a call waits for it is followed by a request of that call', async () => {
+    const { provider, clock, endpoint } = rig([granted(), hang], { retries: 0 })
+    await provider.getToken()
+    await clock.advance(989_000)
+    provider.currentToken()
+    await clock.advance(1_000)
+    const waiting = provider.getToken()
+    await clock.advance(4_000)
+    await expect(waiting).resolves.toBeDefined()
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('late leaves no new request to a call that has no time left for one', async () => {
+    const { provider, clock, endpoint } = rig([granted(), deaf, deaf])
+    await provider.getToken()
+    await clock.advance(989_999)
+    provider.currentToken()
+    await clock.advance(1)
+    const waiting = rejection(provider.getToken())
+    await clock.advance(10_000)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT' })
+    expect(endpoint.count).toBe(3)
+  })
+})
+
+it('keeps no process alive by a background renewal that hangs', async () => {
+  const program = `
+    const { createTokenProvider } = await import(${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)})
+    let calls = 0
+    const tokens = createTokenProvider({
+      environment: { authUrl: 'https://a.example', audience: 'https://b.example', apiUrls: ['https://b.example'] },
+      clientId: 'c', clientSecret: 's3cret', timeoutMs: 60_000, expiryMarginMs: 0, refreshAheadMs: 1e9,
+      fetch: () => calls++ ? new Promise(() => {}) : Promise.resolve(Response.json({ access_token: 'a', expires_in: 1, token_type: 'bearer' })),
+    })
+    await tokens.getToken()
+    while (calls < 2 && tokens.currentToken()) await new Promise((go) => setTimeout(go, 20))
+    console.log(calls)`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+    timeout: 10_000,
+  })
+  expect(stdout.trim()).toBe('2')
+})

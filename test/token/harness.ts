@@ -1,0 +1,107 @@
+/** What the tests of the token share: a scripted token endpoint, a clock that stands, and a provider on both. */
+import {
+  type AuthEvent,
+  createTokenProvider,
+  type TokenProvider,
+  type TokenProviderOptions,
+} from 'merchant-auth'
+import { ManualClock } from '../support/clock.ts'
+
+export const ENVIRONMENT = {
+  name: 'test',
+  authUrl: 'https://auth.test.example',
+  audience: 'https://api.test.example',
+  apiUrls: ['https://api.test.example/merchant', 'https://api.test.example/in-store'],
+}
+export const TOKEN_ENDPOINT = 'https://auth.test.example/oauth/token'
+export const MERCHANT_URL = 'https://api.test.example/merchant/orders'
+export const IN_STORE_URL = 'https://api.test.example/in-store/sales'
+export const SECRET = 'swordfish+with/slash='
+
+export type Answer = (init: RequestInit) => Response | Promise<Response>
+
+/** A token response; each token is another one unless `fields` says so. */
+export function granted(fields: Record<string, unknown> = {}): Answer {
+  return () =>
+    Response.json({ access_token: nextToken(), expires_in: 1_000, token_type: 'Bearer', ...fields })
+}
+
+let issued = 0
+function nextToken(): string {
+  issued += 1
+  return `head.body.signature-${issued}`
+}
+
+/** Any answer with this status. */
+export function status(code: number, body: unknown = '', headers: Record<string, string> = {}): Answer {
+  return () => new Response(typeof body === 'string' ? body : JSON.stringify(body), { status: code, headers })
+}
+
+/** No answer at all. Ends only when the signal does. */
+export const hang: Answer = ({ signal }) =>
+  new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(signal.reason))
+  })
+
+/** No answer at all, and no ear for the signal. */
+export const deaf: Answer = () => new Promise(() => {})
+
+/** What fetch does when nobody listens on the other side. */
+export const noConnection: Answer = () => {
+  const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  return Promise.reject(new TypeError('fetch failed', { cause }))
+}
+
+/** A token endpoint that gives the scripted answers in turn, and then tokens of 1 000 seconds. */
+export class ScriptedEndpoint {
+  readonly requests: { url: string; init: RequestInit }[] = []
+  readonly answers: Answer[]
+  otherwise: Answer = granted()
+
+  constructor(answers: Answer[]) {
+    this.answers = answers
+  }
+
+  get count(): number {
+    return this.requests.length
+  }
+
+  readonly fetch: typeof fetch = async (url, init = {}) => {
+    this.requests.push({ url: String(url), init })
+    return await (this.answers.shift() ?? this.otherwise)(init)
+  }
+}
+
+export interface Rig {
+  readonly provider: TokenProvider
+  readonly endpoint: ScriptedEndpoint
+  readonly clock: ManualClock
+  readonly events: AuthEvent[]
+}
+
+/** A provider on a scripted endpoint and a clock that stands. */
+export function rig(answers: Answer[] = [], options: Partial<TokenProviderOptions> = {}): Rig {
+  const endpoint = new ScriptedEndpoint(answers)
+  const clock = new ManualClock()
+  const events: AuthEvent[] = []
+  const provider = createTokenProvider({
+    environment: ENVIRONMENT,
+    clientId: 'client-1',
+    clientSecret: SECRET,
+    fetch: endpoint.fetch,
+    onEvent: (event) => events.push(event),
+    clock,
+    ...options,
+  })
+  return { provider, endpoint, clock, events }
+}
+
+/** What a promise rejects with, for a closer look than a matcher's. Fails where it resolves. */
+export async function rejection<T = Error>(promise: Promise<unknown>): Promise<T> {
+  return await promise.then(
+    (value) => {
+      throw new Error(`resolved with ${String(value)}`)
+    },
+    (error: T) => error,
+  )
+}

@@ -1,0 +1,176 @@
+import { TokenRequestError } from 'merchant-auth'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { noConnection, rejection, rig, status } from './harness.ts'
+
+const random = vi.spyOn(Math, 'random')
+beforeEach(() => void random.mockReturnValue(0))
+afterEach(() => void random.mockReset())
+
+describe('a failed attempt', () => {
+  it.each([408, 429, 500, 502, 503, 504, 599])('with status %i is retried', async (code) => {
+    const { provider, endpoint, clock } = rig([status(code), status(code)])
+    const waiting = provider.getToken()
+    await clock.advance(0)
+    await expect(waiting).resolves.toBeDefined()
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('without a connection is retried', async () => {
+    const { provider, endpoint, clock } = rig([noConnection])
+    const waiting = provider.getToken()
+    await clock.advance(0)
+    await expect(waiting).resolves.toBeDefined()
+    expect(endpoint.count).toBe(2)
+  })
+
+  it.each([400, 401, 403, 404, 405, 409, 413, 422, 425])('with status %i is not retried', async (code) => {
+    const { provider, endpoint } = rig([status(code)])
+    await expect(provider.getToken()).rejects.toMatchObject({
+      code: 'ERR_TOKEN_STATUS',
+      status: code,
+      attempts: 1,
+      retryable: false,
+    })
+    expect(endpoint.count).toBe(1)
+  })
+
+  it('is followed by two more at most, unless retries says otherwise', async () => {
+    for (const [retries, requests] of [
+      [undefined, 3],
+      [0, 1],
+      [1, 2],
+      [5, 6],
+    ] as const) {
+      const { provider, endpoint, clock } = rig([], { retries })
+      endpoint.otherwise = status(503)
+      const waiting = rejection<TokenRequestError>(provider.getToken())
+      await clock.advance(0)
+      expect(await waiting).toMatchObject({ status: 503, attempts: requests, retryable: true })
+      expect(endpoint.count).toBe(requests)
+    }
+  })
+
+  it('without a connection at last makes a TokenRequestError with code and cause', async () => {
+    const { provider, endpoint } = rig([noConnection], { retries: 0 })
+    const error = await rejection<TokenRequestError>(provider.getToken())
+    expect(error).toBeInstanceOf(TokenRequestError)
+    expect(error).toMatchObject({
+      code: 'ERR_TOKEN_NETWORK',
+      retryable: true,
+      status: undefined,
+      attempts: 1,
+    })
+    expect(error.message).toContain('ECONNREFUSED')
+    expect(error.cause).toMatchObject({ message: 'fetch failed', cause: { code: 'ECONNREFUSED' } })
+    expect(endpoint.count).toBe(1)
+  })
+
+  it('may leave an error that is no object', async () => {
+    const { provider } = rig([() => Promise.reject('offline')], { retries: 0 })
+    const error = await rejection<TokenRequestError>(provider.getToken())
+    expect(error.code).toBe('ERR_TOKEN_NETWORK')
+    expect(error.cause).toBeUndefined()
+  })
+})
+
+describe('the pause before another attempt', () => {
+  it('is at most 200 ms, then 400, then 800', async () => {
+    random.mockReturnValue(0.999)
+    const { provider, endpoint, clock } = rig([], { retries: 3 })
+    endpoint.otherwise = status(503)
+    const waiting = rejection(provider.getToken())
+    const seen: number[] = []
+    for (const ms of [199, 1, 399, 1, 798, 1]) {
+      await clock.advance(ms)
+      seen.push(endpoint.count)
+    }
+    expect(seen).toEqual([1, 2, 2, 3, 3, 4])
+    await waiting
+  })
+
+  it('is anything down to nothing (full jitter), and told in the events', async () => {
+    const { provider, endpoint, clock, events } = rig([], { retries: 3 })
+    endpoint.otherwise = status(500)
+    random.mockReturnValueOnce(0).mockReturnValueOnce(0.5).mockReturnValueOnce(0.25)
+    const waiting = rejection(provider.getToken())
+    await clock.advance(10_000)
+    await waiting
+    const pauses = events.flatMap((event) =>
+      event.type === 'token-request-failed' ? [[event.attempt, event.status, event.nextTryMs]] : [],
+    )
+    expect(pauses).toEqual([
+      [1, 500, 0],
+      [2, 500, 200],
+      [3, 500, 200],
+      [4, 500, undefined],
+    ])
+  })
+
+  it('that does not fit into timeoutMs ends the request', async () => {
+    random.mockReturnValue(0.999)
+    const { provider, endpoint, clock } = rig([], { retries: 20, timeoutMs: 1_000 })
+    endpoint.otherwise = status(503)
+    const waiting = rejection(provider.getToken())
+    await clock.advance(600)
+    expect(await waiting).toMatchObject({ attempts: 3 })
+    expect(endpoint.count).toBe(3)
+  })
+})
+
+describe('Retry-After', () => {
+  const httpDate = (epochMs: number) => new Date(epochMs).toUTCString()
+
+  it.each([
+    ['seconds', () => '3'],
+    ['a date', (now: number) => httpDate(now + 3_000)],
+  ])('in %s is obeyed, where it fits', async (_, value) => {
+    const { clock } = rig()
+    const answer = status(429, '', { 'retry-after': value(clock.epochMs()) })
+    const { provider, endpoint } = rig([answer], { clock })
+    const waiting = provider.getToken()
+    await clock.advance(2_999)
+    expect(endpoint.count).toBe(1)
+    await clock.advance(1)
+    expect(endpoint.count).toBe(2)
+    await expect(waiting).resolves.toBeDefined()
+  })
+
+  it('shorter than the backoff does not shorten it', async () => {
+    random.mockReturnValue(0.999)
+    const { provider, endpoint, clock } = rig([status(503, '', { 'retry-after': '0' })])
+    const waiting = provider.getToken()
+    await clock.advance(199)
+    expect(endpoint.count).toBe(1)
+    await clock.advance(1)
+    await waiting
+  })
+
+  it.each([
+    ['seconds', () => '45', 45_000],
+    ['a date', (now: number) => httpDate(now + 45_000), 45_000],
+    ['just the whole time', () => '10', 10_000],
+  ])('in %s that does not fit ends the request and says how long', async (_, value, retryAfterMs) => {
+    const { clock } = rig()
+    const answer = status(429, '', { 'retry-after': value(clock.epochMs()) })
+    const { provider, endpoint } = rig([answer], { clock })
+    await expect(provider.getToken()).rejects.toMatchObject({ status: 429, attempts: 1, retryAfterMs })
+    expect(endpoint.count).toBe(1)
+  })
+
+  it.each(['soon', '-5', '1.5', '', 'Someday, 99 Foo'])('of "%s" is ignored', async (value) => {
+    const { provider, endpoint, clock } = rig([status(503, '', { 'retry-after': value })])
+    const waiting = provider.getToken()
+    await clock.advance(0)
+    await expect(waiting).resolves.toBeDefined()
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('in the past counts as no pause', async () => {
+    const { clock } = rig()
+    const answer = status(503, '', { 'retry-after': httpDate(clock.epochMs() - 60_000) })
+    const { provider } = rig([answer], { clock })
+    const waiting = provider.getToken()
+    await clock.advance(0)
+    await expect(waiting).resolves.toBeDefined()
+  })
+})

@@ -74,9 +74,9 @@ export class TokenRequestError extends MerchantAuthError {
   readonly error: string | undefined
   /** The `error_description` of the answer, with secrets taken out and at most 300 characters long. */
   readonly errorDescription: string | undefined
-  /** How many requests were made for this one failure. */
+  /** How many attempts were made for this one failure. */
   readonly attempts: number
-  /** How long (ms) the token endpoint is left alone from now on, where that is known. */
+  /** How long (ms) to wait before the next try: what Retry-After asked for, or what remains of the pause after a failure. */
   readonly retryAfterMs: number | undefined
   /** Whether the same request may succeed later without a change on this side. */
   readonly retryable: boolean
@@ -103,7 +103,7 @@ export interface ResponseIssue {
 /** The token endpoint answered with success, but with nothing that can be used as a token. */
 export class TokenResponseError extends MerchantAuthError {
   readonly issues: readonly ResponseIssue[]
-  /** How long (ms) the token endpoint is left alone from now on, where that is known. */
+  /** How long (ms) to wait before the next try: what Retry-After asked for, or what remains of the pause after a failure. */
   readonly retryAfterMs: number | undefined
 
   constructor(message: string, issues: readonly ResponseIssue[], retryAfterMs?: number) {

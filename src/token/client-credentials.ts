@@ -1,7 +1,6 @@
 /** The current token of one client: look, wait, renew (RFC 6749 §4.4). */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
-import { MAX_TIMER_MS } from '../clock.ts'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import { type Environment, tokenEndpoint } from '../environments.ts'
 import { ownCopy, ProviderClosedError, type TokenRequestError, TokenResponseError } from '../errors.ts'
@@ -9,11 +8,12 @@ import { createEmit, type Emit, rememberEmit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { shownUrl } from '../secret.ts'
 import { type AccessToken, createAccessToken } from './access-token.ts'
+import { ClientSecret } from './client-secret.ts'
 import { Cooldown, RenewalRation } from './cooldown.ts'
 import { Lifetime } from './lifetime.ts'
 import type { TokenProvider } from './token-provider.ts'
 import { requestToken, type SentGrant } from './token-request.ts'
-import { untilAborted } from './waiting.ts'
+import { throwIfAborted, Waiters } from './waiting.ts'
 
 /** A token in hand, with its life. */
 interface HeldToken {
@@ -37,11 +37,9 @@ export class ClientCredentialsProvider implements TokenProvider {
   readonly #rations = new Map<string | undefined, RenewalRation>()
   #held: HeldToken | undefined
   #lastFailure: unknown
-  /** The secrets used last, to be taken out of whatever is said. */
-  readonly #secrets = new Set<string>()
+  readonly #waiters = new Waiters()
   #renewingAhead = false
-  #waiting = 0
-  #awake: NodeJS.Timeout | undefined
+  readonly #clientSecret: ClientSecret
 
   /** Callers without a token share this one acquisition. What it yields is looked up afterwards. */
   readonly #acquire = pMemoize(() => this.#acquireNow(), {
@@ -62,6 +60,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   constructor(options: ResolvedOptions) {
     this.environment = options.environment
     this.#options = options
+    this.#clientSecret = new ClientSecret(options.clientSecret)
     this.#destinations = destinationsOf(options.environment)
     this.#emit = createEmit(options.onEvent, options.environment.name)
     rememberEmit(this, this.#emit)
@@ -83,7 +82,7 @@ export class ClientCredentialsProvider implements TokenProvider {
       const token = this.currentToken()
       if (token !== undefined) return token
       this.#assertNoCooldown()
-      await this.#wait(this.#acquire(), signal)
+      await this.#waiters.wait(this.#acquire(), signal)
     }
     throw this.#expiredOnArrival()
   }
@@ -103,7 +102,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     this.#rationOf(api).rejected(this.#now())
     if (this.#endpointLock.isLocked() || this.#mayRenew(api))
-      await this.#wait(this.#replace(value, api), signal)
+      await this.#waiters.wait(this.#replace(value, api), signal)
     return this.#otherThan(value)
   }
 
@@ -169,7 +168,7 @@ export class ClientCredentialsProvider implements TokenProvider {
         emit: this.#emit,
         deadline,
         closed: this.#closing.signal,
-        secrets: this.#secrets,
+        clientSecret: this.#clientSecret,
       })
       this.#assertOpen()
       this.#held = this.#accept(grant)
@@ -246,26 +245,4 @@ export class ClientCredentialsProvider implements TokenProvider {
     const remainsMs = this.#cooldown.remainsForCallersMs(this.#now())
     if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs)
   }
-
-  /** Waits for what others wait for too, with an error object of one's own. Keeps the process alive meanwhile. */
-  async #wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-    this.#waiting += 1
-    this.#awake ??= setInterval(() => {}, MAX_TIMER_MS)
-    try {
-      await untilAborted(shared, signal)
-    } catch (error) {
-      throw signal?.aborted && error === signal.reason ? error : ownCopy(error)
-    } finally {
-      this.#waiting -= 1
-      if (this.#waiting === 0) {
-        clearInterval(this.#awake)
-        this.#awake = undefined
-      }
-    }
-  }
-}
-
-/** As AbortSignal.throwIfAborted, which the signals of older libraries do not have. */
-function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw signal.reason
 }

@@ -26,7 +26,8 @@ export interface TokenProvider {
   /**
    * A token other than the `rejected` one, which an API has refused (401): the current token where it is newer,
    * else a renewed one. Concurrent calls share one renewal. Resolves with undefined where renewals for the API
-   * of `url` are rationed at the moment, or where the token endpoint gave out the rejected token again.
+   * of `url` are rationed at the moment, where `url` is not below `apiUrls`, and where the token endpoint gave out
+   * the rejected token again.
    *
    * @throws as `getToken` does
    */

@@ -6,6 +6,7 @@ import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { scrubbedCause, shownUrl } from '../secret.ts'
 import { readTokenResponse, type TokenGrant } from './access-token.ts'
+import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
 import { type Instant, readClock } from './lifetime.ts'
 import {
   adviceFor,
@@ -18,8 +19,6 @@ import {
 import { within } from './waiting.ts'
 
 const FIRST_PAUSE_MS = 200
-/** How many secrets are remembered, so that one which was replaced is not shown by a late message either. */
-const MOST_SECRETS = 8
 
 /** A grant, and when the request for it was sent. */
 export interface SentGrant extends TokenGrant {
@@ -33,8 +32,7 @@ export interface TokenRequestContext {
   readonly deadline: number
   /** Ends the request, whatever it waits for. */
   readonly closed: AbortSignal
-  /** The secrets used last, this request's among them, to be taken out of what it says. */
-  readonly secrets: Set<string>
+  readonly clientSecret: ClientSecret
 }
 
 /**
@@ -102,45 +100,20 @@ class TokenRequest {
     return Math.min(this.#options.clock.monotonicMs() + this.#options.timeoutMs / 2, this.#context.deadline)
   }
 
-  async #askForSecret(endsAt: number): Promise<string> {
-    const { clientSecret } = this.#options
-    if (typeof clientSecret === 'string') return this.#remember(clientSecret)
-    const failed = (what: string, cause?: unknown): TokenRequestError =>
+  #askForSecret(endsAt: number): Promise<string> {
+    const { clientSecret, closed } = this.#context
+    return clientSecret.ask(this.#options.clock, { endsAt, closed }, (what, cause) =>
       this.#failure(
         `The clientSecret function ${what}, so no token was asked for at ${shownUrl(this.#endpoint)}.`,
-        {
-          code: 'ERR_CLIENT_SECRET',
-          retryable: true,
-          cause,
-        },
-      )
-    const ask = async (): Promise<string> => {
-      let secret: unknown
-      try {
-        secret = await clientSecret()
-      } catch (error) {
-        throw failed('threw', scrubbedCause(error, this.#context.secrets))
-      }
-      if (typeof secret !== 'string' || secret === '') throw failed('yielded no secret')
-      return this.#remember(secret)
-    }
-    return await within(this.#options.clock, { endsAt, closed: this.#context.closed }, ask, () =>
-      failed('did not answer in time'),
+        { code: 'ERR_CLIENT_SECRET', retryable: true, cause },
+      ),
     )
-  }
-
-  #remember(secret: string): string {
-    const { secrets } = this.#context
-    secrets.delete(secret)
-    secrets.add(secret)
-    for (const oldest of secrets) if (secrets.size > MOST_SECRETS) secrets.delete(oldest)
-    return secret
   }
 
   /** A secret other than the refused one, once: it may have been replaced since it was read. */
   async #anotherSecret(error: unknown, refused: string): Promise<string | undefined> {
-    if (typeof this.#options.clientSecret === 'string' || this.#askedForAnother || !isRefusedSecret(error))
-      return undefined
+    const { mayChange } = this.#context.clientSecret
+    if (!mayChange || this.#askedForAnother || !isRefusedSecret(error)) return undefined
     this.#askedForAnother = true
     try {
       const secret = await this.#askForSecret(this.#attemptEndsAt())
@@ -205,7 +178,7 @@ class TokenRequest {
         signal,
       })
     } catch (error) {
-      const cause = scrubbedCause(error, this.#context.secrets)
+      const cause = scrubbedCause(error, this.#context.clientSecret.used)
       throw this.#failure(
         `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
         { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
@@ -239,7 +212,7 @@ class TokenRequest {
         { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs },
       )
     }
-    const oauth = readOAuthError(text, this.#context.secrets)
+    const oauth = readOAuthError(text, this.#context.clientSecret.used)
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
     return this.#failure(
       `${where} answered ${status}${details && ` (${details})`}. ${adviceFor(status, oauth)}`,
@@ -268,11 +241,4 @@ class TokenRequest {
       ...(nextTryMs === undefined ? undefined : { nextTryMs }),
     })
   }
-}
-
-function isRefusedSecret(error: unknown): boolean {
-  return (
-    error instanceof TokenRequestError &&
-    (error.status === 401 || error.error === 'invalid_client' || error.error === 'access_denied')
-  )
 }

@@ -1,5 +1,6 @@
 /** Many callers, one promise: each may leave when its own signal says so, and nobody else notices. */
-import type { Clock } from '../clock.ts'
+import { type Clock, MAX_TIMER_MS } from '../clock.ts'
+import { ownCopy } from '../errors.ts'
 
 // One derived promise for each promise and signal: ten thousand calls with one signal add one listener, not ten thousand.
 const waits = new WeakMap<Promise<unknown>, WeakMap<AbortSignal, Promise<unknown>>>()
@@ -49,4 +50,32 @@ export async function within<T>(
   } finally {
     over.abort()
   }
+}
+
+/** Those who wait for a token. While there are any, the process stays alive. */
+export class Waiters {
+  #waiting = 0
+  #awake: NodeJS.Timeout | undefined
+
+  /** Waits for what others wait for too, with an error object of one's own. */
+  async wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    this.#waiting += 1
+    this.#awake ??= setInterval(() => {}, MAX_TIMER_MS)
+    try {
+      await untilAborted(shared, signal)
+    } catch (error) {
+      throw signal?.aborted && error === signal.reason ? error : ownCopy(error)
+    } finally {
+      this.#waiting -= 1
+      if (this.#waiting === 0) {
+        clearInterval(this.#awake)
+        this.#awake = undefined
+      }
+    }
+  }
+}
+
+/** As AbortSignal.throwIfAborted, which the signals of older libraries do not have. */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw signal.reason
 }

@@ -19,6 +19,8 @@ import { throwIfAborted, Waiters } from './waiting.ts'
 interface HeldToken {
   readonly token: AccessToken
   readonly lifetime: Lifetime
+  /** As the token endpoint gave it. */
+  readonly lifetimeMs: number
 }
 
 // A look after a wait finds the token gone only where a clock jumped in between; this ends the looking.
@@ -144,9 +146,8 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#renewingAhead = true
     this.#endpointLock
       .runExclusive(async () => {
-        const held = this.#held
-        if (held === undefined || held.lifetime.servableForMs(this.#options.clock) > held.lifetime.windowMs)
-          return
+        const life = this.#held?.lifetime
+        if (life === undefined || life.servableForMs(this.#options.clock) > life.windowMs) return
         if (this.#cooldown.remainsMs(this.#now()) > 0) return
         await this.#request({ startedAt: this.#now(), background: true })
         this.#emit({ type: 'token-renewed', reason: 'expiring' })
@@ -164,21 +165,22 @@ export class ClientCredentialsProvider implements TokenProvider {
     // Whoever waited for another's request that hung has no time for one of his own.
     if (this.#lastFailure !== undefined && deadline - this.#now() < timeoutMs / 4) throw this.#lastFailure
     try {
-      const grant = await requestToken(this.#options, {
+      const held = await requestToken(this.#options, {
         emit: this.#emit,
         deadline,
         closed: this.#closing.signal,
         clientSecret: this.#clientSecret,
+        accept: (grant) => this.#accept(grant),
       })
       this.#assertOpen()
-      this.#held = this.#accept(grant)
+      this.#held = held
       this.#cooldown.succeeded()
       this.#lastFailure = undefined
       this.#emit({
         type: 'token-acquired',
         source: 'endpoint',
         durationMs: this.#now() - startedAt,
-        lifetimeMs: grant.lifetimeMs,
+        lifetimeMs: held.lifetimeMs,
       })
     } catch (error) {
       this.#assertOpen()
@@ -196,7 +198,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   #accept({ value, scope, lifetimeMs, sentAt }: SentGrant): HeldToken {
     const lifetime = new Lifetime(sentAt, lifetimeMs, this.#options, Math.random())
     if (lifetime.servableForMs(this.#options.clock) <= 0) throw this.#expiredOnArrival()
-    return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, scope), lifetime }
+    return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, scope), lifetime, lifetimeMs }
   }
 
   #expiredOnArrival(): TokenResponseError {

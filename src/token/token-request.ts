@@ -16,7 +16,7 @@ import {
   readRetryAfter,
   reasonOf,
 } from './token-answer.ts'
-import { within } from './waiting.ts'
+import { untilAborted, within } from './waiting.ts'
 
 const FIRST_PAUSE_MS = 200
 
@@ -26,13 +26,15 @@ export interface SentGrant extends TokenGrant {
 }
 
 /** What a token request goes by, besides the options. */
-export interface TokenRequestContext {
+export interface TokenRequestContext<Token> {
   readonly emit: Emit
   /** When (monotonic ms) the last attempt must have ended. */
   readonly deadline: number
   /** Ends the request, whatever it waits for. */
   readonly closed: AbortSignal
   readonly clientSecret: ClientSecret
+  /** Makes a token of a grant; throws a TokenResponseError where it is of no use. */
+  accept(grant: SentGrant): Token
 }
 
 /**
@@ -41,24 +43,27 @@ export interface TokenRequestContext {
  * @throws TokenRequestError
  * @throws TokenResponseError
  */
-export function requestToken(options: ResolvedOptions, context: TokenRequestContext): Promise<SentGrant> {
+export function requestToken<Token>(
+  options: ResolvedOptions,
+  context: TokenRequestContext<Token>,
+): Promise<Token> {
   return new TokenRequest(options, context).send()
 }
 
-class TokenRequest {
+class TokenRequest<Token> {
   readonly #options: ResolvedOptions
-  readonly #context: TokenRequestContext
+  readonly #context: TokenRequestContext<Token>
   readonly #endpoint: string
   #attempts = 0
   #askedForAnother = false
 
-  constructor(options: ResolvedOptions, context: TokenRequestContext) {
+  constructor(options: ResolvedOptions, context: TokenRequestContext<Token>) {
     this.#options = options
     this.#context = context
     this.#endpoint = tokenEndpoint(options.environment)
   }
 
-  send(): Promise<SentGrant> {
+  send(): Promise<Token> {
     const { closed } = this.#context
     return pRetry(() => this.#attempt(), {
       retries: this.#options.retries,
@@ -68,7 +73,7 @@ class TokenRequest {
         const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
         this.#tellFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
-        await this.#options.clock.sleep(pauseMs, closed)
+        await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
       },
     })
   }
@@ -81,7 +86,7 @@ class TokenRequest {
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
-  async #attempt(): Promise<SentGrant> {
+  async #attempt(): Promise<Token> {
     const endsAt = this.#attemptEndsAt()
     this.#attempts += 1
     const secret = await this.#askForSecret(endsAt)
@@ -112,18 +117,17 @@ class TokenRequest {
 
   /** A secret other than the refused one, once: it may have been replaced since it was read. */
   async #anotherSecret(error: unknown, refused: string): Promise<string | undefined> {
-    const { mayChange } = this.#context.clientSecret
-    if (!mayChange || this.#askedForAnother || !isRefusedSecret(error)) return undefined
+    if (!this.#context.clientSecret.mayChange || this.#askedForAnother || !isRefusedSecret(error)) return
     this.#askedForAnother = true
     try {
       const secret = await this.#askForSecret(this.#attemptEndsAt())
       return secret === refused ? undefined : secret
     } catch {
-      return undefined
+      return undefined // the refusal says more
     }
   }
 
-  async #post(secret: string, endsAt: number): Promise<SentGrant> {
+  async #post(secret: string, endsAt: number): Promise<Token> {
     this.#context.emit({ type: 'token-requested', attempt: this.#attempts })
     const startedAt = this.#options.clock.monotonicMs()
     return await within(
@@ -139,11 +143,12 @@ class TokenRequest {
     )
   }
 
-  async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<SentGrant> {
+  async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<Token> {
     const sentAt = readClock(this.#options.clock)
     const response = await this.#fetch(secret, signal)
     if (response.ok && !response.redirected) {
-      return { ...this.#grantOf(await readAnswerText(response).catch(() => null)), sentAt }
+      const grant = this.#grantOf(await readAnswerText(response).catch(() => null))
+      return this.#context.accept({ ...grant, sentAt })
     }
     throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
   }
@@ -214,8 +219,9 @@ class TokenRequest {
     }
     const oauth = readOAuthError(text, this.#context.clientSecret.used)
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
+    const pause = retryAfterMs === undefined ? '' : ` It asks to be left alone for ${retryAfterMs} ms.`
     return this.#failure(
-      `${where} answered ${status}${details && ` (${details})`}. ${adviceFor(status, oauth)}`,
+      `${where} answered ${status}${details && ` (${details})`}.${pause} ${adviceFor(status, oauth)}`,
       {
         code: 'ERR_TOKEN_STATUS',
         retryable: status === 408 || status === 429 || status >= 500,

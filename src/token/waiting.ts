@@ -46,7 +46,7 @@ export async function within<T>(
     throw late()
   })
   try {
-    return await Promise.race([run(signal), timeUp])
+    return await untilAborted(Promise.race([run(signal), timeUp]), closed)
   } finally {
     over.abort()
   }

@@ -1,7 +1,7 @@
 import { isMerchantAuthError, ProviderClosedError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { settled } from '../support/clock.ts'
-import { deaf, granted, hang, rejection, rig, status } from './harness.ts'
+import { ManualClock, settled } from '../support/clock.ts'
+import { type Answer, deaf, granted, hang, rejection, rig, status } from './harness.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
@@ -111,4 +111,27 @@ describe('close()', () => {
     }
     await expect(provider.getToken()).rejects.toBeInstanceOf(ProviderClosedError)
   })
+})
+
+describe('closing with a clock whose sleep takes no signal', () => {
+  it.each([
+    ['in the pause after a failure', { answer: status(500) }],
+    ['while fetch hears nothing', { answer: deaf }],
+    ['while the client secret is waited for', { clientSecret: () => new Promise<string>(() => {}) }],
+  ])(
+    'ends every wait at once: %s',
+    async (_, { answer, clientSecret }: { answer?: Answer; clientSecret?: () => Promise<string> }) => {
+      const manual = new ManualClock()
+      const clock = {
+        monotonicMs: () => manual.monotonicMs(),
+        epochMs: () => manual.epochMs(),
+        sleep: (ms: number) => manual.sleep(ms),
+      }
+      const { provider } = rig(answer ? [answer] : [], { clock, ...(clientSecret && { clientSecret }) })
+      const waiting = rejection(provider.getToken())
+      await settled()
+      await provider.close()
+      expect(await waiting).toBeInstanceOf(ProviderClosedError)
+    },
+  )
 })

@@ -174,3 +174,12 @@ describe('Retry-After', () => {
     await expect(waiting).resolves.toBeDefined()
   })
 })
+
+describe('a Retry-After that does not fit', () => {
+  it('is in the message and in the field of the error', async () => {
+    const { provider } = rig([status(429, '', { 'retry-after': '3600' })])
+    const error = await rejection<TokenRequestError>(provider.getToken())
+    expect(error.retryAfterMs).toBe(3_600_000)
+    expect(error.message).toContain('3600000 ms')
+  })
+})

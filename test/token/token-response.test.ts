@@ -216,3 +216,18 @@ describe('the answer as a whole', () => {
     expect(inspect(await rejection(provider.getToken()), { depth: 9 })).not.toContain('eyJ0b2tlbg')
   })
 })
+
+describe('a token that is past its margin when it arrives', () => {
+  it('is no token: a TokenResponseError, an event that says so, and no second attempt', async () => {
+    const made = rig()
+    made.endpoint.answers.push(async (init) => {
+      await made.clock.sleep(950)
+      return await granted({ expires_in: 1 })(init)
+    })
+    const waiting = rejection<TokenResponseError>(made.provider.getToken())
+    await made.clock.advance(950) // the margin of a token of 1 s is 50 ms
+    expect((await waiting).issues.map(({ field }) => field)).toEqual(['expires_in'])
+    expect(made.endpoint.count).toBe(1)
+    expect(made.events.map(({ type }) => type)).toEqual(['token-requested', 'token-request-failed'])
+  })
+})

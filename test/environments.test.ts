@@ -95,3 +95,21 @@ describe('defineEnvironments', () => {
     expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
   })
 })
+
+describe('http', () => {
+  it.each(['localhost', 'api.localhost', '127.0.0.1', '127.8.9.10', '[::1]', '2130706433'])(
+    'is for loopback hosts: %s',
+    (host) => {
+      const environment = { authUrl: `http://${host}:1`, audience: 'a', apiUrls: [`http://${host}:2`] }
+      expect(defineEnvironments({ test: environment })).toMatchObject({ test: environment })
+    },
+  )
+
+  it.each(['localhost.example', '128.0.0.1', '127.0.0.1.example', '[::2]', 'notlocalhost'])(
+    'is not for other hosts: %s',
+    (host) => {
+      const environment = { authUrl: `http://${host}`, audience: 'a', apiUrls: ['https://api.example'] }
+      expect(() => defineEnvironments({ test: environment })).toThrow(/test\.authUrl: must use https/)
+    },
+  )
+})

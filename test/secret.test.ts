@@ -21,6 +21,16 @@ describe('scrub', () => {
     expect(scrubbed).toMatch(/^before .+ between .+ after$/)
   })
 
+  it.each([
+    ['percent-encoded in lower case', "it's%2bhush%2fhush"],
+    ['with numbers for HTML characters', 'it&#39;s+hush/hush'],
+    ['with hexadecimal numbers', 'it&#x27;s&#x2B;hush/hush'],
+    ['with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
+    ['in a mixture', 'it&apos;s%2Bhush/hush'],
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(scrub(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+  })
+
   it('takes out every secret, and leaves other text alone', () => {
     expect(scrub('one two three', ['one', 'three'])).toMatch(/^\S+ two \S+$/)
     expect(scrub('nothing here', ['one'])).toBe('nothing here')

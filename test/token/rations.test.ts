@@ -106,6 +106,13 @@ describe('renewals after rejections', () => {
     ).toBeUndefined()
   })
 
+  it('for a place outside apiUrls there are none, and nothing is asked for', async () => {
+    const made = long()
+    const token = await made.provider.getToken()
+    expect(await made.provider.renewToken(token, { url: 'https://x.example/orders' })).toBeUndefined()
+    expect(made.endpoint.count).toBe(1)
+  })
+
   it('that failed use up nothing', async () => {
     const made = long()
     const token = await made.provider.getToken()

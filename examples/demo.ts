@@ -46,7 +46,7 @@ const MISCHIEF: readonly Mischief[] = [
 const { stdout } = process
 const startedAt = performance.now()
 const elapsedMs = (): number => performance.now() - startedAt
-const tally = { started: 0, done: 0, failed: 0, unauthorized: 0, renewals: 0, slowestMs: 0 }
+const tally = { started: 0, done: 0, failed: 0, unauthorized: 0, renewals: 0, refusals: 0, slowestMs: 0 }
 
 function showStatus(): void {
   if (!stdout.isTTY) return
@@ -82,7 +82,7 @@ function inWords(event: AuthEvent): string {
     case 'token-renewed':
       return event.reason === 'expiring'
         ? 'renewed in the background, before it expired'
-        : 'renewed after the refusal; the refused calls are made again'
+        : `renewed after ${tally.refusals} refused calls, which are made again`
     case 'renewal-suppressed':
       return styleText('red', `no renewal for ${apiName(event.api)} before ${event.nextRenewalMs} ms`)
     case 'token-withheld':
@@ -113,7 +113,9 @@ const tokens = createTokenProvider({
   clientSecret,
   onEvent: (event) => {
     if (event.type === 'token-renewed') tally.renewals += 1
-    say(inWords(event))
+    if (event.type === 'token-rejected') tally.refusals += 1
+    if (event.type !== 'token-rejected' || tally.refusals === 1) say(inWords(event)) // one line stands for all
+    if (event.type === 'token-renewed') tally.refusals = 0
   },
 })
 const merchant = axios.create({ baseURL: merchantUrl })

@@ -5,7 +5,7 @@ import { createTokenProvider, type TokenProvider } from '../token/token-provider
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardRedirects, takeOff } from './axios-redirects.ts'
 import { CallerLimits, hasOwnHeader, urlOf } from './axios-request.ts'
-import type { AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
+import { type AxiosConfig, type AxiosRequestInterceptor, asAxiosConfig } from './axios-types.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
 
 const MOST_REMEMBERED = 8
@@ -38,7 +38,7 @@ export function createAuthInterceptor(
   }
 
   return (given) => {
-    const config = given as unknown as AxiosConfig
+    const config = asAxiosConfig(given)
     takeOffOurs(config, context, ours)
     const url = urlOf(config)
     const withheld = config.socketPath

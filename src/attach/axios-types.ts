@@ -69,3 +69,8 @@ export type AxiosBeforeRedirect = (
   response: unknown,
   request: unknown,
 ) => void
+
+/** The config that axios hands to its interceptors, of whichever copy of its types. */
+export function asAxiosConfig(config: object): AxiosConfig {
+  return config as AxiosConfig
+}

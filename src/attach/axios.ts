@@ -6,7 +6,14 @@ import { authorize } from './authorized-call.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
 import { hasOwnHeader, urlOf } from './axios-request.ts'
-import type { AxiosAdapter, AxiosAdapterOption, AxiosAnswer, AxiosConfig, AxiosLike } from './axios-types.ts'
+import {
+  type AxiosAdapter,
+  type AxiosAdapterOption,
+  type AxiosAnswer,
+  type AxiosConfig,
+  type AxiosLike,
+  asAxiosConfig,
+} from './axios-types.ts'
 import { type AttachContext, createAttachContext, whyWithheld } from './context.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
@@ -38,7 +45,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   assertAttachable(instance, context)
   const attachment: Attachment = { context, copy: axiosCopyOf(instance), attached: true }
   const id = instance.interceptors.request.use((config) => {
-    wrapAdapter(config as unknown as AxiosConfig, attachment, instance)
+    wrapAdapter(asAxiosConfig(config), attachment, instance)
     return config
   })
   attached.add(instance)

@@ -5,10 +5,18 @@ import { createTokenProvider, type TokenProvider } from '../token/token-provider
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardRedirects, takeOff } from './axios-redirects.ts'
 import { CallerLimits, hasOwnHeader, urlOf } from './axios-request.ts'
-import { type AxiosConfig, type AxiosRequestInterceptor, asAxiosConfig } from './axios-types.ts'
+import {
+  type AxiosBeforeRedirect,
+  type AxiosConfig,
+  type AxiosRequestInterceptor,
+  asAxiosConfig,
+} from './axios-types.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
 
 const MOST_REMEMBERED = 8
+
+/** Our guards, each with the caller's own function: a config that is sent again gets one guard, not one more. */
+const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>()
 
 /**
  * A request interceptor that puts the token on calls below the environment's `apiUrls`, and does no more: a 401
@@ -51,7 +59,7 @@ export function createAuthInterceptor(
       context.tellWithheld(withheld, url)
       return given
     }
-    guardRedirects(config, url, context)
+    guardOnce(config, url, context)
     const token = tokens.currentToken()
     if (token !== undefined) {
       put(config, token)
@@ -59,6 +67,13 @@ export function createAuthInterceptor(
     }
     return attachLater(config, tokens, put).then(() => given)
   }
+}
+
+function guardOnce(config: AxiosConfig, url: string, context: AttachContext): void {
+  const { beforeRedirect } = config
+  const callers = beforeRedirect && guards.has(beforeRedirect) ? guards.get(beforeRedirect) : beforeRedirect
+  config.beforeRedirect = callers
+  guards.set(guardRedirects(config, url, context), callers)
 }
 
 function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {

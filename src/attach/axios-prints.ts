@@ -56,16 +56,15 @@ export function hideAgents(config: AxiosConfig): void {
 
 function hideRequest(holder: AxiosFailure | AxiosAnswer, headerKey: string): void {
   // The fetch adapter's Request has been sent, and can be cleaned; node's ClientRequest cannot.
-  if (holder.request instanceof Request) holder.request.headers.delete(headerKey)
+  if (isFetchRequest(holder.request)) holder.request.headers.delete(headerKey)
   hide(holder, 'request')
 }
 
 /** Makes a property an accessor that no print shows the value of. */
 function hide(holder: object, key: PropertyKey): void {
-  const descriptor = Object.getOwnPropertyDescriptor(holder, key)
-  if (descriptor === undefined || descriptor.value === undefined || !descriptor.configurable) return
-  let value: unknown = descriptor.value
-  Object.defineProperty(holder, key, {
+  let value: unknown = Reflect.get(holder, key)
+  if (value === undefined) return
+  Reflect.defineProperty(holder, key, {
     configurable: true,
     enumerable: false,
     get: () => value,
@@ -86,5 +85,14 @@ function isNodeStream(data: unknown): data is NodeStream {
     'pipe' in data &&
     'on' in data &&
     typeof data.on === 'function'
+  )
+}
+
+function isFetchRequest(request: unknown): request is Request {
+  return (
+    typeof request === 'object' &&
+    request !== null &&
+    'headers' in request &&
+    request.headers instanceof Headers
   )
 }

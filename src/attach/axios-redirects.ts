@@ -3,22 +3,20 @@
 import type { AxiosBeforeRedirect, AxiosConfig } from './axios-types.ts'
 import type { AttachContext } from './context.ts'
 
-/** Our guards, each with the caller's own function: a config that is sent again gets one guard, not one more. */
-const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>()
-
 /**
  * Keeps the token within `apiUrls` and on the origin of the call: axios' http adapter asks before each redirect
  * and has the header taken off; with fetch, which takes off nothing but `Authorization`, a redirect under
  * another header is not followed.
+ *
+ * @returns what stands as `beforeRedirect` on the config now
  */
 export function guardRedirects(
   config: AxiosConfig,
   url: string,
   context: AttachContext,
   onRedirect: () => void = () => {},
-): void {
-  const given = config.beforeRedirect
-  const beforeRedirect = given && guards.has(given) ? guards.get(given) : given
+): AxiosBeforeRedirect {
+  const { beforeRedirect } = config
   const guard: AxiosBeforeRedirect = (options, response, request) => {
     onRedirect()
     if (context.destinations.apiOf(options.href) === undefined || originOf(options.href) !== originOf(url)) {
@@ -26,11 +24,11 @@ export function guardRedirects(
     }
     beforeRedirect?.(options, response, withoutToken(request, context.headerKey))
   }
-  guards.set(guard, beforeRedirect)
   config.beforeRedirect = guard
   if (!context.isAuthorization && config.fetchOptions?.redirect !== 'error') {
     config.fetchOptions = { ...config.fetchOptions, redirect: 'manual' }
   }
+  return guard
 }
 
 function originOf(url: string): string {

@@ -43,7 +43,12 @@ const standsFor = new WeakMap<AxiosAdapter, AxiosAdapterOption | undefined>()
 export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: AttachOptions): () => void {
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
-  const attachment: Attachment = { context, copy: axiosCopyOf(instance), attached: true }
+  const attachment: Attachment = {
+    context,
+    copy: axiosCopyOf(instance),
+    adapters: new Map(),
+    attached: true,
+  }
   const id = instance.interceptors.request.use((config) => {
     wrapAdapter(asAxiosConfig(config), attachment, instance)
     return config
@@ -60,6 +65,8 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
 interface Attachment {
   readonly context: AttachContext
   readonly copy: AxiosCopy
+  /** Our adapters for the named ones of axios, made once: each stands for one adapter option. */
+  readonly adapters: Map<string, AxiosAdapter>
   /** False once it was taken off; calls that had begun before then go on without the token. */
   attached: boolean
 }
@@ -83,15 +90,28 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
 
 function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: AxiosLike): void {
   const given = config.adapter
-  const ours = typeof given === 'function' && standsFor.has(given)
-  const original = ours ? standsFor.get(given) : given
+  const original = typeof given === 'function' && standsFor.has(given) ? standsFor.get(given) : given
+  const key = keyOf(original)
+  const known = key === undefined ? undefined : attachment.adapters.get(key)
+  if (known !== undefined) {
+    config.adapter = known
+    return
+  }
   const adapter: AxiosAdapter = (final) => {
     final.adapter = original
     const chosen = original ?? (instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
     return run(final, chosen, attachment)
   }
   standsFor.set(adapter, original)
+  if (key !== undefined) attachment.adapters.set(key, adapter)
   config.adapter = adapter
+}
+
+/** What names an adapter option for good; undefined where nothing does, such as a caller's own function. */
+function keyOf(adapter: AxiosAdapterOption | undefined): string | undefined {
+  if (adapter === undefined || typeof adapter === 'string') return adapter ?? ''
+  if (typeof adapter === 'function' || adapter.some((one) => typeof one === 'function')) return undefined
+  return adapter.join()
 }
 
 function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attachment): Promise<AxiosAnswer> {

@@ -2,6 +2,9 @@
 import type { AccessToken } from '../token/access-token.ts'
 import type { AttachContext } from './context.ts'
 
+/** The most bytes of a discarded answer that are read, so that its connection can be used again. */
+export const MAX_DRAINED_BYTES: number = 64 * 1024
+
 /** One call of a client, in the client's own terms: `Answer` is what its promise resolves with. */
 export interface AuthorizedCall<Answer> {
   /** The URL that is called. */

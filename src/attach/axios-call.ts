@@ -1,6 +1,6 @@
 /** One axios request in the terms of an authorized call, made by the adapter that it was meant for. */
 import type { AccessToken } from '../token/access-token.ts'
-import type { AuthorizedCall } from './authorized-call.ts'
+import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
 import type { AxiosCopy } from './axios-copy.ts'
 import { hideAgents, hideInAnswer, hideInFailure, hideSentStream } from './axios-prints.ts'
 import { cameByRedirect, guardRedirects, takeOff, watchedFetch } from './axios-redirects.ts'
@@ -9,8 +9,6 @@ import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig, AxiosFailure } from 
 import { type AttachContext, headerValue } from './context.ts'
 import { isFormData, multipartBlob } from './multipart.ts'
 import { canSendAgain } from './replay.ts'
-
-const MAX_DRAINED_BYTES = 64 * 1024
 
 /** A request that goes to one of the APIs. Its config is changed for the time of each send, and then put back. */
 export class AxiosCall implements AuthorizedCall<AxiosAnswer> {

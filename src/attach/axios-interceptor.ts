@@ -4,14 +4,14 @@ import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardRedirects, takeOff } from './axios-redirects.ts'
-import { CallerLimits, hasOwnHeader, urlOf } from './axios-request.ts'
+import { CallerLimits, urlOf, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosBeforeRedirect,
   type AxiosConfig,
   type AxiosRequestInterceptor,
   asAxiosConfig,
 } from './axios-types.ts'
-import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
+import { type AttachContext, createAttachContext, headerValue } from './context.ts'
 
 const MOST_REMEMBERED = 8
 
@@ -49,12 +49,7 @@ export function createAuthInterceptor(
     const config = asAxiosConfig(given)
     takeOffOurs(config, context, ours)
     const url = urlOf(config)
-    const withheld = config.socketPath
-      ? 'destination'
-      : whyWithheld(context, url, {
-          ownHeader: hasOwnHeader(config.headers, context.headerKey),
-          ownCredentials: Boolean(config.auth),
-        })
+    const withheld = whyConfigWithheld(context, url, config)
     if (withheld !== undefined) {
       context.tellWithheld(withheld, url)
       return given

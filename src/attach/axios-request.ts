@@ -2,6 +2,7 @@
 import { MAX_TIMER_MS } from '../clock.ts'
 import type { AxiosCopy } from './axios-copy.ts'
 import type { AxiosAdapterOption, AxiosConfig } from './axios-types.ts'
+import { type AttachContext, type WithheldReason, whyWithheld } from './context.ts'
 
 const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
 
@@ -19,6 +20,17 @@ export function hasOwnHeader(headers: Record<string, unknown>, key: string): boo
     if (name.length === key.length && name.toLowerCase() === key && headers[name] !== undefined) return true
   }
   return false
+}
+
+/** Why a request with this final URL goes without the token; undefined where it gets it. */
+export function whyConfigWithheld(
+  context: AttachContext,
+  url: string,
+  { headers, auth, socketPath }: AxiosConfig,
+): WithheldReason | undefined {
+  if (socketPath) return 'destination' // a socket of this machine, whatever the URL says
+  const ownHeader = hasOwnHeader(headers, context.headerKey)
+  return whyWithheld(context, url, { ownHeader, ownCredentials: Boolean(auth) })
 }
 
 /** A header of an answer, '' where there is none. Adapters give AxiosHeaders, mocks plain objects. */

@@ -5,7 +5,7 @@ import type { TokenProvider } from '../token/token-provider.ts'
 import { authorize } from './authorized-call.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
-import { hasOwnHeader, urlOf } from './axios-request.ts'
+import { hasOwnHeader, urlOf, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosAdapter,
   type AxiosAdapterOption,
@@ -14,7 +14,7 @@ import {
   type AxiosLike,
   asAxiosConfig,
 } from './axios-types.ts'
-import { type AttachContext, createAttachContext, whyWithheld } from './context.ts'
+import { type AttachContext, createAttachContext } from './context.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
@@ -118,12 +118,7 @@ function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attac
   const { context, copy } = attachment
   if (!attachment.attached) return copy.resolveAdapter(adapter, config)(config)
   const url = urlOf(config)
-  const withheld = config.socketPath
-    ? 'destination' // a socket of this machine, whatever the URL says
-    : whyWithheld(context, url, {
-        ownHeader: hasOwnHeader(config.headers, context.headerKey),
-        ownCredentials: Boolean(config.auth),
-      })
+  const withheld = whyConfigWithheld(context, url, config)
   if (withheld === undefined)
     return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)
   context.tellWithheld(withheld, url)

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { type AuthorizedCall, authorize } from './authorized-call.ts'
+import { type AuthorizedCall, authorize, MAX_DRAINED_BYTES } from './authorized-call.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
 import { canSendAgain, snapshotOf } from './replay.ts'
 
@@ -146,9 +146,6 @@ class FetchCall implements AuthorizedCall<Response> {
     return this.#init.redirect ?? (typeof this.#target === 'string' ? undefined : this.#target.redirect)
   }
 }
-
-/** The most bytes of a discarded answer that are read so that its connection can be used again. */
-const MAX_DRAINED_BYTES = 64 * 1024
 
 async function drainIfSmall({ body, headers }: Response): Promise<void> {
   if (body === null) return

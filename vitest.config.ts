@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import FaultReporter from './test/faults/reporter.ts'
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
@@ -15,6 +16,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 30_000,
+    reporters: ['default', new FaultReporter()],
     coverage: {
       provider: 'v8',
       include: ['src/**'],

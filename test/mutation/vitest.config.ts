@@ -1,0 +1,16 @@
+/** The tests that mutants are tried on: quick, and by themselves. No process is started and no package is built. */
+import { mergeConfig } from 'vitest/config'
+import base from '../../vitest.config.ts'
+
+export default mergeConfig(base, {
+  test: {
+    exclude: [
+      'test/dist/**',
+      'test/types/**',
+      'test/testing/**',
+      'test/readme.test.ts',
+      'test/scenarios/process-life.test.ts',
+      'test/scenarios/steady-load.test.ts',
+    ],
+  },
+})

@@ -2,9 +2,17 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import FaultReporter from './test/faults/reporter.ts'
 
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** How many schedules the races are tried in. */
+    schedules: number
+  }
+}
+
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-export default defineConfig({
+// In mode 'deep' the races run for minutes rather than seconds.
+export default defineConfig(({ mode }) => ({
   resolve: {
     alias: [
       { find: /^merchant-auth$/, replacement: at('./test/support/subject/index.ts') },
@@ -16,6 +24,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 30_000,
+    provide: { schedules: mode === 'deep' ? 200_000 : 5_000 },
     reporters: ['default', new FaultReporter()],
     coverage: {
       provider: 'v8',
@@ -27,4 +36,4 @@ export default defineConfig({
       },
     },
   },
-})
+}))

@@ -133,7 +133,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     await this.#endpointLock.runExclusive(async () => {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined || !this.#mayRenew(api)) return
-      this.#assertNoCooldown()
+      this.#assertNoCooldown(this.#cooldown.remainsMs(this.#now()))
       const renewalAt = this.#now()
       await this.#request({ startedAt, background: false })
       this.#rationOf(api).renewed(renewalAt)
@@ -243,8 +243,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     if (this.#closing.signal.aborted) throw new ProviderClosedError()
   }
 
-  #assertNoCooldown(): void {
-    const remainsMs = this.#cooldown.remainsForCallersMs(this.#now())
+  #assertNoCooldown(remainsMs = this.#cooldown.remainsForCallersMs(this.#now())): void {
     if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs)
   }
 }

@@ -8,8 +8,11 @@ import { fileURLToPath } from 'node:url'
 import type { Reporter, TestModule, Vitest } from 'vitest/node'
 import type { ToldCell } from './told.ts'
 
-const HERE = fileURLToPath(new URL('.', import.meta.url)).replace(/[\\/]$/, '')
-const FILES = readdirSync(HERE).filter((name) => name.endsWith('.test.ts')).length
+/** Where the tests are that tell. */
+const FOLDERS = ['../faults', '../races'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+const FILES = FOLDERS.flatMap((folder) => readdirSync(folder)).filter((name) =>
+  name.endsWith('.test.ts'),
+).length
 const PAGE = fileURLToPath(new URL('../../docs/faults.md', import.meta.url))
 const PLACE = /(<!-- begin: ([\w-]+) -->\n)([\s\S]*?)(<!-- end -->)/g
 /** These are written by other programs. */
@@ -30,7 +33,7 @@ export default class FaultReporter implements Reporter {
 
   onTestRunEnd(modules: readonly TestModule[]): void {
     const ours = modules
-      .filter(({ moduleId }) => dirname(moduleId) === HERE)
+      .filter(({ moduleId }) => FOLDERS.includes(dirname(moduleId)))
       .sort((a, b) => a.moduleId.localeCompare(b.moduleId))
     const tests = ours.flatMap((module) => [...module.children.allTests()])
     const tables = tabulate(tests.flatMap((test) => test.meta().told ?? []))

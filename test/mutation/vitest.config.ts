@@ -2,8 +2,9 @@
 import { mergeConfig } from 'vitest/config'
 import base from '../../vitest.config.ts'
 
-export default mergeConfig(base, {
+export default mergeConfig(base({ mode: 'test', command: 'serve' }), {
   test: {
+    provide: { schedules: 200 },
     exclude: [
       'test/dist/**',
       'test/types/**',

@@ -103,6 +103,19 @@ describe('a call in the cooldown', () => {
     expect(endpoint.count).toBe(1)
   })
 
+  it('that was refused its token while the background renewal failed is held back, but not after expiry', async () => {
+    const { provider, endpoint, clock } = rig([granted({ expires_in: 100 }), status(503)], { retries: 0 })
+    const token = await provider.getToken()
+    await clock.advance(90_000)
+    provider.currentToken()
+    await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503 })
+    await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503, retryAfterMs: 1_000 })
+    expect(endpoint.count).toBe(2)
+    clock.stepWallClock(10_000)
+    expect(await provider.renewToken(token)).toBeDefined()
+    expect(endpoint.count).toBe(3)
+  })
+
   it('follows the wall clock in nothing', async () => {
     const { provider, endpoint, clock } = always(status(503))
     await rejection(provider.getToken())

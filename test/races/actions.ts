@@ -1,0 +1,102 @@
+/** What can happen in a race: what callers do, what the world does to them, and how the endpoint answers. */
+import fc from 'fast-check'
+import type { RefereeOptions } from './record.ts'
+
+/** How the token endpoint answers one request. */
+export type Answer =
+  | { readonly kind: 'token'; readonly lifetimeSeconds: number }
+  | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: number }
+  | { readonly kind: 'no connection' | 'bad body' | 'hang' | 'hang at body' | 'deaf' }
+
+export type Action =
+  | { readonly does: 'getToken'; readonly abortable: boolean }
+  | { readonly does: 'call'; readonly api: number; readonly abortable: boolean }
+  | { readonly does: 'currentToken' }
+  | { readonly does: 'renewToken'; readonly nth: number; readonly api: number | undefined }
+  | { readonly does: 'abort'; readonly nth: number }
+  | { readonly does: 'advance' | 'stepWallClock' | 'freeze'; readonly ms: number }
+  | { readonly does: 'revoke' }
+  | { readonly does: 'refuseAll'; readonly api: number; readonly refuses: boolean }
+  | { readonly does: 'close' }
+
+const api = fc.nat(1)
+const nth = fc.nat(4)
+const passing = fc.constantFrom(1, 50, 200, 999, 1_000, 2_500, 5_000, 7_500, 12_000, 30_000, 60_000, 300_000)
+
+export const anAction: fc.Arbitrary<Action> = fc.oneof(
+  { weight: 18, arbitrary: fc.record({ does: fc.constant('getToken'), abortable: fc.boolean() }) },
+  { weight: 24, arbitrary: fc.record({ does: fc.constant('call'), api, abortable: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ does: fc.constant('currentToken') }) },
+  {
+    weight: 9,
+    arbitrary: fc.record({ does: fc.constant('renewToken'), nth, api: fc.option(api, { nil: undefined }) }),
+  },
+  { weight: 9, arbitrary: fc.record({ does: fc.constant('abort'), nth }) },
+  { weight: 24, arbitrary: fc.record({ does: fc.constant('advance'), ms: passing }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant('freeze'), ms: passing }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant('stepWallClock'),
+      ms: fc.tuple(passing, fc.constantFrom(-1, 1)).map(([ms, sign]) => ms * sign),
+    }),
+  },
+  { weight: 9, arbitrary: fc.record({ does: fc.constant('revoke') }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant('refuseAll'), api, refuses: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant('close') }) },
+) as fc.Arbitrary<Action>
+
+export const anAnswer: fc.Arbitrary<Answer> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('token'),
+      lifetimeSeconds: fc.constantFrom(1, 5, 20, 100, 1_000, 36_000),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('status'),
+      status: fc.constantFrom(400, 401, 403, 500, 503, 302),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('status'),
+      status: fc.constantFrom(429, 503),
+      retryAfter: fc.constantFrom(0, 1, 3, 20, 3_600),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('no connection', 'bad body', 'hang', 'hang at body', 'deaf'),
+    }),
+  },
+) as fc.Arbitrary<Answer>
+
+/** What a provider may be told. */
+export const someOptions = fc.record({
+  timeoutMs: fc.constantFrom(4_000, 10_000),
+  retries: fc.nat(2),
+  expiryMarginMs: fc.constantFrom(undefined, undefined, 0, 2_000),
+  refreshAheadMs: fc.constantFrom(undefined, undefined, 0, 60_000),
+})
+
+/** A race, before the schedule has mixed it. */
+export interface Race {
+  readonly actions: readonly Action[]
+  readonly answers: readonly Answer[]
+  readonly options: RefereeOptions & { readonly timeoutMs: number }
+  readonly seed: number
+}
+
+/** A race: what is done in this order, and answered in this order, while the schedule mixes the two. */
+export const aRace: fc.Arbitrary<Race> = fc.record({
+  actions: fc.array(anAction, { minLength: 1, maxLength: 30, size: 'max' }),
+  answers: fc.array(anAnswer, { minLength: 0, maxLength: 12, size: 'max' }),
+  options: someOptions,
+  seed: fc.nat(),
+})

@@ -23,7 +23,8 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/setup.ts'],
-    testTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000, // the search for secrets after each test
     provide: { schedules: mode === 'deep' ? 200_000 : 5_000 },
     reporters: ['default', new FaultReporter()],
     coverage: {

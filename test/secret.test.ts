@@ -4,6 +4,13 @@ import { scrub, scrubbedCause, shownUrl } from '../src/secret.ts'
 
 const SECRET = 'pa"ss+w/ö&rd='
 
+const percent = (text: string): string =>
+  [...text].map((char) => `%${char.charCodeAt(0).toString(16)}`).join('')
+
+const throwing = (): never => {
+  throw new Error(SECRET)
+}
+
 describe('scrub', () => {
   it.each([
     ['plain', SECRET],
@@ -29,6 +36,40 @@ describe('scrub', () => {
     ['in a mixture', 'it&apos;s%2Bhush/hush'],
   ])('shows nothing of a text that has a secret %s', (_, written) => {
     expect(scrub(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+  })
+
+  it.each([
+    ['percent-encoded twice', encodeURIComponent(encodeURIComponent("it's+hush/hush"))],
+    ['in JSON in JSON', 'it\\\\\\u0027s+hush/hush'],
+    ['in hexadecimal', Buffer.from("it's+hush/hush").toString('hex').toUpperCase()],
+    ['with a character in it that nobody sees', "it's+hush\u200B/hush"],
+    [
+      'in base64, percent-encoded',
+      percent(`${Buffer.from('???').toString('base64')}${Buffer.from("it's+hush/hush").toString('base64')}`),
+    ],
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(scrub(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+  })
+
+  it.each(['', '1', '12', '123'])('takes it out of the base64 of a longer text (%s before it)', (before) => {
+    const base64 = Buffer.from(`{"client_id":"c${before}","client_secret":"${SECRET}","x":1}`).toString(
+      'base64',
+    )
+    expect(scrub(`before Basic ${base64} after`, [SECRET])).toBe('before Basic [hidden] after')
+    const url = Buffer.from(`c${before}:${SECRET}>?~~`).toString('base64url')
+    expect(scrub(`before ${url} after`, [SECRET])).toBe('before [hidden] after')
+  })
+
+  it('shows nothing of a text that is escaped without end', () => {
+    let text = 'x'
+    for (let times = 0; times < 9; times += 1) text = encodeURIComponent(`%${text}`)
+    expect(scrub(text, ['swordfish'])).toBe('[hidden]')
+  })
+
+  it('leaves a text alone that has a short secret by chance', () => {
+    const text =
+      'the base64 of a short text stands in many a text: WJ, QW, and so does a part of its hexadecimal, 6162'
+    expect(scrub(text, ['abc'])).toBe(text)
   })
 
   it('takes out every secret, and leaves other text alone', () => {
@@ -67,6 +108,18 @@ describe('a scrubbed cause', () => {
       depth += 1
     expect(depth).toBeGreaterThan(1)
     expect(depth).toBeLessThan(20)
+  })
+
+  it.each([
+    ['whose cause throws', Object.defineProperty(new Error('x'), 'cause', { get: throwing })],
+    ['whose errors throw', Object.defineProperty(new Error('x'), 'errors', { get: throwing })],
+    ['whose message cannot be read', Object.assign(new Error('x'), { message: { toString: throwing } })],
+    ['whose code throws', Object.defineProperty(new Error('x'), 'code', { get: throwing })],
+    ['that is a proxy which throws', new Proxy(new Error('x'), { get: throwing })],
+  ])('of an error %s is an error that can be read', (_, unreadable) => {
+    const copy = scrubbedCause(unreadable, [SECRET])
+    expect(copy).toBeInstanceOf(Error)
+    expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain(SECRET)
   })
 
   it.each([undefined, null, 'text', 5])('of %j is none', (value) => {

@@ -2,26 +2,18 @@
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
-import { type Environment, tokenEndpoint } from '../environments.ts'
-import { ownCopy, ProviderClosedError, type TokenRequestError, TokenResponseError } from '../errors.ts'
+import type { Environment } from '../environments.ts'
+import { ownCopy, ProviderClosedError, type TokenRequestError } from '../errors.ts'
 import { createEmit, type Emit, rememberEmit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { shownUrl } from '../secret.ts'
-import { type AccessToken, createAccessToken } from './access-token.ts'
+import { UsedSecrets } from '../secret.ts'
+import type { AccessToken } from './access-token.ts'
 import { ClientSecret } from './client-secret.ts'
 import { Cooldown, RenewalRation } from './cooldown.ts'
-import { Lifetime } from './lifetime.ts'
+import { expiredOnArrival, type HeldToken, holdToken } from './held-token.ts'
 import type { TokenProvider } from './token-provider.ts'
-import { requestToken, type SentGrant } from './token-request.ts'
+import { requestToken } from './token-request.ts'
 import { throwIfAborted, Waiters } from './waiting.ts'
-
-/** A token in hand, with its life. */
-interface HeldToken {
-  readonly token: AccessToken
-  readonly lifetime: Lifetime
-  /** As the token endpoint gave it. */
-  readonly lifetimeMs: number
-}
 
 // A look after a wait finds the token gone only where a clock jumped in between; this ends the looking.
 const MOST_LOOKS = 3
@@ -41,6 +33,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   #lastFailure: unknown
   readonly #waiters = new Waiters()
   #renewingAhead = false
+  readonly #secrets = new UsedSecrets()
   readonly #clientSecret: ClientSecret
 
   /** Callers without a token share this one acquisition. What it yields is looked up afterwards. */
@@ -62,7 +55,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   constructor(options: ResolvedOptions) {
     this.environment = options.environment
     this.#options = options
-    this.#clientSecret = new ClientSecret(options.clientSecret)
+    this.#clientSecret = new ClientSecret(options.clientSecret, this.#secrets)
     this.#destinations = destinationsOf(options.environment)
     this.#emit = createEmit(options.onEvent, options.environment.name)
     rememberEmit(this, this.#emit)
@@ -86,7 +79,7 @@ export class ClientCredentialsProvider implements TokenProvider {
       this.#assertNoCooldown()
       await this.#waiters.wait(this.#acquire(), signal)
     }
-    throw this.#expiredOnArrival()
+    throw expiredOnArrival(this.environment)
   }
 
   async renewToken(
@@ -170,7 +163,8 @@ export class ClientCredentialsProvider implements TokenProvider {
         deadline,
         closed: this.#closing.signal,
         clientSecret: this.#clientSecret,
-        accept: (grant) => this.#accept(grant),
+        secrets: this.#secrets,
+        accept: (grant) => holdToken(grant, this.#options, this.#secrets),
       })
       this.#assertOpen()
       this.#held = held
@@ -193,20 +187,6 @@ export class ClientCredentialsProvider implements TokenProvider {
       })
       throw error
     }
-  }
-
-  #accept({ value, scope, lifetimeMs, sentAt }: SentGrant): HeldToken {
-    const lifetime = new Lifetime(sentAt, lifetimeMs, this.#options, Math.random())
-    if (lifetime.servableForMs(this.#options.clock) <= 0) throw this.#expiredOnArrival()
-    return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, scope), lifetime, lifetimeMs }
-  }
-
-  #expiredOnArrival(): TokenResponseError {
-    return new TokenResponseError(
-      `POST ${shownUrl(tokenEndpoint(this.environment))} gave a token that had expired before it could be used. ` +
-        'Its lifetime is too short for the time that the answer takes.',
-      [{ field: 'expires_in', reason: 'is shorter than the request took' }],
-    )
   }
 
   #now(): number {

@@ -1,23 +1,21 @@
-/** The client secret, given or asked for, and the memory of those used last. */
+/** The client secret, given or asked for. */
 import type { Clock } from '../clock.ts'
 import { TokenRequestError } from '../errors.ts'
-import { scrubbedCause } from '../secret.ts'
+import { scrubbedCause, type UsedSecrets } from '../secret.ts'
 import { within } from './waiting.ts'
-
-/** How many secrets are remembered, so that one which was replaced is not shown by a late message either. */
-const MOST_SECRETS = 8
 
 /** Makes the error for a secret that could not be had. */
 export type SecretFailure = (what: string, cause?: Error) => Error
 
 /** Where one client's secret comes from. */
 export class ClientSecret {
-  /** The secrets used last, to be taken out of whatever is said. */
-  readonly used: Set<string> = new Set()
+  readonly #used: UsedSecrets
   readonly #source: string | (() => string | Promise<string>)
 
-  constructor(source: string | (() => string | Promise<string>)) {
+  /** `used` is told of every secret before it is used. */
+  constructor(source: string | (() => string | Promise<string>), used: UsedSecrets) {
     this.#source = source
+    this.#used = used
   }
 
   /** Whether another secret may be had by asking again. */
@@ -42,7 +40,7 @@ export class ClientSecret {
       try {
         secret = await source()
       } catch (error) {
-        throw failed('threw', scrubbedCause(error, this.used))
+        throw failed('threw', scrubbedCause(error, this.#used))
       }
       if (typeof secret !== 'string' || secret === '') throw failed('yielded no secret')
       return this.#remember(secret)
@@ -51,9 +49,7 @@ export class ClientSecret {
   }
 
   #remember(secret: string): string {
-    this.used.delete(secret)
-    this.used.add(secret)
-    for (const oldest of this.used) if (this.used.size > MOST_SECRETS) this.used.delete(oldest)
+    this.#used.add(secret)
     return secret
   }
 }

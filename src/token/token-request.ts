@@ -1,10 +1,15 @@
 /** One token request: a POST to the token endpoint, its faults, and its retries. */
 import pRetry from 'p-retry'
 import { tokenEndpoint } from '../environments.ts'
-import { TokenRequestError, type TokenRequestFailure, TokenResponseError } from '../errors.ts'
+import {
+  MerchantAuthError,
+  TokenRequestError,
+  type TokenRequestFailure,
+  TokenResponseError,
+} from '../errors.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrubbedCause, shownUrl } from '../secret.ts'
+import { scrubbedCause, shownUrl, type UsedSecrets } from '../secret.ts'
 import { readTokenResponse, type TokenGrant } from './access-token.ts'
 import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
 import { type Instant, readClock } from './lifetime.ts'
@@ -16,6 +21,7 @@ import {
   readRetryAfter,
   reasonOf,
 } from './token-answer.ts'
+import { postToken } from './token-wire.ts'
 import { untilAborted, within } from './waiting.ts'
 
 const FIRST_PAUSE_MS = 200
@@ -33,6 +39,7 @@ export interface TokenRequestContext<Token> {
   /** Ends the request, whatever it waits for. */
   readonly closed: AbortSignal
   readonly clientSecret: ClientSecret
+  readonly secrets: UsedSecrets
   /** Makes a token of a grant; throws a TokenResponseError where it is of no use. */
   accept(grant: SentGrant): Token
 }
@@ -145,12 +152,21 @@ class TokenRequest<Token> {
 
   async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<Token> {
     const sentAt = readClock(this.#options.clock)
-    const response = await this.#fetch(secret, signal)
-    if (response.ok && !response.redirected) {
-      const grant = this.#grantOf(await readAnswerText(response).catch(() => null))
-      return this.#context.accept({ ...grant, sentAt })
+    try {
+      const response = await postToken(this.#options, secret, signal)
+      if (response.ok && !response.redirected) {
+        const grant = this.#grantOf(await readAnswerText(response).catch(() => null))
+        return this.#context.accept({ ...grant, sentAt })
+      }
+      throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
+    } catch (error) {
+      if (error instanceof MerchantAuthError) throw error
+      const cause = scrubbedCause(error, this.#context.secrets)
+      throw this.#failure(
+        `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
+        { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
+      )
     }
-    throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
   }
 
   /** The text of an error answer, where it comes in good time: the status says enough without it. */
@@ -160,35 +176,6 @@ class TokenRequest<Token> {
     const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
     const late = (): Error => new Error('The error body is slow')
     return await within(clock, half, () => readAnswerText(response), late).catch(() => undefined)
-  }
-
-  async #fetch(secret: string, signal: AbortSignal): Promise<Response> {
-    const { bodyFormat, clientId, environment, fetch } = this.#options
-    const fields = {
-      client_id: clientId,
-      client_secret: secret,
-      audience: environment.audience,
-      grant_type: 'client_credentials',
-    }
-    const json = bodyFormat === 'json'
-    try {
-      return await fetch(this.#endpoint, {
-        method: 'POST',
-        headers: {
-          'content-type': json ? 'application/json' : 'application/x-www-form-urlencoded',
-          accept: 'application/json',
-        },
-        body: json ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
-        redirect: 'manual', // a 307 would send the secret on to another host
-        signal,
-      })
-    } catch (error) {
-      const cause = scrubbedCause(error, this.#context.clientSecret.used)
-      throw this.#failure(
-        `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
-        { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
-      )
-    }
   }
 
   /** Reads a token response: its text, undefined when it was too long, null when it broke off. */
@@ -217,7 +204,7 @@ class TokenRequest<Token> {
         { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs },
       )
     }
-    const oauth = readOAuthError(text, this.#context.clientSecret.used)
+    const oauth = readOAuthError(text, this.#context.secrets)
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks to be left alone for ${retryAfterMs} ms.`
     return this.#failure(

@@ -1,0 +1,42 @@
+/** A token in hand, with its life: made of a grant, where that is of use. */
+import { type Environment, tokenEndpoint } from '../environments.ts'
+import { TokenResponseError } from '../errors.ts'
+import type { ResolvedOptions } from '../options.ts'
+import { scrub, shownUrl, type UsedSecrets } from '../secret.ts'
+import { type AccessToken, createAccessToken } from './access-token.ts'
+import { Lifetime } from './lifetime.ts'
+import type { SentGrant } from './token-request.ts'
+
+/** A token in hand, with its life. */
+export interface HeldToken {
+  readonly token: AccessToken
+  readonly lifetime: Lifetime
+  /** As the token endpoint gave it. */
+  readonly lifetimeMs: number
+}
+
+/**
+ * Makes a token of a grant.
+ *
+ * @throws TokenResponseError where its time has passed already
+ */
+export function holdToken(
+  { value, scope, lifetimeMs, sentAt }: SentGrant,
+  options: ResolvedOptions,
+  secrets: UsedSecrets,
+): HeldToken {
+  const lifetime = new Lifetime(sentAt, lifetimeMs, options, Math.random())
+  if (lifetime.servableForMs(options.clock) <= 0) throw expiredOnArrival(options.environment)
+  secrets.add(value)
+  const shownScope = scope === undefined ? undefined : scrub(scope, secrets)
+  return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, shownScope), lifetime, lifetimeMs }
+}
+
+/** For a token that had expired before it could be handed out. */
+export function expiredOnArrival(environment: Environment): TokenResponseError {
+  return new TokenResponseError(
+    `POST ${shownUrl(tokenEndpoint(environment))} gave a token that had expired before it could be used. ` +
+      'Its lifetime is too short for the time that the answer takes.',
+    [{ field: 'expires_in', reason: 'is shorter than the request took' }],
+  )
+}

@@ -1,0 +1,85 @@
+/** A token endpoint that gives no answer, or a late one, and a client secret that cannot be had. */
+import { TokenRequestError } from 'merchant-auth'
+import { expect, it } from 'vitest'
+import type { ManualClock } from '../support/clock.ts'
+import { deaf, granted, hang, noConnection, rejection, rig, SECRET, status } from '../token/harness.ts'
+import { type TokenFault, tryFaults } from './token-rig.ts'
+
+/** Three attempts with pauses of 200 and 400 ms at the most. */
+const THREE_ATTEMPTS = { requests: 3, ms: 600, firstSuccessMs: 1_000 }
+/** timeoutMs is 10 s, of which one attempt gets 5. */
+const HANGS = { requests: 2, ms: 10_000, firstSuccessMs: 1_000 }
+
+tryFaults('no answer', { outcome: 'TokenRequestError, ERR_TOKEN_NETWORK', ...THREE_ATTEMPTS }, [
+  ['no connection', { answer: noConnection }],
+  ['fetch rejects with what is no error', { answer: () => Promise.reject('offline') }],
+])
+
+const endless = (code: number) => (): Response => new Response(new ReadableStream(), { status: code })
+
+tryFaults('no answer', { outcome: 'TokenRequestError, ERR_TOKEN_TIMEOUT', ...HANGS }, [
+  ['hangs at the headers', { answer: hang }],
+  ['hangs in the body', { answer: endless(200) }],
+  ['fetch ignores the signal', { answer: deaf }],
+])
+
+/** An answer after so many ms on the clock, whatever the signal says. */
+const slow =
+  (ms: number, answer = granted()): NonNullable<TokenFault['answer']> =>
+  async (init: RequestInit, clock: ManualClock) => {
+    await clock.sleep(ms)
+    return await answer(init)
+  }
+
+tryFaults('late answers', { outcome: 'token for 1000 s', requests: 1, ms: 4_900 }, [
+  ['a token after 4.9 s', { answer: slow(4_900) }],
+])
+tryFaults('late answers', { outcome: 'TokenRequestError, ERR_TOKEN_TIMEOUT', ...HANGS }, [
+  ['a token after 7 s', { answer: slow(7_000) }],
+  ['503 after 7 s', { answer: slow(7_000, status(503)) }],
+])
+
+const NO_REQUESTS = { outcome: 'TokenRequestError, ERR_CLIENT_SECRET', requests: 0, firstSuccessMs: 1_000 }
+tryFaults('the clientSecret function', { ...NO_REQUESTS, ms: 600 }, [
+  [
+    'throws',
+    {
+      clientSecret: () => {
+        throw new Error('the vault is shut')
+      },
+    },
+  ],
+  ['rejects', { clientSecret: () => Promise.reject(new Error('the vault is shut')) }],
+  ['yields undefined', { clientSecret: () => undefined }],
+  ['yields an empty string', { clientSecret: () => Promise.resolve('') }],
+  ['yields a number', { clientSecret: () => 5 }],
+])
+tryFaults('the clientSecret function', { ...NO_REQUESTS, ms: 10_000 }, [
+  ['hangs', { clientSecret: () => new Promise(() => {}) }],
+])
+
+const refusal = status(401, { error: 'invalid_client' })
+const REFUSED = { outcome: 'TokenRequestError, 401, invalid_client', ms: 0, firstSuccessMs: 1_000 }
+let asked = 0
+tryFaults('the clientSecret function', { ...REFUSED, requests: 1 }, [
+  ['yields the refused secret again', { answer: refusal, clientSecret: () => SECRET }],
+])
+tryFaults('the clientSecret function', { ...REFUSED, requests: 2 }, [
+  [
+    'yields another secret, which is refused too',
+    {
+      answer: refusal,
+      clientSecret: () => {
+        asked += 1
+        return `another-secret-${asked}`
+      },
+    },
+  ],
+])
+
+it('a fetch that yields no response fails each caller with an error of its own', async () => {
+  const { provider } = rig([() => undefined as unknown as Response], { retries: 0 })
+  const errors = await Promise.all([rejection(provider.getToken()), rejection(provider.getToken())])
+  for (const error of errors) expect(error).toBeInstanceOf(TokenRequestError)
+  expect(new Set(errors).size).toBe(2)
+})

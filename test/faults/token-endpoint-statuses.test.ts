@@ -1,0 +1,82 @@
+/** Error statuses of the token endpoint, without and with a Retry-After that fits into timeoutMs or does not. */
+import type { ManualClock } from '../support/clock.ts'
+import { tryFaults } from './token-rig.ts'
+
+const seconds = (given: number) => (): string => String(given)
+const date =
+  (given: number) =>
+  (clock: ManualClock): string =>
+    new Date(clock.epochMs() + given * 1_000).toUTCString()
+
+/**
+ * Retried (twice more, after 200 and 400 ms or what Retry-After asks for): 408, 429 and 5xx. The pause after the
+ * failure is 1 s, or a longer Retry-After of up to 60 s.
+ */
+const PAUSES = [
+  {
+    name: '',
+    retryAfter: undefined,
+    says: '',
+    retried: { requests: 3, ms: 600, firstSuccessMs: 1_000 },
+    final: { requests: 1, ms: 0, firstSuccessMs: 1_000 },
+  },
+  {
+    name: ', Retry-After 2 s',
+    retryAfter: seconds(2),
+    says: ', retry in 2 s',
+    retried: { requests: 3, ms: 4_000, firstSuccessMs: 2_000, holdsPastExpiry: true },
+    final: { requests: 1, ms: 0, firstSuccessMs: 2_000, holdsPastExpiry: true },
+  },
+  {
+    name: ', Retry-After a date in 2 s',
+    retryAfter: date(2),
+    says: ', retry in 2 s',
+    retried: { requests: 3, ms: 4_000, firstSuccessMs: 2_000, holdsPastExpiry: true },
+    final: { requests: 1, ms: 0, firstSuccessMs: 2_000, holdsPastExpiry: true },
+  },
+  {
+    name: ', Retry-After 45 s',
+    retryAfter: seconds(45),
+    says: ', retry in 45 s',
+    retried: { requests: 1, ms: 0, firstSuccessMs: 45_000, holdsPastExpiry: true },
+    final: { requests: 1, ms: 0, firstSuccessMs: 45_000, holdsPastExpiry: true },
+  },
+  {
+    name: ', Retry-After a date in 45 s',
+    retryAfter: date(45),
+    says: ', retry in 45 s',
+    retried: { requests: 1, ms: 0, firstSuccessMs: 45_000, holdsPastExpiry: true },
+    final: { requests: 1, ms: 0, firstSuccessMs: 45_000, holdsPastExpiry: true },
+  },
+  {
+    name: ', Retry-After an hour',
+    retryAfter: seconds(3_600),
+    says: ', retry in 3600 s',
+    retried: { requests: 1, ms: 0, firstSuccessMs: 60_000, holdsPastExpiry: true },
+    final: { requests: 1, ms: 0, firstSuccessMs: 60_000, holdsPastExpiry: true },
+  },
+] as const
+
+const STATUSES = [
+  { kind: 'final', codes: [400, 401, 403, 404], group: 'statuses that are not retried' },
+  { kind: 'retried', codes: [408, 429, 500, 502, 503, 504], group: 'statuses that are retried' },
+] as const
+
+for (const { kind, codes, group } of STATUSES) {
+  for (const code of codes) {
+    for (const { name, retryAfter, says, ...expected } of PAUSES) {
+      tryFaults(group, { outcome: `TokenRequestError, ${code}${says}`, ...expected[kind] }, [
+        [
+          `${code}${name}`,
+          {
+            answer: (_, clock) =>
+              new Response('', {
+                status: code,
+                headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter(clock) },
+              }),
+          },
+        ],
+      ])
+    }
+  }
+}

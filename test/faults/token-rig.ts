@@ -1,0 +1,227 @@
+/** A fault of the token endpoint, the three situations that it meets, and how callers have a token again after it. */
+import type { AccessToken, TokenProviderOptions, TokenRequestError } from 'merchant-auth'
+import { describe, expect, it, vi } from 'vitest'
+import { type ManualClock, settled } from '../support/clock.ts'
+import { granted, type Rig, rejection, rig, SECRET } from '../token/harness.ts'
+import {
+  COLD,
+  counted,
+  EXPIRED,
+  inWords,
+  isOver,
+  lifetimeOf,
+  outcomeOf,
+  RECOVERY,
+  TABLE,
+  useLongestJitter,
+  WINDOW,
+} from './token-words.ts'
+import { tell } from './told.ts'
+
+/** What goes wrong: an answer of the token endpoint, or the clientSecret function. */
+export interface TokenFault {
+  readonly answer?: (init: RequestInit, clock: ManualClock) => Response | Promise<Response>
+  readonly clientSecret?: () => unknown
+}
+
+/** What the contract says of a fault. Times in ms. */
+export interface Expected {
+  /** What a caller without a token gets. */
+  readonly outcome: string
+  readonly requests: number
+  readonly ms: number
+  /** From the failure to the first success, where the fault is over by then; absent where it is no failure. */
+  readonly firstSuccessMs?: number
+  /** Whether a failure in the background holds back the first call after expiry: Retry-After does. */
+  readonly holdsPastExpiry?: boolean
+}
+
+const STEP_MS = 100
+const MOST_STEPS = 200
+
+// A token of 1 000 s is handed out for 990 s; with the longest jitter its window opens at 840 s.
+const IN_WINDOW_MS = 900_000
+const EXPIRED_MS = 990_000
+
+/** A provider whose token endpoint, or secret, fails between `begin` and `end`. */
+export class FaultRig {
+  readonly made: Rig
+  readonly #fault: TokenFault
+  #begun = false
+
+  constructor(fault: TokenFault, options: Partial<TokenProviderOptions> = {}) {
+    this.#fault = fault
+    const { clientSecret } = fault
+    const asked = clientSecret && (() => (this.#begun ? (clientSecret() as string) : SECRET))
+    this.made = rig([], { clientSecret: asked ?? SECRET, ...options })
+  }
+
+  begin(): void {
+    const { answer } = this.#fault
+    const { clock, endpoint } = this.made
+    this.#begun = true
+    if (answer !== undefined) endpoint.otherwise = (init) => answer(init, clock)
+  }
+
+  end(): void {
+    this.#begun = false
+    this.made.endpoint.otherwise = granted()
+  }
+
+  /** One call without a token: what it gets, the requests for it, how long it takes. */
+  async call(): Promise<Required<Pick<Expected, 'outcome' | 'requests' | 'ms'>>> {
+    const { provider, endpoint, clock } = this.made
+    const before = { requests: endpoint.count, at: clock.monotonicMs() }
+    let outcome: string | undefined
+    provider.getToken().then(
+      (token) => {
+        outcome = `token for ${lifetimeOf(token.expiresAt - clock.epochMs() + clock.monotonicMs() - before.at)}`
+      },
+      (error: unknown) => {
+        outcome = outcomeOf(error)
+      },
+    )
+    await this.#pass(() => outcome !== undefined)
+    const ms = clock.monotonicMs() - before.at
+    return { outcome: outcome ?? 'nothing', requests: endpoint.count - before.requests, ms }
+  }
+
+  /** One call that starts a renewal, and others until that is over: all get the current token, at once. */
+  async callWhileRenewing(current: AccessToken): Promise<{ requests: number; ms: number }> {
+    const { provider, endpoint, clock, events } = this.made
+    const before = { requests: endpoint.count, events: events.length, at: clock.monotonicMs() }
+    expect((await provider.getToken()).value, 'the current token').toBe(current.value)
+    const over = (): boolean => events.slice(before.events).some(isOver)
+    await this.#pass(over, async () => {
+      expect((await provider.getToken()).value, 'the token in the meantime').toBe(current.value)
+    })
+    return { requests: endpoint.count - before.requests, ms: clock.monotonicMs() - before.at }
+  }
+
+  /** After a failure just now, and the end of the fault: how long until calls have a token again. */
+  async recovery(firstSuccessMs: number, elapsedMs = 0): Promise<number> {
+    const { provider, endpoint, clock } = this.made
+    const failedAt = clock.monotonicMs() - elapsedMs
+    const asked = endpoint.count
+    for (const ms of [elapsedMs, firstSuccessMs - 1]) {
+      await clock.advance(failedAt + ms - clock.monotonicMs())
+      const error = await rejection<TokenRequestError>(provider.getToken())
+      expect(error.retryAfterMs, 'what remains').toBe(firstSuccessMs - ms)
+    }
+    expect(endpoint.count, 'requests in the cooldown').toBe(asked)
+    await clock.advance(1)
+    await provider.getToken()
+    expect(endpoint.count, 'requests for the first success').toBe(asked + 1)
+    return clock.monotonicMs() - failedAt
+  }
+
+  async #pass(over: () => boolean, meanwhile = async (): Promise<void> => {}): Promise<void> {
+    await settled()
+    for (let step = 0; !over() && step < MOST_STEPS; step += 1) {
+      await meanwhile()
+      await this.made.clock.advance(STEP_MS)
+    }
+  }
+}
+
+/** The tests of faults of which the contract says the same, in every situation. */
+export function tryFaults(
+  group: string,
+  expected: Expected,
+  faults: readonly (readonly [row: string, fault: TokenFault])[],
+): void {
+  const { firstSuccessMs, holdsPastExpiry = false, ...seenByCaller } = expected
+  const { requests, ms } = expected
+  describe(`${group}:`, () => {
+    useLongestJitter()
+
+    const withoutToken = (column: typeof COLD | typeof EXPIRED): void => {
+      it.for(faults)(`%s, ${column}`, async ([row, fault], { task }) => {
+        const it = new FaultRig(fault)
+        if (column === EXPIRED) {
+          await it.made.provider.getToken()
+          await it.made.clock.advance(EXPIRED_MS)
+        }
+        it.begin()
+        const seen = await it.call()
+        it.end()
+        expect(seen).toEqual(seenByCaller)
+        if (firstSuccessMs !== undefined) await it.recovery(firstSuccessMs)
+        const cell = `${seen.outcome}; ${counted(seen.requests)}, ${inWords(seen.ms)}`
+        tell(task, { table: TABLE, group, row, column, cell })
+      })
+    }
+    withoutToken(COLD)
+
+    it.for(faults)('%s, inside the refresh window', async ([row, fault], { task }) => {
+      const unhandled = vi.fn()
+      process.on('unhandledRejection', unhandled)
+      const it = new FaultRig(fault)
+      const { provider, endpoint, clock } = it.made
+      const first = await provider.getToken()
+      await clock.advance(IN_WINDOW_MS)
+      it.begin()
+      const seen = await it.callWhileRenewing(first)
+      it.end()
+      expect(seen).toEqual({ requests, ms })
+      for (const wait of firstSuccessMs === undefined ? [] : [firstSuccessMs - 1, 1]) {
+        expect((await provider.getToken()).value, 'the current token').toBe(first.value)
+        await settled()
+        expect(endpoint.count, 'requests in the cooldown').toBe(1 + requests)
+        await clock.advance(wait)
+      }
+      await provider.getToken()
+      await settled()
+      expect((await provider.getToken()).value, 'a new token').not.toBe(first.value)
+      process.off('unhandledRejection', unhandled)
+      expect(unhandled).not.toHaveBeenCalled()
+      const cell = `current token at once; ${counted(seen.requests)} behind it`
+      tell(task, { table: TABLE, group, row, column: WINDOW, cell })
+    })
+
+    withoutToken(EXPIRED)
+
+    if (firstSuccessMs === undefined) return
+    it.for(faults)('%s, over', async ([row, fault], { task }) => {
+      const repeated = new FaultRig(fault)
+      const after: number[] = []
+      for (const wait of [0, EXPIRED_MS]) {
+        await repeated.made.clock.advance(wait)
+        repeated.begin()
+        await repeated.call()
+        repeated.end()
+        after.push(await repeated.recovery(firstSuccessMs)) // as long each time: a success resets the cooldown
+      }
+      const past = await firstCallPastExpiry(fault, expected)
+      expect([...after, past]).toEqual([firstSuccessMs, firstSuccessMs, holdsPastExpiry ? firstSuccessMs : 0])
+      const held = past === 0 ? 'past expiry at once' : 'past expiry too'
+      tell(task, {
+        table: TABLE,
+        group,
+        row,
+        column: RECOVERY,
+        cell: `after ${inWords(Number(after[0]))}; ${held}`,
+      })
+    })
+  })
+}
+
+const BEFORE_EXPIRY_MS = 500
+
+/** How long a failure in the background, half a second before the token expires, holds calls back; 0: not at all. */
+async function firstCallPastExpiry(fault: TokenFault, expected: Expected): Promise<number> {
+  const it = new FaultRig(fault, { expiryMarginMs: 9_500 }) // so that dates of whole seconds are exact
+  const { provider, endpoint, clock } = it.made
+  const first = await provider.getToken()
+  await clock.advance(990_500 - BEFORE_EXPIRY_MS - expected.ms)
+  it.begin()
+  const { requests, ms } = expected
+  expect(await it.callWhileRenewing(first)).toEqual({ requests, ms })
+  it.end()
+  await clock.advance(BEFORE_EXPIRY_MS)
+  expect(provider.currentToken(), 'a token past its margin').toBeUndefined()
+  if (expected.holdsPastExpiry) return await it.recovery(Number(expected.firstSuccessMs), BEFORE_EXPIRY_MS)
+  await provider.getToken()
+  expect(endpoint.count).toBe(1 + requests + 1)
+  return 0
+}

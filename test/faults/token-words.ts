@@ -1,0 +1,47 @@
+/** The words of the tables about the token endpoint: columns, outcomes, times, counts. */
+import { type AuthEvent, isMerchantAuthError, TokenRequestError, TokenResponseError } from 'merchant-auth'
+import { afterEach, beforeEach, vi } from 'vitest'
+
+export const TABLE = 'token-endpoint'
+export const COLD = 'cold'
+export const WINDOW = 'inside the refresh window'
+export const EXPIRED = 'expired'
+export const RECOVERY = 'first success'
+
+/** Math.random at its end: the longest pauses and the shortest window that jitter allows. */
+export function useLongestJitter(): void {
+  beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(1))
+  afterEach(() => void vi.restoreAllMocks())
+}
+
+/** Says what a caller got, in a few words. */
+export function outcomeOf(got: unknown): string {
+  if (got instanceof TokenResponseError)
+    return `TokenResponseError, ${[...new Set(got.issues.map(({ field }) => field))].join(', ')}`
+  if (!(got instanceof TokenRequestError)) return isMerchantAuthError(got) ? got.name : 'an unknown error'
+  const { code, error, retryAfterMs, status } = got
+  const parts = [status ?? code, error, retryAfterMs && `retry in ${inWords(retryAfterMs)}`]
+  return `TokenRequestError, ${parts.filter(Boolean).join(', ')}`
+}
+
+/** Says a time. */
+export function inWords(ms: number): string {
+  return ms >= 1_000 && ms % 100 === 0 ? `${ms / 1_000} s` : `${ms} ms`
+}
+
+/** Says how long a token lives. */
+export function lifetimeOf(ms: number): string {
+  return ms > 1e11 ? `${Math.round(ms / (365.25 * 86_400_000))} years` : `${ms / 1_000} s`
+}
+
+/** Says how many token requests there were. */
+export function counted(requests: number): string {
+  return requests === 1 ? '1 request' : `${requests} requests`
+}
+
+/** Whether a token request has ended with this event. */
+export function isOver(event: AuthEvent): boolean {
+  return event.type === 'token-request-failed'
+    ? event.nextTryMs === undefined
+    : event.type === 'token-acquired'
+}

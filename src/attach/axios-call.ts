@@ -2,10 +2,10 @@
 import type { AccessToken } from '../token/access-token.ts'
 import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
 import type { AxiosCopy } from './axios-copy.ts'
-import { hideAgents, hideInAnswer, hideInFailure, hideSentStream } from './axios-prints.ts'
+import { hideAgents, hideInAnswer, hideInFailure, hideSentStream, isFailure } from './axios-prints.ts'
 import { cameByRedirect, guardRedirects, takeOff, watchedFetch } from './axios-redirects.ts'
 import { CallerLimits, headerOf, usesFetch } from './axios-request.ts'
-import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
+import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig } from './axios-types.ts'
 import { type AttachContext, headerValue } from './context.ts'
 import { isFormData, multipartBlob } from './multipart.ts'
 import { canSendAgain } from './replay.ts'
@@ -40,10 +40,11 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
 
   send(token: AccessToken): Promise<AxiosAnswer> {
     const config = this.#config
-    const { beforeRedirect, fetchOptions, env, data } = config
+    const { beforeRedirect, transport, fetchOptions, env, data } = config
     const putBack = (): void => {
       takeOff(config.headers, this.#context.headerKey)
       restore(config, 'beforeRedirect', beforeRedirect)
+      restore(config, 'transport', transport)
       restore(config, 'fetchOptions', fetchOptions)
       restore(config, 'env', env)
       restore(config, 'data', data)
@@ -55,7 +56,9 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
       guardRedirects(config, this.url, this.#context, () => {
         this.#redirected = true
       })
-      if (typeof this.#adapter !== 'function') this.#prepareBuiltIn()
+      if (typeof this.#adapter === 'function' || usesFetch(this.#adapter))
+        config.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
+      if (typeof this.#adapter !== 'function') this.#fixForm()
       sent = this.#copy.resolveAdapter(this.#adapter, config)(config)
     } catch (error) {
       putBack()
@@ -112,20 +115,15 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     return this.#limits.ended()
   }
 
-  /** A fetch that tells of redirects, and a form that has the same bytes each time. */
-  #prepareBuiltIn(): void {
+  /** Makes a form that has the same bytes each time. */
+  #fixForm(): void {
     const config = this.#config
-    if (usesFetch(this.#adapter)) config.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
     if (!this.repeatable || !isFormData(config.data)) return
     this.#multipart ??= multipartBlob(config.data)
     config.data = this.#multipart
     takeOff(config.headers, 'content-type') // without the boundary it would be of no use
     config.headers['Content-Type'] = this.#multipart.type
   }
-}
-
-function isFailure(error: unknown): error is AxiosFailure {
-  return typeof error === 'object' && error !== null && 'config' in error
 }
 
 /** Puts a field back as it was, and takes it off again where there was none. */

@@ -8,8 +8,11 @@ const WAYS_BACK = new Set(['req', 'socket', 'client', 'sent-headers', 'session']
 
 const AGENTS = ['httpAgent', 'httpsAgent'] as const
 
-/** Hides the request, which holds the raw text of its headers. `response.request` still works. */
-export function hideInAnswer(response: AxiosAnswer, headerKey: string): void {
+/**
+ * Hides the request, which holds the raw text of its headers; `response.request` still works. Without a `headerKey`
+ * it did not carry the token, but leads by its agent to the requests of other calls, which may have.
+ */
+export function hideInAnswer(response: AxiosAnswer, headerKey?: string): void {
   hideRequest(response, headerKey)
   const { data } = response
   if (!isNodeStream(data)) return
@@ -28,7 +31,7 @@ export function hideSentStream(config: AxiosConfig): void {
 }
 
 /** Hides the same in an error. `error.request` still tells "no answer" from "bad answer". */
-export function hideInFailure(error: AxiosFailure, headerKey: string): void {
+export function hideInFailure(error: AxiosFailure, headerKey?: string): void {
   hideRequest(error, headerKey)
   if (error.response !== undefined) hideInAnswer(error.response, headerKey)
 }
@@ -54,10 +57,15 @@ export function hideAgents(config: AxiosConfig): void {
   }
 }
 
-function hideRequest(holder: AxiosFailure | AxiosAnswer, headerKey: string): void {
+function hideRequest(holder: AxiosFailure | AxiosAnswer, headerKey: string | undefined): void {
   // The fetch adapter's Request has been sent, and can be cleaned; node's ClientRequest cannot.
-  if (isFetchRequest(holder.request)) holder.request.headers.delete(headerKey)
+  if (headerKey !== undefined && isFetchRequest(holder.request)) holder.request.headers.delete(headerKey)
   hide(holder, 'request')
+}
+
+/** Whether an error is axios', or made like one. */
+export function isFailure(error: unknown): error is AxiosFailure {
+  return typeof error === 'object' && error !== null && 'config' in error
 }
 
 /** Makes a property an accessor that no print shows the value of. */

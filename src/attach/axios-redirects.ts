@@ -1,6 +1,6 @@
 /** Redirects in axios: where they may take the token, and whether an answer came by one. */
-
-import type { AxiosBeforeRedirect, AxiosConfig } from './axios-types.ts'
+import { hasOwnHeader } from './axios-request.ts'
+import type { AxiosBeforeRedirect, AxiosConfig, AxiosRedirectOptions, AxiosTransport } from './axios-types.ts'
 import type { AttachContext } from './context.ts'
 
 /**
@@ -16,30 +16,66 @@ export function guardRedirects(
   context: AttachContext,
   onRedirect: () => void = () => {},
 ): AxiosBeforeRedirect {
-  const { beforeRedirect } = config
-  const guard: AxiosBeforeRedirect = (options, response, request) => {
-    onRedirect()
-    if (context.destinations.apiOf(options.href) === undefined || originOf(options.href) !== originOf(url)) {
-      takeOff(options.headers, context.headerKey)
+  const { beforeRedirect, transport } = config
+  const guard = (callers: AxiosBeforeRedirect | undefined): AxiosBeforeRedirect => {
+    return (options, response, request) => {
+      onRedirect()
+      const value = takeOff(options.headers, context.headerKey)
+      callers?.(options, response, withoutToken(request, context.headerKey))
+      const target = targetOf(options)
+      const may = context.destinations.apiOf(target) !== undefined && originOf(target) === originOf(url)
+      if (may && value !== undefined && !hasOwnHeader(options.headers, context.headerKey))
+        options.headers[context.header] = value
     }
-    beforeRedirect?.(options, response, withoutToken(request, context.headerKey))
   }
-  config.beforeRedirect = guard
+  const guarding = guard(beforeRedirect)
+  config.beforeRedirect = guarding
+  if (transport) config.transport = guardedTransport(transport, guard(undefined))
   if (!context.isAuthorization && config.fetchOptions?.redirect !== 'error') {
     config.fetchOptions = { ...config.fetchOptions, redirect: 'manual' }
   }
-  return guard
+  return guarding
+}
+
+const guarded = new WeakMap<AxiosTransport, AxiosTransport>()
+
+/** A transport of the caller's own, which axios does not have ask: follow-redirects asks whatever its options name. */
+function guardedTransport(given: AxiosTransport, guard: AxiosBeforeRedirect): AxiosTransport {
+  const transport = guarded.get(given) ?? given
+  const wrapped: AxiosTransport = {
+    request: (options, ...rest) => {
+      const { beforeRedirect } = options
+      const both: AxiosBeforeRedirect = (...redirect) => {
+        beforeRedirect?.(...redirect)
+        guard(...redirect)
+      }
+      return transport.request({ ...options, beforeRedirect: both }, ...rest)
+    },
+  }
+  guarded.set(wrapped, transport)
+  return wrapped
+}
+
+/** Where a redirect leads: node goes by the parts, which a caller's function may have changed. */
+function targetOf({ href, protocol, hostname, port, path }: AxiosRedirectOptions): string {
+  if (hostname === undefined) return href
+  const host = hostname.includes(':') ? `[${hostname}]` : hostname
+  return `${protocol}//${host}${port ? `:${port}` : ''}${path}`
 }
 
 function originOf(url: string): string {
   return new URL(url).origin
 }
 
-/** Deletes a header under any spelling of its name. */
-export function takeOff(headers: Record<string, unknown>, key: string): void {
+/** Deletes a header under any spelling of its name. Returns what it was. */
+export function takeOff(headers: Record<string, unknown>, key: string): unknown {
+  let value: unknown
   for (const name of Object.keys(headers)) {
-    if (name.toLowerCase() === key) delete headers[name]
+    if (name.toLowerCase() !== key) continue
+    value = headers[name]
+    delete headers[name]
   }
+  return value
 }
 
 /** The caller's own `beforeRedirect` is shown the request without the token. */

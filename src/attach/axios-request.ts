@@ -8,7 +8,9 @@ const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
 
 /** The URL that axios' adapters call, but for the params: `baseURL` and `url` as axios puts them together. */
 export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
-  if (typeof (allowAbsoluteUrls ?? true) !== 'boolean') return '' // versions of axios differ in what they make of it
+  // Versions of axios differ in what they make of these.
+  if (typeof (allowAbsoluteUrls ?? true) !== 'boolean' || typeof (baseURL ?? '') !== 'string') return ''
+  if (baseURL && typeof (url ?? '') !== 'string') return ''
   const given = url === undefined || url === null ? '' : String(url)
   if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
   return given === '' ? baseURL : `${baseURL.replace(/\/+$/, '')}/${given.replace(/^\/+/, '')}`

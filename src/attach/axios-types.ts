@@ -30,6 +30,7 @@ export interface AxiosConfig {
   auth?: unknown
   socketPath?: unknown
   beforeRedirect?: AxiosBeforeRedirect | undefined
+  transport?: AxiosTransport | undefined
   httpAgent?: unknown
   httpsAgent?: unknown
   env?: { readonly fetch?: typeof fetch } | undefined
@@ -64,11 +65,25 @@ export interface AxiosCancelToken {
   unsubscribe(listener: (reason: unknown) => void): void
 }
 
-export type AxiosBeforeRedirect = (
-  options: { readonly href: string; readonly headers: Record<string, unknown> },
-  response: unknown,
-  request: unknown,
-) => void
+/** A redirect that is about to be followed, as follow-redirects has it. */
+export interface AxiosRedirectOptions {
+  readonly href: string
+  readonly protocol?: string | undefined
+  readonly hostname?: string | undefined
+  readonly port?: number | string | undefined
+  readonly path?: string | undefined
+  readonly headers: Record<string, unknown>
+}
+
+/** What sends for axios' http adapter. */
+export interface AxiosTransport {
+  request(
+    options: { readonly beforeRedirect?: AxiosBeforeRedirect | undefined },
+    ...rest: readonly unknown[]
+  ): unknown
+}
+
+export type AxiosBeforeRedirect = (options: AxiosRedirectOptions, response: unknown, request: unknown) => void
 
 /** The config that axios hands to its interceptors, of whichever copy of its types. */
 export function asAxiosConfig(config: object): AxiosConfig {

@@ -5,6 +5,7 @@ import type { TokenProvider } from '../token/token-provider.ts'
 import { authorize } from './authorized-call.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
+import { hideAgents, hideInAnswer, hideInFailure, isFailure } from './axios-prints.ts'
 import { hasOwnHeader, urlOf, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosAdapter,
@@ -122,5 +123,20 @@ function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attac
   if (withheld === undefined)
     return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)
   context.tellWithheld(withheld, url)
-  return copy.resolveAdapter(adapter, config)(config)
+  hideAgents(config)
+  return copy
+    .resolveAdapter(
+      adapter,
+      config,
+    )(config)
+    .then(
+      (response) => {
+        hideInAnswer(response)
+        return response
+      },
+      (error: unknown) => {
+        if (isFailure(error)) hideInFailure(error)
+        throw error
+      },
+    )
 }

@@ -1,14 +1,14 @@
 /** One axios request in the terms of an authorized call, made by the adapter that it was meant for. */
 import type { AccessToken } from '../token/access-token.ts'
 import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
-import type { AxiosCopy } from './axios-copy.ts'
+import { type AxiosCopy, usesFetch } from './axios-copy.ts'
 import { hideAgents, hideInAnswer, hideInFailure, hideSentStream, isFailure } from './axios-prints.ts'
 import { cameByRedirect, guardRedirects, takeOff, watchedFetch } from './axios-redirects.ts'
-import { CallerLimits, headerOf, usesFetch } from './axios-request.ts'
+import { CallerLimits, headerOf } from './axios-request.ts'
 import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig } from './axios-types.ts'
 import { type AttachContext, headerValue } from './context.ts'
-import { isFormData, multipartBlob } from './multipart.ts'
-import { canSendAgain } from './replay.ts'
+import { boundaryOf, isFormData, multipartBlob } from './multipart.ts'
+import { canSendAgain, snapshotOf } from './replay.ts'
 
 /** A request that goes to one of the APIs. Its config is changed for the time of each send, and then put back. */
 export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
@@ -19,7 +19,8 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
   readonly #context: AttachContext
   readonly #copy: AxiosCopy
   readonly #limits: CallerLimits
-  #multipart: Blob | undefined
+  /** The body as it was at the time of the call; where it can be sent again, what the caller does with his changes nothing. */
+  readonly #body: unknown
   #redirected = false
 
   constructor(
@@ -35,6 +36,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     this.#context = context
     this.#copy = copy
     this.#limits = new CallerLimits(config, copy)
+    this.#body = this.repeatable ? this.#kept(config) : config.data
     hideAgents(config)
   }
 
@@ -58,7 +60,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
       })
       if (typeof this.#adapter === 'function' || usesFetch(this.#adapter))
         config.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
-      if (typeof this.#adapter !== 'function') this.#fixForm()
+      this.#putBody(config)
       sent = this.#copy.resolveAdapter(this.#adapter, config)(config)
     } catch (error) {
       putBack()
@@ -115,14 +117,20 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     return this.#limits.ended()
   }
 
-  /** Makes a form that has the same bytes each time. */
-  #fixForm(): void {
-    const config = this.#config
-    if (!this.repeatable || !isFormData(config.data)) return
-    this.#multipart ??= multipartBlob(config.data)
-    config.data = this.#multipart
-    takeOff(config.headers, 'content-type') // without the boundary it would be of no use
-    config.headers['Content-Type'] = this.#multipart.type
+  #kept({ data, headers }: AxiosConfig): unknown {
+    if (data === undefined || data === null || typeof data !== 'object') return data
+    if (!isFormData(data)) return snapshotOf(data as Parameters<typeof snapshotOf>[0])
+    if (typeof this.#adapter === 'function') return data // it may want the form itself
+    return multipartBlob(data, boundaryOf(headerOf(headers, 'content-type')))
+  }
+
+  #putBody(config: AxiosConfig): void {
+    if (this.#body === config.data) return
+    if (isFormData(config.data)) {
+      takeOff(config.headers, 'content-type') // without the boundary it would be of no use
+      config.headers['Content-Type'] = (this.#body as Blob).type
+    }
+    config.data = this.#body
   }
 }
 

@@ -82,13 +82,20 @@ function foreignCopy(instance: AxiosInstance): AxiosCopy {
   }
 }
 
-/** As axios' own adapters word it. */
-function timeoutOf({ timeout, timeoutErrorMessage, transitional }: AxiosConfig): {
+/** As the adapter that the request is meant for words it. */
+function timeoutOf({ adapter, timeout, timeoutErrorMessage, transitional }: AxiosConfig): {
   message: string
   code: string
 } {
+  const clarify = transitional?.clarifyTimeoutError === true || usesFetch(adapter ?? [])
   return {
     message: timeoutErrorMessage || `timeout of ${timeout}ms exceeded`,
-    code: transitional?.clarifyTimeoutError ? 'ETIMEDOUT' : 'ECONNABORTED',
+    code: clarify ? 'ETIMEDOUT' : 'ECONNABORTED',
   }
+}
+
+/** Whether axios resolves these names to its fetch adapter: in Node.js it takes the first of these two. */
+export function usesFetch(adapter: AxiosAdapterOption): boolean {
+  const names: readonly unknown[] = Array.isArray(adapter) ? adapter : [adapter]
+  return names.find((name) => typeof name === 'function' || name === 'http' || name === 'fetch') === 'fetch'
 }

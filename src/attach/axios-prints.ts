@@ -6,6 +6,8 @@ import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
 /** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
 const WAYS_BACK = new Set(['req', 'socket', 'client', 'sent-headers', 'session'])
 
+const MAX_CAUSES = 10
+
 const AGENTS = ['httpAgent', 'httpsAgent'] as const
 
 /**
@@ -21,7 +23,7 @@ export function hideInAnswer(response: AxiosAnswer, headerKey?: string): void {
   }
   // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
   data.on(errorMonitor, (error) => {
-    if (typeof error === 'object' && error !== null) hideRequest(error, headerKey)
+    if (isObject(error)) hideInFailure(error, headerKey)
   })
 }
 
@@ -30,10 +32,14 @@ export function hideSentStream(config: AxiosConfig): void {
   if (isNodeStream(config.data)) hide(config, 'data')
 }
 
-/** Hides the same in an error. `error.request` still tells "no answer" from "bad answer". */
+/** Hides the same in an error, and in those that caused it. `error.request` still tells "no answer" from "bad answer". */
 export function hideInFailure(error: AxiosFailure, headerKey?: string): void {
-  hideRequest(error, headerKey)
-  if (error.response !== undefined) hideInAnswer(error.response, headerKey)
+  let failure: AxiosFailure | undefined = error
+  for (let depth = 0; failure !== undefined && depth < MAX_CAUSES; depth += 1) {
+    hideRequest(failure, headerKey)
+    if (failure.response !== undefined) hideInAnswer(failure.response, headerKey)
+    failure = isObject(failure.cause) ? failure.cause : undefined
+  }
 }
 
 /**
@@ -65,7 +71,11 @@ function hideRequest(holder: AxiosFailure | AxiosAnswer, headerKey: string | und
 
 /** Whether an error is axios', or made like one. */
 export function isFailure(error: unknown): error is AxiosFailure {
-  return typeof error === 'object' && error !== null && 'config' in error
+  return isObject(error) && 'config' in error
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** Makes a property an accessor that no print shows the value of. */
@@ -87,20 +97,9 @@ interface NodeStream {
 }
 
 function isNodeStream(data: unknown): data is NodeStream {
-  return (
-    typeof data === 'object' &&
-    data !== null &&
-    'pipe' in data &&
-    'on' in data &&
-    typeof data.on === 'function'
-  )
+  return isObject(data) && 'pipe' in data && 'on' in data && typeof data.on === 'function'
 }
 
 function isFetchRequest(request: unknown): request is Request {
-  return (
-    typeof request === 'object' &&
-    request !== null &&
-    'headers' in request &&
-    request.headers instanceof Headers
-  )
+  return isObject(request) && 'headers' in request && request.headers instanceof Headers
 }

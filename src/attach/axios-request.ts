@@ -1,7 +1,7 @@
 /** A request as axios sends it: where it really goes, and how long its caller waits. */
 import { MAX_TIMER_MS } from '../clock.ts'
 import type { AxiosCopy } from './axios-copy.ts'
-import type { AxiosAdapterOption, AxiosConfig } from './axios-types.ts'
+import type { AxiosConfig } from './axios-types.ts'
 import { type AttachContext, type WithheldReason, whyWithheld } from './context.ts'
 
 const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
@@ -42,12 +42,6 @@ export function headerOf(headers: unknown, key: string): string {
   return name === undefined ? '' : String(Reflect.get(headers, name))
 }
 
-/** Whether axios resolves these names to its fetch adapter: in Node.js it takes the first of these two. */
-export function usesFetch(adapter: AxiosAdapterOption): boolean {
-  const names: readonly unknown[] = Array.isArray(adapter) ? adapter : [adapter]
-  return names.find((name) => typeof name === 'function' || name === 'http' || name === 'fetch') === 'fetch'
-}
-
 /** The limits that a caller set on a request: `signal`, `cancelToken` and `timeout`. */
 export class CallerLimits {
   readonly #config: AxiosConfig
@@ -75,21 +69,29 @@ export class CallerLimits {
    * puts its CanceledError in the place of whatever its adapter rejects with.
    */
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    const { cancelToken } = this.#config
-    const pending = start(this.#config.signal)
-    const timeoutMs = Number.parseInt(String(this.#config.timeout), 10)
-    if (cancelToken === undefined && !(timeoutMs > 0)) return pending
+    const { cancelToken, signal, timeout } = this.#config
+    const timeoutMs = Number.parseInt(String(timeout), 10)
+    if (cancelToken === undefined && !(timeoutMs > 0)) return start(signal)
     return new Promise<T>((resolve, reject) => {
-      const timer = timeoutMs > 0 ? setTimeout(() => onTime(), Math.min(timeoutMs, MAX_TIMER_MS)) : undefined
+      const left = new AbortController()
+      const done = (): void => {
+        clearTimeout(timer)
+        cancelToken?.unsubscribe(leave)
+      }
+      const leave = (reason: unknown): void => {
+        done()
+        left.abort()
+        reject(reason)
+      }
       const onTime = (): void => {
         this.#timedOut = true
-        this.#copy.rejectTimeout(this.#config).catch(reject)
+        this.#copy.rejectTimeout(this.#config).catch(leave)
       }
-      cancelToken?.subscribe(reject)
-      pending.then(resolve, reject).finally(() => {
-        clearTimeout(timer)
-        cancelToken?.unsubscribe(reject)
-      })
+      const timer = timeoutMs > 0 ? setTimeout(onTime, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined
+      start(signal === undefined ? left.signal : AbortSignal.any([signal, left.signal]))
+        .finally(done)
+        .then(resolve, reject)
+      cancelToken?.subscribe(leave)
     })
   }
 }

@@ -50,6 +50,7 @@ export interface AxiosAnswer {
 export interface AxiosFailure {
   readonly request?: unknown
   readonly response?: AxiosAnswer
+  readonly cause?: unknown
   config?: AxiosConfig
 }
 

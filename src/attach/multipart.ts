@@ -4,8 +4,7 @@
  * The multipart body of a form (RFC 7578, in the form that the HTML standard gives it), with its type. Files are
  * referred to, not read.
  */
-export function multipartBlob(form: FormData): Blob {
-  const boundary = `merchant-auth-${crypto.randomUUID()}`
+export function multipartBlob(form: FormData, boundary = `merchant-auth-${crypto.randomUUID()}`): Blob {
   const parts: (string | Blob)[] = []
   for (const [name, value] of form) {
     const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${escaped(withCrLf(name))}"`
@@ -29,6 +28,14 @@ function withCrLf(text: string): string {
 
 function escaped(name: string): string {
   return name.replace(/\n/g, '%0A').replace(/\r/g, '%0D').replace(/"/g, '%22')
+}
+
+/** The boundary that a Content-Type names (RFC 2046 §5.1.1), in lower case, as the type of a Blob is. */
+export function boundaryOf(contentType: string): string | undefined {
+  return /^\s*multipart\/form-data\s*;(?:.*;)?\s*boundary="?([^";]+)/i
+    .exec(contentType)?.[1]
+    ?.trim()
+    .toLowerCase()
 }
 
 /** Whether a body is a form of the platform's own, not one of the form-data package. */

@@ -65,8 +65,20 @@ function isRejection<Answer>(call: AuthorizedCall<Answer>, answer: Answer, conte
     status !== undefined &&
     context.renewOnStatus.includes(status) &&
     !call.wasRedirected(answer) &&
-    !/\berror\s*=\s*"?insufficient_scope\b/i.test(call.challengeOf(answer))
+    !lacksScope(call.challengeOf(answer))
   )
+}
+
+/** A parameter of a challenge (RFC 9110 §11.2): its name, and its value in quotes or without. */
+const PARAMETER = /(?<=^|[\s,])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
+
+/** Whether a challenge says `insufficient_scope`: as its error, and not somewhere in another parameter's text. */
+function lacksScope(challenge: string): boolean {
+  for (const [, name = '', quoted, plain] of challenge.matchAll(PARAMETER)) {
+    if (name.toLowerCase() === 'error' && (quoted ?? plain)?.toLowerCase() === 'insufficient_scope')
+      return true
+  }
+  return false
 }
 
 async function sendAgain<Answer>(

@@ -78,8 +78,8 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
         if (isFailure(error)) {
           Reflect.set(error, 'config', config)
           if (error.response !== undefined) Reflect.set(error.response, 'config', config)
-          hideInFailure(error, this.#context.headerKey)
         }
+        hideInFailure(error, this.#context.headerKey)
         throw error
       },
     )

@@ -1,6 +1,7 @@
 /** Takes the token out of everything that a print of an axios answer or error shows. */
 import { errorMonitor } from 'node:events'
 import { inspect } from 'node:util'
+import { takeOff } from './axios-redirects.ts'
 import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
 
 /** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
@@ -23,7 +24,7 @@ export function hideInAnswer(response: AxiosAnswer, headerKey?: string): void {
   }
   // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
   data.on(errorMonitor, (error) => {
-    if (isObject(error)) hideInFailure(error, headerKey)
+    hideInFailure(error, headerKey)
   })
 }
 
@@ -33,12 +34,14 @@ export function hideSentStream(config: AxiosConfig): void {
 }
 
 /** Hides the same in an error, and in those that caused it. `error.request` still tells "no answer" from "bad answer". */
-export function hideInFailure(error: AxiosFailure, headerKey?: string): void {
-  let failure: AxiosFailure | undefined = error
-  for (let depth = 0; failure !== undefined && depth < MAX_CAUSES; depth += 1) {
+export function hideInFailure(error: unknown, headerKey?: string): void {
+  let failure = error
+  for (let depth = 0; isObject(failure) && depth < MAX_CAUSES; depth += 1) {
+    const { config, response, cause } = failure as Partial<AxiosFailure>
     hideRequest(failure, headerKey)
-    if (failure.response !== undefined) hideInAnswer(failure.response, headerKey)
-    failure = isObject(failure.cause) ? failure.cause : undefined
+    if (response !== undefined) hideInAnswer(response, headerKey)
+    if (headerKey !== undefined && isObject(config?.headers)) takeOff(config.headers, headerKey)
+    failure = cause
   }
 }
 
@@ -53,8 +56,13 @@ export function hideAgents(config: AxiosConfig): void {
     for (const key of AGENTS) if (copy[key] !== undefined) copy[key] = '[Agent]'
     return copy
   }
+  showAs(config, shown)
+}
+
+/** What prints and JSON make of an object. */
+function showAs(holder: object, shown: () => unknown): void {
   for (const key of ['toJSON', inspect.custom]) {
-    Object.defineProperty(config, key, {
+    Reflect.defineProperty(holder, key, {
       value: shown,
       configurable: true,
       writable: true,
@@ -63,10 +71,16 @@ export function hideAgents(config: AxiosConfig): void {
   }
 }
 
-function hideRequest(holder: AxiosFailure | AxiosAnswer, headerKey: string | undefined): void {
+function hideRequest(holder: { readonly request?: unknown }, headerKey: string | undefined): void {
+  const { request } = holder
   // The fetch adapter's Request has been sent, and can be cleaned; node's ClientRequest cannot.
-  if (headerKey !== undefined && isFetchRequest(holder.request)) holder.request.headers.delete(headerKey)
+  if (headerKey !== undefined && isFetchRequest(request)) request.headers.delete(headerKey)
   hide(holder, 'request')
+  if (headerKey === undefined || !isObject(request) || isFetchRequest(request)) return
+  // Sockets and copies of errors lead back to it, and to what follow-redirects made of it, by other ways.
+  const { _currentRequest, _redirectable } = request as Partial<Record<string, unknown>>
+  for (const one of [request, _currentRequest, _redirectable])
+    if (isObject(one)) showAs(one, () => '[Request]')
 }
 
 /** Whether an error is axios', or made like one. */

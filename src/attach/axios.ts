@@ -5,7 +5,7 @@ import type { TokenProvider } from '../token/token-provider.ts'
 import { authorize } from './authorized-call.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
-import { hideAgents, hideInAnswer, hideInFailure, isFailure } from './axios-prints.ts'
+import { hideAgents, hideInAnswer, hideInFailure } from './axios-prints.ts'
 import { hasOwnHeader, urlOf, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosAdapter,
@@ -90,6 +90,7 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
 }
 
 function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: AxiosLike): void {
+  hideAgents(config) // a call may be cancelled, and its config shown, before its adapter runs
   const given = config.adapter
   const original = typeof given === 'function' && standsFor.has(given) ? standsFor.get(given) : given
   const key = keyOf(original)
@@ -135,7 +136,7 @@ function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attac
         return response
       },
       (error: unknown) => {
-        if (isFailure(error)) hideInFailure(error)
+        hideInFailure(error)
         throw error
       },
     )

@@ -1,0 +1,69 @@
+// A thousand calls to an API that refuses, their answers staggered, or one after another (contract 5.5 to 5.7).
+import { describe, expect, it } from 'vitest'
+import { CALLS, CLIENTS, callsOverLoopback, costOf, onEach, RULES, type Rule, TABLE } from './api-rig.ts'
+import { tell } from './told.ts'
+
+type Row = [row: string, rule: Rule, expected: string]
+
+describe('1 000 calls at once, their answers staggered', () => {
+  it.for(
+    onEach<Row>([
+      ['401 for ever', RULES.forEver, '1000 × 401; 2 tokens, 2000 requests'],
+      ['401 to every second request', RULES.alternating, '1000 × 200; 2 tokens, 1500 requests'],
+      [
+        '401 to half of the requests, at random',
+        RULES.atRandom,
+        '774 × 200, 226 × 401; 2 tokens, 1508 requests',
+      ],
+    ]),
+  )('on %s that meet %s', async ([client, row, rule, expected], { task }) => {
+    // The first answers of many are long there, and the token renewed, when the last ones come.
+    await using calls = await callsOverLoopback(client, rule, (n) => (n % 10) * 20)
+    const statuses = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
+    const cell = costOf(statuses, calls)
+    expect(cell).toBe(expected)
+    tell(task, { table: TABLE, group: '1 000 calls, their answers staggered', row, column: client, cell })
+  })
+
+  it.for(CLIENTS)('on %s with tokens that the API accepts only after 2 s', async (client, { task }) => {
+    await using calls = await callsOverLoopback(client, RULES.after2Seconds, (n) => (n % 10) * 20)
+    const early = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
+    expect(costOf(early, calls)).toBe('1000 × 401; 2 tokens, 2000 requests')
+    await calls.clock.advance(2_000)
+    const late = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
+    const cell = costOf([...early, ...late], calls)
+    expect(cell).toBe('1000 × 200, 1000 × 401; 2 tokens, 3000 requests')
+    const row = '401 to each token for 2 s, and 1 000 calls more'
+    tell(task, { table: TABLE, group: '1 000 calls, their answers staggered', row, column: client, cell })
+  })
+})
+
+describe('1 000 calls one after another, within a second', () => {
+  it.for(
+    onEach<Row>([
+      ['401 for ever', RULES.forEver, '1000 × 401; 2 tokens, 1001 requests'],
+      ['401 to every second request', RULES.alternating, '501 × 200, 499 × 401; 2 tokens, 1001 requests'],
+      [
+        '401 to half of the requests, at random',
+        RULES.atRandom,
+        '493 × 200, 507 × 401; 2 tokens, 1001 requests',
+      ],
+      ['401 after a redirect', RULES.redirected, '1000 × 401; 1 token, 2000 requests'],
+      ['401 with insufficient_scope', RULES.insufficientScope, '1000 × 401; 1 token, 1000 requests'],
+      ['403', RULES.forbidden, '1000 × 403; 1 token, 1000 requests'],
+      ['401 for ever, renewOnStatus [401, 419]', RULES.status401Of419, '1000 × 401; 2 tokens, 1001 requests'],
+      ['401 for ever, renewOnStatus []', RULES.neverRenewed, '1000 × 401; 1 token, 1000 requests'],
+    ]),
+  )('on %s that meet %s', async ([client, row, rule, expected], { task }) => {
+    await using calls = await callsOverLoopback(client, rule)
+    const statuses: number[] = []
+    for (const n of CALLS) {
+      statuses.push(await calls.get(`/merchant/orders/${n}`))
+      // The other API stays as it is.
+      if (n % 100 === 0) expect(await calls.get(`/in-store/sales/${n}`)).toBe(200)
+    }
+    const cell = costOf(statuses, calls)
+    expect(cell).toBe(expected)
+    tell(task, { table: TABLE, group: '1 000 calls one after another', row, column: client, cell })
+  })
+})

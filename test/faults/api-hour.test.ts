@@ -1,0 +1,158 @@
+// An hour of calls to an API that refuses, on a clock that stands in between: what it costs (contract 5.5 to 5.7).
+import { type AuthEvent, createAuthFetch } from 'merchant-auth'
+import { describe, expect, it } from 'vitest'
+import { counted, JudgedApis, RULES, type Rule, rigAt, tally, thinOut } from './api-rig.ts'
+import { tell } from './told.ts'
+
+const GROUP = 'an hour of calls, one every …'
+const HOUR = 3_600
+const EVERY = { '0.5 s': 0.5, '1 s': 1, '10 s': 10, '30 s': 30, '62 s': 62, '5 min': 300 } as const
+type Interval = keyof typeof EVERY
+const INTERVALS = Object.keys(EVERY) as Interval[]
+
+/** How many renewals, and what the callers get. */
+type Expected = readonly [renewals: number, statuses: string]
+
+const FOR_EVER: Record<Interval, Expected> = {
+  // Renewals at 0, 1, 3, 7, 15, 31, 63, 127, 255, 511 s, then every 300 s: 811, …, 3511 s.
+  '0.5 s': [20, '7200 × 401'],
+  '1 s': [20, '3600 × 401'],
+  // At 0, 10, 20, 30, 40, 60, 100, 170, 300, 560 s, then 860, …, 3560 s.
+  '10 s': [20, '360 × 401'],
+  // At 0, 30, 60, 90, 120, 150, 210, 300, 450, 720 s, then 1020, …, 3420 s.
+  '30 s': [19, '120 × 401'],
+  // Each call comes a minute later than the gap of 1 s, so all but the limit for an hour begins anew.
+  '62 s': [20, '59 × 401'],
+  '5 min': [12, '12 × 401'],
+}
+
+const allAlike = (renewals: number, status: number): Record<Interval, Expected> => ({
+  '0.5 s': [renewals, `7200 × ${status}`],
+  '1 s': [renewals, `3600 × ${status}`],
+  '10 s': [renewals, `360 × ${status}`],
+  '30 s': [renewals, `120 × ${status}`],
+  '62 s': [renewals, `59 × ${status}`],
+  '5 min': [renewals, `12 × ${status}`],
+})
+
+const ROWS: [row: string, rule: Rule, Record<Interval, Expected>][] = [
+  ['401 for ever', RULES.forEver, FOR_EVER],
+  [
+    '401 to every second request',
+    RULES.alternating,
+    {
+      '0.5 s': [20, '3620 × 200, 3580 × 401'],
+      '1 s': [20, '1820 × 200, 1780 × 401'],
+      '10 s': [19, '199 × 200, 161 × 401'],
+      '30 s': [18, '78 × 200, 42 × 401'],
+      '62 s': [20, '49 × 200, 10 × 401'],
+      '5 min': [6, '12 × 200'],
+    },
+  ],
+  [
+    '401 to half of the requests, at random',
+    RULES.atRandom,
+    {
+      '0.5 s': [20, '3639 × 200, 3561 × 401'],
+      '1 s': [20, '1809 × 200, 1791 × 401'],
+      '10 s': [19, '200 × 200, 160 × 401'],
+      '30 s': [17, '71 × 200, 49 × 401'],
+      '62 s': [20, '45 × 200, 14 × 401'],
+      '5 min': [6, '9 × 200, 3 × 401'],
+    },
+  ],
+  [
+    '401 to each token for its first 5 s',
+    RULES.after5Seconds,
+    {
+      // The tokens of 0, 1 and 3 s are replaced before their time; that of 7 s is accepted from 12 s on.
+      '0.5 s': [4, '7176 × 200, 24 × 401'],
+      '1 s': [4, '3588 × 200, 12 × 401'],
+      '10 s': [1, '359 × 200, 1 × 401'],
+      '30 s': [1, '119 × 200, 1 × 401'],
+      '62 s': [1, '58 × 200, 1 × 401'],
+      '5 min': [1, '11 × 200, 1 × 401'],
+    },
+  ],
+  ['419 for ever, renewOnStatus [401, 419]', RULES.status419, withStatus(FOR_EVER, 419)],
+  ['401 for ever, renewOnStatus []', RULES.neverRenewed, allAlike(0, 401)],
+  ['401 with insufficient_scope', RULES.insufficientScope, allAlike(0, 401)],
+  ['401 after a redirect', RULES.redirected, allAlike(0, 401)],
+  ['403', RULES.forbidden, allAlike(0, 403)],
+]
+
+describe('an hour of calls', () => {
+  it.for(ROWS.flatMap(([row, ...rest]) => INTERVALS.map((column) => [row, column, ...rest] as const)))(
+    'that meet %s, %s apart, costs what the ration allows, and the other API nothing',
+    async ([row, column, rule, literal], { task }) => {
+      const { renewals, statuses, inStore, apis, events } = await anHour(rule, EVERY[column])
+      const [most, expected] = literal[column]
+      expect(most).toBeLessThanOrEqual(20)
+      expect([renewals, tally(statuses)]).toEqual([most, expected])
+      expect(new Set(inStore)).toEqual(new Set([200]))
+      expect(apis.inStore).toBe(inStore.length)
+      const sent = row.includes('redirect') ? 2 * statuses.length : statuses.length
+      expect(apis.merchant).toBe(sent + renewals)
+      expect(events.filter(({ type }) => type === 'token-requested')).toHaveLength(1 + renewals)
+      const cell = `${counted(renewals, 'renewal')}; ${tally(statuses)}`
+      tell(task, { table: 'api-hour', group: GROUP, row, column, cell })
+    },
+  )
+
+  it.for(INTERVALS)(
+    'that both APIs refuse costs each its own ration (%s apart)',
+    async (column, { task }) => {
+      const { statuses, inStore, renewals } = await anHour(RULES.forEver, EVERY[column], { both: true })
+      const [most, expected] = FOR_EVER[column]
+      expect([renewals, tally(statuses), tally(inStore)]).toEqual([2 * most, expected, expected])
+      const cell = `${counted(renewals, 'renewal')}; 2 × ${tally(statuses)}`
+      tell(task, { table: 'api-hour', group: GROUP, row: '401 for ever, of both APIs', column, cell })
+    },
+  )
+})
+
+interface Hour {
+  readonly apis: JudgedApis
+  readonly events: readonly AuthEvent[]
+  readonly renewals: number
+  readonly statuses: readonly number[]
+  readonly inStore: readonly number[]
+}
+
+async function anHour(rule: Rule, seconds: number, { both = false } = {}): Promise<Hour> {
+  const { provider, endpoint, clock, events } = rigAt('https://api.test.example')
+  const apis = new JudgedApis(rule, clock)
+  const stub: typeof fetch = async (input, init) => {
+    const { pathname } = new URL(String(input))
+    const { status, headers } = apis.answer(
+      both ? pathname.replace('in-store', 'merchant') : pathname,
+      new Headers(init?.headers).get('authorization'),
+    )
+    if (status !== 302)
+      return new Response(null, {
+        status,
+        headers: new Headers(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)])),
+      })
+    const moved = await stub(new URL(String(headers?.['location']), String(input)), init)
+    return Object.defineProperty(moved, 'redirected', { value: true })
+  }
+  const authFetch = createAuthFetch(provider, { ...rule.attach, fetch: stub })
+  const get = async (path: string) => (await authFetch(`https://api.test.example${path}`)).status
+  const statuses: number[] = []
+  const inStore: number[] = []
+  for (let n = 0; n * seconds < HOUR; n += 1) {
+    statuses.push(await get(`/merchant/orders/${n}`))
+    inStore.push(await get(`/in-store/orders/${n}`))
+    await clock.advance(seconds * 1_000)
+  }
+  thinOut()
+  return { apis, events, renewals: endpoint.count - 1, statuses, inStore }
+}
+
+function withStatus(rows: Record<Interval, Expected>, status: number): Record<Interval, Expected> {
+  const entries = Object.entries(rows).map(([interval, [renewals, statuses]]) => [
+    interval,
+    [renewals, statuses.replace('401', String(status))],
+  ])
+  return Object.fromEntries(entries)
+}

@@ -36,20 +36,13 @@ export class ClientCredentialsProvider implements TokenProvider {
   readonly #secrets = new UsedSecrets()
   readonly #clientSecret: ClientSecret
 
-  /** Callers without a token share this one acquisition. What it yields is looked up afterwards. */
-  readonly #acquire = pMemoize(() => this.#acquireNow(), {
-    cacheKey: () => 'token',
-    // The expiry is judged in has(); the token is put in place under the lock, not by a later set().
-    cache: { has: () => this.#servable() !== undefined, get: () => undefined, set: () => {} },
-  })
+  /** Callers without a token share this one acquisition. What it yields is put in place under the lock. */
+  readonly #acquire = pMemoize(() => this.#acquireNow(), { cache: false })
 
-  /** All who had the same token rejected by the same API share this one renewal. */
+  /** All who had the same token rejected share this one renewal. */
   readonly #replace = pMemoize(
     (rejected: string, api: string | undefined) => this.#replaceNow(rejected, api),
-    {
-      cacheKey: ([rejected, api]) => `${rejected} ${api}`,
-      cache: false,
-    },
+    { cache: false },
   )
 
   constructor(options: ResolvedOptions) {
@@ -86,13 +79,12 @@ export class ClientCredentialsProvider implements TokenProvider {
     rejected: AccessToken | string,
     { signal, url }: { signal?: AbortSignal | undefined; url?: string | URL | undefined } = {},
   ): Promise<AccessToken | undefined> {
-    this.#assertOpen()
     throwIfAborted(signal)
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer
     if (this.#servable() === undefined) return await this.getToken({ signal })
-    const api = url === undefined ? undefined : this.#destinations.apiOf(String(url))
+    const api = this.#destinations.apiOf(String(url))
     if (url !== undefined && api === undefined) return undefined // what another place refuses says nothing of the token
     this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     this.#rationOf(api).rejected(this.#now())
@@ -103,7 +95,7 @@ export class ClientCredentialsProvider implements TokenProvider {
 
   async close(): Promise<void> {
     this.#held = undefined
-    if (!this.#closing.signal.aborted) this.#closing.abort(new ProviderClosedError())
+    this.#closing.abort(new ProviderClosedError())
     await this.#endpointLock.waitForUnlock()
   }
 
@@ -114,7 +106,6 @@ export class ClientCredentialsProvider implements TokenProvider {
   async #acquireNow(): Promise<void> {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
-      this.#assertOpen()
       if (this.#servable() !== undefined) return
       this.#assertNoCooldown()
       await this.#request({ startedAt, background: false })
@@ -124,7 +115,6 @@ export class ClientCredentialsProvider implements TokenProvider {
   async #replaceNow(rejected: string, api: string | undefined): Promise<void> {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
-      this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined || !this.#mayRenew(api)) return
       this.#assertNoCooldown(this.#cooldown.remainsMs(this.#now()))
       const renewalAt = this.#now()
@@ -153,6 +143,7 @@ export class ClientCredentialsProvider implements TokenProvider {
 
   /** Asks the token endpoint and puts the token in place. Only under the lock. */
   async #request({ startedAt, background }: { startedAt: number; background: boolean }): Promise<void> {
+    this.#assertOpen()
     const { timeoutMs } = this.#options
     const deadline = startedAt + timeoutMs
     // Whoever waited for another's request that hung has no time for one of his own.

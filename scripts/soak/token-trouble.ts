@@ -67,8 +67,22 @@ export function causeOf(failure: TokenFailure, evidence: Evidence): Explanation 
   if (code !== 'ERR_TOKEN_TIMEOUT') return undefined
   const latency = record && latencyAt(record.at, place, evidence)
   if (latency !== undefined) return { why: 'token: latency', ids: [latency.id] }
+  const before = timeTakenBefore(tried, failure, evidence)
+  if (before !== undefined) return before
   const stall = stalled(evidence, place, span, at - tried.startedAt)
   return stall === undefined ? undefined : { why: 'this machine stood still', ids: [stall] }
+}
+
+/** What the attempts before it met, of the same token request: it had only the time that they left. */
+function timeTakenBefore(
+  tried: TokenTry,
+  { attempts }: TokenFailure,
+  evidence: Evidence,
+): Explanation | undefined {
+  const { place, tries } = evidence.story
+  const earlier = tries.filter(({ startedAt }) => startedAt < tried.startedAt)
+  const same = attempts > 1 ? earlier.slice(1 - attempts) : []
+  return same.map((one) => holdUp(one, place, evidence)).find((cause) => cause !== undefined)
 }
 
 /** The latency that a token request met when it arrived. */
@@ -96,8 +110,9 @@ function endsIn(fault: Fault, code: string, status: number | undefined): boolean
     case 'slow-body':
       return code === 'ERR_TOKEN_TIMEOUT'
     case 'truncated-body':
-    case 'huge-body':
       return code === 'ERR_TOKEN_RESPONSE'
+    case 'huge-body': // takes long where the machine is slow
+      return code === 'ERR_TOKEN_RESPONSE' || code === 'ERR_TOKEN_TIMEOUT'
   }
 }
 

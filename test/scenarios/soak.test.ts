@@ -153,6 +153,22 @@ describe('no token', () => {
     expect(why(ended, { faults: slow, story, troubles: [trouble('rotation')] })).toBeUndefined()
   })
 
+  it('in the time that was left is explained by what the attempts of the same token request met before', () => {
+    const hang = { 'test/fault-1': { kind: 'hang' } } satisfies Record<string, Fault>
+    const first = tokenTry({ fault: 'fault-1' }, { startedAt: 9_900 })
+    const last = tokenTry({}, { startedAt: 10_700 })
+    const failed = (attempts: number) => ({
+      ...failure(last, { attempts }),
+      code: 'ERR_TOKEN_TIMEOUT',
+      status: undefined,
+    })
+    const ended = (attempts: number) => call({ kind: 'token', code: 'ERR_TOKEN_TIMEOUT', attempts })
+    const story = (attempts: number) => ({ tries: [first, last], failures: [failed(attempts)] })
+    expect(why(ended(2), { faults: hang, story: story(2) })).toBe('token: hang at headers')
+    expect(why(ended(1), { faults: hang, story: story(1) })).toBeUndefined()
+    expect(why(ended(2), { story: story(2) })).toBeUndefined()
+  })
+
   it('for want of a client secret is explained by the vault, at that moment', () => {
     const failed = {
       ...failure(tokenTry({})),

@@ -23,6 +23,7 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/setup.ts'],
+    maxWorkers: '100%', // by default one core is left alone, and of two that is half
     testTimeout: 60_000,
     hookTimeout: 60_000, // the search for secrets after each test
     provide: { schedules: mode === 'deep' ? 200_000 : 5_000 },

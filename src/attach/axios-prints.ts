@@ -5,9 +5,7 @@ import { takeOff } from './axios-redirects.ts'
 import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
 
 /** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
-const WAYS_BACK = new Set(['req', 'socket', 'client', 'sent-headers', 'session'])
-
-const MAX_CAUSES = 10
+const WAYS_BACK = new Set<unknown>(['req', 'socket', 'client', 'sent-headers', 'session'])
 
 const AGENTS = ['httpAgent', 'httpsAgent'] as const
 
@@ -20,7 +18,7 @@ export function hideInAnswer(response: AxiosAnswer, headerKey?: string): void {
   const { data } = response
   if (!isNodeStream(data)) return
   for (const key of Reflect.ownKeys(data)) {
-    if (WAYS_BACK.has(typeof key === 'symbol' ? (key.description ?? '') : key)) hide(data, key)
+    if (WAYS_BACK.has(typeof key === 'symbol' ? key.description : key)) hide(data, key)
   }
   // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
   data.on(errorMonitor, (error) => {
@@ -35,8 +33,9 @@ export function hideSentStream(config: AxiosConfig): void {
 
 /** Hides the same in an error, and in those that caused it. `error.request` still tells "no answer" from "bad answer". */
 export function hideInFailure(error: unknown, headerKey?: string): void {
-  let failure = error
-  for (let depth = 0; isObject(failure) && depth < MAX_CAUSES; depth += 1) {
+  const seen = new Set<unknown>()
+  for (let failure = error; isObject(failure) && !seen.has(failure); ) {
+    seen.add(failure)
     const { config, response, cause } = failure as Partial<AxiosFailure>
     hideRequest(failure, headerKey)
     if (response !== undefined) hideInAnswer(response, headerKey)

@@ -30,30 +30,36 @@ export function guardRedirects(
   }
   const guarding = guard(beforeRedirect)
   config.beforeRedirect = guarding
-  if (transport) config.transport = guardedTransport(transport, guard(undefined))
+  if (transport) config.transport = new GuardedTransport(transport, guard(undefined))
   if (!context.isAuthorization && config.fetchOptions?.redirect !== 'error') {
     config.fetchOptions = { ...config.fetchOptions, redirect: 'manual' }
   }
   return guarding
 }
 
-const guarded = new WeakMap<AxiosTransport, AxiosTransport>()
+/**
+ * A transport of the caller's own, which axios does not have ask: follow-redirects asks whatever its options name.
+ * Of a class, because axios copies plain objects, and a config that is sent again is to get one guard, not one more.
+ */
+class GuardedTransport implements AxiosTransport {
+  readonly given: AxiosTransport
+  readonly #guard: AxiosBeforeRedirect
 
-/** A transport of the caller's own, which axios does not have ask: follow-redirects asks whatever its options name. */
-function guardedTransport(given: AxiosTransport, guard: AxiosBeforeRedirect): AxiosTransport {
-  const transport = guarded.get(given) ?? given
-  const wrapped: AxiosTransport = {
-    request: (options, ...rest) => {
-      const { beforeRedirect } = options
-      const both: AxiosBeforeRedirect = (...redirect) => {
-        beforeRedirect?.(...redirect)
-        guard(...redirect)
-      }
-      return transport.request({ ...options, beforeRedirect: both }, ...rest)
-    },
+  constructor(given: AxiosTransport, guard: AxiosBeforeRedirect) {
+    this.given = given instanceof GuardedTransport ? given.given : given
+    this.#guard = guard
   }
-  guarded.set(wrapped, transport)
-  return wrapped
+
+  request(
+    { beforeRedirect, ...options }: Parameters<AxiosTransport['request']>[0],
+    ...rest: readonly unknown[]
+  ): unknown {
+    const both: AxiosBeforeRedirect = (...redirect) => {
+      beforeRedirect?.(...redirect)
+      this.#guard(...redirect)
+    }
+    return this.given.request({ ...options, beforeRedirect: both }, ...rest)
+  }
 }
 
 /** Where a redirect leads: node goes by the parts, which a caller's function may have changed. */
@@ -91,23 +97,23 @@ const watching = new WeakMap<typeof fetch, typeof fetch>()
 
 /** Whether axios' fetch adapter got the answer to this Request by a redirect. Only of watched fetches. */
 export function cameByRedirect(request: unknown): boolean {
-  return typeof request === 'object' && request !== null && redirected.has(request)
+  return redirected.has(request as object)
 }
 
 /** A fetch that remembers which Requests were redirected. The same one each time: axios keeps an adapter for each. */
 export function watchedFetch(given: typeof fetch | undefined): typeof fetch {
-  const key = given ?? watchedGlobalFetch
-  let watched = watching.get(key)
+  const unwatched = given ?? globalFetch
+  let watched = watching.get(unwatched)
   if (watched === undefined) {
     watched = async (input, init) => {
-      const response = await (given ?? globalThis.fetch)(input, init)
+      const response = await unwatched(input, init)
       if (response.redirected && typeof input === 'object') redirected.add(input)
       return response
     }
-    watching.set(key, watched)
+    watching.set(unwatched, watched)
   }
   return watched
 }
 
-// Stands for whatever globalThis.fetch is at the time of the call.
-const watchedGlobalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
+// Whatever globalThis.fetch is at the time of the call.
+const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)

@@ -77,10 +77,10 @@ export class CallerLimits {
       const done = (): void => {
         clearTimeout(timer)
         cancelToken?.unsubscribe(leave)
+        left.abort()
       }
       const leave = (reason: unknown): void => {
         done()
-        left.abort()
         reject(reason)
       }
       const onTime = (): void => {
@@ -88,10 +88,20 @@ export class CallerLimits {
         this.#copy.rejectTimeout(this.#config).catch(leave)
       }
       const timer = timeoutMs > 0 ? setTimeout(onTime, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined
-      start(signal === undefined ? left.signal : AbortSignal.any([signal, left.signal]))
-        .finally(done)
-        .then(resolve, reject)
+      start(eitherOf(signal, left)).finally(done).then(resolve, reject)
       cancelToken?.subscribe(leave)
     })
   }
+}
+
+/** A signal that is aborted by whichever comes first. Those of older libraries are not the platform's own. */
+function eitherOf(given: AbortSignal | undefined, left: AbortController): AbortSignal {
+  if (given === undefined) return left.signal
+  if (given instanceof AbortSignal) return AbortSignal.any([given, left.signal])
+  const older = given as AbortSignal
+  const onAbort = (): void => left.abort()
+  older.addEventListener('abort', onAbort)
+  left.signal.addEventListener('abort', () => older.removeEventListener('abort', onAbort))
+  if (older.aborted) left.abort()
+  return left.signal
 }

@@ -51,12 +51,12 @@ function fetchWithToken(
   init: RequestInit | undefined,
 ): Promise<Response> {
   // A URL object may be changed while the call waits for a token: what is judged is what is sent.
-  const target = isRequest(input) ? input : String(input)
-  const url = typeof target === 'string' ? target : target.url
-  const headers = init?.headers ?? (typeof target === 'string' ? undefined : target.headers)
-  const ownHeader = hasHeader(headers, context.headerKey)
+  const request = isRequest(input) ? input : undefined
+  const url = request?.url ?? String(input)
+  const ownHeader = hasHeader(init?.headers ?? request?.headers, context.headerKey)
   const withheld = whyWithheld(context, url, { ownHeader, ownCredentials: false })
-  if (withheld === undefined) return authorize(new FetchCall(context, wrapped, target, init), context)
+  if (withheld === undefined)
+    return authorize(new FetchCall(context, wrapped, { url, request, init }), context)
   context.tellWithheld(withheld, url)
   return wrapped(input, init)
 }
@@ -81,41 +81,38 @@ class FetchCall implements AuthorizedCall<Response> {
   constructor(
     context: AttachContext,
     wrapped: Fetch,
-    target: string | Request,
-    init: RequestInit | undefined,
+    { url, request, init }: { url: string; request: Request | undefined; init: RequestInit | undefined },
   ) {
-    const request = typeof target === 'string' ? undefined : target
-    this.url = request?.url ?? (target as string)
+    this.url = url
     this.#context = context
     this.#fetch = wrapped
-    this.#target = target
+    this.#target = request ?? url
     this.#init = { ...init }
+    // Only Authorization is taken off by fetch when a redirect leads to another origin.
+    if (!context.isAuthorization && (init?.redirect ?? request?.redirect) !== 'error')
+      this.#init.redirect = 'manual'
     this.#headers = copyOf(init?.headers ?? request?.headers)
     this.#signal = (init?.signal === undefined ? request?.signal : init.signal) ?? undefined
     const body = init?.body
-    if (context.renewOnStatus.length === 0) {
-      this.repeatable = false
-    } else if (request?.body && !body) {
-      this.#spare = request.bodyUsed ? undefined : request.clone()
+    const keeps = context.renewOnStatus.length > 0
+    if (request?.body && !body) {
+      if (keeps && !request.bodyUsed) this.#spare = request.clone()
       this.repeatable = this.#spare !== undefined
     } else {
+      if (keeps && body) this.#init.body = snapshotOf(body)
       this.repeatable = canSendAgain(body)
-      if (body) this.#init.body = snapshotOf(body)
     }
   }
 
   send(token: AccessToken): Promise<Response> {
     const target = this.#target
     if (this.#spare !== undefined) this.#target = this.#spare
-    const init: RequestInit = { ...this.#init }
-    init.headers = withHeader(this.#headers, this.#context.header, headerValue(this.#context, token))
-    // Only Authorization is taken off by fetch when a redirect leads to another origin.
-    if (!this.#context.isAuthorization && this.#redirect() !== 'error') init.redirect = 'manual'
-    return this.#fetch(target, init)
+    const headers = withHeader(this.#headers, this.#context.header, headerValue(this.#context, token))
+    return this.#fetch(target, { ...this.#init, headers })
   }
 
   answerIn(): undefined {
-    return undefined // fetch rejects only where there is no answer
+    // fetch rejects only where there is no answer
   }
 
   statusOf(response: Response): number {
@@ -140,10 +137,6 @@ class FetchCall implements AuthorizedCall<Response> {
 
   ended(): boolean {
     return this.#signal?.aborted === true
-  }
-
-  #redirect(): string | undefined {
-    return this.#init.redirect ?? (typeof this.#target === 'string' ? undefined : this.#target.redirect)
   }
 }
 

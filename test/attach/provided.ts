@@ -1,0 +1,35 @@
+/** A token provider of a test's own: it has, gives and renews what the test says, at once and without a network. */
+import type { AccessToken, TokenProvider } from 'merchant-auth'
+import { noteSecret } from '../support/recorded.ts'
+import { ENVIRONMENT } from '../token/harness.ts'
+
+/** A token with this value, which is searched for in all that the test could log. */
+export function token(value: string): AccessToken {
+  noteSecret(value)
+  return { value, tokenType: 'Bearer', expiresAt: Date.UTC(2100, 0, 1) }
+}
+
+interface Provided {
+  readonly current?: AccessToken
+  readonly get?: TokenProvider['getToken']
+  readonly renew?: TokenProvider['renewToken']
+  readonly apiUrls?: readonly string[]
+}
+
+export function provided(given: Provided = {}): TokenProvider {
+  return {
+    environment: { ...ENVIRONMENT, apiUrls: given.apiUrls ?? ENVIRONMENT.apiUrls },
+    currentToken: () => given.current,
+    getToken: given.get ?? (async () => token('first.token')),
+    renewToken: given.renew ?? (async () => token('second.token')),
+    close: async () => {},
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+/** A wait that nothing but its signal ends. */
+export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

@@ -1,7 +1,7 @@
 /** One axios request in the terms of an authorized call, made by the adapter that it was meant for. */
 import type { AccessToken } from '../token/access-token.ts'
 import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
-import { type AxiosCopy, usesFetch } from './axios-copy.ts'
+import type { AxiosCopy } from './axios-copy.ts'
 import { hideAgents, hideInAnswer, hideInFailure, hideSentStream, isFailure } from './axios-prints.ts'
 import { cameByRedirect, guardRedirects, takeOff, watchedFetch } from './axios-redirects.ts'
 import { CallerLimits, headerOf } from './axios-request.ts'
@@ -58,8 +58,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
       guardRedirects(config, this.url, this.#context, () => {
         this.#redirected = true
       })
-      if (typeof this.#adapter === 'function' || usesFetch(this.#adapter))
-        config.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
+      config.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
       this.#putBody(config)
       sent = this.#copy.resolveAdapter(this.#adapter, config)(config)
     } catch (error) {
@@ -118,7 +117,6 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
   }
 
   #kept({ data, headers }: AxiosConfig): unknown {
-    if (data === undefined || data === null || typeof data !== 'object') return data
     if (!isFormData(data)) return snapshotOf(data as Parameters<typeof snapshotOf>[0])
     if (typeof this.#adapter === 'function') return data // it may want the form itself
     return multipartBlob(data, boundaryOf(headerOf(headers, 'content-type')))

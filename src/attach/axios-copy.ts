@@ -70,6 +70,8 @@ function foreignCopy(instance: AxiosInstance): AxiosCopy {
   const bare =
     instance.create?.(untransformed) ??
     (Reflect.construct(classOf(instance) as new () => AxiosInstance, [untransformed]) as AxiosInstance)
+  // Merged in once more, they would bring back what an interceptor has taken out, after all was judged.
+  for (const key of Object.keys(bare.defaults)) Reflect.deleteProperty(bare.defaults, key)
   return {
     resolveAdapter: (adapter) =>
       typeof adapter === 'function'
@@ -95,7 +97,7 @@ function timeoutOf({ adapter, timeout, timeoutErrorMessage, transitional }: Axio
 }
 
 /** Whether axios resolves these names to its fetch adapter: in Node.js it takes the first of these two. */
-export function usesFetch(adapter: AxiosAdapterOption): boolean {
+function usesFetch(adapter: AxiosAdapterOption): boolean {
   const names: readonly unknown[] = Array.isArray(adapter) ? adapter : [adapter]
   return names.find((name) => typeof name === 'function' || name === 'http' || name === 'fetch') === 'fetch'
 }

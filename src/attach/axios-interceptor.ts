@@ -4,7 +4,7 @@ import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardRedirects, takeOff } from './axios-redirects.ts'
-import { CallerLimits, urlOf, whyConfigWithheld } from './axios-request.ts'
+import { CallerLimits, headerOf, urlOf, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosBeforeRedirect,
   type AxiosConfig,
@@ -90,6 +90,5 @@ async function attachLater(
 }
 
 function takeOffOurs({ headers }: AxiosConfig, { headerKey }: AttachContext, ours: readonly string[]): void {
-  const name = Object.keys(headers).find((candidate) => candidate.toLowerCase() === headerKey)
-  if (name !== undefined && ours.includes(String(headers[name]))) takeOff(headers, headerKey)
+  if (ours.includes(headerOf(headers, headerKey))) takeOff(headers, headerKey)
 }

@@ -67,7 +67,7 @@ interface Attachment {
   readonly context: AttachContext
   readonly copy: AxiosCopy
   /** Our adapters for the named ones of axios, made once: each stands for one adapter option. */
-  readonly adapters: Map<string, AxiosAdapter>
+  readonly adapters: Map<string | undefined, AxiosAdapter>
   /** False once it was taken off; calls that had begun before then go on without the token. */
   attached: boolean
 }
@@ -91,10 +91,10 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
 
 function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: AxiosLike): void {
   hideAgents(config) // a call may be cancelled, and its config shown, before its adapter runs
-  const given = config.adapter
+  const given = config.adapter || undefined // as axios takes what is falsy
   const original = typeof given === 'function' && standsFor.has(given) ? standsFor.get(given) : given
   const key = keyOf(original)
-  const known = key === undefined ? undefined : attachment.adapters.get(key)
+  const known = attachment.adapters.get(key)
   if (known !== undefined) {
     config.adapter = known
     return
@@ -113,7 +113,7 @@ function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: Axio
 function keyOf(adapter: AxiosAdapterOption | undefined): string | undefined {
   if (adapter === undefined || typeof adapter === 'string') return adapter ?? ''
   if (typeof adapter === 'function' || adapter.some((one) => typeof one === 'function')) return undefined
-  return adapter.join()
+  return adapter.join() || undefined
 }
 
 function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attachment): Promise<AxiosAnswer> {

@@ -10,7 +10,7 @@ import {
 } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { ownCopy } from '../src/errors.ts'
-import { granted, noConnection, rejection, rig, SECRET, status } from './token/harness.ts'
+import { ENVIRONMENT, granted, noConnection, rejection, rig, SECRET, status } from './token/harness.ts'
 
 const requestError = new TokenRequestError('POST https://auth.example/oauth/token answered 503.', {
   code: 'ERR_TOKEN_STATUS',
@@ -71,6 +71,34 @@ describe('every error', () => {
     const { message } = await rejection(provider.getToken())
     expect(message).toMatch(/POST https:\/\/auth\.test\.example\/oauth\/token(?![?#\w])/)
     expect(message).toMatch(/Check |later/)
+  })
+})
+
+describe('the error of a browser', () => {
+  it.each([
+    ['no process at all', undefined],
+    ['a process without versions', {}],
+    ['a process of another kind', { versions: {} }],
+  ])('with %s says why, to the letter', (_, process) => {
+    vi.stubGlobal('document', {})
+    vi.stubGlobal('process', process)
+    let thrown: unknown
+    try {
+      createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', clientSecret: SECRET })
+    } catch (error) {
+      thrown = error
+    }
+    vi.unstubAllGlobals()
+    expect(thrown).toBeInstanceOf(ConfigurationError)
+    expect(thrown).toMatchObject({
+      code: 'ERR_BROWSER',
+      message:
+        'merchant-auth does not run in a browser:\n' +
+        '  - clientSecret: belongs on a server: whoever opens the page could read it',
+      problems: [
+        { option: 'clientSecret', reason: 'belongs on a server: whoever opens the page could read it' },
+      ],
+    })
   })
 })
 

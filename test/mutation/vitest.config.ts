@@ -4,7 +4,9 @@ import base from '../../vitest.config.ts'
 
 export default mergeConfig(base({ mode: 'test', command: 'serve' }), {
   test: {
-    provide: { schedules: 200 },
+    provide: { schedules: 250 },
+    testTimeout: 5_000, // a mutant that hangs is caught
+    hookTimeout: 5_000,
     exclude: [
       'test/dist/**',
       'test/types/**',
@@ -13,6 +15,7 @@ export default mergeConfig(base({ mode: 'test', command: 'serve' }), {
       'test/readme.test.ts',
       // Thousands of calls, or hundreds over sockets.
       'test/faults/api-calls-*',
+      'test/faults/api-faults*',
       'test/faults/api-hour*',
       'test/faults/base-urls*',
       'test/faults/bodies-large*',

@@ -136,6 +136,17 @@ it('a secret replaced during the request does not use up its retries', async () 
   expect(endpoint.count).toBe(4)
 })
 
+it('a secret that is refused again in a later attempt is not asked for once more', async () => {
+  const clientSecret = rotating()
+  const answers = [status(401), status(503), status(401), granted()]
+  const { provider, endpoint, clock } = rig(answers, { clientSecret, retries: 2 })
+  const waiting = rejection(provider.getToken())
+  await clock.advance(0)
+  expect(await waiting).toMatchObject({ status: 401, attempts: 3 })
+  expect(endpoint.count).toBe(3)
+  expect(clientSecret).toHaveBeenCalledTimes(3)
+})
+
 it('a 400 without a word about the client does not ask for another secret', async () => {
   const clientSecret = rotating()
   const { provider } = rig([status(400, { error: 'invalid_request' })], { clientSecret })

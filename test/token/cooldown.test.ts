@@ -30,13 +30,14 @@ describe('the cooldown after failures in a row', () => {
   it.each([
     ['no connection', noConnection],
     ['a 503', status(503)],
+    ['a 500', status(500)],
     ['a redirect', status(302)],
     ['a bad answer', granted({ access_token: '' })],
   ])('with %s is 1 s, 2 s, 4 s and then 5 s', async (_, answer) => {
     expect(await cooldowns(always(answer), 6)).toEqual([1_000, 2_000, 4_000, 5_000, 5_000, 5_000])
   })
 
-  it.each([400, 401, 403, 404, 429])('with status %i doubles to 30 s', async (code) => {
+  it.each([400, 401, 403, 404, 429, 499])('with status %i doubles to 30 s', async (code) => {
     expect(await cooldowns(always(status(code)), 7)).toEqual([
       1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
     ])

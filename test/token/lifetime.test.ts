@@ -123,6 +123,20 @@ describe('two clocks', () => {
     expect(provider.currentToken()).toBeUndefined()
   })
 
+  it('count a sleep of the machine while the request was under way', async () => {
+    const clock = new ManualClock()
+    const slept: Answer = (init) => {
+      clock.stepWallClock(600_000)
+      return granted()(init)
+    }
+    const { provider } = rig([slept], { clock, refreshAheadMs: 0 })
+    const token = await provider.getToken()
+    await clock.advance(389_999)
+    expect(provider.currentToken()).toBe(token)
+    await clock.advance(1)
+    expect(provider.currentToken()).toBeUndefined()
+  })
+
   it('still count a sleep of the machine after the wall clock was set back', async () => {
     const { provider, clock } = rig([], { refreshAheadMs: 0 })
     await provider.getToken()

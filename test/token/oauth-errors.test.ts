@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { createTokenProvider, type TokenRequestError } from 'merchant-auth'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { readRetryAfter } from '../../src/token/token-answer.ts'
 import { ENVIRONMENT, rejection, rig, SECRET, status } from './harness.ts'
 
@@ -145,17 +145,17 @@ describe('a real server', () => {
 })
 
 describe('a Retry-After date', () => {
-  const zone = process.env['TZ']
-  afterEach(() => {
-    if (zone === undefined) delete process.env['TZ']
-    else process.env['TZ'] = zone
-  })
+  afterEach(() => void vi.restoreAllMocks())
 
   // RFC 9110 §5.6.7: a recipient must accept all three, and all are in UTC.
   it.each(['Sun, 06 Nov 1994 08:49:37 GMT', 'Sunday, 06-Nov-94 08:49:37 GMT', 'Sun Nov  6 08:49:37 1994'])(
     'of the form "%s" is read, in any time zone of the machine',
     (value) => {
-      process.env['TZ'] = 'Asia/Tokyo'
+      // As Date.parse is in Tokyo: a worker thread cannot change its time zone.
+      const { parse } = Date
+      vi.spyOn(Date, 'parse').mockImplementation((text) =>
+        parse(text.endsWith('GMT') ? text : `${text} GMT+0900`),
+      )
       const answer = new Response('', { headers: { 'retry-after': value } })
       expect(readRetryAfter(answer, Date.UTC(1994, 10, 6, 8, 49, 7))).toBe(30_000)
     },

@@ -62,6 +62,7 @@ describe('renewals after rejections', () => {
 
   it.each([
     { quietMs: 62_001, again: true, of: 'longer than a minute and the gap resets' },
+    { quietMs: 62_000, again: false, of: 'a minute and no more resets nothing' },
     { quietMs: 61_999, again: false, of: 'shorter than that resets nothing' },
   ])('begin anew after quiet: $of', async ({ quietMs, again }) => {
     const made = long()
@@ -153,6 +154,27 @@ describe('renewals after rejections', () => {
       expect(endpoint.count).toBe(renewedAt.length + 1)
     },
   )
+})
+
+describe('the ration of an hour', () => {
+  it('is used up by the twentieth renewal, and comes back an hour after the first', async () => {
+    const made = long()
+    for (let pair = 0; pair < 10; pair += 1) {
+      expect(await refused(made)).toBe(true)
+      await made.clock.advance(1_000)
+      expect(await refused(made)).toBe(true)
+      await made.clock.advance(62_001) // long enough for the gap to begin anew
+    }
+    made.events.length = 0
+    expect(await refused(made)).toBe(false)
+    expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 2_969_990 })
+    await made.clock.advance(2_969_989)
+    expect(await refused(made)).toBe(false)
+    await made.clock.advance(1)
+    expect(await refused(made)).toBe(true)
+    expect(await refused(made)).toBe(false)
+    expect(made.endpoint.count).toBe(22)
+  })
 })
 
 describe('a rejected token', () => {

@@ -122,6 +122,7 @@ describe('Retry-After', () => {
 
   it.each([
     ['seconds', () => '3'],
+    ['seconds with spaces around', () => '  3\t'],
     ['a date', (now: number) => httpDate(now + 3_000)],
   ])('in %s is obeyed, where it fits', async (_, value) => {
     const { clock } = rig()
@@ -157,13 +158,16 @@ describe('Retry-After', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it.each(['soon', '-5', '1.5', '', 'Someday, 99 Foo'])('of "%s" is ignored', async (value) => {
-    const { provider, endpoint, clock } = rig([status(503, '', { 'retry-after': value })])
-    const waiting = provider.getToken()
-    await clock.advance(0)
-    await expect(waiting).resolves.toBeDefined()
-    expect(endpoint.count).toBe(2)
-  })
+  it.each(['soon', '-5', '1.5', '', 'Someday, 99 Foo', '6 Nov 2096 08:49:37 GMT'])(
+    'of "%s" is ignored',
+    async (value) => {
+      const { provider, endpoint, clock } = rig([status(503, '', { 'retry-after': value })])
+      const waiting = provider.getToken()
+      await clock.advance(0)
+      await expect(waiting).resolves.toBeDefined()
+      expect(endpoint.count).toBe(2)
+    },
+  )
 
   it('in the past counts as no pause', async () => {
     const { clock } = rig()

@@ -60,6 +60,39 @@ describe('an error answer whose body stalls', () => {
     expect(endpoint.count).toBe(1)
   })
 
+  it('is what its status says after half of the time that is left, and a redirect is at once', async () => {
+    const { provider, clock } = rig([stalledWith(400)])
+    let over = false
+    const waiting = rejection(provider.getToken()).then((error) => {
+      over = true
+      return error
+    })
+    await clock.advance(2_499)
+    expect(over).toBe(false)
+    await clock.advance(1)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 400 })
+    const redirected = rig([stalledWith(307)])
+    await expect(redirected.provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_REDIRECT' })
+  })
+
+  it('or comes late is read, where that is in the first half of the time', async () => {
+    const slow: Answer = () =>
+      new Response(
+        new ReadableStream({
+          async start(controller) {
+            await made.clock.sleep(2_000)
+            controller.enqueue(new TextEncoder().encode('{"error":"invalid_client"}'))
+            controller.close()
+          },
+        }),
+        { status: 400 },
+      )
+    const made = rig([slow])
+    const waiting = rejection(made.provider.getToken())
+    await made.clock.advance(2_000)
+    expect(await waiting).toMatchObject({ status: 400, error: 'invalid_client' })
+  })
+
   it('is retried within the time where its status is 503', async () => {
     const { provider, endpoint, clock } = rig([stalledWith(503)])
     const waiting = provider.getToken()

@@ -49,6 +49,15 @@ describe('the token request', () => {
     )
   })
 
+  it.each([
+    ['json', 'application/json'],
+    ['form', 'application/x-www-form-urlencoded'],
+  ] as const)('as %s says what it is and that it wants JSON, and nothing else', async (bodyFormat, type) => {
+    const { provider, endpoint } = rig([], { bodyFormat })
+    await provider.getToken()
+    expect(endpoint.requests[0]?.init.headers).toEqual({ 'content-type': type, accept: 'application/json' })
+  })
+
   it('is written the same each time, to the letter', async () => {
     const { provider, endpoint } = rig()
     await provider.getToken()

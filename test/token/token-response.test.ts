@@ -116,7 +116,7 @@ describe('token_type and scope', () => {
     expect((await provider.getToken()).tokenType).toBe('Bearer')
   })
 
-  it.each([undefined, null, '', 'mac', 'DPoP', 'Bearer ', 5])(
+  it.each([undefined, null, '', 'mac', 'DPoP', 'Bearer ', 'xBearer', 5])(
     'token_type %j is refused',
     async (token_type) => {
       expect(await issuesOf(granted({ token_type }))).toEqual(['token_type'])
@@ -126,6 +126,12 @@ describe('token_type and scope', () => {
   it('scope is handed on where there is one, and may be missing', async () => {
     expect((await rig([granted({ scope: 'merchant' })]).provider.getToken()).scope).toBe('merchant')
     expect((await rig([granted()]).provider.getToken()).scope).toBeUndefined()
+  })
+
+  it.each([5, null, ['merchant'], {}])('scope %j, which is no text, is left out', async (scope) => {
+    const token = await rig([granted({ scope })]).provider.getToken()
+    expect(token.scope).toBeUndefined()
+    expect(JSON.parse(JSON.stringify(token))).not.toHaveProperty('scope')
   })
 
   it('every bad field is named', async () => {

@@ -1,8 +1,9 @@
 import { getEventListeners } from 'node:events'
-import { describe, expect, it, vi } from 'vitest'
-import { untilAborted } from '../../src/token/waiting.ts'
+import { ProviderClosedError } from 'merchant-auth'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { untilAborted, Waiters } from '../../src/token/waiting.ts'
 import { settled } from '../support/clock.ts'
-import { granted, rejection, rig } from './harness.ts'
+import { granted, rejection, rig, status } from './harness.ts'
 
 /** A provider whose token endpoint answers when it is told to. */
 function gated() {
@@ -78,6 +79,40 @@ describe('the signal of a call', () => {
     expect((await stayer)?.value).not.toBe(token.value)
   })
 
+  it('aborted while a call replaces a token that has expired ends that call with its reason', async () => {
+    const gate = Promise.withResolvers<void>()
+    const { provider, clock, endpoint } = rig([granted(), () => gate.promise.then(() => granted()({}))])
+    const token = await provider.getToken()
+    await clock.advance(990_000)
+    const abort = new AbortController()
+    const leaver = rejection(provider.renewToken(token, { signal: abort.signal }))
+    const stayer = provider.renewToken(token)
+    await settled()
+    abort.abort('gone')
+    expect(await leaver).toBe('gone')
+    gate.resolve()
+    expect((await stayer)?.value).not.toBe(token.value)
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('aborted before ends the renewal of a token that has expired, and asks for nothing', async () => {
+    const { provider, clock, endpoint } = rig()
+    const token = await provider.getToken()
+    await clock.advance(990_000)
+    await expect(provider.renewToken(token, { signal: AbortSignal.abort('why') })).rejects.toBe('why')
+    expect(endpoint.count).toBe(1)
+  })
+
+  it('may have an error of this package as its reason, and the call rejects with that very object', async () => {
+    const { provider } = gated()
+    const abort = new AbortController()
+    const waiting = rejection(provider.getToken({ signal: abort.signal }))
+    await settled()
+    const reason = new ProviderClosedError()
+    abort.abort(reason)
+    expect(await waiting).toBe(reason)
+  })
+
   it('shared by 10 000 waiters raises no warning and keeps no listener', async () => {
     const warned = vi.fn()
     process.on('warning', warned)
@@ -129,11 +164,68 @@ describe('untilAborted', () => {
     await expect(untilAborted(Promise.resolve(1), AbortSignal.abort('why'))).rejects.toBe('why')
   })
 
+  it('leaves no unhandled rejection behind where the promise fails afterwards', async () => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    const failing = Promise.reject(new Error('too late'))
+    await expect(untilAborted(failing, AbortSignal.abort('why'))).rejects.toBe('why')
+    await settled()
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
+  })
+
   it('is one promise for one promise and one signal', () => {
     const { signal } = new AbortController()
     const promise = new Promise(() => {})
     expect(untilAborted(promise, signal)).toBe(untilAborted(promise, signal))
     expect(getEventListeners(signal, 'abort')).toHaveLength(1)
     expect(untilAborted(promise, new AbortController().signal)).not.toBe(untilAborted(promise, signal))
+  })
+})
+
+describe('those who wait', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  it('keep the process alive by one timer for all, until the last of them has gone', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const { provider, answer } = gated()
+    const abort = new AbortController()
+    const leaver = rejection(provider.getToken({ signal: abort.signal }))
+    const stayers = [provider.getToken(), provider.getToken()]
+    await settled()
+    expect(vi.getTimerCount()).toBe(1)
+    abort.abort('gone')
+    await leaver
+    expect(vi.getTimerCount()).toBe(1)
+    answer()
+    await Promise.all(stayers)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('keep it alive again at the next wait, and let it go after a failure', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const gate = Promise.withResolvers<void>()
+    const failed = () => gate.promise.then(() => status(400)({}))
+    const { provider, clock } = rig([granted(), failed])
+    await provider.getToken()
+    expect(vi.getTimerCount()).toBe(0)
+    await clock.advance(990_000)
+    const waiting = rejection(provider.getToken())
+    await settled()
+    expect(vi.getTimerCount()).toBe(1)
+    gate.resolve()
+    expect(await waiting).toMatchObject({ status: 400 })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('get an error of their own also where their signal is aborted just after the failure', async () => {
+    const failure = new ProviderClosedError()
+    const shared = Promise.reject(failure)
+    const abort = new AbortController()
+    const waiting = rejection(new Waiters().wait(shared, abort.signal))
+    await shared.catch(() => abort.abort('gone'))
+    const error = await waiting
+    expect(error).toBeInstanceOf(ProviderClosedError)
+    expect(error).not.toBe(failure)
   })
 })

@@ -1,0 +1,135 @@
+/** The events of a provider have the documented fields and no others: none is there with nothing in it. */
+import type { AuthEvent } from 'merchant-auth'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { ENVIRONMENT, granted, hang, MERCHANT_URL, noConnection, rejection, rig, status } from './harness.ts'
+
+beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
+afterEach(() => void vi.restoreAllMocks())
+
+const MERCHANT = 'https://api.test.example/merchant'
+const fieldsOf = (events: readonly AuthEvent[]) => events.map((event) => Object.keys(event).sort())
+
+describe('the fields of an event', () => {
+  it('of an environment without a name are these, and the same with environment where it has one', async () => {
+    const { name: _, ...nameless } = ENVIRONMENT
+    for (const environment of [nameless, ENVIRONMENT]) {
+      const refusal = status(400, { error: 'invalid_request' })
+      const answers = [noConnection, status(503), refusal, granted(), granted()]
+      const { provider, events, clock } = rig(answers, { environment })
+      const failing = rejection(provider.getToken())
+      await clock.advance(0)
+      await failing
+      await clock.advance(1_000)
+      const token = await provider.getToken()
+      const newer = await provider.renewToken(token, { url: MERCHANT_URL })
+      await provider.renewToken(newer ?? token, { url: MERCHANT_URL })
+      const withName = (fields: string[]) =>
+        'name' in environment ? [...fields, 'environment'].sort() : fields
+      expect(fieldsOf(events)).toEqual(
+        [
+          ['attempt', 'type'],
+          ['attempt', 'code', 'nextTryMs', 'type'],
+          ['attempt', 'type'],
+          ['attempt', 'code', 'nextTryMs', 'status', 'type'],
+          ['attempt', 'type'],
+          ['attempt', 'code', 'error', 'status', 'type'],
+          ['attempt', 'type'],
+          ['durationMs', 'lifetimeMs', 'source', 'type'],
+          ['api', 'type'],
+          ['attempt', 'type'],
+          ['durationMs', 'lifetimeMs', 'source', 'type'],
+          ['reason', 'type'],
+          ['api', 'type'],
+          ['api', 'nextRenewalMs', 'type'],
+        ].map(withName),
+      )
+    }
+  })
+
+  it('about a rejection without a url have no api', async () => {
+    const { provider, events } = rig()
+    const token = await provider.getToken()
+    const newer = await provider.renewToken(token)
+    events.length = 0
+    await provider.renewToken(newer ?? token)
+    expect(fieldsOf(events)).toEqual([
+      ['environment', 'type'],
+      ['environment', 'nextRenewalMs', 'type'],
+    ])
+  })
+})
+
+describe('the events of a renewal after a rejection', () => {
+  it('for a token that has been replaced are none, and no ration is touched', async () => {
+    const { provider, events, endpoint } = rig()
+    const old = await provider.getToken()
+    const token = await provider.renewToken(old)
+    events.length = 0
+    for (let call = 0; call < 3; call += 1)
+      expect(await provider.renewToken(old, { url: MERCHANT_URL })).toBe(token)
+    expect(events).toEqual([])
+    expect((await provider.renewToken(token ?? old, { url: MERCHANT_URL }))?.value).not.toBe(token?.value)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('that may not come yet are told for each call, also where they come at once', async () => {
+    const { provider, events } = rig()
+    const token = await provider.renewToken(await provider.getToken(), { url: MERCHANT_URL })
+    events.length = 0
+    const refused = [1, 2, 3].map(() => provider.renewToken(token ?? '', { url: MERCHANT_URL }))
+    expect(await Promise.all(refused)).toEqual([undefined, undefined, undefined])
+    const told = { environment: 'test', api: MERCHANT }
+    expect(events.filter(({ type }) => type === 'token-rejected')).toEqual(
+      [1, 2, 3].map(() => ({ type: 'token-rejected', ...told })),
+    )
+    expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual(
+      [1, 2, 3].map(() => ({ type: 'renewal-suppressed', nextRenewalMs: 1_000, ...told })),
+    )
+  })
+
+  it('that many calls share are told once', async () => {
+    const { provider, events } = rig()
+    const token = await provider.getToken()
+    await Promise.all([1, 2, 3].map(() => provider.renewToken(token, { url: MERCHANT_URL })))
+    expect(events.filter(({ type }) => type === 'token-renewed')).toHaveLength(1)
+    expect(events.filter(({ type }) => type === 'token-rejected')).toHaveLength(3)
+    expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
+  })
+
+  it('are none at all for a token that has expired', async () => {
+    const { provider, events, clock } = rig()
+    const token = await provider.getToken()
+    await clock.advance(990_000)
+    events.length = 0
+    await provider.renewToken(token, { url: MERCHANT_URL })
+    expect(events.map(({ type }) => type)).toEqual(['token-requested', 'token-acquired'])
+  })
+})
+
+describe('the events of a secret that is replaced while it is refused', () => {
+  it('tell the refusal, and the next attempt at once', async () => {
+    let asked = 0
+    const clientSecret = (): string => {
+      asked += 1
+      return `secret-no-${asked}`
+    }
+    const { provider, events } = rig([status(401)], { clientSecret })
+    await provider.getToken()
+    expect(events.map(({ environment: _, ...event }) => event)).toEqual([
+      { type: 'token-requested', attempt: 1 },
+      { type: 'token-request-failed', attempt: 1, code: 'ERR_TOKEN_STATUS', status: 401, nextTryMs: 0 },
+      { type: 'token-requested', attempt: 2 },
+      { type: 'token-acquired', source: 'endpoint', durationMs: 0, lifetimeMs: 1_000_000 },
+    ])
+  })
+})
+
+describe('the events of a provider that is closed while it asks', () => {
+  it('tell of no token', async () => {
+    const { provider, events } = rig([hang])
+    const waiting = rejection(provider.getToken())
+    await provider.close()
+    await waiting
+    expect(events.map(({ type }) => type)).not.toContain('token-acquired')
+  })
+})

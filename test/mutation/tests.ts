@@ -1,0 +1,15 @@
+/** The tests that mutants are tried on: quick ones, and fewer schedules of the races. */
+import { mergeConfig, type ViteUserConfig } from 'vitest/config'
+import base from '../../vitest.config.ts'
+
+/** The settings of Vitest for some of the tests. */
+export function tests(...include: string[]): ViteUserConfig {
+  const config = mergeConfig(base({ mode: 'test', command: 'serve' }), {
+    test: {
+      provide: { schedules: 250 },
+      testTimeout: 5_000, // a mutant that hangs is caught
+      hookTimeout: 5_000,
+    },
+  })
+  return { ...config, test: { ...config['test'], include } }
+}

@@ -1,39 +1,72 @@
 /** Keeps secrets out of what is printed: scrubbed text, and copies of foreign errors that carry nothing else. */
 
-const HIDDEN = '[hidden]'
+export const HIDDEN = '[hidden]'
+/** Stands for it while other secrets are looked for: the word may be one, or hold one. */
+const MARK = '\uE000'
 const MAX_CAUSES = 5
+/** A longer text is not worth the search, and is not shown. */
+export const MAX_SEARCHED = 10_000
 /** How often a text may be escaped anew before nothing of it is shown. */
 const MAX_ESCAPES = 5
-/** Fewer characters of base64 may stand in any text by chance. */
-const LEAST_BASE64 = 6
+/** Fewer characters of base64 or hexadecimal may stand in any text by chance. */
+const LEAST_ENCODED = 6
 /** How many secrets are remembered: client secrets and tokens, also of those that were replaced a while ago. */
 const MOST_SECRETS = 16
 
+/** What one secret looks like in a text. */
+interface Forms {
+  readonly spellings: readonly string[]
+  readonly base64: readonly string[]
+  /** What somebody finds who reads the escapes of a text. */
+  readonly read: readonly string[]
+}
+
 /** The client secrets and tokens used last, to be taken out of whatever is said. */
 export class UsedSecrets implements Iterable<string> {
-  readonly #values = new Set<string>()
+  readonly #forms = new Map<string, Forms | undefined>()
 
   /** Remembers a secret as the one used last. */
   add(secret: string): void {
-    this.#values.delete(secret)
-    this.#values.add(secret)
-    for (const oldest of this.#values) if (this.#values.size > MOST_SECRETS) this.#values.delete(oldest)
+    const forms = this.#forms.get(secret)
+    this.#forms.delete(secret)
+    this.#forms.set(secret, forms)
+    for (const oldest of this.#forms.keys()) if (this.#forms.size > MOST_SECRETS) this.#forms.delete(oldest)
   }
 
   [Symbol.iterator](): Iterator<string> {
-    return this.#values.values()
+    return this.#forms.keys()
+  }
+
+  /** The forms of one of them, made when they are needed first. */
+  formsOf(secret: string): Forms {
+    const forms = this.#forms.get(secret) ?? formsOf(secret)
+    if (this.#forms.has(secret)) this.#forms.set(secret, forms)
+    return forms
   }
 }
 
 /** The text with every spelling of the secrets replaced. */
 export function scrub(text: string, secrets: Iterable<string>): string {
+  if (text.length > MAX_SEARCHED) return HIDDEN
+  const known = secrets instanceof UsedSecrets ? secrets : undefined
+  const all = Array.from(secrets, (secret) => known?.formsOf(secret) ?? formsOf(secret))
   let scrubbed = text
-  for (const secret of secrets) {
-    for (const core of base64Cores(secret)) scrubbed = hideBase64Around(scrubbed, core)
-    for (const spelling of spellings(secret)) scrubbed = scrubbed.replaceAll(spelling, HIDDEN)
-    if (isReadableIn(scrubbed, secret)) return HIDDEN // in a spelling that is none of the above
+  for (const { base64, spellings } of all) {
+    for (const core of base64) scrubbed = hideBase64Around(scrubbed, core)
+    for (const spelling of spellings) scrubbed = scrubbed.replaceAll(spelling, MARK)
   }
-  return scrubbed
+  const layers = layersOf(scrubbed.replaceAll(MARK, ' '))
+  const isReadable = layers?.some((layer) =>
+    all.some(({ read }) => read.some((form) => layer.includes(form))),
+  )
+  return isReadable === false ? scrubbed.replaceAll(MARK, HIDDEN) : HIDDEN // in a spelling that is none of the above
+}
+
+function formsOf(secret: string): Forms {
+  const base64 = base64Cores(secret)
+  const hex = Buffer.from(secret).toString('hex')
+  const read = [unbroken(secret), ...base64, ...(hex.length < LEAST_ENCODED ? [] : [hex])]
+  return { spellings: spellings(secret), base64, read: read.filter((form) => form !== '') }
 }
 
 /** The ways to write a secret in a text. Longest first, so that none leaves a rest of another. */
@@ -72,29 +105,43 @@ function base64Cores(secret: string): string[] {
       return [bytes.toString('base64').slice(from, to), bytes.toString('base64url').slice(from, to)]
     }),
   )
-  return longestFirst(cores).filter((core) => core.length >= LEAST_BASE64)
+  return longestFirst(cores).filter((core) => core.length >= LEAST_ENCODED)
 }
 
 /** Replaces all of the base64 around a part of it: the rest has other secrets, or the user name beside one. */
 function hideBase64Around(text: string, core: string): string {
-  const literal = core.replaceAll('+', '\\+')
-  return text.replace(new RegExp(`[\\w+/-]*${literal}[\\w+/-]*={0,2}`, 'g'), HIDDEN)
+  let hidden = ''
+  let done = 0
+  for (let at = text.indexOf(core); at !== -1; at = text.indexOf(core, done)) {
+    let from = at
+    let to = at + core.length
+    while (from > done && isBase64(text.charCodeAt(from - 1))) from -= 1
+    while (to < text.length && isBase64(text.charCodeAt(to))) to += 1
+    hidden += text.slice(done, from) + MARK
+    done = to
+  }
+  return hidden + text.slice(done)
 }
 
-/** Whether somebody who reads escapes, in whatever number and mixture, finds the secret in the text. */
-function isReadableIn(text: string, secret: string): boolean {
-  const hex = Buffer.from(secret).toString('hex')
-  const finds = [unbroken(secret), ...base64Cores(secret), ...(hex.length < LEAST_BASE64 ? [] : [hex])]
+/** Letters, digits and `+ - / _ =`. */
+function isBase64(code: number): boolean {
+  const isDigit = code >= 0x30 && code <= 0x39
+  const isLetter = (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a)
+  return isDigit || isLetter || '+-/_='.includes(String.fromCharCode(code))
+}
+
+/** What somebody sees who reads the escapes of a text, again and again; undefined where that has no end. */
+function layersOf(text: string): string[] | undefined {
+  const layers: string[] = []
   let read = text
   for (let times = 0; times < MAX_ESCAPES; times += 1) {
     const plain = unbroken(read)
-    if (finds.some((find) => find !== '' && (plain.includes(find) || plain.toLowerCase().includes(find))))
-      return true
+    layers.push(plain, plain.toLowerCase())
     const next = unescaped(read)
-    if (next === read) return false
+    if (next === read) return layers
     read = next
   }
-  return true
+  return undefined
 }
 
 /** Without characters that nobody sees. */
@@ -111,15 +158,31 @@ function unescaped(text: string): string {
   const plain = text
     .replace(/&#x([\da-f]{1,8});?/gi, (_, digits: string) => read(digits, 16))
     .replace(/&#(\d{1,8});?/g, (_, digits: string) => read(digits, 10))
-    .replace(/&(amp|lt|gt|quot|apos);/gi, (_, name: string) => ENTITIES[name.toLowerCase()] ?? '')
-    .replace(/\\u\{?([\da-f]{4,6})\}?/gi, (_, digits: string) => read(digits, 16))
+    .replace(/&([a-z]{2,6});/gi, (entity, name: string) => ENTITIES[name.toLowerCase()] ?? entity)
+    .replace(/[\\%]u([\da-f]{4})/gi, (_, digits: string) => read(digits, 16))
+    .replace(/\\u\{([\da-f]{1,6})\}/gi, (_, digits: string) => read(digits, 16))
+    .replace(/\\x([\da-f]{2})/gi, (_, digits: string) => read(digits, 16))
     .replace(/\\(.)/g, '$1')
   return plain.replace(/(?:%[\da-f]{2})+/gi, (bytes) =>
     Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'),
   )
 }
 
-const ENTITIES: Partial<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+const ENTITIES: Partial<Record<string, string>> = {
+  amp: '&',
+  apos: "'",
+  bsol: '\\',
+  colon: ':',
+  commat: '@',
+  equals: '=',
+  gt: '>',
+  lowbar: '_',
+  lt: '<',
+  period: '.',
+  plus: '+',
+  quot: '"',
+  sol: '/',
+}
 
 /**
  * A copy of a foreign error (of fetch, of a secret's source) that holds name, message, stack, code and the

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { scrub, scrubbedCause, shownUrl } from '../src/secret.ts'
+import { scrub, scrubbedCause, shownUrl, UsedSecrets } from '../src/secret.ts'
 
 const SECRET = 'pa"ss+w/ö&rd='
 
@@ -58,6 +58,45 @@ describe('scrub', () => {
     expect(scrub(`before Basic ${base64} after`, [SECRET])).toBe('before Basic [hidden] after')
     const url = Buffer.from(`c${before}:${SECRET}>?~~`).toString('base64url')
     expect(scrub(`before ${url} after`, [SECRET])).toBe('before [hidden] after')
+  })
+
+  it.each([
+    ['\\u002B', '{"client_secret":"Zx9\\u002BabQ7"}'],
+    ['\\x2b', "b'Zx9\\x2babQ7'"],
+    ['\\u{2b}', 'Zx9\\u{2b}abQ7'],
+    ['%u002b', 'Zx9%u002babQ7'],
+    ['&plus;', 'Zx9&plus;abQ7'],
+  ])('shows nothing of a text in which a + is written %s before letters of hexadecimal', (_, written) => {
+    expect(scrub(written, ['Zx9+abQ7'])).toBe('[hidden]')
+    expect(scrub(written, ['Zx9-abQ7'])).toBe(written)
+  })
+
+  it('reads a text once for each secret, however long it is and whatever it is made of', () => {
+    const used = new UsedSecrets()
+    for (let nth = 0; nth < 16; nth += 1) used.add(`head-${nth}.${'payload'.repeat(100)}.signature`)
+    const startedAt = performance.now()
+    for (const part of ['a', '\\', '%41', '&#', '\u200B', 'A+/='])
+      expect(scrub(part.repeat(9_000 / part.length), used)).not.toBe('')
+    expect(scrub('a'.repeat(10_001), used)).toBe('[hidden]')
+    expect(performance.now() - startedAt).toBeLessThan(5_000) // it was minutes once; now it is a part of a second
+  })
+
+  it('does not take its own word for a secret', () => {
+    expect(scrub('one and two', ['one', 'hidden', 'den'])).toMatch(/ and two$/)
+    expect(scrub('one and two', ['two', 'den'])).toBe('one and [hidden]')
+  })
+
+  it('remembers the sixteen secrets that were used last', () => {
+    const used = new UsedSecrets()
+    for (let nth = 0; nth < 17; nth += 1) used.add(`secret-${nth}-`)
+    used.add('secret-1-')
+    used.add('secret-17-')
+    expect([...used]).toEqual([
+      ...Array.from({ length: 14 }, (_, nth) => `secret-${nth + 3}-`),
+      'secret-1-',
+      'secret-17-',
+    ])
+    expect(scrub('secret-1- secret-2- secret-17-', used)).toBe('[hidden] secret-2- [hidden]')
   })
 
   it('shows nothing of a text that is escaped without end', () => {

@@ -70,7 +70,7 @@ function isRejection<Answer>(call: AuthorizedCall<Answer>, answer: Answer, conte
 }
 
 /** A parameter of a challenge (RFC 9110 §11.2): its name, and its value in quotes or without. */
-const PARAMETER = /(?<=^|[\s,])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
+const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
 
 /** Whether a challenge says `insufficient_scope`: as its error, and not somewhere in another parameter's text. */
 function lacksScope(challenge: string): boolean {

@@ -2,7 +2,14 @@
 import type { AccessToken } from '../token/access-token.ts'
 import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
 import type { AxiosCopy } from './axios-copy.ts'
-import { hideAgents, hideInAnswer, hideInFailure, hideSentStream, isFailure } from './axios-prints.ts'
+import {
+  hideAgents,
+  hideInAnswer,
+  hideInFailure,
+  hideSentStream,
+  isFailure,
+  isObject,
+} from './axios-prints.ts'
 import { cameByRedirect, guardRedirects, takeOff, watchedFetch } from './axios-redirects.ts'
 import { CallerLimits, headerOf } from './axios-request.ts'
 import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig } from './axios-types.ts'
@@ -52,9 +59,10 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
       restore(config, 'data', data)
       hideSentStream(config)
     }
+    const put = { key: this.#context.headerKey, value: headerValue(this.#context, token) }
     let sent: Promise<AxiosAnswer>
     try {
-      config.headers[this.#context.header] = headerValue(this.#context, token)
+      config.headers[this.#context.header] = put.value
       guardRedirects(config, this.url, this.#context, () => {
         this.#redirected = true
       })
@@ -69,23 +77,23 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
       (response) => {
         putBack()
         Reflect.set(response, 'config', config)
-        hideInAnswer(response, this.#context.headerKey)
+        hideInAnswer(response, put)
         return response
       },
       (error: unknown) => {
         putBack()
         if (isFailure(error)) {
           Reflect.set(error, 'config', config)
-          if (error.response !== undefined) Reflect.set(error.response, 'config', config)
+          if (isObject(error.response)) Reflect.set(error.response, 'config', config)
         }
-        hideInFailure(error, this.#context.headerKey)
+        hideInFailure(error, put)
         throw error
       },
     )
   }
 
   answerIn(error: unknown): AxiosAnswer | undefined {
-    return isFailure(error) ? error.response : undefined
+    return isFailure(error) && isObject(error.response) ? error.response : undefined
   }
 
   statusOf({ status }: AxiosAnswer): number | undefined {

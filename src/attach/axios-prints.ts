@@ -2,6 +2,7 @@
 import { errorMonitor } from 'node:events'
 import { inspect } from 'node:util'
 import { takeOff } from './axios-redirects.ts'
+import { headerOf } from './axios-request.ts'
 import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
 
 /** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
@@ -9,21 +10,40 @@ const WAYS_BACK = new Set<unknown>(['req', 'socket', 'client', 'sent-headers', '
 
 const AGENTS = ['httpAgent', 'httpsAgent'] as const
 
+/** The header that was put on a call. */
+export interface PutHeader {
+  /** Its name in lower case. */
+  readonly key: string
+  readonly value: string
+}
+
+/** The streams whose errors are looked after already: a mock may give the same one each time. */
+const watched = new WeakSet<object>()
+
 /**
- * Hides the request, which holds the raw text of its headers; `response.request` still works. Without a `headerKey`
- * it did not carry the token, but leads by its agent to the requests of other calls, which may have.
+ * Hides the request, which holds the raw text of its headers; `response.request` still works. Where nothing was put
+ * on, it leads by its agent to the requests of other calls, which may have the token. What cannot be hidden (of
+ * frozen objects, say) is handed out as it is: the call counts for more.
  */
-export function hideInAnswer(response: AxiosAnswer, headerKey?: string): void {
-  hideRequest(response, headerKey)
-  const { data } = response
-  if (!isNodeStream(data)) return
+export function hideInAnswer(response: unknown, put?: PutHeader): void {
+  if (!isObject(response)) return
+  try {
+    hideRequest(response, put)
+    const { data } = response as AxiosAnswer
+    if (isNodeStream(data)) hideInStream(data, put)
+  } catch {
+    // said above
+  }
+}
+
+function hideInStream(data: NodeStream, put: PutHeader | undefined): void {
   for (const key of Reflect.ownKeys(data)) {
     if (WAYS_BACK.has(typeof key === 'symbol' ? key.description : key)) hide(data, key)
   }
+  if (watched.has(data)) return
+  watched.add(data)
   // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
-  data.on(errorMonitor, (error) => {
-    hideInFailure(error, headerKey)
-  })
+  data.on(errorMonitor, (error) => hideInFailure(error, put))
 }
 
 /** Hides a stream that was sent: it knows the request that it was piped into. It could not be sent again anyway. */
@@ -32,16 +52,25 @@ export function hideSentStream(config: AxiosConfig): void {
 }
 
 /** Hides the same in an error, and in those that caused it. `error.request` still tells "no answer" from "bad answer". */
-export function hideInFailure(error: unknown, headerKey?: string): void {
+export function hideInFailure(error: unknown, put?: PutHeader): void {
   const seen = new Set<unknown>()
-  for (let failure = error; isObject(failure) && !seen.has(failure); ) {
-    seen.add(failure)
-    const { config, response, cause } = failure as Partial<AxiosFailure>
-    hideRequest(failure, headerKey)
-    if (response !== undefined) hideInAnswer(response, headerKey)
-    if (headerKey !== undefined && isObject(config?.headers)) takeOff(config.headers, headerKey)
-    failure = cause
+  try {
+    for (let failure = error; isObject(failure) && !seen.has(failure); ) {
+      seen.add(failure)
+      const { config, response, cause } = failure as Partial<AxiosFailure>
+      hideRequest(failure, put)
+      hideInAnswer(response, put)
+      if (put !== undefined && isObject(config?.headers)) takeOffPut(config.headers, put)
+      failure = cause
+    }
+  } catch {
+    // as in an answer
   }
+}
+
+/** Takes the token off the headers of another config, such as a copy; what somebody else put there stays. */
+function takeOffPut(headers: Record<string, unknown>, { key, value }: PutHeader): void {
+  if (headerOf(headers, key) === value) takeOff(headers, key)
 }
 
 /**
@@ -70,16 +99,20 @@ function showAs(holder: object, shown: () => unknown): void {
   }
 }
 
-function hideRequest(holder: { readonly request?: unknown }, headerKey: string | undefined): void {
+function hideRequest(holder: { readonly request?: unknown }, put: PutHeader | undefined): void {
   const { request } = holder
-  // The fetch adapter's Request has been sent, and can be cleaned; node's ClientRequest cannot.
-  if (headerKey !== undefined && isFetchRequest(request)) request.headers.delete(headerKey)
   hide(holder, 'request')
-  if (headerKey === undefined || !isObject(request) || isFetchRequest(request)) return
+  if (put === undefined || !isObject(request)) return
+  // The fetch adapter's Request has been sent, and can be cleaned; node's ClientRequest cannot.
+  if (isFetchRequest(request)) {
+    if (request.headers.get(put.key) === put.value) request.headers.delete(put.key)
+    return
+  }
   // Sockets and copies of errors lead back to it, and to what follow-redirects made of it, by other ways.
   const { _currentRequest, _redirectable } = request as Partial<Record<string, unknown>>
-  for (const one of [request, _currentRequest, _redirectable])
-    if (isObject(one)) showAs(one, () => '[Request]')
+  for (const one of [request, _currentRequest, _redirectable]) {
+    if (isObject(one) && ('getHeader' in one || '_currentRequest' in one)) showAs(one, () => '[Request]')
+  }
 }
 
 /** Whether an error is axios', or made like one. */
@@ -87,7 +120,7 @@ export function isFailure(error: unknown): error is AxiosFailure {
   return isObject(error) && 'config' in error
 }
 
-function isObject(value: unknown): value is object {
+export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 

@@ -21,8 +21,10 @@ export function guardRedirects(
     return (options, response, request) => {
       onRedirect()
       const value = takeOff(options.headers, context.headerKey)
+      const given = partsOf(options)
       callers?.(options, response, withoutToken(request, context.headerKey))
-      const target = targetOf(options)
+      const changed = partsOf(options)
+      const target = changed === given ? options.href : changed
       const may = context.destinations.apiOf(target) !== undefined && originOf(target) === originOf(url)
       if (may && value !== undefined && !hasOwnHeader(options.headers, context.headerKey))
         options.headers[context.header] = value
@@ -62,8 +64,8 @@ class GuardedTransport implements AxiosTransport {
   }
 }
 
-/** Where a redirect leads: node goes by the parts, which a caller's function may have changed. */
-function targetOf({ href, protocol, hostname, port, path }: AxiosRedirectOptions): string {
+/** Where node goes: by the parts, which a caller's function may have changed; those of a proxy are not its `href`'s. */
+function partsOf({ href, protocol, hostname, port, path }: AxiosRedirectOptions): string {
   if (hostname === undefined) return href
   const host = hostname.includes(':') ? `[${hostname}]` : hostname
   return `${protocol}//${host}${port ? `:${port}` : ''}${path}`

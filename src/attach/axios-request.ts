@@ -74,6 +74,7 @@ export class CallerLimits {
     if (cancelToken === undefined && !(timeoutMs > 0)) return start(signal)
     return new Promise<T>((resolve, reject) => {
       const left = new AbortController()
+      const pending = start(eitherOf(signal, left))
       const done = (): void => {
         clearTimeout(timer)
         cancelToken?.unsubscribe(leave)
@@ -88,7 +89,7 @@ export class CallerLimits {
         this.#copy.rejectTimeout(this.#config).catch(leave)
       }
       const timer = timeoutMs > 0 ? setTimeout(onTime, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined
-      start(eitherOf(signal, left)).finally(done).then(resolve, reject)
+      pending.finally(done).then(resolve, reject)
       cancelToken?.subscribe(leave)
     })
   }

@@ -39,10 +39,10 @@ export class ClientCredentialsProvider implements TokenProvider {
   /** Callers without a token share this one acquisition. What it yields is put in place under the lock. */
   readonly #acquire = pMemoize(() => this.#acquireNow(), { cache: false })
 
-  /** All who had the same token rejected share this one renewal. */
+  /** All who had the same token rejected by the same API, which has its own ration, share this one renewal. */
   readonly #replace = pMemoize(
     (rejected: string, api: string | undefined) => this.#replaceNow(rejected, api),
-    { cache: false },
+    { cache: false, cacheKey: ([rejected, api]) => `${rejected} ${api}` },
   )
 
   constructor(options: ResolvedOptions) {
@@ -106,6 +106,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   async #acquireNow(): Promise<void> {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
+      this.#assertOpen()
       if (this.#servable() !== undefined) return
       this.#assertNoCooldown()
       await this.#request({ startedAt, background: false })
@@ -115,6 +116,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   async #replaceNow(rejected: string, api: string | undefined): Promise<void> {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
+      this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined || !this.#mayRenew(api)) return
       this.#assertNoCooldown(this.#cooldown.remainsMs(this.#now()))
       const renewalAt = this.#now()
@@ -129,6 +131,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#renewingAhead = true
     this.#endpointLock
       .runExclusive(async () => {
+        this.#assertOpen()
         const life = this.#held?.lifetime
         if (life === undefined || life.servableForMs(this.#options.clock) > life.windowMs) return
         if (this.#cooldown.remainsMs(this.#now()) > 0) return
@@ -143,7 +146,6 @@ export class ClientCredentialsProvider implements TokenProvider {
 
   /** Asks the token endpoint and puts the token in place. Only under the lock. */
   async #request({ startedAt, background }: { startedAt: number; background: boolean }): Promise<void> {
-    this.#assertOpen()
     const { timeoutMs } = this.#options
     const deadline = startedAt + timeoutMs
     // Whoever waited for another's request that hung has no time for one of his own.

@@ -1,5 +1,5 @@
 /** What the token endpoint answers, read with care: bounded, and without trust in what it says. */
-import { scrub } from '../secret.ts'
+import { HIDDEN, MAX_SEARCHED, scrub } from '../secret.ts'
 import { parseJson } from './access-token.ts'
 
 /** The most bytes of an answer that are read, after decompression. */
@@ -36,9 +36,10 @@ export function readOAuthError(text: string | undefined, secrets: Iterable<strin
 /** One line of printable characters, without secrets. Scrubbed before it is cut, so that no half of one remains. */
 function shown(value: unknown, length: number, secrets: Iterable<string>): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined
-  return scrub(value, secrets)
-    .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
-    .slice(0, length)
+  const searched = value.slice(0, MAX_SEARCHED)
+  const scrubbed = scrub(searched, secrets)
+  if (searched !== value && scrubbed !== searched) return HIDDEN // half a secret may stand at the end
+  return scrubbed.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
 }
 
 /** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */

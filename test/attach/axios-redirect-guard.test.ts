@@ -63,11 +63,25 @@ describe('the token at a redirect', () => {
   ]
 
   it.each(CASES)('of a call to %s, to %o, goes along: %s', async (api, to, along) => {
-    const options = redirectTo(to)
-    await client('attachAuth', ({ beforeRedirect }) => beforeRedirect(options, {}, { headers: {} })).get(
-      `${api}/x`,
-    )
+    const { href = `${api}/y`, ...parts } = to
+    const options = redirectTo({ href, hostname: 'before.example' })
+    // Where the caller's function has changed the parts, they count: node goes by them.
+    const callers =
+      Object.keys(parts).length === 0 ? {} : { beforeRedirect: () => Object.assign(options, parts) }
+    await client(
+      'attachAuth',
+      ({ beforeRedirect }) => beforeRedirect(options, {}, { headers: {} }),
+      callers as CreateAxiosDefaults,
+    ).get(`${api}/x`)
     expect(options.headers).toEqual(along ? { Authorization: 'Bearer the.one.token' } : {})
+  })
+
+  it('goes along by way of a proxy, whose parts are others than those of the place', async () => {
+    const options = redirectTo({ protocol: 'http:', hostname: 'proxy.example', port: 3128, path: `${API}/y` })
+    await client('attachAuth', ({ beforeRedirect }) => beforeRedirect(options, {}, { headers: {} }), {
+      beforeRedirect: () => {},
+    }).get(`${API}/x`)
+    expect(options.headers).toEqual({ Authorization: 'Bearer the.one.token' })
   })
 
   it('is not put back where it had been taken off, and stands by the name that was asked for', async () => {

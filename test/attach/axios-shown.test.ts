@@ -71,8 +71,10 @@ describe('agents of the caller', () => {
 
 describe('the request of an answer', () => {
   it('works by its name, is in no print, and shows as a word wherever else it turns up', async () => {
-    const [_currentRequest, _redirectable] = [{ header: VALUE }, { header: VALUE }]
-    const request = { header: VALUE, _currentRequest, _redirectable }
+    const getHeader = (): string => VALUE // as node's ClientRequest has it
+    const _currentRequest = { header: VALUE, getHeader }
+    const _redirectable = { header: VALUE, _currentRequest: undefined }
+    const request = { header: VALUE, getHeader, _currentRequest, _redirectable }
     const answer = await client(giving({ request })).get(HERE)
     expect(answer.request).toBe(request)
     expect(answer.request.header).toBe(VALUE)
@@ -85,6 +87,14 @@ describe('the request of an answer', () => {
     expect(answer.request).toBe('my own')
     expect(Reflect.deleteProperty(answer, 'request')).toBe(true)
     expect(answer.request).toBeUndefined()
+  })
+
+  it('that is something of the caller’s own prints as it always did', async () => {
+    const request = { path: '/x' }
+    const answer = await client(giving({ request })).get(HERE)
+    expect(answer.request).toBe(request)
+    expect(inspect(request)).toBe("{ path: '/x' }")
+    expect(Reflect.ownKeys(request)).toEqual(['path'])
   })
 
   it.each([null, 'a text', 12])('may be anything: %o', async (request) => {

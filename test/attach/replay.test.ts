@@ -73,7 +73,15 @@ describe('what is kept of a body', () => {
       'a Uint16Array',
       () => {
         const buffer = new Uint8Array([1, 2, 3, 4]).buffer
-        return { buffer, body: new Uint16Array(buffer, 2, 1), kept: new Uint8Array([3, 4]) }
+        return { buffer, body: new Uint16Array(buffer, 2, 1), kept: new Uint16Array([0x0403]) }
+      },
+    ],
+    [
+      'a DataView',
+      () => {
+        const buffer = new Uint8Array([1, 2, 3, 4]).buffer
+        const kept = new DataView(new Uint8Array([3, 4]).buffer)
+        return { buffer, body: new DataView(buffer, 2), kept }
       },
     ],
     [

@@ -176,6 +176,7 @@ export class World {
     this.referee.refused(value, String(url))
     this.#track('renewToken', undefined, async () => {
       const token = await this.#provider.renewToken(value, { ...(url && { url }) })
+      if (token === undefined && this.referee.closed) this.referee.problem('closed', 'renewToken resolves')
       if (token === undefined) return
       this.referee.handedOut(token.value, 'renewToken')
       if (token.value === value) this.referee.problem('need', 'renewToken gave the rejected token')

@@ -19,7 +19,7 @@ async function held(next: Answer, retries = 0) {
 describe('a background renewal that waits behind a renewal after a rejection', () => {
   it('does not ask again when that one succeeded', async () => {
     const { provider, endpoint, clock, token, answer, events } = await held(granted())
-    await clock.advance(800_000 - 1)
+    await clock.advance(789_999)
     const renewal = provider.renewToken(token)
     await clock.advance(1)
     expect(provider.currentToken()).toBe(token)
@@ -33,7 +33,7 @@ describe('a background renewal that waits behind a renewal after a rejection', (
 
   it('does not ask again when that one failed, before the cooldown is over', async () => {
     const { provider, endpoint, clock, token, answer } = await held(status(503))
-    await clock.advance(800_000 - 1)
+    await clock.advance(789_999)
     const renewal = rejection(provider.renewToken(token))
     await clock.advance(1)
     provider.currentToken()
@@ -123,6 +123,32 @@ describe('a renewal after a rejection that fails', () => {
     answer()
     for (const error of await Promise.all(renewals)) expect(error).toMatchObject({ status: 503 })
     expect(endpoint.count).toBe(2)
+  })
+})
+
+describe('two APIs that refuse a token while a background renewal runs', () => {
+  /** The merchant API has just had a renewal, the in-store API none; the next answer waits for the test. */
+  async function rationed(next: Answer) {
+    const gate = Promise.withResolvers<void>()
+    const same = granted({ access_token: 'the.same.token' })
+    const made = rig([granted(), same, (init) => gate.promise.then(() => next(init))], { retries: 0 })
+    const old = await made.provider.getToken()
+    await made.clock.advance(789_999)
+    const token = (await made.provider.renewToken(old, { url: MERCHANT_URL })) ?? old
+    made.clock.stepWallClock(800_000) // into the window, and no nearer to the next renewal
+    made.provider.currentToken()
+    await settled()
+    expect(made.endpoint.count).toBe(3)
+    return { ...made, token, answer: () => gate.resolve() }
+  }
+
+  it('each go by a ration of their own: the one does not wait for what the other may not have', async () => {
+    const { provider, endpoint, token, answer } = await rationed(granted({ access_token: 'the.same.token' }))
+    void provider.renewToken(token, { url: MERCHANT_URL })
+    const inStore = provider.renewToken(token, { url: IN_STORE_URL })
+    answer()
+    expect((await inStore)?.value).not.toBe(token.value)
+    expect(endpoint.count).toBe(4)
   })
 })
 

@@ -1,7 +1,7 @@
 import { isMerchantAuthError, ProviderClosedError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ManualClock, settled } from '../support/clock.ts'
-import { type Answer, deaf, granted, hang, rejection, rig, status } from './harness.ts'
+import { type Answer, deaf, granted, hang, MERCHANT_URL, rejection, rig, status } from './harness.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
@@ -23,6 +23,24 @@ describe('close()', () => {
     expect(isMerchantAuthError(one)).toBe(true)
     expect(endpoint.requests[0]?.init.signal?.aborted).toBe(true)
     expect(clock.sleeping).toBe(0)
+  })
+
+  it('ends the wait of a refused call that is not to have a renewal, too', async () => {
+    const { provider, endpoint, clock, events } = rig([
+      granted({ expires_in: 100 }),
+      granted({ expires_in: 100 }),
+    ])
+    const url = MERCHANT_URL
+    const second = await provider.renewToken(await provider.getToken(), { url })
+    endpoint.answers.push(hang)
+    await clock.advance(500)
+    clock.stepWallClock(85_000)
+    expect(provider.currentToken()).toBe(second) // and its renewal ahead has begun
+    const waiting = rejection(provider.renewToken(String(second?.value), { url }))
+    await settled()
+    await provider.close()
+    expect(await waiting).toBeInstanceOf(ProviderClosedError)
+    expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
   })
 
   it('ends a wait in the pause between two attempts', async () => {

@@ -1,5 +1,5 @@
 /** The events of a provider have the documented fields and no others: none is there with nothing in it. */
-import type { AuthEvent } from 'merchant-auth'
+import { type AuthEvent, createAuthFetch } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ENVIRONMENT, granted, hang, MERCHANT_URL, noConnection, rejection, rig, status } from './harness.ts'
 
@@ -131,5 +131,21 @@ describe('the events of a provider that is closed while it asks', () => {
     await provider.close()
     await waiting
     expect(events.map(({ type }) => type)).not.toContain('token-acquired')
+  })
+})
+
+describe('the events of what attaches the token', () => {
+  it('come out where those of its provider do', async () => {
+    const { provider, events } = rig()
+    const authFetch = createAuthFetch(provider, { fetch: async () => new Response('') })
+    await authFetch('https://elsewhere.example/orders?secret=1')
+    expect(events).toEqual([
+      {
+        type: 'token-withheld',
+        reason: 'destination',
+        url: 'https://elsewhere.example/orders',
+        environment: 'test',
+      },
+    ])
   })
 })

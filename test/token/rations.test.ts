@@ -218,12 +218,16 @@ describe('a rejected token', () => {
     expect((await made.provider.renewToken(old, { url: MERCHANT_URL }))?.value).not.toBe(old.value)
   })
 
-  it('that the token endpoint gives out again yields nothing', async () => {
-    const { provider, endpoint } = rig([], { retries: 0 })
+  it('that the token endpoint gives out again yields nothing, and another one later', async () => {
+    const { provider, endpoint, clock } = rig([], { retries: 0 })
     endpoint.otherwise = granted({ access_token: 'the.same.token' })
     const token = await provider.getToken()
     expect(await provider.renewToken(token)).toBeUndefined()
     expect(endpoint.count).toBe(2)
+    await clock.advance(1_000)
+    endpoint.otherwise = granted()
+    expect((await provider.renewToken(token))?.value).not.toBe(token.value)
+    expect(endpoint.count).toBe(3)
   })
 
   it('stays in use for calls that were not refused, while it is renewed', async () => {

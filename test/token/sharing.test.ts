@@ -71,6 +71,7 @@ describe('the hot path', () => {
   const fresh = async (): Promise<Rig> => {
     const made = rig()
     await made.provider.getToken()
+    await settled() // what the call may have begun has ended
     made.events.length = 0
     return made
   }

@@ -1,0 +1,81 @@
+/** What other people's adapters reject and resolve with gets through, whatever it is like (contract 5.1, 6). */
+import { PassThrough } from 'node:stream'
+import { inspect } from 'node:util'
+import axios, { AxiosError, AxiosHeaders, type CreateAxiosDefaults } from 'axios'
+import { attachAuth } from 'merchant-auth/axios'
+import { createStaticTokenProvider } from 'merchant-auth/testing'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf } from './calls.ts'
+
+type Adapter = Extract<CreateAxiosDefaults['adapter'], (...args: never[]) => unknown>
+
+const HERE = 'http://localhost/x'
+const ELSEWHERE = 'https://elsewhere.test.example/x'
+
+function client(adapter: Adapter) {
+  const api = axios.create({ adapter })
+  attachAuth(api, createStaticTokenProvider({ value: 'the.one.token' }))
+  return api
+}
+
+const throwing = (): never => {
+  throw new TypeError('read')
+}
+
+describe.each([
+  ['with the token', HERE],
+  ['without it', ELSEWHERE],
+])('an error of an adapter, on a call %s', (_, url) => {
+  it.each<[string, () => object]>([
+    ['response is null', () => ({ response: null })],
+    ["cause's response is null", () => ({ cause: { response: null } })],
+    [
+      'request cannot be read',
+      () => Object.defineProperty({}, 'request', { get: throwing, enumerable: false }),
+    ],
+    ['cause cannot be read', () => Object.defineProperty({}, 'cause', { get: throwing, enumerable: false })],
+  ])('whose %s is the one that the caller gets', async (_, fields) => {
+    const fault = new Error('the real fault')
+    Object.defineProperties(fault, Object.getOwnPropertyDescriptors(fields()))
+    expect(await rejectionOf(client(() => Promise.reject(fault)).get(url))).toBe(fault)
+  })
+
+  it('that is frozen, and its headers too, is the one that the caller gets', async () => {
+    const config = { headers: Object.freeze({ Authorization: 'Bearer the.one.token' }) }
+    const cause = Object.freeze(Object.assign(new Error('inner'), { config }))
+    const fault = Object.freeze(new Error('the real fault', { cause }))
+    expect(await rejectionOf(client(() => Promise.reject(fault)).get(url))).toBe(fault)
+  })
+})
+
+describe('what belongs to other calls', () => {
+  it('keeps its own header, where it is the cause of an error', async () => {
+    const headers = { Authorization: 'Basic own' }
+    const copied = { Authorization: 'Bearer the.one.token' }
+    const inner = Object.assign(new Error('inner'), { config: { headers: copied } })
+    const cause = Object.assign(new Error('sidecar', { cause: inner }), { config: { headers } })
+    const api = client((config) =>
+      Promise.reject(Object.assign(new AxiosError('x', 'E_MINE', config), { cause })),
+    )
+    const error = await rejectionOf(api.get(HERE))
+    expect(inspect(error, { depth: 9 })).not.toContain('the.one.token')
+    expect(headers).toEqual({ Authorization: 'Basic own' })
+    expect(copied).toEqual({})
+  })
+
+  it.each([HERE, ELSEWHERE])(
+    'gets one listener, where a mock gives the same stream each time: %s',
+    async (url) => {
+      const data = new PassThrough()
+      const api = client(async (config) => ({
+        status: 200,
+        statusText: '',
+        data,
+        headers: new AxiosHeaders(),
+        config,
+      }))
+      for (let call = 0; call < 30; call += 1) await api.get(url, { responseType: 'stream' })
+      expect(data.eventNames().reduce((sum, name) => sum + data.listenerCount(name), 0)).toBeLessThan(10)
+    },
+  )
+})

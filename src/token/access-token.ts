@@ -16,7 +16,7 @@ export interface AccessToken {
 class HiddenAccessToken implements AccessToken {
   readonly #value: string
   readonly tokenType = 'Bearer'
-  readonly scope?: string
+  declare readonly scope?: string
   readonly expiresAt: number
 
   constructor(value: string, expiresAt: number, scope: string | undefined) {

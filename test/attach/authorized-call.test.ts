@@ -83,6 +83,7 @@ describe('a challenge', () => {
     'Bearer realm="", error="insufficient_scope"',
     'Bearer realm=x.y~z, error="insufficient_scope"',
     'Basic realm="a", Bearer error="insufficient_scope"',
+    'Bearer realm="a";error="insufficient_scope"',
     'error="insufficient_scope"',
     'Bearer error="invalid_token", error="insufficient_scope"',
   ])('that says insufficient_scope renews nothing: %s', async (challenge) => {

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { createTokenProvider, type TokenRequestError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { readRetryAfter } from '../../src/token/token-answer.ts'
-import { ENVIRONMENT, rejection, rig, SECRET, status } from './harness.ts'
+import { ENVIRONMENT, granted, rejection, rig, SECRET, status } from './harness.ts'
 
 async function failure(code: number, body: unknown): Promise<TokenRequestError> {
   const { provider } = rig([status(code, body)], { retries: 0 })
@@ -93,6 +93,17 @@ describe('an error answer of RFC 6749', () => {
     const error = await rejection<TokenRequestError>(provider.getToken())
     expect(error.errorDescription).toMatch(/^got /)
     expect(inspect(error)).not.toContain('vault-secret-77')
+  })
+
+  it('that echoes the token which was issued last shows nothing of it', async () => {
+    const echo = { error: 'invalid_request', error_description: 'you have eyJh.cGF5.c2ln still' }
+    const answers = [granted({ access_token: 'eyJh.cGF5.c2ln' }), status(400, echo)]
+    const { provider, clock } = rig(answers)
+    await provider.getToken()
+    await clock.advance(990_000)
+    const error = await rejection<TokenRequestError>(provider.getToken())
+    expect(error.errorDescription).toMatch(/^you have .* still$/)
+    expect(inspect(error)).not.toContain('cGF5')
   })
 
   it('leaves no secret in the cause, should fetch put it there', async () => {

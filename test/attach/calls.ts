@@ -102,7 +102,7 @@ export async function scripted(
   answer: (request: Seen, response: ServerResponse, nth: number) => void | Promise<void>,
 ): Promise<Scripted> {
   const seen: Seen[] = []
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     const body = await buffer(request).catch(() => Buffer.alloc(0))
     const { method = '', url: path = '', headers } = request
     const one = { method, path, headers, body }
@@ -110,7 +110,8 @@ export async function scripted(
     await answer(one, response, seen.length)
   })
   await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
+    // A thousand calls at once are more than wait by default, and some would be reset.
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, resolve)
   })
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

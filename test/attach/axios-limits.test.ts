@@ -6,7 +6,7 @@ import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it, vi } from 'vitest'
 import { CallerLimits } from '../../src/attach/axios-request.ts'
 import { rejectionOf } from './calls.ts'
-import { provided, token, untilAborted } from './provided.ts'
+import { OlderSignal, provided, token, untilAborted } from './provided.ts'
 
 const URL_CALLED = 'https://api.test.example/merchant/x'
 
@@ -30,25 +30,6 @@ function client(tokens: TokenProvider, adapter: Adapter = answering().adapter) {
   const api = axios.create({ adapter })
   attachAuth(api, tokens)
   return api
-}
-
-/** As the abort-controller package has it: no AbortSignal of the platform's, and without a reason. */
-class OlderSignal {
-  aborted = false
-  readonly listeners = new Set<() => void>()
-
-  abort(): void {
-    this.aborted = true
-    for (const listener of this.listeners) listener()
-  }
-
-  addEventListener(_: string, listener: () => void): void {
-    this.listeners.add(listener)
-  }
-
-  removeEventListener(_: string, listener: () => void): void {
-    this.listeners.delete(listener)
-  }
 }
 
 /** Waits for ever, or until the signal is, or already was, aborted. */
@@ -110,7 +91,10 @@ describe('a call that waits for a token', () => {
         { resolveAdapter: axios.getAdapter as never, rejectTimeout: () => Promise.reject(new Error('late')) },
       )
       if (when === 'before') signal.abort()
-      const wait = limits.wait((one) => get({ signal: one }))
+      const wait = limits.wait((one) => {
+        expect(one?.aborted).toBe(when === 'before')
+        return get({ signal: one })
+      })
       if (when === 'during') signal.abort()
       if (when === 'not') expect((await wait).value).toBe('first.token')
       else await expect(wait).rejects.toMatchObject({ name: 'AbortError' })

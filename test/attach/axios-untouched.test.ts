@@ -1,10 +1,12 @@
 /** What other people's adapters reject and resolve with gets through, whatever it is like (contract 5.1, 6). */
+import { getEventListeners } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { inspect } from 'node:util'
 import axios, { AxiosError, AxiosHeaders, type CreateAxiosDefaults } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
+import { CallerLimits } from '../../src/attach/axios-request.ts'
 import { rejectionOf } from './calls.ts'
 
 type Adapter = Extract<CreateAxiosDefaults['adapter'], (...args: never[]) => unknown>
@@ -78,4 +80,56 @@ describe('what belongs to other calls', () => {
       expect(data.eventNames().reduce((sum, name) => sum + data.listenerCount(name), 0)).toBeLessThan(10)
     },
   )
+})
+
+describe('the causes of an error', () => {
+  it.each([HERE, ELSEWHERE])('are hidden to the last, whatever those between are like: %s', async (url) => {
+    const last = Object.assign(new Error('last'), { request: { secret: 'the.one.token' } })
+    const between = new Error('between', { cause: last })
+    const error = new Error('first', {
+      cause: Object.assign(new Error('x', { cause: between }), { config: {} }),
+    })
+    expect(await rejectionOf(client(() => Promise.reject(error)).get(url))).toBe(error)
+    expect(inspect(error, { depth: 9 })).not.toContain('the.one.token')
+    expect(last.request.secret).toBe('the.one.token')
+  })
+
+  it('keep the headers of Requests that are not ours', async () => {
+    const request = new Request(ELSEWHERE, { headers: { authorization: 'Basic own' } })
+    const error = new Error('first', { cause: Object.assign(new Error('x'), { request }) })
+    await rejectionOf(client(() => Promise.reject(error)).get(HERE))
+    expect(request.headers.get('authorization')).toBe('Basic own')
+  })
+
+  it("print node's requests of calls without the token as they always did", async () => {
+    const request = { path: '/x', getHeader: () => 'x' }
+    const error = Object.assign(new Error('first'), { request })
+    await rejectionOf(client(() => Promise.reject(error)).get(ELSEWHERE))
+    expect(inspect(request)).toContain("path: '/x'")
+  })
+})
+
+describe('a body that is kept', () => {
+  it('leaves the Content-Type as the caller has it', async () => {
+    const types: unknown[] = []
+    const api = client(async (config) => {
+      types.push(config.headers.getContentType())
+      return { status: 200, statusText: '', data: '', headers: new AxiosHeaders(), config }
+    })
+    await api.post(HERE, Buffer.from('x'), { headers: { 'Content-Type': 'image/png' } })
+    expect(types).toEqual(['image/png'])
+  })
+})
+
+describe("a wait with a time-out and a signal of the platform's", () => {
+  it('puts no listener on the signal', async () => {
+    const { signal } = new AbortController()
+    const limits = new CallerLimits(
+      { headers: {}, timeout: 60_000, signal },
+      { resolveAdapter: axios.getAdapter as never, rejectTimeout: () => Promise.reject(new Error('late')) },
+    )
+    await limits.wait(async () => {
+      expect(getEventListeners(signal, 'abort')).toEqual([])
+    })
+  })
 })

@@ -33,3 +33,22 @@ export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
     signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
 }
+
+/** As the abort-controller package has it: no AbortSignal of the platform's, and without a reason. */
+export class OlderSignal {
+  aborted = false
+  readonly listeners = new Map<() => void, string>()
+
+  abort(): void {
+    this.aborted = true
+    for (const [listener, type] of this.listeners) if (type === 'abort') listener()
+  }
+
+  addEventListener(type: string, listener: () => void): void {
+    this.listeners.set(listener, type)
+  }
+
+  removeEventListener(type: string, listener: () => void): void {
+    if (this.listeners.get(listener) === type) this.listeners.delete(listener)
+  }
+}

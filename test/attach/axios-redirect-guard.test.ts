@@ -1,44 +1,9 @@
 // What happens to the token when axios, or a transport or adapter of the caller, is about to follow a redirect (contract 5.4). No network.
-import axios, { AxiosHeaders, type CreateAxiosDefaults, type InternalAxiosRequestConfig } from 'axios'
-import type { AttachOptions } from 'merchant-auth'
-import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { AxiosHeaders, type CreateAxiosDefaults } from 'axios'
+import { createAuthInterceptor } from 'merchant-auth/axios'
 import { describe, expect, it, vi } from 'vitest'
 import type { AxiosBeforeRedirect, AxiosRedirectOptions } from '../../src/attach/axios-types.ts'
-import { provided, token } from './provided.ts'
-
-const API = 'https://api.test.example/merchant'
-const OTHER_API = 'https://other.test.example/in-store'
-const IPV6_API = 'https://[::1]:8443/merchant'
-const TOKENS = provided({ current: token('the.one.token'), apiUrls: [API, OTHER_API, IPV6_API] })
-
-type Final = Omit<InternalAxiosRequestConfig, 'beforeRedirect' | 'transport'> & {
-  readonly beforeRedirect: AxiosBeforeRedirect
-  readonly transport: { request: (...given: unknown[]) => unknown }
-}
-
-/** An instance whose adapter shows the final config, and answers with nothing. */
-function client(
-  how: 'attachAuth' | 'createAuthInterceptor',
-  onFinal: (final: Final) => unknown,
-  config: CreateAxiosDefaults = {},
-  attach?: AttachOptions,
-) {
-  const api = axios.create({
-    ...config,
-    adapter: async (final) => {
-      const request = onFinal(final as unknown as Final)
-      return { status: 200, statusText: '', data: '', headers: {}, config: final, request }
-    },
-  })
-  if (how === 'attachAuth') attachAuth(api, TOKENS, attach)
-  else api.interceptors.request.use(createAuthInterceptor(TOKENS, attach))
-  return api
-}
-
-/** A redirect as follow-redirects has it: the headers of the request before, and where it leads. */
-function redirectTo(to: Partial<AxiosRedirectOptions>, headers: Record<string, unknown> = {}) {
-  return { href: `${API}/y`, headers: { Authorization: 'Bearer the.one.token', ...headers }, ...to }
-}
+import { API, client, type Final, IPV6_API, OTHER_API, redirectTo, TOKENS } from './redirecting.ts'
 
 describe('the token at a redirect', () => {
   const [protocol, hostname, path] = ['https:', 'api.test.example', '/merchant/y']
@@ -205,55 +170,5 @@ describe("a transport of the caller's own", () => {
       final = { ...config }
     }).get(`${API}/x`)
     expect(final?.transport).toBeUndefined()
-  })
-})
-
-describe('redirects of the fetch adapter', () => {
-  const optionsOf = async (attach: AttachOptions, config: CreateAxiosDefaults = {}): Promise<unknown> => {
-    let given: unknown
-    const look = ({ fetchOptions }: Final) => {
-      given = fetchOptions
-    }
-    await client('attachAuth', look, config, attach).get(`${API}/x`)
-    return given
-  }
-
-  it.each<[AttachOptions, Record<string, string> | undefined, unknown]>([
-    [{}, undefined, undefined],
-    [{}, { cache: 'no-store' }, { cache: 'no-store' }],
-    [{ header: 'X-Access' }, undefined, { redirect: 'manual' }],
-    [
-      { header: 'X-Access' },
-      { cache: 'no-store', redirect: 'follow' },
-      { cache: 'no-store', redirect: 'manual' },
-    ],
-    [{ header: 'X-Access' }, { redirect: 'error' }, { redirect: 'error' }],
-  ])('%o with the options %o are asked for with %o', async (attach, fetchOptions, expected) => {
-    expect(await optionsOf(attach, fetchOptions === undefined ? {} : { fetchOptions })).toEqual(expected)
-  })
-
-  it('are watched by one fetch for all calls: axios keeps an adapter for each that it meets', async () => {
-    const seen: unknown[] = []
-    const see = ({ env }: Final) => void seen.push(env?.fetch)
-    const own: typeof fetch = async () => new Response()
-    for (const config of [{}, {}, { env: { fetch: own } }, { env: { fetch: own } }])
-      await client('attachAuth', see, config).get(`${API}/x`)
-    const [first, second, third, fourth] = seen
-    expect(first).toBeTypeOf('function')
-    expect(second).toBe(first)
-    expect(third).not.toBe(first)
-    expect(fourth).toBe(third)
-  })
-
-  it('go by whatever globalThis.fetch is at the time of the call', async () => {
-    const api = axios.create({ adapter: 'fetch' })
-    attachAuth(api, TOKENS)
-    const spy = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response('mocked'))
-    try {
-      expect((await api.get(`${API}/x`)).data).toBe('mocked')
-      expect(spy).toHaveBeenCalledOnce()
-    } finally {
-      spy.mockRestore()
-    }
   })
 })

@@ -107,6 +107,13 @@ describe('the causes of an error', () => {
     await rejectionOf(client(() => Promise.reject(error)).get(ELSEWHERE))
     expect(inspect(request)).toContain("path: '/x'")
   })
+
+  it('print what somebody else calls a request as they always did', async () => {
+    const request = { path: '/x' }
+    await rejectionOf(client(() => Promise.reject(Object.assign(new Error('first'), { request }))).get(HERE))
+    expect(inspect(request)).toBe("{ path: '/x' }")
+    expect(Reflect.ownKeys(request)).toEqual(['path'])
+  })
 })
 
 describe('a body that is kept', () => {

@@ -17,6 +17,7 @@ export default defineConfig(({ mode }) => ({
     alias: [
       { find: /^merchant-auth$/, replacement: at('./test/support/subject/index.ts') },
       { find: /^merchant-auth\/axios$/, replacement: at('./test/support/subject/axios.ts') },
+      { find: /^merchant-auth\/redis$/, replacement: at('./src/store/redis.ts') },
       { find: /^merchant-auth\/testing$/, replacement: at('./test/support/subject/testing.ts') },
     ],
   },

@@ -10,6 +10,17 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
+/** A reading of both clocks at one moment. */
+export interface Instant {
+  readonly monotonicMs: number
+  readonly epochMs: number
+}
+
+/** Reads both clocks. */
+export function readClock(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
+}
+
 /** setTimeout takes no longer delay; a longer one would fire at once. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1
 

@@ -70,6 +70,12 @@ export interface TokenWithheldEvent extends AuthEventBase {
 export interface StoreFailedEvent extends AuthEventBase {
   readonly type: 'store-failed'
   readonly operation: 'get' | 'set' | 'delete' | 'lease'
+  /**
+   * Why, where it is known: a system error's code (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too
+   * long), the word that a Redis error begins with (`READONLY`, `OOM`), or `UNREADABLE` for an entry that is there
+   * and makes no sense.
+   */
+  readonly code?: string | undefined
 }
 
 /** Everything that `onEvent` and the diagnostics channel `merchant-auth` tell, told apart by `type`. */

@@ -25,5 +25,6 @@ export type {
   TokenWithheldEvent,
 } from './events.ts'
 export type { AttachOptions, TokenProviderOptions } from './options.ts'
+export type { TokenStore } from './store/token-store.ts'
 export type { AccessToken } from './token/access-token.ts'
 export { createTokenProvider, type TokenProvider } from './token/token-provider.ts'

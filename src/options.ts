@@ -4,6 +4,7 @@ import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
 import { type Environment, environmentProblems, frozenEnvironment } from './environments.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 import type { AuthEvent } from './events.ts'
+import type { TokenStore } from './store/token-store.ts'
 
 /** Options of `createTokenProvider`. */
 export interface TokenProviderOptions {
@@ -44,6 +45,18 @@ export interface TokenProviderOptions {
    * @default 'json'
    */
   readonly bodyFormat?: 'json' | 'form' | undefined
+  /**
+   * Where the token is kept for other processes too, so that they need not ask for one of their own:
+   * `createRedisTokenStore` of `merchant-auth/redis`, or one of your own. No call fails when it does.
+   * @default none: the token is kept in the memory of this process
+   */
+  readonly store?: TokenStore | undefined
+  /**
+   * Keys (at least 32 random bytes each, as text) for what goes to the store: the first one writes, all read, so
+   * that keys can be replaced without a pause. Not used without a store.
+   * @default derived from the client secret
+   */
+  readonly encryptionKeys?: readonly string[] | undefined
   /**
    * What sends the token request: for proxies, mutual TLS, tests.
    * @default globalThis.fetch, looked up at each use
@@ -88,6 +101,8 @@ export interface ResolvedOptions {
   readonly refreshAheadMs: number | undefined
   readonly expiryMarginMs: number | undefined
   readonly bodyFormat: 'json' | 'form'
+  readonly store: TokenStore | undefined
+  readonly encryptionKeys: readonly string[] | undefined
   readonly fetch: typeof fetch
   readonly onEvent: ((event: AuthEvent) => void) | undefined
   readonly clock: Clock
@@ -108,7 +123,21 @@ const ms = (least: number, error: string) =>
   z.number(error).check(z.gte(least, error), z.lte(MAX_TIMER_MS, error))
 const fn = <F>(error: string) => z.custom<F>((value) => typeof value === 'function', error)
 
+/** An object with functions of these names. */
+const having = <T>(names: readonly string[], error: string) =>
+  z.custom<T>(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      names.every((name) => typeof Reflect.get(value, name) === 'function'),
+    error,
+  )
+
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
+
+const STORE = 'must have the functions get, set and delete'
+const KEY = 'must be a non-empty string'
+const KEYS = 'must be an array with at least one key'
 
 const providerShape = z.strictObject({
   environment: z.optional(z.unknown()), // checked with the environments
@@ -126,14 +155,13 @@ const providerShape = z.strictObject({
   refreshAheadMs: z.optional(ms(0, DURATION)),
   expiryMarginMs: z.optional(ms(0, DURATION)),
   bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
+  store: z.optional(having<TokenStore>(['get', 'set', 'delete'], STORE)),
+  encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.minLength(1, KEYS))),
   fetch: z.optional(fn<typeof fetch>('must be a function')),
   onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),
   clock: z.optional(
-    z.custom<Clock>(
-      (value) =>
-        typeof value === 'object' &&
-        value !== null &&
-        ['monotonicMs', 'epochMs', 'sleep'].every((name) => typeof Reflect.get(value, name) === 'function'),
+    having<Clock>(
+      ['monotonicMs', 'epochMs', 'sleep'],
       'must have the functions monotonicMs, epochMs and sleep',
     ),
   ),
@@ -182,6 +210,8 @@ export function resolveOptions(options: unknown): ResolvedOptions {
     refreshAheadMs: data.refreshAheadMs,
     expiryMarginMs: data.expiryMarginMs,
     bodyFormat: data.bodyFormat ?? 'json',
+    store: data.store,
+    encryptionKeys: data.encryptionKeys && [...data.encryptionKeys],
     fetch: data.fetch ?? ((input, init) => globalThis.fetch(input, init)),
     onEvent: data.onEvent,
     clock: data.clock ?? systemClock,
@@ -206,7 +236,8 @@ export function resolveAttach(options: unknown = {}): ResolvedAttach {
   }
 }
 
-function problemsOf(error: z.core.$ZodError): Problem[] {
+/** What a schema found wrong, by option. */
+export function problemsOf(error: z.core.$ZodError): Problem[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((option) => ({ option, reason: 'is not an option' }))

@@ -7,16 +7,22 @@ import { ownCopy, ProviderClosedError, type TokenRequestError } from '../errors.
 import { createEmit, type Emit, rememberEmit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { UsedSecrets } from '../secret.ts'
+import { throwIfAborted, Waiters } from '../waiting.ts'
 import type { AccessToken } from './access-token.ts'
-import { ClientSecret } from './client-secret.ts'
 import { Cooldown, RenewalRation } from './cooldown.ts'
-import { expiredOnArrival, type HeldToken, holdToken } from './held-token.ts'
+import { expiredOnArrival, type HeldToken } from './held-token.ts'
 import type { TokenProvider } from './token-provider.ts'
-import { requestToken } from './token-request.ts'
-import { throwIfAborted, Waiters } from './waiting.ts'
+import { TokenSource, type Want } from './token-source.ts'
 
 // A look after a wait finds the token gone only where a clock jumped in between; this ends the looking.
 const MOST_LOOKS = 3
+
+/** What a token is taken for. */
+interface Taking extends Omit<Want, 'deadline' | 'ahead'> {
+  readonly startedAt: number
+  /** Whether nobody waits for it. */
+  readonly background?: boolean
+}
 
 /** Holds the token of one client and renews it. One for each provider. */
 export class ClientCredentialsProvider implements TokenProvider {
@@ -33,8 +39,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   #lastFailure: unknown
   readonly #waiters = new Waiters()
   #renewingAhead = false
-  readonly #secrets = new UsedSecrets()
-  readonly #clientSecret: ClientSecret
+  readonly #source: TokenSource
 
   /** Callers without a token share this one acquisition. What it yields is put in place under the lock. */
   readonly #acquire = pMemoize(() => this.#acquireNow(), { cache: false })
@@ -48,10 +53,14 @@ export class ClientCredentialsProvider implements TokenProvider {
   constructor(options: ResolvedOptions) {
     this.environment = options.environment
     this.#options = options
-    this.#clientSecret = new ClientSecret(options.clientSecret, this.#secrets)
     this.#destinations = destinationsOf(options.environment)
     this.#emit = createEmit(options.onEvent, options.environment.name)
     rememberEmit(this, this.#emit)
+    this.#source = new TokenSource(options, {
+      emit: this.#emit,
+      secrets: new UsedSecrets(),
+      closed: this.#closing.signal,
+    })
   }
 
   currentToken(): AccessToken | undefined {
@@ -88,7 +97,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     if (url !== undefined && api === undefined) return undefined // what another place refuses says nothing of the token
     this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     this.#rationOf(api).rejected(this.#now())
-    if (this.#endpointLock.isLocked() || this.#mayRenew(api))
+    if (this.#endpointLock.isLocked() || this.#source.lookIsDue || this.#mayRenew(api))
       await this.#waiters.wait(this.#replace(value, api), signal)
     return this.#otherThan(value)
   }
@@ -97,6 +106,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#held = undefined
     this.#closing.abort(new ProviderClosedError())
     await this.#endpointLock.waitForUnlock()
+    await this.#source.settled()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -109,7 +119,7 @@ export class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       if (this.#servable() !== undefined) return
       this.#assertNoCooldown()
-      await this.#request({ startedAt, background: false })
+      await this.#take({ startedAt })
     })
   }
 
@@ -117,12 +127,17 @@ export class ClientCredentialsProvider implements TokenProvider {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
       this.#assertOpen()
-      if (this.#otherThan(rejected) !== undefined || !this.#mayRenew(api)) return
-      this.#assertNoCooldown(this.#cooldown.remainsMs(this.#now()))
-      const renewalAt = this.#now()
-      await this.#request({ startedAt, background: false })
-      this.#rationOf(api).renewed(renewalAt)
-      this.#emit({ type: 'token-renewed', reason: 'rejected' })
+      if (this.#otherThan(rejected) !== undefined) return
+      let coolingMs = 0
+      const mayAsk = (): boolean => {
+        if (!this.#mayRenew(api)) return false
+        coolingMs = this.#cooldown.remainsMs(this.#now())
+        return coolingMs === 0
+      }
+      const refusal = { api, ration: this.#rationOf(api), mayAsk }
+      if (await this.#take({ startedAt, than: rejected, refusal }))
+        this.#emit({ type: 'token-renewed', reason: 'rejected' })
+      else this.#assertNoCooldown(coolingMs)
     })
   }
 
@@ -135,8 +150,9 @@ export class ClientCredentialsProvider implements TokenProvider {
         const life = this.#held?.lifetime
         if (life === undefined || life.servableForMs(this.#options.clock) > life.windowMs) return
         if (this.#cooldown.remainsMs(this.#now()) > 0) return
-        await this.#request({ startedAt: this.#now(), background: true })
-        this.#emit({ type: 'token-renewed', reason: 'expiring' })
+        const than = this.#held?.token.value
+        if (await this.#take({ startedAt: this.#now(), background: true, than }))
+          this.#emit({ type: 'token-renewed', reason: 'expiring' })
       })
       .catch(() => {}) // the cooldown knows, the events have told, and the current token is served on
       .finally(() => {
@@ -144,31 +160,23 @@ export class ClientCredentialsProvider implements TokenProvider {
       })
   }
 
-  /** Asks the token endpoint and puts the token in place. Only under the lock. */
-  async #request({ startedAt, background }: { startedAt: number; background: boolean }): Promise<void> {
+  /** Takes a token from its source and puts it in place; whether there was one. Only under the lock. */
+  async #take({ startedAt, background = false, ...want }: Taking): Promise<boolean> {
     const { timeoutMs } = this.#options
     const deadline = startedAt + timeoutMs
     // Whoever waited for another's request that hung has no time for one of his own.
     if (this.#lastFailure !== undefined && deadline - this.#now() < timeoutMs / 4) throw this.#lastFailure
     try {
-      const held = await requestToken(this.#options, {
-        emit: this.#emit,
-        deadline,
-        closed: this.#closing.signal,
-        clientSecret: this.#clientSecret,
-        secrets: this.#secrets,
-        accept: (grant) => holdToken(grant, this.#options, this.#secrets),
-      })
+      const taken = await this.#source.take({ deadline, ahead: background, ...want })
       this.#assertOpen()
+      if (taken === undefined) return false
+      const { held, source } = taken
       this.#held = held
       this.#cooldown.succeeded()
       this.#lastFailure = undefined
-      this.#emit({
-        type: 'token-acquired',
-        source: 'endpoint',
-        durationMs: this.#now() - startedAt,
-        lifetimeMs: held.lifetimeMs,
-      })
+      const durationMs = this.#now() - startedAt
+      this.#emit({ type: 'token-acquired', source, durationMs, lifetimeMs: held.lifetimeMs })
+      return true
     } catch (error) {
       this.#assertOpen()
       this.#lastFailure = error

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts'
 import { TokenRequestError } from '../errors.ts'
 import { scrubbedCause, type UsedSecrets } from '../secret.ts'
-import { within } from './waiting.ts'
+import { within } from '../waiting.ts'
 
 /** Makes the error for a secret that could not be had. */
 export type SecretFailure = (what: string, cause?: Error) => Error

@@ -26,6 +26,14 @@ export class DoublingGate {
     this.#openAt = now + Math.max(this.#gapMs, leastMs)
   }
 
+  /** Closes it for at least what remains of another gap that began `agoMs` ago. */
+  adopt(now: number, { gapMs, agoMs }: { gapMs: number; agoMs: number }): void {
+    const openAt = now - agoMs + gapMs
+    if (openAt <= this.#openAt) return
+    this.#gapMs = gapMs
+    this.#openAt = openAt
+  }
+
   /** Opens it, and lets the next closing begin anew. */
   reset(): void {
     this.#gapMs = 0
@@ -84,13 +92,21 @@ const QUIET_MS = 60_000
 const HOUR_MS = 60 * 60_000
 const MOST_PER_HOUR = 20
 
+/** What one process tells others of its renewals for one API. */
+export interface RationState {
+  /** The gap (ms) after the last of them. */
+  readonly gapMs: number
+  /** How long ago (ms) they began, within the last hour, the oldest first. */
+  readonly renewedAgoMs: readonly number[]
+}
+
 /**
  * How often one API may have a token renewed that it refused. Tokens are counted and billed: an API that
  * refuses every token must not buy new ones for ever, however slowly it is called.
  */
 export class RenewalRation {
   readonly #gate = new DoublingGate(FIRST_MS)
-  readonly #renewals: number[] = []
+  #renewals: number[] = []
   #lastRejection = Number.POSITIVE_INFINITY
 
   /** Notes a rejection by this API; a long quiet time before it lets the gaps begin anew. */
@@ -110,5 +126,21 @@ export class RenewalRation {
     this.#gate.close(startedAt, MAX_RATION_GAP_MS)
     this.#renewals.push(startedAt)
     if (this.#renewals.length > MOST_PER_HOUR) this.#renewals.shift()
+  }
+
+  /** What others should know of it. */
+  state(now: number): RationState {
+    return { gapMs: this.#gate.gapMs, renewedAgoMs: this.#renewals.map((at) => now - at) }
+  }
+
+  /**
+   * Makes it as strict as another process's, which may have renewed since. That one's gap is over for good when
+   * nobody can have been refused for a minute longer than it: whoever is, once the gap is over, renews.
+   */
+  adopt({ gapMs, renewedAgoMs }: RationState, now: number): void {
+    const agoMs = renewedAgoMs.at(-1)
+    if (agoMs === undefined) return
+    if (agoMs <= 2 * gapMs + QUIET_MS) this.#gate.adopt(now, { gapMs, agoMs })
+    if (renewedAgoMs.length >= this.#renewals.length) this.#renewals = renewedAgoMs.map((ago) => now - ago)
   }
 }

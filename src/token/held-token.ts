@@ -15,21 +15,27 @@ export interface HeldToken {
   readonly lifetimeMs: number
 }
 
-/**
- * Makes a token of a grant.
- *
- * @throws TokenResponseError where its time has passed already
- */
+/** Makes a token of a grant. */
 export function holdToken(
   { value, scope, lifetimeMs, sentAt }: SentGrant,
   options: ResolvedOptions,
   secrets: UsedSecrets,
 ): HeldToken {
   const lifetime = new Lifetime(sentAt, lifetimeMs, options, Math.random())
-  if (lifetime.servableForMs(options.clock) <= 0) throw expiredOnArrival(options.environment)
   secrets.add(value)
   const shownScope = scope === undefined ? undefined : scrub(scope, secrets)
   return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, shownScope), lifetime, lifetimeMs }
+}
+
+/**
+ * As `holdToken`, for what the token endpoint has just given.
+ *
+ * @throws TokenResponseError where its time has passed already
+ */
+export function holdFreshToken(grant: SentGrant, options: ResolvedOptions, secrets: UsedSecrets): HeldToken {
+  const held = holdToken(grant, options, secrets)
+  if (held.lifetime.servableForMs(options.clock) <= 0) throw expiredOnArrival(options.environment)
+  return held
 }
 
 /** For a token that had expired before it could be handed out. */

@@ -1,16 +1,5 @@
 /** Servable, due, expired: the arithmetic of a token's life on two clocks, and nothing else. */
-import type { Clock } from '../clock.ts'
-
-/** A reading of both clocks at one moment. */
-export interface Instant {
-  readonly monotonicMs: number
-  readonly epochMs: number
-}
-
-/** Reads both clocks. */
-export function readClock(clock: Clock): Instant {
-  return { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
-}
+import type { Clock, Instant } from '../clock.ts'
 
 /** What a caller may have said about the end of a token's use. */
 export interface LifetimeOptions {
@@ -27,6 +16,7 @@ export class Lifetime {
   readonly windowMs: number
   readonly #sentAt: Instant
   readonly #usableMs: number
+  readonly #marginMs: number
   /** The least by which the wall clock was seen ahead of the monotonic one (ms). */
   #leastOffsetMs: number
   /** How far (ms) the wall clock has gone ahead of the monotonic one since then, at the most. */
@@ -46,7 +36,8 @@ export class Lifetime {
     const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
     this.#sentAt = sentAt
     this.#leastOffsetMs = sentAt.epochMs - sentAt.monotonicMs
-    this.#usableMs = lifetimeMs - Math.min(marginMs, 0.25 * lifetimeMs)
+    this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
+    this.#usableMs = lifetimeMs - this.#marginMs
     this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
   }
 
@@ -61,5 +52,10 @@ export class Lifetime {
     if (offsetMs < this.#leastOffsetMs) this.#leastOffsetMs = offsetMs
     if (offsetMs - this.#leastOffsetMs > this.#aheadMs) this.#aheadMs = offsetMs - this.#leastOffsetMs
     return this.#usableMs - (monotonicMs - this.#sentAt.monotonicMs) - this.#aheadMs
+  }
+
+  /** How long (ms) until the token expires. */
+  remainsMs(clock: Clock): number {
+    return this.servableForMs(clock) + this.#marginMs
   }
 }

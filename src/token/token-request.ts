@@ -1,5 +1,6 @@
 /** One token request: a POST to the token endpoint, its faults, and its retries. */
 import pRetry from 'p-retry'
+import { type Instant, readClock } from '../clock.ts'
 import { tokenEndpoint } from '../environments.ts'
 import {
   MerchantAuthError,
@@ -10,9 +11,9 @@ import {
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { scrubbedCause, shownUrl, type UsedSecrets } from '../secret.ts'
+import { untilAborted, within } from '../waiting.ts'
 import { readTokenResponse, type TokenGrant } from './access-token.ts'
 import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
-import { type Instant, readClock } from './lifetime.ts'
 import {
   adviceFor,
   MAX_ANSWER_BYTES,
@@ -22,7 +23,6 @@ import {
   reasonOf,
 } from './token-answer.ts'
 import { postToken } from './token-wire.ts'
-import { untilAborted, within } from './waiting.ts'
 
 const FIRST_PAUSE_MS = 200
 

@@ -1,7 +1,7 @@
 import { tests } from './tests.ts'
 
 export default tests(
-  'test/{clock,errors,events,options,secret}.test.ts',
+  'test/{clock,errors,events,options,secret,waiting}.test.ts',
   'test/token/*.test.ts',
   'test/races/*.test.ts',
   'test/faults/token-endpoint-{answers,silence,statuses}.test.ts',

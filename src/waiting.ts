@@ -1,6 +1,6 @@
 /** Many callers, one promise: each may leave when its own signal says so, and nobody else notices. */
-import { type Clock, MAX_TIMER_MS } from '../clock.ts'
-import { ownCopy } from '../errors.ts'
+import { type Clock, MAX_TIMER_MS } from './clock.ts'
+import { ownCopy } from './errors.ts'
 
 // One derived promise for each promise and signal: ten thousand calls with one signal add one listener, not ten thousand.
 const waits = new WeakMap<Promise<unknown>, WeakMap<AbortSignal, Promise<unknown>>>()
@@ -35,13 +35,13 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
  * listen to the signal that it is given.
  */
 export async function within<T>(
-  clock: Clock,
-  { endsAt, closed }: { endsAt: number; closed: AbortSignal },
+  clock: Pick<Clock, 'monotonicMs' | 'sleep'>,
+  { endsAt, closed }: { endsAt: number; closed?: AbortSignal },
   run: (signal: AbortSignal) => Promise<T>,
   late: () => Error,
 ): Promise<T> {
   const over = new AbortController()
-  const signal = AbortSignal.any([over.signal, closed])
+  const signal = closed === undefined ? over.signal : AbortSignal.any([over.signal, closed])
   const timeUp = clock.sleep(Math.max(0, endsAt - clock.monotonicMs()), signal).then(() => {
     throw late()
   })

@@ -1,9 +1,9 @@
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { untilAborted, Waiters } from '../../src/token/waiting.ts'
-import { settled } from '../support/clock.ts'
-import { granted, rejection, rig, status } from './harness.ts'
+import { untilAborted, Waiters } from '../src/waiting.ts'
+import { settled } from './support/clock.ts'
+import { granted, rejection, rig, status } from './token/harness.ts'
 
 /** A provider whose token endpoint answers when it is told to. */
 function gated() {

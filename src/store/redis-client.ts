@@ -1,0 +1,60 @@
+/** The Redis clients that the store works with, told apart by their shape: neither is imported. */
+import type { EventEmitter } from 'node:events'
+import { ConfigurationError } from '../errors.ts'
+
+/** A client or cluster of node-redis (the package `redis`), as far as it is used here. */
+export interface NodeRedisLike {
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  readonly isOpen: boolean
+}
+
+/** A client or cluster of ioredis, as far as it is used here. */
+export interface IORedisLike {
+  eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>
+  readonly status: string
+}
+
+/** Runs a script on the node that has the keys, which are all in one slot. */
+export type RunScript = (
+  script: string,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+) => Promise<unknown>
+
+/**
+ * How a client runs scripts.
+ *
+ * @throws ConfigurationError where it is neither client
+ */
+export function scriptRunner(client: unknown): RunScript {
+  if (isIORedis(client)) {
+    return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args.map(String))
+  }
+  if (isNodeRedis(client)) {
+    surviveErrors(client)
+    return (script, keys, args) => client.eval(script, { keys: [...keys], arguments: args.map(String) })
+  }
+  throw new ConfigurationError('The Redis token store cannot be used', [
+    { option: 'client', reason: 'must be a client or cluster of the package redis (node-redis) or ioredis' },
+  ])
+}
+
+function isIORedis(client: unknown): client is IORedisLike {
+  return has(client, 'eval') && has(client, 'call') && typeof Reflect.get(client, 'status') === 'string'
+}
+
+function isNodeRedis(client: unknown): client is NodeRedisLike {
+  return (
+    has(client, 'eval') && has(client, 'sendCommand') && typeof Reflect.get(client, 'isOpen') === 'boolean'
+  )
+}
+
+/** Without a listener an emitter's error would end the process. */
+function surviveErrors(client: object): void {
+  const { listenerCount, on } = client as Partial<EventEmitter>
+  if (listenerCount?.call(client, 'error') === 0) on?.call(client, 'error', () => {})
+}
+
+function has(client: unknown, name: string): client is object {
+  return typeof client === 'object' && client !== null && typeof Reflect.get(client, name) === 'function'
+}

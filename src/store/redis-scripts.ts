@@ -1,0 +1,38 @@
+/** What runs inside Redis, each script at one stroke. Keys: the token's entry, and its lease. */
+
+/** An entry, and what remains of its time (ms). */
+export const READ = `return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])}`
+
+/** ARGV: value, ms. */
+export const WRITE = `return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])`
+
+export const REMOVE = `return redis.call('DEL', KEYS[1])`
+
+/**
+ * Takes the lease (https://redis.io/docs/latest/commands/set/#patterns). Sent a second time, because the answer to
+ * the first was lost, it still yields it. ARGV: owner, ms.
+ */
+export const LEASE = `
+if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+return redis.call('GET', KEYS[2]) == ARGV[1] and 1 or 0`
+
+/** Gives the lease back, where it is still the owner's. ARGV: owner. */
+export const RELEASE = `
+return redis.call('GET', KEYS[2]) == ARGV[1] and redis.call('DEL', KEYS[2]) or 0`
+
+/**
+ * Writes for the owner of the lease alone: whoever lost it may have an older token in hand than the one that is
+ * there. How late the command runs is read off the lease: that time is taken off the entry's, too.
+ * ARGV: owner, value, ms, what should be left of the lease (ms).
+ */
+export const WRITE_AS_OWNER = `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+local late = math.max(0, tonumber(ARGV[4]) - redis.call('PTTL', KEYS[2]))
+local ms = math.floor(tonumber(ARGV[3]) - late)
+if ms < 1 then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', string.format('%.0f', ms))
+return 1`
+
+/** Removes for the owner of the lease alone. ARGV: owner. */
+export const REMOVE_AS_OWNER = `
+return redis.call('GET', KEYS[2]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0`

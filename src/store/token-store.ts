@@ -1,0 +1,30 @@
+/** What keeps a token for more than one process: the contract that a store fulfils. */
+
+/**
+ * Keeps sealed values, for all processes that are to share one token. Values are encrypted before they get here.
+ * A store may be slow, fail or hang: no call fails for it.
+ *
+ * @see createRedisTokenStore in `merchant-auth/redis`
+ */
+export interface TokenStore {
+  /**
+   * The value kept under `key` and what remains of its time (ms), measured by the store's own clock; undefined
+   * where there is none, or its time is over.
+   */
+  get(key: string): Promise<{ readonly value: string; readonly ttlMs: number } | undefined>
+  /** Keeps `value` under `key` for `ttlMs` (a whole number of ms, at least 1) in the place of what was there. */
+  set(key: string, value: string, ttlMs: number): Promise<void>
+  /** Forgets what is kept under `key`. */
+  delete(key: string): Promise<void>
+  /**
+   * The right to be the only one who asks for what is kept under `key`, for `ttlMs` at the most. Resolves with what
+   * gives it back early, or with undefined while another holds it. A store without it shares tokens too, but
+   * processes that find none at the same time each ask for one.
+   */
+  lease?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>
+  /**
+   * How long (ms) an operation may take before the provider goes on without the store.
+   * @default 250
+   */
+  readonly operationTimeoutMs?: number | undefined
+}

@@ -1,0 +1,100 @@
+/** One turn at the token that processes share: look, wait for the lease, look again, and write in the end. */
+import type { Clock } from '../clock.ts'
+import { StoreFailure } from '../store/watched-store.ts'
+import { untilAborted } from '../waiting.ts'
+import type { HeldToken } from './held-token.ts'
+import type { SharedEntries } from './shared-entries.ts'
+import type { SentGrant } from './token-request.ts'
+
+// Whoever waits for another process's token sees it within 100 ms.
+const LOOK_EVERY_MS = 50
+
+/** What a turn goes by. */
+export interface TurnContext {
+  readonly clock: Clock
+  readonly closed: AbortSignal
+  /** How long (ms) one may hold the lease, and others wait for it. */
+  readonly leaseMs: number
+  /** The token that an API refused, where that is why another is wanted. */
+  readonly refused: string | undefined
+  /** A token found becomes one in hand, where it will do. */
+  choose(found: SentGrant): HeldToken | undefined
+}
+
+/**
+ * One process's turn. Without a store, and from the moment it fails, nothing is found and nothing waited for: the
+ * turn is the process's own at once, and what it gets stays with it.
+ */
+export class SharedTurn {
+  #entries: SharedEntries | undefined
+  readonly #context: TurnContext
+  #release: (() => Promise<void>) | undefined
+  /** Where the refused token was seen last. */
+  #refusedAt: string | undefined
+  #removal: Promise<unknown> = Promise.resolve()
+
+  constructor(entries: SharedEntries | undefined, context: TurnContext) {
+    this.#entries = entries
+    this.#context = context
+  }
+
+  /** A token in the store that will do. */
+  look(): Promise<HeldToken | undefined> {
+    const { refused, choose } = this.#context
+    this.#refusedAt = undefined
+    return this.attempt(async (entries) => {
+      for await (const { grant, key } of entries.tokens()) {
+        if (grant.value === refused) this.#refusedAt = key
+        const held = choose(grant)
+        if (held !== undefined) return held
+      }
+      return undefined
+    })
+  }
+
+  /**
+   * Waits until it is this process's turn to ask for a token (undefined), or another has put one there. Whoever
+   * has waited for as long as one may hold the lease asks all the same.
+   */
+  async wait(): Promise<HeldToken | undefined> {
+    const { clock, closed, leaseMs } = this.#context
+    const giveUpAt = clock.monotonicMs() + leaseMs
+    for (;;) {
+      this.#release = await this.attempt((entries) => entries.lease(leaseMs))
+      if (this.#release !== undefined) return await this.look()
+      if (!this.#entries?.leases || clock.monotonicMs() >= giveUpAt) return undefined
+      await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
+      const held = await this.look()
+      if (held !== undefined) return held
+    }
+  }
+
+  /** Takes the refused token out, where it is still there. Nobody need wait for that. */
+  removeRefused(): void {
+    const key = this.#refusedAt
+    if (key !== undefined && this.#mayWrite) this.#removal = this.attempt((entries) => entries.delete(key))
+  }
+
+  /** Shares what came of the turn, and lets the others have theirs. Never rejects. */
+  async end(write?: (entries: SharedEntries) => Promise<void>): Promise<void> {
+    await this.#removal
+    if (write !== undefined && this.#mayWrite) await this.attempt(write)
+    await this.#release?.().catch(() => {}) // it ends by itself
+  }
+
+  /** Does something with the store; yields undefined without one, and leaves it alone for the rest of the turn when it fails. */
+  async attempt<T>(act: (entries: SharedEntries) => Promise<T>): Promise<T | undefined> {
+    if (this.#entries === undefined) return undefined
+    try {
+      return await act(this.#entries)
+    } catch (error) {
+      if (!(error instanceof StoreFailure)) throw error
+      this.#entries = undefined
+      return undefined
+    }
+  }
+
+  get #mayWrite(): boolean {
+    return this.#release !== undefined || this.#entries?.leases === false
+  }
+}

@@ -1,0 +1,205 @@
+/** Where the next token comes from: from another process by way of the store, or from the token endpoint. */
+import { tokenEndpoint } from '../environments.ts'
+import type { Emit } from '../events.ts'
+import type { ResolvedOptions } from '../options.ts'
+import type { UsedSecrets } from '../secret.ts'
+import type { TokenStore } from '../store/token-store.ts'
+import { untilAborted } from '../waiting.ts'
+import { ClientSecret } from './client-secret.ts'
+import type { RenewalRation } from './cooldown.ts'
+import { type HeldToken, holdFreshToken, holdToken } from './held-token.ts'
+import type { SharedEntries } from './shared-entries.ts'
+import { SharedTurn } from './shared-turn.ts'
+import { requestToken, type SentGrant } from './token-request.ts'
+
+const MOST_REFUSED = 16
+const LOOK_AGAIN_MS = 1_000
+
+/** What another token is wanted for. */
+export interface Want {
+  /** When (monotonic ms) a token request must have ended; the time spent waiting for other processes comes on top. */
+  readonly deadline: number
+  /** Whether it is wanted before its time: another process's will do where it is not due itself. */
+  readonly ahead: boolean
+  /** The token that another is wanted for. */
+  readonly than?: string | undefined
+  /** Said where an API refused that one. */
+  readonly refusal?: Refusal | undefined
+}
+
+/** Who refused a token, and whether that may cost another. */
+export interface Refusal {
+  readonly api: string | undefined
+  readonly ration: RenewalRation
+  /** Whether the token endpoint may be asked now. */
+  mayAsk(): boolean
+}
+
+/** A token, and where it came from. */
+export interface TakenToken {
+  readonly held: HeldToken
+  readonly source: 'endpoint' | 'store'
+}
+
+/** What a source goes by, besides the options. */
+export interface TokenSourceContext {
+  readonly emit: Emit
+  readonly secrets: UsedSecrets
+  /** Ends everything that it waits for. */
+  readonly closed: AbortSignal
+}
+
+/** The source of one provider's tokens. */
+export class TokenSource {
+  readonly #options: ResolvedOptions
+  readonly #context: TokenSourceContext
+  readonly #clientSecret: ClientSecret
+  #shared: { readonly sealedWith: string; readonly entries: SharedEntries } | undefined
+  /** Not to be taken from the store again. */
+  readonly #refused: string[] = []
+  #lookedAt = Number.NEGATIVE_INFINITY
+  /** What the last turn leaves in the store. */
+  #ending: Promise<void> = Promise.resolve()
+
+  constructor(options: ResolvedOptions, context: TokenSourceContext) {
+    this.#options = options
+    this.#context = context
+    this.#clientSecret = new ClientSecret(options.clientSecret, context.secrets)
+    for (const key of options.encryptionKeys ?? []) context.secrets.add(key)
+  }
+
+  /** Whether it is time to see what other processes have, even where the token endpoint may not be asked. */
+  get lookIsDue(): boolean {
+    return this.#options.store !== undefined && this.#now() - this.#lookedAt >= LOOK_AGAIN_MS
+  }
+
+  /**
+   * The token of another process, or a new one, which is then there for the others. Undefined where an API refused
+   * the last one and its ration does not allow another yet.
+   *
+   * @throws what `requestToken` throws. A store that fails is done without.
+   */
+  async take(want: Want): Promise<TakenToken | undefined> {
+    if (this.#options.store !== undefined) return await this.#takeShared(this.#options.store, want)
+    return want.refusal?.mayAsk() === false ? undefined : await this.#ask(want, want.deadline)
+  }
+
+  async #takeShared(store: TokenStore, want: Want): Promise<TakenToken | undefined> {
+    const { closed } = this.#context
+    const { clock, timeoutMs } = this.#options
+    if (want.refusal !== undefined && want.than !== undefined) this.#noteRefused(want.than)
+    const turn = new SharedTurn(await untilAborted(this.#entries(store), closed), {
+      clock,
+      closed,
+      leaseMs: timeoutMs,
+      refused: want.refusal && want.than,
+      choose: (found) => this.#choose(found, want),
+    })
+    const from = this.#now()
+    const asking = this.#askOthers(turn, want.refusal)
+    let write: ((entries: SharedEntries) => Promise<void>) | undefined
+    try {
+      const shared = await untilAborted(asking, closed)
+      if (shared === 'rationed') return undefined
+      if (shared !== undefined) return { held: shared, source: 'store' }
+      const taken = await this.#ask(want, want.deadline + this.#now() - from)
+      write = (entries) => writeAll(entries, taken.held, want.refusal)
+      return taken
+    } finally {
+      this.#ending = asking.then(
+        () => turn.end(write),
+        () => turn.end(),
+      )
+    }
+  }
+
+  /** Resolves when the store has been told everything, or has failed. */
+  async settled(): Promise<void> {
+    await this.#ending
+  }
+
+  async #askOthers(
+    turn: SharedTurn,
+    refusal: Refusal | undefined,
+  ): Promise<HeldToken | 'rationed' | undefined> {
+    const found = await turn.look()
+    if (found !== undefined) return found
+    if (refusal !== undefined) {
+      if (!refusal.mayAsk()) return 'rationed'
+      await turn.attempt((entries) => entries.readRation(refusal.api, refusal.ration))
+      if (!refusal.mayAsk()) return 'rationed'
+    }
+    const put = await turn.wait()
+    if (put === undefined) turn.removeRefused()
+    return put
+  }
+
+  #noteRefused(value: string): void {
+    if (!this.#refused.includes(value)) this.#refused.push(value)
+    if (this.#refused.length > MOST_REFUSED) this.#refused.shift()
+  }
+
+  #choose(found: SentGrant, { ahead, than }: Want): HeldToken | undefined {
+    if (found.value === than || this.#refused.includes(found.value)) return undefined
+    const held = holdToken(found, this.#options, this.#context.secrets)
+    const leastMs = ahead ? held.lifetime.windowMs : 0
+    return held.lifetime.servableForMs(this.#options.clock) > leastMs ? held : undefined
+  }
+
+  async #ask({ refusal }: Want, deadline: number): Promise<TakenToken> {
+    const { emit, secrets, closed } = this.#context
+    const askedAt = this.#now()
+    const held = await requestToken(this.#options, {
+      emit,
+      deadline,
+      closed,
+      clientSecret: this.#clientSecret,
+      secrets,
+      accept: (grant) => holdFreshToken(grant, this.#options, secrets),
+    })
+    refusal?.ration.renewed(askedAt)
+    return { held, source: 'endpoint' }
+  }
+
+  /** What this process can read in the store; nothing where no key can be had. */
+  async #entries(store: TokenStore): Promise<SharedEntries | undefined> {
+    const { clock, environment, clientId, encryptionKeys } = this.#options
+    await this.#ending // what the last turn writes comes first
+    this.#lookedAt = this.#now()
+    const secrets = encryptionKeys ?? (await this.#secretToSealWith())
+    const sealedWith = secrets?.[0]
+    if (secrets === undefined || sealedWith === undefined) return undefined
+    if (this.#shared?.sealedWith !== sealedWith) {
+      const { SharedEntries } = await import('./shared-entries.ts')
+      const client = [tokenEndpoint(environment), clientId, environment.audience]
+      const entries = new SharedEntries(store, { client, secrets, clock, emit: this.#context.emit })
+      this.#shared = { sealedWith, entries }
+    }
+    return this.#shared.entries
+  }
+
+  async #secretToSealWith(): Promise<[string] | undefined> {
+    const { clock, timeoutMs } = this.#options
+    const limits = { endsAt: this.#now() + timeoutMs / 2, closed: this.#context.closed }
+    try {
+      return [await this.#clientSecret.ask(clock, limits, (what) => new Error(what))]
+    } catch {
+      return undefined // the token request asks again, and says so
+    }
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonicMs()
+  }
+}
+
+async function writeAll(
+  entries: SharedEntries,
+  held: HeldToken,
+  refusal: Refusal | undefined,
+): Promise<void> {
+  await Promise.all([
+    entries.writeToken(held),
+    refusal === undefined ? undefined : entries.writeRation(refusal.api, refusal.ration),
+  ])
+}

@@ -1,0 +1,68 @@
+/** Cron jobs and command lines that share one token by a file: a Keyv store on SQLite. It starts itself four times. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { KeyvSqlite } from '@keyv/sqlite'
+import { Keyv } from 'keyv'
+import { createAuthFetch, createTokenProvider, type Environment, type TokenStore } from 'merchant-auth'
+import { startSandbox } from 'merchant-auth/testing'
+
+interface Job {
+  readonly file: string
+  readonly environment: Environment
+  readonly clientId: string
+  readonly clientSecret: string
+  readonly merchantUrl: string
+}
+
+/** Any Keyv instance as a token store. */
+function keyvTokenStore(keyv: Keyv): TokenStore {
+  return {
+    async get(key) {
+      const entry = await keyv.getRaw<string>(key)
+      if (typeof entry !== 'object' || entry?.value === undefined) return undefined
+      return { value: entry.value, ttlMs: (entry.expires ?? 0) - Date.now() }
+    },
+    async set(key, value, ttlMs) {
+      await keyv.set(key, value, ttlMs)
+    },
+    async delete(key) {
+      await keyv.delete(key)
+    },
+  }
+}
+
+/** What a cron job does: one call, and the end. */
+async function runJob({ file, environment, clientId, clientSecret, merchantUrl }: Job): Promise<void> {
+  const sqlite = new KeyvSqlite({ uri: `sqlite://${file}`, driver: 'node:sqlite', busyTimeout: 1_000 })
+  const keyv = new Keyv({ store: sqlite, throwOnErrors: true })
+  const tokens = createTokenProvider({ environment, clientId, clientSecret, store: keyvTokenStore(keyv) })
+  const response = await createAuthFetch(tokens)(`${merchantUrl}/orders`)
+  console.log(`  job ${process.pid}: ${response.status}`)
+  await tokens.close() // the token is in the file
+  await keyv.disconnect()
+}
+
+if (process.send === undefined) {
+  const sandbox = await startSandbox()
+  const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
+  const folder = mkdtempSync(join(tmpdir(), 'tokens-'))
+  const job: Job = { file: join(folder, 'tokens.sqlite'), environment, clientId, clientSecret, merchantUrl }
+  for (let run = 1; run <= 4; run += 1) {
+    const child = fork(new URL(import.meta.url))
+    child.send(job)
+    const [code] = await once(child, 'exit')
+    if (code !== 0) process.exitCode = 1
+  }
+  console.log(`Four jobs, one after the other, and ${sandbox.test.counts.token} token request`)
+  if (sandbox.test.counts.token !== 1) process.exitCode = 1
+  await sandbox.close()
+  rmSync(folder, { recursive: true })
+} else {
+  process.once('message', async (job: Job) => {
+    await runJob(job)
+    process.disconnect()
+  })
+}

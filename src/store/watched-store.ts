@@ -7,6 +7,9 @@ import type { TokenStore } from './token-store.ts'
 /** The code of an entry that is there and makes no sense. */
 const UNREADABLE = 'UNREADABLE'
 
+/** A token response has at most 64 KiB, so that no entry of this package comes near this. */
+const MAX_CHARACTERS = 256 * 1024
+
 /** The store failed, and an event has told so: go on without it. */
 export class StoreFailure extends Error {}
 
@@ -39,7 +42,8 @@ export class WatchedStore {
     const found = await this.#watch('get', this.#store.get(key))
     if (found === undefined || found === null) return undefined
     const { value, ttlMs } = found
-    if (typeof value === 'string' && Number.isFinite(ttlMs)) return { value, ttlMs, readAt }
+    if (typeof value === 'string' && value.length <= MAX_CHARACTERS && Number.isFinite(ttlMs))
+      return { value, ttlMs, readAt }
     this.unreadable()
     return undefined
   }

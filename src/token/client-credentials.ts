@@ -92,8 +92,9 @@ export class ClientCredentialsProvider implements TokenProvider {
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer
-    if (this.#servable() === undefined) return await this.getToken({ signal })
     const api = this.#destinations.apiOf(String(url))
+    if (url === undefined || api !== undefined) this.#source.noteRefused(value)
+    if (this.#servable() === undefined) return await this.getToken({ signal })
     if (url !== undefined && api === undefined) return undefined // what another place refuses says nothing of the token
     this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     this.#rationOf(api).rejected(this.#now())

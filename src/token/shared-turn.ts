@@ -1,6 +1,5 @@
 /** One turn at the token that processes share: look, wait for the lease, look again, and write in the end. */
 import type { Clock } from '../clock.ts'
-import { StoreFailure } from '../store/watched-store.ts'
 import { untilAborted } from '../waiting.ts'
 import type { HeldToken } from './held-token.ts'
 import type { SharedEntries } from './shared-entries.ts'
@@ -15,8 +14,8 @@ export interface TurnContext {
   readonly closed: AbortSignal
   /** How long (ms) one may hold the lease, and others wait for it. */
   readonly leaseMs: number
-  /** The token that an API refused, where that is why another is wanted. */
-  readonly refused: string | undefined
+  /** Whether an API refused this token: it should not be there any more. */
+  isRefused(value: string): boolean
   /** A token found becomes one in hand, where it will do. */
   choose(found: SentGrant): HeldToken | undefined
 }
@@ -29,7 +28,7 @@ export class SharedTurn {
   #entries: SharedEntries | undefined
   readonly #context: TurnContext
   #release: (() => Promise<void>) | undefined
-  /** Where the refused token was seen last. */
+  /** Where a refused token was seen last. */
   #refusedAt: string | undefined
   #removal: Promise<unknown> = Promise.resolve()
 
@@ -40,11 +39,11 @@ export class SharedTurn {
 
   /** A token in the store that will do. */
   look(): Promise<HeldToken | undefined> {
-    const { refused, choose } = this.#context
+    const { isRefused, choose } = this.#context
     this.#refusedAt = undefined
     return this.attempt(async (entries) => {
       for await (const { grant, key } of entries.tokens()) {
-        if (grant.value === refused) this.#refusedAt = key
+        if (isRefused(grant.value)) this.#refusedAt = key
         const held = choose(grant)
         if (held !== undefined) return held
       }
@@ -69,7 +68,7 @@ export class SharedTurn {
     }
   }
 
-  /** Takes the refused token out, where it is still there. Nobody need wait for that. */
+  /** Takes a refused token out, where it is still there. Nobody need wait for that. */
   removeRefused(): void {
     const key = this.#refusedAt
     if (key !== undefined && this.#mayWrite) this.#removal = this.attempt((entries) => entries.delete(key))
@@ -87,9 +86,8 @@ export class SharedTurn {
     if (this.#entries === undefined) return undefined
     try {
       return await act(this.#entries)
-    } catch (error) {
-      if (!(error instanceof StoreFailure)) throw error
-      this.#entries = undefined
+    } catch {
+      this.#entries = undefined // an event has told
       return undefined
     }
   }

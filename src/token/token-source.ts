@@ -87,12 +87,11 @@ export class TokenSource {
   async #takeShared(store: TokenStore, want: Want): Promise<TakenToken | undefined> {
     const { closed } = this.#context
     const { clock, timeoutMs } = this.#options
-    if (want.refusal !== undefined && want.than !== undefined) this.#noteRefused(want.than)
     const turn = new SharedTurn(await untilAborted(this.#entries(store), closed), {
       clock,
       closed,
       leaseMs: timeoutMs,
-      refused: want.refusal && want.than,
+      isRefused: (value) => this.#refused.includes(value),
       choose: (found) => this.#choose(found, want),
     })
     const from = this.#now()
@@ -134,7 +133,8 @@ export class TokenSource {
     return put
   }
 
-  #noteRefused(value: string): void {
+  /** Notes a token that an API refused: it is not taken from the store again. */
+  noteRefused(value: string): void {
     if (!this.#refused.includes(value)) this.#refused.push(value)
     if (this.#refused.length > MOST_REFUSED) this.#refused.shift()
   }

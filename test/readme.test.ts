@@ -1,30 +1,37 @@
 /**
- * The code of README.md compiles as it stands there, under the settings of this repository. Each block is a module of
- * its own. The one prelude: a block whose first line is a comment with a file's name (`// environments.ts`) is that
- * file, and the other blocks may import it.
+ * The code of README.md and docs compiles as it stands there, under the settings of this repository. Each block is a
+ * module of its own. The one prelude: a block of README.md whose first line is a comment with a file's name
+ * (`// environments.ts`) is that file, and the other blocks may import it.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+const pages = ['README.md', 'SECURITY.md', ...docs.map((name) => `docs/${name}`)].map((name) => ({
+  name,
+  text: readFileSync(join(root, name), 'utf8'),
+}))
+const readme = pages[0]?.text ?? ''
 
 interface Block {
+  readonly page: string
   readonly file: string
-  /** The line of README.md before the first one of the code. */
+  /** The line of the page before the first one of the code. */
   readonly line: number
   readonly code: string
 }
 
-const blocks: readonly Block[] = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(
-  ({ 1: code = '', index }) => {
-    const line = readme.slice(0, index).split('\n').length
-    return { file: /^\/\/ ([\w-]+\.ts)\n/.exec(code)?.[1] ?? `line-${line}.ts`, line, code }
-  },
+const blocks: readonly Block[] = pages.flatMap(({ name, text }) =>
+  [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(({ 1: code = '', index }) => {
+    const line = text.slice(0, index).split('\n').length
+    const file = `${name.replaceAll(/\W/g, '-')}-line-${line}.ts`
+    return { page: name, file: /^\/\/ ([\w-]+\.ts)\n/.exec(code)?.[1] ?? file, line, code }
+  }),
 )
 
 function firstBlockBelow(heading: string): string {
@@ -41,7 +48,11 @@ function anchorOf(heading: string): string {
     .replaceAll(' ', '-')}`
 }
 
-describe('README.md', () => {
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(({ 1: heading = '' }) => anchorOf(heading))
+}
+
+describe('README.md and docs', () => {
   const cache = join(root, 'node_modules/.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'readme-'))
@@ -82,15 +93,20 @@ describe('README.md', () => {
     expect(named.filter((name) => !Object.hasOwn(packageJson.scripts, String(name)))).toEqual([])
   })
 
-  it('links within itself only to headings that there are', () => {
-    const anchors = [...readme.matchAll(/^#+ (.+)$/gm)].map(({ 1: heading = '' }) => anchorOf(heading))
-    const linked = [...readme.matchAll(/\]\((#[^)]+)\)/g)].map(({ 1: anchor = '' }) => anchor)
-    expect(linked.length).toBeGreaterThan(0)
-    expect(linked.filter((anchor) => !anchors.includes(anchor))).toEqual([])
+  it.each(pages)('$name links within the repository only to what there is', ({ name, text }) => {
+    const linked = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(({ 1: link = '' }) => link)
+    const broken = linked.filter((link) => {
+      if (/^https?:/.test(link)) return false
+      const [path = '', anchor] = link.split('#')
+      const file = path === '' ? join(root, name) : join(dirname(join(root, name)), path)
+      if (!existsSync(file)) return true
+      return anchor !== undefined && !anchorsOf(readFileSync(file, 'utf8')).includes(`#${anchor}`)
+    })
+    expect(broken).toEqual([])
   })
 })
 
-/** What tsc reports, each place with the line of README.md that it stands for; '' where all is well. */
+/** What tsc reports, each place with the line of the page that it stands for; '' where all is well. */
 function compilerSays(project: string): string {
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   try {
@@ -102,7 +118,7 @@ function compilerSays(project: string): string {
   } catch (error) {
     return (error as { stdout: string }).stdout.replace(/^\S*?([\w-]+\.ts)\((\d+),/gm, (all, file, line) => {
       const block = blocks.find((candidate) => candidate.file === file)
-      return block === undefined ? all : `README.md:${block.line + Number(line)} (${all}`
+      return block === undefined ? all : `${block.page}:${block.line + Number(line)} (${all}`
     })
   }
 }

@@ -99,7 +99,7 @@ export class RedisTokenStore implements TokenStore {
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
     const lease = this.#leases.get(key)
-    if (lease === undefined) await this.#run(WRITE, this.#keysOf(key), [value, ttlMs])
+    if (lease === undefined) await this.#run(WRITE, this.#keysOf(key), [value, Math.floor(ttlMs)])
     else {
       const leftMs = lease.ttlMs - (this.#clock.monotonicMs() - lease.takenAt)
       await this.#run(WRITE_AS_OWNER, this.#keysOf(key), [lease.owner, value, ttlMs, leftMs])
@@ -116,7 +116,7 @@ export class RedisTokenStore implements TokenStore {
     const owner = randomUUID()
     let taken: unknown
     try {
-      taken = await this.#run(LEASE, this.#keysOf(key), [owner, ttlMs])
+      taken = await this.#run(LEASE, this.#keysOf(key), [owner, Math.ceil(ttlMs)])
     } catch (error) {
       this.#run(RELEASE, this.#keysOf(key), [owner]).catch(() => {}) // only the answer may have been lost
       throw error

@@ -90,7 +90,7 @@ export class TokenSource {
     const turn = new SharedTurn(await untilAborted(this.#entries(store), closed), {
       clock,
       closed,
-      leaseMs: timeoutMs,
+      leaseMs: Math.ceil(timeoutMs),
       isRefused: (value) => this.#refused.includes(value),
       choose: (found) => this.#choose(found, want),
     })

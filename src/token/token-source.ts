@@ -87,6 +87,9 @@ export class TokenSource {
   async #takeShared(store: TokenStore, want: Want): Promise<TakenToken | undefined> {
     const { closed } = this.#context
     const { clock, timeoutMs } = this.#options
+    const startedAt = this.#now()
+    await untilAborted(this.#ending, closed) // what the last turn writes comes first
+    const endedAt = this.#now()
     const turn = new SharedTurn(await untilAborted(this.#entries(store), closed), {
       clock,
       closed,
@@ -101,7 +104,8 @@ export class TokenSource {
       const shared = await untilAborted(asking, closed)
       if (shared === 'rationed') return undefined
       if (shared !== undefined) return { held: shared, source: 'store' }
-      const taken = await this.#ask(want, want.deadline + this.#now() - from)
+      const othersMs = endedAt - startedAt + this.#now() - from
+      const taken = await this.#ask(want, want.deadline + othersMs)
       write = (entries) => writeAll(entries, taken.held, want.refusal)
       return taken
     } finally {
@@ -126,6 +130,9 @@ export class TokenSource {
     if (refusal !== undefined) {
       if (!refusal.mayAsk()) return 'rationed'
       await turn.attempt((entries) => entries.readRation(refusal.api, refusal.ration))
+      // Whoever closed it meanwhile had written a newer token before.
+      const newer = refusal.ration.waitMs(this.#now()) > 0 ? await turn.look() : undefined
+      if (newer !== undefined) return newer
       if (!refusal.mayAsk()) return 'rationed'
     }
     const put = await turn.wait()
@@ -164,7 +171,6 @@ export class TokenSource {
   /** What this process can read in the store; nothing where no key can be had. */
   async #entries(store: TokenStore): Promise<SharedEntries | undefined> {
     const { clock, environment, clientId, encryptionKeys } = this.#options
-    await this.#ending // what the last turn writes comes first
     this.#lookedAt = this.#now()
     const secrets = encryptionKeys ?? (await this.#secretToSealWith())
     const sealedWith = secrets?.[0]
@@ -198,8 +204,6 @@ async function writeAll(
   held: HeldToken,
   refusal: Refusal | undefined,
 ): Promise<void> {
-  await Promise.all([
-    entries.writeToken(held),
-    refusal === undefined ? undefined : entries.writeRation(refusal.api, refusal.ration),
-  ])
+  await entries.writeToken(held) // first: see where the ration is read
+  if (refusal !== undefined) await entries.writeRation(refusal.api, refusal.ration)
 }

@@ -133,9 +133,15 @@ const having = <T>(names: readonly string[], error: string) =>
     error,
   )
 
+function isDuration(ms: unknown): boolean {
+  return typeof ms === 'number' && ms >= 1 && ms <= MAX_TIMER_MS
+}
+
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
 const STORE = 'must have the functions get, set and delete'
+const LEASE = 'must have a function as lease, where it has one'
+const STORE_TIMEOUT = 'must have an operationTimeoutMs of 1 to 2147483647 ms, where it has one'
 const KEY = 'must be a non-empty string'
 const KEYS = 'must be an array with at least one key'
 
@@ -155,7 +161,12 @@ const providerShape = z.strictObject({
   refreshAheadMs: z.optional(ms(0, DURATION)),
   expiryMarginMs: z.optional(ms(0, DURATION)),
   bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
-  store: z.optional(having<TokenStore>(['get', 'set', 'delete'], STORE)),
+  store: z.optional(
+    having<TokenStore>(['get', 'set', 'delete'], STORE).check(
+      z.refine((store) => store.lease === undefined || typeof store.lease === 'function', LEASE),
+      z.refine(({ operationTimeoutMs: ms }) => ms === undefined || isDuration(ms), STORE_TIMEOUT),
+    ),
+  ),
   encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.minLength(1, KEYS))),
   fetch: z.optional(fn<typeof fetch>('must be a function')),
   onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),

@@ -37,6 +37,8 @@ describe('the options of a provider', () => {
       refreshAheadMs: -1,
       expiryMarginMs: Number.NaN,
       bodyFormat: 'xml',
+      store: { get: () => {} },
+      encryptionKeys: [],
       fetch: 'fetch',
       onEvent: {},
       clock: { epochMs: Date.now },
@@ -66,12 +68,50 @@ describe('the options of a provider', () => {
     ['refreshAheadMs', '5 min'],
     ['expiryMarginMs', 2 ** 31],
     ['bodyFormat', 'JSON'],
+    ['store', null],
+    ['store', 'redis://localhost'],
+    ['store', () => {}],
+    ['store', {}],
+    ['encryptionKeys', 'key'],
+    ['encryptionKeys', []],
+    ['encryptionKeys', null],
     ['clock', null],
     ['clock', {}],
     ['environment', undefined],
     ['environment', 'test'],
   ])('%s may not be %j', (option, value) => {
     expect(problemsWith({ [option]: value })).toEqual([option])
+  })
+
+  it.each(['get', 'set', 'delete'])('name a store that has no function %s', (missing) => {
+    const store = { get: () => {}, set: () => {}, delete: () => {}, [missing]: undefined }
+    expect(problemsWith({ store })).toEqual(['store'])
+  })
+
+  it.each([null, 5, true])('name a store whose lease is no function: %j', (lease) => {
+    const store = { get: () => {}, set: () => {}, delete: () => {}, lease }
+    expect(problemsWith({ store })).toEqual(['store'])
+  })
+
+  it('name each of the encryptionKeys that is none', () => {
+    const options = { encryptionKeys: ['a key of at least thirty-two bytes', '', 5, null] }
+    expect(problemsWith(options)).toEqual(['encryptionKeys[1]', 'encryptionKeys[2]', 'encryptionKeys[3]'])
+  })
+
+  it('may name a store that is an instance of a class, and keys without one', () => {
+    class Store {
+      async get() {
+        return undefined
+      }
+      async set() {}
+      async delete() {}
+    }
+    expect(() => createTokenProvider({ ...GOOD, store: new Store() })).not.toThrow()
+    expect(() =>
+      createTokenProvider({ ...GOOD, encryptionKeys: ['a key of at least thirty-two bytes'] }),
+    ).not.toThrow()
+    const unset = { store: undefined, encryptionKeys: undefined }
+    expect(() => createTokenProvider({ ...GOOD, ...unset })).not.toThrow()
   })
 
   it.each([undefined, null, 'text', 5])('may not be %j', (options) => {
@@ -89,7 +129,12 @@ describe('the options of a provider', () => {
   })
 
   it('are shown in no error, whatever their value', () => {
-    const options = { clientSecret: ['hunter2-hunter2'], clientId: { secret: 'hunter2-hunter2' } }
+    const options = {
+      clientSecret: ['hunter2-hunter2'],
+      clientId: { secret: 'hunter2-hunter2' },
+      encryptionKeys: 'hunter2-hunter2',
+      store: 'redis://app:hunter2-hunter2@localhost',
+    }
     expect(() => createTokenProvider({ ...GOOD, ...options } as unknown as TokenProviderOptions)).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining('hunter2') }),
     )

@@ -41,7 +41,8 @@ export class BoundedStore implements TokenStore {
     let late = false
     const take = async (): Promise<Release | undefined> => {
       const release = await this.#store.lease?.(key, ttlMs)
-      if (late && release) this.#inTime(release).catch(() => {}) // then it ends by itself
+      if (!release) return undefined // whatever else a store says for it
+      if (late) this.#inTime(release).catch(() => {}) // then it ends by itself
       return release
     }
     try {

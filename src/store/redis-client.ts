@@ -1,6 +1,5 @@
 /** The Redis clients that the store works with, told apart by their shape: neither is imported. */
 import type { EventEmitter } from 'node:events'
-import { ConfigurationError } from '../errors.ts'
 
 /** A client or cluster of node-redis (the package `redis`), as far as it is used here. */
 export interface NodeRedisLike {
@@ -21,12 +20,8 @@ export type RunScript = (
   args: readonly (string | number)[],
 ) => Promise<unknown>
 
-/**
- * How a client runs scripts.
- *
- * @throws ConfigurationError where it is neither client
- */
-export function scriptRunner(client: unknown): RunScript {
+/** How a client runs scripts; undefined where it is neither of the two. */
+export function scriptRunner(client: unknown): RunScript | undefined {
   if (isIORedis(client)) {
     return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args.map(String))
   }
@@ -34,9 +29,7 @@ export function scriptRunner(client: unknown): RunScript {
     surviveErrors(client)
     return (script, keys, args) => client.eval(script, { keys: [...keys], arguments: args.map(String) })
   }
-  throw new ConfigurationError('The Redis token store cannot be used', [
-    { option: 'client', reason: 'must be a client or cluster of the package redis (node-redis) or ioredis' },
-  ])
+  return undefined
 }
 
 function isIORedis(client: unknown): client is IORedisLike {

@@ -10,9 +10,11 @@ export const REMOVE = `return redis.call('DEL', KEYS[1])`
 
 /**
  * Takes the lease (https://redis.io/docs/latest/commands/set/#patterns). Sent a second time, because the answer to
- * the first was lost, it still yields it. ARGV: owner, ms.
+ * the first was lost, it still yields it. One that the same process could not give back is taken over.
+ * ARGV: owner, ms, owner before or ''.
  */
 export const LEASE = `
+if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
 if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 return redis.call('GET', KEYS[2]) == ARGV[1] and 1 or 0`
 

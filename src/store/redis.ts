@@ -30,6 +30,11 @@ export interface RedisTokenStoreOptions {
 const PREFIX = 'must be a string without braces'
 const TIMEOUT = 'must be a number of milliseconds from 1 to 2147483647'
 
+const CLIENT = {
+  option: 'client',
+  reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
+}
+
 const shape = z.strictObject({
   keyPrefix: z.optional(z.string(PREFIX).check(z.regex(/^[^{}]*$/, PREFIX))),
   operationTimeoutMs: z.optional(z.number(TIMEOUT).check(z.gte(1, TIMEOUT), z.lte(MAX_TIMER_MS, TIMEOUT))),
@@ -53,11 +58,10 @@ export function createRedisTokenStore(
 ): TokenStore {
   const parsed = z.safeParse(shape, options)
   const run = scriptRunner(client)
-  if (!parsed.success)
-    throw new ConfigurationError(
-      'The options of the Redis token store cannot be used',
-      problemsOf(parsed.error),
-    )
+  if (!parsed.success || run === undefined) {
+    const problems = [...(run ? [] : [CLIENT]), ...(parsed.success ? [] : problemsOf(parsed.error))]
+    throw new ConfigurationError('The Redis token store cannot be used', problems)
+  }
   const { keyPrefix = 'merchant-auth:', operationTimeoutMs = OPERATION_TIMEOUT_MS } = parsed.data
   return new BoundedStore(
     new RedisTokenStore(run, { keyPrefix, operationTimeoutMs, clock: systemClock }),
@@ -80,6 +84,8 @@ export class RedisTokenStore implements TokenStore {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   /** Those that this process has, or has lost and does not know it. */
   readonly #leases = new Map<string, Lease>()
+  /** Owners of leases that may still be there, although this process is through with them. */
+  readonly #forsaken = new Map<string, string>()
 
   constructor(
     run: RunScript,
@@ -116,9 +122,10 @@ export class RedisTokenStore implements TokenStore {
     const owner = randomUUID()
     let taken: unknown
     try {
-      taken = await this.#run(LEASE, this.#keysOf(key), [owner, Math.ceil(ttlMs)])
+      const forsaken = this.#forsaken.get(key) ?? ''
+      taken = await this.#run(LEASE, this.#keysOf(key), [owner, Math.ceil(ttlMs), forsaken])
     } catch (error) {
-      this.#run(RELEASE, this.#keysOf(key), [owner]).catch(() => {}) // only the answer may have been lost
+      this.#release(key, owner).catch(() => {}) // only the answer may have been lost
       throw error
     }
     if (Number(taken) !== 1) return undefined
@@ -126,8 +133,14 @@ export class RedisTokenStore implements TokenStore {
     this.#leases.set(key, lease)
     return async () => {
       if (this.#leases.get(key) === lease) this.#leases.delete(key)
-      await this.#run(RELEASE, this.#keysOf(key), [owner])
+      await this.#release(key, owner)
     }
+  }
+
+  async #release(key: string, owner: string): Promise<void> {
+    this.#forsaken.set(key, owner)
+    await this.#run(RELEASE, this.#keysOf(key), [owner])
+    if (this.#forsaken.get(key) === owner) this.#forsaken.delete(key)
   }
 
   /** The token's key and its lease's. */

@@ -1,13 +1,14 @@
 /** A store of sealed entries: under names that tell clients and keys apart, written under one key and read under all. */
 import { createHash } from 'node:crypto'
+import * as z from 'zod/mini'
 import { SealingKey } from './sealing.ts'
 import type { StoredValue, WatchedStore } from './watched-store.ts'
 
 /** An entry that was found and opened. */
-export interface OpenedEntry extends Omit<StoredValue, 'value'> {
+export interface OpenedEntry<T> extends Omit<StoredValue, 'value'> {
   /** What it is kept under. */
   readonly key: string
-  readonly content: unknown
+  readonly content: T
 }
 
 /** A hash, as it stands in keys. */
@@ -28,16 +29,16 @@ export class SealedStore {
     this.#keys = secrets.map((secret) => new SealingKey(secret, client))
   }
 
-  /** The entries of this name, under each of the keys. What cannot be opened is told, and counts as absent. */
-  async *read(name: string): AsyncGenerator<OpenedEntry> {
+  /** The entries of this name, under each of the keys. What cannot be opened or read is told, and counts as absent. */
+  async *read<T>(name: string, shape: z.ZodMiniType<T>): AsyncGenerator<OpenedEntry<T>> {
     for (const sealing of this.#keys) {
       const key = this.#keyOf(name, sealing)
       const found = await this.#store.get(key)
       if (found === undefined || found.ttlMs <= 0) continue
       const { value, ttlMs, readAt } = found
-      const content = await sealing.open(key, value)
-      if (content === undefined) this.#store.unreadable()
-      else yield { key, content, ttlMs, readAt }
+      const content = z.safeParse(shape, await sealing.open(key, value))
+      if (content.success) yield { key, content: content.data, ttlMs, readAt }
+      else this.#store.unreadable(value)
     }
   }
 

@@ -10,6 +10,8 @@ const UNREADABLE = 'UNREADABLE'
 /** A token response has at most 64 KiB, so that no entry of this package comes near this. */
 const MAX_CHARACTERS = 256 * 1024
 
+const CODE = /^[A-Z][A-Z0-9_]{1,39}(?![^ ])/
+
 /** The store failed, and an event has told so: go on without it. */
 export class StoreFailure extends Error {}
 
@@ -25,6 +27,7 @@ export class WatchedStore {
   readonly #store: TokenStore
   readonly #clock: Clock
   readonly #emit: Emit
+  #unreadable: unknown = UNREADABLE
 
   constructor(store: TokenStore, clock: Clock, emit: Emit) {
     this.#store = new BoundedStore(store, clock)
@@ -39,12 +42,13 @@ export class WatchedStore {
 
   async get(key: string): Promise<StoredValue | undefined> {
     const readAt = readClock(this.#clock) // what the answer takes on its way counts as passed
-    const found = await this.#watch('get', this.#store.get(key))
-    if (found === undefined || found === null) return undefined
+    const found = await this.#watch('get', this.#store.get(key).then(partsOf))
+    if (found === undefined) return undefined
     const { value, ttlMs } = found
-    if (typeof value === 'string' && value.length <= MAX_CHARACTERS && Number.isFinite(ttlMs))
-      return { value, ttlMs, readAt }
-    this.unreadable()
+    if (typeof value === 'string' && value.length <= MAX_CHARACTERS && Number.isFinite(ttlMs)) {
+      return { value, ttlMs: Number(ttlMs), readAt }
+    }
+    this.unreadable(value)
     return undefined
   }
 
@@ -61,8 +65,10 @@ export class WatchedStore {
     return release && (() => this.#watch('lease', release()))
   }
 
-  /** Tells of an entry that is there and makes no sense. */
-  unreadable(): void {
+  /** Tells of an entry that is there and makes no sense; once, however often it is seen. */
+  unreadable(value: unknown): void {
+    if (Object.is(value, this.#unreadable)) return
+    this.#unreadable = value
     this.#emit({ type: 'store-failed', operation: 'get', code: UNREADABLE })
   }
 
@@ -77,8 +83,19 @@ export class WatchedStore {
   }
 }
 
+/** The parts of an answer, which may be anything. */
+function partsOf(found: unknown): { value: unknown; ttlMs: unknown } | undefined {
+  if (found === undefined || found === null) return undefined
+  const { value, ttlMs } = found as { value: unknown; ttlMs: unknown }
+  return { value, ttlMs }
+}
+
 /** A failure's code (ECONNREFUSED), or the word in capitals that a Redis error begins with (READONLY, OOM); no more of it. */
 function codeOf(error: unknown): string | undefined {
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  return [code, message].map((text) => /^[A-Z][A-Z0-9_]{1,39}(?![^ ])/.exec(String(text))?.[0]).find(Boolean)
+  try {
+    const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+    return [code, message].map((text) => CODE.exec(String(text))?.[0]).find(Boolean)
+  } catch {
+    return undefined // it is somebody else's, and may throw when it is read
+  }
 }

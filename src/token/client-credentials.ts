@@ -78,7 +78,7 @@ export class ClientCredentialsProvider implements TokenProvider {
       throwIfAborted(signal)
       const token = this.currentToken()
       if (token !== undefined) return token
-      this.#assertNoCooldown()
+      if (!this.#source.lookIsDue) this.#assertNoCooldown()
       await this.#waiters.wait(this.#acquire(), signal)
     }
     throw expiredOnArrival(this.environment)
@@ -106,6 +106,10 @@ export class ClientCredentialsProvider implements TokenProvider {
   async close(): Promise<void> {
     this.#held = undefined
     this.#closing.abort(new ProviderClosedError())
+    await this.#waiters.wait(this.#atRest(), undefined)
+  }
+
+  async #atRest(): Promise<void> {
     await this.#endpointLock.waitForUnlock()
     await this.#source.settled()
   }
@@ -119,8 +123,9 @@ export class ClientCredentialsProvider implements TokenProvider {
     await this.#endpointLock.runExclusive(async () => {
       this.#assertOpen()
       if (this.#servable() !== undefined) return
-      this.#assertNoCooldown()
-      await this.#take({ startedAt })
+      if (!this.#source.lookIsDue) this.#assertNoCooldown()
+      const mayAsk = (): boolean => this.#cooldown.remainsForCallersMs(this.#now()) === 0
+      if (!(await this.#take({ startedAt, mayAsk }))) this.#assertNoCooldown()
     })
   }
 
@@ -135,8 +140,8 @@ export class ClientCredentialsProvider implements TokenProvider {
         coolingMs = this.#cooldown.remainsMs(this.#now())
         return coolingMs === 0
       }
-      const refusal = { api, ration: this.#rationOf(api), mayAsk }
-      if (await this.#take({ startedAt, than: rejected, refusal }))
+      const refusal = { api, ration: this.#rationOf(api) }
+      if (await this.#take({ startedAt, than: rejected, refusal, mayAsk }))
         this.#emit({ type: 'token-renewed', reason: 'rejected' })
       else this.#assertNoCooldown(coolingMs)
     })
@@ -150,9 +155,10 @@ export class ClientCredentialsProvider implements TokenProvider {
         this.#assertOpen()
         const life = this.#held?.lifetime
         if (life === undefined || life.servableForMs(this.#options.clock) > life.windowMs) return
-        if (this.#cooldown.remainsMs(this.#now()) > 0) return
+        const mayAsk = (): boolean => this.#cooldown.remainsMs(this.#now()) === 0
+        if (!mayAsk()) return
         const than = this.#held?.token.value
-        if (await this.#take({ startedAt: this.#now(), background: true, than }))
+        if (await this.#take({ startedAt: this.#now(), background: true, than, mayAsk }))
           this.#emit({ type: 'token-renewed', reason: 'expiring' })
       })
       .catch(() => {}) // the cooldown knows, the events have told, and the current token is served on

@@ -91,6 +91,8 @@ const MAX_RATION_GAP_MS = 5 * 60_000
 const QUIET_MS = 60_000
 const HOUR_MS = 60 * 60_000
 const MOST_PER_HOUR = 20
+/** Renewals are further apart than this: one that two processes know of differs by less. */
+const SAME_MS = 500
 
 /** What one process tells others of its renewals for one API. */
 export interface RationState {
@@ -130,7 +132,8 @@ export class RenewalRation {
 
   /** What others should know of it. */
   state(now: number): RationState {
-    return { gapMs: this.#gate.gapMs, renewedAgoMs: this.#renewals.map((at) => now - at) }
+    const renewedAgoMs = this.#renewals.map((at) => now - at).filter((agoMs) => agoMs < HOUR_MS)
+    return { gapMs: this.#gate.gapMs, renewedAgoMs }
   }
 
   /**
@@ -141,6 +144,8 @@ export class RenewalRation {
     const agoMs = renewedAgoMs.at(-1)
     if (agoMs === undefined) return
     if (agoMs <= 2 * gapMs + QUIET_MS) this.#gate.adopt(now, { gapMs, agoMs })
-    if (renewedAgoMs.length >= this.#renewals.length) this.#renewals = renewedAgoMs.map((ago) => now - ago)
+    const both = [...this.#renewals, ...renewedAgoMs.map((ago) => now - ago)].sort((a, b) => a - b)
+    const apart = both.filter((at, n) => n === 0 || at - (both[n - 1] as number) > SAME_MS)
+    this.#renewals = apart.filter((at) => now - at < HOUR_MS).slice(-MOST_PER_HOUR)
   }
 }

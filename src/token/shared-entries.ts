@@ -54,10 +54,8 @@ export class SharedEntries {
    * machines that wrote them may say anything.
    */
   async *tokens(): AsyncGenerator<FoundGrant> {
-    for await (const { key, content, ttlMs, readAt } of this.#store.read(TOKEN)) {
-      const parsed = z.safeParse(tokenEntry, content)
-      if (!parsed.success) continue
-      const { value, scope, lifetimeMs } = parsed.data
+    for await (const { key, content, ttlMs, readAt } of this.#store.read(TOKEN, tokenEntry)) {
+      const { value, scope, lifetimeMs } = content
       const livedMs = Math.max(0, lifetimeMs - ttlMs)
       const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
       yield { grant: { value, scope, lifetimeMs, sentAt }, key }
@@ -85,9 +83,8 @@ export class SharedEntries {
 
   /** Makes a ration as strict as that of the processes which renewed for this API before. */
   async readRation(api: string | undefined, ration: RenewalRation): Promise<void> {
-    for await (const { content, ttlMs } of this.#store.read(rationOf(api))) {
-      const parsed = z.safeParse(rationEntry, content)
-      if (parsed.success) ration.adopt(aged(parsed.data, RATION_MS - ttlMs), this.#clock.monotonicMs())
+    for await (const { content, ttlMs } of this.#store.read(rationOf(api), rationEntry)) {
+      ration.adopt(aged(content, RATION_MS - ttlMs), this.#clock.monotonicMs())
     }
   }
 

@@ -68,17 +68,31 @@ export class SharedTurn {
     }
   }
 
-  /** Takes a refused token out, where it is still there. Nobody need wait for that. */
+  /** Takes a refused token out, where it was seen a moment ago. Nobody need wait for that. */
   removeRefused(): void {
     const key = this.#refusedAt
     if (key !== undefined && this.#mayWrite) this.#removal = this.attempt((entries) => entries.delete(key))
   }
 
-  /** Shares what came of the turn, and lets the others have theirs. Never rejects. */
-  async end(write?: (entries: SharedEntries) => Promise<void>): Promise<void> {
+  /** Shares what came of the turn: a token, or that one was refused. Resolves with whether the store still works. */
+  async write(write?: (entries: SharedEntries) => Promise<void>): Promise<boolean> {
     await this.#removal
     if (write !== undefined && this.#mayWrite) await this.attempt(write)
-    await this.#release?.().catch(() => {}) // it ends by itself
+    else if (this.#refusedAt !== undefined && this.#release === undefined) await this.#clear()
+    return this.#entries !== undefined
+  }
+
+  /** Lets the others have their turn. */
+  async leave(): Promise<void> {
+    await this.#release?.().catch(() => {}) // the lease ends by itself
+  }
+
+  /** Takes out a refused token that was to stay for lack of a lease, unless somebody is just replacing it. */
+  async #clear(): Promise<void> {
+    this.#release = await this.attempt((entries) => entries.lease(this.#context.leaseMs))
+    if (this.#mayWrite) await this.look()
+    this.removeRefused()
+    await this.#removal
   }
 
   /** Does something with the store; yields undefined without one, and leaves it alone for the rest of the turn when it fails. */

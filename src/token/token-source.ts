@@ -25,14 +25,14 @@ export interface Want {
   readonly than?: string | undefined
   /** Said where an API refused that one. */
   readonly refusal?: Refusal | undefined
+  /** Whether the token endpoint may be asked now. */
+  mayAsk(): boolean
 }
 
-/** Who refused a token, and whether that may cost another. */
+/** Who refused a token, and how often that may cost another. */
 export interface Refusal {
   readonly api: string | undefined
   readonly ration: RenewalRation
-  /** Whether the token endpoint may be asked now. */
-  mayAsk(): boolean
 }
 
 /** A token, and where it came from. */
@@ -49,6 +49,10 @@ export interface TokenSourceContext {
   readonly closed: AbortSignal
 }
 
+type Write = (entries: SharedEntries) => Promise<void>
+
+const WRITTEN = Promise.resolve(undefined)
+
 /** The source of one provider's tokens. */
 export class TokenSource {
   readonly #options: ResolvedOptions
@@ -58,7 +62,9 @@ export class TokenSource {
   /** Not to be taken from the store again. */
   readonly #refused: string[] = []
   #lookedAt = Number.NEGATIVE_INFINITY
-  /** What the last turn leaves in the store. */
+  /** Whether the store still works, when the last turn has written there; undefined once it has. */
+  #writing: Promise<boolean | undefined> = WRITTEN
+  /** The last turn's writing, and the lease given back. */
   #ending: Promise<void> = Promise.resolve()
 
   constructor(options: ResolvedOptions, context: TokenSourceContext) {
@@ -74,23 +80,24 @@ export class TokenSource {
   }
 
   /**
-   * The token of another process, or a new one, which is then there for the others. Undefined where an API refused
-   * the last one and its ration does not allow another yet.
+   * The token of another process, or a new one, which is then there for the others. Undefined where the others have
+   * none and the token endpoint may not be asked.
    *
    * @throws what `requestToken` throws. A store that fails is done without.
    */
   async take(want: Want): Promise<TakenToken | undefined> {
     if (this.#options.store !== undefined) return await this.#takeShared(this.#options.store, want)
-    return want.refusal?.mayAsk() === false ? undefined : await this.#ask(want, want.deadline)
+    return want.mayAsk() ? await this.#ask(want, want.deadline) : undefined
   }
 
   async #takeShared(store: TokenStore, want: Want): Promise<TakenToken | undefined> {
     const { closed } = this.#context
     const { clock, timeoutMs } = this.#options
     const startedAt = this.#now()
-    await untilAborted(this.#ending, closed) // what the last turn writes comes first
-    const endedAt = this.#now()
-    const turn = new SharedTurn(await untilAborted(this.#entries(store), closed), {
+    const works = (await untilAborted(this.#writing, closed)) ?? true // what the last turn writes comes first
+    const writtenAt = this.#now()
+    const entries = works ? await untilAborted(this.#entries(store), closed) : undefined
+    const turn = new SharedTurn(entries, {
       clock,
       closed,
       leaseMs: Math.ceil(timeoutMs),
@@ -98,22 +105,31 @@ export class TokenSource {
       choose: (found) => this.#choose(found, want),
     })
     const from = this.#now()
-    const asking = this.#askOthers(turn, want.refusal)
-    let write: ((entries: SharedEntries) => Promise<void>) | undefined
+    const asking = this.#askOthers(turn, want)
+    let write: Write | undefined
     try {
       const shared = await untilAborted(asking, closed)
-      if (shared === 'rationed') return undefined
+      if (shared === 'none') return undefined
       if (shared !== undefined) return { held: shared, source: 'store' }
-      const othersMs = endedAt - startedAt + this.#now() - from
+      const othersMs = writtenAt - startedAt + this.#now() - from
       const taken = await this.#ask(want, want.deadline + othersMs)
       write = (entries) => writeAll(entries, taken.held, want.refusal)
       return taken
     } finally {
-      this.#ending = asking.then(
-        () => turn.end(write),
-        () => turn.end(),
-      )
+      this.#end(asking, turn, write)
     }
+  }
+
+  #end(asking: Promise<unknown>, turn: SharedTurn, write: Write | undefined): void {
+    const writing = asking.then(
+      () => turn.write(write),
+      () => turn.write(),
+    )
+    this.#writing = writing
+    this.#ending = writing.then(() => {
+      if (this.#writing === writing) this.#writing = WRITTEN
+      return turn.leave()
+    })
   }
 
   /** Resolves when the store has been told everything, or has failed. */
@@ -121,19 +137,17 @@ export class TokenSource {
     await this.#ending
   }
 
-  async #askOthers(
-    turn: SharedTurn,
-    refusal: Refusal | undefined,
-  ): Promise<HeldToken | 'rationed' | undefined> {
+  /** A token of another process; `none` where there is none and none may be asked for; else undefined. */
+  async #askOthers(turn: SharedTurn, { refusal, mayAsk }: Want): Promise<HeldToken | 'none' | undefined> {
     const found = await turn.look()
     if (found !== undefined) return found
+    if (!mayAsk()) return 'none'
     if (refusal !== undefined) {
-      if (!refusal.mayAsk()) return 'rationed'
       await turn.attempt((entries) => entries.readRation(refusal.api, refusal.ration))
       // Whoever closed it meanwhile had written a newer token before.
       const newer = refusal.ration.waitMs(this.#now()) > 0 ? await turn.look() : undefined
       if (newer !== undefined) return newer
-      if (!refusal.mayAsk()) return 'rationed'
+      if (!mayAsk()) return 'none'
     }
     const put = await turn.wait()
     if (put === undefined) turn.removeRefused()

@@ -47,6 +47,77 @@ const FETCH_CALL = `
   main()
 `
 
+const REDIS_IMPORT = {
+  esm: "import { createRedisTokenStore } from 'merchant-auth/redis'",
+  commonjs: "const { createRedisTokenStore } = require('merchant-auth/redis')",
+}
+
+/** Two processes share a token by a client that is no more than the shape of one. */
+const REDIS_CALL = `
+  const entries = new Map()
+  const client = {
+    isOpen: true,
+    sendCommand() {},
+    async eval(script, { keys: [key], arguments: args }) {
+      if (script.includes("'NX'")) return 1 // the lease
+      const value = args.find((arg) => arg.startsWith('ey'))
+      if (value !== undefined) entries.set(key, value)
+      return [entries.get(key) ?? null, 60_000]
+    },
+  }
+  async function main() {
+    const sandbox = await startSandbox()
+    const { environment, clientId, clientSecret } = sandbox.test
+    const values = []
+    for (let time = 0; time < 2; time += 1) {
+      const store = createRedisTokenStore(client)
+      const tokens = createTokenProvider({ environment, clientId, clientSecret, store })
+      values.push((await tokens.getToken()).value)
+      await tokens.close()
+    }
+    const [key] = entries.keys()
+    console.log(values[0] === values[1], sandbox.test.counts.token, key.startsWith('merchant-auth:{v1.token.'))
+    await sandbox.close()
+  }
+  main()
+`
+
+/** What is loaded by a token request without a store, and then by one with it. */
+const LOADED = (load: string) => `
+  const loaded = []
+  registerHooks({
+    load(url, context, next) {
+      loaded.push(url)
+      return next(url, context)
+    },
+  })
+  const ofStores = () => [
+    loaded.some((url) => url.includes('/merchant-auth/dist/store/')),
+    loaded.some((url) => url.includes('/node_modules/jose/')),
+    loaded.includes('node:crypto'),
+    loaded.some((url) => /\\/node_modules\\/(?:@?redis|ioredis|axios)\\//.test(url)),
+  ]
+  async function main() {
+    const { createTokenProvider } = ${load}
+    const environment = { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] }
+    const answer = { access_token: 'a.b.c', expires_in: 60, token_type: 'Bearer' }
+    const options = { environment, clientId: 'id', clientSecret: 'swordfish', fetch: async () => Response.json(answer) }
+    const alone = createTokenProvider(options)
+    await alone.renewToken(await alone.getToken())
+    console.log(loaded.some((url) => url.includes('/merchant-auth/dist/token/')), ...ofStores())
+    const store = { get: async () => undefined, set: async () => {}, delete: async () => {} }
+    const shared = createTokenProvider({ ...options, store })
+    await shared.getToken()
+    await shared.close()
+    console.log(...ofStores())
+  }
+  main()
+`
+const LOADED_BY = {
+  esm: `import { registerHooks } from 'node:module'\n${LOADED("await import('merchant-auth')")}`,
+  commonjs: `const { registerHooks } = require('node:module')\n${LOADED("require('merchant-auth')")}`,
+}
+
 const AXIOS_IMPORTS = {
   esm: `
     import axios, { AxiosError } from 'axios'
@@ -142,6 +213,28 @@ describe('the packed package', { timeout: 180_000 }, () => {
         '200 /merchant/orders string 1\n',
       )
     })
+
+    it.each(kinds)(
+      'shares a token by merchant-auth/redis from %s, with no client of Redis installed',
+      async (kind) => {
+        expect(['redis', 'ioredis'].map((name) => existsSync(join(folder, 'node_modules', name)))).toEqual([
+          false,
+          false,
+        ])
+        await expect(
+          runCaller('redis', kind, `${IMPORTS[kind]}${REDIS_IMPORT[kind]}${REDIS_CALL}`),
+        ).resolves.toBe('true 1 true\n')
+      },
+    )
+
+    it.each(kinds)(
+      'loads what a store needs when one is given and used, and not before: %s',
+      async (kind) => {
+        await expect(runCaller('loaded', kind, LOADED_BY[kind])).resolves.toBe(
+          'true false false false false\ntrue true true false\n',
+        )
+      },
+    )
 
     it('says of merchant-auth/axios, and of nothing else, that axios is missing', async () => {
       const code =

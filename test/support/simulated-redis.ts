@@ -38,6 +38,7 @@ export class SimulatedRedis {
       case REMOVE:
         return Number(this.#entries.delete(entry))
       case LEASE:
+        if (this.#get(lease) === rest[1]) this.#entries.delete(lease)
         if (this.#get(lease) === undefined) this.#set(lease, String(first), Number(rest[0]))
         return Number(this.#get(lease) === first)
       case RELEASE:

@@ -1,16 +1,21 @@
 /** A caller in TypeScript, as a service would write it. Compiled as ESM and as CommonJS against the built declarations. */
 import axios, { type AxiosInstance } from 'axios'
+import { Redis, Cluster as RedisCluster } from 'ioredis'
 import {
   type AuthEvent,
   createAuthFetch,
   createTokenProvider,
   defineEnvironments,
   isMerchantAuthError,
+  type StoreFailedEvent,
   type TokenProvider,
   type TokenProviderOptions,
+  type TokenStore,
 } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { createRedisTokenStore, type RedisTokenStoreOptions } from 'merchant-auth/redis'
 import { createStaticTokenProvider, startSandbox } from 'merchant-auth/testing'
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 
 export const environments = defineEnvironments({
   test: {
@@ -55,10 +60,45 @@ export function told(event: AuthEvent): string {
     case 'token-withheld':
       return `${event.reason} ${event.url.toUpperCase()}`
     case 'store-failed':
-      return event.operation
+      return failed(event)
     default:
       return event satisfies never
   }
+}
+
+/** The clients of both packages as they come out of their factories, whatever their settings. */
+export const stores: readonly TokenStore[] = [
+  createRedisTokenStore(createClient()),
+  createRedisTokenStore(createClient({ RESP: 2, disableOfflineQueue: true })),
+  createRedisTokenStore(createClient({ RESP: 3 })),
+  createRedisTokenStore(createClientPool()),
+  createRedisTokenStore(createCluster({ rootNodes: [] })),
+  createRedisTokenStore(createSentinel({ name: 'main', sentinelRootNodes: [] })),
+  createRedisTokenStore(new Redis()),
+  createRedisTokenStore(new RedisCluster([])),
+]
+export const redisOptions: RedisTokenStoreOptions = { keyPrefix: 'shop:', operationTimeoutMs: 100 }
+export const shared: TokenProvider = createTokenProvider({
+  ...options,
+  store: createRedisTokenStore(createClient(), redisOptions),
+  encryptionKeys: ['new', 'old'],
+})
+
+/** A store of one's own, with no more than it must have, and with all that it may. */
+export const least: TokenStore = {
+  get: async (key) => (key === '' ? undefined : { value: key.toUpperCase(), ttlMs: 1 }),
+  set: async (key, value, ttlMs) => console.log(key.length, value.length, ttlMs.toFixed()),
+  delete: async (key) => console.log(key.length),
+}
+export const most: TokenStore = {
+  ...least,
+  lease: async (key, ttlMs) => (ttlMs > 0 ? async () => console.log(key) : undefined),
+  operationTimeoutMs: 1_000,
+}
+
+function failed({ operation, code }: StoreFailedEvent): string {
+  const known: 'get' | 'set' | 'delete' | 'lease' = operation
+  return `${known} ${code?.toUpperCase()}`
 }
 
 export async function call(): Promise<string> {
@@ -78,3 +118,11 @@ export async function call(): Promise<string> {
 createTokenProvider({ ...options, timeout: 1 })
 // @ts-expect-error: what is no axios instance cannot have a token
 attachAuth({}, tokens)
+// @ts-expect-error: what is no client of Redis cannot keep a token
+createRedisTokenStore({})
+// @ts-expect-error: the name of an option is checked
+createRedisTokenStore(new Redis(), { prefix: 'shop:' })
+// @ts-expect-error: a store must be able to forget
+createTokenProvider({ ...options, store: { get: least.get, set: least.set } })
+// @ts-expect-error: and it must say how long an entry has left
+createTokenProvider({ ...options, store: { ...least, get: async () => ({ value: '' }) } })

@@ -15,10 +15,13 @@ const REQUIRING_CALLER = `
 import axios = require('axios')
 import auth = require('merchant-auth')
 import authAxios = require('merchant-auth/axios')
+import authRedis = require('merchant-auth/redis')
+import ioredis = require('ioredis')
 declare const options: auth.TokenProviderOptions
 const api: axios.AxiosInstance = axios.create()
 api.interceptors.request.use(authAxios.createAuthInterceptor(options))
 authAxios.attachAuth(api, auth.createTokenProvider(options))
+auth.createTokenProvider({ ...options, store: authRedis.createRedisTokenStore(new ioredis.Redis()) })
 `
 
 const compilerOptions = {
@@ -40,7 +43,7 @@ describe('the built declarations', () => {
     folder = mkdtempSync(join(tmpdir(), 'merchant-auth-types-'))
     mkdirSync(join(folder, 'node_modules'))
     symlinkSync(root, join(folder, 'node_modules/merchant-auth'), 'junction')
-    for (const name of ['axios', '@types']) {
+    for (const name of ['axios', 'ioredis', 'redis', '@types']) {
       symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'junction')
     }
   })

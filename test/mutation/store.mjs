@@ -1,0 +1,3 @@
+import { floor } from './floor.mjs'
+
+export default floor('store')

@@ -1,0 +1,246 @@
+/** A store that fails in every way: no call fails for it, or waits for longer than one operation may take. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { describe, expect, it } from 'vitest'
+import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
+import { CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
+import { ENVIRONMENT, granted, MERCHANT_URL, rejection, status } from './harness.ts'
+
+const WAYS = ['throws', 'rejects', 'hangs'] as const
+const fleetOf = ({ leases = true } = {}): { fleet: Fleet } & Process => {
+  const fleet = new Fleet({ leases })
+  return { fleet, ...fleet.start() }
+}
+
+/** The event for an operation that fails in some way. */
+const failure = (operation: Operation, way: (typeof WAYS)[number]) => ({
+  operation: operation === 'release' ? 'lease' : operation,
+  code: CODES[way],
+})
+
+describe.each(WAYS)('an operation that %s', (way) => {
+  it.each<{ operation: Operation; asked: Operation[] }>([
+    { operation: 'get', asked: ['get'] },
+    { operation: 'lease', asked: ['get', 'lease'] },
+    { operation: 'set', asked: ['get', 'lease', 'get', 'set', 'release'] },
+    { operation: 'release', asked: ['get', 'lease', 'get', 'set', 'release'] },
+  ])('fails no call, and the store is left alone in this turn: $operation', async ({ operation, asked }) => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.faults[operation] = FAILURES[way]
+    const waiting = provider.getToken()
+    const isWaitedFor = way === 'hangs' && (operation === 'get' || operation === 'lease')
+    expect(await fleet.tookMs(waiting)).toBe(isWaitedFor ? 250 : 0)
+    expect(await waiting).toBe(provider.currentToken())
+    await fleet.tookMs(provider.close())
+    await fleet.pass(250)
+    expect(fleet.store.operations).toEqual(asked)
+    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
+    expect(fleet.clock.sleeping).toBe(0)
+  })
+
+  it.each<Operation>(['get', 'lease', 'set', 'release'])(
+    'does not keep the next turn from the store: %s',
+    async (operation) => {
+      const { fleet, provider, events } = fleetOf()
+      fleet.store.faults[operation] = FAILURES[way]
+      await fleet.tookMs(provider.getToken())
+      await fleet.pass(250)
+      fleet.store.faults[operation] = undefined
+      await fleet.skip(1_000_000)
+      fleet.store.asked.length = 0
+      events.length = 0
+      await provider.getToken()
+      await quiet()
+      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+      expect(failuresOf(events)).toEqual([])
+    },
+  )
+
+  it.each<Operation>(['get', 'lease', 'set', 'release'])(
+    'tells nothing of the error: %s',
+    async (operation) => {
+      const { fleet, provider, events } = fleetOf()
+      fleet.store.faults[operation] = FAILURES[way]
+      await fleet.tookMs(provider.getToken())
+      await fleet.pass(250)
+      const told = JSON.stringify(events)
+      for (const word of ERROR_TEXT.split(/\W+/)) if (word.length > 2) expect(told).not.toContain(word)
+      expect(told).not.toContain('v1.')
+    },
+  )
+
+  it('in the second look is followed by a request whose token stays with the process', async () => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.faults.lease = (run) => {
+      fleet.store.faults.get = FAILURES[way]
+      return run()
+    }
+    expect(await fleet.tookMs(provider.getToken())).toBe(way === 'hangs' ? 250 : 0)
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'release'])
+    expect([fleet.store.keys, fleet.store.leased]).toEqual([[], 0])
+    expect(failuresOf(events)).toEqual([failure('get', way)])
+  })
+
+  it.each<Operation>(['get', 'lease'])('ends the wait for another process: %s', async (operation) => {
+    const { fleet, provider, events } = fleetOf()
+    await fleet.begin()
+    const key = fleet.store.tokenKey
+    fleet.store.remove(key)
+    fleet.store.hold(key, 60_000)
+    const waiting = provider.getToken()
+    await fleet.pass(500)
+    fleet.store.faults[operation] = FAILURES[way]
+    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(50 + 250)
+    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
+  })
+
+  it('behind the back of many calls at once costs one operation for all', async () => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.faults.get = FAILURES[way]
+    const waiting = Promise.all(Array.from({ length: 100 }, () => provider.getToken()))
+    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(250)
+    expect(new Set(await waiting).size).toBe(1)
+    expect([fleet.store.operations, failuresOf(events).length]).toEqual([['get'], 1])
+  })
+
+  it('leaves a failed token request what it is', async () => {
+    const { fleet, provider } = fleetOf()
+    for (const operation of ['get', 'set', 'lease', 'release'] as const)
+      fleet.store.faults[operation] = FAILURES[way]
+    fleet.endpoint.answers.push(status(400, { error: 'invalid_request' }))
+    const failing = rejection(provider.getToken())
+    await fleet.tookMs(failing)
+    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_STATUS', error: 'invalid_request', attempts: 1 })
+  })
+
+  it('is no hindrance to a store without a lease either', async () => {
+    const { fleet, provider, events } = fleetOf({ leases: false })
+    fleet.store.faults.set = FAILURES[way]
+    expect(await fleet.tookMs(provider.getToken())).toBe(0)
+    await fleet.pass(250)
+    expect(failuresOf(events)).toEqual([failure('set', way)])
+  })
+})
+
+describe('the event store-failed', () => {
+  it('has these fields, and the environment where it has a name', async () => {
+    const { name: _, ...nameless } = ENVIRONMENT
+    for (const environment of [nameless, ENVIRONMENT]) {
+      const fleet = new Fleet()
+      fleet.store.faults.get = FAILURES.rejects
+      const { provider, events } = fleet.start({ environment })
+      await provider.getToken()
+      const named = 'name' in environment ? { environment: 'test' } : {}
+      const told = { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' }
+      expect(events[0]).toEqual({ ...told, ...named })
+    }
+  })
+
+  it('comes out on the diagnostics channel, too', async () => {
+    const { fleet, provider, events } = fleetOf()
+    const heard: unknown[] = []
+    const listener = (event: unknown): void => {
+      heard.push(event)
+    }
+    subscribe('merchant-auth', listener)
+    fleet.store.faults.set = FAILURES.rejects
+    await provider.getToken()
+    await quiet()
+    unsubscribe('merchant-auth', listener)
+    expect(heard).toEqual(events)
+    expect(failuresOf(events)).toHaveLength(1)
+  })
+
+  it('disturbs nothing where its listener throws', async () => {
+    const fleet = new Fleet()
+    fleet.store.faults.get = FAILURES.rejects
+    const onEvent = (): void => {
+      throw new Error('the log is full')
+    }
+    await expect(fleet.start({ onEvent }).provider.getToken()).resolves.toBeDefined()
+  })
+})
+
+describe('an operation that takes its time', () => {
+  it.each([50, 1_000])('may take as long as the store itself allows: %i ms', async (operationTimeoutMs) => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.operationTimeoutMs = operationTimeoutMs
+    fleet.store.faults.get = FAILURES.hangs
+    expect(await fleet.tookMs(provider.getToken())).toBe(operationTimeoutMs)
+    expect(failuresOf(events)).toEqual([{ operation: 'get', code: 'ETIMEDOUT' }])
+  })
+
+  it('and is done in time is no failure', async () => {
+    const { fleet, provider, events } = fleetOf()
+    for (const operation of ['get', 'set', 'lease', 'release'] as const)
+      fleet.store.faults[operation] = slow(fleet.clock, 200)
+    expect(await fleet.tookMs(provider.getToken())).toBe(600) // look, lease, look
+    await fleet.pass(400)
+    const other = fleet.start()
+    expect(await fleet.tookMs(other.provider.getToken())).toBe(200)
+    expect([...failuresOf(events), ...failuresOf(other.events)]).toEqual([])
+    expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
+  })
+
+  it('too long and yields a lease then has it given back', async () => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.faults.lease = slow(fleet.clock, 300)
+    expect(await fleet.tookMs(provider.getToken())).toBe(250)
+    await fleet.pass(40)
+    expect(fleet.store.operations).toEqual(['get', 'lease'])
+    await fleet.pass(10)
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'release'])
+    expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
+    expect(failuresOf(events)).toEqual([{ operation: 'lease', code: 'ETIMEDOUT' }])
+  })
+
+  it.each(WAYS)('too long and yields a lease then, which %s when it is given back', async (way) => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.faults.lease = slow(fleet.clock, 300)
+    fleet.store.faults.release = FAILURES[way]
+    await fleet.tookMs(provider.getToken())
+    await fleet.pass(600)
+    expect(failuresOf(events)).toEqual([{ operation: 'lease', code: 'ETIMEDOUT' }])
+    expect(fleet.clock.sleeping).toBe(0)
+  })
+
+  it.each<Operation>(['get', 'set', 'lease', 'release'])(
+    'too long and fails then raises nothing more: %s',
+    async (operation) => {
+      const { fleet, provider, events } = fleetOf()
+      fleet.store.faults[operation] = async () => {
+        await fleet.clock.sleep(300)
+        throw new Error(ERROR_TEXT)
+      }
+      await fleet.tookMs(provider.getToken())
+      await fleet.pass(1_000)
+      expect(failuresOf(events)).toEqual([failure(operation, 'hangs')])
+    },
+  )
+
+  it('costs the next call that needs another token no more than one of them', async () => {
+    const { fleet, provider } = fleetOf()
+    const token = await provider.getToken()
+    for (const operation of ['get', 'set', 'lease', 'release'] as const)
+      fleet.store.faults[operation] = FAILURES.hangs
+    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
+    expect(await fleet.tookMs(renewal)).toBeLessThanOrEqual(250)
+  })
+})
+
+it('a store that fails for hours costs each token that is needed one operation, and no call', async () => {
+  const { fleet, provider, events } = fleetOf()
+  fleet.endpoint.otherwise = granted({ expires_in: 600 })
+  fleet.store.faults.get = FAILURES.rejects
+  for (let minute = 0; minute < 120; minute += 1) {
+    await expect(provider.getToken()).resolves.toBeDefined()
+    await fleet.skip(60_000)
+  }
+  expect(fleet.store.asked.length).toBe(fleet.endpoint.count)
+  expect(failuresOf(events)).toHaveLength(fleet.endpoint.count)
+  fleet.store.faults.get = undefined
+  await fleet.skip(600_000)
+  const { value } = await provider.getToken()
+  await quiet()
+  expect((await fleet.start().provider.getToken()).value).toBe(value)
+})

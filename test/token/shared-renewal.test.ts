@@ -1,0 +1,234 @@
+/** Renewal in the background where processes share a token: one asks, the others find the newer one, no call waits. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
+import { CODES, FAILURES, type Operation, slow } from '../store/memory-store.ts'
+import { granted, hang, rejection, status } from './harness.ts'
+
+const random = vi.spyOn(Math, 'random')
+beforeEach(() => void random.mockReturnValue(0))
+afterEach(() => void random.mockReset())
+
+/** The margin is 10 s, and before it the window 200 s, of tokens of 1 000 s. */
+const DUE_MS = 790_000
+
+/** Processes with one token, at the moment in which it is due for those whose jitter is 0. */
+async function due(count: number): Promise<{ fleet: Fleet; processes: Process[]; token: string }> {
+  const fleet = new Fleet()
+  const processes: Process[] = []
+  for (let n = 0; n < count; n += 1) processes.push(await fleet.begin())
+  await fleet.skip(DUE_MS)
+  const token = processes[0]?.provider.currentToken()?.value ?? ''
+  await quiet()
+  return { fleet, processes, token }
+}
+
+/** One process whose token is due, and which has not noticed. */
+async function dueAlone(): Promise<{ fleet: Fleet; token: string } & Process> {
+  const fleet = new Fleet()
+  const process = await fleet.begin()
+  await fleet.skip(DUE_MS)
+  return { fleet, ...process }
+}
+
+describe('a token that is due', () => {
+  it('is renewed by one process, and the others find the newer one before they ask', async () => {
+    const { fleet, processes, token } = await due(5)
+    expect(fleet.endpoint.count).toBe(2)
+    for (const { provider } of processes) provider.currentToken()
+    await quiet()
+    const tokens = processes.map(({ provider }) => provider.currentToken()?.value)
+    expect(new Set(tokens).size).toBe(1)
+    expect(tokens).not.toContain(token)
+    expect(fleet.endpoint.count).toBe(2)
+    expect(processes.flatMap(({ events }) => sourcesOf(events))).toEqual([
+      'endpoint',
+      ...Array.from({ length: 4 }, () => 'store'),
+    ])
+  })
+
+  it('is taken from another process with the events of a renewal', async () => {
+    const { processes } = await due(2)
+    const [, other] = processes
+    other?.provider.currentToken()
+    await quiet()
+    expect(other?.events).toMatchObject([
+      { type: 'token-acquired', source: 'store', lifetimeMs: 1_000_000 },
+      { type: 'token-renewed', reason: 'expiring' },
+    ])
+  })
+
+  it('costs the one who finds a newer one a single look', async () => {
+    const { fleet, processes } = await due(2)
+    fleet.store.asked.length = 0
+    processes[1]?.provider.currentToken()
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get'])
+  })
+
+  it('is not found to be newer than itself', async () => {
+    const { fleet, provider, token, events } = await dueAlone()
+    expect(provider.currentToken()?.value).toBe(token)
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+    expect(provider.currentToken()?.value).not.toBe(token)
+    expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
+  })
+
+  it('is not found to be newer than itself, though by chance it would now be renewed later', async () => {
+    const { fleet, provider, token } = await dueAlone()
+    random.mockReturnValue(0.9)
+    provider.currentToken()
+    await quiet()
+    expect(fleet.endpoint.count).toBe(2)
+    expect(provider.currentToken()?.value).not.toBe(token)
+  })
+
+  it('is not replaced by one that is due itself', async () => {
+    const fleet = new Fleet()
+    const { provider, token } = await fleet.begin()
+    fleet.store.remove(fleet.store.tokenKey)
+    fleet.endpoint.answers.push(granted({ expires_in: 800 }))
+    const other = await fleet.begin({ refreshAheadMs: 0 }) // its window: 160 s, from 630 s on
+    await fleet.skip(700_000)
+    expect(fleet.store.entry(fleet.store.tokenKey)?.ttlMs).toBe(100_000)
+    await fleet.skip(90_000)
+    expect(provider.currentToken()?.value).toBe(token)
+    await quiet()
+    expect([token, other.token]).not.toContain(provider.currentToken()?.value)
+    expect(fleet.endpoint.count).toBe(3)
+  })
+
+  it('is replaced by one that is not, however old', async () => {
+    const fleet = new Fleet()
+    const { provider } = await fleet.begin()
+    fleet.store.remove(fleet.store.tokenKey)
+    await fleet.skip(600_000)
+    const other = await fleet.begin()
+    await fleet.skip(190_000)
+    provider.currentToken()
+    await quiet()
+    expect(provider.currentToken()?.value).toBe(other.token)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('costs one request in each lifetime, with the jitter of each process its own', async () => {
+    const fleet = new Fleet()
+    const processes: Process[] = []
+    for (let n = 0; n < 8; n += 1) {
+      random.mockReturnValue(n / 8)
+      processes.push(await fleet.begin())
+    }
+    random.mockReset() // from now on by chance
+    for (let second = 0; second < 7_200; second += 4) {
+      await fleet.clock.advance(4_000)
+      for (const { provider } of processes) {
+        if (provider.currentToken() === undefined) throw new Error('a call would have waited')
+      }
+      await quiet()
+    }
+    expect(fleet.endpoint.count).toBeLessThanOrEqual(1 + 7_200 / 790)
+    expect(processes.flatMap(({ events }) => failuresOf(events))).toEqual([])
+  })
+
+  it('is served at once while another process has the lease, and renewed when that has not', async () => {
+    const { fleet, provider, token } = await dueAlone()
+    const giveBack = fleet.store.hold(fleet.store.tokenKey, 60_000)
+    for (let look = 0; look < 20; look += 1) {
+      expect((await provider.getToken()).value).toBe(token)
+      await fleet.pass(50)
+    }
+    expect(fleet.endpoint.count).toBe(1)
+    giveBack()
+    await fleet.pass(50)
+    expect(fleet.endpoint.count).toBe(2)
+    expect(provider.currentToken()?.value).not.toBe(token)
+  })
+
+  it('that ends while another process has the lease is followed by what comes of that', async () => {
+    const { fleet, provider } = await dueAlone()
+    await fleet.skip(199_000)
+    fleet.store.hold(fleet.store.tokenKey, 3_000)
+    provider.currentToken()
+    await fleet.pass(1_000)
+    expect(provider.currentToken()).toBeUndefined()
+    const waiting = provider.getToken()
+    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(2_100)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('is not looked after while nobody calls, and by no timer', async () => {
+    const { fleet } = await dueAlone()
+    await fleet.skip(150_000)
+    expect([fleet.store.asked, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 1])
+  })
+
+  it('is never renewed in the background with refreshAheadMs of 0', async () => {
+    const fleet = new Fleet()
+    const { provider, token } = await fleet.begin({ refreshAheadMs: 0 })
+    await fleet.skip(989_999)
+    expect(provider.currentToken()?.value).toBe(token)
+    await quiet()
+    expect(fleet.store.asked).toEqual([])
+  })
+
+  it('leaves the store and the token endpoint alone while a renewal that failed cools down', async () => {
+    const { fleet, provider, token } = await dueAlone()
+    fleet.endpoint.answers.push(status(400))
+    provider.currentToken()
+    await quiet()
+    expect([fleet.endpoint.count, fleet.store.leased]).toEqual([2, 0])
+    fleet.store.asked.length = 0
+    await fleet.skip(999)
+    expect((await provider.getToken()).value).toBe(token)
+    await quiet()
+    expect(fleet.store.asked).toEqual([])
+    await fleet.skip(1)
+    expect((await provider.getToken()).value).toBe(token)
+    await quiet()
+    expect(fleet.endpoint.count).toBe(3)
+    expect((await provider.getToken()).value).not.toBe(token)
+  })
+
+  it('and is being renewed is let go when the process is closed', async () => {
+    const { fleet, provider } = await dueAlone()
+    fleet.endpoint.answers.push(hang)
+    provider.currentToken()
+    await quiet()
+    expect(fleet.store.leased).toBe(1)
+    await provider.close()
+    expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
+    expect(await rejection(provider.getToken())).toMatchObject({ code: 'ERR_PROVIDER_CLOSED' })
+  })
+})
+
+describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
+  it.each<Operation>(['get', 'lease', 'set', 'release'])(
+    'disturbs no caller while a token is renewed in the background: %s',
+    async (operation) => {
+      const { fleet, provider, token, events } = await dueAlone()
+      fleet.store.faults[operation] = FAILURES[way]
+      const from = fleet.clock.monotonicMs()
+      expect((await provider.getToken()).value).toBe(token)
+      expect(fleet.clock.monotonicMs()).toBe(from)
+      await fleet.pass(250)
+      expect((await provider.getToken()).value).not.toBe(token)
+      await fleet.pass(250)
+      expect(failuresOf(events)).toEqual([
+        { operation: operation === 'release' ? 'lease' : operation, code: CODES[way] },
+      ])
+      expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([2, 0])
+    },
+  )
+})
+
+it('a slow store holds up no call while a token is renewed in the background', async () => {
+  const { fleet, provider, token } = await dueAlone()
+  for (const operation of ['get', 'set', 'lease', 'release'] as const)
+    fleet.store.faults[operation] = slow(fleet.clock, 200)
+  for (let look = 0; look < 5; look += 1) {
+    expect((await provider.getToken()).value).toBe(token)
+    await fleet.pass(100)
+  }
+  await fleet.pass(600)
+  expect(provider.currentToken()?.value).not.toBe(token)
+})

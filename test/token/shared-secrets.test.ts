@@ -1,0 +1,191 @@
+/** What processes that share a token show of it to those who see the store, and what these can do. */
+import { inspect } from 'node:util'
+import { CompactEncrypt } from 'jose'
+import { describe, expect, it } from 'vitest'
+import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
+import { sealedByHand } from '../store/scenes.ts'
+import { findLeaks } from '../support/leaks.ts'
+import { ENVIRONMENT, granted, IN_STORE_URL, MERCHANT_URL, rejection, SECRET } from './harness.ts'
+
+const DAY_S = 86_400
+const UNREADABLE = { operation: 'get', code: 'UNREADABLE' }
+
+/** A fleet that has everything in the store that there can be: a token, and the rations of two APIs. */
+async function wellStocked(options = {}) {
+  const fleet = new Fleet()
+  fleet.endpoint.otherwise = (init) => granted({ expires_in: DAY_S, scope: 'merchant:all' })(init)
+  const process = await fleet.begin(options)
+  let token: string | undefined = process.token
+  for (const url of [MERCHANT_URL, IN_STORE_URL]) {
+    token = (await process.provider.renewToken(String(token), { url }))?.value
+    await quiet()
+  }
+  expect(fleet.store.keys.length).toBe(3)
+  return { fleet, ...process, token: String(token) }
+}
+
+/** Everything that somebody sees who reads the store, also in the parts of the entries that are base64. */
+function seen({ store }: Fleet): string[] {
+  const values = store.keys.map((key) => store.entry(key)?.value ?? '')
+  const parts = [...store.keys, ...values].flatMap((text) => text.split('.'))
+  return [...store.keys, ...values, ...parts.map((part) => Buffer.from(part, 'base64').toString('latin1'))]
+}
+
+describe('whoever reads the store', () => {
+  it.each([
+    ['the client secret', {}],
+    [
+      'keys of their own',
+      { encryptionKeys: ['a key of at least thirty-two bytes', 'and an older one of as many bytes'] },
+    ],
+  ])(
+    'finds no token, scope, secret, client or address, where entries are sealed with %s',
+    async (_, options) => {
+      const { fleet, token } = await wellStocked(options)
+      const hidden = [
+        token,
+        'merchant',
+        SECRET,
+        'swordfish',
+        'client-1',
+        ENVIRONMENT.audience,
+        'test.example',
+        'expires',
+        ...Object.values(options).flat(),
+      ]
+      expect(findLeaks(seen(fleet), hidden)).toEqual([])
+    },
+  )
+
+  it('finds names made of hashes alone, of at most 120 harmless characters', async () => {
+    const { fleet } = await wellStocked()
+    for (const { key } of fleet.store.asked) {
+      expect(key).toMatch(/^v1\.(?:token|ration-[\w-]{43})\.[\w-]{43}\.[\w-]{16}$/)
+      expect(key.length).toBeLessThanOrEqual(120)
+    }
+  })
+
+  it('cannot tell by a name whether two clients have the same secret', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    await fleet.begin({ clientId: 'client-2' })
+    const [one = [], other = []] = fleet.store.keys.map((key) => key.split('.'))
+    expect([one.at(-2) === other.at(-2), one.at(-1) === other.at(-1)]).toEqual([false, false])
+  })
+
+  it('sees no key in an error that quotes one', async () => {
+    const encryptionKey = 'marlin-marlin-marlin-marlin-marlin'
+    const clientSecret = () => Promise.reject(new Error(`no secret for ${encryptionKey}`))
+    const { provider } = new Fleet().start({ clientSecret, encryptionKeys: [encryptionKey], retries: 0 })
+    const { cause } = await rejection(provider.getToken())
+    expect(String(cause)).toBe('Error: no secret for [hidden]')
+  })
+
+  it('sees nothing of it in what a provider prints', async () => {
+    const { provider, events } = await wellStocked({ encryptionKeys: ['marlin-marlin-marlin-marlin-marlin'] })
+    const printed = inspect(provider, { depth: 9, showHidden: true }) + JSON.stringify([provider, events])
+    expect(printed).not.toContain('marlin')
+  })
+})
+
+describe('whoever writes to the store', () => {
+  /** Another process finds the token's entry changed: it must ask for a token of its own. */
+  const expectOfNoUse = async (fleet: Fleet, value: string): Promise<void> => {
+    fleet.store.put(fleet.store.tokenKey, value, 1_000_000)
+    const asked = fleet.endpoint.count
+    const { provider, events } = fleet.start()
+    await provider.getToken()
+    await quiet()
+    expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([asked + 1, ['endpoint']])
+    expect(failuresOf(events)).toEqual([UNREADABLE])
+    const next = fleet.start() // finds what was written over it
+    await next.provider.getToken()
+    expect(sourcesOf(next.events)).toEqual(['store'])
+  }
+  const entryOf = ({ store }: Fleet): string => store.entry(store.tokenKey)?.value ?? ''
+  /** What an outsider has: any key but the right one. */
+  const forged = (secret: Uint8Array): Promise<string> =>
+    new CompactEncrypt(Buffer.from(JSON.stringify({ value: 'not.a.token', lifetimeMs: 1_000_000 })))
+      .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
+      .encrypt(secret)
+
+  it.each([
+    ['header', 0],
+    ['initialization vector', 2],
+    ['ciphertext', 3],
+    ['tag', 4],
+  ])('changes a byte of the %s in vain', async (_, part) => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    const parts = entryOf(fleet).split('.')
+    const bytes = Buffer.from(parts[part] ?? '', 'base64url')
+    bytes[5] = (bytes[5] ?? 0) ^ 1
+    await expectOfNoUse(fleet, parts.with(part, bytes.toString('base64url')).join('.'))
+  })
+
+  it('places an entry sealed with another key in vain', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    await expectOfNoUse(fleet, await forged(new Uint8Array(32)))
+  })
+
+  it("places another client's entry in vain, though it has the same secret", async () => {
+    const fleet = new Fleet()
+    await fleet.begin({ clientId: 'client-2' })
+    const value = entryOf(fleet)
+    fleet.store.remove(fleet.store.tokenKey)
+    await fleet.begin()
+    await expectOfNoUse(fleet, value)
+  })
+
+  it("places a ration's entry under the name of the token in vain", async () => {
+    const { fleet } = await wellStocked()
+    const [key = ''] = fleet.store.keys.filter((name) => name.includes('.ration-'))
+    await expectOfNoUse(fleet, fleet.store.entry(key)?.value ?? '')
+  })
+
+  it("places one API's ration under the name of another's in vain", async () => {
+    const { fleet, token } = await wellStocked()
+    const [one = '', other = ''] = fleet.store.keys.filter((name) => name.includes('.ration-'))
+    fleet.store.put(one, fleet.store.entry(other)?.value ?? '', 1_000_000)
+    fleet.store.remove(other)
+    const { provider, events } = fleet.start()
+    await provider.getToken()
+    for (const url of [MERCHANT_URL, IN_STORE_URL])
+      expect(await provider.renewToken(provider.currentToken()?.value ?? token, { url })).toBeDefined()
+    expect(failuresOf(events)).toEqual([UNREADABLE])
+  })
+
+  it('cannot make a token live longer than it was given', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    fleet.store.put(fleet.store.tokenKey, entryOf(fleet), 1e12)
+    const { provider } = fleet.start()
+    expect((await provider.getToken()).expiresAt).toBe(fleet.clock.epochMs() + 1_000_000)
+  })
+
+  it.each([
+    ['another version', { version: 2, token: 'head.body' }],
+    ['no token', { lifetimeMs: 1_000_000 }],
+    ['a token that is no text', { value: 5, lifetimeMs: 1_000_000 }],
+    ['no lifetime', { value: 'head.body' }],
+    ['a lifetime of nothing', { value: 'head.body', lifetimeMs: 0 }],
+    ['a negative lifetime', { value: 'head.body', lifetimeMs: -1 }],
+    ['a lifetime that is no number', { value: 'head.body', lifetimeMs: '1000000' }],
+    ['a scope that is no text', { value: 'head.body', lifetimeMs: 1_000_000, scope: 5 }],
+    ['null', null],
+    ['a text', 'head.body'],
+  ])('and has the key, but has other ideas of an entry, is told of, and not used: %s', async (_, content) => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    await expectOfNoUse(fleet, await sealedByHand(fleet.store.tokenKey, content))
+  })
+
+  it('and has the key, may write as this package does', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    const content = { value: 'written.by.hand', lifetimeMs: 1_000_000 }
+    fleet.store.put(fleet.store.tokenKey, await sealedByHand(fleet.store.tokenKey, content), 500_000)
+    expect((await fleet.start().provider.getToken()).value).toBe('written.by.hand')
+  })
+})

@@ -1,8 +1,9 @@
 /** What a caller may say: every option with its default, and all problems at once. */
 import * as z from 'zod/mini'
+import { fn, having, ms, partOf, problemsOf, text } from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
 import { type Environment, environmentProblems, frozenEnvironment } from './environments.ts'
-import { ConfigurationError, type Problem } from './errors.ts'
+import { ConfigurationError } from './errors.ts'
 import type { AuthEvent } from './events.ts'
 import type { TokenStore } from './store/token-store.ts'
 
@@ -118,23 +119,8 @@ export interface ResolvedAttach {
   readonly renewOnStatus: readonly number[]
 }
 
-const text = (error: string) => z.string(error).check(z.minLength(1, error))
-const ms = (least: number, error: string) =>
-  z.number(error).check(z.gte(least, error), z.lte(MAX_TIMER_MS, error))
-const fn = <F>(error: string) => z.custom<F>((value) => typeof value === 'function', error)
-
-/** An object with functions of these names. */
-const having = <T>(names: readonly string[], error: string) =>
-  z.custom<T>(
-    (value) =>
-      typeof value === 'object' &&
-      value !== null &&
-      names.every((name) => typeof Reflect.get(value, name) === 'function'),
-    error,
-  )
-
-function isDuration(ms: unknown): boolean {
-  return typeof ms === 'number' && ms >= 1 && ms <= MAX_TIMER_MS
+function isDurationOrNothing(ms: unknown): boolean {
+  return ms === undefined || (typeof ms === 'number' && ms >= 1 && ms <= MAX_TIMER_MS)
 }
 
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
@@ -163,8 +149,8 @@ const providerShape = z.strictObject({
   bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
   store: z.optional(
     having<TokenStore>(['get', 'set', 'delete'], STORE).check(
-      z.refine((store) => store.lease === undefined || typeof store.lease === 'function', LEASE),
-      z.refine(({ operationTimeoutMs: ms }) => ms === undefined || isDuration(ms), STORE_TIMEOUT),
+      z.refine((store) => ['undefined', 'function'].includes(typeof partOf(store, 'lease')), LEASE),
+      z.refine((store) => isDurationOrNothing(partOf(store, 'operationTimeoutMs')), STORE_TIMEOUT),
     ),
   ),
   encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.minLength(1, KEYS))),
@@ -245,20 +231,4 @@ export function resolveAttach(options: unknown = {}): ResolvedAttach {
     prefix: scheme === '' ? '' : `${scheme} `,
     renewOnStatus: [...renewOnStatus],
   }
-}
-
-/** What a schema found wrong, by option. */
-export function problemsOf(error: z.core.$ZodError): Problem[] {
-  return error.issues.flatMap((issue) => {
-    if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((option) => ({ option, reason: 'is not an option' }))
-    }
-    const option = issue.path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('')
-    return [
-      {
-        option: option === '' ? 'options' : option,
-        reason: issue.path.length === 0 ? 'must be an object' : issue.message,
-      },
-    ]
-  })
 }

@@ -10,12 +10,15 @@ type Release = () => Promise<void>
 
 /** Another store with a limit on each operation: `operationTimeoutMs`, after which it rejects (`ETIMEDOUT`). */
 export class BoundedStore implements TokenStore {
+  /** The same store for one provider, which then writes by no leases but its own. */
+  readonly own: () => TokenStore
   readonly lease?: NonNullable<TokenStore['lease']>
   readonly #store: TokenStore
   readonly #clock: Pick<Clock, 'monotonicMs' | 'sleep'>
 
-  constructor(store: TokenStore, clock: Clock) {
+  constructor(store: TokenStore, clock: Clock, own: () => TokenStore = () => store) {
     this.#store = store
+    this.own = own
     this.#clock = patient(clock)
     if (store.lease !== undefined) this.lease = (key, ttlMs) => this.#lease(key, ttlMs)
   }

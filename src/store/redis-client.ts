@@ -26,7 +26,6 @@ export function scriptRunner(client: unknown): RunScript | undefined {
     return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args.map(String))
   }
   if (isNodeRedis(client)) {
-    surviveErrors(client)
     return (script, keys, args) => client.eval(script, { keys: [...keys], arguments: args.map(String) })
   }
   return undefined
@@ -42,8 +41,9 @@ function isNodeRedis(client: unknown): client is NodeRedisLike {
   )
 }
 
-/** Without a listener an emitter's error would end the process. */
-function surviveErrors(client: object): void {
+/** Without a listener an error that node-redis emits would end the process. ioredis prints it. */
+export function surviveErrors(client: object): void {
+  if (isIORedis(client)) return
   const { listenerCount, on } = client as Partial<EventEmitter>
   if (listenerCount?.call(client, 'error') === 0) on?.call(client, 'error', () => {})
 }

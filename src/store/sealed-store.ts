@@ -38,7 +38,7 @@ export class SealedStore {
       const { value, ttlMs, readAt } = found
       const content = z.safeParse(shape, await sealing.open(key, value))
       if (content.success) yield { key, content: content.data, ttlMs, readAt }
-      else this.#store.unreadable(value)
+      else this.#store.unreadable(key, value)
     }
   }
 

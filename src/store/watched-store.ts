@@ -22,17 +22,27 @@ export interface StoredValue {
   readonly readAt: Instant
 }
 
+/** What a store is watched by. */
+export interface StoreWatch {
+  readonly clock: Clock
+  readonly emit: Emit
+  readonly isSecret: (text: string) => boolean
+}
+
 /** A store whose operations end with their result, or with a `StoreFailure`. */
 export class WatchedStore {
   readonly #store: TokenStore
   readonly #clock: Clock
   readonly #emit: Emit
-  #unreadable: unknown = UNREADABLE
+  readonly #isSecret: (text: string) => boolean
+  readonly #unreadable = new Map<string, string>()
 
-  constructor(store: TokenStore, clock: Clock, emit: Emit) {
-    this.#store = new BoundedStore(store, clock)
+  /** `isSecret` tells what may stand in no event. */
+  constructor(store: TokenStore, { clock, emit, isSecret }: StoreWatch) {
+    this.#store = new BoundedStore(store instanceof BoundedStore ? store.own() : store, clock)
     this.#clock = clock
     this.#emit = emit
+    this.#isSecret = isSecret
   }
 
   /** Whether `lease` means anything: a store may do without. */
@@ -48,7 +58,7 @@ export class WatchedStore {
     if (typeof value === 'string' && value.length <= MAX_CHARACTERS && Number.isFinite(ttlMs)) {
       return { value, ttlMs: Number(ttlMs), readAt }
     }
-    this.unreadable(value)
+    this.unreadable(key, value)
     return undefined
   }
 
@@ -66,9 +76,10 @@ export class WatchedStore {
   }
 
   /** Tells of an entry that is there and makes no sense; once, however often it is seen. */
-  unreadable(value: unknown): void {
-    if (Object.is(value, this.#unreadable)) return
-    this.#unreadable = value
+  unreadable(key: string, value: unknown): void {
+    const look = typeof value === 'string' ? `${value.length} ${value.slice(-64)}` : typeof value
+    if (this.#unreadable.get(key) === look) return
+    this.#unreadable.set(key, look)
     this.#emit({ type: 'store-failed', operation: 'get', code: UNREADABLE })
   }
 
@@ -77,7 +88,8 @@ export class WatchedStore {
       return await result
     } catch (error) {
       const code = codeOf(error)
-      this.#emit({ type: 'store-failed', operation, ...(code === undefined ? undefined : { code }) })
+      const told = code === undefined || this.#isSecret(code) ? undefined : { code }
+      this.#emit({ type: 'store-failed', operation, ...told })
       throw new StoreFailure()
     }
   }

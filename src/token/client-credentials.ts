@@ -134,16 +134,12 @@ export class ClientCredentialsProvider implements TokenProvider {
     await this.#endpointLock.runExclusive(async () => {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
-      let coolingMs = 0
-      const mayAsk = (): boolean => {
-        if (!this.#mayRenew(api)) return false
-        coolingMs = this.#cooldown.remainsMs(this.#now())
-        return coolingMs === 0
-      }
       const refusal = { api, ration: this.#rationOf(api) }
+      const mayAsk = (): boolean =>
+        refusal.ration.waitMs(this.#now()) === 0 && this.#cooldown.remainsMs(this.#now()) === 0
       if (await this.#take({ startedAt, than: rejected, refusal, mayAsk }))
         this.#emit({ type: 'token-renewed', reason: 'rejected' })
-      else this.#assertNoCooldown(coolingMs)
+      else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.remainsMs(this.#now()))
     })
   }
 

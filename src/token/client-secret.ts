@@ -7,15 +7,39 @@ import { within } from '../waiting.ts'
 /** Makes the error for a secret that could not be had. */
 export type SecretFailure = (what: string, cause?: Error) => Error
 
-/** Where one client's secret comes from. */
+/** Until when (monotonic ms) a secret is waited for, and what ends the wait before. */
+export interface SecretLimits {
+  readonly endsAt: number
+  readonly closed: AbortSignal
+}
+
+/** Why there is none. */
+class NoSecret extends Error {
+  readonly reason: Error | undefined
+
+  constructor(what: string, reason?: Error) {
+    super(what)
+    this.reason = reason
+  }
+}
+
+/** Where the secret for one token comes from. */
 export class ClientSecret {
   readonly #used: UsedSecrets
   readonly #source: string | (() => string | Promise<string>)
+
+  #ahead: Promise<string> | undefined
+  #last: string | undefined
 
   /** `used` is told of every secret before it is used. */
   constructor(source: string | (() => string | Promise<string>), used: UsedSecrets) {
     this.#source = source
     this.#used = used
+  }
+
+  /** The one that was had last. */
+  get last(): string | undefined {
+    return this.#last
   }
 
   /** Whether another secret may be had by asking again. */
@@ -28,28 +52,42 @@ export class ClientSecret {
    *
    * @throws what `failed` makes
    */
-  async ask(
-    clock: Clock,
-    limits: { endsAt: number; closed: AbortSignal },
-    failed: SecretFailure,
-  ): Promise<string> {
-    const source = this.#source
-    if (typeof source === 'string') return this.#remember(source)
+  async ask(clock: Clock, limits: SecretLimits, failed: SecretFailure): Promise<string> {
+    const ahead = this.#ahead
+    this.#ahead = undefined
+    if (typeof this.#source === 'string') return this.#remember(this.#source)
+    try {
+      return await (ahead ?? this.#askFor(this.#source, clock, limits))
+    } catch (error) {
+      if (error instanceof NoSecret) throw failed(error.message, error.reason)
+      throw error
+    }
+  }
+
+  /** As `ask`, but undefined where it cannot be had; the next `ask` has the same answer, and asks nobody. */
+  async askAhead(clock: Clock, limits: SecretLimits): Promise<string | undefined> {
+    if (typeof this.#source === 'string') return this.#remember(this.#source)
+    this.#ahead = this.#askFor(this.#source, clock, limits)
+    return await this.#ahead.catch(() => undefined)
+  }
+
+  #askFor(source: () => string | Promise<string>, clock: Clock, limits: SecretLimits): Promise<string> {
     const ask = async (): Promise<string> => {
       let secret: unknown
       try {
         secret = await source()
       } catch (error) {
-        throw failed('threw', scrubbedCause(error, this.#used))
+        throw new NoSecret('threw', scrubbedCause(error, this.#used))
       }
-      if (typeof secret !== 'string' || secret === '') throw failed('yielded no secret')
+      if (typeof secret !== 'string' || secret === '') throw new NoSecret('yielded no secret')
       return this.#remember(secret)
     }
-    return await within(clock, limits, ask, () => failed('did not answer in time'))
+    return within(clock, limits, ask, () => new NoSecret('did not answer in time'))
   }
 
   #remember(secret: string): string {
     this.#used.add(secret)
+    this.#last = secret
     return secret
   }
 }

@@ -1,10 +1,9 @@
 /** What processes share by a store: the token, and when renewals for an API that refused it may come again. */
 import * as z from 'zod/mini'
 import type { Clock } from '../clock.ts'
-import type { Emit } from '../events.ts'
 import { hashOf, SealedStore } from '../store/sealed-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
-import { WatchedStore } from '../store/watched-store.ts'
+import { type StoreWatch, WatchedStore } from '../store/watched-store.ts'
 import type { RationState, RenewalRation } from './cooldown.ts'
 import type { HeldToken } from './held-token.ts'
 import type { SentGrant } from './token-request.ts'
@@ -30,13 +29,11 @@ export interface FoundGrant {
 }
 
 /** Whose entries they are, and what else they go by. */
-export interface SharedEntriesContext {
+export interface SharedEntriesContext extends StoreWatch {
   /** What tells clients apart. */
   readonly client: readonly string[]
   /** The first one seals, all open. */
   readonly secrets: readonly string[]
-  readonly clock: Clock
-  readonly emit: Emit
 }
 
 /** The shared token and rations of one client. */
@@ -44,9 +41,9 @@ export class SharedEntries {
   readonly #store: SealedStore
   readonly #clock: Clock
 
-  constructor(store: TokenStore, { client, secrets, clock, emit }: SharedEntriesContext) {
-    this.#store = new SealedStore(new WatchedStore(store, clock, emit), hashOf(...client), secrets)
-    this.#clock = clock
+  constructor(store: TokenStore, { client, secrets, ...watch }: SharedEntriesContext) {
+    this.#store = new SealedStore(new WatchedStore(store, watch), hashOf(...client), secrets)
+    this.#clock = watch.clock
   }
 
   /**

@@ -7,12 +7,14 @@ import type { SentGrant } from './token-request.ts'
 
 // Whoever waits for another process's token sees it within 100 ms.
 const LOOK_EVERY_MS = 50
+/** For the token request of whoever takes the lease when its holder has died. */
+const MOST_GRACE_MS = 1_000
 
 /** What a turn goes by. */
 export interface TurnContext {
   readonly clock: Clock
   readonly closed: AbortSignal
-  /** How long (ms) one may hold the lease, and others wait for it. */
+  /** How long (ms) one may hold the lease. */
   readonly leaseMs: number
   /** Whether an API refused this token: it should not be there any more. */
   isRefused(value: string): boolean
@@ -52,12 +54,13 @@ export class SharedTurn {
   }
 
   /**
-   * Waits until it is this process's turn to ask for a token (undefined), or another has put one there. Whoever
-   * has waited for as long as one may hold the lease asks all the same.
+   * Waits until it is this process's turn to ask for a token (undefined), or another has put one there. A holder
+   * that died blocks for as long as the lease, and whoever has it next needs time, too. After that this process
+   * asks all the same.
    */
   async wait(): Promise<HeldToken | undefined> {
     const { clock, closed, leaseMs } = this.#context
-    const giveUpAt = clock.monotonicMs() + leaseMs
+    const giveUpAt = clock.monotonicMs() + leaseMs + Math.min(leaseMs / 4, MOST_GRACE_MS)
     for (;;) {
       this.#release = await this.attempt((entries) => entries.lease(leaseMs))
       if (this.#release !== undefined) return await this.look()

@@ -2,7 +2,7 @@
 import { tokenEndpoint } from '../environments.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import type { UsedSecrets } from '../secret.ts'
+import { scrub, type UsedSecrets } from '../secret.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
 import { ClientSecret } from './client-secret.ts'
@@ -57,7 +57,6 @@ const WRITTEN = Promise.resolve(undefined)
 export class TokenSource {
   readonly #options: ResolvedOptions
   readonly #context: TokenSourceContext
-  readonly #clientSecret: ClientSecret
   #shared: { readonly sealedWith: string; readonly entries: SharedEntries } | undefined
   /** Not to be taken from the store again. */
   readonly #refused: string[] = []
@@ -70,7 +69,6 @@ export class TokenSource {
   constructor(options: ResolvedOptions, context: TokenSourceContext) {
     this.#options = options
     this.#context = context
-    this.#clientSecret = new ClientSecret(options.clientSecret, context.secrets)
     for (const key of options.encryptionKeys ?? []) context.secrets.add(key)
   }
 
@@ -87,16 +85,17 @@ export class TokenSource {
    */
   async take(want: Want): Promise<TakenToken | undefined> {
     if (this.#options.store !== undefined) return await this.#takeShared(this.#options.store, want)
-    return want.mayAsk() ? await this.#ask(want, want.deadline) : undefined
+    return want.mayAsk() ? await this.#ask(want, this.#clientSecret(), want.deadline) : undefined
   }
 
   async #takeShared(store: TokenStore, want: Want): Promise<TakenToken | undefined> {
     const { closed } = this.#context
     const { clock, timeoutMs } = this.#options
+    const secret = this.#clientSecret()
     const startedAt = this.#now()
     const works = (await untilAborted(this.#writing, closed)) ?? true // what the last turn writes comes first
     const writtenAt = this.#now()
-    const entries = works ? await untilAborted(this.#entries(store), closed) : undefined
+    const entries = works ? await untilAborted(this.#entries(store, want, secret), closed) : undefined
     const turn = new SharedTurn(entries, {
       clock,
       closed,
@@ -112,8 +111,10 @@ export class TokenSource {
       if (shared === 'none') return undefined
       if (shared !== undefined) return { held: shared, source: 'store' }
       const othersMs = writtenAt - startedAt + this.#now() - from
-      const taken = await this.#ask(want, want.deadline + othersMs)
-      write = (entries) => writeAll(entries, taken.held, want.refusal)
+      const taken = await this.#ask(want, secret, want.deadline + othersMs)
+      // What a new secret got is not for those who have the old one: it may have been replaced for a reason.
+      if (this.#options.encryptionKeys || secret.last === this.#shared?.sealedWith)
+        write = (written) => writeAll(written, taken.held, want.refusal)
       return taken
     } finally {
       this.#end(asking, turn, write)
@@ -167,14 +168,18 @@ export class TokenSource {
     return held.lifetime.servableForMs(this.#options.clock) > leastMs ? held : undefined
   }
 
-  async #ask({ refusal }: Want, deadline: number): Promise<TakenToken> {
+  #clientSecret(): ClientSecret {
+    return new ClientSecret(this.#options.clientSecret, this.#context.secrets)
+  }
+
+  async #ask({ refusal }: Want, clientSecret: ClientSecret, deadline: number): Promise<TakenToken> {
     const { emit, secrets, closed } = this.#context
     const askedAt = this.#now()
     const held = await requestToken(this.#options, {
       emit,
       deadline,
       closed,
-      clientSecret: this.#clientSecret,
+      clientSecret,
       secrets,
       accept: (grant) => holdFreshToken(grant, this.#options, secrets),
     })
@@ -182,30 +187,31 @@ export class TokenSource {
     return { held, source: 'endpoint' }
   }
 
-  /** What this process can read in the store; nothing where no key can be had. */
-  async #entries(store: TokenStore): Promise<SharedEntries | undefined> {
-    const { clock, environment, clientId, encryptionKeys } = this.#options
+  /**
+   * What this process can read in the store; nothing where no key can be had. A clientSecret function is asked for
+   * one only where the token endpoint may be asked, too.
+   */
+  async #entries(
+    store: TokenStore,
+    { mayAsk }: Want,
+    clientSecret: ClientSecret,
+  ): Promise<SharedEntries | undefined> {
+    const { clock, timeoutMs, environment, clientId, encryptionKeys } = this.#options
     this.#lookedAt = this.#now()
-    const secrets = encryptionKeys ?? (await this.#secretToSealWith())
-    const sealedWith = secrets?.[0]
-    if (secrets === undefined || sealedWith === undefined) return undefined
+    if (clientSecret.mayChange && !encryptionKeys && !mayAsk()) return this.#shared?.entries
+    const limits = { endsAt: this.#now() + timeoutMs / 2, closed: this.#context.closed }
+    const secrets = encryptionKeys ?? [(await clientSecret.askAhead(clock, limits)) ?? '']
+    const sealedWith = secrets[0]
+    if (!sealedWith) return this.#shared?.entries
     if (this.#shared?.sealedWith !== sealedWith) {
       const { SharedEntries } = await import('./shared-entries.ts')
+      const { emit, secrets: used } = this.#context
       const client = [tokenEndpoint(environment), clientId, environment.audience]
-      const entries = new SharedEntries(store, { client, secrets, clock, emit: this.#context.emit })
+      const isSecret = (text: string): boolean => scrub(text, used) !== text
+      const entries = new SharedEntries(store, { client, secrets, clock, emit, isSecret })
       this.#shared = { sealedWith, entries }
     }
     return this.#shared.entries
-  }
-
-  async #secretToSealWith(): Promise<[string] | undefined> {
-    const { clock, timeoutMs } = this.#options
-    const limits = { endsAt: this.#now() + timeoutMs / 2, closed: this.#context.closed }
-    try {
-      return [await this.#clientSecret.ask(clock, limits, (what) => new Error(what))]
-    } catch {
-      return undefined // the token request asks again, and says so
-    }
   }
 
   #now(): number {

@@ -1,7 +1,7 @@
 /** What the store on Redis does as the owner of a lease, and as one who has lost it. */
 import { describe, expect, it } from 'vitest'
-import { RedisTokenStore } from '../../src/store/redis.ts'
 import type { RunScript } from '../../src/store/redis-client.ts'
+import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
 import { SimulatedRedis } from '../support/simulated-redis.ts'
 import { rejection } from '../token/harness.ts'

@@ -175,7 +175,11 @@ describe('the store of sealed entries', () => {
   ])('keeps an entry that has %d ms left for so many whole ones: %j', async (ms, kept) => {
     const clock = new ManualClock()
     const inner = new MemoryStore(clock)
-    const store = new SealedStore(new WatchedStore(inner, clock, () => {}), 'client', [SECRET])
+    const store = new SealedStore(
+      new WatchedStore(inner, { clock, emit: () => {}, isSecret: () => false }),
+      'client',
+      [SECRET],
+    )
     await store.write('token', CONTENT, () => ms)
     expect(inner.asked.map(({ ttlMs }) => ttlMs)).toEqual(kept)
   })

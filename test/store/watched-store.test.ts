@@ -9,7 +9,9 @@ function made({ leases = true } = {}) {
   const clock = new ManualClock()
   const inner = new MemoryStore(clock, { leases })
   const events: AuthEvent[] = []
-  return { clock, inner, events, store: new WatchedStore(inner, clock, (event) => events.push(event)) }
+  const emit = (event: AuthEvent): void => void events.push(event)
+  const isSecret = (text: string): boolean => text === 'SWORDFISH'
+  return { clock, inner, events, store: new WatchedStore(inner, { clock, emit, isSecret }) }
 }
 
 /** The code that is told of an error. */

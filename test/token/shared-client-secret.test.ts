@@ -2,7 +2,7 @@
 import { ProviderClosedError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, failuresOf, quiet } from '../store/fleet.ts'
-import { hang, rejection, SECRET } from './harness.ts'
+import { hang, rejection, SECRET, status } from './harness.ts'
 
 const encryptionKeys = ['a key of at least thirty-two bytes']
 
@@ -32,17 +32,32 @@ describe('a client secret', () => {
     expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).not.toBe(value)
   })
 
-  it('that is replaced between the look and the request changes nothing about the name', async () => {
+  it('is asked for once for the look and the request', async () => {
     const fleet = new Fleet()
-    let asked = 0
-    const clientSecret = (): string => {
-      asked += 1
-      return `secret-no-${asked}`
-    }
+    const clientSecret = vi.fn(() => SECRET)
     await fleet.begin({ clientSecret })
-    expect(asked).toBe(2)
-    expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).toBeDefined()
-    expect(fleet.endpoint.count).toBe(1)
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+  })
+
+  it('that was replaced between the look and the request yields nothing for those who have the old one', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(() => 'secret-no-2').mockImplementationOnce(() => 'secret-no-1')
+    fleet.endpoint.answers.push(status(401))
+    const { token } = await fleet.begin({ clientSecret })
+    expect([clientSecret.mock.calls.length, fleet.store.keys]).toEqual([2, []])
+    expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).not.toBe(token)
+  })
+
+  it('that cannot be had any more still opens what another process has put there', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(() => SECRET)
+    const { provider } = await fleet.begin({ clientSecret })
+    clientSecret.mockImplementation(() => {
+      throw new Error('the vault is shut')
+    })
+    await fleet.skip(1_000_000)
+    const { token } = await fleet.begin()
+    expect((await provider.getToken()).value).toBe(token)
   })
 
   it('is asked for once where a token is taken from the store, and not at all with keys', async () => {
@@ -125,7 +140,7 @@ describe('a clientSecret function', () => {
     expect(fleet.store.operations).toContain('get')
   })
 
-  it('that throws once is asked again for the request, whose token stays with the process', async () => {
+  it('that throws once is a failed attempt, and the token stays with the process', async () => {
     const fleet = new Fleet()
     const clientSecret = vi
       .fn<() => string>()
@@ -134,7 +149,9 @@ describe('a clientSecret function', () => {
         throw new Error('the vault is shut')
       })
     const { provider, events } = fleet.start({ clientSecret })
-    await expect(provider.getToken()).resolves.toBeDefined()
+    const waiting = provider.getToken()
+    await fleet.tookMs(waiting)
+    await expect(waiting).resolves.toBeDefined()
     await quiet()
     expect([fleet.store.asked, failuresOf(events)]).toEqual([[], []])
     await fleet.skip(1_000_000)

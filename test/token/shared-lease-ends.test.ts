@@ -125,7 +125,7 @@ describe('the lease', () => {
   it('that a store refuses by null counts as held by another', async () => {
     const { fleet, provider, events } = await began()
     fleet.store.faults.lease = answers(null)
-    expect(await fleet.tookMs(provider.getToken())).toBe(10_000)
+    expect(await fleet.tookMs(provider.getToken())).toBe(11_000)
     await provider.close()
     expect([fleet.store.keys, failuresOf(events)]).toEqual([[], []])
   })

@@ -22,6 +22,19 @@ function made({ leases = true } = {}) {
 }
 
 describe('a bounded store', () => {
+  it('does not take a store for a slow one where the process stood still', async () => {
+    const get = async () => {
+      await new Promise((resolve) => setImmediate(resolve)) // as node-redis does before it sends
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      return undefined
+    }
+    const store = new BoundedStore({ get, set: async () => {}, delete: async () => {} }, systemClock)
+    const answer = store.get('k')
+    const until = performance.now() + 300
+    while (performance.now() < until);
+    await expect(answer).resolves.toBeUndefined()
+  })
+
   it('does what the store does, with the same arguments', async () => {
     const { clock, inner, store } = made()
     await store.set('k', 'v', 500)

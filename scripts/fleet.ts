@@ -1,0 +1,69 @@
+/**
+ * Many processes of one service, and what they ask of the token endpoint: each for itself, then with one store for
+ * all of them.
+ *
+ * npm run fleet -- --processes 32 [--lifetime 5] [--frozen]
+ */
+import { styleText } from 'node:util'
+import { redisMissing } from '../test/support/redis-server.ts'
+import { LIFETIMES, readOptions, USAGE } from './fleet/options.ts'
+import { FROZEN, RUNS } from './fleet/plans.ts'
+import { noteOn, tableOf, type Verdict, verdictsOf } from './fleet/results.ts'
+import { type RunResult, run, shortly } from './fleet/run.ts'
+
+/** Servers that stand still for longer make processes wait for each other. */
+const BUSY_MS = 250
+
+const options = readOptions(process.argv.slice(2))
+if (options === 'help') leave(USAGE, 0)
+if ('problem' in options) leave(`${options.problem}\n\n${USAGE}`, 2)
+const missing = redisMissing()
+if (missing !== undefined) leave(`${missing}\nThe fleet cannot be shown without it.`, 1)
+
+// Whatever ends this process takes the others along.
+process.on('SIGINT', () => leave('\nInterrupted.', 130))
+process.on('SIGTERM', () => process.exit(143))
+process.on('SIGHUP', () => process.exit(129))
+
+const { processes, lifetimeS, everyMs, frozen } = options
+const plans = frozen ? [...RUNS, FROZEN] : RUNS
+const seconds = lifetimeS * LIFETIMES
+console.log(
+  `A fleet of ${processes} processes that start together, ${plans.length} runs of ${seconds} s each.\n` +
+    `A token lives for ${lifetimeS} s. Each process calls the API ${perSecond(everyMs)} times a second.\n`,
+)
+const results: RunResult[] = []
+for (const plan of plans) {
+  console.log(`${plan.mark}  ${plan.title}`)
+  const result = await run(plan, options).catch((error: Error) => leave(`\n${error.message}`, 1))
+  console.log(`   ${shortly(result.processes, result.tokenRequests)}\n`)
+  results.push(result)
+}
+console.log(`${tableOf(results)}\n`)
+console.log(`${noteOn(options)}\n`)
+
+let allGood = true
+for (const result of results) for (const verdict of verdictsOf(result)) show(result.plan.mark, verdict)
+const lateMs = Math.round(Math.max(...results.map((result) => result.lateMs)))
+if (!allGood && lateMs > BUSY_MS)
+  console.log(
+    `\nThis machine was busy: its servers stood still for up to ${lateMs} ms. If that is the reason,\n` +
+      'fewer processes or a longer --lifetime say more.',
+  )
+process.exitCode = allGood ? 0 : 1
+
+function show(run: string, { good, text }: Verdict): void {
+  const mark = good ? styleText('green', '✔') : styleText('red', '✘')
+  console.log(`${mark} ${run}  ${text}`)
+  allGood &&= good
+}
+
+function perSecond(ms: number): string {
+  return (1_000 / ms).toFixed(1).replace(/\.0$/, '')
+}
+
+function leave(text: string, code: number): never {
+  if (code === 0) console.log(text)
+  else console.error(text)
+  process.exit(code)
+}

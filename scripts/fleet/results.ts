@@ -1,0 +1,122 @@
+/** What the runs found: a table for people, and what had to be so. */
+import { COLD_START_LIFETIMES, type FleetOptions, LIFETIMES } from './options.ts'
+import { type Figures, failedCalls } from './protocol.ts'
+import type { RunResult } from './run.ts'
+
+/** What had to be so, and whether it is. */
+export interface Verdict {
+  readonly good: boolean
+  readonly text: string
+}
+
+const NOTHING = '–'
+const COLUMN = 12
+/** Fewer of the planned calls say nothing. */
+const LEAST_SHARE = 0.25
+
+/** The table, a column for each run; it fits into 80 columns. */
+export function tableOf(results: readonly RunResult[]): string {
+  const rows: [what: string, cell: (result: RunResult) => string | number][] = [
+    ['', ({ plan }) => plan.mark],
+    ['', ({ plan }) => plan.name],
+    ['processes', ({ processes }) => processes.length],
+    ['calls', (result) => callsOf(result)],
+    ['  failed', (result) => failedOf(result)],
+    ['  401 seen by the caller', ({ processes }) => sum(processes, (each) => each.unauthorized)],
+    ['token requests', ({ tokenRequests }) => tokenRequests],
+    ['  at the cold start', ({ atColdStart }) => atColdStart],
+    ['  for each lifetime', ({ tokenRequests }) => (tokenRequests / LIFETIMES).toFixed(1)],
+    ['tokens from the store', (result) => ofStore(result, (each) => each.fromStore)],
+    ['store failures told', (result) => ofStore(result, (each) => each.storeFailures)],
+    ['wait for the first token', ({ processes }) => inMs(median(firstTokens(processes)))],
+    ['  the longest', ({ processes }) => inMs(Math.max(...firstTokens(processes)))],
+    ['later calls over 100 ms', ({ processes }) => sum(processes, (each) => each.slowCalls)],
+    ['  the longest call', ({ processes }) => inMs(Math.max(...processes.map((each) => each.longestMs)))],
+    ['machine late by up to', ({ lateMs }) => inMs(lateMs)],
+  ]
+  const width = Math.max(...rows.map(([what]) => what.length))
+  return rows
+    .map(([what, cell]) => what.padEnd(width) + results.map((each) => column(cell(each))).join(''))
+    .join('\n')
+}
+
+/** What the words of the table mean. */
+export function noteOn({ lifetimeS }: FleetOptions): string {
+  return `The cold start is the first ${COLD_START_LIFETIMES * lifetimeS} s; later calls are those after it.`
+}
+
+/** What had to be so in this run. */
+export function verdictsOf(result: RunResult): Verdict[] {
+  const { plan, processes, tokenRequests } = result
+  const asked = `${tokenRequests} token requests`
+  // A token is renewed when three quarters of its lifetime are over, or later.
+  if (plan.mark === 'a') {
+    const least = LIFETIMES * processes.length
+    return [
+      {
+        good: tokenRequests >= least,
+        text: `${asked}, each process for itself (expected: ${least} or more)`,
+      },
+    ]
+  }
+  if (plan.mark === 'b') {
+    const good = tokenRequests === LIFETIMES || tokenRequests === LIFETIMES + 1
+    const text = `${asked} for the whole fleet (expected: ${LIFETIMES} or ${LIFETIMES + 1})`
+    return [{ good, text }, noFailedCall(result)]
+  }
+  const told = processes.filter(({ storeFailures }) => storeFailures > 0).length
+  // A Redis that is back may be back before some of them need it.
+  const [least, expected] = plan.mark === 'c' ? [processes.length, 'all'] : [1, '1 or more']
+  const text = `${told} processes told that the store failed (expected: ${expected})`
+  return [noFailedCall(result), { good: told >= least, text }]
+}
+
+function noFailedCall(result: RunResult): Verdict {
+  const [calls, failed] = [callsOf(result), failedOf(result)]
+  if (failed > 0)
+    return { good: false, text: `${failed} of ${calls} calls failed: ${whyOf(result.processes)}` }
+  if (calls < LEAST_SHARE * result.plannedCalls)
+    return { good: false, text: `only ${calls} of ${result.plannedCalls} calls: this machine is too slow` }
+  return { good: true, text: `no failed call of ${calls}` }
+}
+
+function callsOf({ processes }: RunResult): number {
+  return sum(processes, ({ calls }) => calls)
+}
+
+function failedOf({ processes }: RunResult): number {
+  return sum(processes, failedCalls)
+}
+
+function ofStore({ plan, processes }: RunResult, count: (each: Figures) => number): string | number {
+  return plan.store ? sum(processes, count) : NOTHING
+}
+
+/** What failed calls ended with, and how often. */
+function whyOf(processes: readonly Figures[]): string {
+  const counts = new Map<string, number>()
+  for (const [why, count] of processes.flatMap(({ failures }) => Object.entries(failures)))
+    counts.set(why, (counts.get(why) ?? 0) + count)
+  return [...counts].map(([why, count]) => `${count} × ${why}`).join(', ')
+}
+
+/** How long each process waited; for ever, where it never had a token. */
+function firstTokens(processes: readonly Figures[]): number[] {
+  return processes.map(({ firstTokenMs }) => firstTokenMs ?? Number.POSITIVE_INFINITY)
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+function sum(processes: readonly Figures[], count: (each: Figures) => number): number {
+  return processes.reduce((total, each) => total + count(each), 0)
+}
+
+function inMs(ms: number): string {
+  return Number.isFinite(ms) ? `${Math.round(ms)} ms` : 'never'
+}
+
+function column(cell: string | number): string {
+  return String(cell).padStart(COLUMN)
+}

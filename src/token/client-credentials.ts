@@ -16,6 +16,7 @@ import { TokenSource, type Want } from './token-source.ts'
 
 // A look after a wait finds the token gone only where a clock jumped in between; this ends the looking.
 const MOST_LOOKS = 3
+const MOST_AHEAD_PAUSE_MS = 1_000
 
 /** What a token is taken for. */
 interface Taking extends Omit<Want, 'deadline' | 'ahead'> {
@@ -39,6 +40,8 @@ export class ClientCredentialsProvider implements TokenProvider {
   #lastFailure: unknown
   readonly #waiters = new Waiters()
   #renewingAhead = false
+  /** When (monotonic ms) to see whether another process has renewed it. */
+  #aheadAt = Number.NEGATIVE_INFINITY
   readonly #source: TokenSource
 
   /** Callers without a token share this one acquisition. What it yields is put in place under the lock. */
@@ -144,7 +147,8 @@ export class ClientCredentialsProvider implements TokenProvider {
   }
 
   #renewAhead(): void {
-    if (this.#renewingAhead || this.#cooldown.remainsMs(this.#now()) > 0) return
+    if (this.#renewingAhead || this.#now() < this.#aheadAt || this.#cooldown.remainsMs(this.#now()) > 0)
+      return
     this.#renewingAhead = true
     this.#endpointLock
       .runExclusive(async () => {
@@ -156,6 +160,7 @@ export class ClientCredentialsProvider implements TokenProvider {
         const than = this.#held?.token.value
         if (await this.#take({ startedAt: this.#now(), background: true, than, mayAsk }))
           this.#emit({ type: 'token-renewed', reason: 'expiring' })
+        else this.#aheadAt = this.#now() + Math.min(life.windowMs / 10, MOST_AHEAD_PAUSE_MS)
       })
       .catch(() => {}) // the cooldown knows, the events have told, and the current token is served on
       .finally(() => {

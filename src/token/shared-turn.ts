@@ -56,14 +56,15 @@ export class SharedTurn {
   /**
    * Waits until it is this process's turn to ask for a token (undefined), or another has put one there. A holder
    * that died blocks for as long as the lease, and whoever has it next needs time, too. After that this process
-   * asks all the same.
+   * asks all the same. Where nobody is in a hurry, `taken` says that another process has its turn.
    */
-  async wait(): Promise<HeldToken | undefined> {
+  async wait({ hurry }: { hurry: boolean }): Promise<HeldToken | 'taken' | undefined> {
     const { clock, closed, leaseMs } = this.#context
     const giveUpAt = clock.monotonicMs() + leaseMs + Math.min(leaseMs / 4, MOST_GRACE_MS)
     for (;;) {
       this.#release = await this.attempt((entries) => entries.lease(leaseMs))
       if (this.#release !== undefined) return await this.look()
+      if (this.#entries?.leases && !hurry) return 'taken'
       if (!this.#entries?.leases || clock.monotonicMs() >= giveUpAt) return undefined
       await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       const held = await this.look()

@@ -79,7 +79,7 @@ export class TokenSource {
 
   /**
    * The token of another process, or a new one, which is then there for the others. Undefined where the others have
-   * none and the token endpoint may not be asked.
+   * none and the token endpoint may not be asked, or where another is just asking and nobody is in a hurry.
    *
    * @throws what `requestToken` throws. A store that fails is done without.
    */
@@ -138,8 +138,11 @@ export class TokenSource {
     await this.#ending
   }
 
-  /** A token of another process; `none` where there is none and none may be asked for; else undefined. */
-  async #askOthers(turn: SharedTurn, { refusal, mayAsk }: Want): Promise<HeldToken | 'none' | undefined> {
+  /** A token of another process; `none` where there is none and none is to be asked for; else undefined. */
+  async #askOthers(
+    turn: SharedTurn,
+    { ahead, refusal, mayAsk }: Want,
+  ): Promise<HeldToken | 'none' | undefined> {
     const found = await turn.look()
     if (found !== undefined) return found
     if (!mayAsk()) return 'none'
@@ -150,9 +153,9 @@ export class TokenSource {
       if (newer !== undefined) return newer
       if (!mayAsk()) return 'none'
     }
-    const put = await turn.wait()
+    const put = await turn.wait({ hurry: !ahead })
     if (put === undefined) turn.removeRefused()
-    return put
+    return put === 'taken' ? 'none' : put
   }
 
   /** Notes a token that an API refused: it is not taken from the store again. */

@@ -139,6 +139,8 @@ describe('a token that is due', () => {
     }
     expect(fleet.endpoint.count).toBe(1)
     giveBack()
+    await fleet.skip(1_000) // it does not wait, and looks again with a later call
+    provider.currentToken()
     await fleet.pass(50)
     expect(fleet.endpoint.count).toBe(2)
     expect(provider.currentToken()?.value).not.toBe(token)

@@ -1,0 +1,185 @@
+/** Redis fails in every way it can: no call fails with it, waits are short, an event tells, and afterwards a token is shared again. */
+import { Redis } from 'ioredis'
+import type { TokenStore } from 'merchant-auth'
+import { describe, expect, it } from 'vitest'
+import { eventually, failuresOf, onEachRedis, type Rig, sourcesOf } from './rig.ts'
+
+const OPERATION_MS = 250
+const ROOM_MS = 400
+const TIMEOUT = 'ETIMEDOUT'
+/** A client says in words alone that it is not connected. */
+const CLOSED = 'undefined'
+
+interface Failure {
+  readonly name: string
+  inflict(rig: Rig): Promise<unknown>
+  cure(rig: Rig): Promise<unknown>
+  /** The operation that fails, and the codes that it may fail with. */
+  readonly operation: 'get' | 'lease'
+  readonly codes: readonly string[]
+}
+
+const everywhere =
+  (...command: string[]) =>
+  (rig: Rig) =>
+    rig.every((server) => server.command(...command))
+
+const back = async (rig: Rig): Promise<void> => {
+  await rig.every((server) => server.restart())
+  await rig.redis.whole()
+}
+
+const DOWN: Failure = {
+  name: 'is not running',
+  inflict: (rig) => rig.every((server) => server.kill()),
+  cure: back,
+  operation: 'get',
+  codes: [TIMEOUT, CLOSED],
+}
+
+const FROZEN: Failure = {
+  name: 'hangs (SIGSTOP)',
+  inflict: (rig) => rig.every((server) => server.freeze()),
+  cure: (rig) => rig.every((server) => server.thaw()),
+  operation: 'get',
+  codes: [TIMEOUT, CLOSED],
+}
+
+const PASSWORD: Failure = {
+  name: 'wants a password',
+  inflict: everywhere('config', 'set', 'requirepass', 'swordfish'),
+  cure: (rig) =>
+    rig.every(async ({ port }) => {
+      const client = new Redis({ port, password: 'swordfish' })
+      await client.config('SET', 'requirepass', '')
+      client.disconnect()
+    }),
+  operation: 'get',
+  codes: ['NOAUTH', TIMEOUT, CLOSED],
+}
+
+const FULL: Failure = {
+  name: 'is full',
+  inflict: everywhere('config', 'set', 'maxmemory', '1'),
+  cure: everywhere('config', 'set', 'maxmemory', '0'),
+  operation: 'lease',
+  codes: ['OOM'],
+}
+
+const READ_ONLY: Failure = {
+  name: 'is a replica whose master is away',
+  inflict: everywhere('replicaof', '127.0.0.1', '1'),
+  cure: everywhere('replicaof', 'no', 'one'),
+  operation: 'lease',
+  codes: ['READONLY'],
+}
+
+onEachRedis((rig) => {
+  /** A process begins: what its first call met. */
+  const begin = async (store: TokenStore) => {
+    const { provider, events } = rig.start(store)
+    const from = performance.now()
+    const { value } = await provider.getToken()
+    return { value, tookMs: performance.now() - from, events }
+  }
+
+  const expectOneFailure = async (store: TokenStore, { operation, codes }: Failure): Promise<void> => {
+    const { tookMs, events } = await begin(store)
+    expect(codes.map((code) => `${operation} ${code}`)).toContain(failuresOf(events).join(', '))
+    expect(sourcesOf(events)).toEqual(['endpoint'])
+    expect(tookMs).toBeLessThan(OPERATION_MS + ROOM_MS)
+  }
+
+  describe('a Redis that', () => {
+    it.each([DOWN, FROZEN, PASSWORD])('$name at the start', { retry: 2 }, async (failure) => {
+      await failure.inflict(rig)
+      const stores = [rig.unconnected(), rig.unconnected()] as const
+      try {
+        await Promise.all(stores.map((store) => expectOneFailure(store, failure)))
+      } finally {
+        await failure.cure(rig)
+      }
+      await rig.sharing(...stores)
+    })
+
+    const midway = rig.layout === 'cluster' ? [FROZEN, FULL] : [DOWN, FROZEN, FULL, READ_ONLY]
+    it.each(midway)('$name in the middle', { retry: 2 }, async (failure) => {
+      const stores = [await rig.store(), await rig.store()] as const
+      await rig.sharing(...stores)
+      if (failure.operation === 'lease') await rig.begin()
+      await failure.inflict(rig)
+      try {
+        for (const store of stores) await expectOneFailure(store, failure)
+      } finally {
+        await failure.cure(rig)
+      }
+      await rig.sharing(...stores)
+    })
+
+    it.runIf(rig.layout === 'single node')('comes back empty', async () => {
+      const stores = [await rig.store(), await rig.store()] as const
+      await rig.sharing(...stores)
+      await rig.every((server) => server.restart())
+      for (const store of stores) await begin(store)
+      await rig.sharing(...stores)
+    })
+  })
+
+  it.runIf(rig.layout === 'cluster')('a cluster that loses the node with the token', async () => {
+    const stores = [await rig.store(), await rig.store()] as const
+    await rig.sharing(...stores)
+    const { server } = await rig.tokenEntry()
+    const [witness] = rig.redis.servers.filter((other) => other !== server)
+    await server.kill()
+    const lost = { ...DOWN, codes: [TIMEOUT, CLOSED, 'CLUSTERDOWN'] }
+    for (const store of stores) await expectOneFailure(store, lost)
+    await eventually('the others to notice', async () =>
+      String(await witness?.command('cluster', 'info')).includes('cluster_state:fail'),
+    )
+    for (const store of stores) await expectOneFailure(store, lost)
+    await server.restart()
+    await rig.redis.whole()
+    await rig.sharing(...stores)
+  })
+
+  describe('an entry', () => {
+    /** A token is there, and is altered. */
+    const alter = async (...command: [name: string, ...args: string[]]) => {
+      const store = await rig.store()
+      const { value } = await begin(store)
+      await rig.written()
+      const { key, server } = await rig.tokenEntry()
+      const [name, ...args] = command
+      await server.command(name, key, ...args)
+      return { store, value, key, server }
+    }
+
+    it('that makes no sense counts as absent, and is replaced', async () => {
+      const { store } = await alter('set', 'rubbish', 'px', '60000')
+      const { events, value } = await begin(store)
+      expect(new Set(failuresOf(events))).toEqual(new Set(['get UNREADABLE']))
+      await rig.written()
+      expect((await begin(await rig.store())).value).toBe(value)
+    })
+
+    it('without a time to live counts as absent, and is replaced', async () => {
+      const { store, value: before, key, server } = await alter('persist')
+      const { events, value } = await begin(store)
+      expect(value).not.toBe(before)
+      expect(failuresOf(events)).toEqual([])
+      await rig.written()
+      expect(Number(await server.command('pttl', key))).toBeGreaterThan(0)
+      expect((await begin(await rig.store())).value).toBe(value)
+    })
+
+    it('of another kind fails no call, and a token is shared again when it is gone', async () => {
+      const { store, key, server } = await alter('del')
+      await server.command('rpush', key, 'item')
+      const { events, tookMs } = await begin(store)
+      expect(failuresOf(events)).toEqual(['get WRONGTYPE'])
+      expect(tookMs).toBeLessThan(OPERATION_MS + ROOM_MS)
+      await server.command('del', key)
+      await rig.sharing(store, await rig.store())
+    })
+  })
+})

@@ -1,0 +1,167 @@
+/** One token for processes that have a Redis in common: at the start, after a death, and after a rejection. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AccessToken } from 'merchant-auth'
+import { createRedisTokenStore } from 'merchant-auth/redis'
+import { describe, expect, it } from 'vitest'
+import { type Answer, granted, hang, MERCHANT_URL } from '../token/harness.ts'
+import { type Entry, eventually, type Member, onEachRedis, PATIENT, sourcesOf } from './rig.ts'
+
+const MEMBERS = 6
+const LEASE_MS = 1_600
+/** What a token request takes: less than the time that others have for it when a holder has died. */
+const ASKING_MS = 100
+
+onEachRedis((rig) => {
+  const tokensOf = async (members: readonly Member[]): Promise<Set<string>> => {
+    const tokens = await Promise.all(members.map(({ provider }) => provider.getToken()))
+    return new Set(tokens.map(({ value }) => value))
+  }
+
+  /** What the store calls the token that these tests have in common. */
+  const nameOfToken = async (): Promise<string> => {
+    const [first] = await rig.startAll(1)
+    await first?.provider.getToken()
+    await rig.written()
+    const { key } = await rig.tokenEntry()
+    await rig.begin()
+    return key.slice(key.indexOf('{') + 1, -1)
+  }
+
+  describe('processes that start together', () => {
+    it('make one token request, and have the token within 100 ms of its being there', {
+      retry: 3, // where the machine stands still
+    }, async () => {
+      const name = await nameOfToken()
+      const observer = await rig.store(PATIENT)
+      const members = await rig.startAll(MEMBERS)
+      rig.endpoint.otherwise = late(400)
+      const arrivals = members.map(async ({ provider }, n) => {
+        await sleep(35 * n) // so that they do not look all at the same time
+        await provider.getToken()
+        return performance.now()
+      })
+      const all = Promise.all(arrivals)
+      all.catch(() => {}) // where the test ends before them
+      await eventually('the token', async () => (await observer.get(name)) !== undefined, 1)
+      const appearedAt = performance.now()
+      const waitsMs = (await all).map((at) => at - appearedAt)
+      expect(Math.max(...waitsMs)).toBeLessThan(100)
+      expect(rig.endpoint.count).toBe(1)
+      expect((await tokensOf(members)).size).toBe(1)
+      expect(members.flatMap(({ events }) => sourcesOf(events)).sort()).toEqual([
+        'endpoint',
+        ...Array.from({ length: MEMBERS - 1 }, () => 'store'),
+      ])
+    })
+
+    /** One of them takes the lease, and dies. Resolves with the entry of the lease. */
+    const dieAsking = async (): Promise<Entry> => {
+      rig.endpoint.answers.push(hang)
+      const { client, ready, close } = rig.connect()
+      const holder = rig.start(createRedisTokenStore(client, PATIENT), { timeoutMs: LEASE_MS, retries: 0 })
+      await ready
+      holder.provider.getToken().catch(() => {})
+      await eventually('the request', async () => rig.endpoint.count === 1, 1)
+      close()
+      const [lease] = (await rig.entries()).filter(({ key }) => key.endsWith(':lease'))
+      if (lease === undefined) throw new Error('There is no lease')
+      return lease
+    }
+
+    it('go on when the one that asks has died, once its lease is over: one of them asks', {
+      retry: 2,
+    }, async () => {
+      const members = await rig.startAll(MEMBERS, { timeoutMs: LEASE_MS })
+      rig.endpoint.otherwise = late(ASKING_MS)
+      const { key, server } = await dieAsking()
+      expect(Number(await server.command('pttl', key))).toBeLessThanOrEqual(LEASE_MS)
+      const from = performance.now()
+      expect((await tokensOf(members)).size).toBe(1)
+      const tookMs = performance.now() - from
+      expect(tookMs).toBeGreaterThan(LEASE_MS / 2)
+      expect(tookMs).toBeLessThan(1.5 * LEASE_MS)
+      expect(rig.endpoint.count).toBe(2)
+    })
+
+    it('go on by themselves where a lease does not end', async () => {
+      const members = await rig.startAll(2, { timeoutMs: LEASE_MS / 4 })
+      const { key, server } = await dieAsking()
+      await server.command('persist', key)
+      expect((await tokensOf(members)).size).toBe(2)
+    })
+  })
+
+  describe('a token that an API refused', () => {
+    const renew = ({ provider }: Member, token: string) => provider.renewToken(token, { url: MERCHANT_URL })
+
+    it.each(['at once', 'one after the other'])('is renewed once for all who ask %s', async (when) => {
+      const members = await rig.startAll(MEMBERS)
+      const [refused = ''] = await tokensOf(members)
+      const renewed: (AccessToken | undefined)[] = []
+      if (when === 'at once')
+        renewed.push(...(await Promise.all(members.map((each) => renew(each, refused)))))
+      else {
+        for (const member of members) renewed.push(await renew(member, refused))
+      }
+      expect(new Set(renewed.map((token) => token?.value)).size).toBe(1)
+      expect(renewed[0]?.value).toEqual(expect.not.stringMatching(refused))
+      expect(rig.endpoint.count).toBe(2)
+      expect(await tokensOf(await rig.startAll(1))).toEqual(new Set([renewed[0]?.value]))
+    })
+
+    it('is replaced by the newer one for whoever looked before that was there, and finds the ration used up', async () => {
+      const [one] = await rig.startAll(1)
+      const store = await rig.store(PATIENT)
+      const renewal = Promise.withResolvers<unknown>()
+      const other = rig.start({
+        get: async (key) => {
+          if (key.includes('ration')) await renewal.promise
+          return await store.get(key)
+        },
+        set: (...entry) => store.set(...entry),
+        delete: (key) => store.delete(key),
+        lease: async (...lease) => await store.lease?.(...lease),
+        ...PATIENT,
+      })
+      const members = one === undefined ? [] : [one, other]
+      const [refused = ''] = await tokensOf(members)
+      rig.endpoint.otherwise = late(ASKING_MS)
+      const renewed = members.map((member) => renew(member, refused))
+      await renewed[0]
+      await rig.written()
+      renewal.resolve(undefined)
+      expect((await renewed[1])?.value).toBe((await renewed[0])?.value)
+    })
+
+    it('is renewed again no sooner than 1 s after that, whoever asks', async () => {
+      const askedAt: number[] = []
+      rig.endpoint.otherwise = (init) => {
+        askedAt.push(performance.now())
+        return granted()(init)
+      }
+      const members = await rig.startAll(3)
+      const [first = ''] = await tokensOf(members)
+      for (const member of members) await renew(member, first)
+      const [second = '', ...others] = await tokensOf(members)
+      expect(others).toEqual([])
+      await eventually('the next renewal', async () => {
+        const renewed = await Promise.all(members.toReversed().map((member) => renew(member, second)))
+        return renewed.some((token) => token !== undefined)
+      })
+      const [, renewedAt = 0, againAt = 0] = askedAt
+      expect(againAt - renewedAt).toBeGreaterThan(990)
+      await eventually('it to reach all', async () => {
+        const renewed = await Promise.all(members.map((member) => renew(member, second)))
+        return renewed.every((token) => token !== undefined)
+      })
+      expect(askedAt).toHaveLength(3)
+    })
+  })
+})
+
+function late(ms: number): Answer {
+  return async (init) => {
+    await sleep(ms)
+    return await granted()(init)
+  }
+}

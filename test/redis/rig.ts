@@ -1,0 +1,228 @@
+/** What the tests on real redis-servers share: the servers, and processes that have a token in common by them. */
+import '../../src/token/shared-entries.ts' // loaded before a test begins, as its first use would be a matter of files
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  type AuthEvent,
+  createTokenProvider,
+  type TokenProvider,
+  type TokenProviderOptions,
+} from 'merchant-auth'
+import { createRedisTokenStore, type RedisTokenStoreOptions, type TokenStore } from 'merchant-auth/redis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
+import {
+  type RedisCluster,
+  type RedisServer,
+  redisMissing,
+  startRedis,
+  startRedisCluster,
+} from '../support/redis-server.ts'
+import { ENVIRONMENT, ScriptedEndpoint, SECRET } from '../token/harness.ts'
+import { CLIENTS, type Client, type Connection, connect, LAYOUTS, type Layout } from './clients.ts'
+
+/** Without redis-server these tests are left out, but in CI they fail. */
+export const SKIPPED = redisMissing() !== undefined && !process.env['CI']
+
+const PATIENCE_MS = 20_000
+
+/** For tests in which Redis does not fail, on machines that are slow. */
+export const PATIENT = { operationTimeoutMs: 5_000 }
+
+/** One process of a fleet, as far as a test can tell. */
+export interface Member {
+  readonly provider: TokenProvider
+  readonly events: AuthEvent[]
+}
+
+/** A key in Redis, and the node that has it. */
+export interface Entry {
+  readonly key: string
+  readonly server: RedisServer
+}
+
+/**
+ * The same tests for both clients, on a single node and on a cluster. The four run at the same time, as they mostly
+ * wait, each one's tests in turn on servers of its own.
+ */
+export function onEachRedis(suite: (rig: Rig) => void): void {
+  for (const client of CLIENTS) {
+    for (const layout of LAYOUTS) {
+      describe(client, { concurrent: true, skip: SKIPPED }, () => {
+        describe(layout, { concurrent: false }, () => {
+          const rig = new Rig(client, layout)
+          beforeAll(() => rig.open())
+          beforeEach(() => rig.begin())
+          afterEach(() => rig.end())
+          afterAll(() => rig.close())
+          suite(rig)
+        })
+      })
+    }
+  }
+}
+
+export class Rig {
+  readonly client: Client
+  readonly layout: Layout
+  endpoint = new ScriptedEndpoint([])
+  #redis: RedisCluster | undefined
+  readonly #members: Member[] = []
+  readonly #connections: Connection[] = []
+
+  constructor(client: Client, layout: Layout) {
+    this.client = client
+    this.layout = layout
+  }
+
+  async open(): Promise<void> {
+    this.#redis = this.layout === 'cluster' ? await startRedisCluster() : await alone()
+  }
+
+  async close(): Promise<void> {
+    await this.#redis?.stop()
+  }
+
+  /** All nodes are there, whatever a test that failed has left, and nothing is in them. */
+  async begin(): Promise<void> {
+    this.endpoint = new ScriptedEndpoint([])
+    await this.every(async (server) => {
+      server.thaw()
+      await server.command('ping').catch(() => server.restart())
+    })
+    await this.redis.whole()
+    await this.every((server) => server.command('flushall'))
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#members.splice(0).map(({ provider }) => provider.close()))
+    for (const connection of this.#connections.splice(0)) connection.close()
+  }
+
+  get redis(): RedisCluster {
+    if (this.#redis === undefined) throw new Error('No Redis has been started')
+    return this.#redis
+  }
+
+  /** Does something with every node. */
+  async every(act: (server: RedisServer) => unknown): Promise<void> {
+    await Promise.all(this.redis.servers.map(act))
+  }
+
+  connect(): Connection {
+    const connection = connect(this.client, this.layout, this.redis.ports)
+    connection.ready.catch(() => {})
+    this.#connections.push(connection)
+    return connection
+  }
+
+  /** A store with a connected client of its own. */
+  async store(options?: RedisTokenStoreOptions): Promise<TokenStore> {
+    const { client, ready } = this.connect()
+    const store = createRedisTokenStore(client, options)
+    await ready
+    return store
+  }
+
+  /** As `store`, where the client cannot connect now. */
+  unconnected(): TokenStore {
+    return createRedisTokenStore(this.connect().client)
+  }
+
+  start(store: TokenStore, options: Partial<TokenProviderOptions> = {}): Member {
+    const events: AuthEvent[] = []
+    const provider = createTokenProvider({
+      environment: ENVIRONMENT,
+      clientId: 'client-1',
+      clientSecret: SECRET,
+      fetch: this.endpoint.fetch,
+      onEvent: (event) => events.push(event),
+      store,
+      ...options,
+    })
+    const member = { provider, events }
+    this.#members.push(member)
+    return member
+  }
+
+  /** As many members, each with a connected client of its own, which a slow machine does not make fail. */
+  async startAll(count: number, options?: Partial<TokenProviderOptions>): Promise<Member[]> {
+    const stores = await Promise.all(Array.from({ length: count }, () => this.store(PATIENT)))
+    return stores.map((store) => this.start(store, options))
+  }
+
+  /** All that is there. */
+  async entries(): Promise<Entry[]> {
+    const found = await Promise.all(
+      this.redis.servers.map(async (server) => {
+        const keys = await server.command('keys', '*')
+        return keys.split('\n').flatMap((key) => (key === '' ? [] : [{ key, server }]))
+      }),
+    )
+    return found.flat()
+  }
+
+  /** The entry of the one token that is there. */
+  async tokenEntry(): Promise<Entry> {
+    const [entry, ...others] = (await this.entries()).filter(({ key }) => /v1\.token\.[^:]*$/.test(key))
+    if (entry === undefined || others.length > 0) throw new Error(`${others.length} other tokens`)
+    return entry
+  }
+
+  /** Resolves when a token is there, and nobody has its lease. */
+  async written(): Promise<void> {
+    await eventually('what is written', async () => {
+      const keys = (await this.entries()).map(({ key }) => key)
+      return keys.some((key) => key.includes('v1.token')) && !keys.some((key) => key.endsWith(':lease'))
+    })
+  }
+
+  /** Resolves when a token that a process puts there by one client is found by another. */
+  async sharing(one: TokenStore, other: TokenStore): Promise<void> {
+    await eventually('a token to be shared', async () => {
+      const [first, second] = [this.start(one), this.start(other)]
+      const { value } = await first.provider.getToken()
+      await first.provider.close() // when it is written
+      const found = await second.provider.getToken()
+      return found.value === value && sourcesOf(second.events)[0] === 'store'
+    })
+  }
+}
+
+/** What was told of the store. */
+export function failuresOf(events: readonly AuthEvent[]): string[] {
+  return events.flatMap((event) =>
+    event.type === 'store-failed' ? [`${event.operation} ${event.code}`] : [],
+  )
+}
+
+/** Where the tokens came from. */
+export function sourcesOf(events: readonly AuthEvent[]): string[] {
+  return events.flatMap((event) => (event.type === 'token-acquired' ? [event.source] : []))
+}
+
+/** Resolves when Redis answers again, for this key. */
+export async function answer(store: TokenStore, key: string): Promise<void> {
+  await eventually('Redis', () =>
+    store.get(key).then(
+      () => true,
+      () => false,
+    ),
+  )
+}
+
+export async function eventually(
+  what: string,
+  condition: () => Promise<boolean>,
+  everyMs = 50,
+): Promise<void> {
+  const endsAt = performance.now() + PATIENCE_MS
+  while (!(await condition())) {
+    if (performance.now() > endsAt) throw new Error(`Waited ${PATIENCE_MS} ms for ${what}`)
+    await sleep(everyMs)
+  }
+}
+
+async function alone(): Promise<RedisCluster> {
+  const server = await startRedis()
+  const stop = async (): Promise<void> => server[Symbol.asyncDispose]()
+  return { ports: [server.port], servers: [server], whole: async () => {}, stop, [Symbol.asyncDispose]: stop }
+}

@@ -1,0 +1,147 @@
+/** The contract of a token store, kept by a real Redis. */
+import { createRedisTokenStore } from 'merchant-auth/redis'
+import { describe, expect, it } from 'vitest'
+import { findLeaks } from '../support/leaks.ts'
+import { SECRET } from '../token/harness.ts'
+import { type Entry, eventually, onEachRedis, PATIENT } from './rig.ts'
+
+const LONG_MS = 60_000
+
+onEachRedis((rig) => {
+  describe('a value', () => {
+    it('is there for others until it is deleted, with what remains of its time', async () => {
+      const [one, other] = [await rig.store(PATIENT), await rig.store(PATIENT)]
+      expect(await one.get('key')).toBeUndefined()
+      await one.set('key', 'value', LONG_MS)
+      const found = await other.get('key')
+      expect(found).toEqual({ value: 'value', ttlMs: expect.any(Number) })
+      expect(found?.ttlMs).toBeLessThanOrEqual(LONG_MS)
+      expect(found?.ttlMs).toBeGreaterThan(LONG_MS / 2)
+      await other.delete('key')
+      expect(await one.get('key')).toBeUndefined()
+    })
+
+    it('takes the place of another', async () => {
+      const store = await rig.store(PATIENT)
+      await store.set('key', 'older', LONG_MS)
+      await store.set('key', 'newer', 2 * LONG_MS)
+      expect(await store.get('key')).toMatchObject({ value: 'newer' })
+      expect((await store.get('key'))?.ttlMs).toBeGreaterThan(LONG_MS)
+    })
+
+    it('is gone when its time is over', async () => {
+      const store = await rig.store(PATIENT)
+      await store.set('key', 'value', 30)
+      await eventually('its end', async () => (await store.get('key')) === undefined)
+    })
+  })
+
+  describe('a lease', () => {
+    it('is for one alone, until it is given back', async () => {
+      const [one, other] = [await rig.store(PATIENT), await rig.store(PATIENT)]
+      const giveBack = await one.lease?.('key', LONG_MS)
+      expect(await other.lease?.('key', LONG_MS)).toBeUndefined()
+      expect(await one.lease?.('key', LONG_MS)).toBeUndefined()
+      expect(await other.lease?.('another key', LONG_MS)).toBeTypeOf('function')
+      await giveBack?.()
+      expect(await other.lease?.('key', LONG_MS)).toBeTypeOf('function')
+    })
+
+    it('goes to one of many that want it at once', async () => {
+      const stores = await Promise.all(Array.from({ length: 8 }, () => rig.store(PATIENT)))
+      const leases = await Promise.all(stores.map((store) => store.lease?.('key', LONG_MS)))
+      expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1)
+    })
+
+    it('ends by itself', async () => {
+      const [one, other] = [await rig.store(PATIENT), await rig.store(PATIENT)]
+      await one.lease?.('key', 100)
+      await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)
+    })
+
+    it('is not given back by somebody who has lost it', async () => {
+      const [one, other, third] = [
+        await rig.store(PATIENT),
+        await rig.store(PATIENT),
+        await rig.store(PATIENT),
+      ]
+      const giveBack = await one.lease?.('key', 1)
+      await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)
+      await giveBack?.()
+      expect(await third.lease?.('key', LONG_MS)).toBeUndefined()
+    })
+  })
+
+  describe('somebody who has lost the lease', () => {
+    it.each([
+      ['to another', true],
+      ['to nobody', false],
+    ])('writes nothing and deletes nothing: lost %s', async (_, taken) => {
+      const [one, other] = [await rig.store(PATIENT), await rig.store(PATIENT)]
+      await other.set('key', 'newer', LONG_MS)
+      await one.lease?.('key', 1)
+      await eventually('its end', async () => (await other.lease?.('key', taken ? LONG_MS : 1)) !== undefined)
+      if (!taken) await eventually('that end', async () => (await rig.entries()).length === 1)
+      await one.set('key', 'older', LONG_MS)
+      expect(await other.get('key')).toMatchObject({ value: 'newer' })
+      await one.delete('key')
+      expect(await other.get('key')).toMatchObject({ value: 'newer' })
+    })
+  })
+
+  it('takes off the time that a write waited for Redis', async () => {
+    const store = await rig.store(PATIENT)
+    await store.lease?.('key', LONG_MS)
+    const from = performance.now()
+    rig.every((server) => server.freeze())
+    const written = store.set('key', 'value', LONG_MS)
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    const frozenMs = performance.now() - from
+    rig.every((server) => server.thaw())
+    await written
+    const ttlMs = (await store.get('key'))?.ttlMs ?? 0
+    expect(ttlMs).toBeLessThanOrEqual(LONG_MS - Math.floor(frozenMs) + 20) // the command is under way a little later
+    expect(ttlMs).toBeGreaterThan(LONG_MS / 2)
+  })
+
+  describe('in Redis', () => {
+    it('every key begins with the prefix, and stores with another one have nothing in common', async () => {
+      const { client, ready } = rig.connect()
+      const [usual, own] = [
+        createRedisTokenStore(client),
+        createRedisTokenStore(client, { keyPrefix: 'shop:' }),
+      ]
+      await ready
+      await usual.set('key', 'usual', LONG_MS)
+      await own.set('key', 'own', LONG_MS)
+      await usual.lease?.('key', LONG_MS)
+      expect(await own.lease?.('key', LONG_MS)).toBeTypeOf('function')
+      expect(await usual.get('key')).toMatchObject({ value: 'usual' })
+      const keys = (await rig.entries()).map(({ key }) => key.split('{')[0])
+      expect(keys.sort()).toEqual(['merchant-auth:', 'merchant-auth:', 'shop:', 'shop:'])
+    })
+
+    it.runIf(rig.layout === 'cluster')('a token and its lease are in one slot', async () => {
+      const store = await rig.store(PATIENT)
+      for (const name of ['one', 'two', 'three']) {
+        await store.set(name, 'value', LONG_MS)
+        await store.lease?.(name, LONG_MS)
+        const ofName = (await rig.entries()).filter(({ key }) => key.includes(name))
+        const slotOf = ({ key, server }: Entry) => server.command('cluster', 'keyslot', key)
+        expect(ofName).toHaveLength(2)
+        expect(new Set(await Promise.all(ofName.map(slotOf))).size).toBe(1)
+      }
+    })
+
+    it('stands neither token nor secret', async () => {
+      const [holder] = await rig.startAll(1)
+      const token = await holder?.provider.getToken()
+      await rig.written()
+      const { key, server } = await rig.tokenEntry()
+      const value = await server.command('get', key)
+      expect(value).toMatch(/^[\w-]+\.\.[\w-]+\.[\w-]+\.[\w-]+$/)
+      const inside = value.split('.').map((part) => Buffer.from(part, 'base64url').toString('latin1'))
+      expect(findLeaks([key, value, inside], [SECRET, token?.value ?? ''])).toEqual([])
+    })
+  })
+})

@@ -1,7 +1,13 @@
 /** What runs inside Redis, each script at one stroke. Keys: the token's entry, and its lease. */
 
-/** An entry, and what remains of its time (ms). */
-export const READ = `return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])}`
+/** An entry, and what remains of its time (ms). Something of another kind is an empty text, to be written over. */
+export const READ = `
+local value = redis.pcall('GET', KEYS[1])
+if type(value) == 'table' and value.err then
+  if string.find(value.err, 'WRONGTYPE', 1, true) then return {'', 1} end
+  return value
+end
+return {value, redis.call('PTTL', KEYS[1])}`
 
 /** ARGV: value, ms. */
 export const WRITE = `return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])`

@@ -147,15 +147,17 @@ export class TokenSource {
     if (found !== undefined) return found
     if (!mayAsk()) return 'none'
     if (refusal !== undefined) {
-      await turn.attempt((entries) => entries.readRation(refusal.api, refusal.ration))
+      await readRation(turn, refusal)
       // Whoever closed it meanwhile had written a newer token before.
       const newer = refusal.ration.waitMs(this.#now()) > 0 ? await turn.look() : undefined
       if (newer !== undefined) return newer
       if (!mayAsk()) return 'none'
     }
     const put = await turn.wait({ hurry: !ahead })
-    if (put === undefined) turn.removeRefused()
-    return put === 'taken' ? 'none' : put
+    if (put !== undefined) return put === 'taken' ? 'none' : put
+    turn.removeRefused()
+    if (refusal !== undefined) await readRation(turn, refusal) // it may have been closed while the turn was waited for
+    return mayAsk() ? undefined : 'none'
   }
 
   /** Notes a token that an API refused: it is not taken from the store again. */
@@ -220,6 +222,11 @@ export class TokenSource {
   #now(): number {
     return this.#options.clock.monotonicMs()
   }
+}
+
+/** Makes a ration as strict as those of the others. */
+async function readRation(turn: SharedTurn, { api, ration }: Refusal): Promise<void> {
+  await turn.attempt((entries) => entries.readRation(api, ration))
 }
 
 async function writeAll(

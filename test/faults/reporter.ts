@@ -9,7 +9,9 @@ import type { Reporter, TestModule, Vitest } from 'vitest/node'
 import type { ToldCell } from './told.ts'
 
 /** Where the tests are that tell. */
-const FOLDERS = ['../faults', '../races'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+const FOLDERS = ['../faults', '../races', '../fleet'].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+)
 const FILES = FOLDERS.flatMap((folder) => readdirSync(folder)).filter((name) =>
   name.endsWith('.test.ts'),
 ).length

@@ -4,6 +4,7 @@ import { tell } from '../faults/told.ts'
 import { forget } from '../support/recorded.ts'
 import { aRace, type Race } from './actions.ts'
 import { settled } from './clock.ts'
+import { randomFrom } from './random.ts'
 import { RULES } from './rules.ts'
 import { World } from './world.ts'
 
@@ -11,15 +12,6 @@ const unhandled: unknown[] = []
 const note = (reason: unknown): void => void unhandled.push(reason)
 beforeEach(() => void process.on('unhandledRejection', note))
 afterEach(() => void process.off('unhandledRejection', note))
-
-/** The jitter of one race, the same each time. */
-function randomFrom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state * 1_103_515_245 + 12_345) % 2 ** 31
-    return state / 2 ** 31
-  }
-}
 
 async function run(schedule: fc.Scheduler, race: Race): Promise<void> {
   const random = vi.spyOn(Math, 'random').mockImplementation(randomFrom(race.seed))

@@ -77,7 +77,7 @@ describe('a refused token', () => {
     const renewal = processes[0]?.provider.renewToken(token, { url })
     expect(await rejection(Promise.resolve(renewal))).toMatchObject({ status: 400 })
     await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'get', 'lease', 'get', 'delete', 'release'])
+    expect(fleet.store.operations).toEqual(['get', 'get', 'lease', 'get', 'delete', 'get', 'release'])
     expect(fleet.store.keys).toEqual([])
   })
 
@@ -185,7 +185,7 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
     fleet.store.faults.delete = FAILURES[way]
     await fleet.tookMs(provider.renewToken(token, { url }))
     await fleet.pass(250)
-    expect(fleet.store.operations).toEqual(['get', 'get', 'lease', 'get', 'delete', 'release'])
+    expect(fleet.store.operations).toEqual(['get', 'get', 'lease', 'get', 'delete', 'get', 'release'])
   })
 })
 

@@ -1,0 +1,119 @@
+/** What can happen to a fleet: what its callers do, what becomes of its processes, its network and its Redis. */
+import fc from 'fast-check'
+import type { Answer } from '../races/actions.ts'
+import type { RefereeOptions } from '../races/record.ts'
+
+/** What the server does with commands; `full` refuses to write. */
+export type Mood = 'well' | 'hangs' | 'down' | 'full'
+
+export type Action =
+  /** An API is called, which refuses tokens that are revoked. */
+  | { readonly does: 'call'; readonly who: number }
+  | { readonly does: 'callAll' | 'revokeAll' | 'flush' }
+  /** An API refuses the token that this process got last, or one of those before: the answer took its time. */
+  | { readonly does: 'refuse'; readonly who: number; readonly nth: number }
+  /** Time goes by while everybody does what is due. */
+  | { readonly does: 'pass'; readonly ms: number }
+  /** Time has gone by before anybody gets round to anything. */
+  | { readonly does: 'jump'; readonly ms: number }
+  | { readonly does: 'pause' | 'goOn' | 'holdLink' | 'letLinkGo'; readonly who: number }
+  /** `replaced`: a new process takes its place. */
+  | { readonly does: 'crash' | 'close'; readonly who: number; readonly replaced: boolean }
+  /** Its connection is lost; so many of its commands had left the machine, and arrive all the same. */
+  | { readonly does: 'cut'; readonly who: number; readonly arriving: number }
+  | { readonly does: 'server'; readonly mood: Mood }
+
+const who = fc.nat(3)
+const replaced = fc.boolean()
+const passing = fc.constantFrom(1, 49, 50, 100, 249, 250, 500, 999, 1_000, 2_000, 5_000, 20_000, 60_000)
+
+function weighted(weight: number, action: { [K in string]: fc.Arbitrary<unknown> }) {
+  return { weight, arbitrary: fc.record(action) as unknown as fc.Arbitrary<Action> }
+}
+
+const inCalm = [
+  weighted(8, { does: fc.constant('call'), who }),
+  weighted(3, { does: fc.constant('callAll') }),
+  weighted(4, { does: fc.constant('refuse'), who, nth: fc.oneof(fc.constant(0), fc.nat(2)) }),
+  weighted(2, { does: fc.constant('revokeAll') }),
+  weighted(6, { does: fc.constant('pass'), ms: passing }),
+]
+
+const inTrouble = [
+  weighted(6, { does: fc.constant('jump'), ms: passing }),
+  weighted(6, { does: fc.constantFrom('pause', 'goOn'), who }),
+  weighted(4, { does: fc.constantFrom('holdLink', 'letLinkGo'), who }),
+  weighted(2, { does: fc.constantFrom('crash', 'close'), who, replaced }),
+  weighted(4, { does: fc.constant('cut'), who, arriving: fc.nat(2) }),
+  weighted(3, { does: fc.constant('server'), mood: fc.constantFrom('well', 'hangs', 'down', 'full') }),
+  weighted(1, { does: fc.constant('flush') }),
+]
+
+const lifetimeSeconds = fc.constantFrom(2, 5, 20, 100, 1_000)
+
+const anAnswer = fc.oneof(
+  { weight: 9, arbitrary: fc.record({ kind: fc.constant('token'), lifetimeSeconds }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('status'), status: fc.constantFrom(400, 503) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('no connection', 'hang', 'deaf') }) },
+) as fc.Arbitrary<Answer>
+
+/** What tells one process from another, besides its name. */
+export interface Machine {
+  /** How far its clocks are from the server's (ms). */
+  readonly monotonicMs: number
+  readonly epochMs: number
+  /** A client sends again what was not answered when the connection was lost (ioredis), or says so (node-redis). */
+  readonly resends: boolean
+  /** Whether commands keep their order: not so in a pool, nor where a cluster redirects them. */
+  readonly ordered: boolean
+  /** Whether other steps come between a token and its sealing. */
+  readonly sealsLate: boolean
+}
+
+const aMachine: fc.Arbitrary<Machine> = fc.record({
+  monotonicMs: fc.constantFrom(0, 1, 86_400_000),
+  epochMs: fc.constantFrom(0, -3_600_000, 7_200_000),
+  resends: fc.boolean(),
+  ordered: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(true) },
+    { weight: 1, arbitrary: fc.constant(false) },
+  ),
+  sealsLate: fc.boolean(),
+})
+
+export interface FleetOptions extends RefereeOptions {
+  readonly timeoutMs: number
+}
+
+/** A fleet and what happens to it, before the schedule has mixed it. */
+export interface Story {
+  readonly machines: readonly Machine[]
+  readonly actions: readonly Action[]
+  readonly answers: readonly Answer[]
+  readonly options: FleetOptions
+  readonly seed: number
+}
+
+function stories(anAction: fc.Arbitrary<Action>): fc.Arbitrary<Story> {
+  return fc.record({
+    machines: fc.array(aMachine, { minLength: 2, maxLength: 4, size: 'max' }),
+    actions: fc.array(anAction, { minLength: 4, maxLength: 28, size: 'max' }),
+    answers: fc.array(anAnswer, { maxLength: 8, size: 'max' }),
+    options: fc.record({
+      timeoutMs: fc.constantFrom(2_000, 5_000),
+      retries: fc.nat(1),
+      expiryMarginMs: fc.constantFrom(undefined, 0),
+      refreshAheadMs: fc.constantFrom(undefined, 0),
+    }),
+    seed: fc.nat(),
+  })
+}
+
+/** Some fleets live in peace, so that its rules are tried, too; each of the others has troubles of its own. */
+export const aStory: fc.Arbitrary<Story> = fc.oneof(
+  { weight: 1, arbitrary: stories(fc.oneof(...inCalm)) },
+  {
+    weight: 3,
+    arbitrary: fc.subarray(inTrouble).chain((troubles) => stories(fc.oneof(...inCalm, ...troubles))),
+  },
+)

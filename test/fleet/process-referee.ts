@@ -1,0 +1,161 @@
+/** Watches one process: when it asks, what it gets, and how its callers fare. */
+import type { AuthEvent } from '../../src/index.ts'
+import { isMerchantAuthError } from '../../src/index.ts'
+import { LEASE, READ } from '../../src/store/redis-scripts.ts'
+import type { Fate } from './endpoint.ts'
+import type { Ledger } from './ledger.ts'
+import type { Command } from './link.ts'
+import type { Rations } from './rations.ts'
+import { isTokenKey, type RedisReferee } from './redis-referee.ts'
+
+/** How many leases' time others are waited for, and the token request. */
+const MOST_TIMEOUTS = 1.5 + 1
+const OPERATION_MS = 250
+/** The last turn's removal, writing and giving back; looking, the ration; once more lease and look, twice. */
+const MOST_OPERATIONS = 10
+const LOOK_EVERY_MS = 50
+
+/** What is known of the turn that a process waits for, or has. */
+interface Turn {
+  /** When it first asked for the lease. */
+  waitsSince: number | undefined
+  hasHadLease: boolean
+  storeFailed: boolean
+  /** Whether it has led to something, so that the next look begins another. */
+  over: boolean
+}
+
+export class ProcessReferee {
+  closed = false
+  /** The tokens that were handed out, the last one at the end. */
+  readonly got: string[] = []
+  readonly name: string
+  readonly #ledger: Ledger
+  readonly #redis: RedisReferee
+  readonly #rations: Rations
+  readonly #refused = new Set<string>()
+  /** What may not be handed out again. */
+  #barred = new Set<string>()
+  #turn: Turn = { waitsSince: undefined, hasHadLease: false, storeFailed: false, over: true }
+  #inFlight = 0
+  #requestedAt = 0
+  #askedAt = 0
+  #source: 'endpoint' | 'store' = 'store'
+  #fate: Fate
+  /** Whether the token endpoint has let it down since it last had a token. */
+  #letDown = false
+
+  constructor(name: string, ledger: Ledger, redis: RedisReferee, rations: Rations) {
+    this.name = name
+    this.#ledger = ledger
+    this.#redis = redis
+    this.#rations = rations
+  }
+
+  /** How long (ms) a caller may wait at the most. */
+  get mostMs(): number {
+    return MOST_TIMEOUTS * this.#ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + LOOK_EVERY_MS
+  }
+
+  sends({ script, keys }: Command): void {
+    if (!isTokenKey(keys[0] ?? '')) return
+    if (script === READ && this.#turn.over)
+      this.#turn = { waitsSince: undefined, hasHadLease: false, storeFailed: false, over: false }
+    if (script === LEASE) this.#turn.waitsSince ??= this.#ledger.now
+  }
+
+  getsLease(): void {
+    this.#turn.hasHadLease = true
+  }
+
+  requestBegins(): void {
+    if (this.closed) this.#problem('closed', 'asks for a token after close()')
+    this.#inFlight += 1
+    this.#requestedAt = this.#ledger.now
+    this.#fate = undefined
+    if (this.#inFlight > 1) this.#problem('inFlight', `has ${this.#inFlight}`)
+  }
+
+  requestEnds(fate: Fate): void {
+    if (this.#inFlight > 0) this.#inFlight -= 1
+    this.#fate = fate
+  }
+
+  refuses(value: string): void {
+    this.#refused.add(value)
+    this.#ledger.refuse(this.name, value)
+    this.#ledger.tell(`${this.name} sees ${value} refused`)
+  }
+
+  gets(value: string): void {
+    if (this.got.at(-1) !== value) this.got.push(value)
+    this.#ledger.tell(`${this.name} hands out ${value}`)
+    const issued = this.#ledger.issued(value)
+    if (issued === undefined) {
+      this.#problem('margin', `got ${value}, which was never issued`)
+      return
+    }
+    if (this.closed) this.#problem('closed', `hands out ${value}`)
+    const lateMs = -this.#ledger.remainsMs(issued)
+    if (lateMs > 1) this.#problem('margin', `got ${value} ${lateMs} ms after its end`) // Redis rounds
+    if (this.#barred.has(value)) this.#problem('refused', `got ${value}`)
+  }
+
+  waitsTooLong(name: string, ms: number): void {
+    this.#problem('wait', `${name} takes ${ms} ms`)
+  }
+
+  fails(name: string, error: unknown): void {
+    this.#ledger.tell(`${this.name}: ${name} fails with ${(error as Error).message}`)
+    if (!isMerchantAuthError(error)) this.#problem('errors', `${name} rejects with ${error}`)
+    else if (!this.closed && !this.#letDown) this.#problem('failure', `${name} fails with ${error.code}`)
+  }
+
+  readonly heard = (event: AuthEvent): void => {
+    if (event.type === 'store-failed') {
+      this.#ledger.tell(`${this.name}: store-failed ${event.operation} ${event.code}`)
+      this.#turn.storeFailed = true
+      this.#rations.disturbed = true
+    } else if (event.type === 'token-requested') {
+      if (event.attempt === 1) this.#asks()
+    } else if (event.type === 'token-acquired') this.#acquires(event.source)
+    else if (event.type === 'token-renewed') {
+      if (event.reason === 'rejected' && this.#source === 'endpoint')
+        this.#rations.renewed(this.name, this.#askedAt)
+    } else if (event.type === 'renewal-suppressed') this.#turn.over = true
+    else if (event.type === 'token-request-failed') this.#requestFails(event.code)
+  }
+
+  #asks(): void {
+    const { waitsSince, hasHadLease, storeFailed } = this.#turn
+    const { now, options } = this.#ledger
+    this.#askedAt = now
+    this.#turn.over = true
+    const hasWaited = waitsSince !== undefined && now - waitsSince >= options.timeoutMs
+    if (!hasHadLease && !storeFailed && !hasWaited) this.#problem('turn', 'asks')
+    if (!hasHadLease) this.#rations.disturbed = true
+    const takeable = storeFailed ? undefined : this.#redis.takeable(this.name, now)
+    if (takeable !== undefined) this.#problem('need', `asks, though ${takeable.value} is there`)
+  }
+
+  #acquires(source: 'endpoint' | 'store'): void {
+    this.#ledger.tell(`${this.name} has a token from the ${source}`)
+    this.#source = source
+    this.#turn.over = true
+    this.#letDown = false
+    this.#barred = new Set(this.#refused)
+  }
+
+  /** An attempt was given up: with reason where it was answered so, or had a good part of the time that it may take. */
+  #requestFails(code: string): void {
+    const { now, options } = this.#ledger
+    const slow = now - this.#requestedAt >= options.timeoutMs / 4
+    this.#ledger.tell(`${this.name}: token request failed, ${code}`)
+    if (this.#fate === 'fault' || slow || this.#letDown || this.closed) this.#letDown = true
+    else this.#problem('failure', `gives up a token request with ${code} after ${now - this.#requestedAt} ms`)
+  }
+
+  #problem(rule: Parameters<Ledger['problem']>[0], what: string): void {
+    this.#ledger.problem(rule, `${this.name} ${what}`)
+  }
+}

@@ -1,0 +1,139 @@
+/** One process of a fleet: a provider with a store, clocks and a link of its own, which may stand still or die. */
+import { createTokenProvider, type TokenProvider } from '../../src/index.ts'
+import { BoundedStore } from '../../src/store/bounded-store.ts'
+import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
+import { RaceClock } from '../races/clock.ts'
+import type { FleetOptions, Machine } from './actions.ts'
+import type { FleetEndpoint } from './endpoint.ts'
+import { Link } from './link.ts'
+import type { ProcessReferee } from './process-referee.ts'
+import type { Server } from './server.ts'
+import { type Later, Steps } from './steps.ts'
+
+export const API = 'https://api.test.example/merchant'
+
+/** What a process lives in. */
+export interface Surroundings {
+  readonly server: Server
+  readonly endpoint: FleetEndpoint
+  readonly options: FleetOptions
+  readonly later: Later
+}
+
+/** One thing that a caller waits for. */
+interface Waiting {
+  readonly name: string
+  /** Time in which the process was able to do what it had to do. */
+  waitedMs: number
+}
+
+export class FleetProcess {
+  readonly referee: ProcessReferee
+  readonly machine: Machine
+  readonly clock: RaceClock
+  readonly link: Link
+  /** What it does. */
+  readonly steps: Steps
+  readonly waiting = new Set<Waiting>()
+  readonly #provider: TokenProvider
+
+  constructor(referee: ProcessReferee, machine: Machine, { server, endpoint, options, later }: Surroundings) {
+    const { name } = referee
+    this.referee = referee
+    this.machine = machine
+    this.steps = new Steps(later)
+    this.clock = new RaceClock((wake) => void this.steps.later(`a timer of ${name} fires`).then(wake))
+    this.clock.advance(machine.monotonicMs)
+    this.clock.stepWallClock(machine.epochMs - machine.monotonicMs)
+    this.link = new Link({
+      name,
+      machine,
+      server,
+      steps: this.steps,
+      later,
+      onCommand: (command) => referee.sends(command),
+    })
+    const { clock } = this
+    const store = new RedisTokenStore(this.link.run, { keyPrefix: 'm:', operationTimeoutMs: 250, clock })
+    this.#provider = createTokenProvider({
+      environment: {
+        authUrl: 'https://auth.test.example',
+        audience: 'https://api.test.example',
+        apiUrls: [API],
+      },
+      clientId: 'client-1',
+      clientSecret: 'swordfish',
+      store: new BoundedStore(store, clock),
+      fetch: endpoint.fetchOf({
+        name,
+        arrives: (label) => this.steps.later(label),
+        begins: () => referee.requestBegins(),
+        ends: (fate) => referee.requestEnds(fate),
+      }),
+      onEvent: referee.heard,
+      clock,
+      ...options,
+    })
+  }
+
+  get name(): string {
+    return this.referee.name
+  }
+
+  /** Whether calls of it count: it is neither dead nor closed. */
+  get lives(): boolean {
+    return !this.steps.areOver && !this.referee.closed
+  }
+
+  /** The token that it hands out, where there is one. */
+  async getToken(): Promise<string | undefined> {
+    return await this.#wait('getToken', async () => (await this.#provider.getToken()).value)
+  }
+
+  /** An API has refused this token: what it hands out instead. */
+  async renewToken(value: string): Promise<string | undefined> {
+    this.referee.refuses(value)
+    return await this.#wait('renewToken', async () => {
+      const token = await this.#provider.renewToken(value, { url: `${API}/orders` })
+      if (token?.value === value) throw new Error(`renewToken gave ${value} back`)
+      return token?.value
+    })
+  }
+
+  async close(): Promise<void> {
+    this.referee.closed = true
+    await this.#wait('close()', async () => {
+      await this.#provider.close()
+      return undefined
+    })
+  }
+
+  /** Time goes by. */
+  advance(ms: number): void {
+    if (this.steps.areOver) return
+    const { mostMs } = this.referee
+    if (this.steps.idle && !this.steps.isHeld) {
+      const activeMs = Math.min(ms, this.clock.untilNextWakeMs() ?? 0)
+      for (const call of this.waiting) {
+        call.waitedMs += activeMs
+        if (call.waitedMs > mostMs) this.referee.waitsTooLong(call.name, call.waitedMs)
+      }
+    }
+    this.clock.advance(ms)
+  }
+
+  async #wait(name: string, run: () => Promise<string | undefined>): Promise<string | undefined> {
+    const call = { name, waitedMs: 0 }
+    this.waiting.add(call)
+    try {
+      const value = await run()
+      if (value !== undefined) this.referee.gets(value)
+      return value
+    } catch (error) {
+      this.referee.fails(name, error)
+      return undefined
+    } finally {
+      this.waiting.delete(call)
+    }
+  }
+}

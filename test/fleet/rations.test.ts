@@ -1,0 +1,58 @@
+import { createTokenProvider, type TokenProvider } from 'merchant-auth'
+import { expect, it, vi } from 'vitest'
+import type { RunScript } from '../../src/store/redis-client.ts'
+import { LEASE, READ, WRITE } from '../../src/store/redis-scripts.ts'
+import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
+import { ManualClock } from '../support/clock.ts'
+import { SimulatedRedis } from '../support/simulated-redis.ts'
+import { ENVIRONMENT, MERCHANT_URL, ScriptedEndpoint } from '../token/harness.ts'
+
+const LOOK_EVERY_MS = 50
+
+it('a token that is refused before the ration of its renewal is written costs no other at once', async () => {
+  const clock = new ManualClock()
+  const endpoint = new ScriptedEndpoint([])
+  const redis = new SimulatedRedis(() => clock.monotonicMs())
+  let waiting = false
+  const run: RunScript = async (script, keys, args) => {
+    const result = redis.execute(script, keys, args)
+    waiting ||= script === LEASE && result === 0
+    return result
+  }
+  let letGo = (): void => {}
+  const heldUp = new Promise<void>((resolve) => {
+    letGo = resolve
+  })
+  const slowly: RunScript = async (script, keys, args) => {
+    if (script === WRITE) await heldUp // a ration
+    return await run(script, keys, args)
+  }
+  const provider = (with_: RunScript): TokenProvider =>
+    createTokenProvider({
+      environment: ENVIRONMENT,
+      clientId: 'client-1',
+      clientSecret: 'swordfish',
+      store: new RedisTokenStore(with_, { keyPrefix: '', operationTimeoutMs: 250, clock }),
+      fetch: endpoint.fetch,
+      clock,
+    })
+  const [one, other] = [provider(slowly), provider(run)]
+  const first = await one.getToken()
+  await vi.waitFor(() => expect(redis.keys()).toEqual([expect.not.stringContaining(':lease')]))
+  const [key = ''] = redis.keys()
+  const entry = (): unknown => (redis.execute(READ, [key], []) as unknown[])[0]
+  const before = entry()
+  await other.getToken()
+  const second = await one.renewToken(first, { url: MERCHANT_URL })
+  await vi.waitFor(() => expect([before, null]).not.toContain(entry()))
+  expect((await other.renewToken(first, { url: MERCHANT_URL }))?.value).toBe(second?.value)
+
+  const third = other.renewToken(String(second?.value), { url: MERCHANT_URL })
+  await vi.waitFor(() => expect(waiting).toBe(true))
+  letGo()
+  await vi.waitFor(async () => {
+    await clock.advance(LOOK_EVERY_MS)
+    expect(await Promise.race([third, 'waits'])).not.toBe('waits')
+  })
+  expect(endpoint.count).toBe(2)
+})

@@ -1,0 +1,154 @@
+/** Watches the keys in Redis: who held the lease when, and which token stood there. */
+import * as scripts from '../../src/store/redis-scripts.ts'
+import type { Issued, Ledger } from './ledger.ts'
+import type { Command } from './link.ts'
+import { sealing } from './sealing.ts'
+import type { Seen, Watcher } from './server.ts'
+
+/** Redis counts in whole milliseconds. */
+const ROUNDING_MS = 1
+
+interface Lease {
+  readonly owner: string
+  readonly by: string
+  readonly takenAt: number
+  readonly endsAt: number
+}
+
+interface Entry {
+  readonly token: Issued
+  readonly since: number
+  readonly endsAt: number
+}
+
+export class RedisReferee implements Watcher {
+  /** Whether a lease ran out, or was lost with all else. */
+  leaseWasLost = false
+  #lease: Lease | undefined
+  #entry: Entry | undefined
+  #newest = 0
+  /** How long (ms) the slowest reading of a process took to get to the server. */
+  readonly #delays = new Map<string, number>()
+  readonly #ledger: Ledger
+  readonly #onLease: (by: string) => void
+
+  constructor(ledger: Ledger, onLease: (by: string) => void) {
+    this.#ledger = ledger
+    this.#onLease = onLease
+  }
+
+  /** Who holds the lease now. */
+  get holder(): string | undefined {
+    return this.#held?.by
+  }
+
+  executed(by: string, command: Command, result: unknown, after: { entry: Seen; lease: Seen }): void {
+    const [entry = ''] = command.keys
+    this.#ledger.tell(`Redis: ${by} ${nameOf(command.script)} -> ${shown(result)}`)
+    if (!isTokenKey(entry)) return
+    if (command.script === scripts.READ) this.#noteDelay(by, this.#ledger.now - command.sentAt)
+    this.#judgeLease(by, command, after.lease)
+    this.#judgeEntry(by, after.entry)
+  }
+
+  /** Redis lost everything. */
+  flushed(): void {
+    this.leaseWasLost = true
+    this.#lease = undefined
+    this.#entry = undefined
+  }
+
+  /** The token in Redis that this process could have taken instead of asking for another at `askedAt` with the lease. */
+  takeable(by: string, askedAt: number): Issued | undefined {
+    const [entry, lease] = [this.#entry, this.#lease]
+    if (entry === undefined || lease?.by !== by || entry.since > lease.takenAt) return undefined
+    const { token, endsAt } = entry
+    if (this.#ledger.isRefused(token.value, by)) return undefined
+    const shorterMs = token.requestedAt + token.lifetimeMs - endsAt
+    // What a command takes to the server is taken off by whoever reads.
+    const shownMs = this.#ledger.remainsMs(token) - shorterMs - (this.#delays.get(by) ?? 0)
+    const seenMs = shownMs + (this.#ledger.now - askedAt)
+    return seenMs > token.grant.windowMs + ROUNDING_MS ? token : undefined
+  }
+
+  #noteDelay(by: string, ms: number): void {
+    this.#delays.set(by, Math.max(ms, this.#delays.get(by) ?? 0))
+  }
+
+  get #held(): Lease | undefined {
+    return this.#lease !== undefined && this.#lease.endsAt > this.#ledger.now ? this.#lease : undefined
+  }
+
+  #judgeLease(by: string, { args }: Command, { value: owner, ttlMs }: Seen): void {
+    const { now, options } = this.#ledger
+    const before = this.#lease
+    const ranOut = before !== undefined && before.endsAt <= now + ROUNDING_MS
+    if (before !== undefined && before.owner !== owner) {
+      const takesItsOwn = args[2] === before.owner && by === before.by
+      if (ranOut) this.leaseWasLost = true
+      else if (takesItsOwn) this.#ledger.tell(`${by} takes over a lease that it could not give back`)
+      else if (owner !== undefined) this.#ledger.problem('holder', `${by} took the lease of ${before.by}`)
+      else if (args[0] !== before.owner)
+        this.#ledger.problem('holder', `${by} gave up the lease of ${before.by}`)
+    }
+    const isLonger = before !== undefined && now + ttlMs > before.endsAt + ROUNDING_MS
+    if (owner === undefined) this.#lease = undefined
+    else if (before?.owner !== owner || (ranOut && isLonger)) {
+      if (ttlMs > options.timeoutMs + ROUNDING_MS)
+        this.#ledger.problem('holder', `${by} took it for ${ttlMs} ms`)
+      this.#lease = { owner, by, takenAt: now, endsAt: now + ttlMs }
+      this.#onLease(by)
+    } else if (isLonger) this.#ledger.problem('holder', `${by} made the lease of ${before.by} longer`)
+  }
+
+  #judgeEntry(by: string, { value: sealed, ttlMs }: Seen): void {
+    const { now } = this.#ledger
+    const before = this.#entry
+    const value = (sealing.contents.get(sealed ?? '') as { value: string } | undefined)?.value
+    const token = value === undefined ? undefined : this.#ledger.issued(value)
+    const expired = before !== undefined && before.endsAt <= now + ROUNDING_MS
+    if (token === undefined) {
+      if (before !== undefined && !expired) this.#judgeRemoval(by, before.token)
+      this.#entry = undefined
+      return
+    }
+    const endsAt = now + ttlMs
+    const same = before !== undefined && before.token === token
+    if (same && Math.abs(before.endsAt - endsAt) <= ROUNDING_MS) return
+    this.#judgeWrite(by, token, endsAt)
+    this.#entry = { token, since: same ? before.since : now, endsAt }
+  }
+
+  #judgeRemoval(by: string, { value }: Issued): void {
+    if (this.holder !== by) this.#ledger.problem('fence', `${by} takes ${value} out without the lease`)
+    if (!this.#ledger.isRefused(value)) this.#ledger.problem('removal', `${by} takes ${value} out`)
+  }
+
+  #judgeWrite(by: string, token: Issued, endsAt: number): void {
+    const { value, number, requestedAt, lifetimeMs } = token
+    const problem = this.#ledger.problem.bind(this.#ledger)
+    if (this.holder !== by) problem('fence', `${by} writes ${value} without the lease`)
+    else if (requestedAt < (this.#lease?.takenAt ?? 0))
+      problem('fence', `${by} writes ${value}, which it asked for before it took the lease`)
+    const takeable = this.takeable(by, requestedAt)
+    if (takeable !== undefined && takeable !== token)
+      problem('lifetime', `${by} writes ${value}, though ${takeable.value} was there`)
+    if (number < this.#newest) problem('order', `${by} writes ${value} after token-${this.#newest}`)
+    this.#newest = Math.max(this.#newest, number)
+    const beyondMs = endsAt - (requestedAt + lifetimeMs)
+    if (beyondMs > ROUNDING_MS) problem('outlive', `${by} writes ${value} for ${beyondMs} ms too long`)
+  }
+}
+
+export function isTokenKey(key: string): boolean {
+  return key.includes('v1.token.')
+}
+
+function nameOf(script: string): string {
+  return Object.entries(scripts).find(([, text]) => text === script)?.[0] ?? 'an unknown script'
+}
+
+/** With what was sealed in the place of its sealed form. */
+function shown(result: unknown): string {
+  return JSON.stringify(result, (_, value) => sealing.contents.get(value) ?? value)
+}

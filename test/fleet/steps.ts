@@ -1,0 +1,74 @@
+/** Steps in the hands of a schedule, which can be held back, or never come. */
+
+/** Has something happen when the schedule says so. */
+export type Later = (label: string) => Promise<void>
+
+export class Steps {
+  readonly #later: Later
+  #held: (() => void)[] = []
+  #state: 'go' | 'held' | 'over' = 'go'
+  #pending = 0
+
+  constructor(later: Later) {
+    this.#later = later
+  }
+
+  /** Whether none is under way. */
+  get idle(): boolean {
+    return this.#pending === 0
+  }
+
+  get isHeld(): boolean {
+    return this.#state === 'held'
+  }
+
+  get areOver(): boolean {
+    return this.#state === 'over'
+  }
+
+  /** Resolves when the schedule says so and they are not held back. */
+  later(label: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.#pending += 1
+      this.#take(label, resolve)
+    })
+  }
+
+  /** Resolves at once, or when they are no longer held back. */
+  ready(label: string): Promise<void> {
+    if (this.#state === 'go') return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#pending += 1
+      this.#arrive(label, resolve)
+    })
+  }
+
+  hold(): void {
+    if (this.#state === 'go') this.#state = 'held'
+  }
+
+  letGo(): void {
+    if (this.#state !== 'held') return
+    this.#state = 'go'
+    for (const take of this.#held.splice(0)) take()
+  }
+
+  /** No further step is taken. */
+  end(): void {
+    this.#state = 'over'
+  }
+
+  #take(label: string, resolve: () => void): void {
+    this.#later(label).then(() => this.#arrive(label, resolve))
+  }
+
+  #arrive(label: string, resolve: () => void): void {
+    if (this.#state === 'over') return
+    if (this.#state === 'held') {
+      this.#held.push(() => this.#take(label, resolve))
+      return
+    }
+    this.#pending -= 1
+    resolve()
+  }
+}

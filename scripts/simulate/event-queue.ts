@@ -7,49 +7,61 @@ export interface Queued {
 }
 
 export class EventQueue<Event extends Queued> {
-  readonly #heap: Event[] = []
+  readonly #events: Event[] = []
+  /** When each of them comes: side by side in memory, where looking at each event would take most of a run. */
+  readonly #times: number[] = []
   #queued = 0
 
   push(event: Event): void {
     event.order = this.#queued
     this.#queued += 1
-    const heap = this.#heap
-    let place = heap.length
+    let place = this.#events.length
     while (place > 0) {
       const above = (place - 1) >> 1
-      const parent = heap[above] as Event
-      if (isBefore(parent, event)) break
-      heap[place] = parent
+      if ((this.#times[above] as number) <= event.at) break // of the same moment, this one is the last
+      this.#move(above, place)
       place = above
     }
-    heap[place] = event
+    this.#put(event, place)
   }
 
   /** The next one, where it comes by then. */
   popUntil(at: number): Event | undefined {
-    const heap = this.#heap
-    const first = heap[0]
+    const first = this.#events[0]
     if (first === undefined || first.at > at) return undefined
-    const last = heap.pop()
-    if (last !== undefined && last !== first) this.#sink(last)
+    this.#times.pop()
+    const last = this.#events.pop() as Event
+    if (last !== first) this.#sink(last)
     return first
   }
 
+  /** Puts it in the place of the first one, or below. */
   #sink(event: Event): void {
-    const heap = this.#heap
+    const times = this.#times
     let place = 0
-    for (let below = 1; below < heap.length; below = 2 * place + 1) {
-      const right = below + 1
-      if (right < heap.length && isBefore(heap[right] as Event, heap[below] as Event)) below = right
-      const child = heap[below] as Event
-      if (isBefore(event, child)) break
-      heap[place] = child
+    for (let below = 1; below < times.length; below = 2 * place + 1) {
+      if (below + 1 < times.length && this.#isBefore(below + 1, below)) below += 1
+      const at = times[below] as number
+      if (event.at < at || (event.at === at && event.order < (this.#events[below] as Event).order)) break
+      this.#move(below, place)
       place = below
     }
-    heap[place] = event
+    this.#put(event, place)
   }
-}
 
-function isBefore(one: Queued, other: Queued): boolean {
-  return one.at < other.at || (one.at === other.at && one.order < other.order)
+  #isBefore(one: number, other: number): boolean {
+    const [at, otherAt] = [this.#times[one] as number, this.#times[other] as number]
+    if (at !== otherAt) return at < otherAt
+    return (this.#events[one] as Event).order < (this.#events[other] as Event).order
+  }
+
+  #move(from: number, to: number): void {
+    this.#events[to] = this.#events[from] as Event
+    this.#times[to] = this.#times[from] as number
+  }
+
+  #put(event: Event, place: number): void {
+    this.#events[place] = event
+    this.#times[place] = event.at
+  }
 }

@@ -118,10 +118,9 @@ class Fleet {
       clock,
       store,
       fetch: this.#endpoint.fetchFor(process, random),
-      onEvent: ({ type, ...event }) => {
-        if (type === 'store-failed') this.figures.storeFailures += 1
-        if (type === 'token-acquired' && 'source' in event && event.source === 'store')
-          this.figures.fromStore += 1
+      onEvent: (event) => {
+        if (event.type === 'store-failed') this.figures.storeFailures += 1
+        if (event.type === 'token-acquired' && event.source === 'store') this.figures.fromStore += 1
       },
     })
   }

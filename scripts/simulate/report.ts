@@ -108,12 +108,15 @@ due. Then it is back, and empty.
 ${inMarkdown(rows)}
 
 While Redis is down each process whose token falls due asks by itself, once: that is the price of an outage, and no call fails
-for it. A token that is not the newest is still a valid one.
+for it. A token that is not the newest is still a valid one. Calls without a token wait for somebody who has died with the lease
+in hand for as long as it lasts, 10 s, and a second for the one who has it next; then their process asks by itself.
+Without a lease, a process that stands still just before it writes leaves its token in the store for longer than that lives, or puts
+it in the place of a newer one.
 
 ## Under steady load
 
-The same fleet, each process being called every ${busy.callEverySeconds === 1 ? 'second' : `${busy.callEverySeconds} s`} on average, for ${busy.hours === 1 ? 'an hour' : `${busy.hours} hours`} in which nothing is replaced and nothing goes wrong. Without a
-lease all processes that find no fresh token until the first one has written its own ask too.
+The same fleet, each process being called every ${busy.callEverySeconds === 1 ? 'second' : `${busy.callEverySeconds} s`} on average, for ${busy.hours === 1 ? 'an hour' : `${busy.hours} hours`} in which nothing is replaced and nothing goes
+wrong. Without a lease all those ask who find no fresh token before the first one has written its own.
 
 ${inMarkdown(busyRows)}
 

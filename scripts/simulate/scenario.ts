@@ -2,6 +2,8 @@
 
 /** Ways to keep tokens that are compared. */
 export const VARIANTS = ['no store', 'store without lease', 'store with lease'] as const
+/** The one that can go wrong by design: nothing keeps a process that stood still from writing late. */
+export const UNGUARDED: Variant = 'store without lease'
 export type Variant = (typeof VARIANTS)[number]
 
 export interface SimulationOptions {

@@ -69,12 +69,13 @@ export class Fleet {
   /** What must hold whenever everything has come to rest. */
   look(): void {
     const { holder } = this.#redis
-    for (const { name, referee, link, waiting, steps } of this.processes) {
-      if (!referee.closed || steps.areOver || steps.isHeld) continue
-      const call = [...waiting].find((one) => one.name !== 'close()')
-      if (call !== undefined) this.ledger.problem('closed', `${name}: ${call.name} waits on`)
-      if (waiting.size === 0 && link.idle && !link.troubled && holder === name)
-        this.ledger.problem('rest', `${name} has the lease`)
+    for (const process of this.processes) {
+      const { name, referee, link, waiting, steps } = process
+      if (steps.areOver || steps.isHeld) continue
+      const call = referee.closed && [...waiting].find((one) => one.name !== 'close()')
+      if (call) this.ledger.problem('closed', `${name}: ${call.name} waits on`)
+      if (holder === name && process.isIdle && !link.troubled)
+        this.ledger.problem('rest', `${name} has the lease and nothing to do`)
     }
     if (this.#redis.leaseWasLost) this.#rations.disturbed = true
   }

@@ -1,5 +1,6 @@
 /** A process's way to Redis: its client and the network, where commands and answers are held up, lost and sent again. */
 import type { RunScript } from '../../src/store/redis-client.ts'
+import { RELEASE } from '../../src/store/redis-scripts.ts'
 import type { Machine } from './actions.ts'
 import type { Outcome, Server } from './server.ts'
 import { type Later, Steps } from './steps.ts'
@@ -33,7 +34,7 @@ export interface LinkContext {
 }
 
 export class Link {
-  /** Whether the connection was lost, or a command refused. */
+  /** Whether a lease could not be given back. */
   troubled = false
   readonly network: Steps
   readonly #context: LinkContext
@@ -55,6 +56,7 @@ export class Link {
     new Promise((resolve, reject) => {
       const settle = (outcome: Outcome): void => {
         this.#unanswered.delete(command)
+        if ('error' in outcome && script === RELEASE) this.troubled = true
         if ('error' in outcome) reject(outcome.error)
         else resolve(outcome.result)
       }
@@ -68,7 +70,6 @@ export class Link {
   cut(arriving: number): void {
     const lost = this.#connection
     if (lost.isLost) return
-    this.troubled = true
     lost.isLost = true
     this.#lost?.commands.splice(0)
     lost.commands.length = Math.min(lost.commands.length, arriving)
@@ -94,7 +95,6 @@ export class Link {
 
   #arrive(connection: Connection | undefined, command: Command): void {
     this.#context.server.take(this.#context.name, command, (outcome) => {
-      if ('error' in outcome) this.troubled = true
       if (connection === undefined || connection.isLost) return
       const answer = { command, outcome }
       connection.answers.push(answer)

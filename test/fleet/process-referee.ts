@@ -8,12 +8,13 @@ import type { Command } from './link.ts'
 import type { Rations } from './rations.ts'
 import { isTokenKey, type RedisReferee } from './redis-referee.ts'
 
-/** How many leases' time others are waited for, and the token request. */
-const MOST_TIMEOUTS = 1.5 + 1
+/** The lease of another, and the token request. */
+const MOST_TIMEOUTS = 2
+const MOST_GRACE_MS = 1_000
 const OPERATION_MS = 250
 /** The last turn's removal, writing and giving back; looking, the ration; once more lease and look, twice. */
 const MOST_OPERATIONS = 10
-const LOOK_EVERY_MS = 50
+const MOST_UNNOTICED_MS = 100
 
 /** What is known of the turn that a process waits for, or has. */
 interface Turn {
@@ -21,8 +22,18 @@ interface Turn {
   waitsSince: number | undefined
   hasHadLease: boolean
   storeFailed: boolean
+  /** A look at the store failed. */
+  lookFailed: boolean
   /** Whether it has led to something, so that the next look begins another. */
   over: boolean
+}
+
+const NEW_TURN: Turn = {
+  waitsSince: undefined,
+  hasHadLease: false,
+  storeFailed: false,
+  lookFailed: false,
+  over: false,
 }
 
 export class ProcessReferee {
@@ -36,7 +47,11 @@ export class ProcessReferee {
   readonly #refused = new Set<string>()
   /** What may not be handed out again. */
   #barred = new Set<string>()
-  #turn: Turn = { waitsSince: undefined, hasHadLease: false, storeFailed: false, over: true }
+  #turn: Turn = { ...NEW_TURN, over: true }
+  /** Whether it looks out for another process's token, and how long (ms) it has been asleep while one was there. */
+  #looksOut = false
+  #unnoticedMs = 0
+  #hasHadToken = false
   #inFlight = 0
   #requestedAt = 0
   #askedAt = 0
@@ -54,18 +69,47 @@ export class ProcessReferee {
 
   /** How long (ms) a caller may wait at the most. */
   get mostMs(): number {
-    return MOST_TIMEOUTS * this.#ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + LOOK_EVERY_MS
+    return MOST_TIMEOUTS * this.#ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + MOST_GRACE_MS
   }
 
   sends({ script, keys }: Command): void {
     if (!isTokenKey(keys[0] ?? '')) return
-    if (script === READ && this.#turn.over)
-      this.#turn = { waitsSince: undefined, hasHadLease: false, storeFailed: false, over: false }
-    if (script === LEASE) this.#turn.waitsSince ??= this.#ledger.now
+    if (script === READ && this.#turn.over) this.#turn = { ...NEW_TURN }
+    if (script === LEASE) {
+      this.#turn.waitsSince ??= this.#ledger.now
+      this.#looksOut = true
+    }
+    if (this.#turn.lookFailed && (script === READ || script === LEASE))
+      this.#problem('alone', 'goes on with a store that has failed')
+  }
+
+  /** Whether no token request is in flight. */
+  get isIdle(): boolean {
+    return this.#inFlight === 0
+  }
+
+  /** Time in which nothing was under way, nor due. */
+  lives(ms: number): void {
+    this.#unnoticedMs = this.#looksOut && this.#redis.offers(this.name) ? this.#unnoticedMs + ms : 0
+    if (this.#unnoticedMs > MOST_UNNOTICED_MS)
+      this.#problem('notice', `does not, for ${this.#unnoticedMs} ms`)
+  }
+
+  /** `close()` has ended while commands were under way. */
+  leavesBehind(): void {
+    if (!this.#turn.storeFailed) this.#problem('rest', 'leaves commands behind')
+  }
+
+  /** Thinks that a token lives for so long (ms). */
+  expects(value: string, ms: number): void {
+    const { requestedAt = 0, lifetimeMs = 0 } = this.#ledger.issued(value) ?? {}
+    const beyondMs = ms - (requestedAt + lifetimeMs - this.#ledger.now)
+    if (beyondMs > 1) this.#problem('outlive', `thinks that ${value} lives ${beyondMs} ms longer`) // Redis rounds
   }
 
   getsLease(): void {
     this.#turn.hasHadLease = true
+    this.#looksOut = false
   }
 
   requestBegins(): void {
@@ -105,16 +149,24 @@ export class ProcessReferee {
     this.#problem('wait', `${name} takes ${ms} ms`)
   }
 
+  /** A caller waits no longer, whatever came of it. */
+  ends(): void {
+    this.#turn.lookFailed = false
+    this.#looksOut = false
+  }
+
   fails(name: string, error: unknown): void {
     this.#ledger.tell(`${this.name}: ${name} fails with ${(error as Error).message}`)
     if (!isMerchantAuthError(error)) this.#problem('errors', `${name} rejects with ${error}`)
     else if (!this.closed && !this.#letDown) this.#problem('failure', `${name} fails with ${error.code}`)
   }
 
-  readonly heard = (event: AuthEvent): void => {
+  /** An event of the provider, while callers wait or not. */
+  hears(event: AuthEvent, isAwaited: boolean): void {
     if (event.type === 'store-failed') {
       this.#ledger.tell(`${this.name}: store-failed ${event.operation} ${event.code}`)
       this.#turn.storeFailed = true
+      if (event.operation === 'get' && isAwaited && !this.#turn.over) this.#turn.lookFailed = true
       this.#rations.disturbed = true
     } else if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#asks()
@@ -130,18 +182,21 @@ export class ProcessReferee {
     const { waitsSince, hasHadLease, storeFailed } = this.#turn
     const { now, options } = this.#ledger
     this.#askedAt = now
+    this.#looksOut = false
     this.#turn.over = true
     const hasWaited = waitsSince !== undefined && now - waitsSince >= options.timeoutMs
     if (!hasHadLease && !storeFailed && !hasWaited) this.#problem('turn', 'asks')
     if (!hasHadLease) this.#rations.disturbed = true
-    const takeable = storeFailed ? undefined : this.#redis.takeable(this.name, now)
+    const takeable = storeFailed ? undefined : this.#redis.takeable(this.name, now, !this.#hasHadToken)
     if (takeable !== undefined) this.#problem('need', `asks, though ${takeable.value} is there`)
   }
 
   #acquires(source: 'endpoint' | 'store'): void {
     this.#ledger.tell(`${this.name} has a token from the ${source}`)
     this.#source = source
+    this.#looksOut = false
     this.#turn.over = true
+    this.#hasHadToken = true
     this.#letDown = false
     this.#barred = new Set(this.#refused)
   }

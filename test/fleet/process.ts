@@ -1,5 +1,5 @@
 /** One process of a fleet: a provider with a store, clocks and a link of its own, which may stand still or die. */
-import { createTokenProvider, type TokenProvider } from '../../src/index.ts'
+import { type AccessToken, createTokenProvider, type TokenProvider } from '../../src/index.ts'
 import { BoundedStore } from '../../src/store/bounded-store.ts'
 import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
 import { RaceClock } from '../races/clock.ts'
@@ -70,7 +70,7 @@ export class FleetProcess {
         begins: () => referee.requestBegins(),
         ends: (fate) => referee.requestEnds(fate),
       }),
-      onEvent: referee.heard,
+      onEvent: (event) => referee.hears(event, this.waiting.size > 0),
       clock,
       ...options,
     })
@@ -87,7 +87,7 @@ export class FleetProcess {
 
   /** The token that it hands out, where there is one. */
   async getToken(): Promise<string | undefined> {
-    return await this.#wait('getToken', async () => (await this.#provider.getToken()).value)
+    return await this.#wait('getToken', async () => this.#valueOf(await this.#provider.getToken()))
   }
 
   /** An API has refused this token: what it hands out instead. */
@@ -96,7 +96,7 @@ export class FleetProcess {
     return await this.#wait('renewToken', async () => {
       const token = await this.#provider.renewToken(value, { url: `${API}/orders` })
       if (token?.value === value) throw new Error(`renewToken gave ${value} back`)
-      return token?.value
+      return token && this.#valueOf(token)
     })
   }
 
@@ -104,8 +104,15 @@ export class FleetProcess {
     this.referee.closed = true
     await this.#wait('close()', async () => {
       await this.#provider.close()
+      if (!this.link.idle) this.referee.leavesBehind()
       return undefined
     })
+  }
+
+  /** Whether there is nothing that it waits for, or that is under way. */
+  get isIdle(): boolean {
+    const isQuiet = this.steps.idle && this.link.idle && this.clock.untilNextWakeMs() === undefined
+    return isQuiet && this.waiting.size === 0 && this.referee.isIdle
   }
 
   /** Time goes by. */
@@ -113,13 +120,20 @@ export class FleetProcess {
     if (this.steps.areOver) return
     const { mostMs } = this.referee
     if (this.steps.idle && !this.steps.isHeld) {
-      const activeMs = Math.min(ms, this.clock.untilNextWakeMs() ?? 0)
+      const activeMs = Math.min(ms, this.clock.untilNextWakeMs() ?? ms)
+      this.referee.lives(this.link.idle && this.waiting.size > 0 ? activeMs : 0)
       for (const call of this.waiting) {
         call.waitedMs += activeMs
         if (call.waitedMs > mostMs) this.referee.waitsTooLong(call.name, call.waitedMs)
       }
     }
     this.clock.advance(ms)
+  }
+
+  /** Its value, and whether it says the truth about its end. */
+  #valueOf({ value, expiresAt }: AccessToken): string {
+    this.referee.expects(value, expiresAt - this.clock.epochMs())
+    return value
   }
 
   async #wait(name: string, run: () => Promise<string | undefined>): Promise<string | undefined> {
@@ -134,6 +148,7 @@ export class FleetProcess {
       return undefined
     } finally {
       this.waiting.delete(call)
+      this.referee.ends()
     }
   }
 }

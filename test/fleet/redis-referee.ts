@@ -58,17 +58,33 @@ export class RedisReferee implements Watcher {
     this.#entry = undefined
   }
 
+  /** Whether a token is there that will do for this process, whatever it has. */
+  offers(by: string): boolean {
+    const { token } = this.#entry ?? {}
+    return (
+      token !== undefined &&
+      !this.#ledger.isRefused(token.value, by) &&
+      this.#shownMs(by) > token.grant.windowMs
+    )
+  }
+
   /** The token in Redis that this process could have taken instead of asking for another at `askedAt` with the lease. */
-  takeable(by: string, askedAt: number): Issued | undefined {
+  takeable(by: string, askedAt: number, hasNone = false): Issued | undefined {
     const [entry, lease] = [this.#entry, this.#lease]
     if (entry === undefined || lease?.by !== by || entry.since > lease.takenAt) return undefined
-    const { token, endsAt } = entry
+    const { token } = entry
     if (this.#ledger.isRefused(token.value, by)) return undefined
+    const seenMs = this.#shownMs(by) + (this.#ledger.now - askedAt)
+    return seenMs > (hasNone ? 0 : token.grant.windowMs) + ROUNDING_MS ? token : undefined
+  }
+
+  /** For how long (ms) the token that is there may still be handed out, as this process sees it at the worst. */
+  #shownMs(by: string): number {
+    if (this.#entry === undefined) return 0
+    const { token, endsAt } = this.#entry
     const shorterMs = token.requestedAt + token.lifetimeMs - endsAt
     // What a command takes to the server is taken off by whoever reads.
-    const shownMs = this.#ledger.remainsMs(token) - shorterMs - (this.#delays.get(by) ?? 0)
-    const seenMs = shownMs + (this.#ledger.now - askedAt)
-    return seenMs > token.grant.windowMs + ROUNDING_MS ? token : undefined
+    return this.#ledger.remainsMs(token) - shorterMs - (this.#delays.get(by) ?? 0)
   }
 
   #noteDelay(by: string, ms: number): void {

@@ -37,7 +37,9 @@ function runJob(job: Job, onProgress: (progress: Progress) => void): Promise<Out
     const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: job, execArgv: [] })
     worker.on('message', ({ progress, outcome }: FromWorker) => {
       if (progress !== undefined) onProgress(progress)
-      if (outcome !== undefined) resolve(outcome)
+      if (outcome === undefined) return
+      resolve(outcome)
+      worker.terminate() // processes that died with something in hand keep real timers
     })
     worker.on('error', reject)
     worker.on('exit', (code) => reject(new Error(`A thread ended with ${code} and without an outcome`)))

@@ -103,7 +103,7 @@ export class SimulatedProcess implements Owner {
   die(): void {
     this.alive = false
     if (this.holdsLease) this.#around.figures.leasesLost += 1
-    this.#provider.close().catch(() => {}) // ends this machine's real timers
+    this.#provider.close().catch(() => {}) // lets go of most real timers
   }
 
   #goOn(): boolean {

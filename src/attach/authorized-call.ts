@@ -13,8 +13,10 @@ export interface AuthorizedCall<Answer> {
   readonly repeatable: boolean
   /** Sends the call with the token. */
   send(token: AccessToken): Promise<Answer>
-  /** The API's answer in an error of the client's; undefined where there was none. */
-  answerIn(error: unknown): Answer | undefined
+  /** Told of every answer before it is judged: what was put on for the send is taken off again. */
+  answered(answer: Answer): void
+  /** Told of every error in the same way. Gives the API's answer in it; undefined where there was none. */
+  failed(error: unknown): Answer | undefined
   statusOf(answer: Answer): number | undefined
   /** Its WWW-Authenticate header; '' where there is none. */
   challengeOf(answer: Answer): string
@@ -28,7 +30,7 @@ export interface AuthorizedCall<Answer> {
   ended(): boolean
 }
 
-/** Makes a call with the token, at most twice. */
+/** Makes a call with the token, at most twice. With a token at hand it costs one promise. */
 export function authorize<Answer>(call: AuthorizedCall<Answer>, context: AttachContext): Promise<Answer> {
   const token = context.tokens.currentToken()
   if (token !== undefined) return sendOnce(call, token, context)
@@ -44,11 +46,12 @@ function sendOnce<Answer>(
 ): Promise<Answer> {
   return call.send(token).then(
     (answer) => {
+      call.answered(answer)
       if (!isRejection(call, answer, context)) return answer
       return sendAgain(call, token, context, { answer, handOut: () => answer })
     },
     (error: unknown) => {
-      const answer = call.answerIn(error)
+      const answer = call.failed(error)
       if (answer === undefined || !isRejection(call, answer, context)) throw error
       const handOut = (): never => {
         throw error
@@ -73,7 +76,7 @@ function isRejection<Answer>(call: AuthorizedCall<Answer>, answer: Answer, conte
 const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
 
 /** Whether a challenge says `insufficient_scope`: as its error, and not somewhere in another parameter's text. */
-function lacksScope(challenge: string): boolean {
+export function lacksScope(challenge: string): boolean {
   for (const [, name = '', quoted, plain] of challenge.matchAll(PARAMETER)) {
     if (name.toLowerCase() === 'error' && (quoted ?? plain)?.toLowerCase() === 'insufficient_scope')
       return true
@@ -97,5 +100,16 @@ async function sendAgain<Answer>(
   }
   if (renewed === undefined || renewed.value === rejected.value || !call.repeatable) return handOut()
   call.discard(answer)
-  return await call.send(renewed)
+  return await sendLast(call, renewed)
+}
+
+async function sendLast<Answer>(call: AuthorizedCall<Answer>, token: AccessToken): Promise<Answer> {
+  try {
+    const answer = await call.send(token)
+    call.answered(answer)
+    return answer
+  } catch (error) {
+    call.failed(error)
+    throw error
+  }
 }

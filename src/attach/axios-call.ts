@@ -9,25 +9,42 @@ import {
   hideSentStream,
   isFailure,
   isObject,
+  type PutHeader,
 } from './axios-prints.ts'
-import { cameByRedirect, guardRedirects, takeOff, watchedFetch } from './axios-redirects.ts'
+import {
+  cameByRedirect,
+  type Guarded,
+  guardFurther,
+  guardOf,
+  mayLeadElsewhere,
+  takeOff,
+  watchedFetch,
+} from './axios-redirects.ts'
 import { CallerLimits, headerOf } from './axios-request.ts'
 import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig } from './axios-types.ts'
 import { type AttachContext, headerValue } from './context.ts'
 import { boundaryOf, isFormData, multipartBlob } from './multipart.ts'
 import { canSendAgain, snapshotOf } from './replay.ts'
 
+/** What a send puts on a config besides the header, the redirects’ guard and the watched fetch, where it must. */
+const UNUSUAL = ['transport', 'fetchOptions', 'data'] as const
+
+type Put = 'env' | 'beforeRedirect' | (typeof UNUSUAL)[number]
+
 /** A request that goes to one of the APIs. Its config is changed for the time of each send, and then put back. */
-export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
+export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
   readonly url: string
+  readonly context: AttachContext
   readonly repeatable: boolean
   readonly #config: AxiosConfig
   readonly #adapter: AxiosAdapterOption
-  readonly #context: AttachContext
   readonly #copy: AxiosCopy
-  readonly #limits: CallerLimits
+  #limits: CallerLimits | undefined
   /** The body as it was at the time of the call; where it can be sent again, what the caller does with his changes nothing. */
   readonly #body: unknown
+  /** The config's own values of what a send changes; undefined between sends. */
+  #own: Pick<AxiosConfig, Put> | undefined
+  #put: PutHeader | undefined
   #redirected = false
 
   constructor(
@@ -37,63 +54,53 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     { context, copy }: { context: AttachContext; copy: AxiosCopy },
   ) {
     this.url = url
-    this.repeatable = context.renewOnStatus.length > 0 && canSendAgain(config.data)
+    this.context = context
+    const { data } = config
+    this.repeatable = context.renewOnStatus.length > 0 && canSendAgain(data)
     this.#config = config
     this.#adapter = adapter
-    this.#context = context
     this.#copy = copy
-    this.#limits = new CallerLimits(config, copy)
-    this.#body = this.repeatable ? this.#kept(config) : config.data
+    this.#body = this.repeatable ? this.#kept(data, config) : data
     hideAgents(config)
   }
 
   send(token: AccessToken): Promise<AxiosAnswer> {
     const config = this.#config
-    const { beforeRedirect, transport, fetchOptions, env, data } = config
-    const putBack = (): void => {
-      takeOff(config.headers, this.#context.headerKey)
-      restore(config, 'beforeRedirect', beforeRedirect)
-      restore(config, 'transport', transport)
-      restore(config, 'fetchOptions', fetchOptions)
-      restore(config, 'env', env)
-      restore(config, 'data', data)
-      hideSentStream(config)
-    }
-    const put = { key: this.#context.headerKey, value: headerValue(this.#context, token) }
-    let sent: Promise<AxiosAnswer>
+    const { context } = this
+    const value = headerValue(context, token)
+    this.#put = { key: context.headerKey, value }
+    const { env, beforeRedirect } = config
+    this.#own = { env, beforeRedirect }
     try {
-      config.headers[this.#context.header] = put.value
-      guardRedirects(config, this.url, this.#context, () => {
-        this.#redirected = true
-      })
-      config.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
-      this.#putBody(config)
-      sent = this.#copy.resolveAdapter(this.#adapter, config)(config)
+      config.headers[context.header] = value
+      config.beforeRedirect = guardOf(beforeRedirect, this)
+      if (config.data !== this.#body || mayLeadElsewhere(config, this)) this.#putUnusual(this.#own)
+      config.env = { ...env, fetch: watchedFetch(env?.fetch) }
+      const adapter = this.#adapter
+      return (typeof adapter === 'function' ? adapter : this.#copy.resolveAdapter(adapter, config))(config)
     } catch (error) {
-      putBack()
+      this.#putBack()
       throw error
     }
-    return sent.then(
-      (response) => {
-        putBack()
-        Reflect.set(response, 'config', config)
-        hideInAnswer(response, put)
-        return response
-      },
-      (error: unknown) => {
-        putBack()
-        if (isFailure(error)) {
-          Reflect.set(error, 'config', config)
-          if (isObject(error.response)) Reflect.set(error.response, 'config', config)
-        }
-        hideInFailure(error, put)
-        throw error
-      },
-    )
   }
 
-  answerIn(error: unknown): AxiosAnswer | undefined {
-    return isFailure(error) && isObject(error.response) ? error.response : undefined
+  answered(answer: AxiosAnswer): void {
+    this.#putBack()
+    if (isObject(answer) && answer.config !== this.#config) Reflect.set(answer, 'config', this.#config)
+    hideInAnswer(answer, this.#put)
+  }
+
+  failed(error: unknown): AxiosAnswer | undefined {
+    this.#putBack()
+    const answer = isFailure(error) && isObject(error.response) ? error.response : undefined
+    if (isFailure(error)) Reflect.set(error, 'config', this.#config)
+    if (answer !== undefined) Reflect.set(answer, 'config', this.#config)
+    hideInFailure(error, this.#put)
+    return answer
+  }
+
+  onRedirect(): void {
+    this.#redirected = true
   }
 
   statusOf({ status }: AxiosAnswer): number | undefined {
@@ -117,35 +124,49 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer> {
   }
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    this.#limits ??= new CallerLimits(this.#config, this.#copy)
     return this.#limits.wait(start)
   }
 
   ended(): boolean {
-    return this.#limits.ended()
+    return this.#limits?.ended() === true
   }
 
-  #kept({ data, headers }: AxiosConfig): unknown {
+  #kept(data: unknown, config: AxiosConfig): unknown {
+    if (data === undefined || typeof data === 'string') return data
     if (!isFormData(data)) return snapshotOf(data as Parameters<typeof snapshotOf>[0])
     if (typeof this.#adapter === 'function') return data // it may want the form itself
-    return multipartBlob(data, boundaryOf(headerOf(headers, 'content-type')))
+    return multipartBlob(data, boundaryOf(headerOf(config.headers, 'content-type')))
   }
 
-  #putBody(config: AxiosConfig): void {
-    if (this.#body === config.data) return
+  #putUnusual(own: Pick<AxiosConfig, Put>): void {
+    const config = this.#config
+    for (const key of UNUSUAL) Reflect.set(own, key, config[key])
+    guardFurther(config, this)
+    if (config.data === this.#body) return
     if (isFormData(config.data)) {
       takeOff(config.headers, 'content-type') // without the boundary it would be of no use
       config.headers['Content-Type'] = (this.#body as Blob).type
     }
     config.data = this.#body
   }
+
+  #putBack(): void {
+    const config = this.#config
+    const own = this.#own
+    if (own === undefined) return
+    this.#own = undefined
+    takeOff(config.headers, this.context.headerKey)
+    restore(config, own, 'env')
+    restore(config, own, 'beforeRedirect')
+    if ('data' in own) for (const key of UNUSUAL) restore(config, own, key)
+    if (!this.repeatable) hideSentStream(config)
+  }
 }
 
 /** Puts a field back as it was, and takes it off again where there was none. */
-function restore<Key extends keyof AxiosConfig>(
-  config: AxiosConfig,
-  key: Key,
-  value: AxiosConfig[Key],
-): void {
+function restore<Key extends Put>(config: AxiosConfig, own: Pick<AxiosConfig, Key>, key: Key): void {
+  const value = own[key]
   if (value === undefined) delete config[key]
   else config[key] = value
 }

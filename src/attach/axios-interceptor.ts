@@ -68,7 +68,7 @@ function guardOnce(config: AxiosConfig, url: string, context: AttachContext): vo
   const { beforeRedirect } = config
   const callers = beforeRedirect && guards.has(beforeRedirect) ? guards.get(beforeRedirect) : beforeRedirect
   config.beforeRedirect = callers
-  guards.set(guardRedirects(config, url, context), callers)
+  guards.set(guardRedirects(config, { url, context }), callers)
 }
 
 function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {

@@ -3,6 +3,15 @@ import { hasOwnHeader } from './axios-request.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRedirectOptions, AxiosTransport } from './axios-types.ts'
 import type { AttachContext } from './context.ts'
 
+/** What a guard of redirects goes by, and whom it tells. */
+export interface Guarded {
+  /** The URL that is called. */
+  readonly url: string
+  readonly context: AttachContext
+  /** Called when the call is redirected. */
+  onRedirect?(): void
+}
+
 /**
  * Keeps the token within `apiUrls` and on the origin of the call: axios' http adapter asks before each redirect
  * and has the header taken off; with fetch, which takes off nothing but `Authorization`, a redirect under
@@ -10,33 +19,41 @@ import type { AttachContext } from './context.ts'
  *
  * @returns what stands as `beforeRedirect` on the config now
  */
-export function guardRedirects(
-  config: AxiosConfig,
-  url: string,
-  context: AttachContext,
-  onRedirect: () => void = () => {},
-): AxiosBeforeRedirect {
-  const { beforeRedirect, transport } = config
-  const guard = (callers: AxiosBeforeRedirect | undefined): AxiosBeforeRedirect => {
-    return (options, response, request) => {
-      onRedirect()
-      const value = takeOff(options.headers, context.headerKey)
-      const given = partsOf(options)
-      callers?.(options, response, withoutToken(request, context.headerKey))
-      const changed = partsOf(options)
-      const target = changed === given ? options.href : changed
-      const may = context.destinations.apiOf(target) !== undefined && originOf(target) === originOf(url)
-      if (may && value !== undefined && !hasOwnHeader(options.headers, context.headerKey))
-        options.headers[context.header] = value
-    }
+export function guardRedirects(config: AxiosConfig, guarded: Guarded): AxiosBeforeRedirect {
+  const guard = guardOf(config.beforeRedirect, guarded)
+  config.beforeRedirect = guard
+  if (mayLeadElsewhere(config, guarded)) guardFurther(config, guarded)
+  return guard
+}
+
+/** Whether more than `beforeRedirect` has to be guarded. */
+export function mayLeadElsewhere({ transport }: AxiosConfig, { context }: Guarded): boolean {
+  return Boolean(transport) || !context.isAuthorization
+}
+
+/** Guards a transport of the caller's, and redirects that fetch would follow with the header. */
+export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
+  const { transport, fetchOptions } = config
+  if (transport) config.transport = new GuardedTransport(transport, guardOf(undefined, guarded))
+  if (!guarded.context.isAuthorization && fetchOptions?.redirect !== 'error') {
+    config.fetchOptions = { ...fetchOptions, redirect: 'manual' }
   }
-  const guarding = guard(beforeRedirect)
-  config.beforeRedirect = guarding
-  if (transport) config.transport = new GuardedTransport(transport, guard(undefined))
-  if (!context.isAuthorization && config.fetchOptions?.redirect !== 'error') {
-    config.fetchOptions = { ...config.fetchOptions, redirect: 'manual' }
+}
+
+/** What stands as `beforeRedirect` in the place of the caller's own. */
+export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guarded): AxiosBeforeRedirect {
+  return (options, response, request) => {
+    const { url, context } = guarded
+    guarded.onRedirect?.()
+    const value = takeOff(options.headers, context.headerKey)
+    const given = partsOf(options)
+    callers?.(options, response, withoutToken(request, context.headerKey))
+    const changed = partsOf(options)
+    const target = changed === given ? options.href : changed
+    const may = context.destinations.apiOf(target) !== undefined && originOf(target) === originOf(url)
+    if (may && value !== undefined && !hasOwnHeader(options.headers, context.headerKey))
+      options.headers[context.header] = value
   }
-  return guarding
 }
 
 /**
@@ -78,8 +95,9 @@ function originOf(url: string): string {
 /** Deletes a header under any spelling of its name. Returns what it was. */
 export function takeOff(headers: Record<string, unknown>, key: string): unknown {
   let value: unknown
-  for (const name of Object.keys(headers)) {
-    if (name.toLowerCase() !== key) continue
+  // Names are lower-cased only where they may match, and listed without an array: every call comes by here.
+  for (const name in headers) {
+    if (name.length !== key.length || name.toLowerCase() !== key || !Object.hasOwn(headers, name)) continue
     value = headers[name]
     delete headers[name]
   }

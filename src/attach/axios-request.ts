@@ -13,13 +13,40 @@ export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string 
   if (baseURL && typeof (url ?? '') !== 'string') return ''
   const given = url === undefined || url === null ? '' : String(url)
   if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
-  return given === '' ? baseURL : `${baseURL.replace(/\/+$/, '')}/${given.replace(/^\/+/, '')}`
+  return given === '' ? baseURL : joined(baseURL, given)
+}
+
+/** Axios takes all slashes between the two for one. */
+function joined(baseURL: string, url: string): string {
+  const base = baseURL.endsWith('/') ? baseURL.replace(/\/+$/, '') : baseURL
+  if (!url.startsWith('/')) return `${base}/${url}`
+  return base + (url.startsWith('//') ? url.replace(/^\/+/, '/') : url)
+}
+
+/** Reads the URL of one call after the other. A call often has the same as the one before. */
+export class UrlReader {
+  #baseURL: string | undefined
+  #given = ''
+  #url = ''
+
+  urlOf(config: AxiosConfig): string {
+    const { baseURL, url } = config
+    if (typeof url !== 'string' || typeof baseURL !== 'string' || config.allowAbsoluteUrls !== true)
+      return urlOf(config)
+    if (url !== this.#given || baseURL !== this.#baseURL) {
+      this.#url = urlOf(config)
+      this.#given = url
+      this.#baseURL = baseURL
+    }
+    return this.#url
+  }
 }
 
 /** Whether a header is set, as axios sees it, under any spelling of its name. */
 export function hasOwnHeader(headers: Record<string, unknown>, key: string): boolean {
-  for (const name of Object.keys(headers)) {
-    if (name.length === key.length && name.toLowerCase() === key && headers[name] !== undefined) return true
+  for (const name in headers) {
+    if (name.length !== key.length || name.toLowerCase() !== key) continue
+    if (headers[name] !== undefined && Object.hasOwn(headers, name)) return true
   }
   return false
 }
@@ -32,7 +59,7 @@ export function whyConfigWithheld(
 ): WithheldReason | undefined {
   if (socketPath) return 'destination' // a socket of this machine, whatever the URL says
   const ownHeader = hasOwnHeader(headers, context.headerKey)
-  return whyWithheld(context, url, { ownHeader, ownCredentials: Boolean(auth) })
+  return whyWithheld(context, url, ownHeader, Boolean(auth))
 }
 
 /** A header of an answer, '' where there is none. Adapters give AxiosHeaders, mocks plain objects. */

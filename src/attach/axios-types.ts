@@ -8,7 +8,11 @@ export interface AxiosLike {
   readonly defaults: object
   readonly interceptors: {
     readonly request: {
-      use(onFulfilled: AxiosRequestInterceptor): number
+      use(
+        onFulfilled: AxiosRequestInterceptor,
+        onRejected?: null,
+        options?: { synchronous?: boolean },
+      ): number
       eject(id: number): void
     }
   }

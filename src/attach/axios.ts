@@ -6,13 +6,14 @@ import { authorize } from './authorized-call.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
 import { hideAgents, hideInAnswer, hideInFailure } from './axios-prints.ts'
-import { hasOwnHeader, urlOf, whyConfigWithheld } from './axios-request.ts'
+import { hasOwnHeader, UrlReader, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosAdapter,
   type AxiosAdapterOption,
   type AxiosAnswer,
   type AxiosConfig,
   type AxiosLike,
+  type AxiosRequestInterceptor,
   asAxiosConfig,
 } from './axios-types.ts'
 import { type AttachContext, createAttachContext } from './context.ts'
@@ -47,13 +48,16 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   const attachment: Attachment = {
     context,
     copy: axiosCopyOf(instance),
-    adapters: new Map(),
+    adapters: new OwnAdapters(),
+    urls: new UrlReader(),
     attached: true,
   }
-  const id = instance.interceptors.request.use((config) => {
+  const wrap: AxiosRequestInterceptor = (config) => {
     wrapAdapter(asAxiosConfig(config), attachment, instance)
     return config
-  })
+  }
+  // It returns at once: axios need not wait for it, where it does not wait for another one.
+  const id = instance.interceptors.request.use(wrap, null, { synchronous: true })
   attached.add(instance)
   return () => {
     if (!attachment.attached) return
@@ -66,8 +70,8 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
 interface Attachment {
   readonly context: AttachContext
   readonly copy: AxiosCopy
-  /** Our adapters for the named ones of axios, made once: each stands for one adapter option. */
-  readonly adapters: Map<string | undefined, AxiosAdapter>
+  readonly adapters: OwnAdapters
+  readonly urls: UrlReader
   /** False once it was taken off; calls that had begun before then go on without the token. */
   attached: boolean
 }
@@ -89,37 +93,58 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
   }
 }
 
+/** Our adapters, made once for each adapter option: for names, which axios copies, and for functions. */
+class OwnAdapters {
+  readonly #byName = new Map<string, AxiosAdapter>()
+  readonly #byFunction = new WeakMap<AxiosAdapter, AxiosAdapter>()
+
+  get(original: AxiosAdapterOption | undefined): AxiosAdapter | undefined {
+    if (typeof original === 'function') return this.#byFunction.get(original)
+    const name = nameOf(original)
+    return name === undefined ? undefined : this.#byName.get(name)
+  }
+
+  set(original: AxiosAdapterOption | undefined, adapter: AxiosAdapter): void {
+    if (typeof original === 'function') this.#byFunction.set(original, adapter)
+    else {
+      const name = nameOf(original)
+      if (name !== undefined) this.#byName.set(name, adapter)
+    }
+  }
+}
+
+/** What names an adapter option for good; undefined where nothing does, such as a list with a function in it. */
+function nameOf(original: Exclude<AxiosAdapterOption, AxiosAdapter> | undefined): string | undefined {
+  if (original === undefined || typeof original === 'string') return original ?? ''
+  return original.some((one) => typeof one === 'function') ? undefined : original.join() || undefined
+}
+
 function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: AxiosLike): void {
   hideAgents(config) // a call may be cancelled, and its config shown, before its adapter runs
   const given = config.adapter || undefined // as axios takes what is falsy
   const original = typeof given === 'function' && standsFor.has(given) ? standsFor.get(given) : given
-  const key = keyOf(original)
-  const known = attachment.adapters.get(key)
-  if (known !== undefined) {
-    config.adapter = known
-    return
-  }
+  config.adapter = attachment.adapters.get(original) ?? newAdapter(original, attachment, instance)
+}
+
+function newAdapter(
+  original: AxiosAdapterOption | undefined,
+  attachment: Attachment,
+  instance: AxiosLike,
+): AxiosAdapter {
   const adapter: AxiosAdapter = (final) => {
     final.adapter = original
     const chosen = original ?? (instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
     return run(final, chosen, attachment)
   }
   standsFor.set(adapter, original)
-  if (key !== undefined) attachment.adapters.set(key, adapter)
-  config.adapter = adapter
-}
-
-/** What names an adapter option for good; undefined where nothing does, such as a caller's own function. */
-function keyOf(adapter: AxiosAdapterOption | undefined): string | undefined {
-  if (adapter === undefined || typeof adapter === 'string') return adapter ?? ''
-  if (typeof adapter === 'function' || adapter.some((one) => typeof one === 'function')) return undefined
-  return adapter.join() || undefined
+  attachment.adapters.set(original, adapter)
+  return adapter
 }
 
 function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attachment): Promise<AxiosAnswer> {
   const { context, copy } = attachment
   if (!attachment.attached) return copy.resolveAdapter(adapter, config)(config)
-  const url = urlOf(config)
+  const url = attachment.urls.urlOf(config)
   const withheld = whyConfigWithheld(context, url, config)
   if (withheld === undefined)
     return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)

@@ -18,6 +18,8 @@ export interface AttachContext extends ResolvedAttach {
   readonly isAuthorization: boolean
   /** Tells that a call to this URL goes without the token. */
   tellWithheld(reason: WithheldReason, url: string): void
+  /** The URL that was judged last, and how: the next one is often the same. */
+  readonly last: { url: string | undefined; reason: WithheldReason | undefined }
 }
 
 /**
@@ -42,6 +44,7 @@ export function createAttachContext(
     destinations: destinationsOf(tokens.environment),
     isAuthorization: attach.headerKey === 'authorization',
     tellWithheld: (reason, url) => emit({ type: 'token-withheld', reason, url: shownUrl(url) }),
+    last: { url: undefined, reason: undefined },
   }
 }
 
@@ -52,12 +55,25 @@ export function headerValue({ prefix }: AttachContext, token: AccessToken): stri
 
 /** Why a call with this URL, and with or without a header of the caller's own, goes without the token. */
 export function whyWithheld(
+  context: AttachContext,
+  url: string,
+  ownHeader: boolean,
+  ownCredentials = false,
+): WithheldReason | undefined {
+  const { last } = context
+  if (last.url !== url) {
+    last.reason = whyUrlWithheld(context, url)
+    last.url = url
+  }
+  if (last.reason === 'destination') return 'destination'
+  if (ownHeader) return 'own-header'
+  return ownCredentials && context.isAuthorization ? 'own-credentials' : last.reason
+}
+
+function whyUrlWithheld(
   { destinations, isAuthorization }: AttachContext,
   url: string,
-  { ownHeader, ownCredentials }: { ownHeader: boolean; ownCredentials: boolean },
 ): WithheldReason | undefined {
   if (destinations.apiOf(url) === undefined) return 'destination'
-  if (ownHeader) return 'own-header'
-  if (isAuthorization && (ownCredentials || hasUserInfo(url))) return 'own-credentials'
-  return undefined
+  return isAuthorization && hasUserInfo(url) ? 'own-credentials' : undefined
 }

@@ -53,8 +53,8 @@ function fetchWithToken(
   // A URL object may be changed while the call waits for a token: what is judged is what is sent.
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
-  const ownHeader = hasHeader(init?.headers ?? request?.headers, context.headerKey)
-  const withheld = whyWithheld(context, url, { ownHeader, ownCredentials: false })
+  const headers = init?.headers ?? request?.headers
+  const withheld = whyWithheld(context, url, hasHeader(headers, context.headerKey))
   if (withheld === undefined)
     return authorize(new FetchCall(context, wrapped, { url, request, init }), context)
   context.tellWithheld(withheld, url)
@@ -65,33 +65,33 @@ function isRequest(input: string | URL | Request): input is Request {
   return typeof input === 'object' && input !== null && 'url' in input && 'headers' in input
 }
 
+/** What a caller gave to fetch; the URL as it will be sent. */
+interface Given {
+  readonly url: string
+  readonly request: Request | undefined
+  readonly init: RequestInit | undefined
+}
+
 class FetchCall implements AuthorizedCall<Response> {
   readonly url: string
   readonly repeatable: boolean
   readonly #context: AttachContext
   readonly #fetch: Fetch
   /** What the caller gave, as it was at the time of the call: fetch, too, would have read it by then. */
-  readonly #init: RequestInit
+  readonly #init: RequestInit | undefined
   readonly #headers: HeadersInit | undefined
   readonly #signal: AbortSignal | undefined
   #target: string | Request
   /** The Request for a second try, its body kept beforehand. */
   #spare: Request | undefined
 
-  constructor(
-    context: AttachContext,
-    wrapped: Fetch,
-    { url, request, init }: { url: string; request: Request | undefined; init: RequestInit | undefined },
-  ) {
+  constructor(context: AttachContext, wrapped: Fetch, { url, request, init }: Given) {
     this.url = url
     this.#context = context
     this.#fetch = wrapped
     this.#target = request ?? url
-    this.#init = { ...init }
-    // Only Authorization is taken off by fetch when a redirect leads to another origin.
-    if (!context.isAuthorization && (init?.redirect ?? request?.redirect) !== 'error')
-      this.#init.redirect = 'manual'
     this.#headers = copyOf(init?.headers ?? request?.headers)
+    this.#init = init && { ...init }
     this.#signal = (init?.signal === undefined ? request?.signal : init.signal) ?? undefined
     const body = init?.body
     const keeps = context.renewOnStatus.length > 0
@@ -99,19 +99,28 @@ class FetchCall implements AuthorizedCall<Response> {
       if (keeps && !request.bodyUsed) this.#spare = request.clone()
       this.repeatable = this.#spare !== undefined
     } else {
-      if (keeps && body) this.#init.body = snapshotOf(body)
+      if (keeps && body && this.#init) this.#init.body = snapshotOf(body)
       this.repeatable = canSendAgain(body)
     }
   }
 
   send(token: AccessToken): Promise<Response> {
+    const context = this.#context
     const target = this.#target
     if (this.#spare !== undefined) this.#target = this.#spare
-    const headers = withHeader(this.#headers, this.#context.header, headerValue(this.#context, token))
-    return this.#fetch(target, { ...this.#init, headers })
+    const headers = withHeader(this.#headers, context.header, headerValue(context, token))
+    const init: RequestInit = this.#init === undefined ? { headers } : { ...this.#init, headers }
+    // Only Authorization is taken off by fetch when a redirect leads to another origin.
+    if (!context.isAuthorization && (init.redirect ?? redirectOf(target)) !== 'error')
+      init.redirect = 'manual'
+    return this.#fetch(target, init)
   }
 
-  answerIn(): undefined {
+  answered(): void {
+    // nothing was put on what the caller gave
+  }
+
+  failed(): undefined {
     // fetch rejects only where there is no answer
   }
 
@@ -140,6 +149,10 @@ class FetchCall implements AuthorizedCall<Response> {
   }
 }
 
+function redirectOf(target: string | Request): RequestInit['redirect'] {
+  return typeof target === 'object' ? target.redirect : undefined
+}
+
 async function drainIfSmall({ body, headers }: Response): Promise<void> {
   if (body === null) return
   if (Number(headers.get('content-length')) > MAX_DRAINED_BYTES) return await body.cancel()
@@ -152,9 +165,11 @@ async function drainIfSmall({ body, headers }: Response): Promise<void> {
 
 function hasHeader(headers: HeadersInit | undefined, key: string): boolean {
   if (headers === undefined) return false
-  if (headers instanceof Headers) return headers.has(key)
-  if (isRecord(headers)) return Object.keys(headers).some((name) => name.toLowerCase() === key)
-  return new Headers(headers).has(key)
+  if (!isRecord(headers)) return (headers instanceof Headers ? headers : new Headers(headers)).has(key)
+  for (const name of Object.keys(headers)) {
+    if (name.length === key.length && name.toLowerCase() === key) return true
+  }
+  return false
 }
 
 function copyOf(headers: HeadersInit | undefined): HeadersInit | undefined {

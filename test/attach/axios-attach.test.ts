@@ -125,6 +125,7 @@ describe('an axios instance with the token', () => {
     })
     const detach = attachAuth(api, ground.tokens)
     const late = axios.create({ baseURL: ground.env.merchantUrl })
+    late.interceptors.request.use(async (config) => config) // which axios waits for
     const off = attachAuth(late, ground.tokens)
     const call = late.get('/x')
     await Promise.resolve()

@@ -3,6 +3,11 @@
 /** What a request was for: the token endpoint, or one of the APIs. */
 export type SandboxTarget = 'token' | 'merchant' | 'in-store'
 
+/** Bytes as a body has them: a `Buffer` for those who have the types of Node.js, else a `Uint8Array`, which it is. */
+export type SandboxBody = typeof globalThis extends { Buffer: { isBuffer(it: unknown): it is infer Bytes } }
+  ? Bytes
+  : Uint8Array
+
 /** One request that the sandbox received. */
 export interface SandboxRequest {
   /** Counts up from 1 in each environment; the answer's `x-request-id`. */
@@ -20,7 +25,7 @@ export interface SandboxRequest {
    */
   readonly headers: Readonly<Record<string, string>>
   /** The bytes of an API request as far as they came; absent for all others, as their bodies hold the secret. */
-  readonly body?: Buffer
+  readonly body?: SandboxBody
   /** What a token request asked, with `client_secret` hidden; absent where it could not be read. */
   readonly fields?: Readonly<Record<string, unknown>>
   /** The `jti` of the token that it carried, valid or not, where this environment issued it. */
@@ -75,7 +80,7 @@ export class Recorded {
   }
 
   /** Notes the body of a request. */
-  received(request: RecordedRequest, body: Buffer): void {
+  received(request: RecordedRequest, body: SandboxBody): void {
     request.body = body
     const first = this.#requests[0]
     if (first === undefined || request.id < first.id) return // dropped or cleared in the meantime

@@ -43,7 +43,7 @@ export function stalled(
 }
 
 /** Why a token request failed; undefined where nothing was done that would make it fail in this way. */
-export function causeOf(failure: TokenFailure, evidence: Evidence): Explanation | undefined {
+function causeOf(failure: TokenFailure, evidence: Evidence): Explanation | undefined {
   const { at, code, status, tried } = failure
   const { place } = evidence.story
   if (code === 'ERR_CLIENT_SECRET') {
@@ -167,7 +167,7 @@ function isCooldownOf(
 }
 
 /** When the cooldown after a failure ends at the latest. */
-export function cooldownEnd({ at, cooldownMs, tried }: TokenFailure, evidence: Evidence): number {
+function cooldownEnd({ at, cooldownMs, tried }: TokenFailure, evidence: Evidence): number {
   const { place } = evidence.story
   const fault = tried?.record?.fault && evidence.faultOf(place, tried.record.fault)
   const seconds = fault && fault.kind === 'status' ? Number(fault.retryAfter ?? 0) : 0

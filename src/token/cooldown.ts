@@ -1,7 +1,7 @@
 /** One doubling gate: how long to leave something alone after a failure, and how often it may be tried. */
 
 /** A gate that closes for a time which doubles with each closing, up to a limit. */
-export class DoublingGate {
+class DoublingGate {
   readonly #firstMs: number
   #gapMs = 0
   #openAt = Number.NEGATIVE_INFINITY

@@ -60,7 +60,7 @@ export function judge(
 }
 
 /** Where a token shows in an error or an answer, and in each of its parts by itself. */
-export function leaksOf(outcome: unknown): string[] {
+function leaksOf(outcome: unknown): string[] {
   expect(secrets.size).toBeGreaterThan(1) // the client's own and at least one token
   const { config, response, cause, headers, data, toJSON } = outcome as Record<string, unknown>
   const answer = (response ?? {}) as Record<string, unknown>

@@ -40,7 +40,7 @@ export async function ground(answers: Answer[] = [], made?: Scripted): Promise<G
   }
 }
 
-export function refusingFirstToken(): Respond {
+function refusingFirstToken(): Respond {
   let refused: string | undefined
   return ({ headers: { authorization } }, response) => {
     refused ??= authorization

@@ -166,7 +166,7 @@ export async function openPlaces(
 }
 
 /** A token is at the API only, below its path as it came over the wire. */
-export function assertInPlace({ at, path, token }: Arrival): void {
+function assertInPlace({ at, path, token }: Arrival): void {
   if (!token) return
   expect(at).toBe('API')
   expect(path).toMatch(/^\/merchant(?:[/?]|$)/)

@@ -44,7 +44,7 @@ const IN_WINDOW_MS = 900_000
 const EXPIRED_MS = 990_000
 
 /** A provider whose token endpoint, or secret, fails between `begin` and `end`. */
-export class FaultRig {
+class FaultRig {
   readonly made: Rig
   readonly #fault: TokenFault
   #begun = false

@@ -10,7 +10,7 @@ import type { ProcessReferee } from './process-referee.ts'
 import type { Server } from './server.ts'
 import { type Later, Steps } from './steps.ts'
 
-export const API = 'https://api.test.example/merchant'
+const API = 'https://api.test.example/merchant'
 
 /** What a process lives in. */
 export interface Surroundings {

@@ -23,7 +23,7 @@ const api = fc.nat(1)
 const nth = fc.nat(4)
 const passing = fc.constantFrom(1, 50, 200, 999, 1_000, 2_500, 5_000, 7_500, 12_000, 30_000, 60_000, 300_000)
 
-export const anAction: fc.Arbitrary<Action> = fc.oneof(
+const anAction: fc.Arbitrary<Action> = fc.oneof(
   { weight: 18, arbitrary: fc.record({ does: fc.constant('getToken'), abortable: fc.boolean() }) },
   { weight: 24, arbitrary: fc.record({ does: fc.constant('call'), api, abortable: fc.boolean() }) },
   { weight: 6, arbitrary: fc.record({ does: fc.constant('currentToken') }) },
@@ -46,7 +46,7 @@ export const anAction: fc.Arbitrary<Action> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ does: fc.constant('close') }) },
 ) as fc.Arbitrary<Action>
 
-export const anAnswer: fc.Arbitrary<Answer> = fc.oneof(
+const anAnswer: fc.Arbitrary<Answer> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
@@ -78,7 +78,7 @@ export const anAnswer: fc.Arbitrary<Answer> = fc.oneof(
 ) as fc.Arbitrary<Answer>
 
 /** What a provider may be told. */
-export const someOptions = fc.record({
+const someOptions = fc.record({
   timeoutMs: fc.constantFrom(4_000, 10_000),
   retries: fc.nat(2),
   expiryMarginMs: fc.constantFrom(undefined, undefined, 0, 2_000),

@@ -1,14 +1,20 @@
-/** The built declarations, as TypeScript callers of both module systems see them. */
-import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+/** The declarations of the installed package, as TypeScript callers of both module systems see them, each in a world of its own. */
+import { execFile } from 'node:child_process'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
+import { entriesOf, root } from '../../scripts/check-package/packed.ts'
+import { installed } from '../dist/installed.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
-const caller = fileURLToPath(new URL('caller.mts', import.meta.url))
+type Place = 'alone' | 'withPeers'
+type Options = Readonly<Record<string, unknown>>
+
+const run = promisify(execFile)
 const tsc = join(root, 'node_modules/typescript/bin/tsc')
+const entries = entriesOf(packageJson)
 
 /** A CommonJS caller with `import = require`. */
 const REQUIRING_CALLER = `
@@ -24,57 +30,120 @@ authAxios.attachAuth(api, auth.createTokenProvider(options))
 auth.createTokenProvider({ ...options, store: authRedis.createRedisTokenStore(new ioredis.Redis()) })
 `
 
-const compilerOptions = {
-  target: 'es2023',
+// `typeRoots` decides whether Node.js' types are there: the folders that are compiled in have none around them.
+const NODE = {
   lib: ['es2024', 'esnext.disposable'],
-  module: 'nodenext',
   types: ['node'],
-  strict: true,
-  exactOptionalPropertyTypes: true,
-  skipLibCheck: false,
-  noEmit: true,
+  typeRoots: [join(root, 'node_modules/@types')],
 }
+const DOM = { lib: ['es2024', 'esnext.disposable', 'dom', 'dom.iterable'], types: [], typeRoots: [] }
+const TYPES = { Node: NODE, DOM, both: { ...NODE, lib: DOM.lib } } as const
 
-describe('the built declarations', () => {
-  let folder = ''
+const MODULES = {
+  nodenext: { module: 'nodenext' },
+  bundler: { module: 'esnext', moduleResolution: 'bundler' },
+} as const
 
-  beforeAll(() => {
-    expect(existsSync(join(root, 'dist/index.d.ts')), 'dist is missing: npm run build makes it').toBe(true)
-    folder = mkdtempSync(join(tmpdir(), 'merchant-auth-types-'))
-    mkdirSync(join(folder, 'node_modules'))
-    symlinkSync(root, join(folder, 'node_modules/merchant-auth'), 'junction')
-    for (const name of ['axios', 'ioredis', 'redis', '@types']) {
-      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'junction')
+/** What is alone is compiled with every setting; the peers change nothing but what is found. */
+const WORLDS = (['Node', 'DOM', 'both'] as const).flatMap((types) =>
+  (['nodenext', 'bundler'] as const).flatMap((modules) => [
+    { types, modules, exact: true, place: 'alone' as const },
+    { types, modules, exact: false, place: 'alone' as const },
+    { types, modules, exact: true, place: 'withPeers' as const },
+  ]),
+)
+
+describe.concurrent('the declarations', () => {
+  const folders = { alone: '', withPeers: '' }
+  let projects = 0
+
+  beforeAll(async () => {
+    const made = await installed()
+    for (const place of ['alone', 'withPeers'] as const) {
+      folders[place] = mkdtempSync(join(made[place], 'types-'))
+      for (const kind of ['mts', 'cts']) {
+        for (const caller of ['caller', 'plain-caller']) {
+          const source = fileURLToPath(new URL(`${caller}.mts`, import.meta.url))
+          copyFileSync(source, join(folders[place], `${caller}.${kind}`))
+        }
+        for (const entry of entries) writeFileSync(join(folders[place], fileOf(entry, kind)), importOf(entry))
+      }
     }
+  }, 180_000)
+
+  afterAll(() => {
+    for (const folder of Object.values(folders)) rmSync(folder, { recursive: true, force: true })
   })
 
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-  const compile = (file: string, changes: Record<string, unknown> = {}): string => {
-    const project = join(folder, `${file}.json`)
-    writeFileSync(
-      project,
-      JSON.stringify({ compilerOptions: { ...compilerOptions, ...changes }, files: [file] }),
-    )
+  /** What the compiler says; '' where it has nothing to say. */
+  const compile = async (place: Place, files: readonly string[], options: Options): Promise<string> => {
+    const compilerOptions = {
+      target: 'es2023',
+      strict: true,
+      isolatedModules: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      noEmit: true,
+      ...options,
+    }
+    const project = join(folders[place], `tsconfig-${projects++}.json`)
+    writeFileSync(project, JSON.stringify({ compilerOptions, files }))
     try {
-      return execFileSync(process.execPath, [tsc, '-p', project], { encoding: 'utf8', stdio: 'pipe' })
+      const { stdout } = await run(process.execPath, [tsc, '--pretty', 'false', '-p', project])
+      return stdout
     } catch (error) {
-      return (error as { stdout: string }).stdout
+      return (error as { stdout: string }).stdout || String(error)
     }
   }
 
-  it.each(['esm.mts', 'commonjs.cts'])('compile for the strict caller %s', (file) => {
-    cpSync(caller, join(folder, file))
-    expect(compile(file)).toBe('')
+  it.each(WORLDS)(
+    'compile with the types of $types, $modules, exactOptionalPropertyTypes $exact, $place',
+    async ({ types, modules, exact, place }) => {
+      const kinds = ['mts', 'cts']
+      const files = kinds.flatMap((kind) => [
+        ...entries.map((entry) => fileOf(entry, kind)),
+        `plain-caller.${kind}`,
+      ])
+      const options = { ...TYPES[types], ...MODULES[modules], exactOptionalPropertyTypes: exact }
+      await expect(compile(place, files, options)).resolves.toBe('')
+    },
+  )
+
+  it.each(['nodenext', 'bundler'] as const)(
+    'compile for callers with axios, redis and ioredis: %s',
+    async (modules) => {
+      const files = ['caller.mts', 'caller.cts']
+      await expect(compile('withPeers', files, { ...NODE, ...MODULES[modules] })).resolves.toBe('')
+    },
+  )
+
+  it('compile for a CommonJS caller on module node20 who writes import = require', async () => {
+    writeFileSync(join(folders.withPeers, 'requiring.cts'), REQUIRING_CALLER)
+    const options = { ...NODE, module: 'node20' }
+    await expect(compile('withPeers', ['requiring.cts'], options)).resolves.toBe('')
   })
 
-  it('compile for a CommonJS caller on module node20 who writes import = require', () => {
-    writeFileSync(join(folder, 'requiring.cts'), REQUIRING_CALLER)
-    expect(compile('requiring.cts', { module: 'node20' })).toBe('')
+  it('do not compile for a caller with a mistake', async () => {
+    const code = "import { noSuchName } from 'merchant-auth'\nnoSuchName()\n"
+    writeFileSync(join(folders.alone, 'wrong.mts'), code)
+    await expect(compile('alone', ['wrong.mts'], { ...NODE, ...MODULES.nodenext })).resolves.toContain(
+      "no exported member 'noSuchName'",
+    )
   })
 
-  it('do not compile for a caller with a mistake', () => {
-    writeFileSync(join(folder, 'wrong.mts'), "import { noSuchName } from 'merchant-auth'\nnoSuchName()\n")
-    expect(compile('wrong.mts')).toContain('noSuchName')
+  it.each([
+    ['Node', 'document.title', 'document'],
+    ['DOM', 'process.argv', 'process'],
+    ['DOM', "import 'node:fs'", 'node:fs'],
+  ] as const)('are compiled with the types of %s, and with no others: %s', async (types, code, missing) => {
+    const file = `others-${missing.replace(':', '-')}.mts`
+    writeFileSync(join(folders.alone, file), `${code}\nexport {}\n`)
+    const said = await compile('alone', [file], { ...TYPES[types], ...MODULES.nodenext })
+    expect(said).toContain(`'${missing}'`)
   })
 })
+
+const fileOf = (entry: string, kind: string): string => `entry${entry.replace(/\W+/g, '-')}.${kind}`
+
+const importOf = (entry: string): string =>
+  `import * as entry from 'merchant-auth${entry.slice(1)}'\nexport const names: string[] = Object.keys(entry)\n`

@@ -1,0 +1,53 @@
+/**
+ * Looks over the package as npm would publish it: packs what dist holds, installs it by itself, and fails when it holds
+ * what nobody needs, lacks what somebody does, or has grown beyond `check-package/limits.ts`.
+ *
+ * npm run check:package [-- --publish --tag v1.2.3] [--keep FOLDER]
+ *
+ * With `--publish` also whether this version may be published under that tag. With `--keep` the tarball stays in FOLDER.
+ */
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { contentProblems, linkProblems } from './check-package/contents.ts'
+import { bundledPackages, licenseProblems, sources } from './check-package/licenses.ts'
+import { attwProblems, publintProblems } from './check-package/linters.ts'
+import { install, pack, readManifest } from './check-package/packed.ts'
+import { publishProblems } from './check-package/publishable.ts'
+import { sizes } from './check-package/sizes.ts'
+
+const { values } = parseArgs({
+  options: { publish: { type: 'boolean' }, tag: { type: 'string' }, keep: { type: 'string' } },
+})
+
+const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-check-'))
+try {
+  const packed = await pack(folder)
+  await install(folder, [packed.tarball])
+  const unpacked = join(folder, 'node_modules/merchant-auth')
+  const manifest = readManifest(unpacked)
+  const { rows, problems: grown } = await sizes(folder, packed)
+  console.table(rows)
+
+  const { GITHUB_REPOSITORY: repository } = process.env
+  const problems = [
+    ...contentProblems(unpacked),
+    ...linkProblems(unpacked),
+    ...licenseProblems(unpacked, bundledPackages(manifest, sources())),
+    ...(await publintProblems(packed.tarball)),
+    ...(await attwProblems(packed.tarball)),
+    ...grown,
+    ...(values.publish === true ? publishProblems(manifest, { tag: values.tag, repository }) : []),
+  ]
+  for (const problem of problems) console.error(`- ${problem}`)
+  console.log(problems.length === 0 ? 'The package is in order.' : `${problems.length} problems.`)
+  process.exitCode = problems.length === 0 ? 0 : 1
+
+  if (values.keep !== undefined) {
+    mkdirSync(values.keep, { recursive: true })
+    copyFileSync(packed.tarball, resolve(values.keep, basename(packed.tarball)))
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,22 @@
+/** How large the package may be. Raise a number only for something that its users get in return. */
+
+/** What a program loads at first: these entries with all dependencies but the peers, minified and gzipped. */
+export interface FirstLoad {
+  readonly entries: readonly string[]
+  readonly limitBytes: number
+}
+
+export const FIRST_LOADS: readonly FirstLoad[] = [
+  { entries: ['.'], limitBytes: 24_000 },
+  { entries: ['./axios'], limitBytes: 26_500 },
+  { entries: ['./undici'], limitBytes: 12_000 },
+  { entries: ['./redis'], limitBytes: 8_000 },
+  { entries: ['./testing'], limitBytes: 26_500 },
+  { entries: ['.', './axios'], limitBytes: 27_500 },
+]
+
+export const TARBALL_PACKED_BYTES = 115_000
+export const TARBALL_UNPACKED_BYTES = 400_000
+
+/** This package and its dependencies, without optional peers. */
+export const INSTALLED_PACKAGES = 2

@@ -1,0 +1,99 @@
+/** The package as its users get it: packed by npm, and installed in a folder of its own. */
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+export const root: string = fileURLToPath(new URL('../../', import.meta.url))
+
+/** What is read here of a package.json. */
+export interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  readonly private?: boolean
+  readonly repository?: string | { readonly url?: string }
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+}
+
+export interface Packed {
+  readonly tarball: string
+  readonly packedBytes: number
+  readonly unpackedBytes: number
+}
+
+// The Node.js of this process comes first for npm, too, whatever the machine's own is.
+const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH']}` }
+const run = promisify(execFile)
+
+/** What a command prints. It rejects where the command fails, with what it printed to stderr in the message. */
+export async function output(
+  cwd: string,
+  [command, ...args]: readonly [string, ...string[]],
+): Promise<string> {
+  const { stdout } = await run(command, args, { cwd, env, timeout: 120_000, maxBuffer: 64 * 1024 * 1024 })
+  return stdout
+}
+
+/** Packs what dist holds. Without scripts: `prepack` would build anew, under the feet of tests that run meanwhile. */
+export async function pack(destination: string): Promise<Packed> {
+  if (!existsSync(join(root, 'dist'))) throw new Error('dist is missing: npm run build makes it')
+  await mkdir(destination, { recursive: true })
+  const told = await output(root, [
+    'npm',
+    'pack',
+    '--json',
+    '--ignore-scripts',
+    '--pack-destination',
+    destination,
+  ])
+  const listed = JSON.parse(told) as Record<string, { filename: string; size: number; unpackedSize: number }>
+  const [first] = Object.values(listed) // npm 12 names each package, npm before lists them
+  if (first === undefined) throw new Error(`npm pack told nothing of a tarball: ${told}`)
+  return {
+    tarball: join(destination, first.filename),
+    packedBytes: first.size,
+    unpackedBytes: first.unpackedSize,
+  }
+}
+
+/** Installs packages in a folder that is, or becomes, a project of its own. Nothing else is around it. */
+export async function install(folder: string, packages: readonly string[]): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  const manifest = join(folder, 'package.json')
+  if (!existsSync(manifest)) await writeFile(manifest, JSON.stringify({ name: 'caller', private: true }))
+  await output(folder, ['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', ...packages])
+}
+
+/** The packages that are installed in a folder. */
+export function installedPackages(folder: string): string[] {
+  const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8')) as {
+    packages: Record<string, unknown>
+  }
+  return Object.keys(lock.packages).map((path) => path.replace(/^.*node_modules\//, ''))
+}
+
+export function readManifest(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+}
+
+/** The entries that can be imported, such as `.` and `./axios`. */
+export function entriesOf({ exports }: Pick<Manifest, 'exports'>): string[] {
+  return Object.keys(exports).filter((entry) => entry !== './package.json')
+}
+
+/** The files of a folder, each by its path below it with slashes, but for installed packages. */
+export function filesOf(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll('\\', '/'),
+    )
+    .filter((path) => !path.startsWith('node_modules/'))
+    .sort()
+}

@@ -1,0 +1,196 @@
+/** What `npm run check:package` notices: one planted fault after the other, in a small package that has none. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { contentProblems, linkProblems } from '../../scripts/check-package/contents.ts'
+import { measure } from '../../scripts/check-package/first-load.ts'
+import { importsAtRuntimeOf, importsOf, packageOf } from '../../scripts/check-package/imports.ts'
+import { bundledPackages, licenseProblems } from '../../scripts/check-package/licenses.ts'
+import { publishProblems } from '../../scripts/check-package/publishable.ts'
+import { tooLarge } from '../../scripts/check-package/sizes.ts'
+
+const MANIFEST = {
+  name: 'parcel',
+  version: '1.2.3',
+  exports: { '.': { types: './dist/a.d.ts', default: './dist/a.js' }, './package.json': './package.json' },
+  dependencies: { jose: '1' },
+}
+const FILES = {
+  'package.json': JSON.stringify(MANIFEST),
+  'README.md':
+    'See [the code](dist/a.js), [below](#b), [a page](https://a.example/b) and [mail](mailto:a@b.example).',
+  LICENSE: 'MIT',
+  'dist/a.js':
+    "import 'jose/jwt'\nimport './b.js'\nimport 'node:fs'\nexport const later = () => import('./c.js')\n",
+  'dist/b.js': 'export const b = 1\n',
+  'dist/c.js': 'export const c = 1\n',
+  'dist/a.d.ts':
+    "export type { B } from './b.ts'\nexport declare const later: () => Promise<import('./c.js').C>\n",
+  'dist/b.d.ts': 'export type B = 1\n',
+  'dist/c.d.ts': 'export type C = 1\n',
+}
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'merchant-auth-parcel-'))
+  for (const [path, text] of Object.entries(FILES)) plant(path, text)
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+function plant(path: string, text: string): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true })
+  writeFileSync(join(folder, path), text)
+}
+
+describe('the contents', () => {
+  it('are in order where nothing was planted', () => {
+    expect([...contentProblems(folder), ...linkProblems(folder)]).toEqual([])
+  })
+
+  it.each([
+    ['dist/b.test.ts', 'dist/b.test.ts is of no use to users'],
+    ['dist/a.js.map', 'dist/a.js.map is of no use to users'],
+    ['src/a.ts', 'src/a.ts is of no use to users'],
+    ['.env', '.env is of no use to users'],
+    ['dist/d.js', 'dist/d.js cannot be reached from any entry of exports'],
+    ['dist/d.d.ts', 'dist/d.d.ts cannot be reached from any entry of exports'],
+  ])('may not have %s', (path, problem) => {
+    plant(path, '')
+    expect(contentProblems(folder)).toEqual([problem])
+  })
+
+  it.each([
+    ['LICENSE', 'LICENSE is missing'],
+    ['dist/a.js', 'dist/a.js is missing, and exports names it'],
+    ['dist/c.js', 'dist/c.js is missing, and dist/a.js names it'],
+    ['dist/b.d.ts', 'dist/b.d.ts is missing, and dist/a.d.ts names it'],
+  ])('must have %s', (path, problem) => {
+    rmSync(join(folder, path))
+    expect(contentProblems(folder)).toContain(problem)
+  })
+
+  it.each([
+    [
+      'dist/b.js',
+      "import '@a/b/c'",
+      'dist/b.js imports @a/b, which package.json does not name as a dependency',
+    ],
+    [
+      'dist/b.d.ts',
+      "export type B = import('redis').R",
+      'dist/b.d.ts imports redis, which package.json does not name as a dependency',
+    ],
+    ['dist/a.js', "import './b.js'\nimport './c.js'", 'jose is a dependency that no packed file imports'],
+    ['dist/b.js', '//# sourceMappingURL=b.js.map', 'dist/b.js names a source map, and none is packed'],
+    [
+      'dist/b.d.ts',
+      '/// <reference types="node" />\nexport type B = 1',
+      'dist/b.d.ts asks by a reference for declarations that not all callers have',
+    ],
+  ])('may not have in %s: %s', (path, text, problem) => {
+    plant(path, text)
+    expect(contentProblems(folder)).toEqual([problem])
+  })
+
+  it.each(['docs/a.md', './NOWHERE.md#here', '../nowhere/README.md'])('may not have a link to %s', (link) => {
+    plant('README.md', `[a](${link}) and \`\`\` [b](c) \n`)
+    expect(linkProblems(folder)).toContain(`README.md links to ${link}, which is not there`)
+  })
+})
+
+describe('an import', () => {
+  it('is found by its syntax in JavaScript, as minifiers write it, too', () => {
+    const code =
+      'import a from"x";export*from"./y.js";const s="import(\'no\')";import(`./z.js`);/* import "no" */'
+    expect(importsOf('a.js', code)).toEqual(['x', './y.js', './z.js'])
+  })
+
+  it('counts at runtime unless it is of types alone', () => {
+    const code =
+      "import type { A } from 'a'\nexport type { B } from 'b'\nimport { type C } from 'c'\ntype D = import('d').D"
+    expect(importsAtRuntimeOf('a.ts', code)).toEqual(['c'])
+    expect(importsOf('a.ts', code)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  it.each([
+    ['zod/mini', 'zod'],
+    ['@a/b/c', '@a/b'],
+    ['node:fs', undefined],
+    ['fs', undefined],
+    ['./a.js', undefined],
+  ])('of %s is one of the package %s', (specifier, name) => {
+    expect(packageOf(specifier)).toBe(name)
+  })
+})
+
+describe('bundled code', () => {
+  it('is that of what src imports and the package does not depend on, and of what that depends on', () => {
+    const sources = new Map([
+      ['a.ts', "import 'node:fs'\nimport 'jose'\nimport 'async-mutex'\nimport type {} from 'axios'"],
+    ])
+    expect(bundledPackages(MANIFEST, sources)).toEqual(['async-mutex', 'tslib'])
+  })
+
+  it('needs its licence in the package', () => {
+    expect(licenseProblems(folder, ['zod'])).toEqual([
+      'zod is bundled into dist, and no packed licence names it (THIRD-PARTY-LICENSES.md)',
+    ])
+    plant('THIRD-PARTY-LICENSES.md', '## zod\nMIT')
+    expect(licenseProblems(folder, ['zod'])).toEqual([])
+  })
+})
+
+describe('the sizes', () => {
+  it('of the first load leave out peers and what is loaded later', async () => {
+    const heavy = Array.from({ length: 5_000 }, (_, at) => Math.sin(at)).join()
+    plant('dist/c.js', `export const c = [${heavy}]`)
+    plant('dist/a.js', "import 'jose'\nimport './b.js'\nexport const later = () => import('./c.js')")
+    const specifiers = [join(folder, 'dist/a.js')]
+    const lazy = await measure({ folder, specifiers, external: ['jose'] })
+    expect(lazy.firstGzippedBytes).toBeLessThan(300)
+    expect(lazy.laterGzippedBytes).toBeGreaterThan(10_000)
+    plant('dist/a.js', "export { c as later } from './c.js'")
+    const eager = await measure({ folder, specifiers, external: ['jose'] })
+    expect(eager.firstGzippedBytes).toBeGreaterThan(10_000)
+    expect(eager.firstBytes).toBeGreaterThan(eager.firstGzippedBytes)
+    expect(eager.laterGzippedBytes).toBe(0)
+  })
+
+  it('cannot be told of a package with an import that leads nowhere', async () => {
+    await expect(measure({ folder, specifiers: [join(folder, 'dist/a.js')], external: [] })).rejects.toThrow(
+      'jose',
+    )
+  })
+
+  it('may reach their limits, and not go beyond', () => {
+    const rows = [
+      { what: 'a', measured: 1, limit: 1 },
+      { what: 'b', measured: 2, limit: 1 },
+      { what: 'c', measured: Number.NaN, limit: 1 },
+    ]
+    expect(tooLarge(rows).map((problem) => problem[0])).toEqual(['b', 'c'])
+  })
+})
+
+describe('publishing', () => {
+  const repository = 'Owner/parcel'
+  const ready = { ...MANIFEST, repository: { url: 'git+https://git.example/owner/parcel.git' } }
+
+  it('needs the tag of the version, and the repository that the workflow runs in', () => {
+    expect(publishProblems(ready, { tag: 'v1.2.3', repository })).toEqual([])
+    expect(publishProblems(ready, { tag: 'v1.2.3', repository: undefined })).toEqual([])
+  })
+
+  it.each([
+    ['another tag', ready, { tag: '1.2.3', repository }, /^the tag is 1\.2\.3, .* v1\.2\.3$/],
+    ['no tag', ready, { tag: undefined, repository }, /^the tag is missing/],
+    ['another repository', ready, { tag: 'v1.2.3', repository: 'owner/cel' }, /runs in owner\/cel$/],
+    ['no repository', MANIFEST, { tag: 'v1.2.3', repository }, /no repository\.url: fill in/],
+    ['a private package', { ...ready, private: true }, { tag: 'v1.2.3', repository }, /"private": true/],
+  ])('is refused for %s', (_name, manifest, release, problem) => {
+    const [only, ...more] = publishProblems(manifest, release)
+    expect(only).toMatch(problem)
+    expect(more).toEqual([])
+  })
+})

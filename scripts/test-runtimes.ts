@@ -1,0 +1,88 @@
+/**
+ * The packed package in every runtime that it is promised for: Node.js (the oldest and the newest 22, 24, 26), Bun and
+ * Deno. Prints a table, and compares it with the one in README.md.
+ *
+ * npm run test:runtimes [-- --update]     --update: writes the table to README.md
+ */
+import { rmSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { installPackage, installRuntimes } from '../test/runtimes/install.ts'
+import { type Result, runSuite } from '../test/runtimes/run.ts'
+import { installedRuntimes, type Runtime } from '../test/runtimes/runtimes.ts'
+import { saysTheSame, tableIn, tableOf, withTable } from '../test/runtimes/table.ts'
+
+const README = new URL('../README.md', import.meta.url)
+const AT_ONCE = 2
+
+const { update } = parseArgs({ options: { update: { type: 'boolean', default: false } } }).values
+
+// Whatever ends this process takes the others along.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1))
+
+const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-runtimes-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+process.exitCode = (await testRuntimes()) ? 0 : 1
+
+async function testRuntimes(): Promise<boolean> {
+  console.log('Installing the runtimes (about 850 MB on the disk, the first time) and the packed package …')
+  const [suite] = await Promise.all([installPackage(folder), installRuntimes()])
+  const { runtimes, missing } = installedRuntimes(folder)
+  const results = await runAll(runtimes, suite)
+  const table = tableOf(results)
+  console.log(`\n${table}\n`)
+  for (const name of missing) console.log(`Not run: the registry has no ${name}.`)
+  const problems = results.flatMap(problemsOf)
+  for (const problem of problems) console.error(`${problem}\n`)
+  if (problems.length > 0) return false
+  return await compare(table, missing.length === 0)
+}
+
+async function runAll(runtimes: readonly Runtime[], suite: string): Promise<Result[]> {
+  const results: Result[] = []
+  const left = [...runtimes.entries()]
+  const work = async (): Promise<void> => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [index, runtime] = next
+      const home = join(folder, `home-${index}`)
+      await mkdir(home)
+      const result = await runSuite(runtime, { suite, home })
+      const failed = problemsOf(result).length
+      const verdict = failed === 0 ? 'all good' : `${failed} failed`
+      console.log(`${result.title}: ${result.reports.length} checks in ${result.ms} ms, ${verdict}`)
+      results[index] = result
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  return results
+}
+
+function problemsOf({ title, reports }: Result): string[] {
+  return reports.flatMap(({ group, name, problem }) =>
+    problem === undefined ? [] : [`✗ ${title} · ${group} · ${name}\n${problem}`],
+  )
+}
+
+/** Whether README.md says what was found; with --update it does from now on. */
+async function compare(table: string, complete: boolean): Promise<boolean> {
+  const readme = await readFile(README, 'utf8')
+  const known = tableIn(readme)
+  if (known === undefined) {
+    console.log('README.md has no place for this table.')
+    return true
+  }
+  if (!complete || process.platform !== 'linux' || process.arch !== 'x64') {
+    console.log('Not compared with README.md, whose versions are those of Linux on x64.')
+    return !update
+  }
+  if (update) {
+    await writeFile(README, withTable(readme, table))
+    console.log('Written to README.md.')
+    return true
+  }
+  if (saysTheSame(known, table)) return true
+  console.error('README.md has another table. Write this one there: npm run test:runtimes -- --update')
+  return false
+}

@@ -1,0 +1,79 @@
+/** Every entry of the package, by import and by require(). */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import axios, { type AxiosError } from 'axios'
+import { createTokenProvider } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { check, group } from './harness.ts'
+import { failureOf, inWorld } from './world.ts'
+
+const require = createRequire(import.meta.url)
+const installed = new URL('../node_modules/merchant-auth/package.json', import.meta.url)
+const { exports } = JSON.parse(readFileSync(installed, 'utf8')) as { exports: Record<string, unknown> }
+
+/** What each entry has to have at least. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  '.': ['createTokenProvider', 'createAuthFetch', 'defineEnvironments', 'isMerchantAuthError'],
+  './axios': ['attachAuth', 'createAuthInterceptor'],
+  './redis': ['createRedisTokenStore'],
+  './testing': ['startSandbox', 'createStaticTokenProvider'],
+  './undici': ['createAuthDispatch'],
+}
+
+const entries = Object.keys(exports).filter((entry) => entry !== './package.json')
+const specifier = (entry: string): string => `merchant-auth${entry.slice(1)}`
+
+/** Whether the package has an entry. */
+export function hasEntry(entry: string): boolean {
+  return entries.includes(entry)
+}
+
+group('Every entry, by `import` and by `require()`')
+
+check('all are there', async () => {
+  for (const entry of ['.', './axios', './redis', './testing']) assert.ok(entries.includes(entry), entry)
+})
+
+for (const entry of entries) {
+  check(`import ${specifier(entry)}`, async () => assertFunctions(await import(specifier(entry)), entry))
+  check(`require ${specifier(entry)}`, async () => assertFunctions(require(specifier(entry)), entry))
+}
+
+function assertFunctions(module: Record<string, unknown>, entry: string): void {
+  for (const name of NAMES[entry] ?? []) assert.equal(typeof module[name], 'function', name)
+  assert.ok(Object.keys(module).length > 0)
+}
+
+check('what is required is what is imported', async () => {
+  assert.equal(require('merchant-auth').createTokenProvider, createTokenProvider)
+  assert.equal(require('merchant-auth/axios').attachAuth, attachAuth)
+})
+
+check('a server with a DOM of its own is no browser', async () => {
+  Reflect.set(globalThis, 'document', {})
+  try {
+    await inWorld(async ({ provider }) => assert.ok((await provider().getToken()).value))
+  } finally {
+    Reflect.deleteProperty(globalThis, 'document')
+  }
+})
+
+const REQUIRED = require('axios') as typeof axios & { AxiosError: typeof AxiosError }
+
+for (const [how, copy] of Object.entries({ imported: axios, required: REQUIRED })) {
+  check(`the errors are those of the caller's own axios, ${how}`, () =>
+    inWorld(async ({ service, provider }) => {
+      const api = copy.create({ baseURL: service.merchantUrl })
+      const later = copy.create({ baseURL: service.merchantUrl, timeout: 10 })
+      attachAuth(api, provider())
+      attachAuth(later, provider())
+      service.fail('merchant', { kind: 'status', status: 404 })
+      const notFound = await failureOf(api.get('/orders'))
+      service.configure({ tokenLatencyMs: 1_000 })
+      const timedOut = await failureOf(later.get('/orders'))
+      assert.ok(notFound instanceof copy.AxiosError && timedOut instanceof copy.AxiosError)
+      assert.deepEqual([notFound.status, timedOut.code], [404, 'ECONNABORTED'])
+    }),
+  )
+}

@@ -1,0 +1,14 @@
+/** The whole suite. One and the same file for every runtime. */
+import './entries.ts'
+import './token.ts'
+import './renewal.ts'
+import './limits.ts'
+import './errors.ts'
+import './redirects.ts'
+import './store.ts'
+import './connections.ts'
+import './sandbox.ts'
+import './undici.ts' // last: loading undici may change Node's own fetch
+import { runChecks } from './harness.ts'
+
+await runChecks()

@@ -101,6 +101,7 @@ function showAs(holder: object, shown: () => unknown): void {
 
 function hideRequest(holder: { readonly request?: unknown }, put: PutHeader | undefined): void {
   const { request } = holder
+  if (request === undefined) return
   hide(holder, 'request')
   if (put === undefined || !isObject(request)) return
   // The fetch adapter's Request has been sent, and can be cleaned; node's ClientRequest cannot.

@@ -95,26 +95,35 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
 
 /** Our adapters, made once for each adapter option: for names, which axios copies, and for functions. */
 class OwnAdapters {
-  readonly #byName = new Map<string, AxiosAdapter>()
+  readonly #byName = new Map<string | undefined, AxiosAdapter>()
   readonly #byFunction = new WeakMap<AxiosAdapter, AxiosAdapter>()
+  /** An instance has the same one for all calls, as a rule. */
+  #last: { readonly original: AxiosAdapterOption | undefined; readonly adapter: AxiosAdapter } | undefined
 
   get(original: AxiosAdapterOption | undefined): AxiosAdapter | undefined {
-    if (typeof original === 'function') return this.#byFunction.get(original)
-    const name = nameOf(original)
-    return name === undefined ? undefined : this.#byName.get(name)
+    const last = this.#last
+    if (last !== undefined && isSame(original, last.original)) return last.adapter
+    const adapter =
+      typeof original === 'function' ? this.#byFunction.get(original) : this.#byName.get(nameOf(original))
+    if (adapter !== undefined) this.#last = { original, adapter }
+    return adapter
   }
 
   set(original: AxiosAdapterOption | undefined, adapter: AxiosAdapter): void {
+    const name = nameOf(original)
     if (typeof original === 'function') this.#byFunction.set(original, adapter)
-    else {
-      const name = nameOf(original)
-      if (name !== undefined) this.#byName.set(name, adapter)
-    }
+    else if (name !== undefined) this.#byName.set(name, adapter)
   }
 }
 
+function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other)) return one === other
+  return one.length === other.length && one.every((adapter, index) => adapter === other[index])
+}
+
 /** What names an adapter option for good; undefined where nothing does, such as a list with a function in it. */
-function nameOf(original: Exclude<AxiosAdapterOption, AxiosAdapter> | undefined): string | undefined {
+function nameOf(original: AxiosAdapterOption | undefined): string | undefined {
+  if (typeof original === 'function') return undefined
   if (original === undefined || typeof original === 'string') return original ?? ''
   return original.some((one) => typeof one === 'function') ? undefined : original.join() || undefined
 }

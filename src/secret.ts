@@ -49,7 +49,9 @@ export class UsedSecrets implements Iterable<string> {
 export function scrub(text: string, secrets: Iterable<string>): string {
   if (text.length > MAX_SEARCHED) return HIDDEN
   const known = secrets instanceof UsedSecrets ? secrets : undefined
-  const all = Array.from(secrets, (secret) => known?.formsOf(secret) ?? formsOf(secret))
+  const all = [...secrets].flatMap((secret) =>
+    mayHold(text, secret) ? (known?.formsOf(secret) ?? formsOf(secret)) : [],
+  )
   let scrubbed = text
   for (const { base64, spellings } of all) {
     for (const core of base64) scrubbed = hideBase64Around(scrubbed, core)
@@ -60,6 +62,11 @@ export function scrub(text: string, secrets: Iterable<string>): string {
     all.some(({ read }) => read.some((form) => layer.includes(form))),
   )
   return isReadable === false ? scrubbed.replaceAll(MARK, HIDDEN) : HIDDEN // in a spelling that is none of the above
+}
+
+/** No form is shorter than what can be read of the secret, and a text grows at most to its double when it is read. */
+function mayHold(text: string, secret: string): boolean {
+  return text.length * 2 >= unbroken(secret).length
 }
 
 function formsOf(secret: string): Forms {

@@ -1,0 +1,31 @@
+/** Medians, quantiles, and how figures are shown. */
+
+/** The value below which the share `q` of the values lies; NaN of none. */
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length / 2
+  const [low, high] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]]
+  return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
+}
+
+/** A count, or a figure with at least three digits that mean something; thousands are set apart. */
+export function shown(value: number): string {
+  if (!Number.isFinite(value)) return '-'
+  const size = Math.abs(value)
+  const decimals = Number.isInteger(value) || size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3
+  const [whole = '', rest] = value.toFixed(decimals).split('.')
+  const grouped = whole.replace(/(?<=\d)(?=(?:\d{3})+$)/g, ' ')
+  return rest === undefined ? grouped : `${grouped}.${rest}`
+}
+
+/** A size in bytes. */
+export function shownBytes(bytes: number): string {
+  if (Math.abs(bytes) < 10_000) return `${shown(Math.round(bytes))} B`
+  if (Math.abs(bytes) < 1_000_000) return `${shown(bytes / 1_000)} kB`
+  return `${shown(bytes / 1_000_000)} MB`
+}

@@ -112,7 +112,7 @@ export class FirstAttempt extends Attempt {
     this.#held = held
     const { context, url } = this.call
     this.call
-      .waitFor((signal) => context.tokens.renewToken(this.#token, { signal, url }))
+      .waitFor(() => context.tokens.renewToken(this.#token, { url }))
       .then(
         (renewed) => this.#decide(held, renewed),
         () => this.#decide(held, undefined), // without another token, the API's own answer is the best there is

@@ -49,7 +49,7 @@ export class UndiciCall implements DispatchController {
   #options: CallOptions
   readonly #dispatch: Dispatch
   readonly #origin: string
-  #wait: AbortController | undefined
+  #leave: ((reason: unknown) => void) | undefined
   #reason: unknown
 
   constructor(parts: CallParts) {
@@ -63,7 +63,7 @@ export class UndiciCall implements DispatchController {
     this.held = undefined
     this.#dispatch = parts.dispatch
     this.#origin = parts.origin
-    this.#wait = undefined
+    this.#leave = undefined
     this.#reason = undefined
   }
 
@@ -90,7 +90,7 @@ export class UndiciCall implements DispatchController {
     const onError = (error: unknown): void => this.abort(error)
     // undici itself listens once it has the body: without a listener an error of a stream ends the process.
     if (isStream(body)) body.on('error', onError)
-    this.waitFor((signal) => this.context.tokens.getToken({ signal }))
+    this.waitFor(() => this.context.tokens.getToken())
       .finally(() => {
         if (isStream(body)) body.off('error', onError)
       })
@@ -114,11 +114,13 @@ export class UndiciCall implements DispatchController {
     return this.#dispatch(this.#options, attempt)
   }
 
-  /** Runs something that ends when the caller aborts. */
-  async waitFor<T>(start: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Waits for what others wait for too, until the caller aborts. A signal for each of many would cost more than the wait. */
+  waitFor<T>(start: () => Promise<T>): Promise<T> {
     this.live = false
-    this.#wait = new AbortController()
-    return await start(this.#wait.signal)
+    return new Promise((resolve, reject) => {
+      this.#leave = reject
+      start().then(resolve, reject)
+    })
   }
 
   /** Takes over undici's controller of an attempt. False: the call has ended meanwhile. */
@@ -150,7 +152,7 @@ export class UndiciCall implements DispatchController {
     if (this.live) this.target?.abort(reason)
     else if (!this.done) {
       this.#reason = reason ?? requestAborted()
-      this.#wait?.abort(this.#reason)
+      this.#leave?.(this.#reason)
       this.target?.abort(this.#reason) // the attempt whose answer is held back
       this.fail(this.#reason)
     }

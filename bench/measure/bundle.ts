@@ -1,7 +1,7 @@
 /** What a program that imports something has to load, bundled, minified and compressed. */
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { build } from 'esbuild'
+import { build, type Plugin } from 'esbuild'
 
 export interface Bundled {
   readonly minified: number
@@ -10,10 +10,13 @@ export interface Bundled {
   readonly gzippedInAll: number
 }
 
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+
 /** Bundles one module of a user's. What the user has anyway is left out. */
-export async function bundle(source: string): Promise<Bundled> {
+export async function bundle(source: string, plugins: Plugin[] = []): Promise<Bundled> {
   const { outputFiles, metafile } = await build({
-    stdin: { contents: source, resolveDir: fileURLToPath(new URL('..', import.meta.url)), loader: 'js' },
+    stdin: { contents: source, resolveDir: here('..'), loader: 'js' },
+    plugins,
     bundle: true,
     minify: true,
     splitting: true,
@@ -47,5 +50,32 @@ export async function bundle(source: string): Promise<Bundled> {
     minified: sum(first, (bytes) => bytes.byteLength),
     gzipped: sum(first, gzip),
     gzippedInAll: sum(byPath.keys(), gzip),
+  }
+}
+
+/** Of what this package's bundle for axios consists (gzipped bytes): the packages that are part of it, and its own code. */
+export async function sharesOf(packages: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const source = `export { createTokenProvider } from '${here('../../src/index.ts')}'
+    export { attachAuth } from '${here('../../src/attach/axios.ts')}'`
+  const sizeWithout = async (names: readonly string[]): Promise<number> =>
+    (await bundle(source, [leavingOut(names)])).gzipped
+  const all = await sizeWithout([])
+  const shares = new Map<string, number>()
+  for (const name of packages) shares.set(name, all - (await sizeWithout([name])))
+  return shares.set('code of its own', await sizeWithout(packages))
+}
+
+/** Puts an empty module in the place of each of these packages. */
+function leavingOut(names: readonly string[]): Plugin {
+  return {
+    name: 'leaving-out',
+    setup({ onLoad, onResolve }) {
+      if (names.length === 0) return
+      onResolve({ filter: new RegExp(`^(?:${names.join('|')})(?:/|$)`) }, ({ path }) => ({
+        path,
+        namespace: 'empty',
+      }))
+      onLoad({ filter: /^/, namespace: 'empty' }, () => ({ contents: 'module.exports = {}', loader: 'js' }))
+    },
   }
 }

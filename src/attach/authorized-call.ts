@@ -4,6 +4,8 @@ import type { AttachContext } from './context.ts'
 
 /** The most bytes of a discarded answer that are read, so that its connection can be used again. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
+/** How long (ms) that may take: the next call may be waiting for the connection. */
+export const MAX_DRAINING_MS = 1_000
 
 /** One call of a client, in the client's own terms: `Answer` is what its promise resolves with. */
 export interface AuthorizedCall<Answer> {

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { type AuthorizedCall, authorize, MAX_DRAINED_BYTES } from './authorized-call.ts'
+import { type AuthorizedCall, authorize, MAX_DRAINED_BYTES, MAX_DRAINING_MS } from './authorized-call.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
 import { canSendAgain, snapshotOf } from './replay.ts'
 
@@ -156,10 +156,18 @@ function redirectOf(target: string | Request): RequestInit['redirect'] {
 async function drainIfSmall({ body, headers }: Response): Promise<void> {
   if (body === null) return
   if (Number(headers.get('content-length')) > MAX_DRAINED_BYTES) return await body.cancel()
-  let bytes = 0
-  for await (const chunk of body as AsyncIterable<Uint8Array>) {
-    bytes += chunk.byteLength
-    if (bytes > MAX_DRAINED_BYTES) break // leaving the loop cancels the body
+  const reader = body.getReader()
+  const timer = setTimeout(() => reader.cancel().catch(() => {}), MAX_DRAINING_MS)
+  timer.unref?.() // some runtimes' timers are numbers
+  try {
+    for (let bytes = 0; bytes <= MAX_DRAINED_BYTES; ) {
+      const { done, value } = await reader.read()
+      if (done) return
+      bytes += value.byteLength
+    }
+    await reader.cancel()
+  } finally {
+    clearTimeout(timer)
   }
 }
 

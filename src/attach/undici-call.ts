@@ -138,7 +138,11 @@ export class UndiciCall implements DispatchController {
   /** Tells the handler that all of the answer has been told. */
   finish(trailers: unknown): void {
     this.done = true
-    this.handler.onResponseEnd?.(this, trailers)
+    try {
+      this.handler.onResponseEnd?.(this, trailers)
+    } catch (error) {
+      this.handler.onResponseError?.(this, error) // as undici has it
+    }
   }
 
   /** Tells the handler of an error, unless it knows of one. */

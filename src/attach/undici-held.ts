@@ -1,5 +1,5 @@
 /** An API's 401 that is held back while the token is renewed: then it is handed out as it came, or dropped. */
-import { MAX_DRAINED_BYTES } from './authorized-call.ts'
+import { MAX_DRAINED_BYTES, MAX_DRAINING_MS } from './authorized-call.ts'
 import type { UndiciCall } from './undici-call.ts'
 import type { AnswerHeaders, MaybeController } from './undici-types.ts'
 
@@ -21,6 +21,7 @@ export class HeldAnswer {
   #isPumping = false
   /** Known when undici has told all of the answer: nothing is left to be paused or aborted. */
   #end: AnswerEnd | undefined
+  #draining: NodeJS.Timeout | undefined
 
   constructor(call: UndiciCall, controller: MaybeController, start: AnswerStart) {
     this.#call = call
@@ -42,6 +43,7 @@ export class HeldAnswer {
 
   onEnd(trailers: unknown): void {
     this.#end = { trailers }
+    clearTimeout(this.#draining)
     if (this.#fate !== 'handed out') return
     this.#call.live = false
     this.pump()
@@ -49,6 +51,7 @@ export class HeldAnswer {
 
   onError(error: unknown): void {
     this.#end = { error }
+    clearTimeout(this.#draining)
     if (this.#fate === 'handed out') this.#call.fail(error)
   }
 
@@ -66,13 +69,17 @@ export class HeldAnswer {
     this.pump()
   }
 
-  /** Frees its connection: what is left of it is read if it is small, else its request is aborted. */
+  /** Frees its connection: what is left of it is read if it is small and comes soon, else its request is aborted. */
   drop(): void {
     this.#fate = 'dropped'
     this.#chunks.length = 0
     if (this.#end !== undefined || 'error' in this.#start) return
     const length = Number(this.#start.headers['content-length'])
     if (length > MAX_DRAINED_BYTES || this.#bytes > MAX_DRAINED_BYTES) this.#controller?.abort()
+    else {
+      this.#draining = setTimeout(() => this.#controller?.abort(), MAX_DRAINING_MS)
+      this.#draining.unref?.() // some runtimes' timers are numbers
+    }
   }
 
   /** Goes on with handing out, until the caller pauses. */

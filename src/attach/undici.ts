@@ -1,10 +1,12 @@
 /** The token on undici: which calls of a dispatcher get it. */
+import { type Environment, tokenEndpoint } from '../environments.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { type AttachContext, createAttachContext, type WithheldReason, whyWithheld } from './context.ts'
+import { snapshotOf } from './replay.ts'
 import { type CallOptions, type CallParts, putOn, UndiciCall } from './undici-call.ts'
 import { copyOfHeaders, hasHeader, type RequestHeaders, readableHeaders } from './undici-headers.ts'
-import type { Dispatch, DispatchOptions, UndiciInterceptor } from './undici-types.ts'
+import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } from './undici-types.ts'
 
 export type { UndiciInterceptor } from './undici-types.ts'
 
@@ -15,6 +17,8 @@ export type { UndiciInterceptor } from './undici-types.ts'
  * Sent again are calls without a body, and those whose body is a string, a Buffer or another view, an ArrayBuffer, a
  * Blob or a FormData. Streams, iterables and generators are sent once, and the caller gets the 401. So it is with every
  * body that undici's `fetch` sends: for fetch, `createAuthFetch` is the better choice.
+ *
+ * A call that waits for a token is none of the dispatcher's yet: its `close()` fails it.
  *
  * In `compose(…)` it comes after `dns`, `cache` and `deduplicate`, which have to know what is sent, and before `retry`,
  * `redirect` and the others: then each attempt and each place that a redirect leads to is judged by itself.
@@ -34,6 +38,10 @@ export type { UndiciInterceptor } from './undici-types.ts'
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
   const isPlainlyWithin = plainlyWithin(tokens.environment.apiUrls)
+  const isTokenRequest = tokenRequestsOf(tokens.environment)
+  const isElsewhere = connectionWatch()
+  const whyWithheldAt = (origin: string, options: DispatchOptions): WithheldReason | undefined =>
+    isPlainlyWithin(origin, options) ? undefined : whyNot(context, origin, options)
   // Newer dispatchers say where they connect to, whatever a call names; null: to one of several places.
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
@@ -41,20 +49,41 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       // undici gives interceptors no handlers of the older kind: what this one is, undici has to say.
       if (typeof handler?.onRequestStart !== 'function') return dispatch(options, handler)
       const origin = originOf(connected === undefined ? options?.origin : connected)
-      const withheld = isPlainlyWithin(origin, options) ? undefined : whyNot(context, origin, options)
+      if (isTokenRequest(origin, options)) return dispatch(options, handler) // which waits for no token
+      const isUncertain = connected === undefined && isElsewhere(handler, origin)
+      const withheld = isUncertain ? 'destination' : whyWithheldAt(origin, options)
       if (withheld !== undefined) {
         context.tellWithheld(withheld, origin + options?.path)
         return dispatch(options, handler)
       }
       const headers = readableHeaders(options.headers)
       if (!hasHeader(headers, context.headerKey)) {
-        const copy = copyOf(options, headers)
+        const copy = copyOf(options, headers, context.renewOnStatus.length > 0)
         return sendWithToken({ context, dispatch, options: copy, handler, origin })
       }
       context.tellWithheld('own-header', origin + options.path)
       return dispatch(headers === options.headers ? options : { ...options, headers }, handler)
     }
   return intercept as unknown as UndiciInterceptor
+}
+
+/** Says whether a call is a request to the token endpoint: a global dispatcher has those of the provider, too. */
+function tokenRequestsOf(environment: Environment): (origin: string, options: DispatchOptions) => boolean {
+  const { origin: endpointOrigin, pathname } = new URL(tokenEndpoint(environment))
+  return (origin, options) => options?.path === pathname && origin === endpointOrigin
+}
+
+/**
+ * Says whether a call comes by a second time, and for another origin. undici before 8.10.2 does not say where a dispatcher
+ * is connected: by a Client, what a redirect names would go to where the redirect came from.
+ */
+function connectionWatch(): (handler: DispatchHandler, origin: string) => boolean {
+  const origins = new WeakMap<DispatchHandler, string>()
+  return (handler, origin) => {
+    const first = origins.get(handler)
+    if (first === undefined) origins.set(handler, origin)
+    return first !== undefined && first !== origin
+  }
 }
 
 function sendWithToken(parts: CallParts): boolean {
@@ -116,8 +145,10 @@ function whyNot(
 }
 
 /** The options as they are now: a call that waits, or is made again, is the one that was asked for. */
-function copyOf(options: DispatchOptions, headers: RequestHeaders): CallOptions {
+function copyOf(options: DispatchOptions, headers: RequestHeaders, keepsBody: boolean): CallOptions {
   const copy: CallOptions = { ...options, headers }
+  const { body } = copy
+  if (keepsBody && (ArrayBuffer.isView(body) || body instanceof ArrayBuffer)) copy.body = snapshotOf(body as Uint8Array)
   if (typeof copy.origin === 'object') copy.origin = originOf(copy.origin)
   if (typeof copy.query === 'object' && copy.query !== null) copy.query = { ...copy.query }
   return copy

@@ -1,6 +1,6 @@
 // The body of a 401 that no caller gets: drained where it is small, so that its connection can be used again, else cancelled (contract 5.8).
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { rejectionOf } from './calls.ts'
 import { provided, token, untilAborted } from './provided.ts'
@@ -91,5 +91,21 @@ describe('the body of a 401 whose caller has left', () => {
     )
     await settled()
     expect(told).toEqual({ read: 0, cancelled: 0, ended: false })
+  })
+
+  it('is cancelled where it does not come', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    let cancelled = 0
+    const body = new ReadableStream({ cancel: () => void (cancelled += 1) })
+    const answers = [new Response(body, { status: 401 }), new Response('fine')]
+    const fetch = async () => answers.shift() ?? Response.error()
+    const authFetch = createAuthFetch(provided({ current: token('current.token') }), { fetch })
+    expect((await authFetch(URL_CALLED)).status).toBe(200)
+    await vi.advanceTimersByTimeAsync(999)
+    expect(cancelled).toBe(0)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(cancelled).toBe(1)
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
   })
 })

@@ -1,5 +1,5 @@
 /** May this URL have the token? Judged on the URL as it is sent: parsed, with dot segments and backslashes resolved. */
-import { canonicalUrl, type Environment } from './environments.ts'
+import { canonicalUrl, type Environment, isFrozenCopy } from './environments.ts'
 
 /** The places that may have an environment's token. */
 export interface Destinations {
@@ -24,8 +24,16 @@ interface Api {
  */
 const PLAIN_REST = /(?:[\w~!$&'()*+,;=:@/-]|(?<=\w)\.(?=\w))*(?:$|[?#])/y
 
+const known = new WeakMap<Environment, Destinations>()
+
 /** The places that may have the token of this environment. */
 export function destinationsOf(environment: Environment): Destinations {
+  const destinations = known.get(environment) ?? newDestinations(environment)
+  if (isFrozenCopy(environment)) known.set(environment, destinations)
+  return destinations
+}
+
+function newDestinations(environment: Environment): Destinations {
   const apis = environment.apiUrls
     .map((url): Api => {
       const base = canonicalUrl(url)

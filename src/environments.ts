@@ -130,16 +130,27 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   ) as T
 }
 
+/** Frozen copies. Who has one already needs no other: thousands of providers may be made with the same. */
+const copies = new WeakSet<Environment>()
+
+/** Whether an environment is such a copy, and so will never be another. */
+export function isFrozenCopy(environment: Environment): boolean {
+  return copies.has(environment)
+}
+
 /** A frozen copy of what an environment is made of: what was checked is what is used, and nothing else is kept. */
 export function frozenEnvironment(environment: Environment, key?: string): Environment {
   const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = environment
-  return Object.freeze({
+  if (copies.has(environment) && name === environment.name) return environment
+  const copy = Object.freeze({
     ...(name === undefined ? undefined : { name }),
     authUrl,
     audience,
     apiUrls: Object.freeze([...apiUrls]),
     ...(allowInsecureRequests === undefined ? undefined : { allowInsecureRequests }),
   })
+  copies.add(copy)
+  return copy
 }
 
 function overlaps(entries: [string, Environment][]): Problem[] {

@@ -1,4 +1,4 @@
-import { ConfigurationError, defineEnvironments, type Environment } from 'merchant-auth'
+import { ConfigurationError, createTokenProvider, defineEnvironments, type Environment } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 
 const environment = (host: string, more: Partial<Environment> = {}): Environment => ({
@@ -27,6 +27,16 @@ describe('defineEnvironments', () => {
     expect(environments.test.name).toBe('sandbox')
     for (const part of [environments, environments.production, environments.test.apiUrls])
       expect(Object.isFrozen(part)).toBe(true)
+  })
+
+  it('gives what all providers share, and what a provider made of it has', () => {
+    const environments = defineEnvironments({ test })
+    const create = (environment: Environment) =>
+      createTokenProvider({ environment, clientId: 'id', clientSecret: 'secret' })
+    const [one, other] = [create(environments.test), create(environments.test)]
+    expect([one.environment, other.environment]).toEqual([environments.test, environments.test])
+    expect(one.environment).toBe(other.environment)
+    expect(create(test).environment).not.toBe(test) // which may still be changed
   })
 
   it('changes nothing of the caller’s', () => {

@@ -23,7 +23,7 @@ export const axiosCreateFloor: Contender = {
   packages: ['axios'],
   async create(service, transport) {
     const instance = await axiosInstance(service, transport)
-    instance.defaults.headers.Authorization = `Bearer ${(await requestToken(service)).access_token}`
+    instance.defaults.headers['Authorization'] = `Bearer ${(await requestToken(service)).access_token}`
     return axiosClient(instance)
   },
 }

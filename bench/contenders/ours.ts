@@ -1,17 +1,19 @@
 /** This package, in each of its forms. */
-import type { TokenProvider } from 'merchant-auth'
+import type { Environment, TokenProvider } from 'merchant-auth'
 import type { Dispatcher } from 'undici'
 import type { Client, Contender, Service } from '../contender.ts'
 import { axiosClient, axiosInstance, fetchClient, undiciClient } from './clients.ts'
 
-async function providerOf(service: Service): Promise<TokenProvider> {
-  const { createTokenProvider } = await import('merchant-auth')
+const environments = new WeakMap<Service, Environment>()
+
+/** A provider of one service. All have the same environment, as the clients of a platform do. */
+export async function providerOf(service: Service): Promise<TokenProvider> {
+  const { createTokenProvider, defineEnvironments } = await import('merchant-auth')
   const { authUrl, audience, clientId, clientSecret, apiUrl } = service
-  return createTokenProvider({
-    environment: { authUrl, audience, apiUrls: [apiUrl] },
-    clientId,
-    clientSecret,
-  })
+  const environment =
+    environments.get(service) ?? defineEnvironments({ bench: { authUrl, audience, apiUrls: [apiUrl] } }).bench
+  environments.set(service, environment)
+  return createTokenProvider({ environment, clientId, clientSecret })
 }
 
 function closing(tokens: TokenProvider, client: Client): Client {

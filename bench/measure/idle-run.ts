@@ -1,7 +1,7 @@
 /** Makes many clients that then do nothing, and weighs one. */
-import type { TokenProvider } from 'merchant-auth'
 import type { Service } from '../contender.ts'
 import { contenderOf } from '../contenders/index.ts'
+import { providerOf } from '../contenders/ours.ts'
 import { reportTo } from './apart.ts'
 import { keptBytes } from './heap.ts'
 import { createTransport } from './transport.ts'
@@ -28,21 +28,11 @@ interface Idle {
 const WARM_UP = 100
 const AT_ONCE = 50
 
-async function provider(service: Service): Promise<TokenProvider> {
-  const { createTokenProvider } = await import('merchant-auth')
-  const { authUrl, audience, apiUrl, clientId, clientSecret } = service
-  return createTokenProvider({
-    environment: { authUrl, audience, apiUrls: [apiUrl] },
-    clientId,
-    clientSecret,
-  })
-}
-
 const makers: Readonly<Record<string, (service: Service) => Promise<Idle>>> = {
-  'createTokenProvider alone': (service) => provider(service),
+  'createTokenProvider alone': (service) => providerOf(service),
   'createTokenProvider and createAuthFetch': async (service) => {
     const { createAuthFetch } = await import('merchant-auth')
-    const tokens = await provider(service)
+    const tokens = await providerOf(service)
     return Object.assign(createAuthFetch(tokens), { getToken: () => tokens.getToken() })
   },
 }

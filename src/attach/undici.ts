@@ -148,7 +148,8 @@ function whyNot(
 function copyOf(options: DispatchOptions, headers: RequestHeaders, keepsBody: boolean): CallOptions {
   const copy: CallOptions = { ...options, headers }
   const { body } = copy
-  if (keepsBody && (ArrayBuffer.isView(body) || body instanceof ArrayBuffer)) copy.body = snapshotOf(body as Uint8Array)
+  if (keepsBody && (ArrayBuffer.isView(body) || body instanceof ArrayBuffer))
+    copy.body = snapshotOf(body as Uint8Array)
   if (typeof copy.origin === 'object') copy.origin = originOf(copy.origin)
   if (typeof copy.query === 'object' && copy.query !== null) copy.query = { ...copy.query }
   return copy

@@ -44,14 +44,20 @@ export class ClientCredentialsProvider implements TokenProvider {
   #aheadAt = Number.NEGATIVE_INFINITY
   readonly #source: TokenSource
 
-  /** Callers without a token share this one acquisition. What it yields is put in place under the lock. */
-  readonly #acquire = pMemoize(() => this.#acquireNow(), { cache: false })
+  /** Callers without a token share one acquisition. What it yields is put in place under the lock. */
+  static readonly #acquire = pMemoize((provider: ClientCredentialsProvider) => provider.#acquireNow(), {
+    cache: false,
+  })
 
-  /** All who had the same token rejected by the same API, which has its own ration, share this one renewal. */
-  readonly #replace = pMemoize(
-    (rejected: string, api: string | undefined) => this.#replaceNow(rejected, api),
-    { cache: false, cacheKey: ([rejected, api]) => `${rejected} ${api}` },
+  /** All who had the same token rejected by the same API, which has its own ration, share one renewal. */
+  static readonly #replace = pMemoize(
+    (provider: ClientCredentialsProvider, rejected: string, api: string | undefined) =>
+      provider.#replaceNow(rejected, api),
+    { cache: false, cacheKey: ([provider, rejected, api]) => `${provider.#id} ${rejected} ${api}` },
   )
+  static #created = 0
+  /** Tells providers apart: what they share is made once for all, and there may be thousands of them. */
+  readonly #id = ++ClientCredentialsProvider.#created
 
   constructor(options: ResolvedOptions) {
     this.environment = options.environment
@@ -82,7 +88,7 @@ export class ClientCredentialsProvider implements TokenProvider {
       const token = this.currentToken()
       if (token !== undefined) return token
       if (!this.#source.lookIsDue) this.#assertNoCooldown()
-      await this.#waiters.wait(this.#acquire(), signal)
+      await this.#waiters.wait(ClientCredentialsProvider.#acquire(this), signal)
     }
     throw expiredOnArrival(this.environment)
   }
@@ -102,7 +108,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     this.#rationOf(api).rejected(this.#now())
     if (this.#endpointLock.isLocked() || this.#source.lookIsDue || this.#mayRenew(api))
-      await this.#waiters.wait(this.#replace(value, api), signal)
+      await this.#waiters.wait(ClientCredentialsProvider.#replace(this, value, api), signal)
     return this.#otherThan(value)
   }
 

@@ -3,8 +3,8 @@ import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
-import { guardRedirects, takeOff } from './axios-redirects.ts'
-import { CallerLimits, headerOf, urlOf, whyConfigWithheld } from './axios-request.ts'
+import { guardFurther, guardOf, mayLeadElsewhere, takeOff } from './axios-redirects.ts'
+import { CallerLimits, headerOf, UrlReader, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosBeforeRedirect,
   type AxiosConfig,
@@ -38,6 +38,8 @@ export function createAuthInterceptor(
   const context = createAttachContext(tokens, attach)
   /** The values that were put on last: a config that is sent again, with one of them on it, gets the current one. */
   const ours: string[] = []
+  const urls = new UrlReader()
+  const redirects = new RedirectGuards(context)
 
   const put = (config: AxiosConfig, token: AccessToken): void => {
     const value = headerValue(context, token)
@@ -48,13 +50,13 @@ export function createAuthInterceptor(
   return (given) => {
     const config = asAxiosConfig(given)
     takeOffOurs(config, context, ours)
-    const url = urlOf(config)
+    const url = urls.urlOf(config)
     const withheld = whyConfigWithheld(context, url, config)
     if (withheld !== undefined) {
       context.tellWithheld(withheld, url)
       return given
     }
-    guardOnce(config, url, context)
+    redirects.guard(config, url)
     const token = tokens.currentToken()
     if (token !== undefined) {
       put(config, token)
@@ -64,11 +66,30 @@ export function createAuthInterceptor(
   }
 }
 
-function guardOnce(config: AxiosConfig, url: string, context: AttachContext): void {
-  const { beforeRedirect } = config
-  const callers = beforeRedirect && guards.has(beforeRedirect) ? guards.get(beforeRedirect) : beforeRedirect
-  config.beforeRedirect = callers
-  guards.set(guardRedirects(config, { url, context }), callers)
+/** Guards the redirects of one call after the other; the next one often has the same URL, and so the same guard. */
+class RedirectGuards {
+  readonly #context: AttachContext
+  #url = ''
+  #callers: AxiosBeforeRedirect | undefined
+  #guard: AxiosBeforeRedirect | undefined
+
+  constructor(context: AttachContext) {
+    this.#context = context
+  }
+
+  guard(config: AxiosConfig, url: string): void {
+    const given = config.beforeRedirect
+    const callers = given !== undefined && guards.has(given) ? guards.get(given) : given
+    const guarded = { url, context: this.#context }
+    if (this.#guard === undefined || url !== this.#url || callers !== this.#callers) {
+      this.#guard = guardOf(callers, guarded)
+      this.#url = url
+      this.#callers = callers
+      guards.set(this.#guard, callers)
+    }
+    config.beforeRedirect = this.#guard
+    if (mayLeadElsewhere(config, guarded)) guardFurther(config, guarded)
+  }
 }
 
 function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {

@@ -12,26 +12,15 @@ export interface Guarded {
   onRedirect?(): void
 }
 
-/**
- * Keeps the token within `apiUrls` and on the origin of the call: axios' http adapter asks before each redirect
- * and has the header taken off; with fetch, which takes off nothing but `Authorization`, a redirect under
- * another header is not followed.
- *
- * @returns what stands as `beforeRedirect` on the config now
- */
-export function guardRedirects(config: AxiosConfig, guarded: Guarded): AxiosBeforeRedirect {
-  const guard = guardOf(config.beforeRedirect, guarded)
-  config.beforeRedirect = guard
-  if (mayLeadElsewhere(config, guarded)) guardFurther(config, guarded)
-  return guard
-}
-
 /** Whether more than `beforeRedirect` has to be guarded. */
 export function mayLeadElsewhere({ transport }: AxiosConfig, { context }: Guarded): boolean {
   return Boolean(transport) || !context.isAuthorization
 }
 
-/** Guards a transport of the caller's, and redirects that fetch would follow with the header. */
+/**
+ * Guards a transport of the caller's; and with fetch, which takes off nothing but `Authorization`, has a redirect under
+ * another header not followed.
+ */
 export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
   const { transport, fetchOptions } = config
   if (transport) config.transport = new GuardedTransport(transport, guardOf(undefined, guarded))
@@ -40,7 +29,10 @@ export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
   }
 }
 
-/** What stands as `beforeRedirect` in the place of the caller's own. */
+/**
+ * What stands as `beforeRedirect` in the place of the caller's own. It keeps the token within `apiUrls` and on the origin
+ * of the call: axios' http adapter asks before each redirect and has the header taken off.
+ */
 export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guarded): AxiosBeforeRedirect {
   return (options, response, request) => {
     const { url, context } = guarded

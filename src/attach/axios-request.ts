@@ -65,8 +65,11 @@ export function whyConfigWithheld(
 /** A header of an answer, '' where there is none. Adapters give AxiosHeaders, mocks plain objects. */
 export function headerOf(headers: unknown, key: string): string {
   if (typeof headers !== 'object' || headers === null) return ''
-  const name = Object.keys(headers).find((candidate) => candidate.toLowerCase() === key)
-  return name === undefined ? '' : String(Reflect.get(headers, name))
+  for (const name in headers) {
+    if (name.length === key.length && name.toLowerCase() === key && Object.hasOwn(headers, name))
+      return String(Reflect.get(headers, name))
+  }
+  return ''
 }
 
 /** The limits that a caller set on a request: `signal`, `cancelToken` and `timeout`. */

@@ -96,7 +96,11 @@ describe('the body of a 401 whose caller has left', () => {
   it('is cancelled where it does not come', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     let cancelled = 0
-    const body = new ReadableStream({ cancel: () => void (cancelled += 1) })
+    const body = new ReadableStream({
+      cancel: () => {
+        cancelled += 1
+      },
+    })
     const answers = [new Response(body, { status: 401 }), new Response('fine')]
     const fetch = async () => answers.shift() ?? Response.error()
     const authFetch = createAuthFetch(provided({ current: token('current.token') }), { fetch })

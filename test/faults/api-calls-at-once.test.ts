@@ -13,7 +13,7 @@ import {
 } from './api-rig.ts'
 import { tell } from './told.ts'
 
-const GROUP = '1 000 calls at once'
+const GROUP = '250 calls at once'
 
 describe(GROUP, () => {
   it.for(CLIENTS)('on %s that meet 401 for ever leave the other API unharmed', async (client, { task }) => {
@@ -26,9 +26,9 @@ describe(GROUP, () => {
       calls,
     )
     const healthy = `${tally(both.map(([, status]) => status))}; ${calls.apis.inStore} requests`
-    expect(refusing).toBe('1000 × 401; 2 tokens, 2000 requests')
-    expect(healthy).toBe('1000 × 200; 1000 requests')
-    expect(calls.events.filter(({ type }) => type === 'token-rejected').length).toBeLessThanOrEqual(1_000)
+    expect(refusing).toBe('250 × 401; 2 tokens, 500 requests')
+    expect(healthy).toBe('250 × 200; 250 requests')
+    expect(calls.events.filter(({ type }) => type === 'token-rejected').length).toBeLessThanOrEqual(250)
     const place = { table: TABLE, group: GROUP, column: client }
     tell(task, { ...place, row: '401 for ever', cell: refusing })
     tell(task, { ...place, row: 'the other API meanwhile', cell: healthy })
@@ -36,18 +36,18 @@ describe(GROUP, () => {
 
   it.for(
     onEach<[string, Rule, string]>([
-      ['401, error="invalid_token", for ever', RULES.invalidToken, '1000 × 401; 2 tokens, 2000 requests'],
-      ['401 to every second request', RULES.alternating, '1000 × 200; 2 tokens, 1500 requests'],
+      ['401, error="invalid_token", for ever', RULES.invalidToken, '250 × 401; 2 tokens, 500 requests'],
+      ['401 to every second request', RULES.alternating, '250 × 200; 2 tokens, 375 requests'],
       [
         '401 to half of the requests, at random',
         RULES.atRandom,
-        '774 × 200, 226 × 401; 2 tokens, 1508 requests',
+        '198 × 200, 52 × 401; 2 tokens, 378 requests',
       ],
-      ['401 after a redirect', RULES.redirected, '1000 × 401; 1 token, 2000 requests'],
-      ['401 with insufficient_scope', RULES.insufficientScope, '1000 × 401; 1 token, 1000 requests'],
-      ['403', RULES.forbidden, '1000 × 403; 1 token, 1000 requests'],
-      ['419 for ever, renewOnStatus [401, 419]', RULES.status419, '1000 × 419; 2 tokens, 2000 requests'],
-      ['401 for ever, renewOnStatus []', RULES.neverRenewed, '1000 × 401; 1 token, 1000 requests'],
+      ['401 after a redirect', RULES.redirected, '250 × 401; 1 token, 500 requests'],
+      ['401 with insufficient_scope', RULES.insufficientScope, '250 × 401; 1 token, 250 requests'],
+      ['403', RULES.forbidden, '250 × 403; 1 token, 250 requests'],
+      ['419 for ever, renewOnStatus [401, 419]', RULES.status419, '250 × 419; 2 tokens, 500 requests'],
+      ['401 for ever, renewOnStatus []', RULES.neverRenewed, '250 × 401; 1 token, 250 requests'],
     ]),
   )('on %s that meet %s', async ([client, row, rule, expected], { task }) => {
     await using calls = await callsOverLoopback(client, rule)
@@ -64,7 +64,7 @@ describe(GROUP, () => {
     calls.apis.merchant = 0
     const statuses = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
     const cell = costOf(statuses, calls)
-    expect(cell).toBe('1000 × 401; 3 tokens, 2000 requests')
+    expect(cell).toBe('250 × 401; 3 tokens, 500 requests')
     const row = '401 to all tokens but one that has expired'
     tell(task, { table: TABLE, group: GROUP, row, column: client, cell })
   })

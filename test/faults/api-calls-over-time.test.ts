@@ -5,15 +5,15 @@ import { tell } from './told.ts'
 
 type Row = [row: string, rule: Rule, expected: string]
 
-describe('1 000 calls at once, their answers staggered', () => {
+describe('250 calls at once, their answers staggered', () => {
   it.for(
     onEach<Row>([
-      ['401 for ever', RULES.forEver, '1000 × 401; 2 tokens, 2000 requests'],
-      ['401 to every second request', RULES.alternating, '1000 × 200; 2 tokens, 1500 requests'],
+      ['401 for ever', RULES.forEver, '250 × 401; 2 tokens, 500 requests'],
+      ['401 to every second request', RULES.alternating, '250 × 200; 2 tokens, 375 requests'],
       [
         '401 to half of the requests, at random',
         RULES.atRandom,
-        '774 × 200, 226 × 401; 2 tokens, 1508 requests',
+        '198 × 200, 52 × 401; 2 tokens, 378 requests',
       ],
     ]),
   )('on %s that meet %s', async ([client, row, rule, expected], { task }) => {
@@ -22,37 +22,37 @@ describe('1 000 calls at once, their answers staggered', () => {
     const statuses = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
     const cell = costOf(statuses, calls)
     expect(cell).toBe(expected)
-    tell(task, { table: TABLE, group: '1 000 calls, their answers staggered', row, column: client, cell })
+    tell(task, { table: TABLE, group: '250 calls, their answers staggered', row, column: client, cell })
   })
 
   it.for(CLIENTS)('on %s with tokens that the API accepts only after 2 s', async (client, { task }) => {
     await using calls = await callsOverLoopback(client, RULES.after2Seconds, (n) => (n % 10) * 20)
     const early = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
-    expect(costOf(early, calls)).toBe('1000 × 401; 2 tokens, 2000 requests')
+    expect(costOf(early, calls)).toBe('250 × 401; 2 tokens, 500 requests')
     await calls.clock.advance(2_000)
     const late = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
     const cell = costOf([...early, ...late], calls)
-    expect(cell).toBe('1000 × 200, 1000 × 401; 2 tokens, 3000 requests')
-    const row = '401 to each token for 2 s, and 1 000 calls more'
-    tell(task, { table: TABLE, group: '1 000 calls, their answers staggered', row, column: client, cell })
+    expect(cell).toBe('250 × 200, 250 × 401; 2 tokens, 750 requests')
+    const row = '401 to each token for 2 s, and 250 calls more'
+    tell(task, { table: TABLE, group: '250 calls, their answers staggered', row, column: client, cell })
   })
 })
 
-describe('1 000 calls one after another, within a second', () => {
+describe('250 calls one after another, within a second', () => {
   it.for(
     onEach<Row>([
-      ['401 for ever', RULES.forEver, '1000 × 401; 2 tokens, 1001 requests'],
-      ['401 to every second request', RULES.alternating, '501 × 200, 499 × 401; 2 tokens, 1001 requests'],
+      ['401 for ever', RULES.forEver, '250 × 401; 2 tokens, 251 requests'],
+      ['401 to every second request', RULES.alternating, '126 × 200, 124 × 401; 2 tokens, 251 requests'],
       [
         '401 to half of the requests, at random',
         RULES.atRandom,
-        '493 × 200, 507 × 401; 2 tokens, 1001 requests',
+        '123 × 200, 127 × 401; 2 tokens, 251 requests',
       ],
-      ['401 after a redirect', RULES.redirected, '1000 × 401; 1 token, 2000 requests'],
-      ['401 with insufficient_scope', RULES.insufficientScope, '1000 × 401; 1 token, 1000 requests'],
-      ['403', RULES.forbidden, '1000 × 403; 1 token, 1000 requests'],
-      ['401 for ever, renewOnStatus [401, 419]', RULES.status401Of419, '1000 × 401; 2 tokens, 1001 requests'],
-      ['401 for ever, renewOnStatus []', RULES.neverRenewed, '1000 × 401; 1 token, 1000 requests'],
+      ['401 after a redirect', RULES.redirected, '250 × 401; 1 token, 500 requests'],
+      ['401 with insufficient_scope', RULES.insufficientScope, '250 × 401; 1 token, 250 requests'],
+      ['403', RULES.forbidden, '250 × 403; 1 token, 250 requests'],
+      ['401 for ever, renewOnStatus [401, 419]', RULES.status401Of419, '250 × 401; 2 tokens, 251 requests'],
+      ['401 for ever, renewOnStatus []', RULES.neverRenewed, '250 × 401; 1 token, 250 requests'],
     ]),
   )('on %s that meet %s', async ([client, row, rule, expected], { task }) => {
     await using calls = await callsOverLoopback(client, rule)
@@ -64,6 +64,6 @@ describe('1 000 calls one after another, within a second', () => {
     }
     const cell = costOf(statuses, calls)
     expect(cell).toBe(expected)
-    tell(task, { table: TABLE, group: '1 000 calls one after another', row, column: client, cell })
+    tell(task, { table: TABLE, group: '250 calls one after another', row, column: client, cell })
   })
 })

@@ -194,7 +194,7 @@ function getter(
   }
 }
 
-export const CALLS: readonly number[] = Array.from({ length: 1_000 }, (_, n) => n)
+export const CALLS: readonly number[] = Array.from({ length: 250 }, (_, n) => n)
 
 /** Each row with each client. */
 export function onEach<Row extends readonly unknown[]>(rows: readonly Row[]): [Client, ...Row][] {

@@ -14,6 +14,13 @@ const external = Object.keys({ ...packageJson.dependencies, ...packageJson.peerD
   (name) => new RegExp(`^${name}(/|$)`),
 )
 
+/** What several entries have in common, under names that say what it is: stack traces show them. */
+const GROUPS = [
+  { name: 'zod', test: /node_modules[\\/]zod[\\/]/ },
+  { name: 'errors', test: /src[\\/](?:errors|clock)\.ts$/ },
+  { name: 'attach', test: /src[\\/]attach[\\/](?:authorized-call|context|multipart|replay)\.ts$/ },
+]
+
 const chunks = await bundle()
 writeLicenses(packagesIn(chunks))
 tidyDeclarations()
@@ -28,7 +35,11 @@ async function bundle(): Promise<OutputChunk[]> {
       if (level === 'warn') throw new Error(log.message)
     },
   })
-  const { output } = await bundled.write({ dir: join(root, 'dist'), chunkFileNames: 'shared/[name].js' })
+  const { output } = await bundled.write({
+    dir: join(root, 'dist'),
+    chunkFileNames: 'shared/[name].js',
+    codeSplitting: { groups: GROUPS },
+  })
   await bundled.close()
   return output.filter((one) => one.type === 'chunk')
 }

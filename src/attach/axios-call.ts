@@ -12,7 +12,6 @@ import {
   type PutHeader,
 } from './axios-prints.ts'
 import {
-  blank,
   cameByRedirect,
   type Guarded,
   guardFurther,
@@ -80,21 +79,19 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
       const adapter = this.#adapter
       return (typeof adapter === 'function' ? adapter : this.#copy.resolveAdapter(adapter, config))(config)
     } catch (error) {
-      this.failed(error)
+      this.#putBack()
       throw error
     }
   }
 
   answered(answer: AxiosAnswer): void {
     this.#putBack()
-    blank(this.#config.headers, this.context.headerKey)
     if (isObject(answer) && answer.config !== this.#config) Reflect.set(answer, 'config', this.#config)
     hideInAnswer(answer, this.#put)
   }
 
   failed(error: unknown): AxiosAnswer | undefined {
     this.#putBack()
-    takeOff(this.#config.headers, this.context.headerKey)
     const answer = isFailure(error) && isObject(error.response) ? error.response : undefined
     if (isFailure(error)) Reflect.set(error, 'config', this.#config)
     if (answer !== undefined) Reflect.set(answer, 'config', this.#config)
@@ -159,6 +156,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
     const own = this.#own
     if (own === undefined) return
     this.#own = undefined
+    takeOff(config.headers, this.context.headerKey)
     restore(config, own, 'env')
     restore(config, own, 'beforeRedirect')
     if ('data' in own) for (const key of UNUSUAL) restore(config, own, key)

@@ -96,17 +96,6 @@ export function takeOff(headers: Record<string, unknown>, key: string): unknown 
   return value
 }
 
-/**
- * Leaves a header without a value under any spelling of its name, which axios takes for none, as it does itself with the
- * Content-Type of a GET. Deleting it costs as much as all the rest that is done for a call.
- */
-export function blank(headers: Record<string, unknown>, key: string): void {
-  for (const name in headers) {
-    if (name.length === key.length && name.toLowerCase() === key && Object.hasOwn(headers, name))
-      headers[name] = undefined
-  }
-}
-
 /** The caller's own `beforeRedirect` is shown the request without the token. */
 function withoutToken(request: unknown, key: string): unknown {
   if (typeof request !== 'object' || request === null || !('headers' in request)) return request

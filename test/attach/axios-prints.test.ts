@@ -33,7 +33,10 @@ for (const adapter of [...ADAPTERS, functionAdapter]) {
         if (adapter !== 'fetch') expect(answer.request.path).toBe('/merchant/orders')
         for (const each of [answer, failed, noAnswer]) {
           expect(await tokenIn(each)).toBe(false)
-          expect(each.config?.headers.has(header)).toBe(false)
+          // A key without a value would be in the way of whoever takes the headers for another call.
+          expect(Object.keys(each.config?.headers ?? {}).map((key) => key.toLowerCase())).not.toContain(
+            header.toLowerCase(),
+          )
         }
         answer.request = failed.request = 'replaced'
         expect([answer.request, failed.request]).toEqual(['replaced', 'replaced'])

@@ -74,8 +74,7 @@ function keptSection(kept: readonly Kept[]): Section {
       cell(signal, ({ listeners }) => String(listeners)),
     ]),
     notes: [
-      'What the compiler adds to the heap while it runs is in these figures: 30 to 70 kB, for every client, and no more ' +
-        'for more calls.',
+      'What the compiler adds to the heap while it runs is in these figures, for every client.',
       `How many calls: as many as can be made in ${MOST_MS / 1_000} s, up to ${shown(MANY_CALLS)} for this package and ${shown(CALLS)} for the others.`,
     ],
     marks: kept

@@ -75,7 +75,7 @@ function keptSection(kept: readonly Kept[]): Section {
     ]),
     notes: [
       'What the compiler adds to the heap while it runs is in these figures, for every client.',
-      `How many calls: as many as can be made in ${MOST_MS / 1_000} s, up to ${shown(MANY_CALLS)} for this package and ${shown(CALLS)} for the others.`,
+      `How many calls: as many as can be made in ${MOST_MS / 1_000} s, up to ${shown(MANY_CALLS)} for this package (but for createAuthInterceptor) and ${shown(CALLS)} for the others.`,
     ],
     marks: kept
       .filter(({ contender }) => contender.kind === 'ours')

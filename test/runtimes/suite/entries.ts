@@ -14,7 +14,13 @@ const { exports } = JSON.parse(readFileSync(installed, 'utf8')) as { exports: Re
 
 /** What each entry has to have at least. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
-  '.': ['createTokenProvider', 'createAuthFetch', 'defineEnvironments', 'isMerchantAuthError'],
+  '.': [
+    'createTokenProvider',
+    'createAuthFetch',
+    'defineEnvironments',
+    'isMerchantAuthError',
+    'optionsFromEnv',
+  ],
   './axios': ['attachAuth', 'createAuthInterceptor'],
   './redis': ['createRedisTokenStore'],
   './testing': ['startSandbox', 'createStaticTokenProvider'],

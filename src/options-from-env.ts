@@ -1,0 +1,117 @@
+/** A provider's options from environment variables, as containers get them. */
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { ConfigurationError, type Problem } from './errors.ts'
+import { resolveOptions, type TokenProviderOptions } from './options.ts'
+
+const URL_VARIABLE = 'MERCHANT_AUTH_URL'
+const AUDIENCE = 'MERCHANT_AUTH_AUDIENCE'
+const API_URLS = 'MERCHANT_AUTH_API_URLS'
+const CLIENT_ID = 'MERCHANT_AUTH_CLIENT_ID'
+const CLIENT_SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
+const CLIENT_SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
+const DURATIONS = {
+  timeoutMs: 'MERCHANT_AUTH_TIMEOUT_MS',
+  refreshAheadMs: 'MERCHANT_AUTH_REFRESH_AHEAD_MS',
+  expiryMarginMs: 'MERCHANT_AUTH_EXPIRY_MARGIN_MS',
+} as const
+
+/** Which variable an option comes from. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  ...DURATIONS,
+  clientId: CLIENT_ID,
+  clientSecret: CLIENT_SECRET,
+  'environment.authUrl': URL_VARIABLE,
+  'environment.audience': AUDIENCE,
+  'environment.apiUrls': API_URLS,
+}
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+/**
+ * The options of a provider from environment variables; an empty variable counts as unset.
+ *
+ * - `MERCHANT_AUTH_URL`, `MERCHANT_AUTH_AUDIENCE`, `MERCHANT_AUTH_API_URLS` (separated by commas): the environment
+ * - `MERCHANT_AUTH_CLIENT_ID`
+ * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that holds it and is read again before
+ *   every token request, so that a secret can be replaced without a restart. Line breaks at its end are left out.
+ * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: as the options
+ *
+ * No print of the result shows the secret.
+ *
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem, by the variable's name
+ * @example
+ * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
+ */
+export function optionsFromEnv(env: Variables = process.env): TokenProviderOptions {
+  const read = (name: string): string | undefined => env[name]?.trim() || undefined
+  const problems: Problem[] = []
+  const options: TokenProviderOptions = {
+    environment: {
+      authUrl: read(URL_VARIABLE) ?? '',
+      audience: read(AUDIENCE) ?? '',
+      apiUrls: (read(API_URLS) ?? '').split(',').flatMap((url) => url.trim() || []),
+    },
+    clientId: read(CLIENT_ID) ?? '',
+    clientSecret: secretFrom(env, problems),
+    ...durationsFrom(read, problems),
+  }
+  problems.push(...problemsIn(options, read))
+  if (problems.length > 0) throw new ConfigurationError('The environment variables cannot be used', problems)
+  return options
+}
+
+/** A function in any case: of a string a print would show the letters. */
+function secretFrom(env: Variables, problems: Problem[]): () => string | Promise<string> {
+  const secret = env[CLIENT_SECRET] || undefined
+  const file = env[CLIENT_SECRET_FILE]?.trim() || undefined
+  if (secret !== undefined && file !== undefined)
+    problems.push({ option: CLIENT_SECRET_FILE, reason: `must not be set beside ${CLIENT_SECRET}` })
+  else if (secret === undefined && file === undefined)
+    problems.push({ option: CLIENT_SECRET, reason: `is not set, and neither is ${CLIENT_SECRET_FILE}` })
+  if (file === undefined) return () => secret ?? ''
+  const problem = secretFileProblem(file)
+  if (problem !== undefined) problems.push({ option: CLIENT_SECRET_FILE, reason: problem })
+  return async () => withoutLineEnd(await readFile(file, 'utf8'))
+}
+
+function secretFileProblem(file: string): string | undefined {
+  try {
+    return withoutLineEnd(readFileSync(file, 'utf8')) === '' ? 'names an empty file' : undefined
+  } catch (error) {
+    return `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})`
+  }
+}
+
+function withoutLineEnd(text: string): string {
+  return text.replace(/[\r\n]+$/, '')
+}
+
+function durationsFrom(
+  read: (name: string) => string | undefined,
+  problems: Problem[],
+): Partial<Record<keyof typeof DURATIONS, number>> {
+  const durations: Partial<Record<keyof typeof DURATIONS, number>> = {}
+  for (const option of Object.keys(DURATIONS) as (keyof typeof DURATIONS)[]) {
+    const text = read(DURATIONS[option])
+    if (text === undefined) continue
+    if (/^\d+(?:\.\d+)?$/.test(text)) durations[option] = Number(text)
+    else problems.push({ option: DURATIONS[option], reason: 'must be a number of milliseconds' })
+  }
+  return durations
+}
+
+/** What a provider would find wrong with the options, by the variable's name. */
+function problemsIn(options: TokenProviderOptions, read: (name: string) => string | undefined): Problem[] {
+  try {
+    resolveOptions(options)
+    return []
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error
+    return error.problems.map(({ option, reason }) => {
+      const [, path = option, place = ''] = /^(.*?)(\[\d+\])?$/.exec(option) ?? []
+      const variable = VARIABLES[path] ?? option
+      return { option: variable + place, reason: read(variable) === undefined ? 'is not set' : reason }
+    })
+  }
+}

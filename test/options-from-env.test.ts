@@ -1,0 +1,154 @@
+// A provider's options from environment variables: what they become, what is wrong with them, and a secret that is replaced.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { ConfigurationError, createTokenProvider, optionsFromEnv, TokenRequestError } from 'merchant-auth'
+import { startSandbox } from 'merchant-auth/testing'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { rejectionOf } from './attach/calls.ts'
+import { noteSecret } from './support/recorded.ts'
+
+const SECRET = 'swordfish of the environment'
+const GOOD = {
+  MERCHANT_AUTH_URL: 'https://auth.example',
+  MERCHANT_AUTH_AUDIENCE: 'https://api.example',
+  MERCHANT_AUTH_API_URLS: 'https://api.example/merchant, https://api.example/in-store',
+  MERCHANT_AUTH_CLIENT_ID: 'client-1',
+  MERCHANT_AUTH_CLIENT_SECRET: SECRET,
+}
+
+let folder: string
+beforeEach(async () => {
+  noteSecret(SECRET)
+  folder = await mkdtemp(join(tmpdir(), 'merchant-auth-env-'))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+function problemsOf(env: Readonly<Record<string, string | undefined>>): [string, string][] {
+  try {
+    optionsFromEnv(env)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError)
+    return (error as ConfigurationError).problems.map(({ option, reason }) => [option, reason])
+  }
+  throw new Error('was accepted')
+}
+
+describe('optionsFromEnv', () => {
+  it('gives what the variables say, and no more', async () => {
+    const { clientSecret, ...options } = optionsFromEnv(GOOD)
+    expect(options).toEqual({
+      environment: {
+        authUrl: 'https://auth.example',
+        audience: 'https://api.example',
+        apiUrls: ['https://api.example/merchant', 'https://api.example/in-store'],
+      },
+      clientId: 'client-1',
+    })
+    expect(await (clientSecret as () => string)()).toBe(SECRET)
+  })
+
+  it('reads the durations', () => {
+    const durations = {
+      MERCHANT_AUTH_TIMEOUT_MS: '5000',
+      MERCHANT_AUTH_REFRESH_AHEAD_MS: '0',
+      MERCHANT_AUTH_EXPIRY_MARGIN_MS: ' 1500.5 ',
+    }
+    expect(optionsFromEnv({ ...GOOD, ...durations })).toMatchObject({
+      timeoutMs: 5_000,
+      refreshAheadMs: 0,
+      expiryMarginMs: 1_500.5,
+    })
+  })
+
+  it('reads process.env where it is told nothing', () => {
+    for (const [name, value] of Object.entries(GOOD)) vi.stubEnv(name, value)
+    try {
+      expect(optionsFromEnv().clientId).toBe('client-1')
+    } finally {
+      vi.unstubAllEnvs()
+    }
+  })
+
+  it('names all problems at once, by the variable', () => {
+    expect(problemsOf({})).toEqual([
+      ['MERCHANT_AUTH_CLIENT_SECRET', 'is not set, and neither is MERCHANT_AUTH_CLIENT_SECRET_FILE'],
+      ['MERCHANT_AUTH_CLIENT_ID', 'is not set'],
+      ['MERCHANT_AUTH_URL', 'is not set'],
+      ['MERCHANT_AUTH_AUDIENCE', 'is not set'],
+      ['MERCHANT_AUTH_API_URLS', 'is not set'],
+    ])
+    const wrong = {
+      ...GOOD,
+      MERCHANT_AUTH_URL: 'http://auth.example',
+      MERCHANT_AUTH_API_URLS: 'https://api.example,ftp://api.example',
+      MERCHANT_AUTH_TIMEOUT_MS: '10s',
+      MERCHANT_AUTH_REFRESH_AHEAD_MS: '-1',
+      MERCHANT_AUTH_EXPIRY_MARGIN_MS: '99999999999',
+    }
+    expect(problemsOf(wrong)).toEqual([
+      ['MERCHANT_AUTH_TIMEOUT_MS', 'must be a number of milliseconds'],
+      ['MERCHANT_AUTH_REFRESH_AHEAD_MS', 'must be a number of milliseconds'],
+      ['MERCHANT_AUTH_EXPIRY_MARGIN_MS', 'must be a number of milliseconds from 0 to 2147483647'],
+      ['MERCHANT_AUTH_URL', expect.stringContaining('must use https')],
+      ['MERCHANT_AUTH_API_URLS[1]', 'must be an https URL'],
+    ])
+  })
+
+  it('takes an empty variable for one that is not set', () => {
+    const env = { ...GOOD, MERCHANT_AUTH_TIMEOUT_MS: '', MERCHANT_AUTH_CLIENT_SECRET_FILE: '' }
+    expect(optionsFromEnv(env)).not.toHaveProperty('timeoutMs')
+    expect(problemsOf({ ...GOOD, MERCHANT_AUTH_CLIENT_ID: ' ' })).toEqual([
+      ['MERCHANT_AUTH_CLIENT_ID', 'is not set'],
+    ])
+  })
+
+  it('refuses two secrets, and a file that is missing, empty or none', async () => {
+    const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
+    const file = join(folder, 'secret')
+    const withFile = (path: string) => problemsOf({ ...rest, MERCHANT_AUTH_CLIENT_SECRET_FILE: path })
+    const NAME = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
+    expect(withFile(file)).toEqual([[NAME, 'names a file that cannot be read (ENOENT)']])
+    expect(withFile(folder)).toEqual([[NAME, 'names a file that cannot be read (EISDIR)']])
+    await writeFile(file, '\n')
+    expect(withFile(file)).toEqual([[NAME, 'names an empty file']])
+    await writeFile(file, 'x')
+    expect(problemsOf({ ...GOOD, [NAME]: file })).toEqual([
+      [NAME, 'must not be set beside MERCHANT_AUTH_CLIENT_SECRET'],
+    ])
+  })
+
+  it('gives options that no print shows the secret of', () => {
+    const options = optionsFromEnv(GOOD)
+    for (const shown of [inspect(options, { depth: 9, showHidden: true }), JSON.stringify(options)])
+      expect(shown).not.toContain(SECRET)
+    expect(inspect({ ...options })).not.toContain(SECRET)
+  })
+
+  it('has a file read again before each token request, so that a secret can be replaced', async () => {
+    const file = join(folder, 'secret')
+    await using sandbox = await startSandbox()
+    const { environment, clientId, clientSecret } = sandbox.test
+    await writeFile(file, `${clientSecret}\n`)
+    const options = optionsFromEnv({
+      MERCHANT_AUTH_URL: environment.authUrl,
+      MERCHANT_AUTH_AUDIENCE: environment.audience,
+      MERCHANT_AUTH_API_URLS: environment.apiUrls.join(),
+      MERCHANT_AUTH_CLIENT_ID: clientId,
+      MERCHANT_AUTH_CLIENT_SECRET_FILE: file,
+    })
+    await using tokens = createTokenProvider(options)
+    const first = await tokens.getToken()
+    sandbox.test.acceptSecrets('the next one')
+    await writeFile(file, 'the next one\r\n')
+    const second = await tokens.renewToken(first)
+    expect(second?.value).toMatch(/./)
+    expect(sandbox.test.counts.token).toBe(2)
+
+    await rm(file)
+    await using other = createTokenProvider({ ...options, retries: 0 })
+    expect(await rejectionOf(other.getToken())).toMatchObject({ code: 'ERR_CLIENT_SECRET' })
+    expect(await rejectionOf(other.getToken())).toBeInstanceOf(TokenRequestError)
+  })
+})

@@ -12,7 +12,13 @@ import packageJson from '../package.json' with { type: 'json' }
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-const pages = ['README.md', 'SECURITY.md', ...docs.map((name) => `docs/${name}`)].map((name) => ({
+const pages = [
+  'README.md',
+  'SECURITY.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...docs.map((name) => `docs/${name}`),
+].map((name) => ({
   name,
   text: readFileSync(join(root, name), 'utf8'),
 }))

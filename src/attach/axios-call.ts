@@ -26,7 +26,7 @@ import { type AttachContext, headerValue } from './context.ts'
 import { boundaryOf, isFormData, multipartBlob } from './multipart.ts'
 import { canSendAgain, snapshotOf } from './replay.ts'
 
-/** What a send puts on a config besides the header, the redirects’ guard and the watched fetch, where it must. */
+/** What only some sends change; all put the header, the guard of redirects and the watched fetch on the config. */
 const UNUSUAL = ['transport', 'fetchOptions', 'data'] as const
 
 type Put = 'env' | 'beforeRedirect' | (typeof UNUSUAL)[number]

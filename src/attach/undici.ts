@@ -64,11 +64,13 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       context.tellWithheld('own-header', origin + options.path)
       return dispatch(headers === options.headers ? options : { ...options, headers }, handler)
     }
+  // By its public type it takes and gives the dispatch function of whichever version of undici composes it.
   return intercept as unknown as UndiciInterceptor
 }
 
 /** Says whether a call is a request to the token endpoint: a global dispatcher has those of the provider, too. */
 function tokenRequestsOf(environment: Environment): (origin: string, options: DispatchOptions) => boolean {
+  if (!URL.canParse(environment.authUrl)) return () => false // a provider of the caller's own need not have one
   const { origin: endpointOrigin, pathname } = new URL(tokenEndpoint(environment))
   return (origin, options) => options?.path === pathname && origin === endpointOrigin
 }

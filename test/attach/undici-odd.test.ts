@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, getGlobalDispatcher, request, setGlobalDispatch
 import { describe, expect, it } from 'vitest'
 import { scripted, until, useGround } from './calls.ts'
 import { provided, token } from './provided.ts'
-import { agentWith, at, closing, createAuthDispatch, held, renewing, Told } from './undici-calls.ts'
+import { agentWith, at, closing, createAuthDispatch, held, passedOn, renewing, Told } from './undici-calls.ts'
 
 const ground = useGround()
 
@@ -65,6 +65,14 @@ describe('a dispatcher that carries the token requests, too', () => {
       setGlobalDispatcher(before)
       await tokens.close()
     }
+  })
+})
+
+describe('a provider of the caller’s own', () => {
+  it('need not have a token endpoint', () => {
+    const { environment, ...rest } = held()
+    const tokens = { ...rest, environment: { ...environment, authUrl: '' } }
+    expect(JSON.stringify(passedOn({}, tokens).headers)).toContain('the.one.token')
   })
 })
 

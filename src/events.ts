@@ -11,24 +11,31 @@ export interface TokenRequestedEvent extends AuthEventBase {
   readonly type: 'token-requested'
   /** 1 for the first attempt. */
   readonly attempt: number
+  /** The token endpoint's URL without user info and query. */
+  readonly url: string
 }
 
 /** A token has arrived. */
 export interface TokenAcquiredEvent extends AuthEventBase {
   readonly type: 'token-acquired'
+  /** Whether the token endpoint gave it, or the store had it. */
   readonly source: 'endpoint' | 'store'
   /** From the first attempt (ms). */
   readonly durationMs: number
   /** The token's lifetime (ms) as the token endpoint gave it. */
   readonly lifetimeMs: number
+  /** How much of it remains (ms): less than `lifetimeMs` by the time that it took, and that it was in a store. */
+  readonly remainsMs: number
 }
 
 /** An attempt at the token endpoint failed. */
 export interface TokenRequestFailedEvent extends AuthEventBase {
   readonly type: 'token-request-failed'
+  /** 1 for the first attempt. */
   readonly attempt: number
   /** The code of the error that this attempt ended with. */
   readonly code: string
+  /** HTTP status of the answer; undefined where there was none, or a success. */
   readonly status?: number | undefined
   /** The OAuth error code of the answer. */
   readonly error?: string | undefined
@@ -46,12 +53,14 @@ export interface TokenRejectedEvent extends AuthEventBase {
 /** A token was replaced before its end: in the background, or because an API had refused it. */
 export interface TokenRenewedEvent extends AuthEventBase {
   readonly type: 'token-renewed'
+  /** It was about to expire, or an API refused it. */
   readonly reason: 'expiring' | 'rejected'
 }
 
 /** A refused token is not renewed now, because renewals for this API are rationed. */
 export interface RenewalSuppressedEvent extends AuthEventBase {
   readonly type: 'renewal-suppressed'
+  /** The `apiUrls` entry that refused the token, where it is known. */
   readonly api?: string | undefined
   /** When (ms from now) the next renewal for this API may come. */
   readonly nextRenewalMs: number
@@ -69,6 +78,7 @@ export interface TokenWithheldEvent extends AuthEventBase {
 /** A token store failed; the process went on by itself. */
 export interface StoreFailedEvent extends AuthEventBase {
   readonly type: 'store-failed'
+  /** What the store was asked to do. */
   readonly operation: 'get' | 'set' | 'delete' | 'lease'
   /**
    * Why, where it is known: a system error's code (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too

@@ -3,7 +3,15 @@ import { type AuthEvent, createTokenProvider } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createEmit, emitOf, rememberEmit } from '../src/events.ts'
 import { settled } from './support/clock.ts'
-import { ENVIRONMENT, granted, noConnection, rejection, rig, status } from './token/harness.ts'
+import {
+  ENVIRONMENT,
+  granted,
+  noConnection,
+  rejection,
+  rig,
+  status,
+  TOKEN_ENDPOINT,
+} from './token/harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
@@ -15,9 +23,23 @@ describe('the events', () => {
     const { provider, events } = rig([granted({ expires_in: 36_000 })])
     await provider.getToken()
     expect(events).toEqual([
-      { type: 'token-requested', attempt: 1, environment },
-      { type: 'token-acquired', source: 'endpoint', durationMs: 0, lifetimeMs: 36_000_000, environment },
+      { type: 'token-requested', attempt: 1, url: TOKEN_ENDPOINT, environment },
+      {
+        type: 'token-acquired',
+        source: 'endpoint',
+        durationMs: 0,
+        lifetimeMs: 36_000_000,
+        remainsMs: 36_000_000,
+        environment,
+      },
     ])
+  })
+
+  it('name the token endpoint where authUrl has a path', async () => {
+    const authUrl = 'https://auth.test.example/tenant'
+    const { provider, events } = rig([], { environment: { ...ENVIRONMENT, authUrl } })
+    await provider.getToken()
+    expect(events[0]).toMatchObject({ url: 'https://auth.test.example/tenant/oauth/token' })
   })
 
   it('tell of each failed attempt, and of the next', async () => {
@@ -27,9 +49,9 @@ describe('the events', () => {
     await clock.advance(2_000)
     await waiting
     expect(events).toEqual([
-      { type: 'token-requested', attempt: 1, environment },
+      { type: 'token-requested', attempt: 1, url: TOKEN_ENDPOINT, environment },
       { type: 'token-request-failed', attempt: 1, code: 'ERR_TOKEN_NETWORK', nextTryMs: 0, environment },
-      { type: 'token-requested', attempt: 2, environment },
+      { type: 'token-requested', attempt: 2, url: TOKEN_ENDPOINT, environment },
       {
         type: 'token-request-failed',
         attempt: 2,
@@ -38,7 +60,7 @@ describe('the events', () => {
         nextTryMs: 2_000,
         environment,
       },
-      { type: 'token-requested', attempt: 3, environment },
+      { type: 'token-requested', attempt: 3, url: TOKEN_ENDPOINT, environment },
       {
         type: 'token-request-failed',
         attempt: 3,
@@ -159,7 +181,7 @@ describe('a listener', () => {
 })
 
 describe('the outlet of a provider', () => {
-  const event: AuthEvent = { type: 'token-requested', attempt: 1 }
+  const event: AuthEvent = { type: 'token-requested', attempt: 1, url: TOKEN_ENDPOINT }
 
   it('is found by the provider', () => {
     const emit = vi.fn()

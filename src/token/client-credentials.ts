@@ -189,7 +189,9 @@ export class ClientCredentialsProvider implements TokenProvider {
       this.#cooldown.succeeded()
       this.#lastFailure = undefined
       const durationMs = this.#now() - startedAt
-      this.#emit({ type: 'token-acquired', source, durationMs, lifetimeMs: held.lifetimeMs })
+      const { lifetime, lifetimeMs } = held
+      const remainsMs = lifetime.remainsMs(this.#options.clock)
+      this.#emit({ type: 'token-acquired', source, durationMs, lifetimeMs, remainsMs })
       return true
     } catch (error) {
       this.#assertOpen()

@@ -135,7 +135,11 @@ class TokenRequest<Token> {
   }
 
   async #post(secret: string, endsAt: number): Promise<Token> {
-    this.#context.emit({ type: 'token-requested', attempt: this.#attempts })
+    this.#context.emit({
+      type: 'token-requested',
+      attempt: this.#attempts,
+      url: shownUrl(this.#endpoint),
+    })
     const startedAt = this.#options.clock.monotonicMs()
     return await within(
       this.#options.clock,

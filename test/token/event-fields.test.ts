@@ -1,7 +1,17 @@
 /** The events of a provider have the documented fields and no others: none is there with nothing in it. */
 import { type AuthEvent, createAuthFetch } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ENVIRONMENT, granted, hang, MERCHANT_URL, noConnection, rejection, rig, status } from './harness.ts'
+import {
+  ENVIRONMENT,
+  granted,
+  hang,
+  MERCHANT_URL,
+  noConnection,
+  rejection,
+  rig,
+  status,
+  TOKEN_ENDPOINT,
+} from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
@@ -27,17 +37,17 @@ describe('the fields of an event', () => {
         'name' in environment ? [...fields, 'environment'].sort() : fields
       expect(fieldsOf(events)).toEqual(
         [
-          ['attempt', 'type'],
+          ['attempt', 'type', 'url'],
           ['attempt', 'code', 'nextTryMs', 'type'],
-          ['attempt', 'type'],
+          ['attempt', 'type', 'url'],
           ['attempt', 'code', 'nextTryMs', 'status', 'type'],
-          ['attempt', 'type'],
+          ['attempt', 'type', 'url'],
           ['attempt', 'code', 'error', 'status', 'type'],
-          ['attempt', 'type'],
-          ['durationMs', 'lifetimeMs', 'source', 'type'],
+          ['attempt', 'type', 'url'],
+          ['durationMs', 'lifetimeMs', 'remainsMs', 'source', 'type'],
           ['api', 'type'],
-          ['attempt', 'type'],
-          ['durationMs', 'lifetimeMs', 'source', 'type'],
+          ['attempt', 'type', 'url'],
+          ['durationMs', 'lifetimeMs', 'remainsMs', 'source', 'type'],
           ['reason', 'type'],
           ['api', 'type'],
           ['api', 'nextRenewalMs', 'type'],
@@ -116,10 +126,16 @@ describe('the events of a secret that is replaced while it is refused', () => {
     const { provider, events } = rig([status(401)], { clientSecret })
     await provider.getToken()
     expect(events.map(({ environment: _, ...event }) => event)).toEqual([
-      { type: 'token-requested', attempt: 1 },
+      { type: 'token-requested', attempt: 1, url: TOKEN_ENDPOINT },
       { type: 'token-request-failed', attempt: 1, code: 'ERR_TOKEN_STATUS', status: 401, nextTryMs: 0 },
-      { type: 'token-requested', attempt: 2 },
-      { type: 'token-acquired', source: 'endpoint', durationMs: 0, lifetimeMs: 1_000_000 },
+      { type: 'token-requested', attempt: 2, url: TOKEN_ENDPOINT },
+      {
+        type: 'token-acquired',
+        source: 'endpoint',
+        durationMs: 0,
+        lifetimeMs: 1_000_000,
+        remainsMs: 1_000_000,
+      },
     ])
   })
 })

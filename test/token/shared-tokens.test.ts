@@ -40,6 +40,7 @@ describe('a token in the store', () => {
   it('is taken by the next process: one token request, and an event that says so', async () => {
     const fleet = new Fleet()
     const { token } = await fleet.begin()
+    await fleet.clock.advance(300_000)
     const { provider, events } = fleet.start()
     expect((await provider.getToken()).value).toBe(token)
     expect(fleet.endpoint.count).toBe(1)
@@ -49,6 +50,7 @@ describe('a token in the store', () => {
         source: 'store',
         durationMs: 0,
         lifetimeMs: 1_000_000,
+        remainsMs: 700_000,
         environment: 'test',
       },
     ])

@@ -13,6 +13,7 @@ import {
   type TokenStore,
 } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { createRedisTokenStore, type RedisTokenStoreOptions } from 'merchant-auth/redis'
 import { createStaticTokenProvider, startSandbox } from 'merchant-auth/testing'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
@@ -33,6 +34,7 @@ export const options: TokenProviderOptions = {
 }
 
 export const tokens: TokenProvider = createTokenProvider(options)
+export const telemetry: (event: AuthEvent) => void = createTelemetry({ attributes: { merchant: 'm-1' } })
 export const api: AxiosInstance = axios.create({ baseURL: environments.test.apiUrls[0] })
 export const detach: () => void = attachAuth(api, tokens, { header: 'X-Access-Token', scheme: '' })
 export const plain = axios.create()
@@ -46,9 +48,9 @@ export const authFetch: typeof fetch = createAuthFetch(tokens, { fetch: globalTh
 export function told(event: AuthEvent): string {
   switch (event.type) {
     case 'token-requested':
-      return `attempt ${event.attempt.toFixed()}`
+      return `attempt ${event.attempt.toFixed()} ${event.url.toUpperCase()}`
     case 'token-acquired':
-      return `${event.source} ${event.durationMs.toFixed()} ${event.lifetimeMs.toFixed()}`
+      return `${event.source} ${event.durationMs.toFixed()} ${event.lifetimeMs.toFixed()} ${event.remainsMs.toFixed()}`
     case 'token-request-failed':
       return `${event.attempt.toFixed()} ${event.code} ${event.status?.toFixed()} ${event.error} ${event.nextTryMs?.toFixed()}`
     case 'token-rejected':

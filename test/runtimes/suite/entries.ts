@@ -22,6 +22,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
     'optionsFromEnv',
   ],
   './axios': ['attachAuth', 'createAuthInterceptor'],
+  './opentelemetry': ['createTelemetry'],
   './redis': ['createRedisTokenStore'],
   './testing': ['startSandbox', 'createStaticTokenProvider'],
   './undici': ['createAuthDispatch'],

@@ -1,32 +1,87 @@
-// Runs every example but the demo, one after the other. Fails if one fails, or takes longer than 20 s.
-import { spawnSync } from 'node:child_process'
+/** Runs every example and recipe but the demo, two at once. Fails if one fails, or takes longer than 20 s. */
+import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const LIMIT_MS = 20_000
+const AT_ONCE = 2
 
-const root = fileURLToPath(new URL('../', import.meta.url))
-const names = readdirSync(new URL('../examples/', import.meta.url))
-  .filter((name) => name.endsWith('.ts') && name !== 'demo.ts')
-  .sort()
-const failed: string[] = []
-
-for (const name of names) {
-  console.log(`\n--- examples/${name}`)
-  const { status, signal, error } = spawnSync(process.execPath, [`examples/${name}`], {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    timeout: LIMIT_MS,
-    killSignal: 'SIGKILL',
-  })
-  if (status === 0) continue
-  const timedOut = (error as NodeJS.ErrnoException | undefined)?.code === 'ETIMEDOUT'
-  failed.push(
-    `${name} (${timedOut ? `longer than ${LIMIT_MS / 1000} s` : (signal ?? `exit code ${status}`)})`,
-  )
+interface Outcome {
+  /** What it printed, on stdout and stderr. */
+  readonly output: string
+  readonly ms: number
+  /** Why it failed; undefined where it ran well. */
+  readonly failure: string | undefined
 }
 
-console.log(
-  failed.length === 0 ? `\nAll ${names.length} examples ran well.` : `\nFailed: ${failed.join(', ')}`,
-)
+const root = fileURLToPath(new URL('../', import.meta.url))
+const names = ['examples', 'examples/recipes']
+  .flatMap((folder) => readdirSync(`${root}${folder}`).map((name) => `${folder}/${name}`))
+  .filter((name) => name.endsWith('.ts') && name !== 'examples/demo.ts')
+  .sort()
+
+const outcomes = new Map<string, Outcome>()
+const waiting = [...names]
+const shown = [...names]
+const startedAt = performance.now()
+await Promise.all(Array.from({ length: AT_ONCE }, runThoseThatWait))
+
+const failed = [...outcomes.values()].filter(({ failure }) => failure !== undefined)
+console.log('\n--- Summary')
+for (const name of names) {
+  const { ms = 0, failure } = outcomes.get(name) ?? {}
+  console.log(`${seconds(ms).padStart(6)}  ${name}${failure === undefined ? '' : `: FAILED (${failure})`}`)
+}
+const end = failed.length === 0 ? 'all ran well' : `${failed.length} failed`
+console.log(`${seconds(performance.now() - startedAt).padStart(6)}  for ${names.length} programs: ${end}`)
 process.exitCode = failed.length === 0 && names.length > 0 ? 0 : 1
+
+async function runThoseThatWait(): Promise<void> {
+  for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+    outcomes.set(name, await run(name))
+    showThoseInTurn()
+  }
+}
+
+function run(name: string): Promise<Outcome> {
+  const begunAt = performance.now()
+  const child = spawn(process.execPath, [name], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  }
+  let late = false
+  const limit = setTimeout(() => {
+    late = true
+    child.kill('SIGKILL')
+    // A process that it has started may keep these open.
+    child.stdout.destroy()
+    child.stderr.destroy()
+  }, LIMIT_MS)
+  return new Promise((resolve) => {
+    child.once('error', (error) => {
+      output += `${error}\n`
+    })
+    child.once('close', (code, signal) => {
+      clearTimeout(limit)
+      const reason = late ? `longer than ${seconds(LIMIT_MS)}` : (signal ?? `exit code ${code}`)
+      resolve({ output, ms: performance.now() - begunAt, failure: code === 0 ? undefined : reason })
+    })
+  })
+}
+
+/** Prints what has ended, but nothing before those whose names come first. */
+function showThoseInTurn(): void {
+  for (let name = shown[0]; name !== undefined; name = shown[0]) {
+    const outcome = outcomes.get(name)
+    if (outcome === undefined) return
+    console.log(`\n--- ${name}\n${outcome.output.trimEnd()}`)
+    shown.shift()
+  }
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`
+}

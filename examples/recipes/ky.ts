@@ -1,0 +1,63 @@
+/** ky on a fetch that carries the token: ky retries a 503, the fetch below it renews the token after a 401. */
+import assert from 'node:assert/strict'
+import { inspect } from 'node:util'
+import ky, { isHTTPError } from 'ky'
+import { createAuthFetch, createTokenProvider } from 'merchant-auth'
+import { type SandboxTarget, startSandbox } from 'merchant-auth/testing'
+
+const sandbox = await startSandbox()
+const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = sandbox.test
+const tokens = createTokenProvider({ environment, clientId, clientSecret })
+
+const api = ky.create({
+  prefix: merchantUrl,
+  fetch: createAuthFetch(tokens),
+  retry: { limit: 2, delay: () => 10 }, // without `delay`, the first retry comes after 300 ms
+})
+
+try {
+  const first = await api.get('orders/1').json<{ jti: string }>()
+  console.log(`GET /orders/1: the API saw token ${first.jti}`)
+
+  // A POST, which ky by itself never sends twice.
+  sandbox.test.revoke()
+  sandbox.test.clearRequests()
+  const second = await api.post('orders', { json: { amount: 1200 } }).json<{ jti: string; body: string }>()
+  const posts = sandbox.test.requests('merchant')
+  assert.deepEqual(
+    posts.map(({ status, body }) => [status, body?.toString()]),
+    [
+      [401, '{"amount":1200}'],
+      [200, '{"amount":1200}'],
+    ],
+  )
+  assert.notEqual(second.jti, first.jti)
+  console.log(`POST /orders after a revocation: the same body again, with token ${second.jti}`)
+
+  sandbox.test.fail('merchant', { kind: 'status', status: 503 })
+  sandbox.test.clearRequests()
+  await api.get('orders/2')
+  assert.deepEqual(statuses('merchant'), [503, 200])
+  console.log('GET /orders/2: a 503, and ky tried again')
+
+  // An API that refuses every token: one renewal, one more call, and no retry of ky's on top.
+  sandbox.test.configure({ rejectAllTokens: ['in-store'] })
+  const refused = api.get('sales/1', { prefix: inStoreUrl })
+  const error: unknown = await refused.catch((reason: unknown) => reason)
+  assert(isHTTPError(error))
+  assert.deepEqual(statuses('in-store'), [401, 401])
+  console.log(`GET /sales/1, refused for good: two sends, and the caller gets a ${error.response.status}`)
+
+  // The token is put on below ky: ky's own Request, which its errors show, never has it.
+  const { value } = await tokens.getToken()
+  assert.equal(error.request.headers.has('authorization'), false)
+  assert.equal(inspect(error, { depth: 10, showHidden: true }).includes(value), false)
+  console.log("ky's error does not show the token")
+} finally {
+  await tokens.close()
+  await sandbox.close()
+}
+
+function statuses(target: SandboxTarget): (number | undefined)[] {
+  return sandbox.test.requests(target).map(({ status }) => status)
+}

@@ -1,0 +1,117 @@
+/** Tests of your own code with MSW, for the token endpoint and the API: `node examples/recipes/msw.ts` runs them. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import { createAuthFetch, createTokenProvider, defineEnvironments, type TokenProvider } from 'merchant-auth'
+import { createStaticTokenProvider } from 'merchant-auth/testing'
+import { HttpResponse, http } from 'msw'
+import { setupServer } from 'msw/node'
+
+const { test: environment } = defineEnvironments({
+  test: {
+    authUrl: 'https://auth.test.example.com',
+    audience: 'https://api.test.example.com',
+    apiUrls: ['https://api.test.example.com/merchant'],
+  },
+})
+
+/** The code under test. */
+async function placeOrder(tokens: TokenProvider, amount: number): Promise<string> {
+  const response = await createAuthFetch(tokens)('https://api.test.example.com/merchant/orders', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ amount }),
+  })
+  if (!response.ok) throw new Error(`The order was not placed: ${response.status}`)
+  return ((await response.json()) as { id: string }).id
+}
+
+/** What arrived, in order. */
+const received: string[] = []
+let issued = 0
+let accepted = 'token-1'
+
+/** A service that works: its tokens are token-1, token-2, and so on. */
+const server = setupServer(
+  http.post('https://auth.test.example.com/oauth/token', async ({ request }) => {
+    const { client_id, grant_type } = (await request.json()) as Record<string, string>
+    received.push(`${grant_type} of ${client_id}`)
+    issued += 1
+    return HttpResponse.json({
+      access_token: `token-${issued}`,
+      expires_in: 3_600,
+      token_type: 'Bearer',
+      scope: 'merchant',
+    })
+  }),
+  http.post('https://api.test.example.com/merchant/orders', async ({ request }) => {
+    const authorization = request.headers.get('authorization')
+    received.push(`${authorization} ${await request.text()}`)
+    if (authorization !== `Bearer ${accepted}`) return new HttpResponse(null, { status: 401 })
+    return HttpResponse.json({ id: 'order-1' }, { status: 201 })
+  }),
+)
+
+before(() => {
+  // A call that no handler answers fails, and does not leave this machine. MSW 2 calls the option onUnhandledRequest.
+  server.listen({ onUnhandledFrame: 'error' })
+})
+
+afterEach(() => {
+  server.resetHandlers()
+  received.length = 0
+  issued = 0
+  accepted = 'token-1'
+})
+
+after(() => {
+  server.close()
+})
+
+test('an order is placed with the token of the token endpoint', async (t) => {
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  t.after(() => tokens.close())
+
+  assert.equal(await placeOrder(tokens, 1200), 'order-1')
+  assert.deepEqual(received, ['client_credentials of my-client', 'Bearer token-1 {"amount":1200}'])
+})
+
+test('an order is placed once more, with another token, when the API answers 401', async (t) => {
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  t.after(() => tokens.close())
+  accepted = 'token-2'
+
+  assert.equal(await placeOrder(tokens, 1200), 'order-1')
+  assert.deepEqual(received, [
+    'client_credentials of my-client',
+    'Bearer token-1 {"amount":1200}',
+    'client_credentials of my-client',
+    'Bearer token-2 {"amount":1200}',
+  ])
+})
+
+test('a refused client fails with what the token endpoint says', async (t) => {
+  server.use(
+    http.post('https://auth.test.example.com/oauth/token', () =>
+      HttpResponse.json({ error: 'invalid_client' }, { status: 401 }),
+    ),
+  )
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'wrong' })
+  t.after(() => tokens.close())
+
+  await assert.rejects(placeOrder(tokens, 1200), { code: 'ERR_TOKEN_STATUS', error: 'invalid_client' })
+  assert.deepEqual(received, [])
+})
+
+// Most tests need no token endpoint: a provider that has its token from the start.
+test('an order is placed, and only the API is called', async () => {
+  const tokens = createStaticTokenProvider({ environment, value: 'token-1' })
+
+  assert.equal(await placeOrder(tokens, 1200), 'order-1')
+  assert.deepEqual(received, ['Bearer token-1 {"amount":1200}'])
+})
+
+test('a 401 is an error of the API where no other token can be had', async () => {
+  const tokens = createStaticTokenProvider({ environment, value: 'unknown' })
+
+  await assert.rejects(placeOrder(tokens, 1200), { message: 'The order was not placed: 401' })
+})

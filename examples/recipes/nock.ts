@@ -1,0 +1,101 @@
+/** Tests of your own code with nock, for the token endpoint and the API: `node examples/recipes/nock.ts` runs them. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import axios from 'axios'
+import { createTokenProvider, defineEnvironments, type TokenProvider } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { createStaticTokenProvider } from 'merchant-auth/testing'
+import nock from 'nock'
+
+const { test: environment } = defineEnvironments({
+  test: {
+    authUrl: 'https://auth.test.example.com',
+    audience: 'https://api.test.example.com',
+    apiUrls: ['https://api.test.example.com/merchant'],
+  },
+})
+
+/** The code under test. */
+async function placeOrder(tokens: TokenProvider, amount: number): Promise<string> {
+  const api = axios.create({ baseURL: 'https://api.test.example.com/merchant' })
+  attachAuth(api, tokens)
+  const { data } = await api.post<{ id: string }>('/orders', { amount })
+  return data.id
+}
+
+before(() => {
+  nock.disableNetConnect() // a call that no mock answers fails, and does not leave this machine
+})
+
+afterEach(() => {
+  const left = nock.pendingMocks()
+  nock.cleanAll()
+  assert.deepEqual(left, [], 'a mocked call was not made')
+})
+
+after(() => {
+  nock.restore()
+})
+
+/** A token endpoint that gives out these tokens, one for each request. */
+function mockTokenEndpoint(...values: string[]): void {
+  for (const value of values) {
+    nock('https://auth.test.example.com')
+      .post('/oauth/token', {
+        client_id: 'my-client',
+        client_secret: 'made-up',
+        audience: 'https://api.test.example.com',
+        grant_type: 'client_credentials',
+      })
+      .reply(200, { access_token: value, expires_in: 3_600, token_type: 'Bearer', scope: 'merchant' })
+  }
+}
+
+function mockOrder(token: string): nock.Interceptor {
+  return nock('https://api.test.example.com', { reqheaders: { authorization: `Bearer ${token}` } }).post(
+    '/merchant/orders',
+    { amount: 1200 },
+  )
+}
+
+test('an order is placed with the token of the token endpoint', async (t) => {
+  mockTokenEndpoint('first')
+  mockOrder('first').reply(201, { id: 'order-1' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  t.after(() => tokens.close())
+
+  assert.equal(await placeOrder(tokens, 1200), 'order-1')
+})
+
+test('an order is placed once more, with another token, when the API answers 401', async (t) => {
+  mockTokenEndpoint('first', 'second')
+  mockOrder('first').reply(401)
+  mockOrder('second').reply(201, { id: 'order-2' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  t.after(() => tokens.close())
+
+  assert.equal(await placeOrder(tokens, 1200), 'order-2')
+})
+
+test('a refused client fails with what the token endpoint says', async (t) => {
+  nock('https://auth.test.example.com').post('/oauth/token').reply(401, { error: 'invalid_client' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'wrong' })
+  t.after(() => tokens.close())
+
+  await assert.rejects(placeOrder(tokens, 1200), { code: 'ERR_TOKEN_STATUS', error: 'invalid_client' })
+})
+
+// Most tests need no token endpoint: a provider that has its token from the start.
+test('an order is placed', async () => {
+  const tokens = createStaticTokenProvider({ environment, value: 'static' })
+  mockOrder('static').reply(201, { id: 'order-3' })
+
+  assert.equal(await placeOrder(tokens, 1200), 'order-3')
+})
+
+test('a 401 is an error of the API where no other token can be had', async () => {
+  const tokens = createStaticTokenProvider({ environment, value: 'static' })
+  mockOrder('static').reply(401)
+
+  await assert.rejects(placeOrder(tokens, 1200), { status: 401 })
+})

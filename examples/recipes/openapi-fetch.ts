@@ -1,0 +1,67 @@
+/** A typed client by openapi-fetch, on a fetch that carries the token and renews it after a 401. */
+import assert from 'node:assert/strict'
+import { createAuthFetch, createTokenProvider } from 'merchant-auth'
+import { startSandbox } from 'merchant-auth/testing'
+import createClient from 'openapi-fetch'
+
+/** What the sandbox answers: what it received. */
+interface Echo {
+  readonly method: string
+  readonly path: string
+  readonly body: string
+  readonly jti: string
+}
+
+/** Written by hand here; in your service `openapi-typescript` makes it from the API's description. */
+interface paths {
+  '/orders': {
+    post: {
+      requestBody: { content: { 'application/json': { amount: number; currency: string } } }
+      responses: { 200: { content: { 'application/json': Echo } } }
+    }
+  }
+  '/orders/{id}': {
+    get: {
+      parameters: { path: { id: string } }
+      responses: {
+        200: { content: { 'application/json': Echo } }
+        401: { content: { 'application/json': { error: string } } }
+      }
+    }
+  }
+}
+
+const sandbox = await startSandbox()
+const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
+const tokens = createTokenProvider({ environment, clientId, clientSecret })
+
+const api = createClient<paths>({ baseUrl: merchantUrl, fetch: createAuthFetch(tokens) })
+
+try {
+  const first = await api.GET('/orders/{id}', { params: { path: { id: '1' } } })
+  assert.equal(first.data?.path, '/merchant/orders/1')
+  console.log(`GET ${first.data.path}: the API saw token ${first.data.jti}`)
+
+  sandbox.test.revoke()
+  sandbox.test.clearRequests()
+  const second = await api.POST('/orders', { body: { amount: 1200, currency: 'EUR' } })
+  assert.deepEqual(
+    sandbox.test.requests('merchant').map(({ method, status, body }) => [method, status, String(body)]),
+    [
+      ['POST', 401, '{"amount":1200,"currency":"EUR"}'],
+      ['POST', 200, '{"amount":1200,"currency":"EUR"}'],
+    ],
+  )
+  assert.notEqual(second.data?.jti, first.data.jti)
+  console.log(`POST /orders after a revocation: the same body again, with token ${second.data?.jti}`)
+
+  // Where the second answer is a 401, too, it is a result like any other: typed, in `error`.
+  sandbox.test.configure({ rejectAllTokens: true })
+  const refused = await api.GET('/orders/{id}', { params: { path: { id: '2' } } })
+  assert.equal(refused.response.status, 401)
+  assert.equal(refused.error?.error, 'invalid_token')
+  console.log(`GET /orders/2, refused for good: ${refused.response.status}, ${refused.error.error}`)
+} finally {
+  await tokens.close()
+  await sandbox.close()
+}

@@ -1,0 +1,152 @@
+/** The client secret is replaced three times while calls go on, without a restart: none of them fails. */
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import axios from 'axios'
+import { type AuthEvent, createAuthFetch, createTokenProvider } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
+
+/** Where the secret is kept; reading takes a while. */
+class Vault {
+  secret: string
+
+  constructor(secret: string) {
+    this.secret = secret
+  }
+
+  readonly read = async (): Promise<string> => {
+    const { secret } = this
+    await sleep(20)
+    return secret
+  }
+}
+
+/** Calls by axios and by fetch, one after the other, and what became of them. */
+class Service {
+  readonly vault: Vault
+  calls = 0
+  failed = 0
+  #ended = false
+  readonly #sandbox: SandboxEnvironment
+  readonly #loops: readonly Promise<void>[]
+  readonly #awaited: { readonly type: AuthEvent['type']; readonly happened: () => void }[] = []
+
+  constructor(sandbox: SandboxEnvironment, lifetimeSeconds: number) {
+    sandbox.configure({ lifetimeSeconds, tokenLatencyMs: 50 })
+    this.#sandbox = sandbox
+    const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = sandbox
+    this.vault = new Vault(clientSecret)
+    const tokens = createTokenProvider({
+      environment,
+      clientId,
+      clientSecret: this.vault.read,
+      refreshAheadMs: 60_000, // at most half of a token's life
+      onEvent: (event) => this.#tell(event),
+    })
+    const api = axios.create({ baseURL: merchantUrl })
+    attachAuth(api, tokens)
+    const authFetch = createAuthFetch(tokens)
+    this.#loops = [
+      this.#load(async () => (await api.post('/orders', { amount: 1200 })).status),
+      this.#load(async () => {
+        const response = await authFetch(`${inStoreUrl}/sales`)
+        await response.text()
+        return response.status
+      }),
+    ]
+  }
+
+  /** Token requests, and how many of them were refused. */
+  get requests(): { readonly sent: number; readonly refused: number } {
+    const sent = this.#sandbox.requests('token')
+    return { sent: sent.length, refused: sent.filter(({ status }) => status === 401).length }
+  }
+
+  /** Resolves at the next event of a type. */
+  next(type: AuthEvent['type']): Promise<void> {
+    return new Promise((resolve) => this.on(type, resolve))
+  }
+
+  /** Does something at once at the next event of a type. */
+  on(type: AuthEvent['type'], happened: () => void): void {
+    this.#awaited.push({ type, happened })
+  }
+
+  async end(): Promise<void> {
+    this.#ended = true
+    await Promise.all(this.#loops)
+    assert.equal(this.failed, 0)
+  }
+
+  #tell({ type }: AuthEvent): void {
+    const index = this.#awaited.findIndex((awaited) => awaited.type === type)
+    if (index >= 0) this.#awaited.splice(index, 1)[0]?.happened()
+  }
+
+  async #load(call: () => Promise<number>): Promise<void> {
+    while (!this.#ended) {
+      const status = await call().catch(() => undefined)
+      if (status !== 200) this.failed += 1
+      this.calls += 1
+      await sleep(5)
+    }
+  }
+}
+
+/** The two usual ways, with tokens that live for a second. */
+async function rotateTwice(sandbox: SandboxEnvironment): Promise<string> {
+  const startedAt = performance.now()
+  const service = new Service(sandbox, 1)
+  await service.next('token-renewed')
+
+  // In order: the token endpoint takes both, the vault gets the new one, it is used, the old one is revoked.
+  sandbox.acceptSecrets(service.vault.secret, 'second secret')
+  service.vault.secret = 'second secret'
+  await service.next('token-renewed')
+  sandbox.acceptSecrets('second secret')
+  await service.next('token-renewed')
+  assert.equal(service.requests.refused, 0)
+
+  // In a hurry: revoked while a token request with the old one is under way.
+  service.on('token-requested', () => {
+    service.vault.secret = 'third secret'
+    sandbox.acceptSecrets('third secret')
+  })
+  await service.next('token-renewed')
+  await service.next('token-renewed')
+  await service.end()
+  const { sent, refused } = service.requests
+  assert.equal(refused, 1)
+  // A token of 1 s is renewed at the earliest half a second before the last 50 ms of its life.
+  assert.ok(sent <= 2 + Math.ceil((performance.now() - startedAt) / 450), `${sent} token requests`)
+  return (
+    'Both secrets accepted for a while: no token request was refused.\n' +
+    `The old one revoked during a token request: ${refused} refused, and made again with the new one.\n` +
+    `  ${service.calls} calls, ${service.failed} failed; ${sent} token requests`
+  )
+}
+
+/** The vault is late: the old secret is revoked, and the vault still has it when the next renewal comes. */
+async function rotateLate(sandbox: SandboxEnvironment): Promise<string> {
+  const service = new Service(sandbox, 3)
+  await service.next('token-acquired')
+  sandbox.acceptSecrets('second secret')
+  await service.next('token-request-failed')
+  await sleep(300)
+  service.vault.secret = 'second secret'
+  await service.next('token-acquired')
+  await service.end()
+  assert.deepEqual(service.requests, { sent: 3, refused: 1 })
+  return (
+    'Revoked, and the vault 300 ms late: the current token served on until the next renewal.\n' +
+    `  ${service.calls} calls, ${service.failed} failed; 3 token requests, 1 of them refused`
+  )
+}
+
+setTimeout(() => {
+  throw new Error('An event did not come') // nothing below waits for ever
+}, 15_000).unref()
+
+await using sandbox = await startSandbox()
+const told = await Promise.all([rotateTwice(sandbox.test), rotateLate(sandbox.production)])
+console.log(told.join('\n'))

@@ -1,0 +1,179 @@
+/**
+ * A service whose calls, by axios and by fetch, never cease while its client secret is replaced. Calls and servers are
+ * real; what moves the tokens through their lives is the provider's clock, which stands until a test moves it.
+ */
+import axios from 'axios'
+import {
+  type AuthEvent,
+  type Clock,
+  createAuthFetch,
+  createTokenProvider,
+  type TokenProviderOptions,
+} from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
+import { expect, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+
+export const LIFETIME_MS = 600_000
+/** With the longest window (20 %) and the longest margin (5 %, here 10 s) still ahead of the end of its use. */
+export const IN_WINDOW_MS = LIFETIME_MS - 30_000
+const VAULT_LATENCY_MS = 20
+
+const cleanUp: (() => unknown)[] = []
+
+/** Does something when the test is over; what was named last comes first. */
+export function atEnd(clean: () => unknown): void {
+  cleanUp.push(clean)
+}
+
+/** To be called after each test. */
+export async function tidy(): Promise<void> {
+  for (const clean of cleanUp.splice(0).reverse()) await clean()
+}
+
+/** Both hands stand until a test moves them. Pauses are real. */
+class StandingClock implements Clock {
+  readonly #atStart = { monotonicMs: performance.now(), epochMs: Date.now() }
+  #laterMs = 0
+  readonly sleep = systemClock.sleep
+
+  monotonicMs(): number {
+    return this.#atStart.monotonicMs + this.#laterMs
+  }
+
+  epochMs(): number {
+    return this.#atStart.epochMs + this.#laterMs
+  }
+
+  advance(ms: number): void {
+    this.#laterMs += ms
+  }
+}
+
+/** Where the secret comes from, each time after a while. */
+class Vault {
+  secret: string
+
+  constructor(secret: string) {
+    this.secret = secret
+  }
+
+  readonly read = async (): Promise<string> => {
+    const { secret } = this
+    await new Promise((resolve) => setTimeout(resolve, VAULT_LATENCY_MS))
+    return secret
+  }
+}
+
+/** The service. */
+export class Rig {
+  readonly clock = new StandingClock()
+  readonly events: AuthEvent[] = []
+  readonly failures: unknown[] = []
+  calls = 0
+  onEvent: (event: AuthEvent) => void = () => {}
+  readonly #service: SandboxEnvironment
+
+  constructor(service: SandboxEnvironment, options: Partial<TokenProviderOptions>) {
+    this.#service = service
+    service.configure({ lifetimeSeconds: LIFETIME_MS / 1_000, tokenLatencyMs: 50 })
+    const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = service
+    const tokens = createTokenProvider({
+      environment,
+      clientId,
+      clientSecret,
+      ...options,
+      clock: this.clock,
+      onEvent: (event) => {
+        this.events.push(event)
+        this.onEvent(event)
+      },
+    })
+    const api = axios.create({ baseURL: merchantUrl })
+    attachAuth(api, tokens)
+    const authFetch = createAuthFetch(tokens)
+    const ending = new AbortController()
+    const loops = [
+      this.#load(ending.signal, async () => (await api.post('/orders', { amount: 1200 })).status),
+      this.#load(ending.signal, async () => {
+        const response = await authFetch(`${inStoreUrl}/sales`, { method: 'POST', body: 'sale' })
+        await response.body?.cancel()
+        return response.status
+      }),
+    ]
+    atEnd(async () => {
+      ending.abort()
+      await Promise.all(loops)
+      await tokens.close()
+    })
+  }
+
+  /** How many requests the token endpoint got, and how many of them it refused. */
+  get requests(): { sent: number; refused: number } {
+    const sent = this.#service.requests('token')
+    return { sent: sent.length, refused: sent.filter(({ status }) => status === 401).length }
+  }
+
+  /** Resolves when so many calls more, begun from now on or before, have come to their end. */
+  async callsGoOn(more = 20): Promise<void> {
+    const until = this.calls + more
+    await eventually(() => expect(this.calls).toBeGreaterThanOrEqual(until))
+  }
+
+  /** Resolves when there have been so many events of a type. */
+  async told(type: AuthEvent['type'], times: number): Promise<void> {
+    await eventually(() => expect(this.#countOf(type)).toBeGreaterThanOrEqual(times))
+  }
+
+  /** Lets the token in hand come into its refresh window, and resolves when it has been replaced. */
+  async renewal(): Promise<void> {
+    const renewed = this.#countOf('token-renewed')
+    this.clock.advance(IN_WINDOW_MS)
+    await this.told('token-renewed', renewed + 1)
+    await this.callsGoOn()
+  }
+
+  #countOf(type: AuthEvent['type']): number {
+    return this.events.filter((event) => event.type === type).length
+  }
+
+  async #load(ending: AbortSignal, call: () => Promise<number>): Promise<void> {
+    while (!ending.aborted) {
+      const status = await call().catch((error: unknown) => error)
+      if (status !== 200) this.failures.push(status)
+      this.calls += 1
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+  }
+}
+
+/** Resolves when the check passes. */
+export function eventually(check: () => void): Promise<void> {
+  return vi.waitFor(check, { timeout: 20_000, interval: 5 })
+}
+
+/** Starts the service, and its calls. */
+export async function startRig(
+  optionsOf: (
+    service: SandboxEnvironment,
+  ) => Partial<TokenProviderOptions> | Promise<Partial<TokenProviderOptions>>,
+): Promise<{ service: SandboxEnvironment; rig: Rig }> {
+  const sandbox = await startSandbox()
+  atEnd(() => sandbox.close())
+  const service = sandbox.test
+  const rig = new Rig(service, await optionsOf(service))
+  await rig.callsGoOn()
+  expect(rig.requests).toEqual({ sent: 1, refused: 0 })
+  return { service, rig }
+}
+
+/** Starts it with a vault that has the secret. */
+export async function startWithVault(): Promise<{ service: SandboxEnvironment; rig: Rig; vault: Vault }> {
+  const vault = new Vault('')
+  const started = await startRig(({ clientSecret }) => {
+    vault.secret = clientSecret
+    return { clientSecret: vault.read }
+  })
+  return { ...started, vault }
+}

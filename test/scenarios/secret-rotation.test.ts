@@ -1,0 +1,162 @@
+/** The client secret is replaced while calls go on: none fails, and no token request is made that it does not take. */
+import { writeSync } from 'node:fs'
+import { mkdir, mkdtemp, open, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { optionsFromEnv, TokenRequestError } from 'merchant-auth'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { noteSecret } from '../support/recorded.ts'
+import {
+  atEnd,
+  eventually,
+  IN_WINDOW_MS,
+  LIFETIME_MS,
+  startRig,
+  startWithVault,
+  tidy,
+} from './rotating-service.ts'
+
+const NEW_SECRET = 'the secret that comes next'
+
+beforeEach(() => noteSecret(NEW_SECRET))
+afterEach(tidy)
+
+describe('a client secret that is replaced in the vault, under load', () => {
+  it('while both are accepted: one token request for each renewal, and none is refused', async () => {
+    const { service, rig, vault } = await startWithVault()
+    service.acceptSecrets(service.clientSecret, NEW_SECRET)
+    await rig.renewal() // the vault still has the old one
+    vault.secret = NEW_SECRET
+    await rig.renewal()
+    service.acceptSecrets(NEW_SECRET)
+    await rig.callsGoOn()
+    await rig.renewal()
+    expect(rig.requests).toEqual({ sent: 4, refused: 0 })
+    expect(rig.failures).toEqual([])
+  })
+
+  it.each([
+    ['in the background', IN_WINDOW_MS, 'token-renewed'],
+    ['that every call waits for', LIFETIME_MS, 'token-acquired'],
+  ] as const)('and revoked during a token request %s: it is made once more', async (_, aheadMs, type) => {
+    const { service, rig, vault } = await startWithVault()
+    const sent = rig.requests.sent
+    rig.clock.advance(aheadMs)
+    await eventually(() => expect(rig.requests.sent).toBe(sent + 1)) // it carries the old secret, and waits
+    vault.secret = NEW_SECRET
+    service.acceptSecrets(NEW_SECRET)
+    await rig.told(type, type === 'token-acquired' ? 2 : 1)
+    await rig.callsGoOn()
+    expect(rig.requests).toEqual({ sent: 3, refused: 1 })
+    await rig.renewal()
+    expect(rig.requests).toEqual({ sent: 4, refused: 1 })
+    expect(rig.failures).toEqual([])
+  })
+
+  it('after it was revoked: the current token serves, and renewals are tried after 1 s, then 2 s', async () => {
+    const { service, rig, vault } = await startWithVault()
+    service.acceptSecrets(NEW_SECRET)
+    rig.clock.advance(IN_WINDOW_MS)
+    await rig.told('token-request-failed', 1)
+    await rig.callsGoOn()
+    expect(rig.requests).toEqual({ sent: 2, refused: 1 })
+    rig.clock.advance(1_000)
+    await rig.told('token-request-failed', 2)
+    await rig.callsGoOn()
+    expect(rig.requests).toEqual({ sent: 3, refused: 2 })
+    vault.secret = NEW_SECRET
+    rig.clock.advance(2_000)
+    await rig.told('token-renewed', 1)
+    await rig.renewal() // past the life of the first token, too
+    expect(rig.requests).toEqual({ sent: 5, refused: 2 })
+    expect(rig.failures).toEqual([])
+  })
+
+  it('only after the token has expired: calls fail at once and say why, until the vault has it', async () => {
+    const { service, rig, vault } = await startWithVault()
+    service.acceptSecrets(NEW_SECRET)
+    rig.clock.advance(LIFETIME_MS)
+    await eventually(() => expect(rig.failures.length).toBeGreaterThan(20))
+    expect(rig.requests).toEqual({ sent: 2, refused: 1 })
+    for (const failure of rig.failures) {
+      expect(failure).toBeInstanceOf(TokenRequestError)
+      expect(failure).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 401, error: 'invalid_client' })
+    }
+    vault.secret = NEW_SECRET
+    rig.clock.advance(1_000)
+    await rig.told('token-acquired', 2)
+    const failures = rig.failures.length
+    await rig.callsGoOn()
+    expect(rig.failures).toHaveLength(failures)
+    expect(rig.requests).toEqual({ sent: 3, refused: 1 })
+  })
+})
+
+describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_SECRET_FILE, under load', () => {
+  const startWithFile = async (fileOf: (folder: string, secret: string) => Promise<string>) => {
+    const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-rotation-'))
+    atEnd(() => rm(folder, { recursive: true }))
+    let file = ''
+    const started = await startRig(async ({ environment, clientId, clientSecret }) => {
+      file = await fileOf(folder, clientSecret)
+      return optionsFromEnv({
+        MERCHANT_AUTH_URL: environment.authUrl,
+        MERCHANT_AUTH_AUDIENCE: environment.audience,
+        MERCHANT_AUTH_API_URLS: environment.apiUrls.join(),
+        MERCHANT_AUTH_CLIENT_ID: clientId,
+        MERCHANT_AUTH_CLIENT_SECRET_FILE: file,
+      })
+    })
+    return { ...started, folder, file }
+  }
+  const plainFile = async (folder: string, secret: string): Promise<string> => {
+    await writeFile(join(folder, 'client-secret'), `${secret}\n`)
+    return join(folder, 'client-secret')
+  }
+
+  it('by another file renamed over it', async () => {
+    const { service, rig, file } = await startWithFile(plainFile)
+    await writeFile(`${file}.new`, `${NEW_SECRET}\n`)
+    await rename(`${file}.new`, file)
+    service.acceptSecrets(NEW_SECRET)
+    await rig.renewal()
+    expect(rig.requests).toEqual({ sent: 2, refused: 0 })
+    expect(rig.failures).toEqual([])
+  })
+
+  it('by a link to another folder, as Kubernetes does it', async () => {
+    const version = async (folder: string, name: string, secret: string): Promise<void> => {
+      await mkdir(join(folder, name))
+      await writeFile(join(folder, name, 'client-secret'), secret)
+      await symlink(name, join(folder, '..data.new'))
+      await rename(join(folder, '..data.new'), join(folder, '..data'))
+    }
+    const { service, rig, folder } = await startWithFile(async (mounted, secret) => {
+      await version(mounted, '..version-1', secret)
+      await symlink('..data/client-secret', join(mounted, 'client-secret'))
+      return join(mounted, 'client-secret')
+    })
+    await version(folder, '..version-2', NEW_SECRET)
+    service.acceptSecrets(NEW_SECRET)
+    await rig.renewal()
+    expect(rig.requests).toEqual({ sent: 2, refused: 0 })
+    expect(rig.failures).toEqual([])
+  })
+
+  it('by writing it anew: while it is empty no request is sent, and the attempt is made again', async () => {
+    const { service, rig, file } = await startWithFile(plainFile)
+    service.acceptSecrets(NEW_SECRET)
+    const writing = await open(file, 'w') // empty now
+    atEnd(() => writing.close())
+    const codes: string[] = []
+    rig.onEvent = (event) => {
+      if (event.type !== 'token-request-failed') return
+      if (codes.length === 0) writeSync(writing.fd, NEW_SECRET)
+      codes.push(event.code)
+    }
+    await rig.renewal()
+    expect(codes).toEqual(['ERR_CLIENT_SECRET'])
+    expect(rig.requests).toEqual({ sent: 2, refused: 0 })
+    expect(rig.failures).toEqual([])
+  })
+})

@@ -1,6 +1,6 @@
 /**
  * The code of README.md and docs compiles as it stands there, under the settings of this repository. Each block is a
- * module of its own. The one prelude: a block of README.md whose first line is a comment with a file's name
+ * module of its own. The one prelude: a block of any page whose first line is a comment with a file's name
  * (`// environments.ts`) is that file, and the other blocks may import it.
  */
 import { execFileSync } from 'node:child_process'
@@ -11,18 +11,18 @@ import { afterAll, describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
-const pages = [
-  'README.md',
-  'SECURITY.md',
-  'CONTRIBUTING.md',
-  'CHANGELOG.md',
-  ...docs.map((name) => `docs/${name}`),
-].map((name) => ({
+const docs = readdirSync(join(root, 'docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`)
+const pages = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...docs].map((name) => ({
   name,
   text: readFileSync(join(root, name), 'utf8'),
 }))
-const readme = pages[0]?.text ?? ''
+const readme = textOf('README.md')
+
+function textOf(name: string): string {
+  return pages.find((page) => page.name === name)?.text ?? ''
+}
 
 interface Block {
   readonly page: string
@@ -52,6 +52,10 @@ function anchorOf(heading: string): string {
     .toLowerCase()
     .replace(/[^\w\- ]/g, '')
     .replaceAll(' ', '-')}`
+}
+
+function linksOf(text: string): string[] {
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(({ 1: link = '' }) => link)
 }
 
 function anchorsOf(text: string): string[] {
@@ -89,19 +93,30 @@ describe('README.md and docs', () => {
     expect(fetch.split('\n').length).toBeLessThanOrEqual(6)
   })
 
+  it('is read in five minutes', () => {
+    const written = readme.replaceAll(/<!-- (bench|runtimes) -->.*?<!-- \/\1 -->/gs, '')
+    expect(written.split('\n').length).toBeLessThanOrEqual(260)
+  })
+
+  it('has every page of docs in its index', () => {
+    const linked = linksOf(textOf('docs/README.md'))
+    const missing = docs.filter((name) => !linked.includes(name.replace('docs/', '')))
+    expect(missing).toEqual(['docs/README.md'])
+  })
+
   it('names the versions of package.json', () => {
-    expect(readme).toContain(packageJson.peerDependencies.axios)
+    for (const [name, range] of Object.entries(packageJson.peerDependencies))
+      expect(readme, name).toContain(`**${range}**`)
     expect(readme).toContain(packageJson.engines.node.replace('>=', ''))
   })
 
-  it('names only scripts that there are', () => {
-    const named = [...readme.matchAll(/npm run ([\w:-]+)/g)].map(({ 1: name }) => name)
+  it.each(pages)('$name names only scripts that there are', ({ text }) => {
+    const named = [...text.matchAll(/npm run ([a-z][\w:-]*)/g)].map(({ 1: name }) => name)
     expect(named.filter((name) => !Object.hasOwn(packageJson.scripts, String(name)))).toEqual([])
   })
 
   it.each(pages)('$name links within the repository only to what there is', ({ name, text }) => {
-    const linked = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(({ 1: link = '' }) => link)
-    const broken = linked.filter((link) => {
+    const broken = linksOf(text).filter((link) => {
       if (/^https?:/.test(link)) return false
       const [path = '', anchor] = link.split('#')
       const file = path === '' ? join(root, name) : join(dirname(join(root, name)), path)

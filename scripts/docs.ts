@@ -1,0 +1,73 @@
+/**
+ * Makes the API reference from the sources, with the manual beside it: docs/api/out/index.html. Fails on a warning:
+ * something public without a comment, a type that is used and not exported, a link that leads nowhere.
+ *
+ * npm run docs
+ */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import packageJson from '../package.json' with { type: 'json' }
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const api = join(root, 'docs/api')
+const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
+  typeof entry === 'object' ? [{ name: join('merchant-auth', path), source: sourceOf(entry.default) }] : [],
+)
+
+install()
+// typedoc has a package.json of its own, as the newest TypeScript that it reads is older than this repository's.
+run(process.execPath, [
+  join(api, 'node_modules/typedoc/bin/typedoc'),
+  ...['--options', join(api, 'typedoc.json')],
+  ...modules.flatMap(({ source }) => ['--entryPoints', source]),
+])
+checkModules()
+console.log(`The API reference is ${relative(process.cwd(), join(api, 'out/index.html'))}`)
+
+/** `./dist/attach/axios.js` comes from src/attach/axios.ts. */
+function sourceOf(built: string): string {
+  return join(root, 'src', relative('dist', built).replace(/\.js$/, '.ts'))
+}
+
+/** What the lock file has, unless it is there already. */
+function install(): void {
+  const lock = readFileSync(join(api, 'package-lock.json'))
+  const hash = createHash('sha256').update(lock).digest('hex')
+  const stamp = join(api, 'node_modules/.lock-hash')
+  if (contentOf(stamp) === hash) return
+  run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'error'])
+  writeFileSync(stamp, hash)
+}
+
+function contentOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function run(command: string, args: readonly string[]): void {
+  const shell = command === 'npm' && process.platform === 'win32'
+  const { status, error } = spawnSync(command, args, {
+    cwd: api,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    shell,
+  })
+  if (error) throw error
+  if (status !== 0) process.exit(1)
+}
+
+/** A module without its name, which a tag `@module` gives it, would be called after its file. */
+function checkModules(): void {
+  const { children } = JSON.parse(readFileSync(join(api, 'out/api.json'), 'utf8')) as {
+    children: readonly { name: string }[]
+  }
+  const unnamed = modules.filter(({ name }) => !children.some((child) => child.name === name))
+  for (const { name, source } of unnamed)
+    console.error(`${relative(root, source)}: the comment at its head needs a line "@module ${name}"`)
+  if (unnamed.length > 0) process.exit(1)
+}

@@ -7,7 +7,10 @@ import packageJson from '../package.json' with { type: 'json' }
 import { reachableFrom } from './check-package/reachable.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const entries = Object.values(packageJson.exports).filter((entry) => typeof entry === 'object')
+const entries = [
+  ...Object.values(packageJson.exports).flatMap((entry) => (typeof entry === 'object' ? entry.default : [])),
+  ...Object.values(packageJson.bin),
+]
 
 /** What users install besides: dependencies and optional peers. */
 const external = Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }).map(
@@ -28,7 +31,7 @@ tidyDeclarations()
 async function bundle(): Promise<OutputChunk[]> {
   const bundled = await rolldown({
     cwd: root,
-    input: Object.fromEntries(entries.map(({ default: file }) => [nameOf(file), sourceOf(file)])),
+    input: Object.fromEntries(entries.map((file) => [nameOf(file), sourceOf(file)])),
     platform: 'node',
     external: [/^node:/, ...external],
     onLog(level, log) {

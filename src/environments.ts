@@ -7,9 +7,12 @@ export interface Environment {
   readonly name?: string | undefined
   /** Base URL of the token endpoint, which is `{authUrl}/oauth/token`. https, or http on a loopback host. */
   readonly authUrl: string
-  /** The audience (a URL) that tokens are asked for. */
+  /** The audience (as a rule a URL) that tokens are asked for; it is sent as it stands here. */
   readonly audience: string
-  /** Base URLs of the merchant API and the in-store API. Only URLs below one of them get the token. */
+  /**
+   * Base URLs (at least one) of the merchant API and the in-store API. Only URLs below one of them get the token: of the
+   * same origin, with the same path or one that goes on at a `/`. https, or http on a loopback host.
+   */
   readonly apiUrls: readonly string[]
   /**
    * Allows http to hosts other than loopback ones. The secret and the tokens then cross the network in clear.
@@ -97,6 +100,9 @@ function isLoopback(hostname: string): boolean {
  * must differ between them, and no URL may lie below the `apiUrls` of two of them, so that no token of one
  * environment can reach another. An environment without a name gets its key as one.
  *
+ * @param environments the environments, by their names: usually `production` and `test`
+ * @returns frozen copies of them, under the same names
+ * @typeParam T the set, so that each of its names is known
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
  * @example
  * const environments = defineEnvironments({

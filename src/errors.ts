@@ -1,6 +1,18 @@
 /** The errors of this package: one class per kind of failure, a stable code on each, and the guard that tells them. */
 
-/** What went wrong, for programs. Codes are part of the public interface and do not change within a major version. */
+/**
+ * What went wrong, for programs. Codes are part of the public interface and do not change within a major version.
+ *
+ * - `ERR_CONFIGURATION`: an option cannot be used
+ * - `ERR_BROWSER`: a provider was created in a browser
+ * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint
+ * - `ERR_TOKEN_TIMEOUT`: no answer of the token endpoint in time
+ * - `ERR_TOKEN_STATUS`: the token endpoint answered with an error
+ * - `ERR_TOKEN_REDIRECT`: the token endpoint answered with a redirect, which is never followed
+ * - `ERR_CLIENT_SECRET`: the function `clientSecret` threw, hung or yielded nothing
+ * - `ERR_TOKEN_RESPONSE`: the token endpoint's answer was a success, but no usable token
+ * - `ERR_PROVIDER_CLOSED`: the provider was closed
+ */
 export type MerchantAuthErrorCode =
   | 'ERR_CONFIGURATION'
   | 'ERR_BROWSER'
@@ -14,10 +26,15 @@ export type MerchantAuthErrorCode =
 
 const BRAND = Symbol.for('merchant-auth.error')
 
-/** The base of every error that this package makes. */
+/**
+ * The base of every error that this package makes. Neither the client secret nor a token is in any of its parts or
+ * prints.
+ */
 export class MerchantAuthError extends Error {
+  /** What went wrong, for programs. */
   readonly code: MerchantAuthErrorCode
 
+  /** @internal */
   constructor(message: string, code: MerchantAuthErrorCode, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
@@ -37,10 +54,15 @@ export interface Problem {
   readonly reason: string
 }
 
-/** Options that cannot work. Thrown before any request, with all problems at once. */
+/**
+ * Options that cannot work. Thrown before any request, with all problems at once. Its `code` is `ERR_CONFIGURATION`, or
+ * `ERR_BROWSER` in a browser.
+ */
 export class ConfigurationError extends MerchantAuthError {
+  /** Everything that is wrong. */
   readonly problems: readonly Problem[]
 
+  /** @internal */
   constructor(
     what: string,
     problems: readonly Problem[],
@@ -66,7 +88,10 @@ export interface TokenRequestFailure {
   readonly cause?: unknown
 }
 
-/** No token could be had: no connection, a time-out, an error status, a redirect, or no client secret. */
+/**
+ * No token could be had. Its `code` says why: `ERR_TOKEN_NETWORK`, `ERR_TOKEN_TIMEOUT`, `ERR_TOKEN_STATUS`,
+ * `ERR_TOKEN_REDIRECT` or `ERR_CLIENT_SECRET`; its `cause` is the error below it, where there is one.
+ */
 export class TokenRequestError extends MerchantAuthError {
   /** HTTP status of the token endpoint's answer; undefined where there was none. */
   readonly status: number | undefined
@@ -74,13 +99,17 @@ export class TokenRequestError extends MerchantAuthError {
   readonly error: string | undefined
   /** The `error_description` of the answer, with secrets taken out and at most 300 characters long. */
   readonly errorDescription: string | undefined
-  /** How many attempts were made for this one failure. */
+  /** How many attempts (at least 1) were made for this one failure. */
   readonly attempts: number
-  /** How long (ms) to wait before the next try: what Retry-After asked for, or what remains of the pause after a failure. */
+  /**
+   * How long (ms) to wait before the next try: what Retry-After (RFC 9110 §10.2.3) asked for, or what remains of the
+   * pause after a failure; undefined on the first failure where it asked for nothing.
+   */
   readonly retryAfterMs: number | undefined
   /** Whether the same request may succeed later without a change on this side. */
   readonly retryable: boolean
 
+  /** @internal */
   constructor(message: string, failure: TokenRequestFailure) {
     super(message, failure.code, failure.cause)
     this.status = failure.status
@@ -100,12 +129,17 @@ export interface ResponseIssue {
   readonly reason: string
 }
 
-/** The token endpoint answered with success, but with nothing that can be used as a token. */
+/**
+ * The token endpoint answered with success, but with nothing that can be used as a token (RFC 6749 §5.1). Its `code` is
+ * `ERR_TOKEN_RESPONSE`.
+ */
 export class TokenResponseError extends MerchantAuthError {
+  /** Which fields of the answer cannot be used, and why. */
   readonly issues: readonly ResponseIssue[]
   /** How long (ms) to wait before the next try: what Retry-After asked for, or what remains of the pause after a failure. */
   readonly retryAfterMs: number | undefined
 
+  /** @internal */
   constructor(message: string, issues: readonly ResponseIssue[], retryAfterMs?: number) {
     super(message, 'ERR_TOKEN_RESPONSE')
     this.issues = issues
@@ -113,8 +147,9 @@ export class TokenResponseError extends MerchantAuthError {
   }
 }
 
-/** The provider was closed, before the call or while it waited. */
+/** The provider was closed, before the call or while it waited. Its `code` is `ERR_PROVIDER_CLOSED`. */
 export class ProviderClosedError extends MerchantAuthError {
+  /** @internal */
   constructor() {
     super('The token provider is closed. Create a new one with createTokenProvider().', 'ERR_PROVIDER_CLOSED')
   }
@@ -159,7 +194,11 @@ export function ownCopy(error: unknown, remainingMs?: number): unknown {
   return error
 }
 
-/** Whether a value is an error of this package, also when it comes from another copy of it. */
+/**
+ * Whether a value is an error of this package, also when it comes from another copy of it, where `instanceof` fails.
+ *
+ * @param value anything that was thrown
+ */
 export function isMerchantAuthError(value: unknown): value is MerchantAuthError {
   return typeof value === 'object' && value !== null && (value as { [BRAND]?: unknown })[BRAND] === true
 }

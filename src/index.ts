@@ -1,4 +1,10 @@
-/** The token, and fetch. axios: `merchant-auth/axios`; for tests: `merchant-auth/testing`. */
+/**
+ * The token, and fetch; no other client is loaded. A provider ({@link createTokenProvider}) gets the access token of one
+ * environment and renews it; {@link createAuthFetch} puts it on fetch. Other clients, a store for many processes and
+ * what tests need have entries of their own.
+ *
+ * @module merchant-auth
+ */
 export { createAuthFetch } from './attach/fetch.ts'
 export type { Clock } from './clock.ts'
 export { defineEnvironments, type Environment } from './environments.ts'

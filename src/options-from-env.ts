@@ -26,6 +26,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
   'environment.apiUrls': API_URLS,
 }
 
+/** Environment variables, by their names; undefined where one is not set. */
 type Variables = Readonly<Record<string, string | undefined>>
 
 /**
@@ -39,6 +40,7 @@ type Variables = Readonly<Record<string, string | undefined>>
  *
  * No print of the result shows the secret.
  *
+ * @param env the variables, by their names; by default those of the process
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem, by the variable's name
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })

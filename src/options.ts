@@ -11,33 +11,36 @@ import type { TokenStore } from './store/token-store.ts'
 export interface TokenProviderOptions {
   /** The environment whose token endpoint is asked and whose APIs get the token. */
   readonly environment: Environment
-  /** The client id (RFC 6749 §2.2). */
+  /** The client id (RFC 6749 §2.2): any text but an empty one. */
   readonly clientId: string
   /**
    * The client secret, or a function that yields it and is asked before every token request. Where a function
-   * yields another secret after the token endpoint refused the last one, the request is made once more.
+   * yields another secret after the token endpoint refused the last one, the request is made once more. Where it
+   * throws, hangs or yields nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
   /**
-   * Time (ms, above 0, at most 2^31-1) for a whole token request with its retries and pauses. One attempt gets at
+   * Time (ms, 1 to 2^31-1) for a whole token request with its retries and pauses. One attempt gets at
    * most half of it. After it, waiting calls reject with a `TokenRequestError`.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, 408, 429 or 5xx.
+   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, 408, 429 or 5xx. The
+   * pauses between them are random, up to 200 ms and doubling, or what Retry-After (RFC 9110 §10.2.3) asks for.
    * @default 2
    */
   readonly retries?: number | undefined
   /**
-   * How long (ms) before the end of its use a token is renewed in the background, shortened by a random 0 to 25 %
-   * for each token. 0: never in the background. At most 50 % of a token's lifetime.
+   * How long (ms, 0 to 2^31-1) before the end of its use a token is renewed in the background, shortened by a random
+   * 0 to 25 % for each token, so that many processes do not renew together. 0: never in the background. At most 50 %
+   * of a token's lifetime.
    * @default min(300_000, 20 % of the lifetime)
    */
   readonly refreshAheadMs?: number | undefined
   /**
-   * How long (ms) before its expiry a token is no longer handed out, so that it does not expire on its way.
-   * At most 25 % of a token's lifetime.
+   * How long (ms, 0 to 2^31-1) before its expiry a token is no longer handed out, so that it does not expire on its
+   * way. At most 25 % of a token's lifetime.
    * @default min(10_000, 5 % of the lifetime)
    */
   readonly expiryMarginMs?: number | undefined
@@ -63,7 +66,7 @@ export interface TokenProviderOptions {
    * @default globalThis.fetch, looked up at each use
    */
   readonly fetch?: typeof fetch | undefined
-  /** Called with every event, at once. What it throws is ignored. */
+  /** Called with every event, at once. What it throws, or rejects with, is ignored. */
   readonly onEvent?: ((event: AuthEvent) => void) | undefined
   /**
    * Where time comes from.
@@ -75,7 +78,8 @@ export interface TokenProviderOptions {
 /** Options of everything that attaches the token to calls. */
 export interface AttachOptions {
   /**
-   * The request header that carries the token.
+   * The request header (a name of RFC 9110 §5.1) that carries the token. Under another name than `Authorization`
+   * redirects are not followed by fetch, axios' fetch adapter and undici, which would take it along.
    * @default 'Authorization'
    */
   readonly header?: string | undefined
@@ -85,8 +89,8 @@ export interface AttachOptions {
    */
   readonly scheme?: string | undefined
   /**
-   * Statuses of the API upon which the token is renewed and the call is made once more. `[]` never renews, and
-   * never keeps a body for a second try.
+   * Statuses of the API (400 to 599) upon which the token is renewed and the call is made once more. `[]` never
+   * renews, and never keeps a body for a second try.
    * @default [401]
    */
   readonly renewOnStatus?: readonly number[] | undefined

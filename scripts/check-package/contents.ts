@@ -26,7 +26,7 @@ export function contentProblems(folder: string): string[] {
       .map((path) => `${path} is of no use to users`),
     ...code
       .filter((path) => !reached.has(path))
-      .map((path) => `${path} cannot be reached from any entry of exports`),
+      .map((path) => `${path} cannot be reached from any entry of exports, nor from a command`),
     ...code.flatMap((path) => textProblems(path, readFileSync(join(folder, path), 'utf8'))),
     ...[...packages]
       .filter(([name]) => !Object.hasOwn(named, name))

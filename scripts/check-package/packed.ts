@@ -13,6 +13,7 @@ export interface Manifest {
   readonly name: string
   readonly version: string
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  readonly bin?: Readonly<Record<string, string>>
   readonly private?: boolean
   readonly repository?: string | { readonly url?: string }
   readonly dependencies?: Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-/** Which files of an unpacked package somebody can get at, from the entries of its exports along the imports. */
+/** Which files of an unpacked package somebody can get at, from the entries of its exports and its commands along the imports. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { importsOf, packageOf } from './imports.ts'
@@ -13,13 +13,14 @@ export interface Reached {
 }
 
 export function reachableFrom(folder: string): Reached {
-  const { exports } = readManifest(folder)
+  const { exports, bin = {} } = readManifest(folder)
   const files = new Set<string>()
   const packages = new Map<string, string>()
   const missing: string[] = []
   const waiting = entriesOf({ exports }).flatMap((entry) =>
     targetsOf(exports[entry]).map((target) => ({ path: posix.normalize(target), from: 'exports' })),
   )
+  waiting.push(...Object.values(bin).map((target) => ({ path: posix.normalize(target), from: 'bin' })))
   for (const { path, from } of waiting) {
     if (files.has(path)) continue
     if (!existsSync(join(folder, path))) {

@@ -26,6 +26,8 @@ const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>
  * It rejects as `TokenProvider.getToken` does where no token can be had.
  *
  * @param auth a provider, or the options for one of its own
+ * @param attach the header and its scheme; `renewOnStatus` has no effect here
+ * @returns what `instance.interceptors.request.use(…)` takes
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
  * @example
  * api.interceptors.request.use(createAuthInterceptor(options))

@@ -1,18 +1,26 @@
 /** axios as far as it is used here, by its shape: axios ships two declaration files, and callers may have either. */
 
-/** A request interceptor, to be registered with `instance.interceptors.request.use(…)`. */
+/**
+ * A request interceptor, to be registered with `instance.interceptors.request.use(…)`. It gives back the config that it
+ * got: at once where it has nothing to wait for, else by a promise.
+ */
 export type AxiosRequestInterceptor = <Config extends object>(config: Config) => Config | Promise<Config>
 
 /** An axios instance, from any copy of axios. */
 export interface AxiosLike {
+  /** The instance's defaults; its headers are looked at when a token is attached. */
   readonly defaults: object
+  /** Where interceptors are registered. */
   readonly interceptors: {
+    /** Those of requests. */
     readonly request: {
+      /** Registers an interceptor; returns its number. */
       use(
         onFulfilled: AxiosRequestInterceptor,
         onRejected?: null,
         options?: { synchronous?: boolean },
       ): number
+      /** Takes off the interceptor with this number. */
       eject(id: number): void
     }
   }

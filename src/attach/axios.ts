@@ -1,4 +1,8 @@
-/** The token on axios: decided, sent and repeated inside the adapter, on the final config. */
+/**
+ * The token on axios: decided, sent and repeated inside the adapter, on the final config.
+ *
+ * @module merchant-auth/axios
+ */
 import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
@@ -29,13 +33,18 @@ const standsFor = new WeakMap<AxiosAdapter, AxiosAdapterOption | undefined>()
 
 /**
  * Puts the token on the calls of an axios instance below the environment's `apiUrls`, renews it once when an API
- * answers 401, and then makes the call once more. The token is in no error and no response that callers get.
+ * answers 401 (RFC 6750 §3.1), and then makes the call once more. The token is in no error and no response that callers get.
  * Other interceptors may be registered before or after, in any order. All other calls pass through untouched.
  *
  * Calls reject as axios does, and as `TokenProvider.getToken` does where a call needs a token that cannot be
- * had. `signal`, `cancelToken` and `timeout` of a call end its wait for a token, too, with axios' own errors.
+ * had. `signal`, `cancelToken` and `timeout` (ms) of a call end its wait for a token, too, with axios' own errors;
+ * `timeout` bounds the wait and each send by itself.
  *
- * @returns takes all of it off the instance again
+ * @param instance an axios instance (`axios.create()`, or axios itself), from any copy of axios 1.13 or newer. It can
+ *   have one token attached at a time
+ * @param tokens the provider, which any number of instances may share
+ * @param attach the header, its scheme, the statuses that renew
+ * @returns takes all of it off the instance again; calls that are not sent yet then go without the token
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option, where the instance has a default
  *   header of the token's name, and where it has been attached before
  * @example

@@ -12,13 +12,19 @@ type HeadersInit = NonNullable<RequestInit['headers']>
 
 /**
  * A drop-in for `fetch` that puts the token on calls below the environment's `apiUrls`, renews it once when an
- * API answers 401, and then makes the call once more. All other calls pass through untouched.
+ * API answers 401 (RFC 6750 §3.1), and then makes the call once more. All other calls pass through untouched.
  *
  * It rejects as the wrapped fetch does, and as `TokenProvider.getToken` does where a call needs a token that
  * cannot be had. The call's signal ends its wait for a token, too.
  *
+ * Sent again after a 401 are calls without a body, and those whose body is a string, URLSearchParams, FormData, Blob,
+ * ArrayBuffer or view, or that of a Request. Streams and generators are sent once, and the caller gets the 401.
+ *
+ * @param tokens the provider, which any number of fetches may share
  * @param attach the header, its scheme, the statuses that renew; and `fetch`, the fetch to wrap: by default
- *   `globalThis.fetch`, looked up at each call
+ *   `globalThis.fetch`, looked up at each call. With a header other than `Authorization` redirects are not followed:
+ *   the caller gets the 3xx
+ * @returns what is called like `fetch`
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
  * @example
  * const authFetch = createAuthFetch(tokens)

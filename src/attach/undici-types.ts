@@ -1,6 +1,10 @@
 /** undici as far as it is used here, by its shape: its declarations differ between its major versions. */
 
-/** An interceptor for `dispatcher.compose(…)` of undici, of whichever copy of its types. */
+/**
+ * An interceptor for `dispatcher.compose(…)` of undici, of whichever copy of its types.
+ *
+ * @typeParam Dispatch the dispatch function of that version of undici
+ */
 export type UndiciInterceptor = <Dispatch extends (options: never, handler: never) => boolean>(
   dispatch: Dispatch,
 ) => Dispatch

@@ -1,4 +1,8 @@
-/** The token on undici: which calls of a dispatcher get it. */
+/**
+ * The token on undici: which calls of a dispatcher get it.
+ *
+ * @module merchant-auth/undici
+ */
 import { type Environment, tokenEndpoint } from '../environments.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
@@ -28,8 +32,10 @@ export type { UndiciInterceptor } from './undici-types.ts'
  *
  * Errors of `TokenProvider.getToken` reach the caller as errors of the call do.
  *
+ * @param tokens the provider, which any number of dispatchers may share
  * @param attach the header, its scheme, the statuses that renew. With a header other than `Authorization` an
  *   interceptor below this one follows no redirects: the caller gets the 3xx
+ * @returns what `dispatcher.compose(…)` takes, of undici 7.1.1 or newer
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
  * @example
  * const dispatcher = new Agent().compose(createAuthDispatch(tokens))

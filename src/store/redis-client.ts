@@ -3,13 +3,17 @@ import type { EventEmitter } from 'node:events'
 
 /** A client or cluster of node-redis (the package `redis`), as far as it is used here. */
 export interface NodeRedisLike {
+  /** Runs a Lua script. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  /** Whether it is connected, or connecting. */
   readonly isOpen: boolean
 }
 
 /** A client or cluster of ioredis, as far as it is used here. */
 export interface IORedisLike {
+  /** Runs a Lua script. */
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>
+  /** How far its connection is: `ready`, for example. */
   readonly status: string
 }
 

@@ -1,4 +1,8 @@
-/** One token for a fleet: a token store on Redis or Valkey, a single node or a cluster. */
+/**
+ * One token for a fleet: a token store on Redis or Valkey, a single node or a cluster.
+ *
+ * @module merchant-auth/redis
+ */
 import * as z from 'zod/mini'
 import { ms, problemsOf } from '../checks.ts'
 import { systemClock } from '../clock.ts'
@@ -43,8 +47,11 @@ const shape = z.strictObject({
  * Creates a store that all processes of a fleet share: one token request for each lifetime, for any number of them.
  * `client` is a client or cluster of `redis` (node-redis) or `ioredis` that the caller has made, connects and
  * closes. No call fails when Redis does, nor does the process: a client of node-redis without a listener for
- * `error` gets one that does nothing.
+ * `error` gets one that does nothing. What goes to Redis is encrypted by the provider.
  *
+ * @param client of `redis` 4.7 or newer, or `ioredis` 5.3 or newer; one may serve any number of stores
+ * @param options the prefix of the keys, and how long an operation may take
+ * @returns the `store` of `createTokenProvider`
  * @throws ConfigurationError (`ERR_CONFIGURATION`) where the client or an option cannot be used
  * @example
  * const redis = createClient({ url: 'redis://localhost:6379' })

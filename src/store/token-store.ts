@@ -10,9 +10,24 @@ export interface TokenStore {
   /**
    * The value kept under `key` and what remains of its time (ms), measured by the store's own clock; undefined
    * where there is none, or its time is over.
+   *
+   * @param key at most 120 characters of `A-Z a-z 0-9 - _ .`
    */
-  get(key: string): Promise<{ readonly value: string; readonly ttlMs: number } | undefined>
-  /** Keeps `value` under `key` for `ttlMs` (a whole number of ms, at least 1) in the place of what was there. */
+  get(key: string): Promise<
+    | {
+        /** What was kept. */
+        readonly value: string
+        /** What remains of its time (ms). */
+        readonly ttlMs: number
+      }
+    | undefined
+  >
+  /**
+   * Keeps `value` under `key` for `ttlMs` in the place of what was there.
+   *
+   * @param value a few kilobytes of ASCII at the most
+   * @param ttlMs a whole number of ms, at least 1
+   */
   set(key: string, value: string, ttlMs: number): Promise<void>
   /** Forgets what is kept under `key`. */
   delete(key: string): Promise<void>
@@ -20,6 +35,8 @@ export interface TokenStore {
    * The right to be the only one who asks for what is kept under `key`, for `ttlMs` at the most. Resolves with what
    * gives it back early, or with undefined while another holds it. A store without it shares tokens too, but
    * processes that find none at the same time each ask for one.
+   *
+   * @param ttlMs a whole number of ms, at least 1
    */
   lease?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>
   /**

@@ -1,7 +1,7 @@
 /** The merchant API and the in-store API: where they look for a token, and what they answer. */
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import { type Answer, jsonAnswer } from './exchange.ts'
+import { type Answer, errorAnswer, jsonAnswer } from './exchange.ts'
 import type { Verdict } from './issuer.ts'
 import type { SandboxRequest } from './recorded.ts'
 import type { SandboxSettings } from './settings.ts'
@@ -38,16 +38,17 @@ export function apiAnswer(
   body: Buffer,
 ): Answer {
   // §3.1: a request without a token gets no error code.
-  if (verdict === undefined) return unauthorized(api, '')
-  if (verdict.problem !== undefined) {
-    return unauthorized(api, `, error="invalid_token", error_description="${verdict.problem}"`)
+  if (verdict === undefined) return unauthorized(api, { code: 'unauthorized' }, '')
+  const { problem } = verdict
+  if (problem !== undefined) {
+    const error = { code: 'invalid_token', description: problem }
+    return unauthorized(api, error, `, error="invalid_token", error_description="${problem}"`)
   }
   return jsonAnswer(200, echo(api, request, body))
 }
 
-function unauthorized(api: Api, details: string): Answer {
-  const error = details === '' ? 'unauthorized' : 'invalid_token'
-  return jsonAnswer(401, { error }, { 'www-authenticate': `Bearer realm="${api}"${details}` })
+function unauthorized(api: Api, error: NonNullable<Answer['error']>, details: string): Answer {
+  return errorAnswer(401, error, { 'www-authenticate': `Bearer realm="${api}"${details}` })
 }
 
 function echo(api: Api, { method, path, headers, jti }: SandboxRequest, body: Buffer): unknown {

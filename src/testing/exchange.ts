@@ -8,6 +8,8 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
+  /** The error that it tells of. */
+  readonly error?: { readonly code: string; readonly description?: string }
 }
 
 /** The most bytes of a request that are kept; with more it is answered 413. */
@@ -15,6 +17,15 @@ const MAX_REQUEST_BYTES = 10 * 1024 * 1024
 
 /** The most bytes of a request that are read (and thrown away) so that its client can read the 413. */
 const MAX_DISCARDED_BYTES = 10 * MAX_REQUEST_BYTES
+
+/** An answer with an error code. What it says besides is in its headers. */
+export function errorAnswer(
+  status: number,
+  error: NonNullable<Answer['error']>,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  return { ...jsonAnswer(status, { error: error.code }, headers), error }
+}
 
 /** An answer in JSON. */
 export function jsonAnswer(
@@ -94,6 +105,22 @@ export class Exchange {
     })
   }
 
+  /** Resolves when the answer is out, or the connection is closed before. */
+  over(): Promise<void> {
+    const { response } = this
+    const { socket } = this.request
+    return new Promise((resolve) => {
+      const over = (): void => {
+        response.off('close', over)
+        socket.off('close', over)
+        resolve()
+      }
+      response.on('close', over)
+      // Not every version of Node.js closes the responses whose turn had not come (HTTP/1.1 pipelining).
+      socket.on('close', over)
+    })
+  }
+
   /** Sends status and headers. */
   begin(status: number, headers: Readonly<Record<string, string>>): void {
     this.recorded.status = status
@@ -106,7 +133,9 @@ export class Exchange {
   }
 
   /** Sends status and headers for a body of which the caller sends as much as it likes. */
-  beginSized({ status, headers, body }: Answer): void {
+  beginSized({ status, headers, body, error }: Answer): void {
+    if (error !== undefined) this.recorded.error = error.code
+    if (error?.description !== undefined) this.recorded.errorDescription = error.description
     const bodiless = status === 204 || status === 304
     this.begin(status, bodiless ? headers : { 'content-length': String(body.length), ...headers })
   }

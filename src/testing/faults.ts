@@ -14,35 +14,68 @@ export type Fault =
   /** A status (200 to 599), with a `Retry-After` (seconds or a date), headers and a JSON body. Without `body`: none. */
   | {
       readonly kind: 'status'
+      /** 200 to 599. */
       readonly status: number
+      /** `Retry-After`: seconds, or a date as text. */
       readonly retryAfter?: number | string | undefined
+      /** Further headers, by their names. */
       readonly headers?: Readonly<Record<string, string>> | undefined
+      /** What JSON can hold. */
       readonly body?: unknown
     }
   /** Nothing comes, or (`at: 'body'`) the headers and half of the usual answer and then nothing. By default `headers`. */
-  | { readonly kind: 'hang'; readonly at?: 'headers' | 'body' | undefined }
+  | {
+      readonly kind: 'hang'
+      /** In the place of what nothing comes: the headers, or the second half of the body. */
+      readonly at?: 'headers' | 'body' | undefined
+    }
   /** The connection is reset (RST) instead of an answer. */
   | { readonly kind: 'reset' }
   /** The usual answer, dripped over so many ms (0 to 2^31-1). The headers come at once. */
-  | { readonly kind: 'slow-body'; readonly durationMs: number }
+  | {
+      readonly kind: 'slow-body'
+      /** ms, 0 to 2^31-1. */
+      readonly durationMs: number
+    }
   /** The usual answer, but half of it is missing when the connection is closed. */
   | { readonly kind: 'truncated-body' }
   /**
    * Status 200, and JSON of so many `bytes` (1 to 2^53-1, after decompression; by default 10 MiB) that its length
    * alone is wrong with it: the usual answer, filled up (and never cut). No Content-Length says so beforehand.
    */
-  | { readonly kind: 'huge-body'; readonly bytes?: number | undefined; readonly gzip?: boolean | undefined }
+  | {
+      readonly kind: 'huge-body'
+      /** How many, after decompression. */
+      readonly bytes?: number | undefined
+      /** Whether it is compressed on its way; by default not. */
+      readonly gzip?: boolean | undefined
+    }
   /** Any JSON, with status 200 or another. */
-  | { readonly kind: 'json'; readonly body: unknown; readonly status?: number | undefined }
+  | {
+      readonly kind: 'json'
+      /** What JSON can hold. */
+      readonly body: unknown
+      /** 200 to 599; by default 200. */
+      readonly status?: number | undefined
+    }
   /** Any text, with status 200 or another, as `text/plain; charset=utf-8` or another type. */
   | {
       readonly kind: 'text'
+      /** The text. */
       readonly body: string
+      /** 200 to 599; by default 200. */
       readonly status?: number | undefined
+      /** By default `text/plain; charset=utf-8`. */
       readonly contentType?: string | undefined
     }
   /** A redirect, with status 307 or another (300 to 399). */
-  | { readonly kind: 'redirect'; readonly location: string; readonly status?: number | undefined }
+  | {
+      readonly kind: 'redirect'
+      /** `Location`: where it leads. */
+      readonly location: string
+      /** 300 to 399; by default 307. */
+      readonly status?: number | undefined
+    }
 
 /** A fault whose turn has come. */
 export interface OrderedFault {

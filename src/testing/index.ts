@@ -1,4 +1,8 @@
-/** For tests: the service on loopback, and a provider that always has its token. */
+/**
+ * For tests: the service on loopback, and a provider that always has its token.
+ *
+ * @module merchant-auth/testing
+ */
 export type { Fault } from './faults.ts'
 export type { SandboxCounts, SandboxRequest, SandboxTarget } from './recorded.ts'
 export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.ts'

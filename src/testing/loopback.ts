@@ -25,6 +25,7 @@ export function listenOnLoopback(port: number, option: string): Promise<Loopback
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
+    socket.setMaxListeners(0) // every request that waits on it (HTTP/1.1 pipelining) listens for its end
     socket.on('close', () => sockets.delete(socket))
   })
   return new Promise((resolve, reject) => {

@@ -16,6 +16,7 @@ export interface SandboxRequest {
   readonly at: number
   /** What it was for; absent where there is nothing at this path (404). */
   readonly target?: SandboxTarget
+  /** As it was sent, such as `GET`. */
   readonly method: string
   /** The path with its query, as it was sent, with secrets hidden. */
   readonly path: string
@@ -28,12 +29,20 @@ export interface SandboxRequest {
   readonly body?: SandboxBody
   /** What a token request asked, with `client_secret` hidden; absent where it could not be read. */
   readonly fields?: Readonly<Record<string, unknown>>
-  /** The `jti` of the token that it carried, valid or not, where this environment issued it. */
+  /** The `jti` of the token that it carried, valid or not, where this environment issued it, or was answered with. */
   readonly jti?: string
   /** The status of the answer; absent where none was begun (yet), as with a hang or a reset. */
   readonly status?: number
+  /** The error code of the answer, such as `invalid_client` (RFC 6749 §5.2); absent in the answers of faults. */
+  readonly error?: string
+  /** What the answer said about the error; absent where it said no more. */
+  readonly errorDescription?: string
   /** The id of the fault that was applied. */
   readonly fault?: string
+  /**
+   * How long it took, in ms, from its arrival until it was answered or its connection was closed. Absent until then.
+   */
+  readonly durationMs?: number
 }
 
 /** How much an environment has received and given since it started. */

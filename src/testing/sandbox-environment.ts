@@ -70,6 +70,12 @@ export interface SandboxEnvironment {
   clearRequests(): void
 }
 
+/** The environments that a sandbox has. */
+export type EnvironmentName = 'production' | 'test'
+
+/** Listens for the requests of a sandbox that are over. */
+export type RequestListener = (request: SandboxRequest, environment: EnvironmentName) => void
+
 const secretList = z.array(
   z.string('must be a non-empty string').check(z.minLength(1, 'must be a non-empty string')),
 )
@@ -86,9 +92,16 @@ export class LoopbackEnvironment implements SandboxEnvironment {
   readonly #service: Service
 
   private constructor(
-    name: string,
-    server: LoopbackServer,
-    keys: Awaited<ReturnType<typeof Issuer.createKeys>>,
+    name: EnvironmentName,
+    {
+      server,
+      keys,
+      onRequest,
+    }: {
+      readonly server: LoopbackServer
+      readonly keys: Awaited<ReturnType<typeof Issuer.createKeys>>
+      readonly onRequest: RequestListener | undefined
+    },
   ) {
     const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`
     const audience = `https://${name}.sandbox.example`
@@ -103,19 +116,27 @@ export class LoopbackEnvironment implements SandboxEnvironment {
     this.clientId = `${name}-client`
     this.#clientSecret = `${name}-secret-${randomBytes(16).toString('hex')}`
     const client = { clientId: this.clientId, clientSecret: this.#clientSecret, audience }
-    this.#service = new Service(client, new Issuer(keys, { issuer: url, audience }))
+    this.#service = new Service(client, {
+      issuer: new Issuer(keys, { issuer: url, audience }),
+      onRequest: (request) => tell(onRequest, request, name),
+    })
     this.#server = server
     server.server.on('request', (request, response) => this.#service.handle(request, response))
   }
 
   /** @throws ConfigurationError where the port cannot be listened on */
-  static async start(name: 'production' | 'test', port: number): Promise<LoopbackEnvironment> {
+  static async start(
+    name: EnvironmentName,
+    { port, onRequest }: { readonly port: number; readonly onRequest: RequestListener | undefined },
+  ): Promise<LoopbackEnvironment> {
     const keys = await Issuer.createKeys()
-    return new LoopbackEnvironment(name, await listenOnLoopback(port, `ports.${name}`), keys)
+    const server = await listenOnLoopback(port, `ports.${name}`)
+    return new LoopbackEnvironment(name, { server, keys, onRequest })
   }
 
-  stop(): Promise<void> {
-    return this.#server.stop()
+  async stop(): Promise<void> {
+    await this.#server.stop()
+    await this.#service.settled()
   }
 
   get clientSecret(): string {
@@ -154,5 +175,15 @@ export class LoopbackEnvironment implements SandboxEnvironment {
 
   clearRequests(): void {
     this.#service.recorded.clear()
+  }
+}
+
+/** A listener that throws, or rejects, disturbs nothing. */
+function tell(listener: RequestListener | undefined, request: SandboxRequest, name: EnvironmentName): void {
+  try {
+    const returned: unknown = listener?.(request, name)
+    if (returned instanceof Promise) returned.catch(() => {})
+  } catch {
+    // Its fault is its own.
   }
 }

@@ -1,8 +1,10 @@
 /** The sandbox: the documented service on loopback, as two environments that know nothing of each other. */
 import * as z from 'zod/mini'
+import { fn } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import { checked } from './checked.ts'
-import { LoopbackEnvironment, type SandboxEnvironment } from './sandbox-environment.ts'
+import type { SandboxRequest } from './recorded.ts'
+import { LoopbackEnvironment, type RequestListener, type SandboxEnvironment } from './sandbox-environment.ts'
 
 /** Options of `startSandbox`. */
 export interface SandboxOptions {
@@ -11,13 +13,30 @@ export interface SandboxOptions {
    * @default { production: 0, test: 0 }
    */
   readonly ports?:
-    | { readonly production?: number | undefined; readonly test?: number | undefined }
+    | {
+        /** That of `production`. */
+        readonly production?: number | undefined
+        /** That of `test`. */
+        readonly test?: number | undefined
+      }
     | undefined
+  /**
+   * Told of each request once, when it has been answered or its connection is closed before: a hang, when its client
+   * gives up. The request is complete then. `close` resolves after the last call. A listener that throws disturbs
+   * nothing.
+   * @default undefined
+   * @example
+   * const onRequest = ({ method, path, status }) => console.log(method, path, status)
+   * await using sandbox = await startSandbox({ onRequest })
+   */
+  readonly onRequest?: ((request: SandboxRequest, environment: 'production' | 'test') => void) | undefined
 }
 
 /** The service on loopback: two environments, each with its own port, audience, client and signing keys. */
 export interface Sandbox extends AsyncDisposable {
+  /** The environment named `production`. */
   readonly production: SandboxEnvironment
+  /** The environment named `test`. */
   readonly test: SandboxEnvironment
   /** Ends all connections and frees the ports. Resolves when nothing of the sandbox is left; may be called again. */
   close(): Promise<void>
@@ -26,7 +45,10 @@ export interface Sandbox extends AsyncDisposable {
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
 const shape = z.strictObject(
-  { ports: z.optional(z.strictObject({ production: port, test: port }, 'must be an object')) },
+  {
+    ports: z.optional(z.strictObject({ production: port, test: port }, 'must be an object')),
+    onRequest: z.optional(fn<RequestListener>('must be a function')),
+  },
   'must be an object',
 )
 
@@ -35,6 +57,8 @@ const shape = z.strictObject(
  * APIs that judge them and answer with what they received, and faults on demand. It keeps the process alive until
  * it is closed.
  *
+ * @param options the ports; without them the system chooses free ones
+ * @returns the sandbox, once it listens; `await using` closes it
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option, or with the port that is in use
  * @example
  * await using sandbox = await startSandbox()
@@ -43,7 +67,7 @@ const shape = z.strictObject(
  * const response = await createAuthFetch(tokens)(`${merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { ports } = checked('The options of the sandbox', 'options', shape, options)
+  const { ports, onRequest } = checked('The options of the sandbox', 'options', shape, options)
   const { production = 0, test = 0 } = ports ?? {}
   if (production !== 0 && production === test) {
     throw new ConfigurationError('The options of the sandbox cannot be used', [
@@ -51,8 +75,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     ])
   }
   const starts = await Promise.allSettled([
-    LoopbackEnvironment.start('production', production),
-    LoopbackEnvironment.start('test', test),
+    LoopbackEnvironment.start('production', { port: production, onRequest }),
+    LoopbackEnvironment.start('test', { port: test, onRequest }),
   ])
   const [first, second] = starts
   if (first.status === 'fulfilled' && second.status === 'fulfilled') {

@@ -1,12 +1,12 @@
 /** The service behind one port: which request goes where, what it meets there, and what is noted of it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Api, apiAnswer, rejectsAll, tokenOf } from './api.ts'
-import { type Answer, Exchange, jsonAnswer } from './exchange.ts'
+import { type Answer, Exchange, errorAnswer } from './exchange.ts'
 import { answerWithFault } from './fault-answers.ts'
 import { FaultQueues } from './faults.ts'
 import { hide, hideHeaders, type KnownCredentials } from './hidden.ts'
 import type { Issuer, Verdict } from './issuer.ts'
-import { Recorded, type SandboxTarget } from './recorded.ts'
+import { Recorded, type RecordedRequest, type SandboxRequest, type SandboxTarget } from './recorded.ts'
 import { apiLatencyOf, DEFAULT_SETTINGS, type SandboxSettings } from './settings.ts'
 import { answerTokenRequest, readTokenRequest, refusal } from './token-endpoint.ts'
 
@@ -29,10 +29,17 @@ export class Service {
   readonly issuer: Issuer
   readonly #client: SandboxClient
   readonly #credentials: KnownCredentials & { readonly secrets: Set<string> }
+  readonly #onRequest: (request: SandboxRequest) => void
+  readonly #underWay = new Set<Promise<void>>()
 
-  constructor(client: SandboxClient, issuer: Issuer) {
+  /** @param parts `onRequest` is told of each request that is over */
+  constructor(
+    client: SandboxClient,
+    { issuer, onRequest }: { readonly issuer: Issuer; readonly onRequest: (request: SandboxRequest) => void },
+  ) {
     this.#client = client
     this.issuer = issuer
+    this.#onRequest = onRequest
     this.accepted = new Set([client.clientSecret])
     this.#credentials = { secrets: new Set(this.accepted), jtiOf: (token) => issuer.jtiOf(token) }
   }
@@ -43,14 +50,29 @@ export class Service {
   }
 
   /** Answers a request. Whatever goes wrong in here becomes a 500, or ends the connection. */
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const exchange = this.#arrived(request, response)
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    const handled = this.#handle(this.#arrived(request, response))
+    this.#underWay.add(handled)
+    handled.finally(() => this.#underWay.delete(handled))
+  }
+
+  /** Resolves when all requests received so far are over, and told of. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
+  async #handle(exchange: Exchange): Promise<void> {
+    const { recorded, request, response } = exchange
+    const startedAt = performance.now()
+    const duration = exchange.over().then(() => performance.now() - startedAt)
     try {
       await this.#answer(exchange)
     } catch (error) {
       if (response.headersSent) request.socket.destroy()
       else exchange.send(refusal(500, 'server_error', `The sandbox failed: ${String(error)}`))
     }
+    recorded.durationMs = await duration
+    this.#onRequest(recorded)
   }
 
   #arrived(request: IncomingMessage, response: ServerResponse): Exchange {
@@ -77,7 +99,7 @@ export class Service {
     if (target === 'token') return this.#answerToken(exchange)
     if (target !== undefined) return this.#answerApi(exchange, target)
     await exchange.readBody()
-    exchange.send(jsonAnswer(404, { error: 'not_found' }))
+    exchange.send(errorAnswer(404, { code: 'not_found' }))
   }
 
   async #answerToken(exchange: Exchange): Promise<void> {
@@ -94,15 +116,19 @@ export class Service {
             clientId: this.#client.clientId,
             audience: this.#client.audience,
             accepted: this.accepted,
-            issue: () => this.#issue(),
+            issue: () => this.#issue(recorded),
           }),
     )
   }
 
-  async #issue(): Promise<{ value: string; scope: string; lifetimeSeconds: number }> {
+  async #issue(
+    recorded: RecordedRequest,
+  ): Promise<{ value: string; scope: string; lifetimeSeconds: number }> {
     const { lifetimeSeconds } = this.settings
     const value = await this.issuer.issue(this.#client.clientId, SCOPE, lifetimeSeconds)
     this.recorded.counts.issued += 1
+    const jti = this.issuer.jtiOf(value)
+    if (jti !== undefined) recorded.jti = jti
     return { value, scope: SCOPE, lifetimeSeconds }
   }
 
@@ -119,7 +145,7 @@ export class Service {
     await exchange.wait(apiLatencyOf(settings))
     await this.#finish(exchange, () =>
       body === undefined
-        ? jsonAnswer(413, { error: 'content_too_large' })
+        ? errorAnswer(413, { code: 'content_too_large' })
         : apiAnswer(api, verdict, recorded, body),
     )
   }

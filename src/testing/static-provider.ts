@@ -50,6 +50,7 @@ const shape = z.strictObject(
  * Creates a token provider that always has the same token, for unit tests of code that takes a `TokenProvider`:
  * no server, no waiting, no expiry. `renewToken` resolves with undefined, so that an API's 401 stays a 401.
  *
+ * @param options the environment, and the token's value and scope; without them a token for `http://localhost`
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
  * @example
  * await using tokens = createStaticTokenProvider({ value: 'abc' })

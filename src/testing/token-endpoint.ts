@@ -85,5 +85,6 @@ export function refusal(
   description: string,
   headers: Readonly<Record<string, string>> = {},
 ): Answer {
-  return jsonAnswer(status, { error, error_description: description }, { ...NO_STORE, ...headers })
+  const answer = jsonAnswer(status, { error, error_description: description }, { ...NO_STORE, ...headers })
+  return { ...answer, error: { code: error, description } }
 }

@@ -4,12 +4,16 @@ import type { ResponseIssue } from '../errors.ts'
 
 /** An access token. Its value is readable, but appears in no print and no JSON of it. */
 export interface AccessToken {
-  /** What goes into the header. */
+  /** What goes into the header: one or more of the characters of a bearer token (RFC 6750 §2.1). */
   readonly value: string
+  /** What kind of token it is (RFC 6750); no other kind is accepted. */
   readonly tokenType: 'Bearer'
   /** The scopes that the service granted, separated by spaces; undefined where it did not say. */
   readonly scope?: string | undefined
-  /** When it expires, in ms since the epoch. */
+  /**
+   * When it expires, in ms since the epoch: `expires_in` after the moment its request was sent. For people and logs; a
+   * provider judges by a second clock, too, and hands it out until `expiryMarginMs` before that.
+   */
   readonly expiresAt: number
 }
 

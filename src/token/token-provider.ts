@@ -7,7 +7,7 @@ import { ClientCredentialsProvider } from './client-credentials.ts'
 
 /** What hands out the current token of one environment, and renews it. */
 export interface TokenProvider {
-  /** The environment as it was given, frozen. */
+  /** The environment as it was given: a frozen copy. */
   readonly environment: Environment
   /**
    * The token in hand, without waiting: undefined where there is none that may still be sent. In the refresh
@@ -21,6 +21,8 @@ export interface TokenProvider {
    * @throws TokenResponseError where the token endpoint's answer is no token response
    * @throws ProviderClosedError after `close()`
    * @throws the signal's reason
+   * @example
+   * const { value } = await tokens.getToken({ signal: AbortSignal.timeout(5_000) })
    */
   getToken(options?: { readonly signal?: AbortSignal | undefined }): Promise<AccessToken>
   /**
@@ -29,6 +31,8 @@ export interface TokenProvider {
    * of `url` are rationed at the moment, where `url` is not below `apiUrls`, and where the token endpoint gave out
    * the rejected token again.
    *
+   * @param rejected the token that the refused call carried, or its value
+   * @param options `url`: what was called, so that the ration of its API is used; `signal`: ends this call's wait alone
    * @throws as `getToken` does
    */
   renewToken(
@@ -37,13 +41,15 @@ export interface TokenProvider {
   ): Promise<AccessToken | undefined>
   /** Forgets the token, aborts the request in flight and ends every wait. Later calls reject with `ProviderClosedError`. */
   close(): Promise<void>
+  /** `close()`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
 /**
  * Creates the provider of one environment's token, to be shared by everything that calls its APIs. It asks for
- * nothing until a token is needed.
+ * nothing until a token is needed, and then by the client credentials grant (RFC 6749 §4.4).
  *
+ * @param options environment, client id and client secret; everything else has a default. They are checked, and copied
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option; (`ERR_BROWSER`) in a browser
  * @example
  * const tokens = createTokenProvider({

@@ -53,8 +53,8 @@ describe('the contents', () => {
     ['dist/a.js.map', 'dist/a.js.map is of no use to users'],
     ['src/a.ts', 'src/a.ts is of no use to users'],
     ['.env', '.env is of no use to users'],
-    ['dist/d.js', 'dist/d.js cannot be reached from any entry of exports'],
-    ['dist/d.d.ts', 'dist/d.d.ts cannot be reached from any entry of exports'],
+    ['dist/d.js', 'dist/d.js cannot be reached from any entry of exports, nor from a command'],
+    ['dist/d.d.ts', 'dist/d.d.ts cannot be reached from any entry of exports, nor from a command'],
   ])('may not have %s', (path, problem) => {
     plant(path, '')
     expect(contentProblems(folder)).toEqual([problem])

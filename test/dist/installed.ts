@@ -51,7 +51,9 @@ export async function installed(): Promise<Installed> {
 function fingerprint(): string {
   const hash = createHash('sha256').update(JSON.stringify([root, PEERS]))
   const tops = readdirSync(root).filter((name) => /\.md$|^LICENSE$|^package\.json$/.test(name))
-  const docs = existsSync(join(root, 'docs')) ? filesOf(join(root, 'docs')).map((path) => `docs/${path}`) : []
+  const docs = readdirSync(join(root, 'docs')).flatMap((name) =>
+    /\.(?:md|svg)$/.test(name) ? `docs/${name}` : [],
+  )
   const dist = existsSync(join(root, 'dist')) ? filesOf(join(root, 'dist')).map((path) => `dist/${path}`) : []
   for (const path of [...tops, ...docs, ...dist]) hash.update(path).update(readFileSync(join(root, path)))
   return hash.digest('hex').slice(0, 16)

@@ -48,12 +48,11 @@ export function useSandbox(): { readonly sandbox: Sandbox; readonly env: Sandbox
   }
 }
 
+/** What a client of an environment is told. */
+export type Client = Pick<SandboxEnvironment, 'clientId' | 'clientSecret' | 'environment'>
+
 /** The four fields of a good token request. */
-export function goodFields({
-  clientId,
-  clientSecret,
-  environment,
-}: SandboxEnvironment): Record<string, string> {
+export function goodFields({ clientId, clientSecret, environment }: Client): Record<string, string> {
   return {
     client_id: clientId,
     client_secret: clientSecret,
@@ -64,7 +63,7 @@ export function goodFields({
 
 /** Sends a token request: a good one, but for what is given. */
 export function requestToken(
-  env: SandboxEnvironment,
+  env: Client,
   { fields = goodFields(env), ...init }: RequestInit & { readonly fields?: unknown } = {},
 ): Promise<Response> {
   return fetch(`${env.environment.authUrl}/oauth/token`, {
@@ -77,7 +76,7 @@ export function requestToken(
 }
 
 /** A token that was issued just now. */
-export async function freshToken(env: SandboxEnvironment): Promise<string> {
+export async function freshToken(env: Client): Promise<string> {
   const response = await requestToken(env)
   return ((await response.json()) as Granted).access_token
 }

@@ -1,0 +1,136 @@
+/** How the commands are set up: the environment variables of `optionsFromEnv`, each of which a flag may replace. */
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { ConfigurationError } from '../errors.ts'
+import type { TokenProviderOptions } from '../options.ts'
+import { optionsFromEnv } from '../options-from-env.ts'
+import { UsageError } from './arguments.ts'
+import type { Surroundings } from './terminal.ts'
+
+/** The flags of every command that asks for a token. */
+export const SETTINGS_FLAGS = {
+  'auth-url': { type: 'string' },
+  audience: { type: 'string' },
+  'api-url': { type: 'string', multiple: true },
+  'client-id': { type: 'string' },
+  'client-secret-file': { type: 'string' },
+  'timeout-ms': { type: 'string' },
+  'env-file': { type: 'string' },
+} as const
+
+/** The flags of those that write the header. */
+export const HEADER_FLAGS = {
+  'header-name': { type: 'string' },
+  scheme: { type: 'string' },
+} as const
+
+/** Where the token goes, as {@link HEADER_FLAGS} say it. */
+export interface Header {
+  readonly header: string
+  readonly scheme: string
+}
+
+/** @throws UsageError */
+export function readHeader(
+  values: {
+    readonly [K in keyof typeof HEADER_FLAGS]?: string | undefined
+  },
+): Header {
+  const { 'header-name': header = 'Authorization', scheme = 'Bearer' } = values
+  if (!isName(header)) throw new UsageError('--header-name must be the name of a header (RFC 9110 §5.1).')
+  if (scheme !== '' && !isName(scheme)) {
+    throw new UsageError("--scheme must be an authentication scheme (RFC 9110 §11.1), or ''.")
+  }
+  return { header, scheme }
+}
+
+function isName(text: string): boolean {
+  return /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text)
+}
+
+const VARIABLES = {
+  'auth-url': 'MERCHANT_AUTH_URL',
+  audience: 'MERCHANT_AUTH_AUDIENCE',
+  'api-url': 'MERCHANT_AUTH_API_URLS',
+  'client-id': 'MERCHANT_AUTH_CLIENT_ID',
+  'client-secret-file': 'MERCHANT_AUTH_CLIENT_SECRET_FILE',
+  'timeout-ms': 'MERCHANT_AUTH_TIMEOUT_MS',
+} as const
+
+/** What the flags of {@link SETTINGS_FLAGS} say. */
+export type SettingsValues = {
+  readonly [K in keyof typeof SETTINGS_FLAGS]?: string | readonly string[] | undefined
+}
+
+export const SETTINGS_HELP = `Set up by environment variables, or by flags, which go first:
+  MERCHANT_AUTH_URL                 --auth-url URL             base URL of the token endpoint
+  MERCHANT_AUTH_AUDIENCE            --audience URL             the audience that the token is for
+  MERCHANT_AUTH_API_URLS            --api-url URL              base URLs of the APIs, with commas between them;
+                                                               the flag may come several times
+  MERCHANT_AUTH_CLIENT_ID           --client-id ID
+  MERCHANT_AUTH_CLIENT_SECRET                                  the secret itself: never by a flag
+  MERCHANT_AUTH_CLIENT_SECRET_FILE  --client-secret-file FILE  a file that holds it
+  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000); one attempt
+                                                               gets half of it
+                                    --env-file FILE            more variables; those that are set go first`
+
+/** A set-up, and where its secret comes from. */
+export interface Settings {
+  readonly options: TokenProviderOptions
+  /** The variable or file that holds the secret. */
+  readonly secretSource: string
+  /** The variables that all of this was read from. */
+  readonly variables: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * The options of a provider, from flags and environment variables.
+ *
+ * @throws ConfigurationError with every problem, by the variable's name and its flag
+ */
+export function readSettings(values: SettingsValues, { env }: Surroundings): Settings {
+  const variables: Record<string, string | undefined> = { ...readEnvFile(values['env-file']), ...given(env) }
+  for (const [flag, variable] of Object.entries(VARIABLES)) {
+    const value = values[flag as keyof typeof VARIABLES]
+    if (value !== undefined) variables[variable] = typeof value === 'string' ? value : value.join(',')
+  }
+  if (values['client-secret-file'] !== undefined) delete variables['MERCHANT_AUTH_CLIENT_SECRET']
+  const file = variables['MERCHANT_AUTH_CLIENT_SECRET_FILE']?.trim()
+  return {
+    options: optionsOf(variables),
+    secretSource: file ? `the file ${file}` : 'MERCHANT_AUTH_CLIENT_SECRET',
+    variables,
+  }
+}
+
+/** An empty variable counts as unset, and leaves the file's. */
+function given(env: Surroundings['env']): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
+}
+
+function readEnvFile(file: string | readonly string[] | undefined): Record<string, string | undefined> {
+  if (typeof file !== 'string') return {}
+  try {
+    return parseEnv(readFileSync(file, 'utf8'))
+  } catch (error) {
+    const reason = `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})`
+    throw new ConfigurationError('The settings cannot be used', [{ option: '--env-file', reason }])
+  }
+}
+
+function optionsOf(variables: Readonly<Record<string, string | undefined>>): TokenProviderOptions {
+  try {
+    return optionsFromEnv(variables)
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error
+    const problems = error.problems.map(({ option, reason }) => ({ option: withFlag(option), reason }))
+    throw new ConfigurationError('The settings cannot be used', problems)
+  }
+}
+
+/** `MERCHANT_AUTH_URL (--auth-url)` */
+function withFlag(option: string): string {
+  const variable = option.replace(/\[\d+\]$/, '')
+  const flag = Object.entries(VARIABLES).find(([, name]) => name === variable)?.[0]
+  return flag === undefined ? option : `${option} (--${flag})`
+}

@@ -1,0 +1,47 @@
+/** A https server on loopback with a certificate of one's own. */
+import { createServer, type Server } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { generate } from 'selfsigned'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+export interface Certificate {
+  readonly key: string
+  readonly cert: string
+}
+
+/** A certificate for a host, signed by itself, that is valid from and to a number of days from now. */
+export async function certificate(
+  host: string,
+  [from, to]: readonly [number, number] = [-1, 30],
+): Promise<Certificate> {
+  const { private: key, cert } = await generate([{ name: 'commonName', value: host }], {
+    keySize: 2048,
+    algorithm: 'sha256',
+    notBeforeDate: new Date(Date.now() + from * DAY_MS),
+    notAfterDate: new Date(Date.now() + to * DAY_MS),
+    extensions: [
+      { name: 'basicConstraints', cA: true },
+      { name: 'subjectAltName', altNames: [{ type: 2, value: host }] },
+    ],
+  })
+  return { key, cert }
+}
+
+export interface HttpsServer extends AsyncDisposable {
+  readonly server: Server
+  readonly port: number
+}
+
+export async function startHttps(options: Certificate): Promise<HttpsServer> {
+  const server = createServer(options)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    server,
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

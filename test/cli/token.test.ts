@@ -1,0 +1,154 @@
+// `token`: the token alone on stdout, or nothing at all; and a store that scripts share.
+import { type Sandbox, startSandbox } from 'merchant-auth/testing'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { noteSecret } from '../support/recorded.ts'
+import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
+import { run, type Variables, variablesFor } from './rig.ts'
+
+let sandbox: Sandbox
+let variables: Variables
+beforeEach(async () => {
+  sandbox = await startSandbox()
+  noteSecret(sandbox.test.clientSecret)
+  variables = variablesFor(sandbox.test)
+})
+afterEach(() => sandbox.close())
+
+const token = (args: readonly string[] = [], changed: Variables = {}) =>
+  run(['token', ...args], { ...variables, ...changed })
+
+/** The status that an API gives a header line. */
+async function statusFor(line: string): Promise<number> {
+  const [, name = '', value = ''] = /^([^:]+): (.*)$/.exec(line) ?? []
+  return (await fetch(`${sandbox.test.merchantUrl}/orders`, { headers: { [name]: value } })).status
+}
+
+describe('token', () => {
+  it('prints a token that the APIs take, and a line break', async () => {
+    const { code, stdout, stderr } = await token()
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^[\w.-]+\n$/)
+    expect(await statusFor(`Authorization: Bearer ${stdout.trim()}`)).toBe(200)
+    expect(sandbox.test.counts.token).toBe(1)
+  })
+
+  it('prints a header line that the APIs take', async () => {
+    const { stdout } = await token(['--header'])
+    expect(stdout).toMatch(/^Authorization: Bearer [\w.-]+\n$/)
+    expect(await statusFor(stdout.trim())).toBe(200)
+
+    sandbox.test.configure({ header: 'X-Token', scheme: '' })
+    const own = await token(['--header-name', 'X-Token', '--scheme', ''])
+    expect(own.stdout).toMatch(/^X-Token: [\w.-]+\n$/)
+    expect(await statusFor(own.stdout.trim())).toBe(200)
+  })
+
+  it('prints JSON with its end', async () => {
+    sandbox.test.configure({ lifetimeSeconds: 600 })
+    const before = Date.now()
+    const { stdout } = await token(['--json'])
+    const { accessToken, expiresAt, ...rest } = JSON.parse(stdout)
+    expect(await statusFor(`Authorization: Bearer ${accessToken}`)).toBe(200)
+    expect(expiresAt).toBeGreaterThanOrEqual(before + 600_000)
+    expect(expiresAt).toBeLessThanOrEqual(Date.now() + 600_000)
+    expect(rest).toEqual({ tokenType: 'Bearer', scope: 'merchant', expiresInSeconds: expect.any(Number) })
+    expect(rest.expiresInSeconds).toBeGreaterThan(580)
+    expect(rest.expiresInSeconds).toBeLessThanOrEqual(600)
+  })
+
+  it.each([
+    [
+      'a wrong secret',
+      { MERCHANT_AUTH_CLIENT_SECRET: 'wrong horse' },
+      5,
+      /^merchant-auth: 401, invalid_client/,
+    ],
+    [
+      'a name that does not resolve',
+      { MERCHANT_AUTH_URL: 'https://auth.invalid' },
+      4,
+      /no address for auth\.invalid/,
+    ],
+    [
+      'options that are missing',
+      { MERCHANT_AUTH_URL: '' },
+      3,
+      /MERCHANT_AUTH_URL \(--auth-url\): is not set/,
+    ],
+    [
+      'a store that is none',
+      { MERCHANT_AUTH_STORE: 'http://localhost' },
+      3,
+      /MERCHANT_AUTH_STORE \(--store\): must be/,
+    ],
+  ])('prints nothing on stdout where there is %s', async (_, changed, code, said) => {
+    noteSecret('wrong horse')
+    const outcome = await token(['--timeout-ms', '4000'], changed)
+    expect(outcome).toMatchObject({ code, stdout: '' })
+    expect(outcome.stderr).toMatch(said)
+    expect(outcome.stderr).toContain('→ ')
+  })
+
+  it('tries again as a service does', async () => {
+    sandbox.test.fail('token', { kind: 'status', status: 503 })
+    expect(await token()).toMatchObject({ code: 0 })
+    expect(sandbox.test.counts.token).toBe(2)
+  })
+
+  it('ends at once by Ctrl-C', async () => {
+    sandbox.test.fail('token', { kind: 'hang' })
+    const running = token()
+    await expect.poll(() => sandbox.test.counts.token).toBe(1)
+    running.interrupt()
+    expect(await running).toEqual({ code: 130, stdout: '', stderr: '' })
+  })
+})
+
+describe('token --store', () => {
+  it('gives a token where no Redis is, and says so without the password', async () => {
+    noteSecret('redis horse')
+    const url = 'redis://user:redis%20horse@127.0.0.1:1'
+    const { code, stdout, stderr } = await token([], { MERCHANT_AUTH_STORE: url })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^[\w.-]+\n$/)
+    expect(stderr).toBe('merchant-auth: the store failed (ECONNREFUSED); this token is not shared\n')
+  })
+
+  describe.skipIf(redisMissing() !== undefined)('with a Redis', () => {
+    let redis: RedisServer
+    beforeAll(async () => {
+      redis = await startRedis()
+    })
+    afterAll(() => redis[Symbol.asyncDispose]())
+
+    it('asks for one token in five runs, and keeps it encrypted', async () => {
+      const first = await token(['--store', redis.url])
+      for (let times = 1; times < 5; times += 1) {
+        expect(await token([], { MERCHANT_AUTH_STORE: redis.url })).toEqual(first)
+      }
+      expect(sandbox.test.counts.token).toBe(1)
+      const keys = (await redis.command('keys', '*')).split('\n')
+      const values = await Promise.all(keys.map((key) => redis.command('get', key)))
+      expect(values.join()).not.toContain(first.stdout.trim())
+    })
+
+    it('renews nothing that is still good, however short its rest', async () => {
+      sandbox.test.configure({ lifetimeSeconds: 60 })
+      await token(['--store', redis.url, '--audience', sandbox.test.environment.audience])
+      const { stdout } = await token(['--store', redis.url, '--json'])
+      expect(JSON.parse(stdout).expiresInSeconds).toBeGreaterThan(50)
+      expect(sandbox.test.counts.token).toBe(1)
+    })
+
+    it('goes on when Redis hangs', async () => {
+      redis.freeze()
+      try {
+        const { code, stderr } = await token(['--store', redis.url])
+        expect(code).toBe(0)
+        expect(stderr).toMatch(/^merchant-auth: the store failed( \(\w+\))?; this token is not shared\n$/)
+      } finally {
+        redis.thaw()
+      }
+    })
+  })
+})

@@ -1,0 +1,69 @@
+/** The command as users have it after `npm install`: found by its name, and at work on the sandbox that it starts itself. */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
+import { type Installed, installed } from './installed.ts'
+
+const execute = promisify(execFile)
+const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-command-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+let made: Installed
+beforeAll(async () => {
+  made = await installed()
+}, 180_000)
+
+describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (place) => {
+  const path = (): string => join(made[place], 'node_modules/.bin/merchant-auth')
+  // The command runs on the Node.js that is first in the path.
+  const env = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1' }
+
+  it('tells its version', async () => {
+    const { stdout } = await execute(path(), ['--version'], { env })
+    expect(stdout).toBe(`${packageJson.version}\n`)
+  })
+
+  it('checks the sandbox that it runs, and prints a token for it', async () => {
+    const sandbox = spawn(path(), ['sandbox'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const ended = once(sandbox, 'exit')
+    try {
+      let variables = ''
+      for await (const text of sandbox.stdout) {
+        variables += String(text)
+        if (/CLIENT_SECRET=.+\n/.test(variables)) break
+      }
+      const file = join(folder, `${place}.env`)
+      writeFileSync(file, variables)
+      const check = await execute(path(), ['check', '--json', '--env-file', file], { env })
+      expect(JSON.parse(check.stdout)).toMatchObject({ ok: true, exitCode: 0 })
+      const token = await execute(path(), ['token', '--env-file', file], { env })
+      expect(token.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+    } finally {
+      sandbox.kill('SIGINT')
+    }
+    expect(await ended).toEqual([0, null])
+  })
+
+  it('says which client a store needs, where there is none', async () => {
+    const variables = {
+      MERCHANT_AUTH_URL: 'http://127.0.0.1:1',
+      MERCHANT_AUTH_AUDIENCE: 'https://api.example',
+      MERCHANT_AUTH_API_URLS: 'https://api.example',
+      MERCHANT_AUTH_CLIENT_ID: 'id',
+      MERCHANT_AUTH_CLIENT_SECRET: 'not a secret',
+    }
+    const failing = execute(path(), ['token', '--store', 'redis://127.0.0.1:1'], {
+      env: { ...env, ...variables },
+    })
+    await expect(failing).rejects.toMatchObject(
+      place === 'alone'
+        ? { code: 3, stderr: expect.stringContaining('npm install redis') }
+        : { code: 4, stderr: expect.stringContaining('the store failed (ECONNREFUSED)') },
+    )
+  })
+})

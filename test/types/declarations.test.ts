@@ -51,7 +51,7 @@ const MODULES = {
 const WORLDS = (['Node', 'DOM', 'both'] as const).flatMap((types) =>
   (['nodenext', 'bundler'] as const).flatMap((modules) => [
     { types, modules, exact: true, place: 'alone' as const },
-    { types, modules, exact: false, place: 'alone' as const },
+    ...(modules === 'nodenext' ? [{ types, modules, exact: false, place: 'alone' as const }] : []),
     { types, modules, exact: true, place: 'withPeers' as const },
   ]),
 )

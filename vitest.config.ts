@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import FaultReporter from './test/faults/reporter.ts'
@@ -26,7 +27,7 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/setup.ts'],
-    maxWorkers: '100%', // by default one core is left alone, and of two that is half
+    maxWorkers: availableParallelism() + 1, // one more than cores: many tests wait for processes and servers
     testTimeout: 60_000,
     hookTimeout: 60_000, // the search for secrets after each test
     provide: { schedules: mode === 'deep' ? 200_000 : 5_000 },

@@ -73,6 +73,7 @@ describe('what goes to a terminal', () => {
       getColorDepth: WriteStream.prototype.getColorDepth,
     })
     vi.stubEnv('TERM', 'xterm-256color')
+    vi.stubEnv('CI', undefined) // there Node.js goes by which CI it is
     vi.stubEnv('FORCE_COLOR', undefined)
     vi.stubEnv('NO_COLOR', undefined)
     expect(paint('red', 'no', plain)).toBe('no')

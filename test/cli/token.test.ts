@@ -1,6 +1,6 @@
 // `token`: the token alone on stdout, or nothing at all; and a store that scripts share.
 import { type Sandbox, startSandbox } from 'merchant-auth/testing'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
 import { run, type Variables, variablesFor } from './rig.ts'
@@ -130,6 +130,25 @@ describe('token --store', () => {
       const keys = (await redis.command('keys', '*')).split('\n')
       const values = await Promise.all(keys.map((key) => redis.command('get', key)))
       expect(values.join()).not.toContain(first.stdout.trim())
+    })
+
+    it('takes ioredis where redis is not installed', async () => {
+      vi.doMock('redis', () => {
+        throw new Error('Cannot find package')
+      })
+      try {
+        sandbox.test.configure({ lifetimeSeconds: 600 })
+        const first = await token(['--store', redis.url])
+        expect(first).toMatchObject({ code: 0, stderr: '' })
+        expect(await token(['--store', redis.url])).toEqual(first)
+        expect(sandbox.test.counts.token).toBe(1)
+        expect(await token(['--store', 'redis://127.0.0.1:1'])).toMatchObject({
+          code: 0,
+          stderr: expect.stringContaining('(ECONNREFUSED)'),
+        })
+      } finally {
+        vi.doUnmock('redis')
+      }
     })
 
     it('renews nothing that is still good, however short its rest', async () => {

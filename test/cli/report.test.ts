@@ -1,0 +1,44 @@
+// How findings are written: what is waited for is said on a terminal only, and gone when there is something to say.
+import { PassThrough } from 'node:stream'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { folded, textReport } from '../../src/cli/report.ts'
+
+afterEach(() => vi.unstubAllEnvs())
+
+describe('a report', () => {
+  it('says on a terminal what is waited for, and clears it', () => {
+    vi.stubEnv('FORCE_COLOR', undefined)
+    const terminal = Object.assign(new PassThrough(), { isTTY: true, getColorDepth: () => 1 })
+    const report = textReport(terminal)
+    report.pending('asking for a token')
+    report.pending('asking once more')
+    report.add({ step: 'name', result: 'ok', text: 'auth.example' })
+    report.pending('calling')
+    report.stop()
+    report.stop()
+    const clear = '\r\u001b[2K'
+    expect(String(terminal.read())).toBe(
+      `… asking for a token${clear}… asking once more${clear}✓ Name        auth.example\n… calling${clear}`,
+    )
+  })
+
+  it('says elsewhere only what was found', () => {
+    const file = new PassThrough()
+    const report = textReport(file)
+    report.pending('asking for a token')
+    report.add({ step: 'options', result: 'failed', text: 'one\ntwo', advice: 'Do this.' })
+    expect(report.end(3)).toBe(3)
+    expect(String(file.read())).toBe(
+      '✗ Options     one\n              two\n              → Do this.\n\nNot good (exit code 3).\n',
+    )
+  })
+
+  it('folds long advice below its first word, and breaks no word', () => {
+    const text = folded(`→ ${'word '.repeat(30)}${'x'.repeat(120)}`, 4)
+    const lines = text.split('\n')
+    expect(lines.length).toBeGreaterThan(2)
+    for (const line of lines.slice(0, -1)) expect(line.length).toBeLessThanOrEqual(100)
+    for (const line of lines.slice(1)) expect(line).toMatch(/^ {6}\S/)
+    expect(text).toContain('x'.repeat(120))
+  })
+})

@@ -10,8 +10,8 @@ export interface AdviceContext {
   readonly connected: boolean
   /** The proxy that was asked for one, and whether there was a connection to itself. */
   readonly proxy?: { readonly host: string; readonly connected: boolean } | undefined
-  /** A variable that names a proxy, where Node.js was not told to go by it. */
-  readonly ignoredProxy?: string | undefined
+  /** What to say of a proxy that is named by a variable, and not used. */
+  readonly proxyHint?: string | undefined
 }
 
 /** How far a request came that got no answer, and what to do about it. */
@@ -71,22 +71,26 @@ export function adviceForNetwork(cause: Cause | undefined, context: AdviceContex
   const code = cause?.code ?? ''
   const { host, connected, proxy } = context
   const reason = cause?.shown === undefined ? '' : ` (${cause.shown})`
-  if (!connected && proxy !== undefined) return adviceForProxy(proxy, host, reason)
   const known = (table: Readonly<Record<string, Sentence>>): string | undefined =>
     Object.hasOwn(table, code) ? table[code]?.(host) : undefined
 
+  const tls = known(TLS) ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(code) ? MUTUAL : undefined)
+  if (tls !== undefined) return { step: 'tls', text: `no TLS with ${host}${reason}`, advice: tls }
+  if (!connected && proxy !== undefined) return adviceForProxy(proxy, host, reason)
   const name = known(NAME)
   if (name !== undefined) {
     return { step: 'name', text: `no address for ${host}${reason}`, advice: name + proxyHint(context) }
   }
-  const tls = known(TLS) ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(code) ? MUTUAL : undefined)
-  if (tls !== undefined) return { step: 'tls', text: `no TLS with ${host}${reason}`, advice: tls }
   if (connected) {
     const text = `${host} closed the connection without an answer that makes sense${reason}`
     const advice =
       'Try again. If it stays: check whether the URL should begin with https:, whether the server demands a client ' +
       'certificate (mutual TLS), and what firewalls and proxies do.'
     return { step: 'answer', text, advice }
+  }
+  if (cause?.shown === 'bad port') {
+    const advice = 'fetch calls no such port, which belongs to another protocol. Check the port in the URL.'
+    return { step: 'connection', text: `no connection to ${host}${reason}`, advice }
   }
   const advice = known(CONNECTION) ?? 'Check the URL, the network, the firewall and the proxy.'
   return {
@@ -101,24 +105,28 @@ function adviceForProxy(
   host: string,
   reason: string,
 ): NetworkAdvice {
-  return proxy.connected
-    ? {
-        step: 'connection',
-        text: `the proxy ${proxy.host} made no connection to ${host}${reason}`,
-        advice:
-          'Check the user name and the password in HTTPS_PROXY, and whether the proxy allows this host.',
-      }
-    : {
-        step: 'connection',
-        text: `no connection to the proxy ${proxy.host}${reason}`,
-        advice: 'Check HTTPS_PROXY, and whether the proxy is up. Hosts in NO_PROXY are called without it.',
-      }
+  const step = 'connection'
+  if (!proxy.connected) {
+    const advice = 'Check HTTPS_PROXY, and whether the proxy is up. Hosts in NO_PROXY are called without it.'
+    return { step, text: `no connection to the proxy ${proxy.host}${reason}`, advice }
+  }
+  const [, status = ''] = /response \((\d{3})\)/.exec(reason) ?? []
+  const advice = PROXY_ANSWERS[status] ?? 'Check whether the proxy allows and reaches this host.'
+  return { step, text: `the proxy ${proxy.host} made no connection to ${host}${reason}`, advice }
 }
 
-function proxyHint({ ignoredProxy }: AdviceContext): string {
-  return ignoredProxy === undefined
-    ? ''
-    : ` ${ignoredProxy} is set, but Node.js goes by it only with NODE_USE_ENV_PROXY=1.`
+const FAR_SIDE =
+  'The proxy does not reach this host. Check its name and its port in the URL, and whether the service is up.'
+const PROXY_ANSWERS: Readonly<Record<string, string>> = {
+  403: 'The proxy does not allow this host. Ask whoever runs it.',
+  407: 'Check the user name and the password in HTTPS_PROXY.',
+  502: FAR_SIDE,
+  503: FAR_SIDE,
+  504: FAR_SIDE,
+}
+
+function proxyHint({ proxyHint: hint }: AdviceContext): string {
+  return hint === undefined ? '' : ` ${hint}`
 }
 
 /** What lies below a request that was not answered in time. */
@@ -130,7 +138,7 @@ export function adviceForTimeout(context: AdviceContext): NetworkAdvice {
   }
   if (proxy !== undefined) return adviceForProxy(proxy, host, ', in time')
   const advice =
-    'Something drops what is sent there: a firewall, or a wrong address or port in the URL. Where a proxy leads out of ' +
-    'this network, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
+    'A firewall drops what is sent there, the address or the port in the URL is wrong, or what listens there does not ' +
+    'speak TLS. Where a proxy leads out of this network, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
   return { step: 'connection', text: `no connection to ${host} in time`, advice: advice + proxyHint(context) }
 }

@@ -27,6 +27,8 @@ export function readArguments<T extends ParseArgsOptionsConfig>(
     if (token.kind !== 'option') continue
     const { name, rawName, value, inlineValue } = token
     if (/secret$/i.test(name)) throw new UsageError(SECRET)
+    if (name === 'env-file')
+      throw new UsageError('Node.js takes --env-file for itself. Name the file with --dotenv.')
     const option = Object.hasOwn(options, name) ? options[name] : undefined
     if (option === undefined) throw new UsageError(`There is no flag ${shownFlag(rawName)}.`)
     if (option.type === 'boolean' && value !== undefined) throw new UsageError(`${rawName} takes no value.`)

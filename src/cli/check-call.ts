@@ -1,14 +1,15 @@
 /** One API call with the token, and what its answer means. */
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
-import { scrub, shownUrl } from '../secret.ts'
+import type { Environment } from '../environments.ts'
+import { shownUrl } from '../secret.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { adviceForNetwork, adviceForTimeout } from './advice-network.ts'
 import { watchConnection } from './connection.ts'
 import { causeOf } from './diagnosis.ts'
 import type { Finding, Report } from './report.ts'
 import type { Header } from './settings.ts'
-import { EXIT, printable, type Surroundings } from './terminal.ts'
+import { EXIT, type Surroundings } from './terminal.ts'
 
 export interface ApiCall {
   readonly url: string
@@ -18,18 +19,20 @@ export interface ApiCall {
   readonly report: Report
 }
 
+/** What is wrong with the URL of a call, which costs no token to find out. */
+export function callProblem(url: string, environment: Environment): Finding | undefined {
+  if (destinationsOf(environment).apiOf(url) !== undefined) return undefined
+  return {
+    step: 'call',
+    result: 'failed',
+    text: `${shownUrl(url)} does not lie below any of the API URLs, so no token goes there`,
+    advice: 'Correct the URL, or add its base URL to MERCHANT_AUTH_API_URLS.',
+  }
+}
+
 /** Makes the call, and resolves with the exit code. */
 export async function callApi(call: ApiCall, surroundings: Surroundings): Promise<number> {
-  const { url, tokens, report } = call
-  if (destinationsOf(tokens.environment).apiOf(url) === undefined) {
-    report.add({
-      step: 'call',
-      result: 'failed',
-      text: `${shownUrl(url)} does not lie below any of the API URLs, so no token goes there`,
-      advice: 'Correct the URL, or add its base URL to MERCHANT_AUTH_API_URLS.',
-    })
-    return EXIT.call
-  }
+  const { url, report } = call
   report.pending(`GET ${shownUrl(url)}`)
   const finding = await answerOf(call, surroundings)
   if (finding === undefined) return EXIT.unexpected
@@ -54,7 +57,7 @@ async function answerOf(call: ApiCall, { env, signal }: Surroundings): Promise<F
     })
     const ms = Math.round(performance.now() - startedAt)
     await response.body?.cancel()
-    return judged(response, `GET ${shownUrl(url)} answered ${response.status} in ${ms} ms`, tokens)
+    return judged(response, `GET ${shownUrl(url)} answered ${response.status} in ${ms} ms`)
   } catch (error) {
     if (signal.aborted) return undefined
     const context = connection.context()
@@ -72,33 +75,26 @@ async function answerOf(call: ApiCall, { env, signal }: Surroundings): Promise<F
   }
 }
 
-function judged(response: Response, said: string, tokens: TokenProvider): Finding {
-  const { status, headers } = response
-  const of = (result: Finding['result'], text: string, advice?: string): Finding => ({
-    step: 'call',
-    result,
-    text,
-    status,
-    ...(advice === undefined ? {} : { advice }),
-  })
-  if (response.ok) return of('ok', said)
+function judged(response: Response, said: string): Finding {
+  const { status, ok } = response
+  const finding = { step: 'call', result: ok ? 'ok' : 'failed', status } as const
+  if (ok) return { ...finding, text: said }
+  const [more, advice] = meaningOf(response)
+  return { ...finding, text: said + more, advice }
+}
+
+/** What else the answer says, and what to do. */
+function meaningOf({ status, headers, url }: Response): readonly [string, string] {
+  const location = headers.get('location')
   if (status < 400) {
-    const location = headers.get('location')
-    const to =
-      location !== null && URL.canParse(location, response.url) ? new URL(location, response.url).origin : ''
-    return of('failed', `${said}, a redirect${to && ` to ${to}`}`, 'It was not followed. Check the URL.')
+    const to = location !== null && URL.canParse(location, url) ? ` to ${new URL(location, url).origin}` : ''
+    return [`, a redirect${to}`, 'It was not followed. Check the URL.']
   }
-  if (status === 401) {
-    const challenge = headers.get('www-authenticate')
-    const shown =
-      challenge === null ? '' : `\n${printable(scrub(challenge, [tokens.currentToken()?.value ?? '']))}`
-    return of('failed', said + shown, REFUSED)
-  }
-  return of(
-    'failed',
-    said,
-    ADVICE[status] ?? (status >= 500 ? TROUBLE : 'Check the URL, and whether it takes a GET.'),
-  )
+  const challenge = headers.get('www-authenticate')
+  if (status === 401) return [challenge === null ? '' : `\n${challenge}`, REFUSED]
+  const retryAfter = headers.get('retry-after')
+  const pause = retryAfter === null ? '' : `, Retry-After: ${retryAfter}`
+  return [pause, ADVICE[status] ?? (status >= 500 ? TROUBLE : 'Check the URL, and whether it takes a GET.')]
 }
 
 const REFUSED =

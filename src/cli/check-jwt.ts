@@ -10,13 +10,16 @@ type Claims = ReturnType<typeof decodeJwt>
 /** `exp` and the machine's clock may be so far apart (s) before it is worth a word. */
 const TOLERANCE_S = 30
 
-/** What the claims `iss`, `aud`, `exp` and `iat` (RFC 7519 §4.1) say. */
-export function jwtFindings(token: AccessToken, environment: Environment): Finding[] {
+/** What the claims `iss`, `aud`, `exp` and `iat` (RFC 7519 §4.1) say. `lifetimeMs` is what `expires_in` gave. */
+export function jwtFindings(
+  token: AccessToken,
+  { environment, lifetimeMs }: { readonly environment: Environment; readonly lifetimeMs: number },
+): Finding[] {
   const claims = claimsOf(token.value)
   if (claims === undefined) {
     return [{ step: 'jwt', result: 'info', text: 'the token is no JWT, so there is nothing to read in it' }]
   }
-  return [issuer(claims), audience(claims, environment), expiry(claims, token), clock(claims)].flatMap(
+  return [issuer(claims), audience(claims, environment), expiry(claims, lifetimeMs), clock(claims)].flatMap(
     (finding) => (finding === undefined ? [] : { step: 'jwt', ...finding }),
   )
 }
@@ -31,22 +34,33 @@ function claimsOf(token: string): Claims | undefined {
   }
 }
 
+/** A claim as it is: foreign, and perhaps of another type than it should be. */
+function shownClaim(value: unknown): string {
+  return printable(typeof value === 'string' ? value : String(JSON.stringify(value)))
+}
+
 function issuer({ iss }: Claims): Found {
-  return { result: 'info', text: typeof iss === 'string' ? `iss ${printable(iss)}` : 'iss is missing' }
+  return { result: 'info', text: iss === undefined ? 'iss is missing' : `iss ${shownClaim(iss)}` }
 }
 
 function audience({ aud }: Claims, environment: Environment): Found {
   if (aud === undefined) return { result: 'info', text: 'aud is missing' }
-  const all = [aud].flat().map(String)
-  const text = `aud ${all.map((one) => printable(one)).join(', ')}`
-  if (all.includes(environment.audience)) return { result: 'info', text: `${text}, as asked for` }
+  const text = `aud ${Array.isArray(aud) ? printable(aud.map(shownClaim).join(', ')) : shownClaim(aud)}`
+  if ([aud].flat().includes(environment.audience)) return { result: 'info', text: `${text}, as asked for` }
   const advice = `Asked for was ${environment.audience}. If the APIs refuse the token, this may be why.`
   return { result: 'warning', text, advice }
 }
 
-function expiry({ exp }: Claims, token: AccessToken): Found {
-  if (typeof exp !== 'number') return { result: 'info', text: 'exp is missing' }
-  const differenceS = Math.round(exp - token.expiresAt / 1000)
+/** Compared with `iat` where that is there, so that a clock that is wrong is not blamed on the lifetime. */
+function expiry({ exp, iat }: Claims, lifetimeMs: number): Found {
+  if (typeof exp !== 'number') {
+    return {
+      result: 'info',
+      text: exp === undefined ? 'exp is missing' : `exp ${printable(JSON.stringify(exp))} is no number`,
+    }
+  }
+  const beginS = typeof iat === 'number' ? iat : Date.now() / 1000
+  const differenceS = Math.round(exp - beginS - lifetimeMs / 1000)
   const text = `exp ${dateText(exp)}`
   if (Math.abs(differenceS) <= TOLERANCE_S) return { result: 'info', text: `${text}, as expires_in has it` }
   const advice = `By expires_in, which counts, it ends ${Math.abs(differenceS)} s ${differenceS > 0 ? 'earlier' : 'later'}.`

@@ -1,13 +1,12 @@
 /** `merchant-auth check`: is this set up right? Every step from the options to an API call, and what to do. */
 import { isIP } from 'node:net'
-
+import { hasUserInfo } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
 import type { AuthEvent, TokenAcquiredEvent } from '../events.ts'
-import { scrub } from '../secret.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
-import { readArguments } from './arguments.ts'
-import { callApi } from './check-call.ts'
+import { readArguments, UsageError } from './arguments.ts'
+import { callApi, callProblem } from './check-call.ts'
 import { jwtFindings } from './check-jwt.ts'
 import { type ConnectionFacts, type WatchedConnection, watchConnection } from './connection.ts'
 import { type Diagnosis, diagnose, STEPS } from './diagnosis.ts'
@@ -42,41 +41,56 @@ Usage: merchant-auth check [--call URL] [--json] [flags]
                       below one of the API URLs. No redirect is followed, and no body is printed.
   --header-name NAME  the header that carries the token (Authorization)
   --scheme SCHEME     what stands before the token in it (Bearer); '' for the bare token
-  --json              one JSON object instead of lines: { ok, exitCode, steps: [{ step, result, text, … }] }
+  --json              one JSON object instead of lines: { ok, exitCode, warnings, steps }
 
 ${SETTINGS_HELP}
 
 Exit codes:
-  0  all good                                     5  the token endpoint refused: error status, redirect
-  2  the command line makes no sense              6  the token endpoint answered, but with no token
-  3  options are missing or wrong                 7  the API call failed
-  4  the token endpoint was not reached: name,    130, 143  ended by Ctrl-C, by SIGTERM
+  0  all good, or good with warnings            5  the token endpoint refused: error status, redirect
+  1  something that should not happen           6  the token endpoint answered, but with no token
+  2  the command line makes no sense            7  the API call failed, or its URL is none of an API
+  3  options are missing or wrong               129, 130, 143  ended by SIGHUP, Ctrl-C, SIGTERM
+  4  the token endpoint was not reached: name,  141  the reader of the output left
      connection, TLS, time-out
 
 Examples:
-  merchant-auth check --env-file .env
+  merchant-auth check --dotenv .env
   merchant-auth check --call https://api.example.com/merchant/orders
   merchant-auth check --json | jq '.steps[] | select(.result != "ok")'
 `,
 
   async run(args, surroundings) {
     const { json, call, ...values } = readArguments(args, FLAGS)
+    if (call !== undefined && !isCallable(call)) {
+      throw new UsageError('--call must be an absolute URL, without a user name and a password.')
+    }
     const { stdout } = surroundings
     const header = readHeader(values)
     const report = json === true ? jsonReport(stdout) : textReport(stdout)
     try {
-      const settings = readSettings(values, surroundings)
+      const settings = await readSettings(values, surroundings)
       await reportOptions(report, settings)
+      const wrong = call === undefined ? undefined : callProblem(call, settings.options.environment)
+      if (wrong !== undefined) {
+        report.add(wrong)
+        return report.end(EXIT.call)
+      }
       const exitCode = await new Check(report, settings, surroundings).run(call, header)
       if (!surroundings.signal.aborted) return report.end(exitCode)
       report.stop()
       return EXIT.unexpected
     } catch (error) {
+      report.stop()
+      if (surroundings.signal.aborted) return EXIT.unexpected
       const diagnosis = diagnose(error, { host: '', connected: false })
       if (diagnosis?.step !== 'options') throw error
       return report.end(failed(report, diagnosis))
     }
   },
+}
+
+function isCallable(url: string): boolean {
+  return URL.canParse(url) && !hasUserInfo(url)
 }
 
 function failed(report: Report, { exitCode, ...finding }: Diagnosis): number {
@@ -101,6 +115,7 @@ async function reportOptions(report: Report, { options, secretSource }: Settings
   })
   const secret =
     typeof options.clientSecret === 'string' ? options.clientSecret : await options.clientSecret()
+  report.hide(secret)
   if (/^["'\s]|["'\s]$/.test(secret)) {
     report.add({
       step: 'options',
@@ -137,7 +152,8 @@ class Check {
     try {
       const token = await this.#token(tokens)
       if (typeof token === 'number') return token
-      for (const finding of jwtFindings(token, options.environment)) this.#report.add(finding)
+      const lifetimeMs = this.#lifetimeMs(token)
+      for (const finding of jwtFindings(token, { ...options, lifetimeMs })) this.#report.add(finding)
       if (call === undefined) return EXIT.ok
       const timeoutMs = options.timeoutMs ?? 10_000
       return await callApi({ url: call, tokens, header, timeoutMs, report: this.#report }, this.#surroundings)
@@ -157,6 +173,7 @@ class Check {
     this.#report.pending(`asking ${this.#host} for a token`)
     try {
       const token = await tokens.getToken({ signal })
+      this.#report.hide(token.value)
       this.#reportSteps('token', connection)
       this.#reportToken(token)
       return token
@@ -192,21 +209,19 @@ class Check {
     }
   }
 
+  #lifetimeMs(token: AccessToken): number {
+    return this.#acquired?.lifetimeMs ?? token.expiresAt - Date.now()
+  }
+
   #reportToken(token: AccessToken): void {
-    const lifetimeMs = this.#acquired?.lifetimeMs ?? token.expiresAt - Date.now()
-    const scope = token.scope === undefined ? 'no scope was stated' : `scope ${token.scope}`
+    const { expiresAt, scope } = token
+    const lifetimeMs = this.#lifetimeMs(token)
+    const until = new Date(expiresAt).toISOString()
     this.#report.add({
       step: 'token',
       result: 'ok',
-      text: scrub(
-        `lives ${durationText(lifetimeMs)}, until ${new Date(token.expiresAt).toISOString()}; ${scope}`,
-        [token.value],
-      ),
-      data: {
-        lifetimeMs,
-        expiresAt: token.expiresAt,
-        ...(token.scope === undefined ? {} : { scope: token.scope }),
-      },
+      text: `lives ${durationText(lifetimeMs)}, until ${until}; ${scope === undefined ? 'no scope was stated' : `scope ${scope}`}`,
+      data: { lifetimeMs, expiresAt, ...(scope === undefined ? {} : { scope }) },
     })
   }
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { ConfigurationError } from '../errors.ts'
 import { UsageError } from './arguments.ts'
-import { type Command, EXIT, paint, printable, type Surroundings } from './terminal.ts'
+import { type Command, EXIT, paint, printable, SIGNAL_CODES, type Surroundings } from './terminal.ts'
 
 /** Each is loaded when it is asked for: scripts ask for tokens often. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -11,7 +11,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand,
 }
 
-const SIGNALS: Readonly<Record<string, number>> = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 }
+const SIGNALS: Readonly<Record<string, number>> = SIGNAL_CODES
 
 /** Runs the command that the arguments name. Resolves with the exit code, and never rejects. */
 export async function runCommandLine(args: readonly string[], surroundings: Surroundings): Promise<number> {
@@ -26,8 +26,11 @@ export async function runCommandLine(args: readonly string[], surroundings: Surr
     }
     if (name === '--version' || name === '-v') return print(stdout, `${version()}\n`)
     if (name === '--help' || name === '-h' || name === 'help') {
-      return print(stdout, (await commandNamed(rest[0]))?.help ?? (await overview()))
+      const about = await commandNamed(rest[0])
+      if (about === undefined && rest.length > 0) throw new UsageError('There is no such command.')
+      return print(stdout, about?.help ?? (await overview()))
     }
+    if (name.startsWith('-')) throw new UsageError('The command comes first: check, token or sandbox.')
     if (name !== '') throw new UsageError('There is no such command.')
     print(stderr, await overview())
     return EXIT.usage
@@ -63,7 +66,7 @@ Flags:
   -v, --version  the version of the package
 
 Examples:
-  merchant-auth check --env-file .env
+  merchant-auth check --dotenv .env
   curl -H "Authorization: Bearer $(merchant-auth token)" https://api.example.com/merchant/orders
   merchant-auth sandbox --lifetime-seconds 30
 `

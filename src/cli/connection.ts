@@ -40,11 +40,12 @@ export interface WatchedConnection {
 /** Watches for the connection of a request to a URL, until it is told to stop. */
 export function watchConnection(url: string, env: Surroundings['env']): WatchedConnection {
   const { origin, host } = new URL(url)
+  const usesProxies = isToldToUseProxies(env) && canUseProxies()
   let proxy: { readonly host: string; readonly connected: boolean } | undefined
   let facts: ConnectionFacts | undefined
   const noteProxy = (message: unknown, connected: boolean): void => {
     const to = (message as Message).connectParams?.host
-    if (usesProxies(env) && to !== undefined && to !== host) proxy = { host: to, connected }
+    if (usesProxies && to !== undefined && to !== host) proxy = { host: to, connected }
   }
   const listeners = {
     [CONNECTED]: (message: unknown) => noteProxy(message, true),
@@ -61,7 +62,7 @@ export function watchConnection(url: string, env: Surroundings['env']): WatchedC
       host,
       connected: facts !== undefined,
       proxy,
-      ignoredProxy: ignoredProxy(env),
+      proxyHint: proxyHint(env),
     }),
     stop() {
       for (const [channel, listener] of Object.entries(listeners)) unsubscribe(channel, listener)
@@ -69,15 +70,25 @@ export function watchConnection(url: string, env: Surroundings['env']): WatchedC
   }
 }
 
-/** Whether Node.js goes by the variables that name proxies. */
-function usesProxies(env: Surroundings['env']): boolean {
-  return env['NODE_USE_ENV_PROXY'] === '1' || /--use-env-proxy/.test(env['NODE_OPTIONS'] ?? '')
+/** Whether Node.js was told to go by the variables that name proxies. */
+function isToldToUseProxies(env: Surroundings['env']): boolean {
+  const flags = [...process.execArgv, ...(env['NODE_OPTIONS'] ?? '').split(' ')]
+  return env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
 }
 
-/** The variable that names a proxy which Node.js does not use, as nothing tells it to. */
-function ignoredProxy(env: Surroundings['env']): string | undefined {
-  if (usesProxies(env)) return undefined
-  return ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name])
+/** Whether this Node.js can: 22.21 and 24.5 were the first. */
+function canUseProxies(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  return major > 24 || (major === 24 && minor >= 5) || (major === 22 && minor >= 21)
+}
+
+/** What to say of a proxy that is named by a variable, and not used. */
+function proxyHint(env: Surroundings['env']): string | undefined {
+  const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
+  if (name === undefined || (isToldToUseProxies(env) && canUseProxies())) return undefined
+  return canUseProxies()
+    ? `${name} is set, but Node.js goes by it only with NODE_USE_ENV_PROXY=1.`
+    : `${name} is set, but this Node.js does not go by it: 22.21 and 24.5 do, with NODE_USE_ENV_PROXY=1.`
 }
 
 function factsOf(socket: Socket | TLSSocket, proxy: string | undefined): ConnectionFacts {

@@ -27,7 +27,7 @@ export interface Diagnosis {
 export function diagnose(error: unknown, context: AdviceContext): Diagnosis | undefined {
   if (error instanceof ConfigurationError) {
     const text = error.problems.map(({ option, reason }) => `${option}: ${reason}`).join('\n')
-    const advice = 'Set what is missing. merchant-auth check --help names the variables and flags.'
+    const advice = 'merchant-auth check --help names the variables and flags.'
     return { step: 'options', text, advice, exitCode: EXIT.configuration, code: error.code }
   }
   if (error instanceof TokenResponseError) {
@@ -64,7 +64,8 @@ function requestDiagnosis(error: TokenRequestError, context: AdviceContext): Dia
       return { ...known, step: 'answer', text, advice, exitCode: EXIT.refused }
     }
     case 'ERR_TOKEN_REDIRECT': {
-      const text = `${status ?? 'a status'}, a redirect, which is never followed: the secret would go along`
+      const [, to = 'a redirect'] = /(a redirect(?: to \S+)?), which/.exec(error.message) ?? []
+      const text = `${status ?? 'a status'}, ${to}, which is never followed: the secret would go along`
       const advice =
         'Correct MERCHANT_AUTH_URL: http instead of https, another host name, or a login page in front of it.'
       return { ...known, step: 'answer', text, advice, exitCode: EXIT.refused }
@@ -101,6 +102,6 @@ export function causeOf(error: Error): Cause {
     words = printable(cause.message, 120)
     if ('code' in cause) code ??= printable(String(cause.code), 60)
   }
-  if (code === undefined) return { code, shown: words }
+  if (code === undefined) return { code, shown: words === '' ? undefined : words }
   return { code, shown: SAYS_LITTLE.has(code) ? `${code}: ${words}` : code }
 }

@@ -1,10 +1,11 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
 import type { Writable } from 'node:stream'
+import { scrub } from '../secret.ts'
 import type { Step } from './diagnosis.ts'
-import { isTerminal, paint, printable } from './terminal.ts'
+import { asciiJson, isTerminal, paint, printable, widthOf } from './terminal.ts'
 
-/** `info` and `warning` leave the outcome as it is; `skipped`: nothing could be said. */
-export type Result = 'ok' | 'failed' | 'warning' | 'info' | 'skipped'
+/** `info` and `warning` leave the outcome as it is. */
+export type Result = 'ok' | 'failed' | 'warning' | 'info'
 
 /** One thing that was found. */
 export interface Finding {
@@ -23,8 +24,8 @@ export interface Finding {
   readonly data?: Readonly<Record<string, unknown>> | undefined
 }
 
-const MARKS = { ok: '✓', failed: '✗', warning: '!', info: 'i', skipped: '-' } as const
-const STYLES = { ok: 'green', failed: 'red', warning: 'yellow', info: 'cyan', skipped: 'dim' } as const
+const MARKS = { ok: '✓', failed: '✗', warning: '!', info: 'i' } as const
+const STYLES = { ok: 'green', failed: 'red', warning: 'yellow', info: 'cyan' } as const
 
 const TITLES: Readonly<Record<Finding['step'], string>> = {
   options: 'Options',
@@ -41,6 +42,8 @@ const INDENT = 14
 
 /** Where findings go as they come. */
 export interface Report {
+  /** Takes a secret out of whatever is reported from now on. */
+  hide(secret: string): void
   add(finding: Finding): void
   /** Says on a terminal what is waited for, until the next finding. */
   pending(text: string): void
@@ -50,19 +53,66 @@ export interface Report {
   end(exitCode: number): number
 }
 
+/** How findings are written. */
+interface Writing {
+  add(finding: Finding): void
+  pending(text: string): void
+  stop(): void
+  end(exitCode: number, warnings: number): void
+}
+
+/** A report in which nothing foreign steers a terminal, and no secret stands, whoever repeats it. */
+function reportBy(writing: Writing): Report {
+  const secrets = new Set<string>()
+  let warnings = 0
+  const clean = (text: string): string =>
+    text
+      .split('\n')
+      .map((line) => printable(scrub(line, secrets)))
+      .join('\n')
+  return {
+    hide(secret) {
+      if (secret === '') return
+      secrets.add(secret).add(secret.toLowerCase()) // as a host's name it would be in lower case
+    },
+    add({ text, advice, data, ...rest }) {
+      if (rest.result === 'warning') warnings += 1
+      writing.add({
+        ...rest,
+        text: clean(text),
+        ...(advice ? { advice: clean(advice).replaceAll('\n', ' ') } : {}),
+        ...(data === undefined
+          ? {}
+          : { data: JSON.parse(JSON.stringify(data), (_, value) => cleanValue(value)) }),
+      })
+    },
+    pending: (text) => writing.pending(clean(text)),
+    stop: () => writing.stop(),
+    end(exitCode) {
+      writing.end(exitCode, warnings)
+      return exitCode
+    },
+  }
+
+  function cleanValue(value: unknown): unknown {
+    return typeof value === 'string' ? clean(value) : value
+  }
+}
+
 /** Lines for people. */
 export function textReport(stream: Writable): Report {
   let last: Finding['step'] | undefined
   let isPending = false
+  const width = widthOf(stream)
   const clear = (): void => {
     if (isPending) stream.write('\r\x1b[2K')
     isPending = false
   }
-  return {
+  return reportBy({
     pending(text) {
-      if (!isTerminal(stream)) return
+      if (!isTerminal(stream) || process.env['TERM'] === 'dumb') return
       clear()
-      stream.write(paint('dim', `… ${text}`, stream))
+      stream.write(paint('dim', `… ${text}`.slice(0, width - 1), stream))
       isPending = true
     },
     add({ step, result, text, advice }) {
@@ -70,49 +120,51 @@ export function textReport(stream: Writable): Report {
       const title = step === last ? '' : TITLES[step]
       last = step
       const mark = paint(STYLES[result], MARKS[result], stream)
-      const [first = '', ...more] = text.split('\n').map((line) => printable(line))
+      const [first = '', ...more] = text.split('\n')
       const name = paint('bold', title, stream) + ' '.repeat(INDENT - 2 - title.length)
       stream.write(`${mark} ${name}${first}\n`)
       for (const line of more) stream.write(`${' '.repeat(INDENT)}${line}\n`)
-      if (advice) stream.write(`${folded(`→ ${advice}`, INDENT)}\n`)
+      if (advice) stream.write(`${folded(`→ ${advice}`, { indent: INDENT, width })}\n`)
     },
     stop: clear,
-    end(exitCode) {
+    end(exitCode, warnings) {
       clear()
+      const noted = warnings === 1 ? 'Good, with a warning.' : `Good, with ${warnings} warnings.`
       const outcome =
-        exitCode === 0
-          ? paint('green', 'All good.', stream)
-          : paint('red', `Not good (exit code ${exitCode}).`, stream)
+        exitCode !== 0
+          ? paint('red', `Not good (exit code ${exitCode}).`, stream)
+          : warnings > 0
+            ? paint('yellow', noted, stream)
+            : paint('green', 'All good.', stream)
       stream.write(`\n${outcome}\n`)
-      return exitCode
     },
-  }
+  })
 }
 
 /** One JSON object at the end. */
 export function jsonReport(stream: Writable): Report {
   const steps: Finding[] = []
-  return {
+  return reportBy({
     pending: () => {},
     stop: () => {},
     add: (finding) => {
       steps.push(finding)
     },
-    end(exitCode) {
-      stream.write(`${JSON.stringify({ ok: exitCode === 0, exitCode, steps }, null, 2)}\n`)
-      return exitCode
+    end(exitCode, warnings) {
+      stream.write(`${asciiJson({ ok: exitCode === 0, exitCode, warnings, steps }, 2)}\n`)
     },
-  }
+  })
 }
 
-const WIDTH = 100
-
 /** The text in lines that begin at a column, the second ones below the first word. */
-export function folded(text: string, indent: number): string {
+export function folded(
+  text: string,
+  { indent, width }: { readonly indent: number; readonly width: number },
+): string {
   const lines: string[] = ['']
   for (const word of text.split(' ')) {
     const line = lines.at(-1) ?? ''
-    const isFull = line.length + 1 + word.length > WIDTH - indent && line !== ''
+    const isFull = line.length + 1 + word.length > width - indent && line !== ''
     if (isFull) lines.push(`  ${word}`)
     else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
   }

@@ -57,9 +57,9 @@ Exit codes:
 
 Examples:
   merchant-auth sandbox > sandbox.env         # then, in another terminal, one of:
-  merchant-auth check --env-file sandbox.env
+  merchant-auth check --dotenv sandbox.env
   node --env-file=sandbox.env app.js
-  source sandbox.env
+  . ./sandbox.env
   merchant-auth sandbox --port 4010 --lifetime-seconds 30 --api-latency-ms 200
   merchant-auth sandbox --fault token:status=503,retry-after=2,times=3 --fault in-store:hang
   merchant-auth sandbox --json 2>&1 >sandbox.env | jq 'select(.status >= 400)'

@@ -1,7 +1,7 @@
 /** A request of the sandbox as a line: aligned and coloured for people, or JSON for programs. */
 import type { Writable } from 'node:stream'
 import type { SandboxRequest } from '../testing/index.ts'
-import { paint, printable } from './terminal.ts'
+import { asciiJson, paint, printable } from './terminal.ts'
 
 /** Which of the two environments. */
 export type EnvironmentName = 'production' | 'test'
@@ -97,8 +97,5 @@ export function jsonLine({ request, environment, fault }: RequestSeen): string {
     errorDescription,
     fault,
   }
-  return JSON.stringify(shown).replace(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  return asciiJson(shown)
 }

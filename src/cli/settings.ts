@@ -1,10 +1,10 @@
 /** How the commands are set up: the environment variables of `optionsFromEnv`, each of which a flag may replace. */
-import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { optionsFromEnv } from '../options-from-env.ts'
 import { UsageError } from './arguments.ts'
+import { readSmallFile } from './small-file.ts'
 import type { Surroundings } from './terminal.ts'
 
 /** The flags of every command that asks for a token. */
@@ -15,7 +15,8 @@ export const SETTINGS_FLAGS = {
   'client-id': { type: 'string' },
   'client-secret-file': { type: 'string' },
   'timeout-ms': { type: 'string' },
-  'env-file': { type: 'string' },
+  'body-format': { type: 'string' },
+  dotenv: { type: 'string' },
 } as const
 
 /** The flags of those that write the header. */
@@ -72,7 +73,9 @@ export const SETTINGS_HELP = `Set up by environment variables, or by flags, whic
   MERCHANT_AUTH_CLIENT_SECRET_FILE  --client-secret-file FILE  a file that holds it
   MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000); one attempt
                                                                gets half of it
-                                    --env-file FILE            more variables; those that are set go first`
+                                    --body-format form         for token endpoints that take no JSON (json)
+                                    --dotenv FILE              more variables, as in a .env file; those that are
+                                                               set go first`
 
 /** A set-up, and where its secret comes from. */
 export interface Settings {
@@ -83,24 +86,46 @@ export interface Settings {
   readonly variables: Readonly<Record<string, string | undefined>>
 }
 
+const SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
+const SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
+
 /**
- * The options of a provider, from flags and environment variables.
+ * The options of a provider, from flags and environment variables. The secret's file is read once, here: it may be a
+ * pipe.
  *
  * @throws ConfigurationError with every problem, by the variable's name and its flag
  */
-export function readSettings(values: SettingsValues, { env }: Surroundings): Settings {
-  const variables: Record<string, string | undefined> = { ...readEnvFile(values['env-file']), ...given(env) }
+export async function readSettings(values: SettingsValues, { env, signal }: Surroundings): Promise<Settings> {
+  const variables = { ...(await moreVariables(values.dotenv, env, signal)), ...given(env) }
   for (const [flag, variable] of Object.entries(VARIABLES)) {
     const value = values[flag as keyof typeof VARIABLES]
     if (value !== undefined) variables[variable] = typeof value === 'string' ? value : value.join(',')
   }
-  if (values['client-secret-file'] !== undefined) delete variables['MERCHANT_AUTH_CLIENT_SECRET']
-  const file = variables['MERCHANT_AUTH_CLIENT_SECRET_FILE']?.trim()
+  if (values['client-secret-file'] !== undefined) delete variables[SECRET]
+  const bodyFormat = readBodyFormat(values['body-format'])
+  const file = variables[SECRET_FILE]?.trim()
+  if (!file || variables[SECRET] !== undefined) {
+    return { options: { ...optionsOf(variables, []), bodyFormat }, secretSource: SECRET, variables }
+  }
+  const problems: Problem[] = []
+  const text = await readSmallFile(file, withFlag(SECRET_FILE), signal).catch((error: unknown) => {
+    if (!(error instanceof ConfigurationError)) throw error
+    problems.push(...error.problems)
+    return 'none' // so that whatever else is wrong is told, too
+  })
+  const secret = text.replace(/[\r\n]+$/, '')
+  if (secret === '') problems.push({ option: withFlag(SECRET_FILE), reason: 'names an empty file' })
+  const read = { ...variables, [SECRET]: secret || 'none', [SECRET_FILE]: undefined }
   return {
-    options: optionsOf(variables),
-    secretSource: file ? `the file ${file}` : 'MERCHANT_AUTH_CLIENT_SECRET',
+    options: { ...optionsOf(read, problems), bodyFormat },
+    secretSource: `the file ${file}`,
     variables,
   }
+}
+
+function readBodyFormat(value: string | readonly string[] = 'json'): 'json' | 'form' {
+  if (value === 'json' || value === 'form') return value
+  throw new UsageError('--body-format must be json or form.')
 }
 
 /** An empty variable counts as unset, and leaves the file's. */
@@ -108,24 +133,37 @@ function given(env: Surroundings['env']): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
 }
 
-function readEnvFile(file: string | readonly string[] | undefined): Record<string, string | undefined> {
+/** The variables of a file. The secret counts as one setting, whichever of its two variables has it. */
+async function moreVariables(
+  file: string | readonly string[] | undefined,
+  env: Surroundings['env'],
+  signal: AbortSignal,
+): Promise<Record<string, string | undefined>> {
   if (typeof file !== 'string') return {}
-  try {
-    return parseEnv(readFileSync(file, 'utf8'))
-  } catch (error) {
-    const reason = `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})`
-    throw new ConfigurationError('The settings cannot be used', [{ option: '--env-file', reason }])
+  const variables: Record<string, string | undefined> = parseEnv(
+    await readSmallFile(file, '--dotenv', signal),
+  )
+  if (env[SECRET] || env[SECRET_FILE]) {
+    delete variables[SECRET]
+    delete variables[SECRET_FILE]
   }
+  return variables
 }
 
-function optionsOf(variables: Readonly<Record<string, string | undefined>>): TokenProviderOptions {
+function optionsOf(
+  variables: Readonly<Record<string, string | undefined>>,
+  known: readonly Problem[],
+): TokenProviderOptions {
+  const problems = [...known]
+  let options: TokenProviderOptions | undefined
   try {
-    return optionsFromEnv(variables)
+    options = optionsFromEnv(variables)
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
-    const problems = error.problems.map(({ option, reason }) => ({ option: withFlag(option), reason }))
-    throw new ConfigurationError('The settings cannot be used', problems)
+    problems.push(...error.problems.map(({ option, reason }) => ({ option: withFlag(option), reason })))
   }
+  if (options !== undefined && problems.length === 0) return options
+  throw new ConfigurationError('The settings cannot be used', problems)
 }
 
 /** `MERCHANT_AUTH_URL (--auth-url)` */

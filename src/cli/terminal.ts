@@ -42,7 +42,28 @@ export const EXIT = {
   unusable: 6,
   /** The API call failed. */
   call: 7,
+  /** The reader of the output left: 128 + SIGPIPE. */
+  pipe: 141,
 } as const
+
+/** Exit codes of commands that a signal ended, as shells have them. */
+export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
+
+const WIDTH = 100
+
+/** How many columns a text may have: those of a terminal, up to 100. */
+export function widthOf(stream: Writable): number {
+  const { columns = WIDTH } = stream as Writable & { readonly columns?: number }
+  return Math.max(40, Math.min(WIDTH, columns))
+}
+
+/** JSON in which all that is not ASCII is escaped: it could steer a terminal. */
+export function asciiJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -57,7 +78,7 @@ export function printable(text: string, length = 300): string {
   return line.length > length ? `${line.slice(0, length)}…` : line
 }
 
-/** Whether the stream is a terminal. */
+/** Whether the stream is a terminal that can be written over. */
 export function isTerminal(stream: Writable): boolean {
   return (stream as Writable & { readonly isTTY?: boolean }).isTTY === true
 }

@@ -4,6 +4,7 @@ import { ConfigurationError } from '../errors.ts'
 import type { AuthEvent } from '../events.ts'
 import { createRedisTokenStore } from '../store/redis.ts'
 import type { TokenStore } from '../store/token-store.ts'
+import { codeOf } from '../store/watched-store.ts'
 import { untilAborted } from '../waiting.ts'
 import { paint, type Surroundings } from './terminal.ts'
 
@@ -37,12 +38,10 @@ export async function openStore(
   { stderr, signal }: Surroundings,
 ): Promise<OpenStore | undefined> {
   if (url === undefined || url === '') return undefined
-  if (!/^rediss?:\/\//.test(url) || !URL.canParse(url)) {
+  if (!isRedisUrl(url)) {
+    const reason = 'must be a URL such as redis://localhost:6379, or rediss://user:password@host:6379/0'
     throw new ConfigurationError('The store cannot be used', [
-      {
-        option: `${STORE_VARIABLE} (--store)`,
-        reason: 'must be a URL that begins with redis:// or rediss://',
-      },
+      { option: `${STORE_VARIABLE} (--store)`, reason },
     ])
   }
   const client = (await redisClient(url)) ?? (await ioredisClient(url))
@@ -57,7 +56,7 @@ export async function openStore(
     await untilAborted(client.connect(), end)
   } catch (error) {
     client.close()
-    if (!signal.aborted) tell(end.aborted ? 'ETIMEDOUT' : (error as NodeJS.ErrnoException).code)
+    if (!signal.aborted) tell(end.aborted ? 'ETIMEDOUT' : codeOf(error))
     return undefined
   }
   return {
@@ -69,14 +68,29 @@ export async function openStore(
   }
 }
 
+/** In parts that both clients read: they fail in ways of their own on others. */
+function isRedisUrl(url: string): boolean {
+  if (!URL.canParse(url)) return false
+  const { protocol, hostname, username, password, pathname } = new URL(url)
+  try {
+    decodeURIComponent(username + password)
+  } catch {
+    return false
+  }
+  return /^rediss?:$/.test(protocol) && hostname !== '' && /^(?:\/\d*)?$/.test(pathname)
+}
+
 function onceOn(stderr: Writable): (code: string | undefined) => void {
   let told = false
   return (code) => {
     if (told) return
     told = true
+    const advice = /^(?:NOAUTH|WRONGPASS)$/.test(code ?? '')
+      ? '. Check the user name and the password in its URL'
+      : ''
     const mark = paint('yellow', 'merchant-auth:', stderr)
     stderr.write(
-      `${mark} the store failed${code === undefined ? '' : ` (${code})`}; this token is not shared\n`,
+      `${mark} the store failed${code === undefined ? '' : ` (${code})`}; this token is not shared${advice}\n`,
     )
   }
 }

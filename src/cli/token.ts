@@ -15,7 +15,7 @@ import {
   SETTINGS_HELP,
   type Settings,
 } from './settings.ts'
-import { type Command, EXIT, paint, printable, type Surroundings } from './terminal.ts'
+import { asciiJson, type Command, EXIT, paint, printable, type Surroundings, widthOf } from './terminal.ts'
 import { type OpenStore, openStore, STORE_VARIABLE } from './token-store.ts'
 
 const FLAGS = {
@@ -24,6 +24,7 @@ const FLAGS = {
   header: { type: 'boolean' },
   json: { type: 'boolean' },
   store: { type: 'string' },
+  renew: { type: 'boolean' },
 } as const
 
 export const tokenCommand: Command = {
@@ -39,6 +40,9 @@ Usage: merchant-auth token [--header | --json] [--store URL] [flags]
   --store URL         a Redis URL (redis: or rediss:). The token is kept there, encrypted, and shared with all
                       who use the same store, so that a script that runs often asks for no new one. Needs the
                       package redis or ioredis. With a password in the URL, set ${STORE_VARIABLE} instead.
+
+  --renew             with --store: asks for a new one, though there is one, which it takes the place of. For
+                      a token that an API refuses.
 
 ${SETTINGS_HELP}
 
@@ -59,10 +63,12 @@ Examples:
     const printed = (token: AccessToken): string =>
       values.json === true ? jsonOf(token) : isHeader ? headerLine(token, header) : token.value
     try {
-      const settings = readSettings(values, surroundings)
+      const settings = await readSettings(values, surroundings)
       const store = await openStore(values.store ?? settings.variables[STORE_VARIABLE], surroundings)
-      return await printToken(settings, { store, printed }, surroundings)
+      const printing = { store, printed, renew: values.renew === true }
+      return await printToken(settings, printing, surroundings)
     } catch (error) {
+      if (surroundings.signal.aborted) return EXIT.unexpected
       return complain(error, { host: '', connected: false }, surroundings)
     }
   },
@@ -71,22 +77,30 @@ Examples:
 interface Printing {
   readonly store: OpenStore | undefined
   readonly printed: (token: AccessToken) => string
+  readonly renew: boolean
 }
 
 async function printToken(
   { options }: Settings,
-  { store, printed }: Printing,
+  { store, printed, renew }: Printing,
   surroundings: Surroundings,
 ): Promise<number> {
   const endpoint = tokenEndpoint(options.environment)
   const connection = watchConnection(endpoint, surroundings.env)
+  let isShared = false
   const tokens = createTokenProvider({
     ...options,
     refreshAheadMs: 0, // the process is over before a renewal in the background is
-    ...(store === undefined ? {} : { store: store.store, onEvent: store.onEvent }),
+    ...(store === undefined ? {} : { store: store.store }),
+    onEvent(event) {
+      if (event.type === 'token-acquired') isShared = event.source === 'store'
+      store?.onEvent(event)
+    },
   })
   try {
-    const token = await tokens.getToken({ signal: surroundings.signal })
+    const { signal } = surroundings
+    const current = await tokens.getToken({ signal })
+    const token = (renew && isShared && (await tokens.renewToken(current, { signal }))) || current
     surroundings.stdout.write(`${printed(token)}\n`)
     return EXIT.ok
   } catch (error) {
@@ -105,7 +119,8 @@ function complain(error: unknown, context: Parameters<typeof diagnose>[1], { std
   const { text, advice, exitCode } = diagnosis
   const lines = text.split('\n').map((line) => printable(line))
   stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${lines.join('\n  ')}\n`)
-  if (advice) stderr.write(`${folded(`→ ${advice}`, 2)}\n`)
+  if (advice)
+    stderr.write(`${folded(`→ ${printable(advice, 1_000)}`, { indent: 2, width: widthOf(stderr) })}\n`)
   return exitCode
 }
 
@@ -115,9 +130,8 @@ function headerLine({ value }: AccessToken, { header, scheme }: Header): string 
 
 function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {
   const expiresInSeconds = Math.max(0, Math.floor((expiresAt - Date.now()) / 1000))
-  return JSON.stringify(
+  return asciiJson(
     { accessToken: value, tokenType, ...(scope === undefined ? {} : { scope }), expiresAt, expiresInSeconds },
-    null,
     2,
   )
 }

@@ -103,7 +103,8 @@ function partsOf(found: unknown): { value: unknown; ttlMs: unknown } | undefined
 }
 
 /** A failure's code (ECONNREFUSED), or the word in capitals that a Redis error begins with (READONLY, OOM); no more of it. */
-function codeOf(error: unknown): string | undefined {
+/** A system error's code, or the word that a Redis error begins with. */
+export function codeOf(error: unknown): string | undefined {
   try {
     const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
     return [code, message].map((text) => CODE.exec(String(text))?.[0]).find(Boolean)

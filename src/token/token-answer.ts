@@ -52,6 +52,16 @@ export function readRetryAfter(response: Response, epochMs: number): number | un
   return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
 }
 
+/** The origin that a redirect leads to, fit to be shown; '' where it is not known. */
+export function redirectTarget(response: Response, secrets: Iterable<string>): string {
+  const location = response.headers.get('location')
+  const base = response.url === '' ? undefined : response.url
+  if (location === null || location.length > MAX_SEARCHED || !URL.canParse(location, base)) return ''
+  // The parser writes hosts in lower case, and with it what a server may have put there.
+  const known = [...secrets].flatMap((secret) => [secret, secret.toLowerCase()])
+  return shown(new URL(location, base).origin, 100, known) ?? ''
+}
+
 /** What to do about an error status, in one sentence. */
 export function adviceFor(status: number, { error }: OAuthError): string {
   if (status === 401 || error === 'invalid_client') return 'Check clientId and clientSecret.'

@@ -21,6 +21,7 @@ import {
   readOAuthError,
   readRetryAfter,
   reasonOf,
+  redirectTarget,
 } from './token-answer.ts'
 import { postToken } from './token-wire.ts'
 
@@ -203,8 +204,9 @@ class TokenRequest<Token> {
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const where = `POST ${shownUrl(this.#endpoint)}`
     if (response.redirected || response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+      const to = redirectTarget(response, this.#context.secrets)
       return this.#failure(
-        `${where} answered with a redirect, which is never followed: the secret would go along. Check authUrl.`,
+        `${where} answered with a redirect${to && ` to ${to}`}, which is never followed: the secret would go along. Check authUrl.`,
         { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs },
       )
     }

@@ -29,11 +29,18 @@ describe('an error status', () => {
     [401, undefined, 'The client id or the client secret is wrong'],
     [400, 'invalid_client', 'The client id or the client secret is wrong'],
     [401, 'access_denied', 'The client id or the client secret is wrong'],
-    [403, 'unauthorized_client', 'The client id or the client secret is wrong'],
+    [400, 'unauthorized_client', 'may not ask for tokens by client credentials'],
+    [403, 'unauthorized_client', 'may not ask for tokens by client credentials'],
+    [400, 'unsupported_grant_type', 'gives no tokens for client credentials'],
+    [401, undefined, 'a list of allowed addresses'],
+    [403, undefined, 'a list of allowed addresses'],
+    [415, undefined, '--body-format form'],
+    [400, undefined, '--body-format form'],
     [403, undefined, 'may not have a token for this audience'],
     [403, 'access_denied', 'may not have a token for this audience'],
     [400, 'invalid_target', 'may not have a token for this audience'],
-    [400, 'invalid_request', 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE'],
+    [400, 'invalid_request', '--body-format form'],
+    [400, 'toString', 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE'],
     [404, undefined, 'no token endpoint at this URL'],
     [405, undefined, 'no token endpoint at this URL'],
     [408, undefined, 'in trouble, not this set-up. Try again later'],
@@ -99,6 +106,31 @@ describe('no answer', () => {
     })
   })
 
+  it('by a proxy that was reached tells its answer from the fault of the far side', () => {
+    const there = { ...CONTEXT, proxy: { host: 'proxy.example:3128', connected: true } }
+    const answered = (status: number): TokenRequestError =>
+      new TokenRequestError('failed', {
+        code: 'ERR_TOKEN_NETWORK',
+        retryable: true,
+        attempts: 1,
+        cause: Object.assign(
+          new Error('aborted', { cause: new Error(`Proxy response (${status}) !== 200`) }),
+          {
+            code: 'UND_ERR_ABORTED',
+          },
+        ),
+      })
+    expect(diagnose(answered(407), there)?.advice).toContain('the user name and the password')
+    expect(diagnose(answered(403), there)?.advice).toContain('does not allow this host')
+    for (const status of [502, 503, 504]) {
+      expect(diagnose(answered(status), there)?.advice).toContain('does not reach this host')
+    }
+    expect(diagnose(network('CERT_HAS_EXPIRED'), there)).toMatchObject({ step: 'tls' })
+    expect(diagnose(network('UNABLE_TO_VERIFY_LEAF_SIGNATURE'), there)?.advice).toContain(
+      'NODE_EXTRA_CA_CERTS',
+    )
+  })
+
   it('by a proxy names the proxy', () => {
     const there = { ...CONTEXT, proxy: { host: 'proxy.example:3128', connected: true } }
     expect(diagnose(network('UND_ERR_ABORTED'), there)?.text).toMatch(
@@ -118,9 +150,7 @@ describe('no answer', () => {
       step: 'answer',
       exitCode: 4,
     })
-    expect(diagnose(timeout(), { ...CONTEXT, ignoredProxy: 'https_proxy' })?.advice).toContain(
-      'https_proxy is set',
-    )
+    expect(diagnose(timeout(), { ...CONTEXT, proxyHint: 'A hint.' })?.advice).toMatch(/ A hint\.$/)
   })
 })
 

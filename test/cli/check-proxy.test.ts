@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { createProxy, type ProxyServer } from 'proxy'
@@ -76,6 +76,22 @@ describe('check behind a proxy', () => {
     expect(last).toMatch(
       /^connection: no connection to the proxy 127\.0\.0\.1:1 \(ECONNREFUSED\) Check HTTPS_PROXY/,
     )
+  })
+
+  it('ends in time where the proxy takes the call and stays silent', async () => {
+    const mute = createTcpServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1')
+    await once(mute, 'listening')
+    try {
+      const { port } = mute.address() as AddressInfo
+      const variables = { HTTP_PROXY: proxyUrl(PASSWORD, port), MERCHANT_AUTH_TIMEOUT_MS: '600' }
+      const { code, last } = await check({ NODE_USE_ENV_PROXY: '1', ...variables })
+      expect(code).toBe(4)
+      expect(last).toMatch(
+        /^connection: the proxy 127\.0\.0\.1:\d+ made no connection to .*, in time Check whether/,
+      )
+    } finally {
+      mute.close()
+    }
   })
 
   it('says that a proxy is set and not used', async () => {

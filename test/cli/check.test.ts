@@ -168,12 +168,12 @@ describe('check', () => {
         dotenv,
         `MERCHANT_AUTH_AUDIENCE=https://not.this\nMERCHANT_AUTH_CLIENT_ID='test-client'\n`,
       )
-      const fromFile = await check(['--env-file', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })
+      const fromFile = await check(['--dotenv', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })
       expect(fromFile.code).toBe(0) // the variables that are set go first
-      const missing = await check(['--env-file', join(folder, 'none')])
+      const missing = await check(['--dotenv', join(folder, 'none')])
       expect(missing).toMatchObject({
         code: 3,
-        steps: [{ text: '--env-file: names a file that cannot be read (ENOENT)' }],
+        steps: [{ text: '--dotenv: names a file that cannot be read (ENOENT)' }],
       })
     } finally {
       await rm(folder, { recursive: true })
@@ -231,6 +231,36 @@ describe('check, where the token is a JWT', () => {
     expect(exp).toContain('exp 1e+300')
   })
 
+  it('takes claims of any type, and repeats no secret', async () => {
+    const { clientSecret, environment } = sandbox.test
+    giveOut(
+      jwt({
+        iss: [`http://${clientSecret}/`],
+        aud: [{ toString: null }, clientSecret, environment.audience],
+        exp: '1795000000',
+        iat: seconds,
+      }),
+    )
+    expect(await told()).toEqual([
+      'info: iss ["http://[hidden]/"]',
+      `info: aud {"toString":null}, [hidden], ${environment.audience}, as asked for`,
+      'info: exp "1795000000" is no number',
+    ])
+    giveOut(jwt({ aud: { toString: 1, valueOf: 1 } }))
+    expect(await told()).toContain('warning: aud {"toString":1,"valueOf":1}')
+  })
+
+  it('blames a clock that is wrong on the clock alone', async () => {
+    const iat = seconds - 7_200
+    giveOut(jwt({ aud: sandbox.test.environment.audience, iat, exp: iat + 3_600 }))
+    expect(await told()).toEqual([
+      'info: iss is missing',
+      expect.stringMatching(/^info: aud /),
+      expect.stringMatching(/^info: exp .*, as expires_in has it$/),
+      expect.stringMatching(/^warning: iat .* s ahead$/),
+    ])
+  })
+
   it.each(['abc', 'a.b.c', jwt('text'), jwt([])])('says so where it is none: %#', async (value) => {
     giveOut(value)
     expect(await told()).toEqual(['info: the token is no JWT, so there is nothing to read in it'])
@@ -284,12 +314,26 @@ describe('check --call', () => {
     expect(await call(['--header-name', 'X-Token', '--scheme', ''])).toMatchObject({ result: 'ok' })
   })
 
-  it.each(['https://other.example/orders', 'not a URL', '/orders'])('sends nothing to %s', async (url) => {
-    const { code, steps } = await check(['--call', url])
+  it('to a URL below none of the API URLs is not made, and costs no token', async () => {
+    const { code, steps } = await check(['--call', 'https://other.example/orders?card=4711'])
     expect(code).toBe(7)
     expect(steps.at(-1)).toMatchObject({ step: 'call', result: 'failed' })
-    expect(sandbox.test.counts).toMatchObject({ merchant: 0, 'in-store': 0 })
+    expect(JSON.stringify(steps)).not.toContain('4711')
+    expect(sandbox.test.counts).toMatchObject({ token: 0, merchant: 0, 'in-store': 0 })
   })
+
+  it.each(['not a URL', '/orders', '', 'http://user:open%20sesame@127.0.0.1/merchant'])(
+    'to %j makes no sense, and costs no token',
+    async (url) => {
+      noteSecret('open%20sesame')
+      const { code, stdout, stderr } = await run(['check', `--call=${url}`], variables)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(
+        /^merchant-auth: --call must be an absolute URL, without a user name and a password\.\n/,
+      )
+      expect(sandbox.test.counts.token).toBe(0)
+    },
+  )
 
   it('repeats of a challenge no token, and nothing that steers a terminal', async () => {
     const server = createServer(({ headers }, response) => {

@@ -1,6 +1,10 @@
-// The program: exit codes, signals, and pipes that end early.
-import { execFile, spawn } from 'node:child_process'
+// The program: exit codes, signals, files that are pipes, output that cannot be written, and an end at once.
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Sandbox, startSandbox } from 'merchant-auth/testing'
@@ -13,13 +17,27 @@ const execute = promisify(execFile)
 
 let sandbox: Sandbox
 let env: NodeJS.ProcessEnv
+let folder: string
 beforeEach(async () => {
   sandbox = await startSandbox()
   noteSecret(sandbox.test.clientSecret)
   const variables: Variables = variablesFor(sandbox.test)
   env = { PATH: process.env['PATH'], NO_COLOR: '1', ...variables }
+  folder = mkdtempSync(join(tmpdir(), 'merchant-auth-main-'))
 })
-afterEach(() => sandbox.close())
+afterEach(async () => {
+  rmSync(folder, { recursive: true })
+  await sandbox.close()
+})
+
+/** A server that takes connections, and never says a word. */
+async function startMute(): Promise<{ server: Server; port: number; connected: Promise<unknown> }> {
+  const server = createServer((socket) => socket.on('error', () => {}))
+  const connected = once(server, 'connection')
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, port: (server.address() as AddressInfo).port, connected }
+}
 
 describe('the program', () => {
   it('prints a token, and ends by itself', async () => {
@@ -36,18 +54,100 @@ describe('the program', () => {
     await expect(failing).rejects.toMatchObject({ code: 5, stderr: '' })
   })
 
-  it.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ] as const)('ends by %s while it waits, and says nothing', async (signal, code) => {
+  it.each(['SIGINT', 'SIGTERM'] as const)('ends by %s while it waits, and says nothing', async (signal) => {
     sandbox.test.fail('token', { kind: 'hang' })
     const child = spawn(process.execPath, [main, 'token'], { env })
     let said = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += String(text)))
     await expect.poll(() => sandbox.test.counts.token, { timeout: 20_000 }).toBe(1)
     child.kill(signal)
-    expect(await once(child, 'close')).toEqual([code, null])
+    expect(await once(child, 'close')).toEqual([null, signal])
     expect(said).toBe('')
+  })
+
+  it('does not wait for a connection that never comes about, after its verdict or a signal', async () => {
+    const { server, port, connected } = await startMute()
+    try {
+      const variables = { ...env, MERCHANT_AUTH_URL: `https://127.0.0.1:${port}` }
+      const startedAt = performance.now()
+      const failing = execute(process.execPath, [main, 'token', '--timeout-ms', '400'], { env: variables })
+      await expect(failing).rejects.toMatchObject({ code: 4, stderr: expect.stringContaining('in time') })
+      // undici itself gives up after 10 s.
+      expect(performance.now() - startedAt).toBeLessThan(8_000)
+
+      await connected
+      const again = once(server, 'connection')
+      const child = spawn(process.execPath, [main, 'check'], { env: variables, stdio: 'ignore' })
+      await again
+      child.kill('SIGINT')
+      const signalledAt = performance.now()
+      expect(await once(child, 'exit')).toEqual([null, 'SIGINT'])
+      expect(performance.now() - signalledAt).toBeLessThan(4_000) // the token request alone would take 5 s
+    } finally {
+      server.close()
+    }
+  })
+
+  it('takes the secret from a pipe, and tells a shell 143 when it was ended', async () => {
+    const command = `printf %s "$MERCHANT_AUTH_CLIENT_SECRET" | "$0" "$1" token --client-secret-file /dev/stdin`
+    const { stdout } = await execute('sh', ['-c', command, process.execPath, main], { env })
+    expect(stdout).toMatch(/^[\w.-]+\n$/)
+
+    sandbox.test.fail('token', { kind: 'hang' })
+    const ended = `"$0" "$1" token & sleep 2; kill $!; wait $!; echo $?`
+    const told = await execute('sh', ['-c', ended, process.execPath, main], { env })
+    expect(told.stdout).toBe('143\n')
+  })
+
+  it('is ended by a signal while it waits for somebody to write the secret', async () => {
+    const pipe = join(folder, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const child = spawn(process.execPath, [main, 'token', '--client-secret-file', pipe], { env })
+    let said = ''
+    child.stderr.on('data', (text) => (said += String(text)))
+    await new Promise((resolve) => setTimeout(resolve, 1_500)) // nobody can see how far it is
+    child.kill('SIGTERM')
+    expect(await once(child, 'close')).toEqual([null, 'SIGTERM'])
+    expect(said).toBe('')
+  })
+
+  it('takes variables from a file, with a byte order mark too, and says what is wrong with the file', async () => {
+    const file = join(folder, 'settings.env')
+    const variables = variablesFor(sandbox.test)
+    const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${value}\r\n`)
+    writeFileSync(file, `\ufeff${lines.join('')}`)
+    const bare = { PATH: process.env['PATH'] }
+    await execute(process.execPath, [main, 'token', '--dotenv', file], { env: bare })
+    expect(sandbox.test.counts.issued).toBe(1)
+
+    writeFileSync(file, Buffer.from(`\ufeff${lines.join('')}`, 'utf16le'))
+    const failing = (name: string) =>
+      execute(process.execPath, [main, 'token', '--dotenv', name], { env: bare })
+    await expect(failing(file)).rejects.toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('is not UTF-8'),
+    })
+    await expect(failing(folder)).rejects.toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('(EISDIR)'),
+    })
+    await expect(failing('/dev/zero')).rejects.toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('more than 65536 bytes'),
+    })
+  })
+
+  it('says that its output could not be written', async () => {
+    const full = openSync('/dev/full', 'w')
+    try {
+      const child = spawn(process.execPath, [main, '--help'], { env, stdio: ['ignore', full, 'pipe'] })
+      let said = ''
+      child.stderr?.on('data', (text) => (said += String(text)))
+      expect(await once(child, 'close')).toEqual([1, null])
+      expect(said).toBe('merchant-auth: the output could not be written (ENOSPC)\n')
+    } finally {
+      closeSync(full)
+    }
   })
 
   it('survives a reader that leaves', async () => {
@@ -55,8 +155,7 @@ describe('the program', () => {
     let said = ''
     child.stderr.on('data', (text) => (said += String(text)))
     child.stdout.destroy()
-    const [code, signal] = await once(child, 'close')
-    expect({ signal, said }).toEqual({ signal: null, said: '' })
-    expect(code).not.toBeNull()
+    expect(await once(child, 'close')).toEqual([141, null])
+    expect(said).toBe('')
   })
 })

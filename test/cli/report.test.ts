@@ -1,7 +1,7 @@
 // How findings are written: what is waited for is said on a terminal only, and gone when there is something to say.
 import { PassThrough } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { folded, textReport } from '../../src/cli/report.ts'
+import { folded, jsonReport, textReport } from '../../src/cli/report.ts'
 
 afterEach(() => vi.unstubAllEnvs())
 
@@ -33,8 +33,35 @@ describe('a report', () => {
     )
   })
 
+  it('shows no secret, nothing that steers a terminal, and warnings in its verdict', () => {
+    for (const make of [textReport, jsonReport]) {
+      const file = new PassThrough()
+      const report = make(file)
+      report.hide('Swordfish')
+      report.add({
+        step: 'jwt',
+        result: 'warning',
+        text: 'iss http://swordfish/\u001b[2J\u202e',
+        advice: 'Ask Swordfish\nnow.',
+        data: { list: ['Swordfish'], count: 1 },
+      })
+      report.end(0)
+      const said = String(file.read())
+      expect(said).not.toMatch(/swordfish/i)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
+      expect(said).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/)
+      expect(said).toMatch(make === textReport ? /\nGood, with a warning\.\n$/ : /"warnings": 1/)
+    }
+  })
+
+  it('keeps to the width of a narrow terminal', () => {
+    const narrow = Object.assign(new PassThrough(), { columns: 60 })
+    textReport(narrow).add({ step: 'name', result: 'failed', text: 'no', advice: 'word '.repeat(40) })
+    for (const line of String(narrow.read()).split('\n')) expect(line.length).toBeLessThanOrEqual(60)
+  })
+
   it('folds long advice below its first word, and breaks no word', () => {
-    const text = folded(`→ ${'word '.repeat(30)}${'x'.repeat(120)}`, 4)
+    const text = folded(`→ ${'word '.repeat(30)}${'x'.repeat(120)}`, { indent: 4, width: 100 })
     const lines = text.split('\n')
     expect(lines.length).toBeGreaterThan(2)
     for (const line of lines.slice(0, -1)) expect(line.length).toBeLessThanOrEqual(100)

@@ -64,7 +64,7 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
         ['MERCHANT_AUTH_URL', client.environment.authUrl],
       ])
       expect(byShell.stdout).toBe(byNode.stdout)
-      const check = await runCommand(['check', '--env-file', file, '--call', `${merchantUrl}/orders`])
+      const check = await runCommand(['check', '--dotenv', file, '--call', `${merchantUrl}/orders`])
       expect(check.stderr).toBe('')
       expect(check.code).toBe(0)
     })

@@ -39,9 +39,9 @@ describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (pla
       }
       const file = join(folder, `${place}.env`)
       writeFileSync(file, variables)
-      const check = await execute(path(), ['check', '--json', '--env-file', file], { env })
+      const check = await execute(path(), ['check', '--json', '--dotenv', file], { env })
       expect(JSON.parse(check.stdout)).toMatchObject({ ok: true, exitCode: 0 })
-      const token = await execute(path(), ['token', '--env-file', file], { env })
+      const token = await execute(path(), ['token', '--dotenv', file], { env })
       expect(token.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
     } finally {
       sandbox.kill('SIGINT')

@@ -151,6 +151,35 @@ describe('token --store', () => {
       }
     })
 
+    it('--renew puts another token in the place of the shared one, and asks only once where there was none', async () => {
+      const store = ['--store', redis.url]
+      const first = await token([...store, '--renew'])
+      expect(sandbox.test.counts.token).toBe(1)
+      expect(await token(store)).toEqual(first)
+      const second = await token([...store, '--renew'])
+      expect(second).toMatchObject({ code: 0, stderr: '' })
+      expect(second.stdout).not.toBe(first.stdout)
+      expect(await token(store)).toEqual(second)
+      expect(sandbox.test.counts.token).toBe(2)
+    })
+
+    it('tells a wrong password, and what to do', async () => {
+      await redis.command('acl', 'setuser', 'script', 'on', '>right', '~*', '+@all')
+      const url = redis.url.replace('redis://', 'redis://script:wrong%20horse@')
+      const { code, stderr } = await token([], { MERCHANT_AUTH_STORE: url })
+      expect(code).toBe(0)
+      expect(stderr).toBe(
+        'merchant-auth: the store failed (WRONGPASS); this token is not shared. Check the user name and the password in its URL\n',
+      )
+    })
+
+    it.each(['/abc', '/0/1'])('refuses a URL with the path %s before it connects', async (path) => {
+      const { code, stdout, stderr } = await token([], { MERCHANT_AUTH_STORE: redis.url + path })
+      expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+      expect(stderr).toContain('MERCHANT_AUTH_STORE (--store): must be a URL such as')
+      expect(sandbox.test.counts.token).toBe(0)
+    })
+
     it('renews nothing that is still good, however short its rest', async () => {
       sandbox.test.configure({ lifetimeSeconds: 60 })
       await token(['--store', redis.url, '--audience', sandbox.test.environment.audience])

@@ -1,4 +1,5 @@
 /** Metrics for Prometheus: what a provider's events become, on a page that Prometheus would scrape. */
+import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { metrics } from '@opentelemetry/api'
@@ -43,21 +44,32 @@ const scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 const ours = scraped.split('\n').filter((line) => /^merchant_auth_/.test(line))
 console.log(ours.filter((line) => !line.includes('_bucket')).join('\n'))
 
+/** What a metric amounts to over all its lines that have a text in them. */
+const amount = (name: string, text = ''): number =>
+  ours
+    .filter((line) => line.startsWith(`${name}{`) && line.includes(text))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf('}') + 1)), 0)
+
+const m1 = 'merchant="m-1"'
+const m2 = 'merchant="m-2"'
 const expected = [
-  'merchant_auth_token_request_duration_count',
-  'merchant_auth_token_request_failures_total',
-  'merchant_auth_token_acquisition_duration_count',
-  'merchant_auth_token_remaining_lifetime',
-  'merchant_auth_token_rejections_total',
-  'merchant_auth_token_renewals_total',
-  'merchant_auth_token_suppressed_renewals_total',
-  'merchant_auth_token_withheld_total',
-]
-const missing = expected.filter((name) => !ours.some((line) => line.startsWith(`${name}{`)))
-if (missing.length > 0) {
-  console.error(`Missing: ${missing.join(', ')}`)
-  process.exitCode = 1
-}
+  ['merchant_auth_token_request_duration_count', m1, 3], // a 503, and two good answers
+  ['merchant_auth_token_request_duration_count', m2, 1],
+  ['merchant_auth_token_request_failures_total', 'http_response_status_code="503"', 1],
+  ['merchant_auth_token_request_failures_total', 'merchant_auth_oauth_error="invalid_client"', 1],
+  ['merchant_auth_token_acquisition_duration_count', m1, 2],
+  ['merchant_auth_token_acquisition_duration_count', m2, 0],
+  ['merchant_auth_token_rejections_total', m1, 2],
+  ['merchant_auth_token_renewals_total', m1, 1],
+  ['merchant_auth_token_suppressed_renewals_total', m1, 1],
+  ['merchant_auth_token_withheld_total', 'merchant_auth_withheld_reason="destination"', 1],
+] as const
+assert.deepEqual(
+  expected.map(([name, text]) => [name, text, amount(name, text)]),
+  expected,
+)
+const remains = amount('merchant_auth_token_remaining_lifetime', m1)
+assert.ok(remains > 3_500 && remains <= 3_600, `${remains} s remain of an hour`)
 
 await Promise.all([tokens.close(), refused.close()])
 await sandbox.close()

@@ -1,5 +1,6 @@
 /** Production and test side by side: each provider has its own token, and no call gets the other's. */
-import { createAuthFetch, createTokenProvider, defineEnvironments } from 'merchant-auth'
+import assert from 'node:assert/strict'
+import { ConfigurationError, createAuthFetch, createTokenProvider, defineEnvironments } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 
 const sandbox = await startSandbox()
@@ -22,14 +23,20 @@ for (const name of ['production', 'test'] as const) {
   for (const target of ['production', 'test'] as const) {
     const { status } = await authFetch(`${sandbox[target].merchantUrl}/orders`)
     console.log(`The ${name} provider calls the ${target} API: ${status}`)
+    assert.equal(status, name === target ? 200 : 401)
+    const sent = sandbox[target].requests('merchant').at(-1)
+    assert.equal(sent?.headers['authorization'] === undefined, name !== target)
   }
   await tokens.close()
 }
+assert.deepEqual([sandbox.production.counts.token, sandbox.test.counts.token], [1, 1])
 
-try {
-  defineEnvironments({ production: sandbox.test.environment, test: sandbox.test.environment })
-} catch (error) {
-  console.log(`The same environment twice is refused. ${error}`)
-}
+assert.throws(
+  () => defineEnvironments({ production: sandbox.test.environment, test: sandbox.test.environment }),
+  (error: unknown) => {
+    console.log(`The same environment twice is refused. ${error}`)
+    return error instanceof ConfigurationError
+  },
+)
 
 await sandbox.close()

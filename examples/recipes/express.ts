@@ -42,7 +42,8 @@ async function serve(): Promise<void> {
     ready = true
   }
   firstToken(tokens, ending.signal).then(onToken, () => {}) // it rejects only at the end
-  await once(server.listen(Number(process.env['PORT'] ?? 3000)), 'listening')
+  server.listen(Number(process.env['PORT'] ?? 3000), process.env['HOST'] ?? '0.0.0.0')
+  await once(server, 'listening')
   console.log(`listens on port ${(server.address() as AddressInfo).port}`)
 }
 

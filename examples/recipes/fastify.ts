@@ -45,7 +45,7 @@ async function serve(): Promise<void> {
     app.close()
   })
   try {
-    await app.listen({ port: Number(process.env['PORT'] ?? 3000) })
+    await app.listen({ port: Number(process.env['PORT'] ?? 3000), host: process.env['HOST'] ?? '0.0.0.0' })
     console.log(`listens on port ${(app.server.address() as AddressInfo).port}`)
   } catch (error) {
     if (!ending.signal.aborted) throw error

@@ -1,6 +1,7 @@
 /** The client secret is replaced three times while calls go on, without a restart: none of them fails. */
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import axios from 'axios'
 import { type AuthEvent, createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
@@ -26,6 +27,9 @@ class Service {
   readonly vault: Vault
   calls = 0
   failed = 0
+  /** After how long (ms) another attempt followed each token request that failed; undefined where none did. */
+  readonly nextTries: (number | undefined)[] = []
+  #firstFailure: unknown
   #ended = false
   readonly #sandbox: SandboxEnvironment
   readonly #loops: readonly Promise<void>[]
@@ -75,18 +79,22 @@ class Service {
   async end(): Promise<void> {
     this.#ended = true
     await Promise.all(this.#loops)
-    assert.equal(this.failed, 0)
+    assert.equal(this.failed, 0, `The first of the failed calls: ${inspect(this.#firstFailure)}`)
   }
 
-  #tell({ type }: AuthEvent): void {
-    const index = this.#awaited.findIndex((awaited) => awaited.type === type)
+  #tell(event: AuthEvent): void {
+    if (event.type === 'token-request-failed') this.nextTries.push(event.nextTryMs)
+    const index = this.#awaited.findIndex(({ type }) => type === event.type)
     if (index >= 0) this.#awaited.splice(index, 1)[0]?.happened()
   }
 
   async #load(call: () => Promise<number>): Promise<void> {
     while (!this.#ended) {
-      const status = await call().catch(() => undefined)
-      if (status !== 200) this.failed += 1
+      const outcome = await call().catch((error: unknown) => error)
+      if (outcome !== 200) {
+        this.failed += 1
+        this.#firstFailure ??= outcome
+      }
       this.calls += 1
       await sleep(5)
     }
@@ -117,6 +125,7 @@ async function rotateTwice(sandbox: SandboxEnvironment): Promise<string> {
   await service.end()
   const { sent, refused } = service.requests
   assert.equal(refused, 1)
+  assert.deepEqual(service.nextTries, [0])
   // A token of 1 s is renewed at the earliest half a second before the last 50 ms of its life.
   assert.ok(sent <= 2 + Math.ceil((performance.now() - startedAt) / 450), `${sent} token requests`)
   return (
@@ -137,6 +146,7 @@ async function rotateLate(sandbox: SandboxEnvironment): Promise<string> {
   await service.next('token-acquired')
   await service.end()
   assert.deepEqual(service.requests, { sent: 3, refused: 1 })
+  assert.deepEqual(service.nextTries, [undefined])
   return (
     'Revoked, and the vault 300 ms late: the current token served on until the next renewal.\n' +
     `  ${service.calls} calls, ${service.failed} failed; 3 token requests, 1 of them refused`

@@ -19,7 +19,7 @@ import {
 const NEW_SECRET = 'the secret that comes next'
 
 beforeEach(() => noteSecret(NEW_SECRET))
-afterEach(tidy)
+afterEach(tidy) // no call may have failed, but for those that a test expects
 
 describe('a client secret that is replaced in the vault, under load', () => {
   it('while both are accepted: one token request for each renewal, and none is refused', async () => {
@@ -32,7 +32,6 @@ describe('a client secret that is replaced in the vault, under load', () => {
     await rig.callsGoOn()
     await rig.renewal()
     expect(rig.requests).toEqual({ sent: 4, refused: 0 })
-    expect(rig.failures).toEqual([])
   })
 
   it.each([
@@ -40,17 +39,17 @@ describe('a client secret that is replaced in the vault, under load', () => {
     ['that every call waits for', LIFETIME_MS, 'token-acquired'],
   ] as const)('and revoked during a token request %s: it is made once more', async (_, aheadMs, type) => {
     const { service, rig, vault } = await startWithVault()
-    const sent = rig.requests.sent
+    rig.onEvent = (event) => {
+      if (event.type !== 'token-requested') return
+      vault.secret = NEW_SECRET // the request has the old one already
+      service.acceptSecrets(NEW_SECRET)
+    }
     rig.clock.advance(aheadMs)
-    await eventually(() => expect(rig.requests.sent).toBe(sent + 1)) // it carries the old secret, and waits
-    vault.secret = NEW_SECRET
-    service.acceptSecrets(NEW_SECRET)
     await rig.told(type, type === 'token-acquired' ? 2 : 1)
     await rig.callsGoOn()
     expect(rig.requests).toEqual({ sent: 3, refused: 1 })
     await rig.renewal()
     expect(rig.requests).toEqual({ sent: 4, refused: 1 })
-    expect(rig.failures).toEqual([])
   })
 
   it('after it was revoked: the current token serves, and renewals are tried after 1 s, then 2 s', async () => {
@@ -69,25 +68,23 @@ describe('a client secret that is replaced in the vault, under load', () => {
     await rig.told('token-renewed', 1)
     await rig.renewal() // past the life of the first token, too
     expect(rig.requests).toEqual({ sent: 5, refused: 2 })
-    expect(rig.failures).toEqual([])
   })
 
   it('only after the token has expired: calls fail at once and say why, until the vault has it', async () => {
     const { service, rig, vault } = await startWithVault()
     service.acceptSecrets(NEW_SECRET)
     rig.clock.advance(LIFETIME_MS)
-    await eventually(() => expect(rig.failures.length).toBeGreaterThan(20))
+    await eventually(() => expect(rig.failures.length).toBeGreaterThan(50)) // 20 of them have waited
     expect(rig.requests).toEqual({ sent: 2, refused: 1 })
+    vault.secret = NEW_SECRET
+    rig.clock.advance(1_000)
+    await rig.told('token-acquired', 2)
     for (const failure of rig.failures) {
       expect(failure).toBeInstanceOf(TokenRequestError)
       expect(failure).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 401, error: 'invalid_client' })
     }
-    vault.secret = NEW_SECRET
-    rig.clock.advance(1_000)
-    await rig.told('token-acquired', 2)
-    const failures = rig.failures.length
+    rig.expectedFailures = rig.failures.length
     await rig.callsGoOn()
-    expect(rig.failures).toHaveLength(failures)
     expect(rig.requests).toEqual({ sent: 3, refused: 1 })
   })
 })
@@ -121,7 +118,6 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     service.acceptSecrets(NEW_SECRET)
     await rig.renewal()
     expect(rig.requests).toEqual({ sent: 2, refused: 0 })
-    expect(rig.failures).toEqual([])
   })
 
   it('by a link to another folder, as Kubernetes does it', async () => {
@@ -140,7 +136,6 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     service.acceptSecrets(NEW_SECRET)
     await rig.renewal()
     expect(rig.requests).toEqual({ sent: 2, refused: 0 })
-    expect(rig.failures).toEqual([])
   })
 
   it('by writing it anew: while it is empty no request is sent, and the attempt is made again', async () => {
@@ -157,6 +152,5 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     await rig.renewal()
     expect(codes).toEqual(['ERR_CLIENT_SECRET'])
     expect(rig.requests).toEqual({ sent: 2, refused: 0 })
-    expect(rig.failures).toEqual([])
   })
 })

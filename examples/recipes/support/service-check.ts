@@ -114,6 +114,7 @@ function startService(program: string, sandbox: SandboxEnvironment): ChildProces
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       ...process.env,
+      HOST: '127.0.0.1',
       PORT: '0',
       MERCHANT_AUTH_URL: sandbox.environment.authUrl,
       MERCHANT_AUTH_AUDIENCE: sandbox.environment.audience,

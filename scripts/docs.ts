@@ -1,18 +1,20 @@
 /**
  * Makes the API reference from the sources, with the manual beside it: docs/api/out/index.html. Fails on a warning:
- * something public without a comment, a type that is used and not exported, a link that leads nowhere.
+ * something public without a comment, a type that is used and not exported, a link that leads nowhere. typedoc does not
+ * look at what stands behind the # of a link, and drops code from the anchors of headings: that is looked at here.
  *
  * npm run docs
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')
+const out = join(api, 'out')
 const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
   typeof entry === 'object' ? [{ name: join('merchant-auth', path), source: sourceOf(entry.default) }] : [],
 )
@@ -25,7 +27,8 @@ run(process.execPath, [
   ...modules.flatMap(({ source }) => ['--entryPoints', source]),
 ])
 checkModules()
-console.log(`The API reference is ${relative(process.cwd(), join(api, 'out/index.html'))}`)
+checkLinks()
+console.log(`The API reference is ${relative(process.cwd(), join(out, 'index.html'))}`)
 
 /** `./dist/attach/axios.js` comes from src/attach/axios.ts. */
 function sourceOf(built: string): string {
@@ -63,11 +66,44 @@ function run(command: string, args: readonly string[]): void {
 
 /** A module without its name, which a tag `@module` gives it, would be called after its file. */
 function checkModules(): void {
-  const { children } = JSON.parse(readFileSync(join(api, 'out/api.json'), 'utf8')) as {
+  const { children } = JSON.parse(readFileSync(join(out, 'api.json'), 'utf8')) as {
     children: readonly { name: string }[]
   }
   const unnamed = modules.filter(({ name }) => !children.some((child) => child.name === name))
   for (const { name, source } of unnamed)
     console.error(`${relative(root, source)}: the comment at its head needs a line "@module ${name}"`)
   if (unnamed.length > 0) process.exit(1)
+}
+
+/** Every link from one page to another, or to a place in one, leads to what there is. */
+function checkLinks(): void {
+  const anchors = new Map<string, ReadonlySet<string>>()
+  const dead = new Set<string>()
+  for (const page of globSync('**/*.html', { cwd: out, exclude: ['media/**'] })) {
+    for (const href of attributes(readFileSync(join(out, page), 'utf8'), 'href')) {
+      const url = new URL(href, pathToFileURL(join(out, page)))
+      if (url.protocol === 'file:' && !leadsSomewhere(url, anchors)) dead.add(`${page}: ${href}`)
+    }
+  }
+  for (const link of dead) console.error(`${link} leads nowhere`)
+  if (dead.size > 0) process.exit(1)
+}
+
+function leadsSomewhere(url: URL, anchors: Map<string, ReadonlySet<string>>): boolean {
+  const path = fileURLToPath(url)
+  const file = statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'index.html') : path
+  let known = anchors.get(file)
+  if (known === undefined) {
+    if (statSync(file, { throwIfNoEntry: false }) === undefined) return false
+    known = new Set(attributes(readFileSync(file, 'utf8'), 'id'))
+    anchors.set(file, known)
+  }
+  return url.hash === '' || known.has(decodeURIComponent(url.hash.slice(1)))
+}
+
+/** The values of an attribute, wherever it stands. */
+function attributes(html: string, name: string): string[] {
+  return [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, 'g'))].map(({ 1: value = '' }) =>
+    value.replaceAll('&amp;', '&'),
+  )
 }

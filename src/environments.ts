@@ -3,7 +3,10 @@ import { ConfigurationError, type Problem } from './errors.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
 export interface Environment {
-  /** A name for messages and events, for example `test`. */
+  /**
+   * A name for messages and events, for example `test`.
+   * @default none; with `defineEnvironments` the environment's key
+   */
   readonly name?: string | undefined
   /** Base URL of the token endpoint, which is `{authUrl}/oauth/token`. https, or http on a loopback host. */
   readonly authUrl: string

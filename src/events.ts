@@ -20,7 +20,7 @@ export interface TokenAcquiredEvent extends AuthEventBase {
   readonly type: 'token-acquired'
   /** Whether the token endpoint gave it, or the store had it. */
   readonly source: 'endpoint' | 'store'
-  /** From the first attempt (ms). */
+  /** From the moment a token was wanted (ms), with the wait for a turn and the store. */
   readonly durationMs: number
   /** The token's lifetime (ms) as the token endpoint gave it. */
   readonly lifetimeMs: number

@@ -45,7 +45,9 @@ type Variables = Readonly<Record<string, string | undefined>>
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
  */
-export function optionsFromEnv(env: Variables = process.env): TokenProviderOptions {
+export function optionsFromEnv(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): TokenProviderOptions {
   const read = (name: string): string | undefined => env[name]?.trim() || undefined
   const problems: Problem[] = []
   const options: TokenProviderOptions = {
@@ -113,7 +115,9 @@ function problemsIn(options: TokenProviderOptions, read: (name: string) => strin
     return error.problems.map(({ option, reason }) => {
       const [, path = option, place = ''] = /^(.*?)(\[\d+\])?$/.exec(option) ?? []
       const variable = VARIABLES[path] ?? option
-      return { option: variable + place, reason: read(variable) === undefined ? 'is not set' : reason }
+      // No variable allows http elsewhere.
+      const told = reason.replace(', or with allowInsecureRequests: true', '')
+      return { option: variable + place, reason: read(variable) === undefined ? 'is not set' : told }
     })
   }
 }

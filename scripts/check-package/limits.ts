@@ -11,13 +11,13 @@ export const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./axios'], limitBytes: 27_000 },
   { entries: ['./undici'], limitBytes: 12_500 },
   { entries: ['./redis'], limitBytes: 10_000 },
-  { entries: ['./opentelemetry'], limitBytes: 3_000 },
+  { entries: ['./opentelemetry'], limitBytes: 3_700 },
   { entries: ['./testing'], limitBytes: 26_500 },
   { entries: ['.', './axios'], limitBytes: 29_000 },
 ]
 
-export const TARBALL_PACKED_BYTES = 180_000
-export const TARBALL_UNPACKED_BYTES = 610_000
+export const TARBALL_PACKED_BYTES = 195_000
+export const TARBALL_UNPACKED_BYTES = 650_000
 
 /** This package and its dependencies, without optional peers. */
 export const INSTALLED_PACKAGES = 2

@@ -3,46 +3,37 @@
  *
  * @module merchant-auth/opentelemetry
  */
-import { type Attributes, type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api'
+import { metrics, trace } from '@opentelemetry/api'
 import type { AuthEvent } from '../events.ts'
 import { Measurements } from './measurements.ts'
+import { checkTelemetry, type TelemetryOptions } from './options.ts'
+import { createQuietly } from './quietly.ts'
 import { TokenRequests } from './token-requests.ts'
 
-/** Options of `createTelemetry`. */
-export interface TelemetryOptions {
-  /**
-   * Put on every measurement and span, for example a merchant's id where each merchant has a provider of its own. Each
-   * combination of values is a time series of its own: keep to values of which there are few. The package's own
-   * attributes win over those of the same name.
-   * @default none
-   */
-  readonly attributes?: Attributes | undefined
-  /**
-   * Where the metrics go.
-   * @default the global meter provider, looked up at each event
-   */
-  readonly meterProvider?: MeterProvider | undefined
-  /**
-   * Where the spans go.
-   * @default the global tracer provider, looked up at each event
-   */
-  readonly tracerProvider?: TracerProvider | undefined
-}
+export type { TelemetryOptions } from './options.ts'
 
 /**
  * Makes a listener that turns a provider's events into OpenTelemetry metrics and spans. Each provider needs a listener
- * of its own: it remembers the token request that has begun, and the current token's lifetime. It never throws.
+ * of its own: it remembers the token request that has begun, and the current token's lifetime. It never throws: the
+ * first fault of an SDK is told to `diag.warn` of `@opentelemetry/api`.
  *
  * Without options it uses the global providers of `@opentelemetry/api`. They may be registered later, but what happened
  * before is not told: the metrics and spans begin with the next event.
  *
+ * @param options attributes of your own, and providers other than the global ones
+ * @returns the listener, to be given to `createTokenProvider` as `onEvent`
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem of the options
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: createTelemetry() })
  */
 export function createTelemetry(options: TelemetryOptions = {}): (event: AuthEvent) => void {
+  checkTelemetry(options)
+  // trace looks the global provider up at each use; a meter of metrics would stay with the one that it found.
+  const { meterProvider, tracerProvider = trace } = options
   const attributes = { ...options.attributes }
-  const requests = new TokenRequests(() => options.tracerProvider ?? trace.getTracerProvider())
-  const measurements = new Measurements(() => options.meterProvider ?? metrics.getMeterProvider())
+  const quietly = createQuietly()
+  const requests = new TokenRequests(tracerProvider, quietly)
+  const measurements = new Measurements(() => meterProvider ?? metrics.getMeterProvider(), quietly)
   return (event) => {
     const { environment } = event
     const common = { ...attributes, ...(environment && { 'merchant_auth.environment': environment }) }

@@ -58,20 +58,20 @@ function makeInstruments(meter: Meter): Instruments {
     meter.createCounter(`merchant_auth.${name}`, { description, unit: `{${unit}}` })
   return {
     requestDuration: histogram('token.request.duration', 'Duration of one attempt at the token endpoint.'),
-    requestFailures: counter('token.request.failures', 'failure', 'Attempts to get a token that failed.'),
+    requestFailures: counter('token.request.failures', 'failure', 'Failed attempts to get a token.'),
     acquisitionDuration: histogram(
       'token.acquisition.duration',
-      'Time from wanting a token to having it, all attempts and pauses included.',
+      'Time from wanting a token to having it, with all attempts.',
     ),
     rejections: counter('token.rejections', 'rejection', 'Calls whose token an API refused.'),
     renewals: counter('token.renewals', 'renewal', 'Tokens replaced before their end.'),
     suppressedRenewals: counter(
       'token.suppressed_renewals',
       'renewal',
-      'Renewals of a refused token that were not made, because they are rationed.',
+      'Renewals not made, because they are rationed.',
     ),
     withheld: counter('token.withheld', 'request', 'Calls that went out without the token.'),
-    storeFailures: counter('store.failures', 'failure', 'Operations of the token store that failed.'),
+    storeFailures: counter('store.failures', 'failure', 'Failed operations of the token store.'),
     watch: makeGauge(meter),
   }
 }

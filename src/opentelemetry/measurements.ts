@@ -1,8 +1,8 @@
 /** The events as measurements. */
 import type { Attributes, MeterProvider } from '@opentelemetry/api'
-import type { AuthEvent, TokenAcquiredEvent } from '../events.ts'
+import type { AuthEvent } from '../events.ts'
 import { type Counters, type Instruments, instrumentsOf } from './instruments.ts'
-import { quietly } from './quietly.ts'
+import type { Quietly } from './quietly.ts'
 import { failureOf, oauthErrorOf, serverOf, storeFailureOf } from './semantics.ts'
 import { TokenLife } from './token-life.ts'
 import type { EndedRequest } from './token-requests.ts'
@@ -11,46 +11,36 @@ import type { EndedRequest } from './token-requests.ts'
 export class Measurements {
   /** Asked each time: the metrics API has no proxy whose instruments would come to life when an SDK is registered. */
   readonly #meters: () => MeterProvider
+  readonly #quietly: Quietly
   readonly #life = new TokenLife()
   #watchedBy: Instruments | undefined
 
-  constructor(meters: () => MeterProvider) {
+  constructor(meters: () => MeterProvider, quietly: Quietly) {
     this.#meters = meters
+    this.#quietly = quietly
   }
 
   note(event: AuthEvent, request: EndedRequest | undefined, common: Attributes): void {
     const acquired = event.type === 'token-acquired'
     if (acquired) this.#life.begin(event.remainsMs, common)
-    quietly(() => {
+    this.#quietly(() => {
       const instruments = instrumentsOf(this.#meters())
       if (acquired || instruments !== this.#watchedBy) instruments.watch(this.#life)
       this.#watchedBy = instruments
-      if (request !== undefined) measureRequest(instruments, request, common)
-      if (acquired) measureAcquisition(instruments, event, common)
+      if (request !== undefined) {
+        const { url, durationMs, failure } = request
+        const attributes = { ...common, ...serverOf(url), ...(failure && failureOf(failure)) }
+        instruments.requestDuration.record(durationMs / 1000, attributes)
+      }
+      if (acquired) {
+        const { durationMs, source } = event
+        const attributes = { ...common, 'merchant_auth.token.source': source }
+        instruments.acquisitionDuration.record(durationMs / 1000, attributes)
+      }
       const count = countOf(event)
       if (count !== undefined) instruments[count[0]].add(1, { ...common, ...count[1] })
     })
   }
-}
-
-function measureRequest(
-  { requestDuration }: Instruments,
-  { url, durationMs, failure }: EndedRequest,
-  common: Attributes,
-): void {
-  requestDuration.record(durationMs / 1000, {
-    ...common,
-    ...serverOf(url),
-    ...(failure && failureOf(failure)),
-  })
-}
-
-function measureAcquisition(
-  { acquisitionDuration }: Instruments,
-  { durationMs, source }: TokenAcquiredEvent,
-  common: Attributes,
-): void {
-  acquisitionDuration.record(durationMs / 1000, { ...common, 'merchant_auth.token.source': source })
 }
 
 /** The counter that an event belongs to, and the event's own attributes; undefined for those that are timed. */

@@ -10,17 +10,16 @@ import {
 } from '@opentelemetry/api'
 import type { AuthEvent, TokenRequestedEvent, TokenRequestFailedEvent } from '../events.ts'
 import { SCOPE } from './instruments.ts'
-import { quietly } from './quietly.ts'
+import type { Quietly } from './quietly.ts'
 import { failureOf, oauthErrorOf, serverOf } from './semantics.ts'
-
-// The path that this package puts after authUrl.
-const TEMPLATE = '/oauth/token'
 
 interface Begun {
   readonly event: TokenRequestedEvent
   readonly epochMs: number
   readonly monotonicMs: number
   readonly parent: Context | undefined
+  /** How many requests went out before this one, for the same token. */
+  readonly resends: number
 }
 
 /** An attempt at the token endpoint that has ended. */
@@ -36,52 +35,60 @@ export interface EndedRequest {
  * its beginning: there is never an open one that nobody would end.
  */
 export class TokenRequests {
-  readonly #tracers: () => TracerProvider
+  readonly #tracers: TracerProvider
+  readonly #quietly: Quietly
   #begun: Begun | undefined
+  /** Those sent for the token that is wanted now. An attempt for which there was no client secret sends nothing. */
+  #sent = 0
 
-  constructor(tracers: () => TracerProvider) {
+  constructor(tracers: TracerProvider, quietly: Quietly) {
     this.#tracers = tracers
+    this.#quietly = quietly
   }
 
   /** The request that ends with this event, where one does. */
   note(event: AuthEvent, common: Attributes): EndedRequest | undefined {
-    if (event.type === 'token-requested') this.#begun = begin(event)
+    if (event.type === 'token-requested') this.#begin(event)
     const failure = event.type === 'token-request-failed' ? event : undefined
+    if (event.type === 'token-acquired' || (failure && failure.nextTryMs === undefined)) this.#sent = 0
     const ends = failure !== undefined || (event.type === 'token-acquired' && event.source === 'endpoint')
     const begun = this.#begun
     if (!ends || begun === undefined) return undefined
     this.#begun = undefined
     const durationMs = performance.now() - begun.monotonicMs
     const ended = { url: begun.event.url, durationMs, failure }
-    quietly(() => this.#trace(begun, ended, common))
+    this.#quietly(() => this.#trace(begun, ended, common))
     return ended
   }
 
-  #trace({ event, epochMs, parent }: Begun, { durationMs, failure }: EndedRequest, common: Attributes): void {
+  #begin(event: TokenRequestedEvent): void {
+    const parent = this.#quietly(() => context.active())
+    const resends = this.#sent++
+    this.#begun = { event, epochMs: Date.now(), monotonicMs: performance.now(), parent, resends }
+  }
+
+  #trace(begun: Begun, { durationMs, failure }: EndedRequest, common: Attributes): void {
+    const { event, epochMs, parent, resends } = begun
+    const { pathname } = new URL(event.url)
     const attributes = {
       ...common,
       'http.request.method': 'POST',
       'url.full': event.url,
-      'url.template': TEMPLATE,
+      'url.template': pathname,
       ...serverOf(event.url),
-      ...(event.attempt > 1 && { 'http.request.resend_count': event.attempt - 1 }),
+      ...(resends > 0 && { 'http.request.resend_count': resends }),
       ...(failure && { ...failureOf(failure), ...oauthErrorOf(failure) }),
     }
     const startTime = hrTimeOf(epochMs)
-    const span = this.#tracers()
+    const span = this.#tracers
       .getTracer(SCOPE)
-      .startSpan(`POST ${TEMPLATE}`, { kind: SpanKind.CLIENT, startTime, attributes }, parent)
+      .startSpan(`POST ${pathname}`, { kind: SpanKind.CLIENT, startTime, attributes }, parent)
     try {
       if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
     } finally {
       span.end(hrTimeOf(epochMs + durationMs))
     }
   }
-}
-
-function begin(event: TokenRequestedEvent): Begun {
-  const parent = quietly(() => context.active())
-  return { event, epochMs: Date.now(), monotonicMs: performance.now(), parent }
 }
 
 /** In seconds and nanoseconds: a plain number may be taken for one of `performance.now()`. */

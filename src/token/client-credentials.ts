@@ -146,9 +146,10 @@ export class ClientCredentialsProvider implements TokenProvider {
       const refusal = { api, ration: this.#rationOf(api) }
       const mayAsk = (): boolean =>
         refusal.ration.waitMs(this.#now()) === 0 && this.#cooldown.remainsMs(this.#now()) === 0
-      if (await this.#take({ startedAt, than: rejected, refusal, mayAsk }))
-        this.#emit({ type: 'token-renewed', reason: 'rejected' })
-      else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.remainsMs(this.#now()))
+      if (await this.#take({ startedAt, than: rejected, refusal, mayAsk })) {
+        // The token endpoint may have given the same one out again.
+        if (this.#otherThan(rejected) !== undefined) this.#emit({ type: 'token-renewed', reason: 'rejected' })
+      } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.remainsMs(this.#now()))
     })
   }
 

@@ -1,5 +1,13 @@
 /** The listener itself: where it tells, what it keeps to itself, and that it never throws. */
-import { type ContextManager, context, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api'
+import {
+  type ContextManager,
+  context,
+  DiagLogLevel,
+  diag,
+  metrics,
+  ROOT_CONTEXT,
+  trace,
+} from '@opentelemetry/api'
 import { type AuthEvent, createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -40,7 +48,32 @@ describe('an SDK that throws', () => {
     throw new Error('a fault of the SDK')
   }
   const all: AuthEvent[] = [REQUESTED, FAILED, REQUESTED, ACQUIRED, { type: 'token-rejected' }]
-  afterEach(() => context.disable())
+  afterEach(() => {
+    context.disable()
+    diag.disable()
+  })
+
+  it('is told once for each listener, whatever fails', () => {
+    const warn = vi.fn()
+    const silent = { verbose: vi.fn(), debug: vi.fn(), info: vi.fn(), error: vi.fn() }
+    diag.setLogger({ ...silent, warn }, DiagLogLevel.ALL)
+    const options = { meterProvider: { getMeter: broken }, tracerProvider: { getTracer: broken } }
+    for (const listeners of [1, 2]) {
+      const tell = createTelemetry(options)
+      for (const event of all) tell(event)
+      expect(warn).toHaveBeenCalledTimes(listeners)
+    }
+    const [message, error] = warn.mock.lastCall ?? []
+    expect(message).toMatch(/^merchant-auth: /)
+    expect(error).toMatchObject({ message: 'a fault of the SDK' })
+  })
+
+  it('disturbs nobody where the log throws, too', () => {
+    const log = { verbose: () => {}, debug: () => {}, info: () => {}, error: () => {}, warn: broken }
+    diag.setLogger(log, DiagLogLevel.ALL)
+    const tell = createTelemetry({ meterProvider: { getMeter: broken } })
+    for (const event of all) expect(tell(event)).toBeUndefined()
+  })
 
   it.each([
     ['has no meter', { getMeter: broken }],

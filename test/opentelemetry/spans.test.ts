@@ -6,7 +6,7 @@ import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { describe, expect, it, vi } from 'vitest'
 import { ManualClock } from '../support/clock.ts'
 import { rejection } from '../token/harness.ts'
-import { ACQUIRED, REQUESTED, setUp } from './harness.ts'
+import { ACQUIRED, FAILED, REQUESTED, setUp } from './harness.ts'
 
 const bench = setUp()
 
@@ -109,6 +109,43 @@ describe('the span of a token request', () => {
       [{ ...attributes(), ...failure, 'http.request.resend_count': 1 }, SpanStatusCode.ERROR],
       [{ ...attributes(), 'http.request.resend_count': 2 }, SpanStatusCode.UNSET],
     ])
+  })
+
+  it('counts no attempt as a repetition that sent nothing', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    let asked = 0
+    const clientSecret = (): string => {
+      asked += 1
+      if (asked === 1 || asked === 3) throw new Error('the vault is sealed')
+      return bench.service.clientSecret
+    }
+    bench.service.fail('token', { kind: 'status', status: 503 })
+    const { tokens, events } = bench.watch({ clientSecret, retries: 3 })
+    await tokens.getToken()
+    const sent = events.flatMap((event) => (event.type === 'token-requested' ? [event.attempt] : []))
+    expect(sent).toEqual([2, 4])
+    expect(ours().map((span) => span.attributes['http.request.resend_count'])).toEqual([undefined, 1])
+  })
+
+  it.each([
+    ['came', ACQUIRED],
+    ['failed for good', FAILED],
+  ])('begins to count anew after one that %s', (_, end) => {
+    const tell = createTelemetry(bench.collected)
+    for (const event of [REQUESTED, { ...FAILED, nextTryMs: 0 }, { ...REQUESTED, attempt: 2 }, end])
+      tell(event)
+    for (const event of [REQUESTED, ACQUIRED]) tell(event)
+    const counts = ours().map((span) => span.attributes['http.request.resend_count'])
+    expect(counts).toEqual([undefined, 1, undefined])
+  })
+
+  it('has the path of the token endpoint in its name and template', () => {
+    const tell = createTelemetry(bench.collected)
+    tell({ ...REQUESTED, url: 'https://login.example.com/tenant-1/oauth/token' })
+    tell(ACQUIRED)
+    const [span] = ours()
+    expect(span?.name).toBe('POST /tenant-1/oauth/token')
+    expect(span?.attributes['url.template']).toBe('/tenant-1/oauth/token')
   })
 
   it('tells the OAuth error of a refused secret', async () => {

@@ -106,6 +106,15 @@ describe('the events of a renewal after a rejection', () => {
     expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
   })
 
+  it('tell of no renewal where the same token is given out again', async () => {
+    const { provider, events, endpoint } = rig()
+    endpoint.otherwise = granted({ access_token: 'the.same.token' })
+    const token = await provider.getToken()
+    events.length = 0
+    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
+    expect(events.map(({ type }) => type)).toEqual(['token-rejected', 'token-requested', 'token-acquired'])
+  })
+
   it('are none at all for a token that has expired', async () => {
     const { provider, events, clock } = rig()
     const token = await provider.getToken()

@@ -59,9 +59,15 @@ describe('the message of a status', () => {
     )
   })
 
-  it('that redirects says that nothing is followed', async () => {
-    expect((await failure(status(307, '', { location: 'https://x.example/?secret' }))).message).toBe(
-      `${WHERE} answered with a redirect, which is never followed: the secret would go along. Check authUrl.`,
+  it.each([
+    ['https://x.example/?secret', ' to https://x.example'],
+    ['/login', ''], // the answer of a stub has no URL that it is relative to
+    ['https://[', ''],
+    [undefined, ''],
+  ])('that redirects to %j says where to, and that nothing is followed', async (location, to) => {
+    const headers: Record<string, string> = location === undefined ? {} : { location }
+    expect((await failure(status(307, '', headers))).message).toBe(
+      `${WHERE} answered with a redirect${to}, which is never followed: the secret would go along. Check authUrl.`,
     )
   })
 

@@ -48,7 +48,10 @@ for (const signal of SIGNALS) {
 // Connections that are still being made, and libraries' timers, would keep the process for seconds.
 process.exit(unwritten === undefined ? code : unwritten === 'EPIPE' ? EXIT.pipe : EXIT.unexpected)
 
-/** Resolves when all is written, or cannot be. */
-function written(stream: Writable): Promise<void> {
-  return new Promise((resolve) => stream.write('', () => resolve()))
+/** Resolves when all is written, or cannot be. A reader that left after the last word is no failure. */
+async function written(stream: Writable): Promise<void> {
+  await new Promise<void>((resolve) => {
+    if (stream.writableLength > 0) stream.write('', () => resolve())
+    else setImmediate(resolve) // what failed is told by then
+  })
 }

@@ -107,7 +107,8 @@ function adviceForProxy(
 ): NetworkAdvice {
   const step = 'connection'
   if (!proxy.connected) {
-    const advice = 'Check HTTPS_PROXY, and whether the proxy is up. Hosts in NO_PROXY are called without it.'
+    const advice =
+      'Check HTTPS_PROXY (for http: HTTP_PROXY), and whether the proxy is up. Hosts in NO_PROXY are called without it.'
     return { step, text: `no connection to the proxy ${proxy.host}${reason}`, advice }
   }
   const [, status = ''] = /response \((\d{3})\)/.exec(reason) ?? []
@@ -119,7 +120,7 @@ const FAR_SIDE =
   'The proxy does not reach this host. Check its name and its port in the URL, and whether the service is up.'
 const PROXY_ANSWERS: Readonly<Record<string, string>> = {
   403: 'The proxy does not allow this host. Ask whoever runs it.',
-  407: 'Check the user name and the password in HTTPS_PROXY.',
+  407: 'Check the user name and the password in HTTPS_PROXY (for http: HTTP_PROXY).',
   502: FAR_SIDE,
   503: FAR_SIDE,
   504: FAR_SIDE,
@@ -139,6 +140,11 @@ export function adviceForTimeout(context: AdviceContext): NetworkAdvice {
   if (proxy !== undefined) return adviceForProxy(proxy, host, ', in time')
   const advice =
     'A firewall drops what is sent there, the address or the port in the URL is wrong, or what listens there does not ' +
-    'speak TLS. Where a proxy leads out of this network, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
-  return { step: 'connection', text: `no connection to ${host} in time`, advice: advice + proxyHint(context) }
+    'speak TLS.'
+  const general = ' Where a proxy leads out of this network, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
+  return {
+    step: 'connection',
+    text: `no connection to ${host} in time`,
+    advice: advice + (proxyHint(context) || general),
+  }
 }

@@ -47,7 +47,7 @@ const OAUTH: Readonly<Record<string, string>> = {
 }
 
 function laterThan(retryAfterMs: number | undefined): string {
-  if (retryAfterMs === undefined) return 'later'
+  if (retryAfterMs === undefined || retryAfterMs === 0) return 'later'
   return retryAfterMs > 86_400_000 ? 'another day' : `in ${Math.ceil(retryAfterMs / 1000)} s`
 }
 

@@ -33,7 +33,8 @@ export function readArguments<T extends ParseArgsOptionsConfig>(
     if (option === undefined) throw new UsageError(`There is no flag ${shownFlag(rawName)}.`)
     if (option.type === 'boolean' && value !== undefined) throw new UsageError(`${rawName} takes no value.`)
     const isFlag = inlineValue === false && value.startsWith('-')
-    if (option.type === 'string' && (value === undefined || isFlag)) {
+    const isEmpty = value === '' && inlineValue === false && name !== 'scheme'
+    if (option.type === 'string' && (value === undefined || isFlag || isEmpty)) {
       throw new UsageError(`${rawName} needs a value.`)
     }
     if (seen.has(name) && option.multiple !== true) throw new UsageError(`${rawName} is there twice.`)

@@ -102,7 +102,7 @@ const REFUSED =
   "service's documentation the header that carries the token (--header-name, --scheme)."
 const TROUBLE = 'The API is in trouble. Whether it takes the token, this does not tell: try again later.'
 const ADVICE: Readonly<Record<number, string>> = {
-  403: 'The API knows the token, but does not allow this. The client may lack a right or a scope: ask the service.',
+  403: 'The API, or a firewall before it, does not allow this. The client may lack a right or a scope: ask the service.',
   404: 'There is nothing at this URL, at least for a GET. Whether the API takes the token, this does not tell.',
   405: 'This URL takes no GET. Whether the API takes the token, this does not tell.',
   429: 'Too many calls were made. Try again later.',

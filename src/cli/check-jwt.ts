@@ -3,25 +3,33 @@ import { decodeJwt } from 'jose/jwt/decode'
 import type { Environment } from '../environments.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { Finding } from './report.ts'
-import { printable } from './terminal.ts'
 
 type Claims = ReturnType<typeof decodeJwt>
 
 /** `exp` and the machine's clock may be so far apart (s) before it is worth a word. */
 const TOLERANCE_S = 30
 
-/** What the claims `iss`, `aud`, `exp` and `iat` (RFC 7519 §4.1) say. `lifetimeMs` is what `expires_in` gave. */
-export function jwtFindings(
-  token: AccessToken,
-  { environment, lifetimeMs }: { readonly environment: Environment; readonly lifetimeMs: number },
-): Finding[] {
+/** What a token's claims are compared with. */
+export interface JwtContext {
+  readonly environment: Environment
+  /** What `expires_in` gave. */
+  readonly lifetimeMs: number
+  /** Makes foreign text fit to be shown. */
+  readonly foreign: (text: string) => string
+}
+
+/** What the claims `iss`, `aud`, `exp` and `iat` (RFC 7519 §4.1) say. */
+export function jwtFindings(token: AccessToken, context: JwtContext): Finding[] {
   const claims = claimsOf(token.value)
   if (claims === undefined) {
     return [{ step: 'jwt', result: 'info', text: 'the token is no JWT, so there is nothing to read in it' }]
   }
-  return [issuer(claims), audience(claims, environment), expiry(claims, lifetimeMs), clock(claims)].flatMap(
-    (finding) => (finding === undefined ? [] : { step: 'jwt', ...finding }),
-  )
+  return [
+    issuer(claims, context.foreign),
+    audience(claims, context),
+    expiry(claims, context),
+    clock(claims),
+  ].flatMap((finding) => (finding === undefined ? [] : { step: 'jwt', ...finding }))
 }
 
 type Found = Pick<Finding, 'result' | 'text' | 'advice'> | undefined
@@ -34,29 +42,29 @@ function claimsOf(token: string): Claims | undefined {
   }
 }
 
-/** A claim as it is: foreign, and perhaps of another type than it should be. */
-function shownClaim(value: unknown): string {
-  return printable(typeof value === 'string' ? value : String(JSON.stringify(value)))
+/** A claim as it is: perhaps of another type than it should be. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : String(JSON.stringify(value))
 }
 
-function issuer({ iss }: Claims): Found {
-  return { result: 'info', text: iss === undefined ? 'iss is missing' : `iss ${shownClaim(iss)}` }
+function issuer({ iss }: Claims, foreign: JwtContext['foreign']): Found {
+  return { result: 'info', text: iss === undefined ? 'iss is missing' : `iss ${foreign(textOf(iss))}` }
 }
 
-function audience({ aud }: Claims, environment: Environment): Found {
+function audience({ aud }: Claims, { environment, foreign }: JwtContext): Found {
   if (aud === undefined) return { result: 'info', text: 'aud is missing' }
-  const text = `aud ${Array.isArray(aud) ? printable(aud.map(shownClaim).join(', ')) : shownClaim(aud)}`
+  const text = `aud ${foreign(Array.isArray(aud) ? aud.map(textOf).join(', ') : textOf(aud))}`
   if ([aud].flat().includes(environment.audience)) return { result: 'info', text: `${text}, as asked for` }
   const advice = `Asked for was ${environment.audience}. If the APIs refuse the token, this may be why.`
   return { result: 'warning', text, advice }
 }
 
 /** Compared with `iat` where that is there, so that a clock that is wrong is not blamed on the lifetime. */
-function expiry({ exp, iat }: Claims, lifetimeMs: number): Found {
+function expiry({ exp, iat }: Claims, { lifetimeMs, foreign }: JwtContext): Found {
   if (typeof exp !== 'number') {
     return {
       result: 'info',
-      text: exp === undefined ? 'exp is missing' : `exp ${printable(JSON.stringify(exp))} is no number`,
+      text: exp === undefined ? 'exp is missing' : `exp ${foreign(JSON.stringify(exp))} is no number`,
     }
   }
   const beginS = typeof iat === 'number' ? iat : Date.now() / 1000

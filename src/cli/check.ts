@@ -99,6 +99,9 @@ function failed(report: Report, { exitCode, ...finding }: Diagnosis): number {
 }
 
 async function reportOptions(report: Report, { options, secretSource }: Settings): Promise<void> {
+  const secret =
+    typeof options.clientSecret === 'string' ? options.clientSecret : await options.clientSecret()
+  report.hide(secret) // before anything is said: it may stand in a wrong place
   const { environment, clientId } = options
   const { audience, apiUrls } = environment
   report.add({
@@ -113,9 +116,6 @@ async function reportOptions(report: Report, { options, secretSource }: Settings
     ].join('\n'),
     data: { tokenEndpoint: tokenEndpoint(environment), audience, apiUrls, clientId, secretSource },
   })
-  const secret =
-    typeof options.clientSecret === 'string' ? options.clientSecret : await options.clientSecret()
-  report.hide(secret)
   if (/^["'\s]|["'\s]$/.test(secret)) {
     report.add({
       step: 'options',
@@ -153,7 +153,8 @@ class Check {
       const token = await this.#token(tokens)
       if (typeof token === 'number') return token
       const lifetimeMs = this.#lifetimeMs(token)
-      for (const finding of jwtFindings(token, { ...options, lifetimeMs })) this.#report.add(finding)
+      for (const finding of jwtFindings(token, { ...options, lifetimeMs, foreign: this.#report.foreign }))
+        this.#report.add(finding)
       if (call === undefined) return EXIT.ok
       const timeoutMs = options.timeoutMs ?? 10_000
       return await callApi({ url: call, tokens, header, timeoutMs, report: this.#report }, this.#surroundings)

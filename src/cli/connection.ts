@@ -76,10 +76,10 @@ function isToldToUseProxies(env: Surroundings['env']): boolean {
   return env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
 }
 
-/** Whether this Node.js can: 22.21 and 24.5 were the first. */
+/** Whether this Node.js can: 22.21 and 24.0 were the first. */
 function canUseProxies(): boolean {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  return major > 24 || (major === 24 && minor >= 5) || (major === 22 && minor >= 21)
+  return major >= 24 || (major === 22 && minor >= 21)
 }
 
 /** What to say of a proxy that is named by a variable, and not used. */
@@ -88,7 +88,7 @@ function proxyHint(env: Surroundings['env']): string | undefined {
   if (name === undefined || (isToldToUseProxies(env) && canUseProxies())) return undefined
   return canUseProxies()
     ? `${name} is set, but Node.js goes by it only with NODE_USE_ENV_PROXY=1.`
-    : `${name} is set, but this Node.js does not go by it: 22.21 and 24.5 do, with NODE_USE_ENV_PROXY=1.`
+    : `${name} is set, but this Node.js does not go by it: 22.21 and 24 do, with NODE_USE_ENV_PROXY=1.`
 }
 
 function factsOf(socket: Socket | TLSSocket, proxy: string | undefined): ConnectionFacts {

@@ -27,7 +27,7 @@ export interface Diagnosis {
 export function diagnose(error: unknown, context: AdviceContext): Diagnosis | undefined {
   if (error instanceof ConfigurationError) {
     const text = error.problems.map(({ option, reason }) => `${option}: ${reason}`).join('\n')
-    const advice = 'merchant-auth check --help names the variables and flags.'
+    const advice = "The command's --help names the variables and flags."
     return { step: 'options', text, advice, exitCode: EXIT.configuration, code: error.code }
   }
   if (error instanceof TokenResponseError) {

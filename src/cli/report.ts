@@ -1,8 +1,8 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
 import type { Writable } from 'node:stream'
-import { scrub } from '../secret.ts'
 import type { Step } from './diagnosis.ts'
-import { asciiJson, isTerminal, paint, printable, widthOf } from './terminal.ts'
+import { Hiding, MOST_ADVICE } from './hiding.ts'
+import { asciiJson, isTerminal, paint, widthOf } from './terminal.ts'
 
 /** `info` and `warning` leave the outcome as it is. */
 export type Result = 'ok' | 'failed' | 'warning' | 'info'
@@ -44,6 +44,8 @@ const INDENT = 14
 export interface Report {
   /** Takes a secret out of whatever is reported from now on. */
   hide(secret: string): void
+  /** One line of foreign text, fit to be part of a finding. */
+  foreign(text: string): string
   add(finding: Finding): void
   /** Says on a terminal what is waited for, until the next finding. */
   pending(text: string): void
@@ -63,27 +65,25 @@ interface Writing {
 
 /** A report in which nothing foreign steers a terminal, and no secret stands, whoever repeats it. */
 function reportBy(writing: Writing): Report {
-  const secrets = new Set<string>()
+  const hiding = new Hiding()
   let warnings = 0
   const clean = (text: string): string =>
     text
       .split('\n')
-      .map((line) => printable(scrub(line, secrets)))
+      .map((line) => hiding.shown(line))
       .join('\n')
   return {
-    hide(secret) {
-      if (secret === '') return
-      secrets.add(secret).add(secret.toLowerCase()) // as a host's name it would be in lower case
-    },
-    add({ text, advice, data, ...rest }) {
+    hide: (secret) => hiding.add(secret),
+    foreign: (text) => hiding.shown(text),
+    add({ text, advice, ...rest }) {
       if (rest.result === 'warning') warnings += 1
+      const others = JSON.parse(JSON.stringify(rest), (_, value) =>
+        typeof value === 'string' ? clean(value) : value,
+      )
       writing.add({
-        ...rest,
+        ...others,
         text: clean(text),
-        ...(advice ? { advice: clean(advice).replaceAll('\n', ' ') } : {}),
-        ...(data === undefined
-          ? {}
-          : { data: JSON.parse(JSON.stringify(data), (_, value) => cleanValue(value)) }),
+        ...(advice ? { advice: hiding.shown(advice, MOST_ADVICE) } : {}),
       })
     },
     pending: (text) => writing.pending(clean(text)),
@@ -92,10 +92,6 @@ function reportBy(writing: Writing): Report {
       writing.end(exitCode, warnings)
       return exitCode
     },
-  }
-
-  function cleanValue(value: unknown): unknown {
-    return typeof value === 'string' ? clean(value) : value
   }
 }
 

@@ -5,6 +5,7 @@ import { createTokenProvider } from '../token/token-provider.ts'
 import { readArguments, UsageError } from './arguments.ts'
 import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
+import { Hiding, MOST_ADVICE } from './hiding.ts'
 import { folded } from './report.ts'
 import {
   HEADER_FLAGS,
@@ -15,7 +16,7 @@ import {
   SETTINGS_HELP,
   type Settings,
 } from './settings.ts'
-import { asciiJson, type Command, EXIT, paint, printable, type Surroundings, widthOf } from './terminal.ts'
+import { asciiJson, type Command, EXIT, paint, type Surroundings, widthOf } from './terminal.ts'
 import { type OpenStore, openStore, STORE_VARIABLE } from './token-store.ts'
 
 const FLAGS = {
@@ -24,7 +25,6 @@ const FLAGS = {
   header: { type: 'boolean' },
   json: { type: 'boolean' },
   store: { type: 'string' },
-  renew: { type: 'boolean' },
 } as const
 
 export const tokenCommand: Command = {
@@ -41,8 +41,6 @@ Usage: merchant-auth token [--header | --json] [--store URL] [flags]
                       who use the same store, so that a script that runs often asks for no new one. Needs the
                       package redis or ioredis. With a password in the URL, set ${STORE_VARIABLE} instead.
 
-  --renew             with --store: asks for a new one, though there is one, which it takes the place of. For
-                      a token that an API refuses.
 
 ${SETTINGS_HELP}
 
@@ -62,14 +60,16 @@ Examples:
     const header = readHeader(values)
     const printed = (token: AccessToken): string =>
       values.json === true ? jsonOf(token) : isHeader ? headerLine(token, header) : token.value
+    const hiding = new Hiding()
     try {
       const settings = await readSettings(values, surroundings)
+      const { clientSecret } = settings.options
+      hiding.add(typeof clientSecret === 'string' ? clientSecret : await clientSecret())
       const store = await openStore(values.store ?? settings.variables[STORE_VARIABLE], surroundings)
-      const printing = { store, printed, renew: values.renew === true }
-      return await printToken(settings, printing, surroundings)
+      return await printToken(settings, { store, printed, hiding }, surroundings)
     } catch (error) {
       if (surroundings.signal.aborted) return EXIT.unexpected
-      return complain(error, { host: '', connected: false }, surroundings)
+      return complain(error, { context: { host: '', connected: false }, hiding }, surroundings)
     }
   },
 }
@@ -77,35 +77,29 @@ Examples:
 interface Printing {
   readonly store: OpenStore | undefined
   readonly printed: (token: AccessToken) => string
-  readonly renew: boolean
+  readonly hiding: Hiding
 }
 
 async function printToken(
   { options }: Settings,
-  { store, printed, renew }: Printing,
+  { store, printed, hiding }: Printing,
   surroundings: Surroundings,
 ): Promise<number> {
   const endpoint = tokenEndpoint(options.environment)
   const connection = watchConnection(endpoint, surroundings.env)
-  let isShared = false
   const tokens = createTokenProvider({
     ...options,
     refreshAheadMs: 0, // the process is over before a renewal in the background is
     ...(store === undefined ? {} : { store: store.store }),
-    onEvent(event) {
-      if (event.type === 'token-acquired') isShared = event.source === 'store'
-      store?.onEvent(event)
-    },
+    onEvent: (event) => store?.onEvent(event),
   })
   try {
-    const { signal } = surroundings
-    const current = await tokens.getToken({ signal })
-    const token = (renew && isShared && (await tokens.renewToken(current, { signal }))) || current
+    const token = await tokens.getToken({ signal: surroundings.signal })
     surroundings.stdout.write(`${printed(token)}\n`)
     return EXIT.ok
   } catch (error) {
     if (surroundings.signal.aborted) return EXIT.unexpected
-    return complain(error, connection.context(), surroundings)
+    return complain(error, { context: connection.context(), hiding }, surroundings)
   } finally {
     connection.stop()
     await tokens.close()
@@ -113,14 +107,18 @@ async function printToken(
   }
 }
 
-function complain(error: unknown, context: Parameters<typeof diagnose>[1], { stderr }: Surroundings): number {
+function complain(
+  error: unknown,
+  { context, hiding }: { readonly context: Parameters<typeof diagnose>[1]; readonly hiding: Hiding },
+  { stderr }: Surroundings,
+): number {
   const diagnosis = diagnose(error, context)
   if (diagnosis === undefined) throw error
   const { text, advice, exitCode } = diagnosis
-  const lines = text.split('\n').map((line) => printable(line))
+  const lines = text.split('\n').map((line) => hiding.shown(line))
   stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${lines.join('\n  ')}\n`)
-  if (advice)
-    stderr.write(`${folded(`→ ${printable(advice, 1_000)}`, { indent: 2, width: widthOf(stderr) })}\n`)
+  const folding = { indent: 2, width: widthOf(stderr) }
+  if (advice) stderr.write(`${folded(`→ ${hiding.shown(advice, MOST_ADVICE)}`, folding)}\n`)
   return exitCode
 }
 

@@ -250,6 +250,17 @@ describe('check, where the token is a JWT', () => {
     expect(await told()).toContain('warning: aud {"toString":1,"valueOf":1}')
   })
 
+  it('cuts nothing before it is searched, in whatever case and wherever the secret stands', async () => {
+    const { clientSecret } = sandbox.test
+    giveOut(
+      jwt({ iss: 'x'.repeat(285) + clientSecret, aud: clientSecret.toUpperCase(), exp: seconds + 3_600 }),
+    )
+    const said = (await told()).join('\n')
+    expect(said.toLowerCase()).not.toContain(clientSecret.slice(0, 12))
+    const { steps } = await check([], { MERCHANT_AUTH_CLIENT_ID: clientSecret })
+    expect(JSON.stringify(steps)).not.toContain(clientSecret)
+  })
+
   it('blames a clock that is wrong on the clock alone', async () => {
     const iat = seconds - 7_200
     giveOut(jwt({ aud: sandbox.test.environment.audience, iat, exp: iat + 3_600 }))
@@ -322,7 +333,7 @@ describe('check --call', () => {
     expect(sandbox.test.counts).toMatchObject({ token: 0, merchant: 0, 'in-store': 0 })
   })
 
-  it.each(['not a URL', '/orders', '', 'http://user:open%20sesame@127.0.0.1/merchant'])(
+  it.each(['not a URL', '/orders', 'http://user:open%20sesame@127.0.0.1/merchant'])(
     'to %j makes no sense, and costs no token',
     async (url) => {
       noteSecret('open%20sesame')

@@ -89,6 +89,22 @@ describe('token', () => {
     expect(outcome.stderr).toContain('→ ')
   })
 
+  it('repeats no secret, in whatever case a server writes it', async () => {
+    const { clientSecret } = sandbox.test
+    const body = { error: 'invalid_client', error_description: `no ${clientSecret.toUpperCase()}` }
+    sandbox.test.fail('token', { kind: 'json', status: 401, body }, { times: 2 })
+    const { code, stderr } = await token()
+    expect(code).toBe(5)
+    expect(stderr.toLowerCase()).not.toContain(clientSecret)
+  })
+
+  it('asks by a form where it is told to', async () => {
+    expect(await token(['--body-format', 'form'])).toMatchObject({ code: 0 })
+    expect(sandbox.test.requests('token')[0]?.headers['content-type']).toMatch(
+      /^application\/x-www-form-urlencoded/,
+    )
+  })
+
   it('tries again as a service does', async () => {
     sandbox.test.fail('token', { kind: 'status', status: 503 })
     expect(await token()).toMatchObject({ code: 0 })
@@ -149,18 +165,6 @@ describe('token --store', () => {
       } finally {
         vi.doUnmock('redis')
       }
-    })
-
-    it('--renew puts another token in the place of the shared one, and asks only once where there was none', async () => {
-      const store = ['--store', redis.url]
-      const first = await token([...store, '--renew'])
-      expect(sandbox.test.counts.token).toBe(1)
-      expect(await token(store)).toEqual(first)
-      const second = await token([...store, '--renew'])
-      expect(second).toMatchObject({ code: 0, stderr: '' })
-      expect(second.stdout).not.toBe(first.stdout)
-      expect(await token(store)).toEqual(second)
-      expect(sandbox.test.counts.token).toBe(2)
     })
 
     it('tells a wrong password, and what to do', async () => {

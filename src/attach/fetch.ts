@@ -1,4 +1,5 @@
 /** The token on fetch: what `fetch` takes and gives, in the terms of an authorized call. */
+import { startTimer } from '../clock.ts'
 import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -163,8 +164,7 @@ async function drainIfSmall({ body, headers }: Response): Promise<void> {
   if (body === null) return
   if (Number(headers.get('content-length')) > MAX_DRAINED_BYTES) return await body.cancel()
   const reader = body.getReader()
-  const timer = setTimeout(() => reader.cancel().catch(() => {}), MAX_DRAINING_MS)
-  timer.unref?.() // some runtimes' timers are numbers
+  const stopTimer = startTimer(() => reader.cancel().catch(() => {}), MAX_DRAINING_MS)
   try {
     for (let bytes = 0; bytes <= MAX_DRAINED_BYTES; ) {
       const { done, value } = await reader.read()
@@ -173,7 +173,7 @@ async function drainIfSmall({ body, headers }: Response): Promise<void> {
     }
     await reader.cancel()
   } finally {
-    clearTimeout(timer)
+    stopTimer()
   }
 }
 

@@ -226,9 +226,9 @@ function readSafely<T>(read: () => T): T | undefined {
   }
 }
 
-/** The place of a URL that may be shown: without user info, query and fragment. */
-export function shownUrl(url: string | URL): string {
+/** The place of a URL that may be shown: without user info, query and fragment, and without secrets in its path. */
+export function shownUrl(url: string | URL, secrets: Iterable<string> = []): string {
   if (!URL.canParse(String(url))) return '(not a URL)'
   const { protocol, host, pathname } = new URL(url)
-  return `${protocol}//${host}${pathname}`
+  return `${protocol}//${host}${scrub(pathname, secrets)}`
 }

@@ -55,7 +55,7 @@ export function createAuthInterceptor(
     const url = urls.urlOf(config)
     const withheld = whyConfigWithheld(context, url, config)
     if (withheld !== undefined) {
-      context.tellWithheld(withheld, url)
+      context.emitWithheld(withheld, url)
       return given
     }
     redirects.guard(config, url)

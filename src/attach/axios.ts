@@ -166,7 +166,7 @@ function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attac
   const withheld = whyConfigWithheld(context, url, config)
   if (withheld === undefined)
     return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)
-  context.tellWithheld(withheld, url)
+  context.emitWithheld(withheld, url)
   hideAgents(config)
   return copy
     .resolveAdapter(

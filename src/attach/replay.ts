@@ -29,7 +29,7 @@ type Body = NonNullable<RequestInit['body']>
  * itself, but only when it sends. A form gets its boundary here, and so the same bytes each time.
  */
 export function snapshotOf(body: Body): Body {
-  if (typeof body === 'string') return body
+  if (typeof body === 'string' || isDetached(body)) return body
   if (Buffer.isBuffer(body)) return Buffer.from(body)
   if (isFormData(body)) return multipartBlob(body)
   if (body instanceof URLSearchParams) return new URLSearchParams(body)
@@ -39,4 +39,10 @@ export function snapshotOf(body: Body): Body {
     return Reflect.construct(body.constructor, [bytes]) as Body
   }
   return body
+}
+
+/** Whether a buffer was transferred away. What becomes of it is for the client to decide. */
+function isDetached(body: Body): boolean {
+  const buffer = ArrayBuffer.isView(body) ? body.buffer : body
+  return buffer instanceof ArrayBuffer && buffer.detached
 }

@@ -3,7 +3,6 @@
  *
  * @module merchant-auth/undici
  */
-import { type Environment, tokenEndpoint } from '../environments.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { type AttachContext, createAttachContext, type WithheldReason, whyWithheld } from './context.ts'
@@ -44,7 +43,6 @@ export type { UndiciInterceptor } from './undici-types.ts'
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
   const isPlainlyWithin = plainlyWithin(tokens.environment.apiUrls)
-  const isTokenRequest = tokenRequestsOf(tokens.environment)
   const isElsewhere = connectionWatch()
   const whyWithheldAt = (origin: string, options: DispatchOptions): WithheldReason | undefined =>
     isPlainlyWithin(origin, options) ? undefined : whyNot(context, origin, options)
@@ -55,11 +53,10 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       // undici gives interceptors no handlers of the older kind: what this one is, undici has to say.
       if (typeof handler?.onRequestStart !== 'function') return dispatch(options, handler)
       const origin = originOf(connected === undefined ? options?.origin : connected)
-      if (isTokenRequest(origin, options)) return dispatch(options, handler) // which waits for no token
       const isUncertain = connected === undefined && isElsewhere(handler, origin)
       const withheld = isUncertain ? 'destination' : whyWithheldAt(origin, options)
       if (withheld !== undefined) {
-        context.tellWithheld(withheld, origin + options?.path)
+        context.emitWithheld(withheld, origin + options?.path)
         return dispatch(options, handler)
       }
       const headers = readableHeaders(options.headers)
@@ -67,18 +64,11 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
         const copy = copyOf(options, headers, context.renewOnStatus.length > 0)
         return sendWithToken({ context, dispatch, options: copy, handler, origin })
       }
-      context.tellWithheld('own-header', origin + options.path)
+      context.emitWithheld('own-header', origin + options.path)
       return dispatch(headers === options.headers ? options : { ...options, headers }, handler)
     }
   // By its public type it takes and gives the dispatch function of whichever version of undici composes it.
   return intercept as unknown as UndiciInterceptor
-}
-
-/** Says whether a call is a request to the token endpoint: a global dispatcher has those of the provider, too. */
-function tokenRequestsOf(environment: Environment): (origin: string, options: DispatchOptions) => boolean {
-  if (!URL.canParse(environment.authUrl)) return () => false // a provider of the caller's own need not have one
-  const { origin: endpointOrigin, pathname } = new URL(tokenEndpoint(environment))
-  return (origin, options) => options?.path === pathname && origin === endpointOrigin
 }
 
 /**
@@ -123,7 +113,8 @@ function plainlyWithin(apiUrls: readonly string[]): (origin: string, options: Di
   })
   return (origin, options) => {
     const path = options?.path
-    if (typeof path !== 'string' || options.method === 'CONNECT') return false
+    if (typeof path !== 'string' || options.method === 'CONNECT' || path.includes('/oauth/token'))
+      return false
     for (const api of apis) {
       if (api.origin !== origin || !path.startsWith(api.start)) continue
       PLAIN_REST.lastIndex = api.start.length

@@ -4,7 +4,7 @@ import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Environment } from '../environments.ts'
 import { ownCopy, ProviderClosedError, type TokenRequestError } from '../errors.ts'
-import { createEmit, type Emit, rememberEmit } from '../events.ts'
+import { createEmit, type Emit, rememberOutlet } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { UsedSecrets } from '../secret.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
@@ -64,10 +64,11 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#destinations = destinationsOf(options.environment)
     this.#emit = createEmit(options.onEvent, options.environment.name)
-    rememberEmit(this, this.#emit)
+    const secrets = new UsedSecrets()
+    rememberOutlet(this, { emit: this.#emit, secrets })
     this.#source = new TokenSource(options, {
       emit: this.#emit,
-      secrets: new UsedSecrets(),
+      secrets,
       closed: this.#closing.signal,
     })
   }

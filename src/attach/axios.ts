@@ -9,7 +9,7 @@ import type { TokenProvider } from '../token/token-provider.ts'
 import { authorize } from './authorized-call.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
-import { hideAgents, hideInAnswer, hideInFailure } from './axios-prints.ts'
+import { copyForSend, hideAgents, hideInAnswer, hideInFailure } from './axios-redact.ts'
 import { hasOwnHeader, UrlReader, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosAdapter,
@@ -161,26 +161,28 @@ function newAdapter(
 
 function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attachment): Promise<AxiosAnswer> {
   const { context, copy } = attachment
-  if (!attachment.attached) return copy.resolveAdapter(adapter, config)(config)
+  if (!attachment.attached) return sendWithout(config, adapter, copy)
+  hideAgents(config) // another interceptor may have set them
   const url = attachment.urls.urlOf(config)
   const withheld = whyConfigWithheld(context, url, config)
   if (withheld === undefined)
     return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)
   context.emitWithheld(withheld, url)
-  hideAgents(config)
-  return copy
-    .resolveAdapter(
-      adapter,
-      config,
-    )(config)
-    .then(
-      (response) => {
-        hideInAnswer(response)
-        return response
-      },
-      (error: unknown) => {
-        hideInFailure(error)
-        throw error
-      },
-    )
+  return sendWithout(config, adapter, copy)
+}
+
+async function sendWithout(
+  config: AxiosConfig,
+  adapter: AxiosAdapterOption,
+  copy: AxiosCopy,
+): Promise<AxiosAnswer> {
+  const sent = copyForSend(config)
+  try {
+    const answer = await copy.resolveAdapter(adapter, sent)(sent)
+    hideInAnswer(answer, { config, sent })
+    return answer
+  } catch (error) {
+    hideInFailure(error, { config, sent })
+    throw error
+  }
 }

@@ -1,5 +1,5 @@
 /** Keeps secrets out of what can be logged. Only foreign text is searched: answers, headers, URLs, errors of others. */
-import { ERROR_CODES, ERROR_NAMES } from './vocabulary.ts'
+import { ERROR_CODES, ERROR_MESSAGES, ERROR_NAMES } from './vocabulary.ts'
 
 export const HIDDEN = '[hidden]'
 /** A longer text is not worth the search, and is not shown. */
@@ -133,7 +133,7 @@ export function scrubbedCause(error: unknown, secrets: Iterable<string>, depth =
   }
   const first = readSafely(() => (read('errors') as readonly unknown[])[0])
   const inner = scrubbedCause(read('cause') ?? first, secrets, depth + 1)
-  const copy = new Error(text('message') ?? '', inner && { cause: inner })
+  const copy = new Error(text('message', ERROR_MESSAGES) ?? '', inner && { cause: inner })
   const hidden = { configurable: true, enumerable: false, writable: true }
   Object.defineProperty(copy, 'name', { ...hidden, value: text('name', ERROR_NAMES) ?? 'Error' })
   const stack = text('stack')

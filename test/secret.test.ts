@@ -167,12 +167,13 @@ describe('a scrubbed cause', () => {
     expect(copy?.stack).not.toContain(SECRET)
   })
 
-  it('keeps the names and codes that are known, whatever the secret is, and no others', () => {
+  it('keeps the names, codes and messages that are known, whatever the secret is, and no others', () => {
     const inner = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
-    const cause = new TypeError('y', { cause: inner })
-    const secrets = ['TypeError', 'E', 'ECONNREFUSED']
+    const cause = new TypeError('fetch failed', { cause: inner })
+    const secrets = ['fetch', 'TypeError', 'E', 'ECONNREFUSED']
     expect(scrubbedCause(cause, secrets)).toMatchObject({
       name: 'TypeError',
+      message: 'fetch failed',
       cause: { code: 'ECONNREFUSED' },
     })
     const own = Object.assign(new Error('x'), { name: 'NoMoreMilkError', code: 'E_MILK' })

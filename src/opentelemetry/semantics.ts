@@ -1,10 +1,23 @@
 /** What the attributes are called and which values they may have: few, whatever a server or a store says. */
 import type { Attributes } from '@opentelemetry/api'
 import type { StoreFailedEvent, TokenRequestFailedEvent } from '../events.ts'
-import { OAUTH_ERRORS } from '../vocabulary.ts'
 
 /** OpenTelemetry's own word for a value that is not on the list. */
 const OTHER = '_OTHER'
+
+/** The error codes of RFC 6749 (§4.1.2.1, §5.2). */
+const OAUTH_ERRORS = new Set([
+  'access_denied',
+  'invalid_client',
+  'invalid_grant',
+  'invalid_request',
+  'invalid_scope',
+  'server_error',
+  'temporarily_unavailable',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'unsupported_response_type',
+])
 
 const STORE_CODE = /^[A-Z][A-Z0-9_]{1,39}$/
 const MOST_STORE_CODES = 30

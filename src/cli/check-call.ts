@@ -2,7 +2,7 @@
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
 import type { Environment } from '../environments.ts'
-import { scrubbedCause, shownUrl } from '../secret.ts'
+import { redactedCause, shownUrl } from '../redact.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { adviceForNetwork, adviceForTimeout } from './advice-network.ts'
 import { watchConnection } from './connection.ts'
@@ -64,7 +64,7 @@ async function answerOf(call: ApiCall, { env, signal }: Surroundings): Promise<F
   } catch (error) {
     if (signal.aborted) return undefined
     const context = connection.context()
-    const fit = scrubbedCause(error, hiding.secrets)
+    const fit = redactedCause(error, hiding.secrets)
     const cause = fit && causeOf(fit)
     const { text, advice } = timeout.aborted ? adviceForTimeout(context) : adviceForNetwork(cause, context)
     return {

@@ -1,7 +1,7 @@
 /** The client secret, given or asked for. */
 import type { Clock } from '../clock.ts'
 import { TokenRequestError } from '../errors.ts'
-import { LEAST_SECRET, scrubbedCause, UsedSecrets } from '../secret.ts'
+import { LEAST_SECRET, redactedCause, UsedSecrets } from '../redact.ts'
 import { within } from '../waiting.ts'
 
 /** Makes the error for a secret that could not be had. */
@@ -77,7 +77,7 @@ export class ClientSecret {
       try {
         secret = await source()
       } catch (error) {
-        throw new NoSecret('threw', scrubbedCause(error, this.#used))
+        throw new NoSecret('threw', redactedCause(error, this.#used))
       }
       if (typeof secret !== 'string' || secret === '') throw new NoSecret('yielded no secret')
       warnIfWeak(secret)

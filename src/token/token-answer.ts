@@ -1,5 +1,5 @@
 /** What the token endpoint answers, read with care: bounded, and without trust in what it says. */
-import { HIDDEN, MAX_SEARCHED, scrub } from '../secret.ts'
+import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
 import { parseJson } from './access-token.ts'
 
@@ -38,13 +38,13 @@ export function readOAuthError(text: string | undefined, secrets: Iterable<strin
   }
 }
 
-/** One line of printable characters, without secrets. Scrubbed before it is cut, so that no half of one remains. */
+/** One line of printable characters, without secrets. Redacted before it is cut, so that no half of one remains. */
 function shown(value: unknown, length: number, secrets: Iterable<string>): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined
   const searched = value.slice(0, MAX_SEARCHED)
-  const scrubbed = scrub(searched, secrets)
-  if (searched !== value && scrubbed !== searched) return HIDDEN // half a secret may stand at the end
-  return scrubbed.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
+  const redacted = redact(searched, secrets)
+  if (searched !== value && redacted !== searched) return HIDDEN // half a secret may stand at the end
+  return redacted.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
 }
 
 /** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */

@@ -10,7 +10,7 @@ import {
 } from '../errors.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrubbedCause, shownUrl, type UsedSecrets } from '../secret.ts'
+import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { readTokenResponse, type TokenGrant } from './access-token.ts'
 import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
@@ -170,7 +170,7 @@ class TokenRequest<Token> {
       throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
     } catch (error) {
       if (error instanceof MerchantAuthError) throw error
-      const cause = scrubbedCause(error, this.#context.secrets)
+      const cause = redactedCause(error, this.#context.secrets)
       throw this.#failure(
         `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
         { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },

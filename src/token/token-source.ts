@@ -2,7 +2,7 @@
 import { tokenEndpoint } from '../environments.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrubWord, type UsedSecrets } from '../secret.ts'
+import { redactWord, type UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { ERROR_CODES } from '../vocabulary.ts'
 import { untilAborted } from '../waiting.ts'
@@ -214,7 +214,7 @@ export class TokenSource {
       const { SharedEntries } = await import('./shared-entries.ts')
       const { emit, secrets: used } = this.#context
       const client = [tokenEndpoint(environment), clientId, environment.audience]
-      const isSecret = (code: string): boolean => scrubWord(code, ERROR_CODES, used) !== code
+      const isSecret = (code: string): boolean => redactWord(code, ERROR_CODES, used) !== code
       const entries = new SharedEntries(store, { client, secrets, clock, emit, isSecret })
       this.#shared = { sealedWith, entries }
     }

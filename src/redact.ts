@@ -35,7 +35,7 @@ export class UsedSecrets implements Iterable<string> {
  * Foreign text without secrets: each is replaced where it stands as it is. Where one can be read in another case or
  * spelling, or is so short that the rest of the text would tell it, nothing of the text is shown.
  */
-export function scrub(text: string, secrets: Iterable<string>): string {
+export function redact(text: string, secrets: Iterable<string>): string {
   if (text.length > MAX_SEARCHED) return HIDDEN
   const all = [...secrets].filter(({ length }) => length <= MAX_SEARCHED)
   const parts = all
@@ -51,8 +51,8 @@ export function scrub(text: string, secrets: Iterable<string>): string {
 }
 
 /** A word as it is where it is a known one, which is no news of a secret; else searched as any foreign text. */
-export function scrubWord(word: string, known: ReadonlySet<string>, secrets: Iterable<string>): string {
-  return known.has(word) ? word : scrub(word, secrets)
+export function redactWord(word: string, known: ReadonlySet<string>, secrets: Iterable<string>): string {
+  return known.has(word) ? word : redact(word, secrets)
 }
 
 /** Whether one of the forms can be read in a text, in its escapes, in the escapes of those, or in base64 in any of them. */
@@ -124,15 +124,15 @@ const ENTITIES: Readonly<Record<string, string>> = {
  * A copy of a foreign error (of fetch, of a secret's source) that holds name, message, stack, code and the
  * cause chain, searched, and nothing else: such errors may carry whole requests.
  */
-export function scrubbedCause(error: unknown, secrets: Iterable<string>, depth = 0): Error | undefined {
+export function redactedCause(error: unknown, secrets: Iterable<string>, depth = 0): Error | undefined {
   if (typeof error !== 'object' || error === null || depth === MAX_CAUSES) return undefined
   const read = (key: string): unknown => readSafely(() => Reflect.get(error, key) as unknown)
   const text = (key: string, known: ReadonlySet<string> = new Set()): string | undefined => {
     const value = read(key)
-    return value === undefined ? undefined : scrubWord(readSafely(() => String(value)) ?? '', known, secrets)
+    return value === undefined ? undefined : redactWord(readSafely(() => String(value)) ?? '', known, secrets)
   }
   const first = readSafely(() => (read('errors') as readonly unknown[])[0])
-  const inner = scrubbedCause(read('cause') ?? first, secrets, depth + 1)
+  const inner = redactedCause(read('cause') ?? first, secrets, depth + 1)
   const copy = new Error(text('message', ERROR_MESSAGES) ?? '', inner && { cause: inner })
   const hidden = { configurable: true, enumerable: false, writable: true }
   Object.defineProperty(copy, 'name', { ...hidden, value: text('name', ERROR_NAMES) ?? 'Error' })
@@ -155,6 +155,6 @@ function readSafely<T>(read: () => T): T | undefined {
 export function shownUrl(url: string | URL, secrets?: Iterable<string>): string {
   if (!URL.canParse(String(url))) return '(not a URL)'
   const { protocol, host, pathname } = new URL(url)
-  const path = secrets === undefined ? pathname : scrub(pathname, secrets)
+  const path = secrets === undefined ? pathname : redact(pathname, secrets)
   return `${protocol}//${host}${path === HIDDEN ? `/${HIDDEN}` : path}`
 }

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { scrub, scrubbedCause, shownUrl, UsedSecrets } from '../src/secret.ts'
+import { redact, redactedCause, shownUrl, UsedSecrets } from '../src/redact.ts'
 
 const SECRET = 'pa"ss+w/ö&rd='
 
@@ -11,9 +11,9 @@ const throwing = (): never => {
   throw new Error(SECRET)
 }
 
-describe('scrub', () => {
+describe('redact', () => {
   it('takes a secret out where it stands as it is', () => {
-    expect(scrub(`before ${SECRET} between ${SECRET} after`, [SECRET])).toBe(
+    expect(redact(`before ${SECRET} between ${SECRET} after`, [SECRET])).toBe(
       'before [hidden] between [hidden] after',
     )
   })
@@ -29,7 +29,7 @@ describe('scrub', () => {
     ['base64url', Buffer.from(SECRET).toString('base64url')],
     ['in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
   ])('shows nothing of a text that has a secret %s', (_, written) => {
-    expect(scrub(`before ${written} after`, [SECRET])).toBe('[hidden]')
+    expect(redact(`before ${written} after`, [SECRET])).toBe('[hidden]')
   })
 
   it.each([
@@ -39,7 +39,7 @@ describe('scrub', () => {
     ['with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
     ['in a mixture', 'it&apos;s%2Bhush/hush'],
   ])('shows nothing of a text that has a secret %s', (_, written) => {
-    expect(scrub(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
   })
 
   it.each([
@@ -55,11 +55,11 @@ describe('scrub', () => {
       percent(`${Buffer.from('???').toString('base64')}${Buffer.from("it's+hush/hush").toString('base64')}`),
     ],
   ])('shows nothing of a text that has a secret %s', (_, written) => {
-    expect(scrub(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
   })
 
   it('shows nothing of a text that has a secret in lower case, as hosts are', () => {
-    expect(scrub('https://swordfish.example', ['SwordFish'])).toBe('[hidden]')
+    expect(redact('https://swordfish.example', ['SwordFish'])).toBe('[hidden]')
   })
 
   it.each(['', '1', '12', '123'])('finds it in the base64 of a longer text (%s before it)', (before) => {
@@ -68,9 +68,9 @@ describe('scrub', () => {
     for (const text of texts) {
       const base64 = Buffer.from(text).toString('base64')
       for (const written of [base64, Buffer.from(text).toString('base64url'), `x${base64}`, `/a/${base64}`])
-        expect(scrub(`before Basic ${written} after`, [SECRET])).toBe('[hidden]')
-      expect(scrub(base64.replace(/.{20}/g, '$&\r\n'), [SECRET])).toBe('[hidden]')
-      expect(scrub(`before Basic ${base64} after`, ['of another kind'])).toContain(base64)
+        expect(redact(`before Basic ${written} after`, [SECRET])).toBe('[hidden]')
+      expect(redact(base64.replace(/.{20}/g, '$&\r\n'), [SECRET])).toBe('[hidden]')
+      expect(redact(`before Basic ${base64} after`, ['of another kind'])).toContain(base64)
     }
   })
 
@@ -80,8 +80,8 @@ describe('scrub', () => {
     ['in another case', 'E'],
     ['percent-encoded', '%65'],
   ])('shows nothing of a text that has a secret of one character %s: the rest would tell it', (_, text) => {
-    expect(scrub(text, ['e'])).toBe('[hidden]')
-    expect(scrub(text, ['z'])).toBe(text)
+    expect(redact(text, ['e'])).toBe('[hidden]')
+    expect(redact(text, ['z'])).toBe(text)
   })
 
   it.each([
@@ -91,8 +91,8 @@ describe('scrub', () => {
     ['%u002b', 'Zx9%u002babQ7'],
     ['&plus;', 'Zx9&plus;abQ7'],
   ])('shows nothing of a text in which a + is written %s before letters of hexadecimal', (_, written) => {
-    expect(scrub(written, ['Zx9+abQ7'])).toBe('[hidden]')
-    expect(scrub(written, ['Zx9-abQ7'])).toBe(written)
+    expect(redact(written, ['Zx9+abQ7'])).toBe('[hidden]')
+    expect(redact(written, ['Zx9-abQ7'])).toBe(written)
   })
 
   it('reads a text once for each secret, however long it is and whatever it is made of', () => {
@@ -100,15 +100,15 @@ describe('scrub', () => {
     for (let nth = 0; nth < 16; nth += 1) used.add(`head-${nth}.${'payload'.repeat(100)}.signature`)
     const startedAt = performance.now()
     for (const part of ['a', '\\', '%25', '%41', '&#', '\u200B', 'A+/='])
-      expect(scrub(part.repeat(9_000 / part.length), used)).not.toBe('')
-    expect(scrub('a'.repeat(10_001), used)).toBe('[hidden]')
+      expect(redact(part.repeat(9_000 / part.length), used)).not.toBe('')
+    expect(redact('a'.repeat(10_001), used)).toBe('[hidden]')
     expect(performance.now() - startedAt).toBeLessThan(5_000) // it was minutes once; now it is a part of a second
   })
 
   it('does not take its own word for a secret', () => {
     const secrets = ['the secret', 'hidden', 'den', 'hidden] x']
-    expect(scrub('the secret and x', secrets)).toBe('[hidden] and x')
-    expect(scrub('[hidden]', secrets)).toBe('[hidden]')
+    expect(redact('the secret and x', secrets)).toBe('[hidden] and x')
+    expect(redact('[hidden]', secrets)).toBe('[hidden]')
   })
 
   it('remembers the sixteen secrets that were used last', () => {
@@ -121,45 +121,45 @@ describe('scrub', () => {
       'secret-1-',
       'secret-17-',
     ])
-    expect(scrub('secret-1- secret-2- secret-17-', used)).toBe('[hidden] secret-2- [hidden]')
+    expect(redact('secret-1- secret-2- secret-17-', used)).toBe('[hidden] secret-2- [hidden]')
   })
 
   it('shows nothing of a text that is escaped without end', () => {
     let text = 'x'
     for (let times = 0; times < 9; times += 1) text = encodeURIComponent(`%${text}`)
-    expect(scrub(text, ['swordfish'])).toBe('[hidden]')
+    expect(redact(text, ['swordfish'])).toBe('[hidden]')
   })
 
   it('leaves a text alone that has a short secret by chance', () => {
     const text =
       'the base64 of a short text stands in many a text: WJ, QW, and so does a part of its hexadecimal, 6162'
-    expect(scrub(text, ['abc'])).toBe(text)
+    expect(redact(text, ['abc'])).toBe(text)
   })
 
   it('finds a secret that is longer than the text, which grows when it is read', () => {
     expect('İİİ'.toLowerCase()).toHaveLength(6)
-    expect(scrub('İİİ', ['İİİ'.toLowerCase()])).toBe('[hidden]')
+    expect(redact('İİİ', ['İİİ'.toLowerCase()])).toBe('[hidden]')
   })
 
   it('takes out every secret, and leaves other text alone', () => {
     const secrets = ['secret-one', 'secret-one-and-more', '', 'secret-three']
-    expect(scrub('secret-one two secret-one-and-more secret-three', secrets)).toBe(
+    expect(redact('secret-one two secret-one-and-more secret-three', secrets)).toBe(
       '[hidden] two [hidden] [hidden]',
     )
-    expect(scrub('nothing here', ['one'])).toBe('nothing here')
-    expect(scrub('nothing here', [])).toBe('nothing here')
+    expect(redact('nothing here', ['one'])).toBe('nothing here')
+    expect(redact('nothing here', [])).toBe('nothing here')
   })
 
   it('does not fail on half a surrogate pair', () => {
-    expect(scrub('x \uD800y', ['\uD800y'])).toBe('[hidden]')
+    expect(redact('x \uD800y', ['\uD800y'])).toBe('[hidden]')
   })
 })
 
-describe('a scrubbed cause', () => {
+describe('a redacted cause', () => {
   it('keeps name, message, code and the chain, and nothing else', () => {
     const inner = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', request: SECRET })
     const cause = new TypeError(`failed with ${SECRET}`, { cause: inner })
-    const copy = scrubbedCause(Object.assign(cause, { config: { data: SECRET } }), [SECRET])
+    const copy = redactedCause(Object.assign(cause, { config: { data: SECRET } }), [SECRET])
     expect(copy).toMatchObject({ name: 'TypeError', cause: { message: 'connect', code: 'ECONNREFUSED' } })
     expect(copy).not.toHaveProperty('config')
     expect(copy?.cause).not.toHaveProperty('request')
@@ -171,26 +171,26 @@ describe('a scrubbed cause', () => {
     const inner = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
     const cause = new TypeError('fetch failed', { cause: inner })
     const secrets = ['fetch', 'TypeError', 'E', 'ECONNREFUSED']
-    expect(scrubbedCause(cause, secrets)).toMatchObject({
+    expect(redactedCause(cause, secrets)).toMatchObject({
       name: 'TypeError',
       message: 'fetch failed',
       cause: { code: 'ECONNREFUSED' },
     })
     const own = Object.assign(new Error('x'), { name: 'NoMoreMilkError', code: 'E_MILK' })
-    expect(scrubbedCause(own, [])).toMatchObject({ name: 'NoMoreMilkError', code: 'E_MILK' })
-    expect(scrubbedCause(own, secrets)).toMatchObject({ name: '[hidden]', code: '[hidden]' })
+    expect(redactedCause(own, [])).toMatchObject({ name: 'NoMoreMilkError', code: 'E_MILK' })
+    expect(redactedCause(own, secrets)).toMatchObject({ name: '[hidden]', code: '[hidden]' })
   })
 
   it('of an AggregateError goes on with its first error', () => {
     const aggregate = new AggregateError([new Error('first'), new Error('second')], 'all failed')
-    expect(scrubbedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
+    expect(redactedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
   })
 
   it('ends, though the chain does not', () => {
     const endless = new Error('round')
     endless.cause = endless
     let depth = 0
-    for (let error: unknown = scrubbedCause(endless, []); error instanceof Error; error = error.cause)
+    for (let error: unknown = redactedCause(endless, []); error instanceof Error; error = error.cause)
       depth += 1
     expect(depth).toBeGreaterThan(1)
     expect(depth).toBeLessThan(20)
@@ -203,18 +203,18 @@ describe('a scrubbed cause', () => {
     ['whose code throws', Object.defineProperty(new Error('x'), 'code', { get: throwing })],
     ['that is a proxy which throws', new Proxy(new Error('x'), { get: throwing })],
   ])('of an error %s is an error that can be read', (_, unreadable) => {
-    const copy = scrubbedCause(unreadable, [SECRET])
+    const copy = redactedCause(unreadable, [SECRET])
     expect(copy).toBeInstanceOf(Error)
     expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain(SECRET)
   })
 
   it.each([undefined, null, 'text', 5])('of %j is none', (value) => {
-    expect(scrubbedCause(value, [])).toBeUndefined()
+    expect(redactedCause(value, [])).toBeUndefined()
   })
 
   it('of an object that is no error is an error', () => {
-    expect(scrubbedCause({}, [])).toMatchObject({ name: 'Error', message: '' })
-    expect(scrubbedCause({ code: 5 }, [])).not.toHaveProperty('code')
+    expect(redactedCause({}, [])).toMatchObject({ name: 'Error', message: '' })
+    expect(redactedCause({ code: 5 }, [])).not.toHaveProperty('code')
   })
 })
 

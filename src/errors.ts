@@ -85,6 +85,7 @@ export interface TokenRequestFailure {
   readonly error?: string | undefined
   readonly errorDescription?: string | undefined
   readonly retryAfterMs?: number | undefined
+  readonly location?: string | undefined
   readonly cause?: unknown
 }
 
@@ -108,6 +109,11 @@ export class TokenRequestError extends MerchantAuthError {
   readonly retryAfterMs: number | undefined
   /** Whether the same request may succeed later without a change on this side. */
   readonly retryable: boolean
+  /**
+   * Where a redirect leads to, fit to be shown; in no print, as the message has it.
+   * @internal
+   */
+  declare readonly location: string | undefined
 
   /** @internal */
   constructor(message: string, failure: TokenRequestFailure) {
@@ -118,6 +124,7 @@ export class TokenRequestError extends MerchantAuthError {
     this.attempts = failure.attempts
     this.retryAfterMs = failure.retryAfterMs
     this.retryable = failure.retryable
+    Object.defineProperty(this, 'location', { value: failure.location })
   }
 }
 
@@ -181,6 +188,7 @@ export function ownCopy(error: unknown, remainingMs?: number): unknown {
     return new TokenRequestError(error.message + note, {
       ...error,
       code: error.code as TokenRequestFailure['code'],
+      location: error.location,
       cause: error.cause,
       retryAfterMs: retryAfterMs ?? error.retryAfterMs,
     })

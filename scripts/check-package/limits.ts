@@ -8,8 +8,8 @@ export interface FirstLoad {
 
 export const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['.'], limitBytes: 25_000 },
-  { entries: ['./axios'], limitBytes: 27_000 },
-  { entries: ['./undici'], limitBytes: 12_500 },
+  { entries: ['./axios'], limitBytes: 27_250 },
+  { entries: ['./undici'], limitBytes: 12_750 },
   { entries: ['./redis'], limitBytes: 10_000 },
   { entries: ['./opentelemetry'], limitBytes: 3_700 },
   { entries: ['./testing'], limitBytes: 26_500 },

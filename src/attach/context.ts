@@ -4,7 +4,7 @@ import { type Environment, tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { outletOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
-import { shownUrl } from '../secret.ts'
+import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 

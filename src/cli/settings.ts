@@ -77,11 +77,10 @@ export const SETTINGS_HELP = `Set up by environment variables, or by flags, whic
                                     --dotenv FILE              more variables, as in a .env file; those that are
                                                                set go first`
 
-/** A set-up, and where its secret comes from. */
+/** A set-up, and where its secret comes from: a file, or else `MERCHANT_AUTH_CLIENT_SECRET`. */
 export interface Settings {
   readonly options: TokenProviderOptions
-  /** The variable or file that holds the secret. */
-  readonly secretSource: string
+  readonly secretFile?: string
   /** The variables that all of this was read from. */
   readonly variables: Readonly<Record<string, string | undefined>>
 }
@@ -105,7 +104,7 @@ export async function readSettings(values: SettingsValues, { env, signal }: Surr
   const bodyFormat = readBodyFormat(values['body-format'])
   const file = variables[SECRET_FILE]?.trim()
   if (!file || variables[SECRET] !== undefined) {
-    return { options: { ...optionsOf(variables, []), bodyFormat }, secretSource: SECRET, variables }
+    return { options: { ...optionsOf(variables, []), bodyFormat }, variables }
   }
   const problems: Problem[] = []
   const text = await readSmallFile(file, withFlag(SECRET_FILE), signal).catch((error: unknown) => {
@@ -118,7 +117,7 @@ export async function readSettings(values: SettingsValues, { env, signal }: Surr
   const read = { ...variables, [SECRET]: secret || 'none', [SECRET_FILE]: undefined }
   return {
     options: { ...optionsOf(read, problems), bodyFormat },
-    secretSource: `the file ${file}`,
+    secretFile: file,
     variables,
   }
 }

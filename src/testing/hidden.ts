@@ -1,5 +1,5 @@
 /** What of a request may be kept and shown: its headers and its path, without the credentials in them. */
-import { scrub } from '../secret.ts'
+import { redact } from '../redact.ts'
 
 /** What tells credentials from other text. */
 export interface KnownCredentials {
@@ -19,7 +19,7 @@ const ONLY_TOKENS = /^(?:(?:[\w-]+ )?\[token [\w-]+\](?:, |$))+$/
 
 /** The text with tokens replaced by their names and other credentials by `[hidden]`. */
 export function hide(text: string, known: KnownCredentials): string {
-  return scrub(nameTokens(text, known), known.secrets)
+  return redact(nameTokens(text, known), known.secrets)
 }
 
 function nameTokens(text: string, { jtiOf }: KnownCredentials): string {
@@ -42,11 +42,11 @@ export function hideHeaders(
   const credentials = new Set(['authorization', 'proxy-authorization', 'cookie', tokenHeader])
   // One look for the secrets in all of them: they are hardly ever there, and each look has many spellings.
   const all = Object.values(headers).join('\n')
-  const suspicious = scrub(all, known.secrets) !== all
+  const suspicious = redact(all, known.secrets) !== all
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => {
       const named = nameTokens(value, known)
-      const shown = suspicious ? scrub(named, known.secrets) : named
+      const shown = suspicious ? redact(named, known.secrets) : named
       return [name, credentials.has(name) && !ONLY_TOKENS.test(shown) ? HIDDEN : shown]
     }),
   )

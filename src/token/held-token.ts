@@ -2,7 +2,7 @@
 import { type Environment, tokenEndpoint } from '../environments.ts'
 import { TokenResponseError } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrub, shownUrl, type UsedSecrets } from '../secret.ts'
+import { redact, shownUrl, type UsedSecrets } from '../redact.ts'
 import { type AccessToken, createAccessToken } from './access-token.ts'
 import { Lifetime } from './lifetime.ts'
 import type { SentGrant } from './token-request.ts'
@@ -23,7 +23,7 @@ export function holdToken(
 ): HeldToken {
   const lifetime = new Lifetime(sentAt, lifetimeMs, options, Math.random())
   secrets.add(value)
-  const shownScope = scope === undefined ? undefined : scrub(scope, secrets)
+  const shownScope = scope === undefined ? undefined : redact(scope, secrets)
   return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, shownScope), lifetime, lifetimeMs }
 }
 

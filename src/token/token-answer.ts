@@ -1,5 +1,6 @@
 /** What the token endpoint answers, read with care: bounded, and without trust in what it says. */
-import { HIDDEN, MAX_SEARCHED, scrub } from '../secret.ts'
+import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
+import { OAUTH_ERRORS } from '../vocabulary.ts'
 import { parseJson } from './access-token.ts'
 
 /** The most bytes of an answer that are read, after decompression. */
@@ -30,16 +31,20 @@ export function readOAuthError(text: string | undefined, secrets: Iterable<strin
   const body = text === undefined ? undefined : parseJson(text)
   if (typeof body !== 'object' || body === null) return {}
   const { error, error_description } = body as Partial<Record<string, unknown>>
-  return { error: shown(error, 100, secrets), errorDescription: shown(error_description, 300, secrets) }
+  const isKnown = typeof error === 'string' && OAUTH_ERRORS.has(error)
+  return {
+    error: isKnown ? error : shown(error, 100, secrets),
+    errorDescription: shown(error_description, 300, secrets),
+  }
 }
 
-/** One line of printable characters, without secrets. Scrubbed before it is cut, so that no half of one remains. */
+/** One line of printable characters, without secrets. Redacted before it is cut, so that no half of one remains. */
 function shown(value: unknown, length: number, secrets: Iterable<string>): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined
   const searched = value.slice(0, MAX_SEARCHED)
-  const scrubbed = scrub(searched, secrets)
-  if (searched !== value && scrubbed !== searched) return HIDDEN // half a secret may stand at the end
-  return scrubbed.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
+  const redacted = redact(searched, secrets)
+  if (searched !== value && redacted !== searched) return HIDDEN // half a secret may stand at the end
+  return redacted.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
 }
 
 /** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */
@@ -57,9 +62,7 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   const location = response.headers.get('location')
   const base = response.url === '' ? undefined : response.url
   if (location === null || location.length > MAX_SEARCHED || !URL.canParse(location, base)) return ''
-  // The parser writes hosts in lower case, and with it what a server may have put there.
-  const known = [...secrets].flatMap((secret) => [secret, secret.toLowerCase()])
-  return shown(new URL(location, base).origin, 100, known) ?? ''
+  return shown(new URL(location, base).origin, 100, secrets) ?? ''
 }
 
 /** What to do about an error status, in one sentence. */

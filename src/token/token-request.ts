@@ -10,7 +10,7 @@ import {
 } from '../errors.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrubbedCause, shownUrl, type UsedSecrets } from '../secret.ts'
+import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { readTokenResponse, type TokenGrant } from './access-token.ts'
 import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
@@ -61,14 +61,18 @@ export function requestToken<Token>(
 class TokenRequest<Token> {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext<Token>
-  readonly #endpoint: string
   #attempts = 0
   #askedForAnother = false
 
   constructor(options: ResolvedOptions, context: TokenRequestContext<Token>) {
     this.#options = options
     this.#context = context
-    this.#endpoint = tokenEndpoint(options.environment)
+  }
+
+  /** Fit to be shown: a secret may stand in the path by mistake. */
+  get #endpoint(): string {
+    const { environment } = this.#options
+    return tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, this.#context.secrets) })
   }
 
   send(): Promise<Token> {
@@ -166,7 +170,7 @@ class TokenRequest<Token> {
       throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
     } catch (error) {
       if (error instanceof MerchantAuthError) throw error
-      const cause = scrubbedCause(error, this.#context.secrets)
+      const cause = redactedCause(error, this.#context.secrets)
       throw this.#failure(
         `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
         { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
@@ -207,7 +211,7 @@ class TokenRequest<Token> {
       const to = redirectTarget(response, this.#context.secrets)
       return this.#failure(
         `${where} answered with a redirect${to && ` to ${to}`}, which is never followed: the secret would go along. Check authUrl.`,
-        { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs },
+        { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs, location: to },
       )
     }
     const oauth = readOAuthError(text, this.#context.secrets)

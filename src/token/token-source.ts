@@ -2,10 +2,11 @@
 import { tokenEndpoint } from '../environments.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrub, type UsedSecrets } from '../secret.ts'
+import { redactWord, type UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
+import { ERROR_CODES } from '../vocabulary.ts'
 import { untilAborted } from '../waiting.ts'
-import { ClientSecret } from './client-secret.ts'
+import { ClientSecret, warnIfWeak } from './client-secret.ts'
 import type { RenewalRation } from './cooldown.ts'
 import { type HeldToken, holdFreshToken, holdToken } from './held-token.ts'
 import type { SharedEntries } from './shared-entries.ts'
@@ -70,6 +71,7 @@ export class TokenSource {
     this.#options = options
     this.#context = context
     for (const key of options.encryptionKeys ?? []) context.secrets.add(key)
+    if (typeof options.clientSecret === 'string') warnIfWeak(options.clientSecret)
   }
 
   /** Whether it is time to see what other processes have, even where the token endpoint may not be asked. */
@@ -212,7 +214,7 @@ export class TokenSource {
       const { SharedEntries } = await import('./shared-entries.ts')
       const { emit, secrets: used } = this.#context
       const client = [tokenEndpoint(environment), clientId, environment.audience]
-      const isSecret = (text: string): boolean => scrub(text, used) !== text
+      const isSecret = (code: string): boolean => redactWord(code, ERROR_CODES, used) !== code
       const entries = new SharedEntries(store, { client, secrets, clock, emit, isSecret })
       this.#shared = { sealedWith, entries }
     }

@@ -163,7 +163,7 @@ it('keeps no process alive by a background renewal that hangs', async () => {
     let calls = 0
     const tokens = createTokenProvider({
       environment: { authUrl: 'https://a.example', audience: 'https://b.example', apiUrls: ['https://b.example'] },
-      clientId: 'c', clientSecret: 's3cret', timeoutMs: 60_000, expiryMarginMs: 0, refreshAheadMs: 1e9,
+      clientId: 'c', clientSecret: 'swordfish', timeoutMs: 60_000, expiryMarginMs: 0, refreshAheadMs: 1e9,
       fetch: () => calls++ ? new Promise(() => {}) : Promise.resolve(Response.json({ access_token: 'a', expires_in: 1, token_type: 'bearer' })),
     })
     await tokens.getToken()

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { scrub, scrubbedCause, shownUrl, UsedSecrets } from '../src/secret.ts'
+import { redact, redactedCause, shownUrl, UsedSecrets } from '../src/redact.ts'
 
 const SECRET = 'pa"ss+w/ö&rd='
 
@@ -11,9 +11,15 @@ const throwing = (): never => {
   throw new Error(SECRET)
 }
 
-describe('scrub', () => {
+describe('redact', () => {
+  it('takes a secret out where it stands as it is', () => {
+    expect(redact(`before ${SECRET} between ${SECRET} after`, [SECRET])).toBe(
+      'before [hidden] between [hidden] after',
+    )
+  })
+
   it.each([
-    ['plain', SECRET],
+    ['in upper case', SECRET.toUpperCase()],
     ['in JSON', JSON.stringify(SECRET).slice(1, -1)],
     ['percent-encoded', encodeURIComponent(SECRET)],
     ['percent-encoded as a whole URL', encodeURI(SECRET)],
@@ -22,10 +28,8 @@ describe('scrub', () => {
     ['base64 without padding', Buffer.from(SECRET).toString('base64').replaceAll('=', '')],
     ['base64url', Buffer.from(SECRET).toString('base64url')],
     ['in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
-  ])('takes a secret out that is written %s', (_, written) => {
-    const scrubbed = scrub(`before ${written} between ${written} after`, [SECRET])
-    expect(scrubbed).not.toContain(written)
-    expect(scrubbed).toMatch(/^before .+ between .+ after$/)
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(redact(`before ${written} after`, [SECRET])).toBe('[hidden]')
   })
 
   it.each([
@@ -35,29 +39,49 @@ describe('scrub', () => {
     ['with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
     ['in a mixture', 'it&apos;s%2Bhush/hush'],
   ])('shows nothing of a text that has a secret %s', (_, written) => {
-    expect(scrub(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
   })
 
   it.each([
     ['percent-encoded twice', encodeURIComponent(encodeURIComponent("it's+hush/hush"))],
     ['in JSON in JSON', 'it\\\\\\u0027s+hush/hush'],
     ['in hexadecimal', Buffer.from("it's+hush/hush").toString('hex').toUpperCase()],
+    ['in hexadecimal with blanks', 'ab 69 74 27 73 2b 68 75 73 68 2f 68 75 73 68'],
     ['with a character in it that nobody sees', "it's+hush\u200B/hush"],
+    ['over two lines', "it's+hush\n  /hush"],
+    ['with a blank for a plus, as forms have it', "it's hush/hush"],
     [
       'in base64, percent-encoded',
       percent(`${Buffer.from('???').toString('base64')}${Buffer.from("it's+hush/hush").toString('base64')}`),
     ],
   ])('shows nothing of a text that has a secret %s', (_, written) => {
-    expect(scrub(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
   })
 
-  it.each(['', '1', '12', '123'])('takes it out of the base64 of a longer text (%s before it)', (before) => {
-    const base64 = Buffer.from(`{"client_id":"c${before}","client_secret":"${SECRET}","x":1}`).toString(
-      'base64',
-    )
-    expect(scrub(`before Basic ${base64} after`, [SECRET])).toBe('before Basic [hidden] after')
-    const url = Buffer.from(`c${before}:${SECRET}>?~~`).toString('base64url')
-    expect(scrub(`before ${url} after`, [SECRET])).toBe('before [hidden] after')
+  it('shows nothing of a text that has a secret in lower case, as hosts are', () => {
+    expect(redact('https://swordfish.example', ['SwordFish'])).toBe('[hidden]')
+  })
+
+  it.each(['', '1', '12', '123'])('finds it in the base64 of a longer text (%s before it)', (before) => {
+    const fields = JSON.stringify({ client_id: `c${before}`, client_secret: SECRET, x: 1 })
+    const texts = [fields, `c${before}:${SECRET}>?~~`, new URLSearchParams({ s: before + SECRET }).toString()]
+    for (const text of texts) {
+      const base64 = Buffer.from(text).toString('base64')
+      for (const written of [base64, Buffer.from(text).toString('base64url'), `x${base64}`, `/a/${base64}`])
+        expect(redact(`before Basic ${written} after`, [SECRET])).toBe('[hidden]')
+      expect(redact(base64.replace(/.{20}/g, '$&\r\n'), [SECRET])).toBe('[hidden]')
+      expect(redact(`before Basic ${base64} after`, ['of another kind'])).toContain(base64)
+    }
+  })
+
+  it.each([
+    ['as it is', 'the e here'],
+    ['within a word', 'the end'],
+    ['in another case', 'E'],
+    ['percent-encoded', '%65'],
+  ])('shows nothing of a text that has a secret of one character %s: the rest would tell it', (_, text) => {
+    expect(redact(text, ['e'])).toBe('[hidden]')
+    expect(redact(text, ['z'])).toBe(text)
   })
 
   it.each([
@@ -67,23 +91,24 @@ describe('scrub', () => {
     ['%u002b', 'Zx9%u002babQ7'],
     ['&plus;', 'Zx9&plus;abQ7'],
   ])('shows nothing of a text in which a + is written %s before letters of hexadecimal', (_, written) => {
-    expect(scrub(written, ['Zx9+abQ7'])).toBe('[hidden]')
-    expect(scrub(written, ['Zx9-abQ7'])).toBe(written)
+    expect(redact(written, ['Zx9+abQ7'])).toBe('[hidden]')
+    expect(redact(written, ['Zx9-abQ7'])).toBe(written)
   })
 
   it('reads a text once for each secret, however long it is and whatever it is made of', () => {
     const used = new UsedSecrets()
     for (let nth = 0; nth < 16; nth += 1) used.add(`head-${nth}.${'payload'.repeat(100)}.signature`)
     const startedAt = performance.now()
-    for (const part of ['a', '\\', '%41', '&#', '\u200B', 'A+/='])
-      expect(scrub(part.repeat(9_000 / part.length), used)).not.toBe('')
-    expect(scrub('a'.repeat(10_001), used)).toBe('[hidden]')
+    for (const part of ['a', '\\', '%25', '%41', '&#', '\u200B', 'A+/='])
+      expect(redact(part.repeat(9_000 / part.length), used)).not.toBe('')
+    expect(redact('a'.repeat(10_001), used)).toBe('[hidden]')
     expect(performance.now() - startedAt).toBeLessThan(5_000) // it was minutes once; now it is a part of a second
   })
 
   it('does not take its own word for a secret', () => {
-    expect(scrub('one and two', ['one', 'hidden', 'den'])).toMatch(/ and two$/)
-    expect(scrub('one and two', ['two', 'den'])).toBe('one and [hidden]')
+    const secrets = ['the secret', 'hidden', 'den', 'hidden] x']
+    expect(redact('the secret and x', secrets)).toBe('[hidden] and x')
+    expect(redact('[hidden]', secrets)).toBe('[hidden]')
   })
 
   it('remembers the sixteen secrets that were used last', () => {
@@ -96,42 +121,45 @@ describe('scrub', () => {
       'secret-1-',
       'secret-17-',
     ])
-    expect(scrub('secret-1- secret-2- secret-17-', used)).toBe('[hidden] secret-2- [hidden]')
+    expect(redact('secret-1- secret-2- secret-17-', used)).toBe('[hidden] secret-2- [hidden]')
   })
 
   it('shows nothing of a text that is escaped without end', () => {
     let text = 'x'
     for (let times = 0; times < 9; times += 1) text = encodeURIComponent(`%${text}`)
-    expect(scrub(text, ['swordfish'])).toBe('[hidden]')
+    expect(redact(text, ['swordfish'])).toBe('[hidden]')
   })
 
   it('leaves a text alone that has a short secret by chance', () => {
     const text =
       'the base64 of a short text stands in many a text: WJ, QW, and so does a part of its hexadecimal, 6162'
-    expect(scrub(text, ['abc'])).toBe(text)
+    expect(redact(text, ['abc'])).toBe(text)
   })
 
   it('finds a secret that is longer than the text, which grows when it is read', () => {
     expect('İİİ'.toLowerCase()).toHaveLength(6)
-    expect(scrub('İİİ', ['İİİ'.toLowerCase()])).toBe('[hidden]')
+    expect(redact('İİİ', ['İİİ'.toLowerCase()])).toBe('[hidden]')
   })
 
   it('takes out every secret, and leaves other text alone', () => {
-    expect(scrub('one two three', ['one', 'three'])).toMatch(/^\S+ two \S+$/)
-    expect(scrub('nothing here', ['one'])).toBe('nothing here')
-    expect(scrub('nothing here', [])).toBe('nothing here')
+    const secrets = ['secret-one', 'secret-one-and-more', '', 'secret-three']
+    expect(redact('secret-one two secret-one-and-more secret-three', secrets)).toBe(
+      '[hidden] two [hidden] [hidden]',
+    )
+    expect(redact('nothing here', ['one'])).toBe('nothing here')
+    expect(redact('nothing here', [])).toBe('nothing here')
   })
 
   it('does not fail on half a surrogate pair', () => {
-    expect(scrub('x \uD800y', ['\uD800y'])).toBe('x [hidden]')
+    expect(redact('x \uD800y', ['\uD800y'])).toBe('[hidden]')
   })
 })
 
-describe('a scrubbed cause', () => {
+describe('a redacted cause', () => {
   it('keeps name, message, code and the chain, and nothing else', () => {
     const inner = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', request: SECRET })
     const cause = new TypeError(`failed with ${SECRET}`, { cause: inner })
-    const copy = scrubbedCause(Object.assign(cause, { config: { data: SECRET } }), [SECRET])
+    const copy = redactedCause(Object.assign(cause, { config: { data: SECRET } }), [SECRET])
     expect(copy).toMatchObject({ name: 'TypeError', cause: { message: 'connect', code: 'ECONNREFUSED' } })
     expect(copy).not.toHaveProperty('config')
     expect(copy?.cause).not.toHaveProperty('request')
@@ -139,16 +167,30 @@ describe('a scrubbed cause', () => {
     expect(copy?.stack).not.toContain(SECRET)
   })
 
+  it('keeps the names, codes and messages that are known, whatever the secret is, and no others', () => {
+    const inner = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
+    const cause = new TypeError('fetch failed', { cause: inner })
+    const secrets = ['fetch', 'TypeError', 'E', 'ECONNREFUSED']
+    expect(redactedCause(cause, secrets)).toMatchObject({
+      name: 'TypeError',
+      message: 'fetch failed',
+      cause: { code: 'ECONNREFUSED' },
+    })
+    const own = Object.assign(new Error('x'), { name: 'NoMoreMilkError', code: 'E_MILK' })
+    expect(redactedCause(own, [])).toMatchObject({ name: 'NoMoreMilkError', code: 'E_MILK' })
+    expect(redactedCause(own, secrets)).toMatchObject({ name: '[hidden]', code: '[hidden]' })
+  })
+
   it('of an AggregateError goes on with its first error', () => {
     const aggregate = new AggregateError([new Error('first'), new Error('second')], 'all failed')
-    expect(scrubbedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
+    expect(redactedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
   })
 
   it('ends, though the chain does not', () => {
     const endless = new Error('round')
     endless.cause = endless
     let depth = 0
-    for (let error: unknown = scrubbedCause(endless, []); error instanceof Error; error = error.cause)
+    for (let error: unknown = redactedCause(endless, []); error instanceof Error; error = error.cause)
       depth += 1
     expect(depth).toBeGreaterThan(1)
     expect(depth).toBeLessThan(20)
@@ -161,18 +203,18 @@ describe('a scrubbed cause', () => {
     ['whose code throws', Object.defineProperty(new Error('x'), 'code', { get: throwing })],
     ['that is a proxy which throws', new Proxy(new Error('x'), { get: throwing })],
   ])('of an error %s is an error that can be read', (_, unreadable) => {
-    const copy = scrubbedCause(unreadable, [SECRET])
+    const copy = redactedCause(unreadable, [SECRET])
     expect(copy).toBeInstanceOf(Error)
     expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain(SECRET)
   })
 
   it.each([undefined, null, 'text', 5])('of %j is none', (value) => {
-    expect(scrubbedCause(value, [])).toBeUndefined()
+    expect(redactedCause(value, [])).toBeUndefined()
   })
 
   it('of an object that is no error is an error', () => {
-    expect(scrubbedCause({}, [])).toMatchObject({ name: 'Error', message: '' })
-    expect(scrubbedCause({ code: 5 }, [])).not.toHaveProperty('code')
+    expect(redactedCause({}, [])).toMatchObject({ name: 'Error', message: '' })
+    expect(redactedCause({ code: 5 }, [])).not.toHaveProperty('code')
   })
 })
 
@@ -183,6 +225,15 @@ describe('the place of a URL', () => {
   ])('of %s is %s', (url, shown) => {
     expect(shownUrl(url)).toBe(shown)
     expect(shownUrl(new URL(url))).toBe(shown)
+  })
+
+  it.each([
+    ['https://api.example/a/hush-hush/b', 'https://api.example/a/[hidden]/b'],
+    ['https://api.example/a/%68ush-hush/b', 'https://api.example/[hidden]'],
+    ['https://api.example/a/b?hush-hush', 'https://api.example/a/b'],
+  ])('of %s is %s where a secret must not be shown', (url, shown) => {
+    expect(shownUrl(url, ['hush-hush'])).toBe(shown)
+    expect(URL.canParse(shown)).toBe(true)
   })
 
   it('of what is no URL shows nothing of it', () => {

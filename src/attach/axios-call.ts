@@ -4,6 +4,7 @@ import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
 import type { AxiosCopy } from './axios-copy.ts'
 import {
   copyForSend,
+  hideAgents,
   hideInAnswer,
   hideInFailure,
   hideSentStream,
@@ -37,7 +38,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
   #limits: CallerLimits | undefined
   /** The body as it was at the time of the call; where it can be sent again, what the caller does with his changes nothing. */
   readonly #body: unknown
-  #sent: SentConfig | undefined
+  #call: SentConfig | undefined
   #redirected = false
 
   constructor(
@@ -61,7 +62,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
     const { context } = this
     const sent = copyForSend(config)
     const value = headerValue(context, token)
-    this.#sent = { config, sent, header: { key: context.headerKey, value } }
+    this.#call = { config, sent, header: { key: context.headerKey, value } }
     sent.headers[context.header] = value
     sent.beforeRedirect = guardOf(config.beforeRedirect, this)
     sent.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
@@ -72,17 +73,17 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
   }
 
   answered(answer: AxiosAnswer): void {
-    const sent = this.#settle()
+    const call = this.#settle()
     if (isObject(answer) && answer.config === undefined) Reflect.set(answer, 'config', this.#config)
-    hideInAnswer(answer, sent)
+    hideInAnswer(answer, call)
   }
 
   failed(error: unknown): AxiosAnswer | undefined {
-    const sent = this.#settle()
+    const call = this.#settle()
     const answer = isFailure(error) && isObject(error.response) ? error.response : undefined
     if (isFailure(error)) Reflect.set(error, 'config', this.#config)
     if (answer !== undefined) Reflect.set(answer, 'config', this.#config)
-    hideInFailure(error, sent)
+    hideInFailure(error, call)
     return answer
   }
 
@@ -134,13 +135,15 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
     sent.data = this.#body
   }
 
-  /** What an adapter wrote on the headers (`User-Agent`, say) is where axios has it: on the config's own. */
+  /** Leaves nothing on the copy. What an adapter wrote on its headers (`User-Agent`, say) goes where axios has it. */
   #settle(): SentConfig {
-    const call = this.#sent as SentConfig
-    const { headers } = call.sent
-    for (const name of Object.keys(headers)) {
-      const isNew = !(name in this.#config.headers) && !hasOwnHeader(this.#config.headers, name.toLowerCase())
-      if (isNew && name !== this.context.header) this.#config.headers[name] = headers[name]
+    const call = this.#call as SentConfig
+    const { headers } = this.#config
+    takeOff(call.sent.headers, this.context.headerKey)
+    hideAgents(call.sent)
+    for (const name of Object.keys(call.sent.headers)) {
+      if (!(name in headers) && !hasOwnHeader(headers, name.toLowerCase()))
+        headers[name] = call.sent.headers[name]
     }
     if (!this.repeatable) hideSentStream(this.#config)
     return call

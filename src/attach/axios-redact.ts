@@ -1,5 +1,6 @@
 /** Keeps the token out of everything that axios' answers and errors show, however they are inspected or copied. */
 import { errorMonitor } from 'node:events'
+import { HIDDEN } from '../redact.ts'
 import { takeOff } from './axios-redirects.ts'
 import { headerOf } from './axios-request.ts'
 import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
@@ -57,7 +58,12 @@ export function hideInAnswer(response: unknown, call: SentConfig): void {
 
 function hideInStream(data: NodeStream, call: SentConfig): void {
   for (const key of Reflect.ownKeys(data)) {
-    if (WAYS_BACK.has(typeof key === 'symbol' ? key.description : key)) hide(data, key)
+    const name = typeof key === 'symbol' ? key.description : key
+    if (!WAYS_BACK.has(name)) continue
+    const way: unknown = Reflect.get(data, key)
+    if (name === 'sent-headers' && call.header && isObject(way))
+      takeOff(way as Record<string, unknown>, call.header.key)
+    hide(data, key)
   }
   if (watched.has(data)) return
   watched.add(data)
@@ -98,12 +104,33 @@ function hideInCopy(config: AxiosConfig, { header }: SentConfig): void {
 function hideRequest(holder: { readonly request?: unknown }, { header }: SentConfig): void {
   const { request } = holder
   if (request === undefined) return
-  // The fetch adapter's Request has been sent, and can be cleaned; node's ClientRequest cannot.
-  if (isFetchRequest(request)) {
-    hide(holder, 'request')
-    if (header !== undefined && request.headers.get(header.key) === header.value)
-      request.headers.delete(header.key)
-  } else hide(holder, 'request', isPlain(request) ? request : standInFor(request))
+  const isFetch = isFetchRequest(request)
+  hide(holder, 'request', isFetch || isPlain(request) ? request : standInFor(request))
+  if (header === undefined) return
+  if (!isFetch) cleanRequest(request, header)
+  else if (request.headers.get(header.key) === header.value) request.headers.delete(header.key)
+}
+
+/** A request of node's, and one of follow-redirects, which know each other. */
+interface SentRequest {
+  _header?: unknown
+  readonly _options?: { readonly headers?: unknown }
+  readonly _currentRequest?: unknown
+  readonly _redirectable?: unknown
+}
+
+/** Takes the token out of a request that has been sent: sockets lead to it, too, and a stream leads to its socket. */
+function cleanRequest(request: unknown, header: NonNullable<SentConfig['header']>): void {
+  if (!isObject(request)) return
+  const { _currentRequest, _redirectable } = request as SentRequest
+  for (const one of [request, _currentRequest, _redirectable]) {
+    if (!isObject(one)) continue
+    const { _header, _options } = one as SentRequest
+    if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(header.value, HIDDEN))
+    const sent = Object.getOwnPropertySymbols(one).find(({ description }) => description === 'kOutHeaders')
+    for (const headers of [_options?.headers, sent && Reflect.get(one, sent)])
+      if (isObject(headers)) takeOff(headers as Record<string, unknown>, header.key)
+  }
 }
 
 /** Whether an error is axios', or made like one. */

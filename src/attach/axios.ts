@@ -176,13 +176,15 @@ async function sendWithout(
   adapter: AxiosAdapterOption,
   copy: AxiosCopy,
 ): Promise<AxiosAnswer> {
-  const sent = copyForSend(config)
+  const call = { config, sent: copyForSend(config) }
   try {
-    const answer = await copy.resolveAdapter(adapter, sent)(sent)
-    hideInAnswer(answer, { config, sent })
+    const answer = await copy.resolveAdapter(adapter, call.sent)(call.sent)
+    hideInAnswer(answer, call)
     return answer
   } catch (error) {
-    hideInFailure(error, { config, sent })
+    hideInFailure(error, call)
     throw error
+  } finally {
+    hideAgents(call.sent)
   }
 }

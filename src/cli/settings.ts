@@ -2,7 +2,7 @@
 import { parseEnv } from 'node:util'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
-import { optionsFromEnv } from '../options-from-env.ts'
+import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
 import { UsageError } from './arguments.ts'
 import { readSmallFile } from './small-file.ts'
 import type { Surroundings } from './terminal.ts'
@@ -113,7 +113,7 @@ export async function readSettings(values: SettingsValues, { env, signal }: Surr
     problems.push(...error.problems)
     return 'none' // so that whatever else is wrong is told, too
   })
-  const secret = text.replace(/[\r\n]+$/, '')
+  const secret = withoutLineEnd(text)
   if (secret === '') problems.push({ option: withFlag(SECRET_FILE), reason: 'names an empty file' })
   const read = { ...variables, [SECRET]: secret || 'none', [SECRET_FILE]: undefined }
   return {

@@ -78,7 +78,8 @@ export interface TokenProviderOptions {
 /** Options of everything that attaches the token to calls. */
 export interface AttachOptions {
   /**
-   * The request header (a name of RFC 9110 §5.1) that carries the token. Under another name than `Authorization`
+   * The request header (a name of RFC 9110 §5.1) that carries the token; not one that clients set themselves or drop, such
+   * as `Host` and `Content-Type`. Under another name than `Authorization`
    * redirects are not followed by fetch, axios' fetch adapter and undici, which would take it along.
    * @default 'Authorization'
    */
@@ -169,11 +170,33 @@ const providerShape = z.strictObject({
 })
 
 const HEADER = 'must be the name of a header (RFC 9110 §5.1)'
+const TAKEN = 'must be a header that can carry a token: HTTP clients set this one themselves, or drop it'
 const SCHEME = "must be an authentication scheme (RFC 9110 §11.1), or '' for the bare token"
+
+/** Under these names fetch, axios or undici loses the token, fails, or describes the body or the connection wrongly. */
+const TAKEN_HEADERS: ReadonlySet<string> = new Set([
+  '__proto__',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'prototype',
+  'sec-fetch-mode',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
 
 const attachShape = copied(
   z.strictObject({
-    header: z.optional(z.string(HEADER).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER))),
+    header: z.optional(
+      z.string(HEADER).check(
+        z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
+        z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
+      ),
+    ),
     scheme: z.optional(z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))),
     renewOnStatus: z.optional(
       z.array(

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import * as z from 'zod/mini'
 import { copyOf, text } from '../checks.ts'
 import { type Environment, frozenEnvironment } from '../environments.ts'
+import { hideGetters } from '../token/access-token.ts'
 import { checked } from './checked.ts'
 import { checkedTarget, type Fault } from './faults.ts'
 import { Issuer } from './issuer.ts'
@@ -176,6 +177,8 @@ export class LoopbackEnvironment implements SandboxEnvironment {
     this.#service.recorded.clear()
   }
 }
+
+hideGetters(LoopbackEnvironment)
 
 /** A listener that throws, or rejects, disturbs nothing. */
 function tell(listener: RequestListener | undefined, request: SandboxRequest, name: EnvironmentName): void {

@@ -128,6 +128,26 @@ describe('token_type and scope', () => {
     expect((await rig([granted()]).provider.getToken()).scope).toBeUndefined()
   })
 
+  const LONG = Array.from({ length: 6_000 }, (_, n) => `scope:${n}`).join(' ') // 64 KiB is the limit
+
+  it('a scope is handed on whole, however long', async () => {
+    const token = await rig([granted({ scope: LONG })]).provider.getToken()
+    expect(token.scope).toBe(LONG)
+  })
+
+  it.each([
+    ['the token', {}, 'head.body.signature'],
+    ['a client secret', { clientSecret: 'swordfish/abc' }, 'swordfish/abc'],
+    ['a client secret of several words', { clientSecret: 'sword fish and chips' }, 'sword fish and chips'],
+    ['an encoded client secret', { clientSecret: 'sword fish/abc' }, 'sword%20fish%2Fabc'],
+  ])('a long scope with %s anywhere in it is hidden', async (_, options, secret) => {
+    for (const at of [0, 3_990, 4_000, 7_995, 30_000, LONG.length]) {
+      const scope = `${LONG.slice(0, at)} ${secret} ${LONG.slice(at)}`
+      const { provider } = rig([granted({ access_token: 'head.body.signature', scope })], options)
+      expect((await provider.getToken()).scope).toBe('[hidden]')
+    }
+  })
+
   it.each([5, null, ['merchant'], {}])('scope %j, which is no text, is left out', async (scope) => {
     const token = await rig([granted({ scope })]).provider.getToken()
     expect(token.scope).toBeUndefined()

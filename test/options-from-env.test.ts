@@ -7,6 +7,7 @@ import { ConfigurationError, createTokenProvider, optionsFromEnv, TokenRequestEr
 import { startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { rejectionOf } from './attach/calls.ts'
+import { growth } from './support/growth.ts'
 import { noteSecret } from './support/recorded.ts'
 
 const SECRET = 'swordfish of the environment'
@@ -117,6 +118,15 @@ describe('optionsFromEnv', () => {
     expect(problemsOf({ ...GOOD, [NAME]: file })).toEqual([
       [NAME, 'must not be set beside MERCHANT_AUTH_CLIENT_SECRET'],
     ])
+  })
+
+  it('reads a secret file in a time that grows with its length, whatever it holds', async () => {
+    const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
+    const lines = (length: number) => `${'\r\n'.repeat(length / 2)}x`
+    const fileOf = (text: string) => join(folder, String(text.length))
+    for (const text of [lines(10_000), lines(80_000)]) await writeFile(fileOf(text), text)
+    const read = (text: string) => optionsFromEnv({ ...rest, MERCHANT_AUTH_CLIENT_SECRET_FILE: fileOf(text) })
+    expect(growth(read, lines, 10_000)).toBeLessThan(24)
   })
 
   it('gives options that no print shows the secret of', () => {

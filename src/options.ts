@@ -20,8 +20,8 @@ export interface TokenProviderOptions {
    */
   readonly clientSecret: string | (() => string | Promise<string>)
   /**
-   * Time (ms, 1 to 2^31-1) for a whole token request with its retries and pauses. One attempt gets at
-   * most half of it. After it, waiting calls reject with a `TokenRequestError`.
+   * Time (ms, 1 to 2^31-1) for a whole token request with its retries and pauses. An attempt
+   * that another may follow gets at most half of it. After it, waiting calls reject with a `TokenRequestError`.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined

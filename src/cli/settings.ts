@@ -71,8 +71,7 @@ export const SETTINGS_HELP = `Set up by environment variables, or by flags, whic
   MERCHANT_AUTH_CLIENT_ID           --client-id ID
   MERCHANT_AUTH_CLIENT_SECRET                                  the secret itself: never by a flag
   MERCHANT_AUTH_CLIENT_SECRET_FILE  --client-secret-file FILE  a file that holds it
-  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000); one attempt
-                                                               gets half of it
+  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000)
                                     --body-format form         for token endpoints that take no JSON (json)
                                     --dotenv FILE              more variables, as in a .env file; those that are
                                                                set go first`

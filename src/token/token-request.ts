@@ -37,6 +37,8 @@ export interface TokenRequestContext<Token> {
   readonly emit: Emit
   /** When (monotonic ms) the last attempt must have ended. */
   readonly deadline: number
+  /** Whether it is a renewal in the background. */
+  readonly ahead: boolean
   /** Ends the request, whatever it waits for. */
   readonly closed: AbortSignal
   readonly clientSecret: ClientSecret
@@ -58,6 +60,18 @@ export function requestToken<Token>(
   return new TokenRequest(options, context).send()
 }
 
+/**
+ * When (monotonic ms) an attempt must have ended: one that another may follow gets at most half of `timeoutMs`, the last
+ * one all that is left. After a background renewal comes the request of whoever then waits.
+ */
+export function attemptEndsAt(
+  { clock, retries, timeoutMs }: ResolvedOptions,
+  { attempt, deadline, ahead }: { attempt: number; deadline: number; ahead: boolean },
+): number {
+  const isLast = attempt > retries && !ahead
+  return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
+}
+
 class TokenRequest<Token> {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext<Token>
@@ -73,7 +87,7 @@ class TokenRequest<Token> {
 
   send(): Promise<Token> {
     const { closed } = this.#context
-    return pRetry(() => this.#attempt(), {
+    return pRetry((attempt) => this.#attempt(attempt), {
       retries: this.#options.retries,
       signal: closed,
       minTimeout: 0, // the pause is taken below, on the provider's clock
@@ -94,23 +108,20 @@ class TokenRequest<Token> {
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
-  async #attempt(): Promise<Token> {
-    const endsAt = this.#attemptEndsAt()
+  async #attempt(attempt: number): Promise<Token> {
+    const until = (): number => attemptEndsAt(this.#options, { ...this.#context, attempt })
+    const endsAt = until()
     this.#attempts += 1
     const secret = await this.#askForSecret(endsAt)
     try {
       return await this.#post(secret, endsAt)
     } catch (error) {
-      const another = await this.#anotherSecret(error, secret)
+      const another = await this.#anotherSecret(error, secret, until())
       if (another === undefined) throw error
       this.#tellFailed(error, 0)
       this.#attempts += 1
-      return await this.#post(another, this.#attemptEndsAt())
+      return await this.#post(another, until())
     }
-  }
-
-  #attemptEndsAt(): number {
-    return Math.min(this.#options.clock.monotonicMs() + this.#options.timeoutMs / 2, this.#context.deadline)
   }
 
   #askForSecret(endsAt: number): Promise<string> {
@@ -124,11 +135,11 @@ class TokenRequest<Token> {
   }
 
   /** A secret other than the refused one, once: it may have been replaced since it was read. */
-  async #anotherSecret(error: unknown, refused: string): Promise<string | undefined> {
+  async #anotherSecret(error: unknown, refused: string, endsAt: number): Promise<string | undefined> {
     if (!this.#context.clientSecret.mayChange || this.#askedForAnother || !isRefusedSecret(error)) return
     this.#askedForAnother = true
     try {
-      const secret = await this.#askForSecret(this.#attemptEndsAt())
+      const secret = await this.#askForSecret(endsAt)
       return secret === refused ? undefined : secret
     } catch {
       return undefined // the refusal says more

@@ -101,8 +101,8 @@ describe('the message of no answer', () => {
   })
 
   it.each([
-    [undefined, 5_000],
-    [801, 401],
+    [undefined, 10_000],
+    [801, 801],
   ])('in time (timeoutMs: %s) says how long was waited', async (timeoutMs, waitedMs) => {
     expect((await failure(deaf, { timeoutMs }, waitedMs)).message).toBe(
       `${WHERE} was not answered within ${waitedMs} ms. ` +
@@ -119,7 +119,7 @@ describe('the message of a clientSecret function', () => {
     ['that yields nothing', () => '', 'yielded no secret'],
     ['that hangs', () => new Promise<string>(() => {}), 'did not answer in time'],
   ])('%s says so', async (_, clientSecret, what) => {
-    const error = await failure(granted(), { clientSecret }, 5_000)
+    const error = await failure(granted(), { clientSecret }, 10_000)
     expect(error.message).toBe(`The clientSecret function ${what}${NEXT}`)
     expect(error.retryable).toBe(true)
   })

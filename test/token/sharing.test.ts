@@ -15,7 +15,7 @@ describe('many callers', () => {
   it('make one token request also when they come while it is under way', async () => {
     const { provider, endpoint, clock } = rig([hang], { retries: 0 })
     const first = rejection(provider.getToken())
-    await clock.advance(4_999)
+    await clock.advance(9_999)
     const second = rejection(provider.getToken())
     await clock.advance(1)
     await Promise.all([first, second])

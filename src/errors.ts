@@ -5,7 +5,7 @@
  *
  * - `ERR_CONFIGURATION`: an option cannot be used
  * - `ERR_BROWSER`: a provider was created in a browser
- * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint
+ * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint, or its answer broke off before its end
  * - `ERR_TOKEN_TIMEOUT`: no answer of the token endpoint in time
  * - `ERR_TOKEN_STATUS`: the token endpoint answered with an error
  * - `ERR_TOKEN_REDIRECT`: the token endpoint answered with a redirect, which is never followed

@@ -26,7 +26,8 @@ export interface TokenProviderOptions {
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, 408, 429 or 5xx. The
+   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, an answer that broke off,
+   * 408, 429 or 5xx. The
    * pauses between them are random, up to 200 ms and doubling, or what Retry-After (RFC 9110 §10.2.3) asks for.
    * @default 2
    */

@@ -53,11 +53,8 @@ function laterThan(retryAfterMs: number | undefined): string {
 
 /** What to do about an answer that is a success, but no token. */
 export function adviceForAnswer({ issues }: TokenResponseError): string {
-  const [body] = issues.filter(({ field }) => field === 'body')
-  if (body === undefined) {
+  if (!issues.some(({ field }) => field === 'body')) {
     return 'The token endpoint answers otherwise than RFC 6749 §5.1 has it. Check MERCHANT_AUTH_URL; else tell the service.'
   }
-  return body.reason.startsWith('broke off')
-    ? 'The answer was cut off on its way. Try again. If it stays: check what proxies and firewalls do, or tell the service.'
-    : 'Something else answers at this URL: a web page, a login, a proxy. Check MERCHANT_AUTH_URL: /oauth/token is added to it.'
+  return 'Something else answers at this URL: a web page, a login, a proxy. Check MERCHANT_AUTH_URL: /oauth/token is added to it.'
 }

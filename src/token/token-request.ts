@@ -4,6 +4,7 @@ import { type Instant, readClock } from '../clock.ts'
 import { tokenEndpoint } from '../environments.ts'
 import {
   MerchantAuthError,
+  type ResponseIssue,
   TokenRequestError,
   type TokenRequestFailure,
   TokenResponseError,
@@ -16,11 +17,12 @@ import { readTokenResponse, type TokenGrant } from './access-token.ts'
 import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
 import {
   adviceFor,
+  codeOf,
+  isWrongEncoding,
   MAX_ANSWER_BYTES,
   readAnswerText,
   readOAuthError,
   readRetryAfter,
-  reasonOf,
   redirectTarget,
 } from './token-answer.ts'
 import { postToken } from './token-wire.ts'
@@ -168,21 +170,33 @@ class TokenRequest<Token> {
 
   async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<Token> {
     const sentAt = readClock(this.#options.clock)
+    let response: Response | undefined
     try {
-      const response = await postToken(this.#options, secret, signal)
+      response = await postToken(this.#options, secret, signal)
       if (response.ok && !response.redirected) {
-        const grant = this.#grantOf(await readAnswerText(response).catch(() => null))
+        const grant = this.#grantOf(await readAnswerText(response))
         return this.#context.accept({ ...grant, sentAt })
       }
       throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
     } catch (error) {
       if (error instanceof MerchantAuthError) throw error
-      const cause = scrubbedCause(error, this.#context.secrets)
-      throw this.#failure(
-        `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
-        { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
-      )
+      throw this.#networkFailure(scrubbedCause(error, this.#context.secrets), response !== undefined)
     }
+  }
+
+  /** There was no answer, or one that cannot be read to its end. */
+  #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
+    const code = codeOf(cause)
+    if (isWrongEncoding(code)) return this.#badAnswer([{ field: 'body', reason: 'cannot be decompressed' }])
+    const [what, advice] = began
+      ? [
+          'got an answer that broke off before its end',
+          'Try again later, or check the network and what stands in it.',
+        ]
+      : ['got no answer', 'Check authUrl and the network.']
+    const reason = code === undefined ? '' : ` (${code})`
+    const message = `POST ${shownUrl(this.#endpoint)} ${what}${reason}. ${advice}`
+    return this.#failure(message, { code: 'ERR_TOKEN_NETWORK', retryable: true, cause })
   }
 
   /** The text of an error answer, where it comes in good time: the status says enough without it. */
@@ -194,19 +208,21 @@ class TokenRequest<Token> {
     return await within(clock, half, () => readAnswerText(response), late).catch(() => undefined)
   }
 
-  /** Reads a token response: its text, undefined when it was too long, null when it broke off. */
-  #grantOf(text: string | undefined | null): TokenGrant {
+  /** Reads a token response: its text, undefined when it was too long. */
+  #grantOf(text: string | undefined): TokenGrant {
     const grant =
       text === undefined
         ? [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
-        : text === null
-          ? [{ field: 'body', reason: 'broke off before its end' }]
-          : readTokenResponse(text)
-    if (!Array.isArray(grant)) return grant
-    const issues = grant.map(({ field, reason }) => `${field} ${reason}`).join('; ')
-    throw new TokenResponseError(
-      `POST ${shownUrl(this.#endpoint)} gave an answer that is no token response: ${issues}. Check authUrl.`,
-      grant,
+        : readTokenResponse(text)
+    if (Array.isArray(grant)) throw this.#badAnswer(grant)
+    return grant
+  }
+
+  #badAnswer(issues: ResponseIssue[]): TokenResponseError {
+    const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
+    return new TokenResponseError(
+      `POST ${shownUrl(this.#endpoint)} gave an answer that is no token response: ${what}. Check authUrl.`,
+      issues,
     )
   }
 

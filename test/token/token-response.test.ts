@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { TokenResponseError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -189,20 +191,22 @@ describe('the answer as a whole', () => {
     expect((await issuesOf(answer)).length).toBeGreaterThan(0)
   })
 
-  it('that breaks off is refused', async () => {
-    const broken: Answer = () => {
-      const parts = [new TextEncoder().encode(VALID.slice(0, 20))]
-      return new Response(
-        new ReadableStream({
-          pull(controller) {
-            const part = parts.shift()
-            if (part === undefined) controller.error(new TypeError('terminated'))
-            else controller.enqueue(part)
-          },
-        }),
-      )
+  it.each([
+    ['as gzip and is not', 'gzip', Buffer.from(VALID)],
+    ['as deflate and is not', 'deflate', Buffer.from(VALID)],
+    ['as br and is not', 'br', Buffer.alloc(40, 255)],
+  ])('that is announced %s is refused, and not retried', async (_, encoding, body) => {
+    const headers = { 'content-encoding': encoding, 'content-type': 'application/json' }
+    const server = createServer((_, response) => response.writeHead(200, headers).end(body))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const ask: Answer = () => fetch(url)
+    try {
+      expect(await issuesOf(ask)).toEqual(['body'])
+    } finally {
+      server.closeAllConnections()
+      server.close()
     }
-    expect(await issuesOf(broken)).toEqual(['body'])
   })
 
   it('is cut off after 64 KiB, however much would follow', async () => {

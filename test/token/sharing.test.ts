@@ -1,6 +1,6 @@
 import { createHook } from 'node:async_hooks'
 import { TokenRequestError, TokenResponseError } from 'merchant-auth'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { granted, hang, type Rig, rejection, rig, status } from './harness.ts'
 
@@ -20,6 +20,17 @@ describe('many callers', () => {
     await clock.advance(1)
     await Promise.all([first, second])
     expect(endpoint.count).toBe(1)
+  })
+
+  it('leave the rejected token in the key of no map while it is renewed', async () => {
+    const { provider } = rig()
+    const token = await provider.getToken()
+    const set = vi.spyOn(Map.prototype, 'set')
+    const renewals = await Promise.all([provider.renewToken(token), provider.renewToken(token)])
+    const keys = set.mock.calls.map(([key]) => String(key))
+    set.mockRestore()
+    expect(renewals[0]).toBe(renewals[1])
+    expect(keys.filter((key) => key.includes(token.value))).toEqual([])
   })
 
   it('never see two requests in flight, with renewals and expiry mixed', async () => {

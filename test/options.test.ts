@@ -233,6 +233,23 @@ describe('attach options', () => {
     expect(problemsOf(() => resolveAttach({ [option.replace(/\[.*/, '')]: value }))).toEqual([option])
   })
 
+  it.each([
+    '__proto__',
+    'prototype',
+    'Connection',
+    'Content-Length',
+    'Content-Type',
+    'Expect',
+    'HOST',
+    'Keep-Alive',
+    'Sec-Fetch-Mode',
+    'Trailer',
+    'Transfer-Encoding',
+    'upgrade',
+  ])('refuse the header %s, which no client or not every client sends with the token', (header) => {
+    expect(problemsOf(() => resolveAttach({ header }))).toEqual(['header'])
+  })
+
   it('may be left out, for Authorization: Bearer and 401', () => {
     expect(resolveAttach()).toEqual(
       resolveAttach({ header: 'Authorization', scheme: 'Bearer', renewOnStatus: [401] }),

@@ -2,7 +2,7 @@
 import { parseEnv } from 'node:util'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
-import { optionsFromEnv } from '../options-from-env.ts'
+import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
 import { UsageError } from './arguments.ts'
 import { readSmallFile } from './small-file.ts'
 import type { Surroundings } from './terminal.ts'
@@ -71,8 +71,7 @@ export const SETTINGS_HELP = `Set up by environment variables, or by flags, whic
   MERCHANT_AUTH_CLIENT_ID           --client-id ID
   MERCHANT_AUTH_CLIENT_SECRET                                  the secret itself: never by a flag
   MERCHANT_AUTH_CLIENT_SECRET_FILE  --client-secret-file FILE  a file that holds it
-  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000); one attempt
-                                                               gets half of it
+  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000)
                                     --body-format form         for token endpoints that take no JSON (json)
                                     --dotenv FILE              more variables, as in a .env file; those that are
                                                                set go first`
@@ -112,7 +111,7 @@ export async function readSettings(values: SettingsValues, { env, signal }: Surr
     problems.push(...error.problems)
     return 'none' // so that whatever else is wrong is told, too
   })
-  const secret = text.replace(/[\r\n]+$/, '')
+  const secret = withoutLineEnd(text)
   if (secret === '') problems.push({ option: withFlag(SECRET_FILE), reason: 'names an empty file' })
   const read = { ...variables, [SECRET]: secret || 'none', [SECRET_FILE]: undefined }
   return {

@@ -11,9 +11,6 @@ export interface KnownCredentials {
 
 const HIDDEN = '[hidden]'
 
-/** A JWT begins with the base64 of `{"`. */
-const JWT = /\beyJ[\w-]*\.[\w-]+\.[\w-]*/g
-
 /** Credentials of which nothing is left but the names of tokens: `Bearer [token x]`. */
 const ONLY_TOKENS = /^(?:(?:[\w-]+ )?\[token [\w-]+\](?:, |$))+$/
 
@@ -22,10 +19,23 @@ export function hide(text: string, known: KnownCredentials): string {
   return redact(nameTokens(text, known), known.secrets)
 }
 
+/** Replaces what looks like a JWT: three parts, of which the first begins, or goes on at a `-`, with the base64 of `{"`. */
 function nameTokens(text: string, { jtiOf }: KnownCredentials): string {
-  return text.replace(JWT, (token) => {
-    const jti = jtiOf(token)
-    return jti === undefined ? HIDDEN : `[token ${jti}]`
+  // Part by part: a pattern for the whole would begin anew at each of them, and take the square of their number.
+  return text.replace(/[\w.-]+/g, (run) => {
+    const parts = run.split('.')
+    const named: string[] = []
+    for (let n = 0; n < parts.length; n += 1) {
+      const [head = '', payload, signature] = parts.slice(n, n + 3)
+      const at = head.search(/\beyJ/)
+      if (at === -1 || !payload || signature === undefined) named.push(head)
+      else {
+        const jti = jtiOf([head.slice(at), payload, signature].join('.'))
+        named.push(head.slice(0, at) + (jti === undefined ? HIDDEN : `[token ${jti}]`))
+        n += 2
+      }
+    }
+    return named.join('.')
   })
 }
 

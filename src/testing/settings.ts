@@ -1,5 +1,6 @@
 /** How an environment of the sandbox behaves until told otherwise: lifetimes, latencies, where the token is looked for. */
 import * as z from 'zod/mini'
+import { copied } from '../checks.ts'
 import { MAX_TIMER_MS } from '../clock.ts'
 import { checked } from './checked.ts'
 
@@ -55,23 +56,25 @@ const MAX_SECONDS = 2 ** 31 - 1
 
 const durationMs = z.number(DURATION).check(z.gte(0, DURATION), z.lte(MAX_TIMER_MS, DURATION))
 
-const shape = z.partial(
-  z.strictObject(
-    {
-      lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(MAX_SECONDS, LIFETIME)),
-      tokenLatencyMs: durationMs,
-      apiLatencyMs: z.union(
-        [durationMs, z.custom<() => number>((value) => typeof value === 'function')],
-        `${DURATION}, or a function that yields one`,
-      ),
-      rejectAllTokens: z.union(
-        [z.boolean(), z.array(z.enum(['merchant', 'in-store']))],
-        "must be true, false or a list of 'merchant' and 'in-store'",
-      ),
-      header: z.string(HEADER).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER)),
-      scheme: z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME)),
-    },
-    'must be an object',
+const shape = copied(
+  z.partial(
+    z.strictObject(
+      {
+        lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(MAX_SECONDS, LIFETIME)),
+        tokenLatencyMs: durationMs,
+        apiLatencyMs: z.union(
+          [durationMs, z.custom<() => number>((value) => typeof value === 'function')],
+          `${DURATION}, or a function that yields one`,
+        ),
+        rejectAllTokens: z.union(
+          [z.boolean(), z.array(z.enum(['merchant', 'in-store']))],
+          "must be true, false or a list of 'merchant' and 'in-store'",
+        ),
+        header: z.string(HEADER).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER)),
+        scheme: z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME)),
+      },
+      'must be an object',
+    ),
   ),
 )
 

@@ -2,7 +2,7 @@
 import { type Environment, tokenEndpoint } from '../environments.ts'
 import { TokenResponseError } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { redact, shownUrl, type UsedSecrets } from '../redact.ts'
+import { HIDDEN, redact, shownUrl, type UsedSecrets } from '../redact.ts'
 import { type AccessToken, createAccessToken } from './access-token.ts'
 import { Lifetime } from './lifetime.ts'
 import type { SentGrant } from './token-request.ts'
@@ -23,8 +23,19 @@ export function holdToken(
 ): HeldToken {
   const lifetime = new Lifetime(sentAt, lifetimeMs, options, Math.random())
   secrets.add(value)
-  const shownScope = scope === undefined ? undefined : redact(scope, secrets)
-  return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, shownScope), lifetime, lifetimeMs }
+  const shown = scope === undefined ? undefined : shownScope(scope, secrets)
+  return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, shown), lifetime, lifetimeMs }
+}
+
+/** `redact` searches no text that is longer than two of these. */
+const PIECE = /.{1,4000}(?: |$)| *[^ ]+ ?/gs
+
+/** The scope without secrets. A long one is searched in pieces of whole values, each together with the next. */
+function shownScope(scope: string, secrets: UsedSecrets): string {
+  const pieces = scope.match(PIECE) ?? []
+  if (pieces.length < 3) return redact(scope, secrets)
+  const texts = pieces.map((piece, n) => piece + (pieces[n + 1] ?? ''))
+  return texts.every((text) => redact(text, secrets) === text) ? scope : HIDDEN
 }
 
 /**

@@ -74,10 +74,15 @@ export function adviceFor(status: number, { error }: OAuthError): string {
   return 'Check authUrl, clientId and audience.'
 }
 
-/** The first code in a chain of causes, such as ECONNREFUSED, in brackets. */
-export function reasonOf(cause: Error | undefined): string {
+/** The first code in a chain of causes, such as ECONNREFUSED. */
+export function codeOf(cause: Error | undefined): string | undefined {
   for (let error: unknown = cause; error instanceof Error; error = error.cause) {
-    if ('code' in error) return ` (${String(error.code)})`
+    if ('code' in error) return String(error.code)
   }
-  return ''
+  return undefined
+}
+
+/** Whether a code says that a body is not what its Content-Encoding says: it came whole, and would be no better again. */
+export function isWrongEncoding(code: string | undefined): boolean {
+  return code !== undefined && /^(?:Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_)/.test(code)
 }

@@ -59,6 +59,14 @@ describe('an error status', () => {
     expect(diagnose(status(429, undefined, 29_001), CONTEXT)?.advice).toBe(
       'Too many token requests were made. Try again in 30 s.',
     )
+    const failure = { code: 'ERR_TOKEN_STATUS', retryable: true, attempts: 1, status: 503 } as const
+    const asked = new TokenRequestError('answered 503. It asks to be left alone for 3600000 ms. Later.', {
+      ...failure,
+      retryAfterMs: 60_000, // what the package itself waits
+    })
+    expect(diagnose(asked, CONTEXT)?.advice).toMatch(/Try again in 3600 s\.$/)
+    const own = new TokenRequestError('answered 503.', { ...failure, retryAfterMs: 1_000 })
+    expect(diagnose(own, CONTEXT)?.advice).toMatch(/Try again later\.$/)
   })
 })
 

@@ -17,7 +17,7 @@ async function callWith(answers: FakeAnswer[], config: CreateAxiosDefaults) {
   const shown: boolean[] = []
   const inner = answering(answers)
   const adapter: OwnAdapter = (final) => {
-    sent.push(final)
+    sent.push({ ...final, headers: final.headers.concat() })
     shown.push(own?.headers.has('X-Token') === true)
     return inner(final)
   }

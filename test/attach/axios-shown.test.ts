@@ -8,6 +8,7 @@ import { inspect } from 'node:util'
 import axios, { type AxiosResponse, type CreateAxiosDefaults } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
+import { outcomes } from '../support/recorded.ts'
 import { rejectionOf, scripted } from './calls.ts'
 import { provided, token } from './provided.ts'
 
@@ -199,6 +200,7 @@ describe('a stream of an answer', () => {
     }
     for (const key of [nameless, mine, 'name', '_readableState', '_events'])
       expect(Object.getOwnPropertyDescriptor(data, key)).toMatchObject({ enumerable: true, writable: true })
+    outcomes.length = 0 // getters still lead to the request; that of node is cleaned, this one is made up
   })
 
   it('that fails later does so with an error that shows nothing', async () => {
@@ -246,6 +248,9 @@ describe('a body that was sent', () => {
 })
 
 describe('the causes of an error', () => {
+  class SentRequest {
+    readonly header = VALUE
+  }
   const headers = (value = VALUE) => ({ AUTHORIZATION: `Bearer ${value}`, accept: 'a/b' })
 
   /** Errors that cause each other, each with all that an AxiosError has. */
@@ -253,8 +258,8 @@ describe('the causes of an error', () => {
     const errors = Array.from({ length }, (_, at) =>
       Object.assign(new Error(`error ${at}`), {
         config: { headers: headers() },
-        request: { header: VALUE },
-        response: { status: 500, request: { header: VALUE }, data: 'x' },
+        request: new SentRequest(),
+        response: { status: 500, request: new SentRequest(), data: 'x' },
       }),
     )
     for (const [at, error] of errors.entries()) if (errors[at + 1]) error.cause = errors[at + 1]
@@ -266,7 +271,8 @@ describe('the causes of an error', () => {
     const caught = await rejectionOf(client(failing(() => errors[0])).get(HERE))
     expect(caught).toBe(errors[0])
     for (const error of errors.slice(1)) {
-      expect(error).toMatchObject({ config: { headers: { accept: 'a/b' } }, request: { header: VALUE } })
+      expect(error).toMatchObject({ config: { headers: { accept: 'a/b' } } })
+      expect(Reflect.get(error, 'request').header).toBe(VALUE)
       expect(Object.keys(error)).not.toContain('request')
       expect(Object.keys(Reflect.get(error, 'config').headers)).toEqual(['accept'])
       expect(Object.keys(Reflect.get(error, 'response'))).toEqual(['status', 'data'])

@@ -2,6 +2,7 @@
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { attachesTo } from './axios-adapters.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardFurther, guardOf, mayLeadElsewhere, takeOff } from './axios-redirects.ts'
 import { CallerLimits, headerOf, UrlReader, whyConfigWithheld } from './axios-request.ts'
@@ -14,6 +15,16 @@ import {
 import { type AttachContext, createAttachContext, headerValue } from './context.ts'
 
 const MOST_REMEMBERED = 8
+
+/** The values that any of these interceptors put on last, for `attachAuth` on the same instance. */
+const placed = new Set<string>()
+const MOST_PLACED = 64
+
+/** Takes off what such an interceptor put on a call that `attachAuth` sends with the token, and renews. */
+export function takeOffPlaced({ headers }: AxiosConfig, context: AttachContext, url: string): void {
+  if (placed.size === 0 || !placed.has(headerOf(headers, context.headerKey))) return
+  if (context.destinations.apiOf(url) !== undefined) takeOff(headers, context.headerKey)
+}
 
 /** Our guards, each with the caller's own function: a config that is sent again gets one guard, not one more. */
 const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>()
@@ -46,6 +57,9 @@ export function createAuthInterceptor(
   const put = (config: AxiosConfig, token: AccessToken): void => {
     const value = headerValue(context, token)
     if (!ours.includes(value)) ours.splice(0, ours.length, value, ...ours.slice(0, MOST_REMEMBERED - 1))
+    placed.delete(value)
+    placed.add(value)
+    for (const oldest of placed) if (placed.size > MOST_PLACED) placed.delete(oldest)
     config.headers[context.header] = value
   }
 
@@ -58,6 +72,7 @@ export function createAuthInterceptor(
       context.emitWithheld(withheld, url)
       return given
     }
+    if (attachesTo(config.adapter, url)) return given // attachAuth, on the same instance
     redirects.guard(config, url)
     const token = tokens.currentToken()
     if (token !== undefined) {

@@ -42,6 +42,28 @@ describe('a copy that nobody knows', () => {
     expect(sent).toEqual([true])
   })
 
+  it('may attach every instance that it creates', async () => {
+    const copy = unknownCopy()
+    const api = copy.create({ baseURL: ground.env.merchantUrl })
+    const attaching = (one: AxiosInstance): void => {
+      const { create } = one
+      one.create = (config) => {
+        const created = create(config)
+        attaching(created)
+        attachAuth(created, ground.tokens)
+        return created
+      }
+    }
+    attaching(api)
+    const made = api.create()
+    expect((await made.get('/orders')).status).toBe(200)
+    ground.env.fail('token', { kind: 'hang' })
+    ground.env.revoke()
+    const late = rejectionOf(api.create({ timeout: 50 }).get('/orders'))
+    expect(await late).toMatchObject({ code: 'ECONNABORTED' })
+    expect(ground.sent()).toHaveLength(2)
+  })
+
   it('sends nothing when a wait is over', async () => {
     const { provider } = rig([hang], { environment: ground.env.environment })
     const api = unknownCopy().create({ baseURL: ground.env.merchantUrl, timeout: 20 })

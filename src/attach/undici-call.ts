@@ -84,7 +84,11 @@ export class UndiciCall implements DispatchController {
 
   /** Makes it when there is a token. Until then, too, the caller can abort. */
   sendLater(): void {
-    this.handler.onRequestStart?.(this, null)
+    try {
+      this.handler.onRequestStart?.(this, null)
+    } catch (error) {
+      this.fail(error) // as undici has it
+    }
     if (this.done) return
     const { body } = this.#options
     const onError = (error: unknown): void => this.abort(error)

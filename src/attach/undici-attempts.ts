@@ -5,27 +5,12 @@ import type { UndiciCall } from './undici-call.ts'
 import { type AnswerStart, HeldAnswer } from './undici-held.ts'
 import type { AnswerHeaders, DispatchController, DispatchHandler, MaybeController } from './undici-types.ts'
 
-/** What undici goes by when it judges a handler, and when it calls one. */
-const OPTIONAL = [
-  'onRequestUpgrade',
-  'onResponseStart',
-  'onResponseData',
-  'onResponseEnd',
-  'onBodySent',
-  'onRequestSent',
-] as const
-
 /** The last attempt: the caller gets what comes. */
 export class Attempt implements DispatchHandler {
   readonly call: UndiciCall
 
   constructor(call: UndiciCall) {
     this.call = call
-    // A handler that lacks a method is rejected through this one as it would be by itself.
-    for (const name of OPTIONAL) {
-      const given = call.handler[name]
-      if (typeof given !== 'function') Object.assign(this, { [name]: given })
-    }
   }
 
   onRequestStart(controller: DispatchController, context: unknown): void {

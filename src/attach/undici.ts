@@ -188,12 +188,10 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-function isHandler(value: unknown): value is DispatchHandler {
+function isHandler(value: DispatchHandler | null): boolean {
   return (
-    isObject(value) &&
-    'onRequestStart' in value &&
-    typeof value.onRequestStart === 'function' &&
-    'onResponseError' in value &&
+    typeof value === 'object' &&
+    typeof value?.onRequestStart === 'function' &&
     typeof value.onResponseError === 'function'
   )
 }

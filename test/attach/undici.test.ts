@@ -135,11 +135,6 @@ describe('a call of undici’s', () => {
     const told = new Told()
     dispatcher.dispatch(undefined as never, told)
     expect(told.error).toBeInstanceOf(errors.InvalidArgumentError)
-    const headers = new Set(['no pair']) as never
-    const error = await rejectionOf(
-      dispatcher.request({ origin: at, path: '/merchant/x', method: 'GET', headers }),
-    )
-    expect(error).toBeInstanceOf(errors.InvalidArgumentError)
     const given = { origin: at, path: '/merchant/x', method: 'GET' } as const
     expect(() => dispatcher.dispatch(given, {})).toThrow(errors.InvalidArgumentError)
     expect(() => dispatcher.dispatch(given, null as never)).toThrow(errors.InvalidArgumentError)

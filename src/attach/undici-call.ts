@@ -50,6 +50,8 @@ export class UndiciCall implements DispatchController {
   readonly #dispatch: Dispatch
   readonly #origin: string
   #leave: ((reason: unknown) => void) | undefined
+  /** Whether, and why, the caller aborted while no attempt was under way. */
+  #aborted: boolean
   #reason: unknown
 
   constructor(parts: CallParts) {
@@ -64,7 +66,8 @@ export class UndiciCall implements DispatchController {
     this.#dispatch = parts.dispatch
     this.#origin = parts.origin
     this.#leave = undefined
-    this.#reason = undefined
+    this.#aborted = false
+    this.#reason = null
   }
 
   get url(): string {
@@ -84,7 +87,11 @@ export class UndiciCall implements DispatchController {
 
   /** Makes it when there is a token. Until then, too, the caller can abort. */
   sendLater(): void {
-    this.handler.onRequestStart?.(this, null)
+    try {
+      this.handler.onRequestStart?.(this, null)
+    } catch (error) {
+      this.fail(error) // as undici has it
+    }
     if (this.done) return
     const { body } = this.#options
     const onError = (error: unknown): void => this.abort(error)
@@ -154,11 +161,15 @@ export class UndiciCall implements DispatchController {
 
   abort(reason?: unknown): void {
     if (this.live) this.target?.abort(reason)
-    else if (!this.done) {
-      this.#reason = reason ?? requestAborted()
-      this.#leave?.(this.#reason)
-      this.target?.abort(this.#reason) // the attempt whose answer is held back
-      this.fail(this.#reason)
+    else if (!this.aborted) {
+      this.#aborted = true
+      this.#reason = reason
+      if (this.done) return
+      const { body } = this.#options
+      if (isStream(body)) body.destroy?.()
+      this.#leave?.(reason)
+      this.target?.abort(reason) // the attempt whose answer is held back
+      this.fail(reason ?? requestAborted())
     }
   }
 
@@ -174,11 +185,11 @@ export class UndiciCall implements DispatchController {
   }
 
   get aborted(): boolean {
-    return this.#reason !== undefined || this.target?.aborted === true
+    return this.#aborted || this.target?.aborted === true
   }
 
   get reason(): unknown {
-    return this.#reason ?? this.target?.reason ?? null
+    return this.#aborted || !this.target ? this.#reason : this.target.reason
   }
 
   get rawHeaders(): unknown {
@@ -205,12 +216,13 @@ export function putOn(options: CallOptions, context: AttachContext, token: Acces
   if (!context.isAuthorization) options.maxRedirections = 0
 }
 
-interface ErrorEmitter {
+interface Stream {
   on(event: 'error', listener: (error: unknown) => void): void
   off(event: 'error', listener: (error: unknown) => void): void
+  destroy?(): void
 }
 
-function isStream(body: unknown): body is ErrorEmitter {
+function isStream(body: unknown): body is Stream {
   return (
     typeof body === 'object' &&
     body !== null &&

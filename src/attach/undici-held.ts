@@ -103,13 +103,15 @@ export class HeldAnswer {
     }
   }
 
-  /** As undici has it: a handler that throws has aborted its call. */
+  /** As undici has it: a handler that throws has aborted its call, and what it throws at that error is dropped. */
   #guarded(run: () => void): void {
     try {
       run()
     } catch (error) {
-      if (this.#end === undefined) this.#controller?.abort(error)
-      else this.#call.fail(error)
+      try {
+        if (this.#end === undefined) this.#controller?.abort(error)
+        else this.#call.fail(error)
+      } catch {}
     }
   }
 }

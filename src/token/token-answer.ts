@@ -65,13 +65,22 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   return shown(new URL(location, base).origin, 100, secrets) ?? ''
 }
 
-/** What to do about an error status, in one sentence. */
-export function adviceFor(status: number, { error }: OAuthError): string {
+/** What a server may say that finds no field in a body that it does not understand. */
+const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  'invalid_request',
+  'unsupported_grant_type',
+])
+
+/** What to do about an error status. */
+export function adviceFor(status: number, { error }: OAuthError, bodyFormat: 'json' | 'form'): string {
   if (status === 401 || error === 'invalid_client') return 'Check clientId and clientSecret.'
   if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
   if (status === 429) return 'Too many token requests: try again later.'
   if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'
-  return 'Check authUrl, clientId and audience.'
+  const isFormat = status === 415 || (status === 400 && FORMAT_ERRORS.has(error))
+  const format = " A server that takes a form instead of JSON needs bodyFormat: 'form'."
+  return `Check authUrl, clientId and audience.${bodyFormat === 'json' && isFormat ? format : ''}`
 }
 
 /** The first code in a chain of causes, such as ECONNREFUSED. */

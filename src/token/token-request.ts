@@ -245,7 +245,7 @@ class TokenRequest<Token> {
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks to be left alone for ${retryAfterMs} ms.`
     return this.#failure(
-      `${where} answered ${status}${details && ` (${details})`}.${pause} ${adviceFor(status, oauth)}`,
+      `${where} answered ${status}${details && ` (${details})`}.${pause} ${adviceFor(status, oauth, this.#options.bodyFormat)}`,
       {
         code: 'ERR_TOKEN_STATUS',
         retryable: status === 408 || status === 429 || status >= 500,

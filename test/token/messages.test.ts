@@ -28,11 +28,16 @@ async function failure<T extends Error = TokenRequestError>(
   return await waiting
 }
 
+const FORMAT =
+  "Check authUrl, clientId and audience. A server that takes a form instead of JSON needs bodyFormat: 'form'."
 const oauth = (error?: string, error_description?: string) => ({ error, error_description })
 
 describe('the message of a status', () => {
   it.each([
-    [400, '', ' answered 400. Check authUrl, clientId and audience.'],
+    [400, '', ` answered 400. ${FORMAT}`],
+    [415, '', ` answered 415. ${FORMAT}`],
+    [400, oauth('unsupported_grant_type'), ` answered 400 (unsupported_grant_type). ${FORMAT}`],
+    [400, oauth('invalid_scope'), ' answered 400 (invalid_scope). Check authUrl, clientId and audience.'],
     [404, '<html>', ' answered 404. Check authUrl, clientId and audience.'],
     [401, '', ' answered 401. Check clientId and clientSecret.'],
     [400, oauth('invalid_client'), ' answered 400 (invalid_client). Check clientId and clientSecret.'],
@@ -50,16 +55,19 @@ describe('the message of a status', () => {
     [
       400,
       oauth('invalid_request', 'No audience.'),
-      ' answered 400 (invalid_request: No audience.). Check authUrl, clientId and audience.',
+      ` answered 400 (invalid_request: No audience.). ${FORMAT}`,
     ],
-    [
-      400,
-      oauth(undefined, 'No audience.'),
-      ' answered 400 (No audience.). Check authUrl, clientId and audience.',
-    ],
-    [400, oauth('', ''), ' answered 400. Check authUrl, clientId and audience.'],
+    [400, oauth(undefined, 'No audience.'), ` answered 400 (No audience.). ${FORMAT}`],
+    [400, oauth('', ''), ` answered 400. ${FORMAT}`],
   ])('%i with %j says what was answered and what to do', async (code, body, message) => {
     expect((await failure(status(code, body))).message).toBe(WHERE + message)
+  })
+
+  it.each([400, 415])('%i to a form says nothing of the form', async (code) => {
+    const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
+    expect(error.message).toBe(
+      `${WHERE} answered ${code} (invalid_request). Check authUrl, clientId and audience.`,
+    )
   })
 
   it('says how long the endpoint asks to be left alone', async () => {

@@ -123,6 +123,8 @@ export interface ResolvedAttach {
   /** What stands before the token, with the space between. */
   readonly prefix: string
   readonly renewOnStatus: readonly number[]
+  /** The fetch to wrap, where one was given. */
+  readonly fetch: typeof fetch | undefined
 }
 
 function isDurationOrNothing(ms: unknown): boolean {
@@ -190,27 +192,32 @@ const TAKEN_HEADERS: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-const attachShape = copied(
-  z.strictObject({
-    header: z.optional(
-      z.string(HEADER).check(
-        z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
-        z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
-      ),
+const attachParts = {
+  header: z.optional(
+    z.string(HEADER).check(
+      z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
+      z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
     ),
-    scheme: z.optional(z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))),
-    renewOnStatus: z.optional(
-      z.array(
-        z
-          .int('must be a status')
-          .check(
-            z.gte(400, 'must be a status from 400 to 599'),
-            z.lte(599, 'must be a status from 400 to 599'),
-          ),
-        'must be an array of statuses',
-      ),
+  ),
+  scheme: z.optional(z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))),
+  renewOnStatus: z.optional(
+    z.array(
+      z
+        .int('must be a status')
+        .check(
+          z.gte(400, 'must be a status from 400 to 599'),
+          z.lte(599, 'must be a status from 400 to 599'),
+        ),
+      'must be an array of statuses',
     ),
-  }),
+  ),
+}
+
+const attachShape = copied(z.strictObject(attachParts))
+
+/** The schema of what `createAuthFetch` takes: the fetch to wrap, too. */
+const attachFetchShape = copied(
+  z.strictObject({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
 )
 
 /**
@@ -246,19 +253,31 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 }
 
 /**
- * Checks the options of an attachment.
+ * Checks what is to be attached, and how.
  *
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
  */
-export function resolveAttach(options: unknown = {}): ResolvedAttach {
-  const parsed = z.safeParse(attachShape, options)
-  if (!parsed.success)
-    throw new ConfigurationError('The attach options cannot be used', problemsOf(parsed.error))
-  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = parsed.data
+export function resolveAttach(
+  tokens: unknown,
+  options: unknown = {},
+  { fetch = false } = {},
+): ResolvedAttach {
+  const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
+  const problems = parsed.success ? [] : problemsOf(parsed.error)
+  if (typeof partOf(tokens, 'getToken') !== 'function')
+    problems.unshift({
+      option: 'tokens',
+      reason: 'must be a token provider, as createTokenProvider() makes it',
+    })
+  if (!parsed.success || problems.length > 0)
+    throw new ConfigurationError('The token cannot be attached', problems)
+  const given: z.output<typeof attachFetchShape> = parsed.data
+  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = given
   return {
     header,
     headerKey: header.toLowerCase(),
     prefix: scheme === '' ? '' : `${scheme} `,
     renewOnStatus: [...renewOnStatus],
+    fetch: given.fetch,
   }
 }

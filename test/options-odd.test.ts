@@ -15,6 +15,7 @@ import { resolveAttach, resolveOptions } from '../src/options.ts'
 import { FaultQueues } from '../src/testing/faults.ts'
 import { changedSettings, DEFAULT_SETTINGS } from '../src/testing/settings.ts'
 import { createTokenProvider } from '../src/token/token-provider.ts' // without what the tests wrap around it
+import { provided } from './attach/provided.ts'
 import { ENVIRONMENT } from './token/harness.ts'
 
 const GOOD = { environment: ENVIRONMENT, clientId: 'client-1', clientSecret: 'swordfish' }
@@ -54,7 +55,7 @@ const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Recor
     },
   },
   resolveAttach: {
-    make: resolveAttach,
+    make: (options: unknown) => resolveAttach(provided(), options),
     good: { header: 'X-Token', scheme: '', renewOnStatus: [401, 403] },
   },
   defineEnvironments: {
@@ -196,10 +197,10 @@ describe('the name of what cannot be used', () => {
     ['a hole in encryptionKeys', () => provider({ encryptionKeys: new Array(1) }), ['encryptionKeys[0]']],
     [
       'a hole in renewOnStatus',
-      () => problemsOf(() => resolveAttach({ renewOnStatus: new Array(1) })),
+      () => problemsOf(() => resolveAttach(provided(), { renewOnStatus: new Array(1) })),
       ['renewOnStatus[0]'],
     ],
-    ['no attach options but null', () => problemsOf(() => resolveAttach(null)), ['options']],
+    ['no attach options but null', () => problemsOf(() => resolveAttach(provided(), null)), ['options']],
     ['no variables but null', () => problemsOf(() => optionsFromEnv(null as unknown as undefined)), ['env']],
     ['a variable that is a number', () => env({ MERCHANT_AUTH_URL: 5 }), ['MERCHANT_AUTH_URL']],
     [
@@ -213,7 +214,11 @@ describe('the name of what cannot be used', () => {
       () => problemsOf(() => defineEnvironments(throwing('test') as Record<string, Environment>)),
       ['test'],
     ],
-    ['an attach option that throws', () => problemsOf(() => resolveAttach(throwing('header'))), ['header']],
+    [
+      'an attach option that throws',
+      () => problemsOf(() => resolveAttach(provided(), throwing('header'))),
+      ['header'],
+    ],
     ['a list that is revoked', () => provider({ encryptionKeys: revoked([]) }), ['encryptionKeys']],
     [
       'a list that is revoked, of URLs',
@@ -249,7 +254,7 @@ describe('an extension of Object.prototype', () => {
     extend('header', 'X-Token')
     extend('name', 'elsewhere')
     expect(resolveOptions(GOOD).store).toBeUndefined()
-    expect(resolveAttach({}).header).toBe('Authorization')
+    expect(resolveAttach(provided(), {}).header).toBe('Authorization')
     const { name: _, ...unnamed } = ENVIRONMENT
     expect(Object.keys(resolveOptions({ ...GOOD, environment: unnamed }).environment)).not.toContain('name')
   })
@@ -270,7 +275,7 @@ describe('an extension of Object.prototype', () => {
         return 'X-Token'
       }
     }
-    expect(resolveAttach(new Attach()).header).toBe('X-Token')
+    expect(resolveAttach(provided(), new Attach()).header).toBe('X-Token')
   })
 })
 

@@ -1,7 +1,6 @@
 /** What an attachment knows: whose token, where it may go, in which header, and whom to tell. */
 import { type Destinations, destinationsOf, hasUserInfo } from '../destinations.ts'
 import { type Environment, tokenEndpoint } from '../environments.ts'
-import { ConfigurationError } from '../errors.ts'
 import { outletOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import { shownUrl } from '../redact.ts'
@@ -26,20 +25,16 @@ export interface AttachContext extends ResolvedAttach {
 }
 
 /**
- * Checks what is to be attached.
+ * Checks what is to be attached; `takes` says which options there are besides.
  *
  * @throws ConfigurationError
  */
 export function createAttachContext(
   tokens: TokenProvider,
   options: AttachOptions | undefined,
+  takes?: { readonly fetch: boolean },
 ): AttachContext {
-  if (typeof tokens?.getToken !== 'function') {
-    throw new ConfigurationError('The token cannot be attached', [
-      { option: 'tokens', reason: 'must be a token provider, as createTokenProvider() makes it' },
-    ])
-  }
-  const attach = resolveAttach(options)
+  const attach = resolveAttach(tokens, options, takes)
   const { emit, secrets } = outletOf(tokens)
   return {
     ...attach,

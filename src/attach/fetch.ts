@@ -1,6 +1,5 @@
 /** The token on fetch: what `fetch` takes and gives, in the terms of an authorized call. */
 import { startTimer } from '../clock.ts'
-import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
@@ -34,15 +33,9 @@ type Fetch = typeof fetch
  */
 export function createAuthFetch(
   tokens: TokenProvider,
-  attach: AttachOptions & { readonly fetch?: Fetch | undefined } = {},
+  attach?: AttachOptions & { readonly fetch?: Fetch | undefined },
 ): Fetch {
-  const { fetch: given, ...options } = attach
-  if (given !== undefined && typeof given !== 'function') {
-    throw new ConfigurationError('The token cannot be attached', [
-      { option: 'fetch', reason: 'must be a function' },
-    ])
-  }
-  const context = createAttachContext(tokens, options)
+  const context = createAttachContext(tokens, attach, { fetch: true })
   const wrap =
     (wrapped: Fetch): Fetch =>
     (input, init) => {
@@ -52,7 +45,7 @@ export function createAuthFetch(
         return Promise.reject(error) // fetch never throws
       }
     }
-  return given === undefined ? wrapGlobalFetch(wrap) : wrap(given)
+  return context.fetch === undefined ? wrapGlobalFetch(wrap) : wrap(context.fetch)
 }
 
 function fetchWithToken(

@@ -28,7 +28,11 @@ export const MAX_TIMER_MS: number = 2 ** 31 - 1
  * Runs something after `ms`, unless what it returns is called first. That stays the timer's own function when fake timers
  * replace the global one in between.
  */
-export function startTimer(run: () => void, ms: number, { keepsAlive = false } = {}): () => void {
+export function startTimer(
+  run: () => void,
+  ms: number,
+  { keepsAlive = false }: { keepsAlive?: boolean } = {},
+): () => void {
   const { clearTimeout } = globalThis
   const timer = setTimeout(run, Math.min(ms, MAX_TIMER_MS))
   if (!keepsAlive) timer.unref?.() // some runtimes' timers are numbers

@@ -260,7 +260,7 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 export function resolveAttach(
   tokens: unknown,
   options: unknown = {},
-  { fetch = false } = {},
+  { fetch = false }: { readonly fetch?: boolean } = {},
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)

@@ -25,7 +25,7 @@ import { CallerLimits, hasOwnHeader, headerOf } from './axios-request.ts'
 import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig } from './axios-types.ts'
 import { type AttachContext, headerValue } from './context.ts'
 import { boundaryOf, isFormData, multipartBlob } from './multipart.ts'
-import { canSendAgain, snapshotOf } from './replay.ts'
+import { canSendAgain, keepForLater, snapshotOf } from './replay.ts'
 
 /** A request that goes to one of the APIs. Each send gets a copy of its config; answers and errors have the config itself. */
 export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
@@ -37,7 +37,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
   readonly #copy: AxiosCopy
   #limits: CallerLimits | undefined
   /** The body as it was at the time of the call; where it can be sent again, what the caller does with his changes nothing. */
-  readonly #body: unknown
+  #body: unknown
   #call: SentConfig | undefined
   #redirected = false
 
@@ -65,7 +65,8 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
     this.#call = { config, sent, header: { key: context.headerKey, value } }
     sent.headers[context.header] = value
     sent.beforeRedirect = guardOf(config.beforeRedirect, this)
-    sent.env = { ...config.env, fetch: watchedFetch(config.env?.fetch) }
+    const { env } = config
+    sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
     if (mayLeadElsewhere(sent, this)) guardFurther(sent, this)
     if (config.data !== this.#body) this.#keepBody(sent)
     const adapter = this.#adapter
@@ -113,7 +114,10 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
     this.#limits ??= new CallerLimits(this.#config, this.#copy)
-    return this.#limits.wait(start)
+    const bodyToSend = keepForLater(this.#body)
+    return this.#limits.wait(start).finally(() => {
+      this.#body = bodyToSend()
+    })
   }
 
   ended(): boolean {

@@ -13,6 +13,7 @@ import {
   asAxiosConfig,
 } from './axios-types.ts'
 import { type AttachContext, createAttachContext, headerValue } from './context.ts'
+import { keepForLater } from './replay.ts'
 
 const MOST_REMEMBERED = 8
 
@@ -119,11 +120,15 @@ async function attachLater(
   put: (config: AxiosConfig, token: AccessToken) => void,
 ): Promise<void> {
   const limits = new CallerLimits(config, axiosCopyOfHeaders(config.headers))
+  const bodyToSend = keepForLater(config.data)
   try {
     put(config, await limits.wait((signal) => tokens.getToken({ signal })))
   } catch (error) {
     // Of a call that was cancelled axios makes its own CanceledError, before it sends anything.
     if (!limits.canceled()) throw error
+  } finally {
+    const body = bodyToSend()
+    if (body !== config.data) config.data = body
   }
 }
 

@@ -28,15 +28,20 @@ const watched = new WeakSet<object>()
  * stay enumerable, because axios copies only such properties when a config is sent again.
  */
 export function hideAgents(config: AxiosConfig): void {
-  for (const key of AGENTS) if (config[key]) config[key] = standInFor(config[key])
+  for (const key of AGENTS) if (Object.hasOwn(config, key)) config[key] = standInFor(config[key])
 }
 
 /** A copy of a config for one send, with the caller's agents and headers of its own. */
 export function copyForSend(config: AxiosConfig): AxiosConfig {
-  const { headers } = config
-  const copy = { ...config, headers: Object.assign(Object.create(Object.getPrototypeOf(headers)), headers) }
-  for (const key of AGENTS) if (copy[key]) copy[key] = realOf(copy[key])
+  const copy = shallowCopyOf(config)
+  copy.headers = shallowCopyOf(config.headers)
+  for (const key of AGENTS) if (Object.hasOwn(copy, key)) copy[key] = realOf(copy[key])
   return copy
+}
+
+/** Of the same prototype: a config has none where axios keeps what others put on Object.prototype out of it. */
+function shallowCopyOf<T extends object>(given: T): T {
+  return Object.assign(Object.create(Object.getPrototypeOf(given)), given)
 }
 
 /**

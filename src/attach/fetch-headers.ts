@@ -7,6 +7,7 @@ export type FetchHeaders = Record<string, unknown> | Headers | readonly unknown[
 export function copyOfHeaders(given: unknown): FetchHeaders | undefined {
   if (typeof given !== 'object' || given === null) return undefined
   if (!(Symbol.iterator in given)) return { ...given }
+  if (typeof given[Symbol.iterator] !== 'function') return undefined
   // Of their own class, because another one would write the names in lower case.
   const proto = classWith(given, 'append')
   if (proto !== undefined) return Reflect.construct(proto.constructor, [given]) as Headers

@@ -7,7 +7,7 @@ import { type AuthorizedCall, authorize, MAX_DRAINED_BYTES, MAX_DRAINING_MS } fr
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
 import { classWith, copyOfHeaders, type FetchHeaders, hasHeader, withHeader } from './fetch-headers.ts'
 import { wrapGlobalFetch } from './global-fetch.ts'
-import { canSendAgain, snapshotOf } from './replay.ts'
+import { canSendAgain, keepForLater, snapshotOf } from './replay.ts'
 
 type Fetch = typeof fetch
 
@@ -60,7 +60,7 @@ function fetchWithToken(
   const members = membersOf(init)
   const given: unknown = members?.headers === undefined ? request?.get('headers') : members.headers
   const headers = copyOfHeaders(given)
-  const isRejected = (init && !members) || (given !== undefined && !headers) // by fetch itself
+  const isRejected = (init !== undefined && init !== null && !members) || (given !== undefined && !headers) // by fetch itself
   const ownHeader = headers !== undefined && hasHeader(headers, context.headerKey)
   const withheld = whyWithheld(context, url, ownHeader)
   if (withheld === undefined && !isRejected)
@@ -71,8 +71,8 @@ function fetchWithToken(
   return wrapped(input, isSpent ? { ...members, headers: headers as [string, string][] } : init)
 }
 
-/** Members of an init that fetch reads wherever they come from: from the class of a Request, for example. */
-const INHERITED = [
+/** What fetch reads of an init, wherever it comes from: a Request, for example, has it by its class. */
+const MEMBERS = [
   ...[
     'method',
     'headers',
@@ -91,12 +91,19 @@ const INHERITED = [
 /** What an init says, as it is now; undefined where fetch would reject it. */
 function membersOf(init: RequestInit | undefined): RequestInit | undefined {
   if (typeof init !== 'object' || init === null) return undefined
-  const members: RequestInit = { ...init }
-  const proto: unknown = Object.getPrototypeOf(init)
-  if (proto === Object.prototype || proto === null) return members
-  for (const name of INHERITED)
-    if (!(name in members) && name in init) Reflect.set(members, name, Reflect.get(init, name))
-  return members
+  const members: Record<string, unknown> = { ...init }
+  for (const name of MEMBERS) {
+    const value: unknown = Reflect.get(init, name)
+    if (value !== undefined) members[name] = value
+  }
+  const { signal } = members
+  const isSignal = signal === undefined || signal === null || isSignalLike(signal)
+  return isSignal ? members : undefined
+}
+
+/** Whether a call can wait by it: signals of older libraries are not the platform's own. */
+function isSignalLike(signal: unknown): signal is AbortSignal {
+  return typeof signal === 'object' && signal !== null && 'addEventListener' in signal
 }
 
 /** A Request, read by its class as fetch reads it, whatever a derived class or the object itself says. */
@@ -210,9 +217,16 @@ class FetchCall implements AuthorizedCall<Response> {
   }
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    const wait = start(this.#signal)
-    wait.catch((reason: unknown) => this.#cancelStreams(reason))
-    return wait
+    const init = this.#init
+    const bodyToSend = keepForLater(init?.body)
+    return start(this.#signal)
+      .catch((reason: unknown) => {
+        this.#cancelStreams(reason)
+        throw reason
+      })
+      .finally(() => {
+        if (init?.body) init.body = bodyToSend() as NonNullable<RequestInit['body']>
+      })
   }
 
   ended(): boolean {

@@ -1,7 +1,7 @@
 /** One call of undici's with the token, as its caller steers it: before, between and during its attempts. */
 import type { AccessToken } from '../token/access-token.ts'
 import { type AttachContext, headerValue } from './context.ts'
-import { canSendAgain } from './replay.ts'
+import { canSendAgain, isNodeStream } from './replay.ts'
 import { Attempt, FirstAttempt } from './undici-attempts.ts'
 import { type RequestHeaders, withHeader } from './undici-headers.ts'
 import type { HeldAnswer } from './undici-held.ts'
@@ -96,10 +96,10 @@ export class UndiciCall implements DispatchController {
     const { body } = this.#options
     const onError = (error: unknown): void => this.abort(error)
     // undici itself listens once it has the body: without a listener an error of a stream ends the process.
-    if (isStream(body)) body.on('error', onError)
+    if (isNodeStream(body)) body.on('error', onError)
     this.waitFor(() => this.context.tokens.getToken())
       .finally(() => {
-        if (isStream(body)) body.off('error', onError)
+        if (isNodeStream(body)) body.off('error', onError)
       })
       .then((token) => this.done || this.send(token))
       .catch((error: unknown) => this.fail(error))
@@ -166,7 +166,7 @@ export class UndiciCall implements DispatchController {
       this.#reason = reason
       if (this.done) return
       const { body } = this.#options
-      if (isStream(body)) body.destroy?.()
+      if (isNodeStream(body)) body.destroy?.()
       this.#leave?.(reason)
       this.target?.abort(reason) // the attempt whose answer is held back
       this.fail(reason ?? requestAborted())
@@ -214,21 +214,4 @@ export function putOn(options: CallOptions, context: AttachContext, token: Acces
   options.headers = withHeader(options.headers, context.header, headerValue(context, token))
   // Only Authorization is taken off by undici's redirect interceptor when a redirect leads to another origin.
   if (!context.isAuthorization) options.maxRedirections = 0
-}
-
-interface Stream {
-  on(event: 'error', listener: (error: unknown) => void): void
-  off(event: 'error', listener: (error: unknown) => void): void
-  destroy?(): void
-}
-
-function isStream(body: unknown): body is Stream {
-  return (
-    typeof body === 'object' &&
-    body !== null &&
-    'pipe' in body &&
-    'on' in body &&
-    typeof body.on === 'function' &&
-    'off' in body
-  )
 }

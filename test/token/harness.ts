@@ -55,18 +55,17 @@ export const noConnection: Answer = () => {
 /** An answer that ends, on the wire, after its first byte. */
 export function breaksOff(status = 200): Answer {
   const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
-  const parts = [new TextEncoder().encode('{')]
-  return () =>
-    new Response(
-      new ReadableStream({
-        pull(controller) {
-          const part = parts.shift()
-          if (part === undefined) controller.error(new TypeError('terminated', { cause }))
-          else controller.enqueue(part)
-        },
-      }),
-      { status },
-    )
+  return () => {
+    const parts = [new TextEncoder().encode('{')]
+    const body = new ReadableStream({
+      pull(controller) {
+        const part = parts.shift()
+        if (part === undefined) controller.error(new TypeError('terminated', { cause }))
+        else controller.enqueue(part)
+      },
+    })
+    return new Response(body, { status })
+  }
 }
 
 /** A token endpoint that gives the scripted answers in turn, and then tokens of 1 000 seconds. */

@@ -85,7 +85,7 @@ export interface TokenRequestFailure {
   readonly error?: string | undefined
   readonly errorDescription?: string | undefined
   readonly retryAfterMs?: number | undefined
-  readonly location?: string | undefined
+  readonly answer?: TokenRequestError['answer']
   readonly cause?: unknown
 }
 
@@ -110,10 +110,13 @@ export class TokenRequestError extends MerchantAuthError {
   /** Whether the same request may succeed later without a change on this side. */
   readonly retryable: boolean
   /**
-   * Where a redirect leads to, fit to be shown; in no print, as the message has it.
+   * What else the answer said, for `merchant-auth check`: where a redirect leads to, fit to be shown, and how long (ms)
+   * Retry-After asks to wait. Not enumerable, because the message says the same.
    * @internal
    */
-  declare readonly location: string | undefined
+  declare readonly answer:
+    | { readonly location?: string | undefined; readonly retryAfterMs?: number | undefined }
+    | undefined
 
   /** @internal */
   constructor(message: string, failure: TokenRequestFailure) {
@@ -124,7 +127,7 @@ export class TokenRequestError extends MerchantAuthError {
     this.attempts = failure.attempts
     this.retryAfterMs = failure.retryAfterMs
     this.retryable = failure.retryable
-    Object.defineProperty(this, 'location', { value: failure.location })
+    Object.defineProperty(this, 'answer', { value: failure.answer })
   }
 }
 
@@ -181,9 +184,9 @@ Object.defineProperty(MerchantAuthError.prototype, BRAND, { value: true })
 export function ownCopy(error: unknown, remainingMs?: number, note = ''): unknown {
   const pause = remainingMs === undefined ? undefined : { retryAfterMs: Math.ceil(remainingMs) }
   if (error instanceof TokenRequestError) {
-    const { location, cause } = error
+    const { answer, cause } = error
     const code = error.code as TokenRequestFailure['code']
-    return new TokenRequestError(error.message + note, { ...error, code, location, cause, ...pause })
+    return new TokenRequestError(error.message + note, { ...error, code, answer, cause, ...pause })
   }
   if (error instanceof TokenResponseError) {
     const { retryAfterMs } = { ...error, ...pause }

@@ -47,15 +47,12 @@ const OAUTH: Readonly<Record<string, string>> = {
     'This token endpoint gives no tokens for client credentials. Check MERCHANT_AUTH_URL; else ask the service.',
 }
 
-/** The message has what the answer asked for; retryAfterMs, how much of it this package obeys, or its own short pause. */
-function laterThan({ message, retryAfterMs = 0 }: TokenRequestError): string {
-  const asked = /asks to be left alone for (\d+) ms/.exec(message)?.[1]
-  const ms = Math.max(Number(asked ?? 0), retryAfterMs)
-  if (ms <= OWN_PAUSE_MS) return 'later'
+/** What the answer asked for, which this package may obey in part. */
+function laterThan({ answer }: TokenRequestError): string {
+  const ms = answer?.retryAfterMs ?? 0
+  if (ms === 0) return 'later'
   return ms > 86_400_000 ? 'another day' : `in ${Math.ceil(ms / 1000)} s`
 }
-
-const OWN_PAUSE_MS = 1_000
 
 /** What to do about an answer that is a success, but no token. */
 export function adviceForAnswer({ issues }: TokenResponseError): string {

@@ -233,12 +233,13 @@ class TokenRequest<Token> {
   #statusFailure(response: Response, text: string | undefined): TokenRequestError {
     const { status } = response
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
+    const answered = { status, retryAfterMs, answer: { retryAfterMs } }
     const where = `POST ${shownUrl(this.#endpoint)}`
     if (response.redirected || response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
       const to = redirectTarget(response, this.#context.secrets)
       return this.#failure(
         `${where} answered with a redirect${to && ` to ${to}`}, which is never followed: the secret would go along. Check authUrl.`,
-        { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs, location: to },
+        { ...answered, code: 'ERR_TOKEN_REDIRECT', retryable: false, answer: { location: to, retryAfterMs } },
       )
     }
     const oauth = readOAuthError(text, this.#context.secrets)
@@ -247,11 +248,10 @@ class TokenRequest<Token> {
     return this.#failure(
       `${where} answered ${status}${details && ` (${details})`}.${pause} ${adviceFor(status, oauth, this.#options.bodyFormat)}`,
       {
+        ...answered,
+        ...oauth,
         code: 'ERR_TOKEN_STATUS',
         retryable: status === 408 || status === 429 || status >= 500,
-        status,
-        ...oauth,
-        retryAfterMs,
       },
     )
   }

@@ -8,7 +8,7 @@ const CONTEXT: AdviceContext = { host: 'auth.example:8443', connected: false }
 
 function status(code: number, error?: string, retryAfterMs?: number): TokenRequestError {
   const failure = { code: 'ERR_TOKEN_STATUS', retryable: false, attempts: 1 } as const
-  return new TokenRequestError('failed', { ...failure, status: code, error, retryAfterMs })
+  return new TokenRequestError('failed', { ...failure, status: code, error, answer: { retryAfterMs } })
 }
 
 function network(...codes: readonly string[]): TokenRequestError {
@@ -60,8 +60,9 @@ describe('an error status', () => {
       'Too many token requests were made. Try again in 30 s.',
     )
     const failure = { code: 'ERR_TOKEN_STATUS', retryable: true, attempts: 1, status: 503 } as const
-    const asked = new TokenRequestError('answered 503. It asks to be left alone for 3600000 ms. Later.', {
+    const asked = new TokenRequestError('answered 503.', {
       ...failure,
+      answer: { retryAfterMs: 3_600_000 },
       retryAfterMs: 60_000, // what the package itself waits
     })
     expect(diagnose(asked, CONTEXT)?.advice).toMatch(/Try again in 3600 s\.$/)

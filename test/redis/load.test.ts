@@ -1,21 +1,24 @@
-/** Redis is killed, hangs and comes back in the middle of load: no call fails, none waits long, and the token is shared again. */
+/** Redis is killed, hangs and comes back in the middle of load: no call fails, and the token is shared again; on a quiet machine none waits long. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startSandbox } from 'merchant-auth/testing'
-import { expect, it } from 'vitest'
+import { expect, inject, it } from 'vitest'
 // Not the watched copy: to search thousands of answers for secrets would hold up the tests that run at the same time.
 import { createAuthFetch } from '../../src/index.ts'
-import { eventually, failuresOf, onEachRedis } from './rig.ts'
+import { DEFAULTS, eventually, failuresOf, onEachRedis } from './rig.ts'
 
 const MEMBERS = 3
 const LONGEST_MS = 1_000
+const LIFETIME_MS = 2_000
+/** A token is handed out with more than this left of its life. */
+const MARGIN_MS = 0.05 * LIFETIME_MS
 
 onEachRedis((rig) => {
-  it('goes on', { retry: 2 }, async () => {
+  it('goes on', async () => {
     await using sandbox = await startSandbox()
-    sandbox.test.configure({ lifetimeSeconds: 2, tokenLatencyMs: 50 })
+    sandbox.test.configure({ lifetimeSeconds: LIFETIME_MS / 1_000, tokenLatencyMs: 50 })
     const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
     const { fetch } = globalThis
-    const stores = await Promise.all(Array.from({ length: MEMBERS }, () => rig.store()))
+    const stores = await Promise.all(Array.from({ length: MEMBERS }, () => rig.store(DEFAULTS)))
     const members = stores.map((store) => rig.start(store, { environment, clientId, clientSecret, fetch }))
     let over = false
     let calls = 0
@@ -32,9 +35,11 @@ onEachRedis((rig) => {
           },
           (error: unknown) => error,
         )
-        longestMs = Math.max(longestMs, performance.now() - from)
+        const tookMs = performance.now() - from
+        longestMs = Math.max(longestMs, tookMs)
         calls += 1
-        if (status !== 200) failed.push(status)
+        const mayHaveExpired = status === 401 && tookMs >= MARGIN_MS // on its way
+        if (status !== 200 && !mayHaveExpired) failed.push(status)
         await sleep(20)
       }
     })
@@ -66,7 +71,7 @@ onEachRedis((rig) => {
     }
     expect(failed).toEqual([])
     expect(calls).toBeGreaterThan(100)
-    expect(longestMs).toBeLessThan(LONGEST_MS)
+    if (inject('quiet')) expect(longestMs).toBeLessThan(LONGEST_MS)
     await Promise.all(members.map(({ provider }) => provider.close()))
     expect((await rig.entries()).filter(({ key }) => key.endsWith(':lease'))).toEqual([])
   })

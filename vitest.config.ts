@@ -1,12 +1,16 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
+import type { VitestPluginContext } from 'vitest/node'
 import FaultReporter from './test/faults/reporter.ts'
+import { PATIENCE_MS } from './test/support/patience.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** How many schedules the races are tried in. */
     schedules: number
+    /** Whether milliseconds count: on a quiet machine alone. */
+    quiet: boolean
   }
 }
 
@@ -17,8 +21,15 @@ const WHOLE = ['cli', 'dist', 'faults', 'fleet', 'races', 'redis', 'types'].map(
   (name) => `test/${name}/**/*.test.ts`,
 )
 
-// `npm test` runs the mode 'units' with coverage, and then 'whole'. In mode 'deep' the races run for minutes rather than
-// seconds.
+/** What takes coverage takes it of all projects, so that this one has to be told. */
+const withoutCoverage = {
+  name: 'without-coverage',
+  configureVitest: ({ project }: VitestPluginContext) => {
+    project.config.coverage = { ...project.config.coverage, enabled: false }
+  },
+}
+
+// In mode 'deep' the races run for minutes rather than seconds; in mode 'timing' tests look at the time, too.
 export default defineConfig(({ mode }) => ({
   resolve: {
     alias: [
@@ -31,13 +42,22 @@ export default defineConfig(({ mode }) => ({
     ],
   },
   test: {
-    include: mode === 'whole' ? WHOLE : ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...(mode === 'units' ? WHOLE : [])],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'units',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...WHOLE],
+        },
+      },
+      { extends: true, plugins: [withoutCoverage], test: { name: 'whole', include: WHOLE } },
+    ],
     setupFiles: ['test/support/setup.ts'],
     maxWorkers: availableParallelism() + 1, // one more than cores: many tests wait for processes and servers
-    testTimeout: 60_000,
-    hookTimeout: 60_000, // the search for secrets after each test
-    provide: { schedules: mode === 'deep' ? 200_000 : 5_000 },
+    testTimeout: 2 * PATIENCE_MS,
+    hookTimeout: 2 * PATIENCE_MS, // the search for secrets after each test
+    provide: { schedules: mode === 'deep' ? 200_000 : 5_000, quiet: mode === 'timing' },
     reporters: ['default', new FaultReporter()],
     coverage: {
       provider: 'v8',

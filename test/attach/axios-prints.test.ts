@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import axios, { type AxiosError, type AxiosResponse } from 'axios'
 import { describe, expect, it } from 'vitest'
 import { outcomes } from '../support/recorded.ts'
-import { ADAPTERS, functionAdapter, rejectionOf, useGround } from './calls.ts'
+import { ADAPTERS, functionAdapter, rejectionOf, until, useGround } from './calls.ts'
 
 const ground = useGround()
 const tokenIn = async (value: unknown) => {
@@ -151,8 +151,8 @@ describe('a cancellation', () => {
       await ground.tokens.getToken()
       const late = await rejectionOf(api.get('/orders', { timeout: 50 }))
       const abort = new AbortController()
-      const call = rejectionOf(api.get('/orders', { signal: abort.signal }))
-      while (ground.sent().length < 2) await new Promise(setImmediate)
+      const call = rejectionOf(api.get('/mine', { signal: abort.signal }))
+      await until(() => ground.sent().some(({ path }) => path.endsWith('/mine')))
       abort.abort()
       for (const error of [late, await call]) expect(await tokenIn(error)).toBe(false)
     })

@@ -1,6 +1,5 @@
 // What a 401 means on axios, and which bodies are sent a second time (contract 5.5 and 5.6).
 import { Readable } from 'node:stream'
-import type { AxiosRequestConfig } from 'axios'
 import FormDataPackage from 'form-data'
 import { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
@@ -194,16 +193,21 @@ describe('renewals on axios', () => {
 
   it('keep timeout, signal and progress callbacks of the call', async () => {
     await revokedToken()
-    ground.env.fail('merchant', { kind: 'status', status: 401 })
-    ground.env.fail('merchant', { kind: 'hang' })
+    const { signal } = new AbortController()
     const progress: number[] = []
-    const config: AxiosRequestConfig = {
-      timeout: 150,
-      onUploadProgress: ({ loaded }) => progress.push(loaded),
-    }
-    await expect(ground.api().post('/orders', 'abc', config)).rejects.toMatchObject({ code: 'ECONNABORTED' })
+    const onUploadProgress = ({ loaded }: { loaded: number }) => progress.push(loaded)
+    const seen: unknown[] = []
+    const adapter = ((config) => {
+      seen.push([config.timeout, config.signal === signal, config.onUploadProgress === onUploadProgress])
+      return functionAdapter(config)
+    }) as typeof functionAdapter
+    await ground.api({ adapter }).post('/orders', 'abc', { timeout: 61_234, signal, onUploadProgress })
     expect(ground.sent().length).toBe(2)
-    expect(progress).toContain(3)
+    expect(seen).toEqual([
+      [61_234, true, true],
+      [61_234, true, true],
+    ])
+    expect(progress.filter((loaded) => loaded === 3)).toHaveLength(2)
   })
 
   it('run transforms once, on the data of the caller', async () => {

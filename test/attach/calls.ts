@@ -19,6 +19,7 @@ import {
   startSandbox,
 } from 'merchant-auth/testing'
 import { afterEach, beforeEach } from 'vitest'
+import { StandingClock } from '../support/clock.ts'
 
 /** What a test gets. */
 export interface Ground {
@@ -46,6 +47,7 @@ export function useGround(): Ground {
       environment,
       clientId,
       clientSecret,
+      clock: new StandingClock(),
       onEvent: (event) => events.push(event),
       ...options,
     })

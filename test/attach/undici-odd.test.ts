@@ -56,7 +56,6 @@ describe('a dispatcher that carries the token requests, too', () => {
       environment: { ...environment, apiUrls },
       clientId,
       clientSecret,
-      timeoutMs: 2_000,
     })
     try {
       setGlobalDispatcher(closing(new Agent()).compose(createAuthDispatch(tokens)))

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
+import { withRoom } from '../support/patience.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { check, eachWithSandbox, giveOut, type Step } from './check-rig.ts'
 import { run } from './rig.ts'
@@ -43,9 +44,14 @@ describe('check --call', () => {
 
   it('tells a hang and a reset', async () => {
     at.sandbox.test.fail('merchant', { kind: 'hang' })
-    expect(await call(['--timeout-ms', '600'])).toMatchObject({
-      text: expect.stringContaining('no answer in time'),
-    })
+    const hung = await withRoom(
+      600, // for the token, too
+      (limitMs) =>
+        check(at, ['--call', `${at.sandbox.test.merchantUrl}/orders`, '--timeout-ms', String(limitMs)]),
+      ({ code }) => code === 7,
+    )
+    expect(hung.steps.at(-1)).toMatchObject({ text: expect.stringContaining('no answer in time') })
+    at.sandbox.test.clearFaults()
     at.sandbox.test.fail('merchant', { kind: 'reset' })
     expect(await call()).toMatchObject({ cause: 'ECONNRESET' })
   })

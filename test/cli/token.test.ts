@@ -83,7 +83,7 @@ describe('token', () => {
     ],
   ])('prints nothing on stdout where there is %s', async (_, changed, code, said) => {
     noteSecret('wrong horse')
-    const outcome = await token(['--timeout-ms', '4000'], changed)
+    const outcome = await token(['--timeout-ms', '60000'], changed)
     expect(outcome).toMatchObject({ code, stdout: '' })
     expect(outcome.stderr).toMatch(said)
     expect(outcome.stderr).toContain('→ ')

@@ -11,5 +11,6 @@ export function tests(...include: string[]): ViteUserConfig {
       hookTimeout: 5_000,
     },
   })
-  return { ...config, test: { ...config['test'], include } }
+  const { projects: _, ...test } = { ...config['test'] }
+  return { ...config, test: { ...test, include } }
 }

@@ -26,6 +26,7 @@ import {
 import { createTelemetry, type TelemetryOptions } from 'merchant-auth/opentelemetry'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest'
+import { StandingClock } from '../support/clock.ts'
 import { outcomes } from '../support/recorded.ts'
 
 const HOUR_MS = 3_600_000
@@ -166,7 +167,8 @@ export function setUp(): Bench {
         tell(event)
         events.push(event)
       }
-      const tokens = createTokenProvider({ environment, clientId, clientSecret, onEvent, ...options })
+      const clock = new StandingClock()
+      const tokens = createTokenProvider({ environment, clientId, clientSecret, clock, onEvent, ...options })
       open.push(tokens)
       return { tokens, events }
     },

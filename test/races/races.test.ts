@@ -25,7 +25,7 @@ async function run(schedule: fc.Scheduler, race: Race): Promise<void> {
 }
 
 describe('a provider, its callers and the world, in any order', () => {
-  it('keep every rule', { timeout: 20 * inject('schedules') }, async ({ task }) => {
+  it('keep every rule', { timeout: 100 * inject('schedules') }, async ({ task }) => {
     await fc.assert(fc.asyncProperty(fc.scheduler(), aRace, run), { numRuns: inject('schedules') })
     for (const row of Object.values(RULES))
       tell(task, { table: 'races', row, column: `broken in ${inject('schedules')} schedules`, cell: 'never' })

@@ -4,7 +4,16 @@ import { createRedisTokenStore } from 'merchant-auth/redis'
 import { createClient, createCluster } from 'redis'
 import { describe, expect, it } from 'vitest'
 import { startRedis } from '../support/redis-server.ts'
-import { answer, eventually, failuresOf, onEachRedis, PATIENT, sourcesOf } from './rig.ts'
+import {
+  answer,
+  DEFAULTS,
+  eventually,
+  failuresOf,
+  type Member,
+  onEachRedis,
+  PATIENT,
+  sourcesOf,
+} from './rig.ts'
 
 onEachRedis((rig) => {
   describe('a client', () => {
@@ -41,7 +50,7 @@ onEachRedis((rig) => {
     )
 
     it('whose connections are cut fails no call, and connects again', async () => {
-      const stores = [await rig.store(), await rig.store()] as const
+      const stores = [await rig.store(DEFAULTS), await rig.store(DEFAULTS)] as const
       await rig.sharing(...stores)
       await rig.every((server) => server.command('client', 'kill', 'type', 'normal'))
       await Promise.all(stores.map((store) => rig.start(store).provider.getToken()))
@@ -68,7 +77,8 @@ onEachRedis((rig) => {
       const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
       try {
         const stores = [await rig.store(), await rig.store()] as const
-        const [before, during, after] = [rig.start(stores[0]), rig.start(stores[0]), rig.start(stores[1])]
+        const during = rig.start(await rig.store(DEFAULTS))
+        const [before, after] = stores.map((store) => rig.start(store)) as [Member, Member]
         const { value } = await before.provider.getToken()
         await rig.written()
         const { key } = await rig.tokenEntry()

@@ -1,8 +1,8 @@
-/** Redis fails in every way it can: no call fails with it, waits are short, an event tells, and afterwards a token is shared again. */
+/** Redis fails in every way it can: no call fails with it, one operation is waited for, an event tells, and afterwards a token is shared again. */
 import { Redis } from 'ioredis'
 import type { TokenStore } from 'merchant-auth'
-import { describe, expect, it } from 'vitest'
-import { eventually, failuresOf, onEachRedis, type Rig, sourcesOf } from './rig.ts'
+import { describe, expect, inject, it } from 'vitest'
+import { DEFAULTS, eventually, failuresOf, onEachRedis, PATIENT, type Rig, sourcesOf } from './rig.ts'
 
 const OPERATION_MS = 250
 const ROOM_MS = 400
@@ -87,11 +87,11 @@ onEachRedis((rig) => {
     const { tookMs, events } = await begin(store)
     expect(codes.map((code) => `${operation} ${code}`)).toContain(failuresOf(events).join(', '))
     expect(sourcesOf(events)).toEqual(['endpoint'])
-    expect(tookMs).toBeLessThan(OPERATION_MS + ROOM_MS)
+    if (inject('quiet')) expect(tookMs).toBeLessThan(OPERATION_MS + ROOM_MS)
   }
 
   describe('a Redis that', () => {
-    it.each([DOWN, FROZEN, PASSWORD])('$name at the start', { retry: 2 }, async (failure) => {
+    it.each([DOWN, FROZEN, PASSWORD])('$name at the start', async (failure) => {
       await failure.inflict(rig)
       const stores = [rig.unconnected(), rig.unconnected()] as const
       try {
@@ -103,8 +103,9 @@ onEachRedis((rig) => {
     })
 
     const midway = rig.layout === 'cluster' ? [FROZEN, FULL] : [DOWN, FROZEN, FULL, READ_ONLY]
-    it.each(midway)('$name in the middle', { retry: 2 }, async (failure) => {
-      const stores = [await rig.store(), await rig.store()] as const
+    it.each(midway)('$name in the middle', async (failure) => {
+      const options = failure.operation === 'lease' ? PATIENT : DEFAULTS
+      const stores = [await rig.store(options), await rig.store(options)] as const
       await rig.sharing(...stores)
       if (failure.operation === 'lease') await rig.begin()
       await failure.inflict(rig)
@@ -126,7 +127,7 @@ onEachRedis((rig) => {
   })
 
   it.runIf(rig.layout === 'cluster')('a cluster that loses the node with the token', async () => {
-    const stores = [await rig.store(), await rig.store()] as const
+    const stores = [await rig.store(DEFAULTS), await rig.store(DEFAULTS)] as const
     await rig.sharing(...stores)
     const { server } = await rig.tokenEntry()
     const [witness] = rig.redis.servers.filter((other) => other !== server)

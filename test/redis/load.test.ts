@@ -1,73 +1,93 @@
-/** Redis is killed, hangs and comes back in the middle of load: no call fails, none waits long, and the token is shared again. */
+/**
+ * Redis is killed, hangs and comes back in the middle of load: no call fails, and the token is shared again. On a quiet
+ * machine none waits long.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startSandbox } from 'merchant-auth/testing'
-import { expect, it } from 'vitest'
+import { expect, inject, it } from 'vitest'
 // Not the watched copy: to search thousands of answers for secrets would hold up the tests that run at the same time.
 import { createAuthFetch } from '../../src/index.ts'
-import { eventually, failuresOf, onEachRedis } from './rig.ts'
+import { withRoom } from '../support/patience.ts'
+import { DEFAULTS, eventually, failuresOf, onEachRedis, type Rig } from './rig.ts'
 
 const MEMBERS = 3
 const LONGEST_MS = 1_000
 
 onEachRedis((rig) => {
-  it('goes on', { retry: 2 }, async () => {
-    await using sandbox = await startSandbox()
-    sandbox.test.configure({ lifetimeSeconds: 2, tokenLatencyMs: 50 })
-    const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
-    const { fetch } = globalThis
-    const stores = await Promise.all(Array.from({ length: MEMBERS }, () => rig.store()))
-    const members = stores.map((store) => rig.start(store, { environment, clientId, clientSecret, fetch }))
-    let over = false
-    let calls = 0
-    let longestMs = 0
-    const failed: unknown[] = []
-    const load = members.map(async ({ provider }) => {
-      const authFetch = createAuthFetch(provider)
-      while (!over) {
-        const from = performance.now()
-        const status = await authFetch(merchantUrl).then(
-          async (answer) => {
-            await answer.body?.cancel()
-            return answer.status
-          },
-          (error: unknown) => error,
-        )
-        longestMs = Math.max(longestMs, performance.now() - from)
-        calls += 1
-        if (status !== 200) failed.push(status)
-        await sleep(20)
-      }
-    })
-    const shared = () =>
-      eventually('a token that all have', async () => {
-        const tokens = members.map(({ provider }) => provider.currentToken()?.value)
-        return !tokens.includes(undefined) && new Set(tokens).size === 1
-      })
-    const noticed = () => {
-      const told = () => members.map(({ events }) => failuresOf(events).length)
-      const before = told()
-      return eventually('all to notice', async () => told().every((count, n) => count > (before[n] ?? 0)))
-    }
-
-    try {
-      await shared()
-      await rig.every((server) => server.kill())
-      await noticed()
-      await rig.every((server) => server.restart())
-      await rig.redis.whole()
-      await shared()
-      await rig.every((server) => server.freeze())
-      await noticed()
-      await rig.every((server) => server.thaw())
-      await shared()
-    } finally {
-      over = true
-      await Promise.all(load)
-    }
+  it('goes on', async () => {
+    const { failed, longestMs } = await withRoom(
+      2_000,
+      (lifetimeMs) => load(rig, lifetimeMs),
+      ({ failed, wasLate }) => failed.length === 0 || !wasLate,
+    )
     expect(failed).toEqual([])
-    expect(calls).toBeGreaterThan(100)
-    expect(longestMs).toBeLessThan(LONGEST_MS)
-    await Promise.all(members.map(({ provider }) => provider.close()))
-    expect((await rig.entries()).filter(({ key }) => key.endsWith(':lease'))).toEqual([])
+    if (inject('quiet')) expect(longestMs).toBeLessThan(LONGEST_MS)
+    await eventually('the end of the leases', async () =>
+      (await rig.entries()).every(({ key }) => !key.endsWith(':lease')),
+    )
   })
 })
+
+async function load(rig: Rig, lifetimeMs: number) {
+  await using sandbox = await startSandbox()
+  sandbox.test.configure({ lifetimeSeconds: lifetimeMs / 1_000, tokenLatencyMs: 50 })
+  const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
+  const { fetch } = globalThis
+  const stores = await Promise.all(Array.from({ length: MEMBERS }, () => rig.store(DEFAULTS)))
+  const members = stores.map((store) => rig.start(store, { environment, clientId, clientSecret, fetch }))
+  using lateness = monitorEventLoopDelay()
+  lateness.enable()
+  let over = false
+  let calls = 0
+  let longestMs = 0
+  const failed: unknown[] = []
+  const loops = members.map(async ({ provider }) => {
+    const authFetch = createAuthFetch(provider)
+    while (!over) {
+      const from = performance.now()
+      const status = await authFetch(merchantUrl).then(
+        async (answer) => {
+          await answer.body?.cancel()
+          return answer.status
+        },
+        (error: unknown) => error,
+      )
+      longestMs = Math.max(longestMs, performance.now() - from)
+      calls += 1
+      if (status !== 200) failed.push(status)
+      await sleep(20)
+    }
+  })
+  const shared = () =>
+    eventually('a token that all have', async () => {
+      const tokens = members.map(({ provider }) => provider.currentToken()?.value)
+      return !tokens.includes(undefined) && new Set(tokens).size === 1
+    })
+  const noticed = () => {
+    const told = () => members.map(({ events }) => failuresOf(events).length)
+    const before = told()
+    return eventually('all to notice', async () => told().every((count, n) => count > (before[n] ?? 0)))
+  }
+
+  try {
+    await shared()
+    await rig.every((server) => server.kill())
+    await noticed()
+    await rig.every((server) => server.restart())
+    await rig.redis.whole()
+    await shared()
+    await rig.every((server) => server.freeze())
+    await noticed()
+    await rig.every((server) => server.thaw())
+    await shared()
+    await eventually('enough calls', async () => calls > 100)
+  } finally {
+    over = true
+    await Promise.all(loops)
+  }
+  await Promise.all(members.map(({ provider }) => provider.close()))
+  // A token that is handed out lives for 5 % of its lifetime at least: where the machine stood still for as long, it may
+  // have expired on its way.
+  return { failed, longestMs, wasLate: lateness.max / 1e6 > 0.05 * lifetimeMs }
+}

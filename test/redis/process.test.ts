@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { PATIENCE_MS } from '../support/patience.ts'
 import { eventually, onEachRedis } from './rig.ts'
 
 const MEMBER = fileURLToPath(new URL('./member.ts', import.meta.url))
@@ -14,7 +15,7 @@ const A_WHILE_MS = 400
 onEachRedis((rig) => {
   const startMember = () => {
     const args = [MEMBER, rig.client, rig.layout, ...rig.redis.ports.map(String)]
-    const child = spawn(process.execPath, args, { timeout: 30_000 })
+    const child = spawn(process.execPath, args, { timeout: PATIENCE_MS })
     const answers = createInterface(child.stdout)[Symbol.asyncIterator]()
     let errors = ''
     child.stderr.on('data', (data) => {

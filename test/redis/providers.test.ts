@@ -1,14 +1,14 @@
 /** One token for processes that have a Redis in common: at the start, after a death, and after a rejection. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AccessToken } from 'merchant-auth'
+import type { AccessToken, TokenStore } from 'merchant-auth'
 import { createRedisTokenStore } from 'merchant-auth/redis'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, inject, it } from 'vitest'
 import { type Answer, granted, hang, MERCHANT_URL } from '../token/harness.ts'
 import { type Entry, eventually, type Member, onEachRedis, PATIENT, sourcesOf } from './rig.ts'
 
 const MEMBERS = 6
-const LEASE_MS = 1_600
-/** What a token request takes: less than the time that others have for it when a holder has died. */
+const LEASE_MS = 60_000
+/** What a token request takes. */
 const ASKING_MS = 100
 
 onEachRedis((rig) => {
@@ -28,11 +28,9 @@ onEachRedis((rig) => {
   }
 
   describe('processes that start together', () => {
-    it('make one token request, and have the token within 100 ms of its being there', {
-      retry: 3, // where the machine stands still
-    }, async () => {
+    it('make one token request, and have the token soon after it is there', async () => {
       const name = await nameOfToken()
-      const observer = await rig.store(PATIENT)
+      const observer = await rig.store()
       const members = await rig.startAll(MEMBERS)
       rig.endpoint.otherwise = late(400)
       const arrivals = members.map(async ({ provider }, n) => {
@@ -45,7 +43,7 @@ onEachRedis((rig) => {
       await eventually('the token', async () => (await observer.get(name)) !== undefined, 1)
       const appearedAt = performance.now()
       const waitsMs = (await all).map((at) => at - appearedAt)
-      expect(Math.max(...waitsMs)).toBeLessThan(100)
+      if (inject('quiet')) expect(Math.max(...waitsMs)).toBeLessThan(100)
       expect(rig.endpoint.count).toBe(1)
       expect((await tokensOf(members)).size).toBe(1)
       expect(members.flatMap(({ events }) => sourcesOf(events)).sort()).toEqual([
@@ -58,33 +56,43 @@ onEachRedis((rig) => {
     const dieAsking = async (): Promise<Entry> => {
       rig.endpoint.answers.push(hang)
       const { client, ready, close } = rig.connect()
-      const holder = rig.start(createRedisTokenStore(client, PATIENT), { timeoutMs: LEASE_MS, retries: 0 })
+      const limit = { ...PATIENT }
+      const store = watching(createRedisTokenStore(client, PATIENT), () => {}, limit)
+      const holder = rig.start(store, { timeoutMs: LEASE_MS, retries: 0 })
       await ready
       holder.provider.getToken().catch(() => {})
       await eventually('the request', async () => rig.endpoint.count === 1, 1)
       close()
+      limit.operationTimeoutMs = 1 // the dead give nothing back
       const [lease] = (await rig.entries()).filter(({ key }) => key.endsWith(':lease'))
       if (lease === undefined) throw new Error('There is no lease')
       return lease
     }
 
-    it('go on when the one that asks has died, once its lease is over: one of them asks', {
-      retry: 2,
-    }, async () => {
-      const members = await rig.startAll(MEMBERS, { timeoutMs: LEASE_MS })
-      rig.endpoint.otherwise = late(ASKING_MS)
+    it('go on when the one that asks has died, once its lease is over: one of them asks', async () => {
+      let looks = 0
+      const stores = await Promise.all(Array.from({ length: MEMBERS }, () => rig.store()))
+      const members = stores.map((store) =>
+        rig.start(
+          watching(store, () => {
+            looks += 1
+          }),
+          { timeoutMs: LEASE_MS },
+        ),
+      )
       const { key, server } = await dieAsking()
-      expect(Number(await server.command('pttl', key))).toBeLessThanOrEqual(LEASE_MS)
-      const from = performance.now()
-      expect((await tokensOf(members)).size).toBe(1)
-      const tookMs = performance.now() - from
-      expect(tookMs).toBeGreaterThan(LEASE_MS / 2)
-      expect(tookMs).toBeLessThan(1.5 * LEASE_MS)
+      const leftMs = Number(await server.command('pttl', key))
+      expect([leftMs > 0, leftMs <= LEASE_MS]).toEqual([true, true])
+      const tokens = tokensOf(members)
+      await eventually('all to wait', async () => looks >= 3 * MEMBERS)
+      expect(rig.endpoint.count).toBe(1)
+      await server.command('pexpire', key, '1')
+      expect((await tokens).size).toBe(1)
       expect(rig.endpoint.count).toBe(2)
     })
 
     it('go on by themselves where a lease does not end', async () => {
-      const members = await rig.startAll(2, { timeoutMs: LEASE_MS / 4 })
+      const members = await rig.startAll(2, { timeoutMs: 400 })
       const { key, server } = await dieAsking()
       await server.command('persist', key)
       expect((await tokensOf(members)).size).toBe(2)
@@ -111,18 +119,13 @@ onEachRedis((rig) => {
 
     it('is replaced by the newer one for whoever looked before that was there, and finds the ration used up', async () => {
       const [one] = await rig.startAll(1)
-      const store = await rig.store(PATIENT)
+      const store = await rig.store()
       const renewal = Promise.withResolvers<unknown>()
-      const other = rig.start({
-        get: async (key) => {
+      const other = rig.start(
+        watching(store, async (key) => {
           if (key.includes('ration')) await renewal.promise
-          return await store.get(key)
-        },
-        set: (...entry) => store.set(...entry),
-        delete: (key) => store.delete(key),
-        lease: async (...lease) => await store.lease?.(...lease),
-        ...PATIENT,
-      })
+        }),
+      )
       const members = one === undefined ? [] : [one, other]
       const [refused = ''] = await tokensOf(members)
       rig.endpoint.otherwise = late(ASKING_MS)
@@ -163,5 +166,21 @@ function late(ms: number): Answer {
   return async (init) => {
     await sleep(ms)
     return await granted()(init)
+  }
+}
+
+/** The same store; before each look at an entry something is done. */
+function watching(store: TokenStore, onLook: (key: string) => unknown, limit = PATIENT): TokenStore {
+  return {
+    get: async (key) => {
+      await onLook(key)
+      return await store.get(key)
+    },
+    set: (...entry) => store.set(...entry),
+    delete: (key) => store.delete(key),
+    lease: async (...lease) => await store.lease?.(...lease),
+    get operationTimeoutMs() {
+      return limit.operationTimeoutMs
+    },
   }
 }

@@ -9,6 +9,7 @@ import {
 } from 'merchant-auth'
 import { createRedisTokenStore, type RedisTokenStoreOptions, type TokenStore } from 'merchant-auth/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
+import { PATIENCE_MS } from '../support/patience.ts'
 import {
   type RedisCluster,
   type RedisServer,
@@ -22,10 +23,11 @@ import { CLIENTS, type Client, type Connection, connect, LAYOUTS, type Layout } 
 /** Without redis-server these tests are left out, but in CI they fail. */
 export const SKIPPED = redisMissing() !== undefined && !process.env['CI']
 
-const PATIENCE_MS = 20_000
-
 /** For tests in which Redis does not fail, on machines that are slow. */
-export const PATIENT = { operationTimeoutMs: 5_000 }
+export const PATIENT = { operationTimeoutMs: PATIENCE_MS }
+
+/** A store as it is by default, for tests in which Redis fails: it has 250 ms for an operation. */
+export const DEFAULTS = {}
 
 /** One process of a fleet, as far as a test can tell. */
 export interface Member {
@@ -114,8 +116,8 @@ export class Rig {
     return connection
   }
 
-  /** A store with a connected client of its own. */
-  async store(options?: RedisTokenStoreOptions): Promise<TokenStore> {
+  /** A store with a connected client of its own, which a slow machine does not make fail. */
+  async store(options: RedisTokenStoreOptions = PATIENT): Promise<TokenStore> {
     const { client, ready } = this.connect()
     const store = createRedisTokenStore(client, options)
     await ready
@@ -143,9 +145,9 @@ export class Rig {
     return member
   }
 
-  /** As many members, each with a connected client of its own, which a slow machine does not make fail. */
+  /** As many members, each with a store of its own. */
   async startAll(count: number, options?: Partial<TokenProviderOptions>): Promise<Member[]> {
-    const stores = await Promise.all(Array.from({ length: count }, () => this.store(PATIENT)))
+    const stores = await Promise.all(Array.from({ length: count }, () => this.store()))
     return stores.map((store) => this.start(store, options))
   }
 

@@ -3,6 +3,7 @@ import { type AuthEvent, createAuthFetch, createTokenProvider } from 'merchant-a
 import { attachAuth } from 'merchant-auth/axios'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
+import { StandingClock } from '../support/clock.ts'
 
 function clients({ environment, clientId, clientSecret, merchantUrl, inStoreUrl }: SandboxEnvironment) {
   const events: AuthEvent[] = []
@@ -10,6 +11,7 @@ function clients({ environment, clientId, clientSecret, merchantUrl, inStoreUrl 
     environment,
     clientId,
     clientSecret,
+    clock: new StandingClock(),
     onEvent: (event) => events.push(event),
   })
   const validateStatus = () => true

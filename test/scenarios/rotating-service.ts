@@ -5,7 +5,6 @@
 import axios from 'axios'
 import {
   type AuthEvent,
-  type Clock,
   createAuthFetch,
   createTokenProvider,
   type TokenProviderOptions,
@@ -15,7 +14,8 @@ import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 import { expect, vi } from 'vitest'
 import { attachAuth as attachUnwatched } from '../../src/attach/axios.ts'
 import { createAuthFetch as createUnwatchedFetch } from '../../src/attach/fetch.ts'
-import { systemClock } from '../../src/clock.ts'
+import { StandingClock } from '../support/clock.ts'
+import { PATIENCE_MS } from '../support/patience.ts'
 
 export const LIFETIME_MS = 600_000
 /** With the longest window (20 %) and the longest margin (5 %, here 10 s) still ahead of the end of its use. */
@@ -49,25 +49,6 @@ export async function tidy(): Promise<void> {
   if (faults.length > 0) throw faults[0]
 }
 
-/** Both hands stand until a test moves them. Pauses are real. */
-class StandingClock implements Clock {
-  readonly #atStart = { monotonicMs: performance.now(), epochMs: Date.now() }
-  #laterMs = 0
-  readonly sleep = systemClock.sleep
-
-  monotonicMs(): number {
-    return this.#atStart.monotonicMs + this.#laterMs
-  }
-
-  epochMs(): number {
-    return this.#atStart.epochMs + this.#laterMs
-  }
-
-  advance(ms: number): void {
-    this.#laterMs += ms
-  }
-}
-
 /** Where the secret comes from, each time after a while. */
 class Vault {
   secret: string
@@ -93,6 +74,8 @@ export class Rig {
   /** How many of the failures a test expected: those after them are too many. */
   expectedFailures = 0
   readonly calls: Record<Client, number> = { axios: 0, fetch: 0 }
+  /** How many calls began without a token, and had to wait for one. */
+  waits = 0
   onEvent: (event: AuthEvent) => void = () => {}
   readonly #service: SandboxEnvironment
 
@@ -123,7 +106,14 @@ export class Rig {
         return response.status
       }
       const order = async (): Promise<number> => (await api.post('/orders', { amount: 1200 })).status
-      return [this.#load('axios', order, ending.signal), this.#load('fetch', sell, ending.signal)]
+      const call = (send: () => Promise<number>): Promise<number> => {
+        if (tokens.currentToken() === undefined) this.waits += 1
+        return send()
+      }
+      return [
+        this.#load('axios', () => call(order), ending.signal),
+        this.#load('fetch', () => call(sell), ending.signal),
+      ]
     }).flat()
     atEnd(async () => {
       ending.abort()
@@ -177,7 +167,7 @@ export class Rig {
 
 /** Resolves when the check passes. */
 export function eventually(check: () => void): Promise<void> {
-  return vi.waitFor(check, { timeout: 20_000, interval: 5 })
+  return vi.waitFor(check, { timeout: PATIENCE_MS, interval: 5 })
 }
 
 /** Starts the service, and its calls. */

@@ -132,12 +132,10 @@ describe('what was sealed in another way', () => {
     for (const value of unsecured) expect(await key.open(NAME, value)).toBeUndefined()
   })
 
-  it('costs no time where it asks for a key to be derived a million times', async () => {
-    const header = { alg: 'PBES2-HS512+A256KW', enc: 'A256GCM', p2s: 'AAAA', p2c: 100_000_000 }
+  it('costs no time where it asks for a key to be derived billions of times', async () => {
+    const header = { alg: 'PBES2-HS512+A256KW', enc: 'A256GCM', p2s: 'AAAA', p2c: 4_000_000_000 } // an hour, and the test would end first
     const begin = Buffer.from(JSON.stringify(header)).toString('base64url')
-    const from = performance.now()
     expect(await key.open(NAME, `${begin}.AAAA.AAAAAAAAAAAAAAAA.AAAA.AAAAAAAAAAAAAAAAAAAAAA`)).toBeUndefined()
-    expect(performance.now() - from).toBeLessThan(1_000)
   })
 
   it('and is no JSON counts as absent', async () => {

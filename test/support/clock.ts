@@ -1,11 +1,13 @@
-/** A clock that stands until a test moves it, each of its two hands by itself if need be. */
+/** Clocks that stand until a test moves them. */
 import type { Clock } from 'merchant-auth'
+import { systemClock } from '../../src/clock.ts'
 
 interface Sleeper {
   readonly wakesAt: number
   wake(): void
 }
 
+/** Pauses end when a test moves it; each of its two hands moves by itself if need be. */
 export class ManualClock implements Clock {
   #monotonicMs = 1_000
   #epochMs = Date.UTC(2026, 0, 1)
@@ -67,6 +69,25 @@ export class ManualClock implements Clock {
   #pass(ms: number): void {
     this.#monotonicMs += ms
     this.#epochMs += ms
+  }
+}
+
+/** Pauses are real: for real servers, where tokens, cooldowns and rations should not depend on how fast they are. */
+export class StandingClock implements Clock {
+  readonly #atStart = { monotonicMs: performance.now(), epochMs: Date.now() }
+  #laterMs = 0
+  readonly sleep = systemClock.sleep
+
+  monotonicMs(): number {
+    return this.#atStart.monotonicMs + this.#laterMs
+  }
+
+  epochMs(): number {
+    return this.#atStart.epochMs + this.#laterMs
+  }
+
+  advance(ms: number): void {
+    this.#laterMs += ms
   }
 }
 

@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Redis } from 'ioredis'
+import { PATIENCE_MS } from './patience.ts'
 
 // Below the ports that the system hands out by itself, and so is a node's second port, which is 10 000 further: a
 // server that is away finds its port free when it comes back.
 const FIRST_PORT = 12_000
 const LAST_PORT = 21_999
 const MOST_TRIES = 20
-const PATIENCE_MS = 20_000
 const SLOTS = 16_384
 const WITHOUT_TRACE = ['--save', '', '--appendonly', 'no', '--bind', '127.0.0.1', '--shutdown-timeout', '0']
 

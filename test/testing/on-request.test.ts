@@ -2,14 +2,14 @@
 import { connect } from 'node:net'
 import { inspect } from 'node:util'
 import { decodeJwt } from 'jose'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   type Sandbox,
   type SandboxOptions,
   type SandboxRequest,
   startSandbox,
 } from '../../src/testing/index.ts'
-import { call, freshToken, goodFields, requestToken, turn, until } from './calls.ts'
+import { call, callPlainly, freshToken, goodFields, requestToken, turn, until } from './calls.ts'
 
 type Told = SandboxRequest & { readonly of: 'production' | 'test' }
 
@@ -30,7 +30,11 @@ const toldOf = async (count: number): Promise<readonly Told[]> => {
 beforeEach(() => {
   told = []
 })
-afterEach(() => sandbox.close())
+afterEach(async () => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+  await sandbox.close()
+})
 
 describe('onRequest', () => {
   it('is told of a token request with the token that it was answered with', async () => {
@@ -100,16 +104,16 @@ describe('onRequest', () => {
 
   it('is told how long it took, which requests() has from then on', async () => {
     await start(tellAll)
-    sandbox.test.configure({ apiLatencyMs: 50 })
-    const before = performance.now()
-    const calling = call(sandbox.test.merchantUrl, undefined)
-    await until(() => sandbox.test.counts.merchant === 1)
+    sandbox.test.configure({ apiLatencyMs: 60_000 })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const calling = callPlainly(sandbox.test.merchantUrl, undefined)
+    await until(() => timers.mock.calls.some(([, ms]) => ms === 60_000))
     expect(sandbox.test.requests()[0]).not.toHaveProperty('durationMs')
+    vi.advanceTimersByTime(60_000)
     await calling
     const [request] = await toldOf(1)
-    // A timer may be early by a part of a millisecond.
-    expect(request?.durationMs).toBeGreaterThan(48)
-    expect(request?.durationMs).toBeLessThan(performance.now() - before)
+    expect(request?.durationMs).toBe(60_000)
     expect(sandbox.test.requests()[0]?.durationMs).toBe(request?.durationMs)
   })
 

@@ -7,6 +7,7 @@ import { defineEnvironments } from '../../src/environments.ts'
 import { ConfigurationError } from '../../src/errors.ts'
 import { type Sandbox, startSandbox } from '../../src/testing/index.ts'
 import { createTokenProvider } from '../../src/token/token-provider.ts'
+import { PATIENCE_MS } from '../support/patience.ts'
 import { call, echoOf, freshToken, goodFields, requestToken, until, useSandbox } from './calls.ts'
 
 const refusing = (option: string, reason: unknown = expect.any(String)) =>
@@ -167,7 +168,7 @@ describe('close', () => {
     const { stdout } = await promisify(execFile)(
       process.execPath,
       ['--no-warnings', '--input-type=module', '--eval', program],
-      { timeout: 20_000 },
+      { timeout: PATIENCE_MS },
     )
     expect(stdout.trim()).toBe('0')
   })

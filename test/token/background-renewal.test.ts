@@ -1,7 +1,6 @@
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
+import { runProgram } from '../support/program.ts'
 import { deaf, granted, hang, rejection, rig, status } from './harness.ts'
 
 const random = vi.spyOn(Math, 'random')
@@ -158,19 +157,23 @@ describe('a background renewal that fails', () => {
 })
 
 it('keeps no process alive by a background renewal that hangs', async () => {
-  const program = `
-    const { createTokenProvider } = await import(${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)})
+  const ended = await runProgram(`
+    const asked = Promise.withResolvers()
     let calls = 0
     const tokens = createTokenProvider({
       environment: { authUrl: 'https://a.example', audience: 'https://b.example', apiUrls: ['https://b.example'] },
-      clientId: 'c', clientSecret: 'swordfish', timeoutMs: 60_000, expiryMarginMs: 0, refreshAheadMs: 1e9,
-      fetch: () => calls++ ? new Promise(() => {}) : Promise.resolve(Response.json({ access_token: 'a', expires_in: 1, token_type: 'bearer' })),
+      clientId: 'c', clientSecret: 'swordfish', timeoutMs: 3_600_000, clock,
+      fetch: async () => {
+        calls += 1
+        if (calls === 1) return Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' })
+        asked.resolve()
+        return await new Promise(() => {})
+      },
     })
     await tokens.getToken()
-    while (calls < 2 && tokens.currentToken()) await new Promise((go) => setTimeout(go, 20))
-    console.log(calls)`
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
-    timeout: 10_000,
-  })
-  expect(stdout.trim()).toBe('2')
+    later(570_000) // into the window
+    tokens.currentToken()
+    await asked.promise
+    console.log(calls)`)
+  expect(ended).toEqual({ said: '2', code: 0 })
 })

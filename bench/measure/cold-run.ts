@@ -22,6 +22,8 @@ export interface ColdJob {
 
 export interface ColdFound {
   readonly tookMs: number
+  /** Processor time, in which other processes do not show. */
+  readonly cpuMs: number
   /** Bytes that one waiter takes; NaN where it is not weighed. */
   readonly waiterBytes: number | null
 }
@@ -65,6 +67,9 @@ reportTo(async ({ what, service, callers, warmUp, weigh: isWeighed }: ColdJob): 
   const client = await clientOf(what, service)
   collect()
   const startedAt = performance.now()
+  const cpu = process.cpuUsage()
   const waiterBytes = isWeighed ? await weigh(client, callers) : await callAll(client, callers)
-  return { tookMs: performance.now() - startedAt, waiterBytes: waiterBytes ?? null }
+  const { user, system } = process.cpuUsage(cpu)
+  const cpuMs = (user + system) / 1_000
+  return { tookMs: performance.now() - startedAt, cpuMs, waiterBytes: waiterBytes ?? null }
 })

@@ -114,8 +114,10 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
     this.#limits ??= new CallerLimits(this.#config, this.#copy)
+    const wait = this.#limits.wait(start)
+    if (this.repeatable) return wait
     const bodyToSend = keepForLater(this.#body)
-    return this.#limits.wait(start).finally(() => {
+    return wait.finally(() => {
       this.#body = bodyToSend()
     })
   }

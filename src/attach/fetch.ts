@@ -157,7 +157,8 @@ class FetchCall implements AuthorizedCall<Response> {
   #redirect: RequestInit['redirect']
   /** The Request for a second try, its body kept beforehand. */
   #spare: Request | undefined
-  readonly #streams: readonly unknown[]
+  /** What may have to be cancelled, or fail, before it is sent. */
+  readonly #streams: readonly unknown[] | undefined
 
   constructor(context: AttachContext, wrapped: Fetch, { url, request, init, headers }: Given) {
     this.url = url
@@ -178,7 +179,8 @@ class FetchCall implements AuthorizedCall<Response> {
       if (keeps && body && init) init.body = snapshotOf(body)
       this.repeatable = canSendAgain(body)
     }
-    this.#streams = [body, requestBody && request?.get('body'), this.#spare?.body]
+    if (requestBody || !canSendAgain(body))
+      this.#streams = [body, requestBody && request?.get('body'), this.#spare?.body]
   }
 
   send(token: AccessToken): Promise<Response> {
@@ -217,26 +219,27 @@ class FetchCall implements AuthorizedCall<Response> {
   }
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    const init = this.#init
-    const bodyToSend = keepForLater(init?.body)
-    return start(this.#signal)
-      .catch((reason: unknown) => {
-        this.#cancelStreams(reason)
-        throw reason
-      })
-      .finally(() => {
-        if (init?.body) init.body = bodyToSend() as NonNullable<RequestInit['body']>
-      })
+    const wait = start(this.#signal)
+    return this.#streams === undefined ? wait : this.#withStreams(wait, this.#streams)
   }
 
   ended(): boolean {
     return this.#signal?.aborted === true
   }
 
-  /** As fetch does with what it will not send any more. */
-  #cancelStreams(reason: unknown): void {
-    for (const stream of this.#streams)
-      if (stream instanceof ReadableStream && !stream.locked) stream.cancel(reason).catch(() => {})
+  /** Looks after streams in a wait: they are cancelled with the call, as fetch does, and may themselves fail meanwhile. */
+  async #withStreams<T>(wait: Promise<T>, streams: readonly unknown[]): Promise<T> {
+    const init = this.#init
+    const bodyToSend = keepForLater(init?.body)
+    try {
+      return await wait
+    } catch (reason) {
+      for (const stream of streams)
+        if (stream instanceof ReadableStream && !stream.locked) stream.cancel(reason).catch(() => {})
+      throw reason
+    } finally {
+      if (init?.body) init.body = bodyToSend() as NonNullable<RequestInit['body']>
+    }
   }
 }
 

@@ -2,12 +2,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { type Figures, noFigures, type Report, type Task } from './protocol.ts'
+import { type Figures, MOST_DURATIONS, noFigures, type Report, type Task } from './protocol.ts'
 
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url))
-const START_LIMIT_MS = 60_000
+const START_LIMIT_MS = 300_000
 /** For calls under way, and to let go of a Redis that is gone. */
-const END_LIMIT_MS = 30_000
+const END_LIMIT_MS = 120_000
 
 /** The processes of one run. */
 export class Fleet implements Disposable {
@@ -44,7 +44,8 @@ export class Fleet implements Disposable {
   /** Lets all begin. Resolves when the last call of the last one has ended. */
   async run(): Promise<void> {
     for (const member of this.#members) member.begin()
-    const limitMs = Math.max(...this.#tasks.map(({ durationMs }) => durationMs)) + END_LIMIT_MS
+    const limitMs =
+      MOST_DURATIONS * Math.max(...this.#tasks.map(({ durationMs }) => durationMs)) + END_LIMIT_MS
     const allEnded = Promise.all(this.#members.map(({ ended }) => ended))
     await inTime(allEnded, limitMs, 'Some processes of the fleet had not ended')
   }

@@ -16,8 +16,11 @@ export interface Task {
   readonly everyMs: number
   /** When the cold start is over (ms). */
   readonly settledAfterMs: number
-  /** No call begins later (ms). */
+  /** No call begins later (ms), once the store has failed where it is to. */
   readonly durationMs: number
+  readonly storeFails: boolean
+  /** A token that is handed out lives for as long (ms) at least: one that takes longer to the API may expire on its way. */
+  readonly marginMs: number
 }
 
 /** What one process has done until now. */
@@ -27,7 +30,8 @@ export interface Figures {
   failures: Record<string, number>
   /** Answers with status 401 among them. */
   unauthorized: number
-  fromEndpoint: number
+  /** When the tokens were asked for that came from the token endpoint (ms since the epoch). */
+  askedAt: number[]
   fromStore: number
   storeFailures: number
   /** From the start until there was a token (ms). */
@@ -43,12 +47,15 @@ export type Report =
   | { readonly type: 'ready' }
   | { readonly type: 'figures'; readonly figures: Figures; readonly last: boolean }
 
+/** No process goes on for more than so many times its duration. */
+export const MOST_DURATIONS = 10
+
 export function noFigures(): Figures {
   return {
     calls: 0,
     failures: {},
     unauthorized: 0,
-    fromEndpoint: 0,
+    askedAt: [],
     fromStore: 0,
     storeFailures: 0,
     firstTokenMs: undefined,

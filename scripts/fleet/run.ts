@@ -17,8 +17,7 @@ export interface RunResult {
   readonly processes: readonly Figures[]
   readonly tokenRequests: number
   readonly atColdStart: number
-  /** How many calls there would be on a machine that is never late. */
-  readonly plannedCalls: number
+  readonly lifetimeMs: number
   /** For how long, at the most, this machine had no time for the token endpoint and the API (ms). */
   readonly lateMs: number
 }
@@ -29,8 +28,8 @@ export async function run(plan: RunPlan, options: FleetOptions): Promise<RunResu
   await using redis = plan.store ? await startRedis() : undefined
   const service = sandbox.test
   service.configure({ lifetimeSeconds: options.lifetimeS, tokenLatencyMs: TOKEN_LATENCY_MS })
-  using fleet = new Fleet(tasksOf(service, redis, options))
-  const { processes, lifetimeS, everyMs } = options
+  using fleet = new Fleet(tasksOf(service, redis, { ...options, storeFails: plan.mark === 'c' }))
+  const { processes, lifetimeS } = options
   {
     using _ = new Progress(() => `${fleet.readyCount} of ${processes} processes are ready`)
     await fleet.start()
@@ -67,7 +66,7 @@ export async function run(plan: RunPlan, options: FleetOptions): Promise<RunResu
     processes: fleet.figures,
     tokenRequests: service.counts.token,
     atColdStart,
-    plannedCalls: Math.floor((processes * durationS * 1_000) / everyMs),
+    lifetimeMs: lifetimeS * 1_000,
     lateMs: lateness.max / 1e6,
   }
 }
@@ -84,7 +83,7 @@ export function shortly(figures: readonly Figures[], tokenRequests: number): str
 function tasksOf(
   { environment, clientId, clientSecret, merchantUrl }: SandboxEnvironment,
   redis: RedisServer | undefined,
-  { processes, lifetimeS, everyMs }: FleetOptions,
+  { processes, lifetimeS, everyMs, storeFails }: FleetOptions & Pick<Task, 'storeFails'>,
 ): Task[] {
   return Array.from({ length: processes }, (_, nth) => ({
     environment,
@@ -96,5 +95,7 @@ function tasksOf(
     everyMs,
     settledAfterMs: COLD_START_LIFETIMES * lifetimeS * 1_000,
     durationMs: lifetimeS * LIFETIMES * 1_000,
+    storeFails,
+    marginMs: 0.05 * lifetimeS * 1_000,
   }))
 }

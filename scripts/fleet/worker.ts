@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type AuthEvent, createAuthFetch, createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { createRedisTokenStore, type TokenStore } from 'merchant-auth/redis'
-import { noFigures, type Report, type Task } from './protocol.ts'
+import { MOST_DURATIONS, noFigures, type Report, type Task } from './protocol.ts'
 
 /** A call that takes longer has failed (ms). */
-const CALL_LIMIT_MS = 10_000
+const CALL_LIMIT_MS = 60_000
 const SLOW_MS = 100
 const REPORT_EVERY_MS = 250
 
@@ -42,7 +42,7 @@ startedAt = performance.now()
 const reports = setInterval(() => tell({ type: 'figures', figures, last: false }), REPORT_EVERY_MS)
 const calls: Promise<void>[] = [call()] // the first one with those of all other processes, the next ones spread
 await sleep(Math.random() * task.everyMs)
-while (performance.now() - startedAt < task.durationMs) {
+while (!isOver()) {
   calls.push(call())
   await sleep(task.everyMs)
 }
@@ -97,7 +97,8 @@ async function call(): Promise<void> {
   try {
     const status = await send()
     if (status === 401) figures.unauthorized += 1
-    if (status !== 200) failure = `status ${status}`
+    const mayHaveExpired = status === 401 && performance.now() - beganAt >= task.marginMs
+    if (status !== 200 && !mayHaveExpired) failure = `status ${status}`
   } catch (error) {
     failure = nameOf(error)
   }
@@ -107,6 +108,14 @@ async function call(): Promise<void> {
   const tookMs = performance.now() - beganAt
   if (tookMs > SLOW_MS) figures.slowCalls += 1
   figures.longestMs = Math.max(figures.longestMs, tookMs)
+}
+
+/** On a slow machine it may take longer until a process has to do with the store. */
+function isOver(): boolean {
+  const passedMs = performance.now() - startedAt
+  if (task.storeFails && figures.storeFailures === 0 && passedMs < MOST_DURATIONS * task.durationMs)
+    return false
+  return passedMs >= task.durationMs
 }
 
 /** The code of an error or of its cause, or else its name. */
@@ -120,7 +129,7 @@ function note(event: AuthEvent): void {
   if (event.type !== 'token-acquired') return
   figures.firstTokenMs ??= performance.now() - startedAt
   if (event.source === 'store') figures.fromStore += 1
-  else figures.fromEndpoint += 1
+  else figures.askedAt.push(Date.now() - event.durationMs)
 }
 
 function tell(report: Report): Promise<void> {

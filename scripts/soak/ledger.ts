@@ -11,11 +11,9 @@ export const PLACES: readonly Place[] = ['production', 'test']
 /** No call lives as long as this: what is older explains nothing any more. */
 const KEPT_MS = 90_000
 
-const LONG_STALL_MS = 500
-
 export class Ledger {
   readonly faultsMet: Map<string, number> = new Map()
-  /** When the last fault was met, or the last trouble ended. */
+  /** When the last fault was met, or the last trouble ended that was made: this machine may stand still at any time. */
   lastTroubleAt = 0
   readonly #sandbox: Sandbox
   readonly #faults = new Map<string, { readonly fault: Fault; readonly at: number }>()
@@ -51,8 +49,7 @@ export class Ledger {
     const trouble = { id: `${kind}-${this.#lastId}`, kind, from: now, to: now, ...details }
     this.#troubles.push(trouble)
     this.#troubleCounts.set(kind, (this.#troubleCounts.get(kind) ?? 0) + 1)
-    // A machine that is merely busy makes no call fail; one that stands still may.
-    if (kind !== 'stall' || (details.ms ?? 0) >= LONG_STALL_MS) this.#lasted(Math.min(trouble.to, now))
+    if (kind !== 'stall') this.#lasted(Math.min(trouble.to, now))
     return trouble
   }
 

@@ -72,7 +72,7 @@ export class Tally {
       this.succeeded += 1
       return
     }
-    const explanation = recovered ? undefined : explain(call, evidence)
+    const explanation = recovered && !stoodStill(evidence, call) ? undefined : explain(call, evidence)
     if (explanation === undefined) {
       this.unexplained += 1
       this.#tell(inWords(call, evidence, got, recovered))
@@ -108,6 +108,11 @@ export class Tally {
   #tell(told: string): void {
     if (this.told.length < MOST_TOLD) this.told.push(told)
   }
+}
+
+/** Whether this machine stood still during a call, or just before it. */
+function stoodStill({ troubles }: Evidence, { startedAt }: EndedCall): boolean {
+  return troubles.some(({ kind, to }) => kind === 'stall' && to > startedAt - RECOVERED_AFTER_MS)
 }
 
 /** All that is known of a call that nothing explains. */

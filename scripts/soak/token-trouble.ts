@@ -67,22 +67,19 @@ function causeOf(failure: TokenFailure, evidence: Evidence): Explanation | undef
   if (code !== 'ERR_TOKEN_TIMEOUT') return undefined
   const latency = record && latencyAt(record.at, place, evidence)
   if (latency !== undefined) return { why: 'token: latency', ids: [latency.id] }
-  const before = timeTakenBefore(tried, failure, evidence)
-  if (before !== undefined) return before
-  const stall = stalled(evidence, place, span, at - tried.startedAt)
+  // It had only the time that the attempts before it had left.
+  const before = attemptsBefore(tried, failure, evidence)
+  const met = before.map((one) => holdUp(one, place, evidence)).find((cause) => cause !== undefined)
+  if (met !== undefined) return met
+  const { startedAt } = before[0] ?? tried
+  const stall = stalled(evidence, place, [startedAt, at], at - startedAt)
   return stall === undefined ? undefined : { why: 'this machine stood still', ids: [stall] }
 }
 
-/** What the attempts before it met, of the same token request: it had only the time that they left. */
-function timeTakenBefore(
-  tried: TokenTry,
-  { attempts }: TokenFailure,
-  evidence: Evidence,
-): Explanation | undefined {
-  const { place, tries } = evidence.story
-  const earlier = tries.filter(({ startedAt }) => startedAt < tried.startedAt)
-  const same = attempts > 1 ? earlier.slice(1 - attempts) : []
-  return same.map((one) => holdUp(one, place, evidence)).find((cause) => cause !== undefined)
+/** The attempts before it, of the same token request. */
+function attemptsBefore(tried: TokenTry, { attempts }: TokenFailure, { story }: Evidence): TokenTry[] {
+  const earlier = story.tries.filter(({ startedAt }) => startedAt < tried.startedAt)
+  return attempts > 1 ? earlier.slice(1 - attempts) : []
 }
 
 /** The latency that a token request met when it arrived. */

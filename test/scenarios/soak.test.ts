@@ -1,7 +1,7 @@
 /** The soak's matching: what explains a failed call, and above all what does not. */
 import type { Fault, SandboxRequest } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
-import type { Outcome } from '../../scripts/soak/evidence.ts'
+import type { Outcome, TokenTry } from '../../scripts/soak/evidence.ts'
 import { breachOf, explain } from '../../scripts/soak/matching.ts'
 import { call, evidence, failure, sent, tokenTry, trouble, why } from './soak-evidence.ts'
 
@@ -214,6 +214,22 @@ describe('no token', () => {
     expect(why(call({ kind: 'limit' }), { troubles: stall(200) })).toBeUndefined()
     expect(why(call({ kind: 'network' }), { troubles: stall(900) })).toBeUndefined()
   })
+})
+
+it('a token request that ran out of time is explained by a machine that stood still in any attempt of it', () => {
+  const timeout = { code: 'ERR_TOKEN_TIMEOUT', attempts: 2 }
+  const tries = [8_000, 10_800].map((startedAt) => {
+    const { record: _, ...tried } = tokenTry({}, { startedAt })
+    return tried
+  })
+  const last = failure(tries[1] as TokenTry, { ...timeout, status: undefined })
+  const stood = (from: number) => ({
+    story: { tries, failures: [last] },
+    troubles: [trouble('stall', { from, to: from + 1_000, ms: 1_000 })],
+  })
+  const ended = call({ kind: 'token', ...timeout })
+  expect(why(ended, stood(8_500))).toBe('this machine stood still')
+  expect(why(ended, stood(6_500))).toBeUndefined()
 })
 
 it('a closed provider explains its own callers, and a caller that leaves explains itself', () => {

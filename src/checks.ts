@@ -44,9 +44,13 @@ export function namesOf(value: unknown): string[] | undefined {
   }
 }
 
+/** More items than any option has; a longer array is not worth the memory. */
+const MOST_ITEMS = 10_000
+
 /** The items of an array as they are now, holes included; anything else as it is. */
 export function itemsOf(value: unknown): unknown {
   try {
+    if (Array.isArray(value) && value.length > MOST_ITEMS) return UNREADABLE
     return Array.isArray(value) ? Array.from({ length: value.length }, (_, n) => partOf(value, n)) : value
   } catch {
     return UNREADABLE

@@ -192,14 +192,20 @@ const TAKEN_HEADERS: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
+/** The name of a header that can carry the token. */
+export const headerName: z.ZodMiniType<string> = z.string(HEADER).check(
+  z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
+  z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
+)
+
+/** What stands before the token in it. */
+export const schemeName: z.ZodMiniType<string> = z
+  .string(SCHEME)
+  .check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))
+
 const attachParts = {
-  header: z.optional(
-    z.string(HEADER).check(
-      z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
-      z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
-    ),
-  ),
-  scheme: z.optional(z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))),
+  header: z.optional(headerName),
+  scheme: z.optional(schemeName),
   renewOnStatus: z.optional(
     z.array(
       z

@@ -1,5 +1,5 @@
 /** Keeps secrets out of what can be logged. Only foreign text is searched: answers, headers, URLs, errors of others. */
-import { ERROR_CODES, ERROR_MESSAGES, ERROR_NAMES } from './vocabulary.ts'
+import { ERROR_CODES, ERROR_MESSAGES, ERROR_NAMES, type KnownWords } from './vocabulary.ts'
 
 export const HIDDEN = '[hidden]'
 /** A longer text is not worth the search, and is not shown. */
@@ -43,7 +43,7 @@ export function redact(text: string, secrets: Iterable<string>): string {
     .sort((a, b) => b.length - a.length) // so that none leaves the rest of a longer one
     .reduce((parts, secret) => parts.flatMap((part) => part.split(secret)), [text])
   const forms = all.flatMap((secret) => [
-    readable(secret),
+    ...readings(secret).map(readable),
     ...(secret.length < LEAST_ENCODED ? [] : [Buffer.from(secret).toString('hex')]),
   ])
   const wanted = forms.filter((form) => form !== '')
@@ -51,7 +51,7 @@ export function redact(text: string, secrets: Iterable<string>): string {
 }
 
 /** A word as it is where it is a known one, which is no news of a secret; else searched as any foreign text. */
-export function redactWord(word: string, known: ReadonlySet<string>, secrets: Iterable<string>): string {
+export function redactWord(word: string, known: KnownWords, secrets: Iterable<string>): string {
   return known.has(word) ? word : redact(word, secrets)
 }
 
@@ -70,14 +70,26 @@ function holds(text: string, forms: readonly string[], isDecoded = false): boole
   return true // there is no end to its escapes
 }
 
+/** A secret, and what it reads as where its own characters are taken for escapes. */
+function readings(secret: string): string[] {
+  const all = [secret]
+  for (let next = unescaped(secret); !all.includes(next) && all.length < MAX_ESCAPES; next = unescaped(next))
+    if (next.length >= LEAST_ENCODED) all.push(next)
+    else break
+  return all
+}
+
 /** Without case, without what nobody sees, and without blanks, which forms write as a plus. */
 function readable(text: string): string {
-  return text.replace(/[\p{C}\s\uFFFD+]+/gu, '').toLowerCase()
+  return text
+    .normalize('NFKC')
+    .replace(/[\p{C}\s\uFFFD+]+/gu, '')
+    .toLowerCase()
 }
 
 /** What the base64 in a text stands for, wherever within a run of it something begins. */
 function decoded(text: string): string {
-  const runs = text.replace(/\p{C}+/gu, '').match(/[\w+/-]{4,}/g) ?? []
+  const runs = text.replace(/[\p{C}\s]+/gu, '').match(/[\w+/-]{4,}/g) ?? []
   const from = (start: number): string[] =>
     runs.map((run) => Buffer.from(run.slice(start), 'base64').toString())
   return [0, 1, 2, 3].flatMap(from).join(' ')
@@ -127,7 +139,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 export function redactedCause(error: unknown, secrets: Iterable<string>, depth = 0): Error | undefined {
   if (typeof error !== 'object' || error === null || depth === MAX_CAUSES) return undefined
   const read = (key: string): unknown => readSafely(() => Reflect.get(error, key) as unknown)
-  const text = (key: string, known: ReadonlySet<string> = new Set()): string | undefined => {
+  const text = (key: string, known: KnownWords = new Set()): string | undefined => {
     const value = read(key)
     return value === undefined ? undefined : redactWord(readSafely(() => String(value)) ?? '', known, secrets)
   }

@@ -8,16 +8,26 @@ export const OAUTH_ERRORS: ReadonlySet<string> = /* @__PURE__ */ setOf(
     'unauthorized_client unsupported_grant_type unsupported_response_type',
 )
 
-/** The codes of failures: of the system, of TLS, of Node.js' fetch, and what the errors of Redis begin with. */
-export const ERROR_CODES: ReadonlySet<string> = /* @__PURE__ */ setOf(
+/** Words that are known, by a list or by their form. */
+export interface KnownWords {
+  has(word: string): boolean
+}
+
+/** The codes of the system, and what the errors of Redis begin with. */
+const CODES = /* @__PURE__ */ setOf(
   `${Object.keys(constants.errno).join(' ')} EAI_AGAIN ENOTFOUND ` +
-    'CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED DEPTH_ZERO_SELF_SIGNED_CERT ERR_SSL_WRONG_VERSION_NUMBER ' +
-    'ERR_TLS_CERT_ALTNAME_INVALID SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT ' +
-    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE ' +
-    'UND_ERR_ABORTED UND_ERR_BODY_TIMEOUT UND_ERR_CLOSED UND_ERR_CONNECT_TIMEOUT UND_ERR_DESTROYED ' +
-    'UND_ERR_HEADERS_TIMEOUT UND_ERR_SOCKET ' +
-    'BUSY CLUSTERDOWN ERR LOADING MASTERDOWN MISCONF NOAUTH NOPERM NOREPLICAS OOM READONLY WRONGPASS WRONGTYPE',
+    'ASK BUSY CLUSTERDOWN CROSSSLOT DENIED ERR EXECABORT IOERR LOADING MASTERDOWN MISCONF MOVED NOAUTH NOPERM ' +
+    'NOREPLICAS NOSCRIPT OOM READONLY TRYAGAIN WRONGPASS WRONGTYPE',
 )
+
+/** Families of codes that Node.js makes up, and nobody on the other side: of TLS, of compression, of HTTP. */
+const CODE_FAMILIES =
+  /^(?:CERT|DEPTH_ZERO|ERR_(?:OSSL|SSL|TLS)|ERR__ERROR_FORMAT|HPE|SELF_SIGNED|UNABLE_TO|UND_ERR|ZSTD_error|Z)_\w{1,60}$/
+
+/** The codes of failures. */
+export const ERROR_CODES: KnownWords = {
+  has: (code) => CODES.has(code) || CODE_FAMILIES.test(code),
+}
 
 /** The names of errors. */
 export const ERROR_NAMES: ReadonlySet<string> = /* @__PURE__ */ setOf(
@@ -25,12 +35,12 @@ export const ERROR_NAMES: ReadonlySet<string> = /* @__PURE__ */ setOf(
 )
 
 /** What Node.js' fetch says itself, and without a code. */
-export const ERROR_MESSAGES: ReadonlySet<string> = new Set([
-  'fetch failed',
-  'bad port',
-  'terminated',
-  'other side closed',
-])
+export const ERROR_MESSAGES: KnownWords = {
+  has: (message) =>
+    /^(?:fetch failed|bad port|terminated|other side closed|Proxy response \(\d{3}\) !== 200 when HTTP Tunneling)$/.test(
+      message,
+    ),
+}
 
 /** Each call is marked as pure, so that entries leave out what they do not use. */
 function setOf(words: string): Set<string> {

@@ -58,6 +58,24 @@ describe('redact', () => {
     expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
   })
 
+  it.each([
+    ['50%41"off-secret', 'in JSON', '50%41\\"off-secret'],
+    ['50%41"off-secret', 'in base64 of JSON', Buffer.from('{"s":"50%41\\"off-secret"}').toString('base64')],
+    ['pa%20ss\\word', 'in JSON', 'pa%20ss\\\\word'],
+    ['Tr0ub4dor\\&3x', 'in HTML', 'Tr0ub4dor\\&#38;3x'],
+    ['a\\"b\\"cdefgh', 'in HTML', 'a\\&quot;b\\&quot;cdefgh'],
+    ['k&lt;"abcdef', 'in JSON', 'k&lt;\\"abcdef'],
+  ])('shows nothing of a text that has %j, which looks like an escape itself, %s', (secret, _, written) => {
+    expect(redact(`before ${written} after`, [secret])).toBe('[hidden]')
+  })
+
+  it.each([
+    ['in base64 with blanks', 'aWQ6 bWVy Y2hh bnQt c2Vj cmV0 LVF6 ODE='],
+    ['in full-width characters', 'ｍｅｒｃｈａｎｔ－ｓｅｃｒｅｔ－Ｑｚ８１'],
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(redact(`before ${written} after`, ['merchant-secret-Qz81'])).toBe('[hidden]')
+  })
+
   it('shows nothing of a text that has a secret in lower case, as hosts are', () => {
     expect(redact('https://swordfish.example', ['SwordFish'])).toBe('[hidden]')
   })

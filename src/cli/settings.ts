@@ -1,7 +1,7 @@
 /** How the commands are set up: the environment variables of `optionsFromEnv`, each of which a flag may replace. */
 import { parseEnv } from 'node:util'
 import { ConfigurationError, type Problem } from '../errors.ts'
-import type { TokenProviderOptions } from '../options.ts'
+import { headerName, schemeName, type TokenProviderOptions } from '../options.ts'
 import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
 import { UsageError } from './arguments.ts'
 import { readSmallFile } from './small-file.ts'
@@ -38,15 +38,14 @@ export function readHeader(
   },
 ): Header {
   const { 'header-name': header = 'Authorization', scheme = 'Bearer' } = values
-  if (!isName(header)) throw new UsageError('--header-name must be the name of a header (RFC 9110 §5.1).')
-  if (scheme !== '' && !isName(scheme)) {
+  if (!headerName.safeParse(header).success)
+    throw new UsageError(
+      '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',
+    )
+  if (!schemeName.safeParse(scheme).success) {
     throw new UsageError("--scheme must be an authentication scheme (RFC 9110 §11.1), or ''.")
   }
   return { header, scheme }
-}
-
-function isName(text: string): boolean {
-  return /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text)
 }
 
 const VARIABLES = {

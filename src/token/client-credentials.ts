@@ -32,6 +32,7 @@ export class ClientCredentialsProvider implements TokenProvider {
   readonly #emit: Emit
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
+  readonly #secrets = new UsedSecrets()
   /** The total order over the token endpoint: whoever wants to ask it does so in here, after a second look. */
   readonly #endpointLock = new Mutex()
   readonly #cooldown = new Cooldown()
@@ -69,11 +70,10 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#destinations = destinationsOf(options.environment)
     this.#emit = createEmit(options.onEvent, options.environment.name)
-    const secrets = new UsedSecrets()
-    rememberOutlet(this, { emit: this.#emit, secrets })
+    rememberOutlet(this, { emit: this.#emit, secrets: this.#secrets })
     this.#source = new TokenSource(options, {
       emit: this.#emit,
-      secrets,
+      secrets: this.#secrets,
       closed: this.#closing.signal,
     })
   }
@@ -96,7 +96,7 @@ export class ClientCredentialsProvider implements TokenProvider {
       if (!this.#source.lookIsDue) this.#assertNoCooldown()
       await this.#waiters.wait(ClientCredentialsProvider.#acquire(this), signal)
     }
-    throw expiredOnArrival(this.environment)
+    throw expiredOnArrival(this.environment, this.#secrets)
   }
 
   async renewToken(

@@ -99,8 +99,8 @@ const weak = new UsedSecrets()
 export function warnIfWeak(secret: string): void {
   if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
   process.emitWarning(
-    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and foreign texts that have its ` +
-      'characters by chance are hidden in errors and events. Ask the service for another one.',
+    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and text from servers that happens to ` +
+      'contain it is hidden in errors and events. Ask the service for another one.',
     { code: 'MERCHANT_AUTH_WEAK_SECRET' },
   )
 }

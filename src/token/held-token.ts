@@ -45,14 +45,14 @@ function shownScope(scope: string, secrets: UsedSecrets): string {
  */
 export function holdFreshToken(grant: SentGrant, options: ResolvedOptions, secrets: UsedSecrets): HeldToken {
   const held = holdToken(grant, options, secrets)
-  if (held.lifetime.servableForMs(options.clock) <= 0) throw expiredOnArrival(options.environment)
+  if (held.lifetime.servableForMs(options.clock) <= 0) throw expiredOnArrival(options.environment, secrets)
   return held
 }
 
 /** For a token that had expired before it could be handed out. */
-export function expiredOnArrival(environment: Environment): TokenResponseError {
+export function expiredOnArrival(environment: Environment, secrets: UsedSecrets): TokenResponseError {
   return new TokenResponseError(
-    `POST ${shownUrl(tokenEndpoint(environment))} gave a token that had expired before it could be used. ` +
+    `POST ${shownUrl(tokenEndpoint(environment), secrets)} gave a token that had expired before it could be used. ` +
       'Its lifetime is too short for the time that the answer takes.',
     [{ field: 'expires_in', reason: 'is shorter than the request took' }],
   )

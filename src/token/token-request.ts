@@ -195,7 +195,7 @@ class TokenRequest<Token> {
     const [what, advice] = began
       ? [
           'got an answer that broke off before its end',
-          'Try again later, or check the network and what stands in it.',
+          'Try again later, or check the network, proxies and firewalls.',
         ]
       : ['got no answer', 'Check authUrl and the network.']
     const reason = code === undefined ? '' : ` (${code})`

@@ -24,6 +24,12 @@ async function ownWords(clientSecret: string, answer: Answer): Promise<unknown> 
   return { name, message, code, oauth, causes, toJSON: error.toJSON(), events }
 }
 
+const failed = (code: string): Error =>
+  new TypeError('fetch failed', { cause: Object.assign(new Error('a reason'), { code }) })
+
+const unreadable = async (code: string): Promise<Response> =>
+  new Response(new ReadableStream({ pull: (controller) => controller.error(failed(code)) }))
+
 const FAILURES: [string, Answer][] = [
   ['a refused client', status(401, { error: 'invalid_client' })],
   ['a refused audience', status(403, { error: 'access_denied' })],
@@ -32,6 +38,9 @@ const FAILURES: [string, Answer][] = [
   ['no connection', noConnection],
   ['a redirect', status(302)],
   ['no token', granted({ expires_in: -1 })],
+  ['an answer that cannot be decompressed', () => unreadable('Z_DATA_ERROR')],
+  ['an answer that cannot be decompressed by zstd', () => unreadable('ZSTD_error_prefix_unknown')],
+  ['a TLS alert', () => Promise.reject(failed('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'))],
 ]
 
 describe.each(ODD)('with the secret %j', (clientSecret) => {

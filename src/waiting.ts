@@ -16,8 +16,8 @@ const followed = new WeakMap<AbortSignal, Followers>()
  * Runs something when a signal is aborted: at once where it is already, never after the returned function was called.
  * However many follow a signal, it has one listener, and none after the last one has stopped.
  */
-export function onAbort(signal: AbortSignal | undefined, run: OnAbort): () => void {
-  if (signal === undefined) return () => {}
+export function onAbort(signal: AbortSignal | null | undefined, run: OnAbort): () => void {
+  if (!signal) return () => {}
   if (signal.aborted) {
     run(signal.reason)
     return () => {}

@@ -4,13 +4,13 @@ import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
 import type { AxiosCopy } from './axios-copy.ts'
 import {
   copyForSend,
-  hideAgents,
   hideInAnswer,
   hideInFailure,
   hideSentStream,
   isFailure,
   isObject,
   type SentConfig,
+  settle,
 } from './axios-redact.ts'
 import {
   cameByRedirect,
@@ -21,7 +21,7 @@ import {
   takeOff,
   watchedFetch,
 } from './axios-redirects.ts'
-import { CallerLimits, hasOwnHeader, headerOf } from './axios-request.ts'
+import { CallerLimits, headerOf } from './axios-request.ts'
 import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig } from './axios-types.ts'
 import { type AttachContext, headerValue } from './context.ts'
 import { boundaryOf, isFormData, multipartBlob } from './multipart.ts'
@@ -75,7 +75,7 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
 
   answered(answer: AxiosAnswer): void {
     const call = this.#settle()
-    if (isObject(answer) && answer.config === undefined) Reflect.set(answer, 'config', this.#config)
+    if (isObject(answer)) Reflect.set(answer, 'config', this.#config)
     hideInAnswer(answer, call)
   }
 
@@ -141,16 +141,9 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
     sent.data = this.#body
   }
 
-  /** Leaves nothing on the copy. What an adapter wrote on its headers (`User-Agent`, say) goes where axios has it. */
   #settle(): SentConfig {
     const call = this.#call as SentConfig
-    const { headers } = this.#config
-    takeOff(call.sent.headers, this.context.headerKey)
-    hideAgents(call.sent)
-    for (const name of Object.keys(call.sent.headers)) {
-      if (!(name in headers) && !hasOwnHeader(headers, name.toLowerCase()))
-        headers[name] = call.sent.headers[name]
-    }
+    settle(call)
     if (!this.repeatable) hideSentStream(this.#config)
     return call
   }

@@ -24,19 +24,51 @@ export interface SentConfig {
 const watched = new WeakSet<object>()
 
 /**
- * Puts stand-ins in the place of the caller's agents, whose sockets know the requests of all calls, with their tokens. They
- * stay enumerable, because axios copies only such properties when a config is sent again.
+ * Puts stand-ins in the place of the caller's agents and of undici's dispatcher: they know the requests of all calls, with
+ * their tokens. They stay enumerable, because axios copies only such properties when a config is sent again.
  */
 export function hideAgents(config: AxiosConfig): void {
-  for (const key of AGENTS) if (Object.hasOwn(config, key)) config[key] = standInFor(config[key])
+  changeAgents(config, standInFor)
 }
 
 /** A copy of a config for one send, with the caller's agents and headers of its own. */
 export function copyForSend(config: AxiosConfig): AxiosConfig {
   const copy = shallowCopyOf(config)
   copy.headers = shallowCopyOf(config.headers)
-  for (const key of AGENTS) if (Object.hasOwn(copy, key)) copy[key] = realOf(copy[key])
+  changeAgents(copy, realOf)
   return copy
+}
+
+function changeAgents(config: AxiosConfig, change: (agent: unknown) => unknown): void {
+  for (const key of AGENTS) if (Object.hasOwn(config, key)) config[key] = change(config[key])
+  const { fetchOptions } = config
+  if (!fetchOptions || !('dispatcher' in fetchOptions)) return
+  const dispatcher = change(fetchOptions.dispatcher)
+  // A copy: it may be that of the defaults.
+  if (dispatcher !== fetchOptions.dispatcher)
+    config.fetchOptions = { ...fetchOptions, dispatcher } as AxiosConfig['fetchOptions']
+}
+
+/** What a send itself changes on its copy; whatever else is changed there is the adapter's doing. */
+const SENT = new Set<string>([
+  ...AGENTS,
+  'headers',
+  'env',
+  'beforeRedirect',
+  'transport',
+  'fetchOptions',
+  'data',
+])
+
+/** Ends a send: its copy shows no token any more, and what the adapter changed on it is where axios has it. */
+export function settle({ config, sent, header }: SentConfig): void {
+  if (header !== undefined) takeOff(sent.headers, header.key)
+  hideAgents(sent)
+  config.headers = sent.headers
+  for (const key of Object.keys(sent)) {
+    const value: unknown = Reflect.get(sent, key)
+    if (!SENT.has(key) && value !== Reflect.get(config, key)) Reflect.set(config, key, value)
+  }
 }
 
 /** Of the same prototype: a config has none where axios keeps what others put on Object.prototype out of it. */
@@ -53,7 +85,7 @@ export function hideInAnswer(response: unknown, call: SentConfig): void {
   if (!isObject(response)) return
   try {
     const { data, config } = response as AxiosAnswer
-    if (isObject(config)) Reflect.set(response, 'config', call.config)
+    hideConfig(response, config, call)
     hideRequest(response, call)
     if (isNodeStream(data)) hideInStream(data, call)
   } catch {
@@ -88,8 +120,7 @@ export function hideInFailure(error: unknown, call: SentConfig): void {
     for (let failure = error; isObject(failure) && !seen.has(failure); ) {
       seen.add(failure)
       const { config, response, cause } = failure as Partial<AxiosFailure>
-      if (config === call.sent) Reflect.set(failure, 'config', call.config)
-      else if (isObject(config) && config !== call.config) hideInCopy(config, call)
+      hideConfig(failure, config, call)
       hideRequest(failure, call)
       hideInAnswer(response, call)
       failure = cause
@@ -99,11 +130,16 @@ export function hideInFailure(error: unknown, call: SentConfig): void {
   }
 }
 
-/** Takes the token off a copy that somebody made of the config; a header that somebody else put there stays. */
-function hideInCopy(config: AxiosConfig, { header }: SentConfig): void {
-  hideAgents(config)
-  if (header === undefined || !isObject(config.headers)) return
-  if (headerOf(config.headers, header.key) === header.value) takeOff(config.headers, header.key)
+/** Gives back the caller's own config; of a copy that somebody made the token is taken off, but nobody else's header. */
+function hideConfig(holder: object, config: unknown, call: SentConfig): void {
+  if (config === call.sent) Reflect.set(holder, 'config', call.config)
+  else if (isObject(config) && config !== call.config) {
+    const { header } = call
+    const { headers } = config as AxiosConfig
+    hideAgents(config as AxiosConfig)
+    if (header !== undefined && isObject(headers) && headerOf(headers, header.key) === header.value)
+      takeOff(headers, header.key)
+  }
 }
 
 function hideRequest(holder: { readonly request?: unknown }, { header }: SentConfig): void {

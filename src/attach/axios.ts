@@ -11,7 +11,7 @@ import { OwnAdapters, originalAdapter } from './axios-adapters.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
 import { takeOffPlaced } from './axios-interceptor.ts'
-import { copyForSend, hideAgents, hideInAnswer, hideInFailure } from './axios-redact.ts'
+import { copyForSend, hideAgents, hideInAnswer, hideInFailure, settle } from './axios-redact.ts'
 import { hasOwnHeader, UrlReader, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosAdapter,
@@ -147,14 +147,15 @@ async function sendWithout(
   copy: AxiosCopy,
 ): Promise<AxiosAnswer> {
   const call = { config, sent: copyForSend(config) }
+  const { sent } = call
   try {
-    const answer = await copy.resolveAdapter(adapter, call.sent)(call.sent)
+    const answer = await copy.resolveAdapter(adapter, sent)(sent)
+    settle(call)
     hideInAnswer(answer, call)
     return answer
   } catch (error) {
+    settle(call)
     hideInFailure(error, call)
     throw error
-  } finally {
-    hideAgents(call.sent)
   }
 }

@@ -3,42 +3,53 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 
 type Fetch = typeof fetch
 
-/** A call that a wrapper has handed to the global fetch, and that has not been answered yet. */
+/** A call that a wrapper has handed to the global fetch. */
 interface Passing {
   readonly wrapper: Fetch
-  readonly url: string
+  /** The global fetch at that time. */
+  readonly to: Fetch
   readonly outer: Passing | undefined
+  answered: boolean
 }
 
 const passing = new AsyncLocalStorage<Passing>()
 
 /**
- * Wraps the global fetch. It may be replaced by the wrapper itself, or by something that calls the wrapper: then the call
- * goes to the fetch that was there when the wrapper was made.
+ * Wraps the global fetch. It may be replaced by the wrapper itself, or by something that calls the wrapper: then calls go
+ * to the fetch that was there when the wrapper was made.
  *
  * @param wrap makes the wrapper, with the fetch that it is to call
  */
 export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   const before = globalThis.fetch
-  const wrapped = wrap((input, init) => {
-    const current = globalThis.fetch
-    if (current === before || current === wrapper) return before(input, init)
-    const call = { wrapper, url: urlOf(input), outer: passing.getStore() }
-    return passing.run(call, () => current(input, init))
+  /** Fetches that have called the wrapper. */
+  const callers = new WeakSet<Fetch>()
+  const direct = wrap((input, init) => before(input, init))
+  const looking = wrap((input, init) => {
+    const to = globalThis.fetch
+    if (to === before || callers.has(to)) return before(input, init)
+    const call: Passing = { wrapper, to, outer: unanswered(passing.getStore()), answered: false }
+    const answer = passing.run(call, () => to(input, init))
+    const end = (): void => {
+      call.answered = true
+    }
+    Promise.resolve(answer).then(end, end)
+    return answer
   })
-  const wrapper: Fetch = (input, init) =>
-    hasComeBack(wrapper, input) ? before(input, init) : wrapped(input, init)
+  const wrapper: Fetch = (input, init) => {
+    const call = unanswered(passing.getStore(), wrapper)
+    if (call === undefined) return looking(input, init)
+    callers.add(call.to)
+    return direct(input, init)
+  }
+  callers.add(wrapper)
   return wrapper
 }
 
-function hasComeBack(wrapper: Fetch, input: Parameters<Fetch>[0]): boolean {
-  for (let call = passing.getStore(); call !== undefined; call = call.outer)
-    if (call.wrapper === wrapper && call.url === urlOf(input)) return true
-  return false
-}
-
-/** In one form, whether it was given as text, URL or Request. */
-function urlOf(input: Parameters<Fetch>[0]): string {
-  const url = typeof input === 'object' && 'url' in input ? input.url : String(input)
-  return URL.canParse(url) ? new URL(url).href : url
+/** The innermost call that has not been answered: of this wrapper, or of any. */
+function unanswered(innermost: Passing | undefined, wrapper?: Fetch): Passing | undefined {
+  let call = innermost
+  while (call !== undefined && (call.answered || (wrapper !== undefined && call.wrapper !== wrapper)))
+    call = call.outer
+  return call
 }

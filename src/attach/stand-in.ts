@@ -17,11 +17,14 @@ export function realOf<T>(given: T): T {
 
 // What is inspected is the target of a proxy, and that is empty.
 function newStandIn(real: object): object {
-  const standIn = new Proxy(Object.create(Object.getPrototypeOf(real)), {
+  const standIn = new Proxy(Object.create(prototypeFor(real)), {
     get: (_, key) => {
       const value = Reflect.get(real, key)
-      return typeof value === 'function' && key !== 'constructor' ? value.bind(real) : value
+      if (typeof value === 'function' && key !== 'constructor') return value.bind(real)
+      return leadsOn(value) ? standInFor(value) : value
     },
+    defineProperty: (_, key, descriptor) =>
+      Reflect.defineProperty(real, key, { ...descriptor, configurable: true }),
     set: (_, key, value) => Reflect.set(real, key, value),
     has: (_, key) => Reflect.has(real, key),
     deleteProperty: (_, key) => Reflect.deleteProperty(real, key),
@@ -29,4 +32,16 @@ function newStandIn(real: object): object {
   standIns.set(real, standIn)
   reals.set(standIn, real)
   return standIn
+}
+
+/** That of its class. A plain object gets one of its own, because axios copies the properties of plain objects. */
+function prototypeFor(real: object): object {
+  const proto: unknown = Object.getPrototypeOf(real)
+  return proto === null || proto === Object.prototype ? Object.create(Object.prototype) : (proto as object)
+}
+
+/** Whether it may lead to other calls: sockets, agents, requests and answers do, and the tables in which agents keep them. */
+function leadsOn(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.getPrototypeOf(value) === null || ('on' in value && typeof value.on === 'function')
 }

@@ -92,21 +92,42 @@ describe.each(OUTCOMES)('%s', (_, answers, count) => {
   })
 })
 
-describe('what an adapter writes on the headers', () => {
-  it('is on those of the config, where axios has it; what the caller set is not changed', async () => {
-    const { api } = fakeApi([
-      (config) => {
-        config.headers.set({ 'User-Agent': 'of the adapter', 'x-mine': 'changed' }, true)
-        return answering([])(config)
-      },
-    ])
-    const { config } = await api.get('/1', { headers: { 'X-Mine': '1' } })
-    expect(config.headers.toJSON()).toEqual({
-      Accept: 'application/json, text/plain, */*',
-      'User-Agent': 'of the adapter',
-      'X-Mine': '1',
-    })
-  })
+describe('what an adapter changes on its config', () => {
+  const changing: OwnAdapter = (config) => {
+    config.headers.set({ 'User-Agent': 'of the adapter', 'x-mine': 'changed' }, true)
+    config.headers.delete('X-Other')
+    Object.assign(config, { startedAt: 1, timeout: 7 })
+    return answering([])(config)
+  }
+
+  it.each(['', 'https://elsewhere.example/'])(
+    'is on the config of the call, where axios has it: %j',
+    async (url) => {
+      const { api } = fakeApi([changing])
+      const { config } = await api.get(url, { headers: { 'X-Mine': '1', 'X-Other': '2' } })
+      expect(config).toMatchObject({ startedAt: 1, timeout: 7 })
+      expect(config.headers.toJSON()).toEqual({
+        Accept: 'application/json, text/plain, */*',
+        'User-Agent': 'of the adapter',
+        'X-Mine': 'changed',
+      })
+    },
+  )
+
+  it.each(['here', 'elsewhere'])(
+    'is there by the http adapter as without us: a form sent %s',
+    async (where) => {
+      await using server = await scripted((_, response) => void response.end())
+      const apiUrls = [where === 'here' ? server.url : 'https://api.example']
+      const api = axios.create({ adapter: 'http' })
+      const plain = await api.post(server.url, FORM)
+      attachAuth(api, rig([], { environment: { ...ENVIRONMENT, apiUrls } }).provider)
+      const ours = await api.post(server.url, FORM)
+      const shown = ({ config }: typeof ours) =>
+        JSON.stringify(config.headers).replace(/boundary=[^"]+|"Content-Length":"?\d+"?/g, '')
+      expect(shown(ours)).toBe(shown(plain))
+    },
+  )
 })
 
 describe('what an adapter rejects with', () => {

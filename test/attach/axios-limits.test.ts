@@ -113,6 +113,11 @@ describe('a call that waits for a token', () => {
     any.mockRestore()
   })
 
+  it('may have null for its signal, beside a timeout', async () => {
+    const api = client(provided())
+    expect((await api.get(URL_CALLED, { signal: null as never, timeout: 60_000 })).status).toBe(200)
+  })
+
   it('may have a timeout longer than a timer of Node.js can be', async () => {
     const held = Promise.withResolvers<void>()
     const get = () => held.promise.then(() => token('first.token'))

@@ -103,6 +103,51 @@ describe('an agent of the caller', () => {
     expect(agents.map((agent) => agent === httpAgent)).toEqual([true, true, true])
   })
 
+  it("may be a plain object, or undici's dispatcher, and works when its config is sent again", async () => {
+    const agents: unknown[] = []
+    const httpAgent = { addRequest: () => {}, protocol: 'http:' }
+    const dispatcher = Object.assign(new EventEmitter(), { header: VALUE })
+    const api = client((config) => {
+      agents.push(config.httpAgent, Reflect.get(config.fetchOptions ?? {}, 'dispatcher'))
+      return giving()(config)
+    })
+    const options = { httpAgent, fetchOptions: { dispatcher } as object }
+    const { config } = await api.get(HERE, options)
+    await api.request(config)
+    expect(agents[1]).toBe(dispatcher)
+    expect(agents[3]).toBe(dispatcher)
+    expect(agents[2]).toBe(agents[0])
+    expect(Object.keys(agents[0] as object)).toEqual(['addRequest', 'protocol'])
+    expect(options.fetchOptions).toEqual({ dispatcher })
+    for (const [way, show] of Object.entries(WAYS)) expect(show(config), way).not.toContain(VALUE)
+  })
+
+  it('shows nothing of other calls by what it leads to, and by what its request does', async () => {
+    const agent = new HttpAgent({ keepAlive: true })
+    await using server = await scripted((request, response) => {
+      if (request.path !== '/x/hangs') response.end('fine')
+    })
+    const api = axios.create({ httpAgent: agent, adapter: 'http' })
+    attachAuth(api, provided({ current: token(VALUE), apiUrls: [`${server.url}/x`] }))
+    const abort = new AbortController()
+    const other = rejectionOf(api.get(`${server.url}/x/hangs`, { signal: abort.signal }))
+    const { request, config } = await api.get(`${server.url}/x`)
+    const { sockets, requests } = config.httpAgent
+    for (const shown of [request.res, request.socket, request.agent, sockets, requests, request])
+      for (const [way, show] of Object.entries(WAYS)) expect(show(shown ?? {}), way).not.toContain(VALUE)
+    expect(request.res.statusCode).toBe(200)
+    abort.abort()
+    await other
+    agent.destroy()
+  })
+
+  it('may have a property defined, as the agent that it stands for', async () => {
+    const httpAgent = new HttpAgent()
+    const { config } = await client(giving()).get(HERE, { httpAgent })
+    Object.defineProperty(config.httpAgent, 'tag', { value: 1 })
+    expect([config.httpAgent.tag, Reflect.get(httpAgent, 'tag')]).toEqual([1, 1])
+  })
+
   it('is of use where it is shown as an empty one', async () => {
     const httpAgent = new HttpAgent({ keepAlive: true, maxSockets: 7 })
     const shown = (await client(giving()).get(HERE, { httpAgent })).config.httpAgent

@@ -63,13 +63,55 @@ describe('a fetch with the token in the place of the global one', () => {
     expect(network).toHaveBeenCalledTimes(50)
   })
 
-  it('still lets calls of a mock through that answers some of them by itself', async () => {
+  it.each<[string, (authFetch: typeof fetch) => typeof fetch]>([
+    ['changes their URLs', (authFetch) => (path, init) => authFetch(`${API}${path}`, init)],
+    [
+      'changes their URLs later',
+      (authFetch) => async (path, init) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        return await authFetch(`${API}${path}`, init)
+      },
+    ],
+  ])('has calls by a wrapper that %s sent once, with the token', async (_, replace) => {
+    globalThis.fetch = replace(createAuthFetch(TOKENS))
+    expect(await (await fetch('/1')).text()).toBe('answer')
+    expect(network).toHaveBeenCalledTimes(1)
+    expect(authorizationOf(network.mock.calls[0]?.[1])).toBe('Bearer current.token')
+  })
+
+  it('has a wrapper do its part once for each call, when it is known', async () => {
     const authFetch = createAuthFetch(TOKENS)
-    globalThis.fetch = vi.fn(async (input, init) =>
-      input === API ? await authFetch(input, init) : new Response('mocked'),
+    const wrapped = vi.fn<typeof fetch>((input, init) => authFetch(input, init))
+    globalThis.fetch = wrapped
+    await fetch(API)
+    wrapped.mockClear()
+    for (let call = 0; call < 3; call += 1) await fetch(API)
+    expect(wrapped).toHaveBeenCalledTimes(3)
+  })
+
+  it('puts the token on calls that a wrapper makes by itself, during a call and after it', async () => {
+    const authFetch = createAuthFetch(TOKENS)
+    const others: Promise<Response>[] = []
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let calls = 0
+    globalThis.fetch = async (input, init) => {
+      calls += 1
+      if (calls > 1) return await authFetch(input, init)
+      queueMicrotask(() => void others.push(authFetch(API)))
+      const answer = await authFetch(input, init)
+      setImmediate(() => {
+        others.push(authFetch(API))
+        resolve()
+      })
+      return answer
+    }
+    await fetch(API)
+    await promise
+    await Promise.all(others)
+    expect(others).toHaveLength(2)
+    expect(new Set(network.mock.calls.map(([, init]) => authorizationOf(init)))).toEqual(
+      new Set(['Bearer current.token']),
     )
-    expect(await (await authFetch(API)).text()).toBe('answer')
-    expect(await (await authFetch(`${API}/mocked`)).text()).toBe('mocked')
   })
 })
 

@@ -52,7 +52,10 @@ describe('merchant-auth', () => {
     [['help', 'HORSE'], 'There is no such command.'],
     [['check', '--body-format', 'HORSE'], '--body-format must be json or form.'],
     [['check', '--call=a', '--call=b'], '--call is there twice.'],
-    [['check', '--header-name', 'A HORSE'], '--header-name must be the name of a header (RFC 9110 §5.1).'],
+    [
+      ['check', '--header-name', 'A HORSE'],
+      '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',
+    ],
     [['check', '--scheme', 'A HORSE'], "--scheme must be an authentication scheme (RFC 9110 §11.1), or ''."],
     [['token', '--header', '--json'], '--header and --json exclude each other.'],
     [['token', '--client-secret', 'HORSE'], expect.stringMatching(/^The client secret is never taken/)],

@@ -100,7 +100,10 @@ describe('the command line', () => {
       'The value of --reject-all-tokens stands behind =, as in --reject-all-tokens=merchant.',
     ],
     [['--reject-all-tokens', '--reject-all-tokens'], '--reject-all-tokens is there twice.'],
-    [['--header-name', 'a b'], '--header-name must be the name of a header (RFC 9110 §5.1).'],
+    [
+      ['--header-name', 'a b'],
+      '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',
+    ],
     [['--scheme', 'a b'], "--scheme must be an authentication scheme (RFC 9110 §11.1), or ''."],
     [['--json=yes'], '--json takes no value.'],
     [['--ports', '1'], 'There is no flag --ports.'],

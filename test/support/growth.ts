@@ -9,12 +9,19 @@ export function growth(
   return fastest(() => run(long)) / fastest(() => run(short))
 }
 
-/** The best of several times: a busy machine makes them longer, and never shorter. */
+const SLICE_MS = 3
+const ROUNDS = 9
+
+/** The least processor time of one run (ms): what other processes do is not in it, and noise only makes it longer. */
 function fastest(run: () => void): number {
-  const times = Array.from({ length: 5 }, () => {
-    const from = performance.now()
-    run()
-    return performance.now() - from
-  })
-  return Math.min(...times)
+  let count = 1
+  while (cpuMsOf(run, count) < SLICE_MS) count *= 2
+  return Math.min(...Array.from({ length: ROUNDS }, () => cpuMsOf(run, count) / count))
+}
+
+function cpuMsOf(run: () => void, count: number): number {
+  const from = process.cpuUsage()
+  for (let done = 0; done < count; done += 1) run()
+  const { user, system } = process.cpuUsage(from)
+  return (user + system) / 1_000
 }

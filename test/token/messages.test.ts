@@ -120,7 +120,7 @@ describe('the message of no answer', () => {
 
   it('is another where it began, and broke off before its end', async () => {
     expect((await failure(breaksOff())).message).toBe(
-      `${WHERE} got an answer that broke off before its end (ECONNRESET). Try again later, or check the network and what stands in it.`,
+      `${WHERE} got an answer that broke off before its end (ECONNRESET). Try again later, or check the network, proxies and firewalls.`,
     )
   })
 

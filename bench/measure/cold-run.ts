@@ -22,6 +22,8 @@ export interface ColdJob {
 
 export interface ColdFound {
   readonly tookMs: number
+  /** Processor time of the thread: what other processes do to the time on the wall is not in it. */
+  readonly cpuMs: number
   /** Bytes that one waiter takes; NaN where it is not weighed. */
   readonly waiterBytes: number | null
 }
@@ -65,6 +67,9 @@ reportTo(async ({ what, service, callers, warmUp, weigh: isWeighed }: ColdJob): 
   const client = await clientOf(what, service)
   collect()
   const startedAt = performance.now()
+  const cpu = process.threadCpuUsage()
   const waiterBytes = isWeighed ? await weigh(client, callers) : await callAll(client, callers)
-  return { tookMs: performance.now() - startedAt, waiterBytes: waiterBytes ?? null }
+  const { user, system } = process.threadCpuUsage(cpu)
+  const tookMs = performance.now() - startedAt
+  return { tookMs, cpuMs: (user + system) / 1_000, waiterBytes: waiterBytes ?? null }
 })

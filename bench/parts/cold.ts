@@ -17,7 +17,7 @@ const WEIGHED = 10_000
 const WIDTH = 2
 const WARM_UP = { rounds: 5, callers: 1_000 }
 /** Longer than any of them should take, so that a slow one is told from a stuck one. */
-const TIMEOUT_MS = 30_000
+const TIMEOUT_MS = isCheck ? 300_000 : 30_000
 const OUR_RUNS: Readonly<Record<number, number>> = isCheck ? { [FEW]: 3 } : { 1: 3, [FEW]: 5, [MOST]: 2 }
 /** Have a token before the first call here, so that nobody waits for one. */
 const NEVER_WAIT = ['axios-auth-refresh']
@@ -76,6 +76,7 @@ async function medianOf(name: string, callers: number, runs: number): Promise<Ou
   return {
     found: {
       tookMs: median(found.map(({ tookMs }) => tookMs)),
+      cpuMs: median(found.map(({ cpuMs }) => cpuMs)),
       waiterBytes: null,
       tokenRequests: Math.max(...found.map(({ tokenRequests }) => tokenRequests)),
     },
@@ -108,8 +109,8 @@ function sectionOf(rows: readonly Row[]): Section {
     intro:
       `So many callers begin at once while there is no token. The token endpoint takes ${LATENCY_MS} ms; a stub takes the place ` +
       'of the API, so that it is the waiting that is measured. Each crowd has a process of its own, with compiled code: ' +
-      'smaller crowds have gone before, on another service. The time per waiter is the whole time but for those ' +
-      `${LATENCY_MS} ms, divided by the callers; its memory is what the heap holds while all of them wait.`,
+      'smaller crowds have gone before, on another service. The time per waiter is that of the processor; its memory ' +
+      'is what the heap holds while all of them wait.',
     columns: [
       'Client',
       'token requests',
@@ -144,8 +145,8 @@ function mostRequests({ crowds }: Row): number {
   return Math.max(...crowds.map((crowd) => (crowd && 'found' in crowd ? crowd.found.tokenRequests : 0)))
 }
 
-function perWaiterUs({ tookMs }: ColdFound, callers: number): number {
-  return ((tookMs - LATENCY_MS) * 1_000) / callers
+function perWaiterUs({ cpuMs }: ColdFound, callers: number): number {
+  return (cpuMs * 1_000) / callers
 }
 
 function cellOf(row: Row, size: number, show: (found: Crowd) => string): string {

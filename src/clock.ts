@@ -25,6 +25,21 @@ export function readClock(clock: Clock): Instant {
 export const MAX_TIMER_MS: number = 2 ** 31 - 1
 
 /**
+ * Runs something after `ms`, unless what it returns is called first. That stays the timer's own function when fake timers
+ * replace the global one in between.
+ */
+export function startTimer(
+  run: () => void,
+  ms: number,
+  { keepsAlive = false }: { keepsAlive?: boolean } = {},
+): () => void {
+  const { clearTimeout } = globalThis
+  const timer = setTimeout(run, Math.min(ms, MAX_TIMER_MS))
+  if (!keepsAlive) timer.unref?.() // some runtimes' timers are numbers
+  return () => clearTimeout(timer)
+}
+
+/**
  * The clocks of this machine. Both are looked up at each use, so that fake timers work. No sleep keeps the process
  * alive: whoever waits for a token does.
  */
@@ -38,15 +53,14 @@ export const systemClock: Clock = {
         return
       }
       const onAbort = (): void => {
-        clearTimeout(timer)
+        stop()
         reject(signal?.reason)
       }
       const onTime = (): void => {
         signal?.removeEventListener('abort', onAbort)
         resolve()
       }
-      const timer = setTimeout(onTime, Math.min(ms, MAX_TIMER_MS))
-      timer.unref?.() // some runtimes' timers are numbers
+      const stop = startTimer(onTime, ms)
       signal?.addEventListener('abort', onAbort, { once: true })
     }),
 }

@@ -1,4 +1,5 @@
 /** Production and test: what an environment is, what is wrong with one, and a checked set of them. */
+import { itemsOf, namesOf, partOf } from './checks.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
@@ -35,14 +36,18 @@ export function canonicalUrl(url: string): string {
   return origin + pathname.replace(/\/$/, '')
 }
 
-/** What is wrong with an environment, each problem with the option's path below `at`. */
-export function environmentProblems(value: unknown, at: string): Problem[] {
-  if (typeof value !== 'object' || value === null) {
+/** A frozen copy of an environment, or what is wrong with it, each problem with the option's path below `at`. */
+export function checkEnvironment(value: unknown, at: string, key?: string): Environment | Problem[] {
+  if (isFrozenCopy(value) && (key === undefined || value.name !== undefined)) return value
+  if (namesOf(value) === undefined) {
     return [{ option: at, reason: 'must be an object with authUrl, audience and apiUrls' }]
   }
-  const { name, authUrl, audience, apiUrls, allowInsecureRequests } = value as Partial<
-    Record<string, unknown>
-  >
+  const part = (name: keyof Environment): unknown => partOf(value, name)
+  const authUrl = part('authUrl')
+  const audience = part('audience')
+  const apiUrls = itemsOf(part('apiUrls'))
+  const name = part('name') ?? key
+  const allowInsecureRequests = part('allowInsecureRequests')
   const problems: Problem[] = []
   const add = (option: string, reason: string | undefined): void => {
     if (reason !== undefined) problems.push({ option: `${at}.${option}`, reason })
@@ -62,7 +67,8 @@ export function environmentProblems(value: unknown, at: string): Problem[] {
       add(`apiUrls[${index}]`, apiUrlProblem(url, insecure))
     })
   }
-  return problems
+  if (problems.length > 0) return problems
+  return frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests } as Environment)
 }
 
 function authUrlProblem(value: unknown, insecure: boolean): string | undefined {
@@ -124,33 +130,40 @@ function isLoopback(hostname: string): boolean {
 export function defineEnvironments<const T extends Readonly<Record<string, Environment>>>(
   environments: T,
 ): T {
-  const given: unknown = environments
-  if (typeof given !== 'object' || given === null || Object.keys(given).length === 0) {
+  const names = namesOf(environments) ?? []
+  if (names.length === 0) {
     throw new ConfigurationError('The environments cannot be used', [
       { option: 'environments', reason: 'must be an object with at least one environment' },
     ])
   }
-  const entries = Object.entries(environments)
-  const problems = entries.flatMap(([key, environment]) => environmentProblems(environment, key))
-  if (problems.length === 0) problems.push(...overlaps(entries))
+  const checked: [string, Environment][] = []
+  const problems: Problem[] = []
+  for (const name of names) {
+    const environment = checkEnvironment(partOf(environments, name), name, name)
+    if (Array.isArray(environment)) problems.push(...environment)
+    else checked.push([name, environment])
+  }
+  if (problems.length === 0) problems.push(...overlaps(checked))
   if (problems.length > 0) throw new ConfigurationError('The environments cannot be used', problems)
-  return Object.freeze(
-    Object.fromEntries(entries.map(([key, environment]) => [key, frozenEnvironment(environment, key)])),
-  ) as T
+  return Object.freeze(Object.fromEntries(checked)) as T
 }
 
 /** Frozen copies. Who has one already needs no other: thousands of providers may be made with the same. */
-const copies = new WeakSet<Environment>()
+const copies = new WeakSet<object>()
 
 /** Whether an environment is such a copy, and so will never be another. */
-export function isFrozenCopy(environment: Environment): boolean {
-  return copies.has(environment)
+export function isFrozenCopy(environment: unknown): environment is Environment {
+  return copies.has(environment as Environment)
 }
 
-/** A frozen copy of what an environment is made of: what was checked is what is used, and nothing else is kept. */
-export function frozenEnvironment(environment: Environment, key?: string): Environment {
-  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = environment
-  if (copies.has(environment) && name === environment.name) return environment
+/** A frozen copy of what an environment is made of, and nothing else. */
+export function frozenEnvironment({
+  name,
+  authUrl,
+  audience,
+  apiUrls,
+  allowInsecureRequests,
+}: Environment): Environment {
   const copy = Object.freeze({
     ...(name === undefined ? undefined : { name }),
     authUrl,

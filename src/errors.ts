@@ -5,7 +5,7 @@
  *
  * - `ERR_CONFIGURATION`: an option cannot be used
  * - `ERR_BROWSER`: a provider was created in a browser
- * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint
+ * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint, or its answer broke off before its end
  * - `ERR_TOKEN_TIMEOUT`: no answer of the token endpoint in time
  * - `ERR_TOKEN_STATUS`: the token endpoint answered with an error
  * - `ERR_TOKEN_REDIRECT`: the token endpoint answered with a redirect, which is never followed
@@ -85,6 +85,7 @@ export interface TokenRequestFailure {
   readonly error?: string | undefined
   readonly errorDescription?: string | undefined
   readonly retryAfterMs?: number | undefined
+  readonly answer?: TokenRequestError['answer']
   readonly cause?: unknown
 }
 
@@ -102,12 +103,20 @@ export class TokenRequestError extends MerchantAuthError {
   /** How many attempts (at least 1) were made for this one failure. */
   readonly attempts: number
   /**
-   * How long (ms) to wait before the next try: what Retry-After (RFC 9110 §10.2.3) asked for, or what remains of the
-   * pause after a failure; undefined on the first failure where it asked for nothing.
+   * How long (ms) this package will not ask the token endpoint again: the pause after a failure, or what remains of it,
+   * and Retry-After (RFC 9110 §10.2.3) as far as it is obeyed. Calls in the meantime fail at once.
    */
   readonly retryAfterMs: number | undefined
   /** Whether the same request may succeed later without a change on this side. */
   readonly retryable: boolean
+  /**
+   * What else the answer said, for `merchant-auth check`: where a redirect leads to, fit to be shown, and how long (ms)
+   * Retry-After asks to wait. Not enumerable, because the message says the same.
+   * @internal
+   */
+  declare readonly answer:
+    | { readonly location?: string | undefined; readonly retryAfterMs?: number | undefined }
+    | undefined
 
   /** @internal */
   constructor(message: string, failure: TokenRequestFailure) {
@@ -118,6 +127,7 @@ export class TokenRequestError extends MerchantAuthError {
     this.attempts = failure.attempts
     this.retryAfterMs = failure.retryAfterMs
     this.retryable = failure.retryable
+    Object.defineProperty(this, 'answer', { value: failure.answer })
   }
 }
 
@@ -136,7 +146,7 @@ export interface ResponseIssue {
 export class TokenResponseError extends MerchantAuthError {
   /** Which fields of the answer cannot be used, and why. */
   readonly issues: readonly ResponseIssue[]
-  /** How long (ms) to wait before the next try: what Retry-After asked for, or what remains of the pause after a failure. */
+  /** How long (ms) this package will not ask the token endpoint again, as on a {@link TokenRequestError}. */
   readonly retryAfterMs: number | undefined
 
   /** @internal */
@@ -168,24 +178,18 @@ for (const [type, name] of [
 Object.defineProperty(MerchantAuthError.prototype, BRAND, { value: true })
 
 /**
- * An error object of one's own for one of many who share a failure, with what remains (ms) of the time in
- * which the token endpoint is left alone.
+ * An error object of one's own for one of many who share a failure, with how long (ms) the token endpoint is left alone
+ * from now on, and perhaps with more to say.
  */
-export function ownCopy(error: unknown, remainingMs?: number): unknown {
-  const retryAfterMs = remainingMs === undefined ? undefined : Math.ceil(remainingMs)
-  const note =
-    retryAfterMs === undefined
-      ? ''
-      : ` The token endpoint is left alone for another ${retryAfterMs} ms after this failure.`
+export function ownCopy(error: unknown, remainingMs?: number, note = ''): unknown {
+  const pause = remainingMs === undefined ? undefined : { retryAfterMs: Math.ceil(remainingMs) }
   if (error instanceof TokenRequestError) {
-    return new TokenRequestError(error.message + note, {
-      ...error,
-      code: error.code as TokenRequestFailure['code'],
-      cause: error.cause,
-      retryAfterMs: retryAfterMs ?? error.retryAfterMs,
-    })
+    const { answer, cause } = error
+    const code = error.code as TokenRequestFailure['code']
+    return new TokenRequestError(error.message + note, { ...error, code, answer, cause, ...pause })
   }
   if (error instanceof TokenResponseError) {
+    const { retryAfterMs } = { ...error, ...pause }
     return new TokenResponseError(error.message + note, error.issues, retryAfterMs)
   }
   if (error instanceof ProviderClosedError) {

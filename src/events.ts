@@ -1,5 +1,6 @@
 /** The events by which the package is seen, and their two outlets: `onEvent` and the diagnostics channel. */
 import { type Channel, channel } from 'node:diagnostics_channel'
+import type { TokenProvider } from './token/token-provider.ts'
 
 interface AuthEventBase {
   /** The environment's name, where it has one. */
@@ -101,20 +102,24 @@ export type AuthEvent =
 
 const diagnostics: Channel = channel('merchant-auth')
 
-/** Tells an event to whoever listens. */
-export type Emit = (event: AuthEvent) => void
+/** Emits an event to the listeners. One that costs something to make is given as a function, called only where one listens. */
+export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
-/** The outlet of one provider. A listener that throws, or rejects, disturbs nothing. */
-export function createEmit(onEvent: Emit | undefined, environment: string | undefined): Emit {
-  return (event) => {
+/** Emits the events of one provider. A listener that throws, or rejects, disturbs nothing. */
+export function createEmit(
+  onEvent: ((event: AuthEvent) => void) | undefined,
+  environment: string | undefined,
+): Emit {
+  return (given) => {
     if (onEvent === undefined && !diagnostics.hasSubscribers) return
-    const told = Object.freeze(environment === undefined ? event : { ...event, environment })
-    if (onEvent !== undefined) tell(onEvent, told)
-    if (diagnostics.hasSubscribers) diagnostics.publish(told)
+    const made = typeof given === 'function' ? given() : given
+    const event = Object.freeze(environment === undefined ? made : { ...made, environment })
+    if (onEvent !== undefined) callSafely(onEvent, event)
+    if (diagnostics.hasSubscribers) diagnostics.publish(event)
   }
 }
 
-function tell(listener: Emit, event: AuthEvent): void {
+function callSafely(listener: (event: AuthEvent) => void, event: AuthEvent): void {
   try {
     const returned: unknown = listener(event)
     if (returned instanceof Promise) returned.catch(() => {})
@@ -123,14 +128,27 @@ function tell(listener: Emit, event: AuthEvent): void {
   }
 }
 
-const emits = new WeakMap<object, Emit>()
-
-/** Makes a provider's outlet known to those who attach its token. */
-export function rememberEmit(provider: object, emit: Emit): void {
-  emits.set(provider, emit)
+/** What an attachment needs of a provider to emit its own events. */
+export interface Outlet {
+  readonly emit: Emit
+  /** The client secrets and tokens that may stand in no event. */
+  readonly secrets: Iterable<string>
 }
 
-/** The outlet of a provider; of one made elsewhere, the diagnostics channel alone. */
-export function emitOf(provider: { readonly environment: { readonly name?: string | undefined } }): Emit {
-  return emits.get(provider) ?? createEmit(undefined, provider.environment.name)
+const outlets = new WeakMap<object, Outlet>()
+
+/** Makes a provider's outlet known to those who attach its token. */
+export function rememberOutlet(provider: object, outlet: Outlet): void {
+  outlets.set(provider, outlet)
+}
+
+/** The outlet of a provider; of one made elsewhere, the diagnostics channel and its current token. */
+export function outletOf(provider: Pick<TokenProvider, 'environment' | 'currentToken'>): Outlet {
+  const secrets = {
+    *[Symbol.iterator]() {
+      const token = provider.currentToken()
+      if (token !== undefined) yield token.value
+    },
+  }
+  return outlets.get(provider) ?? { emit: createEmit(undefined, provider.environment.name), secrets }
 }

@@ -1,8 +1,11 @@
 /** A provider's options from environment variables, as containers get them. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { partOf } from './checks.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 import { resolveOptions, type TokenProviderOptions } from './options.ts'
+
+const WHAT = 'The environment variables cannot be used'
 
 const URL_VARIABLE = 'MERCHANT_AUTH_URL'
 const AUDIENCE = 'MERCHANT_AUTH_AUDIENCE'
@@ -48,8 +51,9 @@ type Variables = Readonly<Record<string, string | undefined>>
 export function optionsFromEnv(
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): TokenProviderOptions {
-  const read = (name: string): string | undefined => env[name]?.trim() || undefined
   const problems: Problem[] = []
+  const variables = variablesOf(env, problems)
+  const read = (name: string): string | undefined => variables[name]?.trim() || undefined
   const options: TokenProviderOptions = {
     environment: {
       authUrl: read(URL_VARIABLE) ?? '',
@@ -57,12 +61,28 @@ export function optionsFromEnv(
       apiUrls: (read(API_URLS) ?? '').split(',').flatMap((url) => url.trim() || []),
     },
     clientId: read(CLIENT_ID) ?? '',
-    clientSecret: secretFrom(env, problems),
+    clientSecret: secretFrom(variables, problems),
     ...durationsFrom(read, problems),
   }
   problems.push(...problemsIn(options, read))
-  if (problems.length > 0) throw new ConfigurationError('The environment variables cannot be used', problems)
+  // Of a variable that is not a string there is no more to say.
+  const first = problems.filter(({ option }, n) => problems.findIndex((p) => p.option === option) === n)
+  if (first.length > 0) throw new ConfigurationError(WHAT, first)
   return options
+}
+
+/** The variables that are read here; those that are not strings are named, and count as unset. */
+function variablesOf(env: unknown, problems: Problem[]): Variables {
+  if (typeof env !== 'object' || env === null)
+    throw new ConfigurationError(WHAT, [{ option: 'env', reason: 'must be an object' }])
+  return Object.fromEntries(
+    [...Object.values(VARIABLES), CLIENT_SECRET_FILE].map((name) => {
+      const value = partOf(env, name) ?? undefined
+      if (value === undefined || typeof value === 'string') return [name, value]
+      problems.push({ option: name, reason: 'must be a string' })
+      return [name, undefined]
+    }),
+  )
 }
 
 /** A function in any case: of a string a print would show the letters. */
@@ -87,8 +107,11 @@ function secretFileProblem(file: string): string | undefined {
   }
 }
 
-function withoutLineEnd(text: string): string {
-  return text.replace(/[\r\n]+$/, '')
+/** The text of a file without the line breaks at its end. */
+export function withoutLineEnd(text: string): string {
+  let end = text.length
+  while (end > 0 && '\r\n'.includes(text.charAt(end - 1))) end -= 1
+  return text.slice(0, end)
 }
 
 function durationsFrom(

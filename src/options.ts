@@ -1,8 +1,8 @@
 /** What a caller may say: every option with its default, and all problems at once. */
 import * as z from 'zod/mini'
-import { fn, having, ms, partOf, problemsOf, text } from './checks.ts'
+import { copied, copyOf, fn, having, ms, partOf, problemsOf, text } from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
-import { type Environment, environmentProblems, frozenEnvironment } from './environments.ts'
+import { checkEnvironment, type Environment } from './environments.ts'
 import { ConfigurationError } from './errors.ts'
 import type { AuthEvent } from './events.ts'
 import type { TokenStore } from './store/token-store.ts'
@@ -20,13 +20,14 @@ export interface TokenProviderOptions {
    */
   readonly clientSecret: string | (() => string | Promise<string>)
   /**
-   * Time (ms, 1 to 2^31-1) for a whole token request with its retries and pauses. One attempt gets at
-   * most half of it. After it, waiting calls reject with a `TokenRequestError`.
+   * Time (ms, 1 to 2^31-1) for a whole token request with its retries and pauses. An attempt
+   * that another may follow gets at most half of it. After it, waiting calls reject with a `TokenRequestError`.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, 408, 429 or 5xx. The
+   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, an answer that broke off,
+   * 408, 429 or 5xx. The
    * pauses between them are random, up to 200 ms and doubling, or what Retry-After (RFC 9110 §10.2.3) asks for.
    * @default 2
    */
@@ -78,7 +79,8 @@ export interface TokenProviderOptions {
 /** Options of everything that attaches the token to calls. */
 export interface AttachOptions {
   /**
-   * The request header (a name of RFC 9110 §5.1) that carries the token. Under another name than `Authorization`
+   * The request header (a name of RFC 9110 §5.1) that carries the token; not one that clients set themselves or drop, such
+   * as `Host` and `Content-Type`. Under another name than `Authorization`
    * redirects are not followed by fetch, axios' fetch adapter and undici, which would take it along.
    * @default 'Authorization'
    */
@@ -121,6 +123,8 @@ export interface ResolvedAttach {
   /** What stands before the token, with the space between. */
   readonly prefix: string
   readonly renewOnStatus: readonly number[]
+  /** The fetch to wrap, where one was given. */
+  readonly fetch: typeof fetch | undefined
 }
 
 function isDurationOrNothing(ms: unknown): boolean {
@@ -157,7 +161,7 @@ const providerShape = z.strictObject({
       z.refine((store) => isDurationOrNothing(partOf(store, 'operationTimeoutMs')), STORE_TIMEOUT),
     ),
   ),
-  encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.minLength(1, KEYS))),
+  encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.refine((keys) => keys.length > 0, KEYS))),
   fetch: z.optional(fn<typeof fetch>('must be a function')),
   onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),
   clock: z.optional(
@@ -169,11 +173,39 @@ const providerShape = z.strictObject({
 })
 
 const HEADER = 'must be the name of a header (RFC 9110 §5.1)'
+const TAKEN = 'must be a header that can carry a token: HTTP clients set this one themselves, or drop it'
 const SCHEME = "must be an authentication scheme (RFC 9110 §11.1), or '' for the bare token"
 
-const attachShape = z.strictObject({
-  header: z.optional(z.string(HEADER).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER))),
-  scheme: z.optional(z.string(SCHEME).check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))),
+/** Under these names fetch, axios or undici loses the token, fails, or describes the body or the connection wrongly. */
+const TAKEN_HEADERS: ReadonlySet<string> = new Set([
+  '__proto__',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'prototype',
+  'sec-fetch-mode',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** The name of a header that can carry the token. */
+export const headerName: z.ZodMiniType<string> = z.string(HEADER).check(
+  z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
+  z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
+)
+
+/** What stands before the token in it. */
+export const schemeName: z.ZodMiniType<string> = z
+  .string(SCHEME)
+  .check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))
+
+const attachParts = {
+  header: z.optional(headerName),
+  scheme: z.optional(schemeName),
   renewOnStatus: z.optional(
     z.array(
       z
@@ -185,7 +217,14 @@ const attachShape = z.strictObject({
       'must be an array of statuses',
     ),
   ),
-})
+}
+
+const attachShape = copied(z.strictObject(attachParts))
+
+/** The schema of what `createAuthFetch` takes: the fetch to wrap, too. */
+const attachFetchShape = copied(
+  z.strictObject({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
+)
 
 /**
  * Checks the options of a provider.
@@ -193,17 +232,17 @@ const attachShape = z.strictObject({
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
-  const parsed = z.safeParse(providerShape, options)
-  const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (typeof options === 'object' && options !== null) {
-    problems.push(...environmentProblems(Reflect.get(options, 'environment'), 'environment'))
-  }
-  if (!parsed.success || problems.length > 0) {
+  const given = copyOf(options, Object.keys(providerShape.shape))
+  const parsed = z.safeParse(providerShape, given)
+  const environment = checkEnvironment(partOf(given, 'environment'), 'environment')
+  if (!parsed.success || Array.isArray(environment)) {
+    const problems = parsed.success ? [] : problemsOf(parsed.error)
+    if (Array.isArray(environment)) problems.push(...environment)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
   }
   const { data } = parsed
   return {
-    environment: frozenEnvironment(data.environment as Environment),
+    environment,
     clientId: data.clientId,
     clientSecret: data.clientSecret,
     timeoutMs: data.timeoutMs ?? 10_000,
@@ -212,7 +251,7 @@ export function resolveOptions(options: unknown): ResolvedOptions {
     expiryMarginMs: data.expiryMarginMs,
     bodyFormat: data.bodyFormat ?? 'json',
     store: data.store,
-    encryptionKeys: data.encryptionKeys && [...data.encryptionKeys],
+    encryptionKeys: data.encryptionKeys,
     fetch: data.fetch ?? ((input, init) => globalThis.fetch(input, init)),
     onEvent: data.onEvent,
     clock: data.clock ?? systemClock,
@@ -220,19 +259,31 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 }
 
 /**
- * Checks the options of an attachment.
+ * Checks what is to be attached, and how.
  *
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
  */
-export function resolveAttach(options: unknown = {}): ResolvedAttach {
-  const parsed = z.safeParse(attachShape, options)
-  if (!parsed.success)
-    throw new ConfigurationError('The attach options cannot be used', problemsOf(parsed.error))
-  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = parsed.data
+export function resolveAttach(
+  tokens: unknown,
+  options: unknown = {},
+  { fetch = false }: { readonly fetch?: boolean } = {},
+): ResolvedAttach {
+  const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
+  const problems = parsed.success ? [] : problemsOf(parsed.error)
+  if (typeof partOf(tokens, 'getToken') !== 'function')
+    problems.unshift({
+      option: 'tokens',
+      reason: 'must be a token provider, as createTokenProvider() makes it',
+    })
+  if (!parsed.success || problems.length > 0)
+    throw new ConfigurationError('The token cannot be attached', problems)
+  const given: z.output<typeof attachFetchShape> = parsed.data
+  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = given
   return {
     header,
     headerKey: header.toLowerCase(),
     prefix: scheme === '' ? '' : `${scheme} `,
     renewOnStatus: [...renewOnStatus],
+    fetch: given.fetch,
   }
 }

@@ -1,33 +1,57 @@
 /** Many callers, one promise: each may leave when its own signal says so, and nobody else notices. */
-import { type Clock, MAX_TIMER_MS } from './clock.ts'
+import { type Clock, MAX_TIMER_MS, startTimer } from './clock.ts'
 import { ownCopy } from './errors.ts'
 
-// One derived promise for each promise and signal: ten thousand calls with one signal add one listener, not ten thousand.
-const waits = new WeakMap<Promise<unknown>, WeakMap<AbortSignal, Promise<unknown>>>()
+type OnAbort = (reason: unknown) => void
+
+/** What the one listener of a signal runs, and how it is removed. */
+interface Followers {
+  readonly runs: Set<OnAbort>
+  readonly end: () => void
+}
+
+const followed = new WeakMap<AbortSignal, Followers>()
+
+/**
+ * Runs something when a signal is aborted: at once where it is already, never after the returned function was called.
+ * However many follow a signal, it has one listener, and none after the last one has stopped.
+ */
+export function onAbort(signal: AbortSignal | undefined, run: OnAbort): () => void {
+  if (signal === undefined) return () => {}
+  if (signal.aborted) {
+    run(signal.reason)
+    return () => {}
+  }
+  const { runs, end } = followed.get(signal) ?? follow(signal)
+  runs.add(run)
+  return () => {
+    if (runs.delete(run) && runs.size === 0) end()
+  }
+}
+
+function follow(signal: AbortSignal): Followers {
+  const runs = new Set<OnAbort>()
+  const end = (): void => {
+    signal.removeEventListener('abort', listener)
+    followed.delete(signal)
+  }
+  const listener = (): void => {
+    end()
+    for (const run of runs) run(signal.reason)
+  }
+  signal.addEventListener('abort', listener)
+  const followers = { runs, end }
+  followed.set(signal, followers)
+  return followers
+}
 
 /** The promise, or a rejection with the signal's reason, whichever comes first. Leaves no listener behind. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise
-  if (signal.aborted) {
-    promise.catch(() => {}) // nobody else may be waiting for it
-    return Promise.reject(signal.reason)
-  }
-  let bySignal = waits.get(promise)
-  if (bySignal === undefined) {
-    bySignal = new WeakMap()
-    waits.set(promise, bySignal)
-  }
-  let wait = bySignal.get(signal) as Promise<T> | undefined
-  if (wait === undefined) {
-    wait = new Promise<T>((resolve, reject) => {
-      const onAbort = (): void => reject(signal.reason)
-      signal.addEventListener('abort', onAbort, { once: true })
-      promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-    })
-    wait.catch(() => {})
-    bySignal.set(signal, wait)
-  }
-  return wait
+  return new Promise<T>((resolve, reject) => {
+    const stop = onAbort(signal, reject)
+    promise.then(resolve, reject).finally(stop)
+  })
 }
 
 /**
@@ -41,13 +65,14 @@ export async function within<T>(
   late: () => Error,
 ): Promise<T> {
   const over = new AbortController()
-  const signal = closed === undefined ? over.signal : AbortSignal.any([over.signal, closed])
-  const timeUp = clock.sleep(Math.max(0, endsAt - clock.monotonicMs()), signal).then(() => {
+  const stop = onAbort(closed, (reason) => over.abort(reason))
+  const timeUp = clock.sleep(Math.max(0, endsAt - clock.monotonicMs()), over.signal).then(() => {
     throw late()
   })
   try {
-    return await untilAborted(Promise.race([run(signal), timeUp]), closed)
+    return await untilAborted(Promise.race([run(over.signal), timeUp]), closed)
   } finally {
+    stop()
     over.abort()
   }
 }
@@ -55,22 +80,19 @@ export async function within<T>(
 /** Those who wait for a token. While there are any, the process stays alive. */
 export class Waiters {
   #waiting = 0
-  #awake: NodeJS.Timeout | undefined
+  #letExit = (): void => {}
 
   /** Waits for what others wait for too, with an error object of one's own. */
   async wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    if (this.#waiting === 0) this.#letExit = startTimer(() => {}, MAX_TIMER_MS, { keepsAlive: true })
     this.#waiting += 1
-    this.#awake ??= setInterval(() => {}, MAX_TIMER_MS)
     try {
       await untilAborted(shared, signal)
     } catch (error) {
       throw signal?.aborted && error === signal.reason ? error : ownCopy(error)
     } finally {
       this.#waiting -= 1
-      if (this.#waiting === 0) {
-        clearInterval(this.#awake)
-        this.#awake = undefined
-      }
+      if (this.#waiting === 0) this.#letExit()
     }
   }
 }

@@ -32,7 +32,7 @@ describe('defineEnvironments', () => {
   it('gives what all providers share, and what a provider made of it has', () => {
     const environments = defineEnvironments({ test })
     const create = (environment: Environment) =>
-      createTokenProvider({ environment, clientId: 'id', clientSecret: 'secret' })
+      createTokenProvider({ environment, clientId: 'id', clientSecret: 'swordfish' })
     const [one, other] = [create(environments.test), create(environments.test)]
     expect([one.environment, other.environment]).toEqual([environments.test, environments.test])
     expect(one.environment).toBe(other.environment)

@@ -138,11 +138,12 @@ describe('an error object of one’s own', () => {
   })
 
   it('says what remains, in whole milliseconds', () => {
-    expect(ownCopy(requestError, 1_234.5)).toMatchObject({
+    expect(ownCopy(requestError, 1_234.5, ' Later.')).toMatchObject({
       retryAfterMs: 1_235,
-      message: expect.stringContaining('1235 ms'),
+      message: `${requestError.message} Later.`,
     })
-    expect(ownCopy(responseError, 9)).toMatchObject({ retryAfterMs: 9 })
+    expect(ownCopy(responseError, 9)).toMatchObject({ retryAfterMs: 9, message: responseError.message })
+    expect(ownCopy(ownCopy(responseError, 9))).toMatchObject({ retryAfterMs: 9 })
   })
 
   it('of something foreign is that itself', () => {

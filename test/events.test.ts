@@ -1,7 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type AuthEvent, createTokenProvider } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createEmit, emitOf, rememberEmit } from '../src/events.ts'
+import { createEmit, outletOf, rememberOutlet } from '../src/events.ts'
+import { provided, token } from './attach/provided.ts'
 import { settled } from './support/clock.ts'
 import {
   ENVIRONMENT,
@@ -183,20 +184,23 @@ describe('a listener', () => {
 describe('the outlet of a provider', () => {
   const event: AuthEvent = { type: 'token-requested', attempt: 1, url: TOKEN_ENDPOINT }
 
+  const provider = (name?: string) => provided({ current: token('current.token'), name })
+
   it('is found by the provider', () => {
-    const emit = vi.fn()
-    const provider = { environment: {} }
-    rememberEmit(provider, emit)
-    emitOf(provider)(event)
-    expect(emit).toHaveBeenCalledWith(event)
+    const outlet = { emit: vi.fn(), secrets: [] }
+    const own = provider()
+    rememberOutlet(own, outlet)
+    expect(outletOf(own)).toBe(outlet)
   })
 
-  it('of one made elsewhere is the channel', () => {
+  it('of one made elsewhere is the channel, and its current token is a secret', () => {
     const listener = vi.fn()
+    const { emit, secrets } = outletOf(provider('other'))
     subscribe('merchant-auth', listener)
-    emitOf({ environment: { name: 'other' } })(event)
+    emit(event)
     unsubscribe('merchant-auth', listener)
     expect(listener).toHaveBeenCalledWith({ ...event, environment: 'other' }, 'merchant-auth')
+    expect([...secrets]).toEqual(['current.token'])
   })
 
   it('leaves the event of the caller as it is', () => {

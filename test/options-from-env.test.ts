@@ -7,6 +7,7 @@ import { ConfigurationError, createTokenProvider, optionsFromEnv, TokenRequestEr
 import { startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { rejectionOf } from './attach/calls.ts'
+import { growth } from './support/growth.ts'
 import { noteSecret } from './support/recorded.ts'
 
 const SECRET = 'swordfish of the environment'
@@ -119,9 +120,21 @@ describe('optionsFromEnv', () => {
     ])
   })
 
+  it('reads a secret file in a time that grows with its length, whatever it holds', async () => {
+    const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
+    const lines = (length: number) => `${'\r\n'.repeat(length / 2)}x`
+    const fileOf = (text: string) => join(folder, String(text.length))
+    for (const text of [lines(10_000), lines(80_000)]) await writeFile(fileOf(text), text)
+    const read = (text: string) => optionsFromEnv({ ...rest, MERCHANT_AUTH_CLIENT_SECRET_FILE: fileOf(text) })
+    expect(growth(read, lines, 10_000)).toBeLessThan(24)
+  })
+
   it('gives options that no print shows the secret of', () => {
     const options = optionsFromEnv(GOOD)
-    for (const shown of [inspect(options, { depth: 9, showHidden: true }), JSON.stringify(options)])
+    for (const shown of [
+      inspect(options, { depth: 9, showHidden: true, getters: true, customInspect: false }),
+      JSON.stringify(options),
+    ])
       expect(shown).not.toContain(SECRET)
     expect(inspect({ ...options })).not.toContain(SECRET)
   })

@@ -1,6 +1,7 @@
 import { ConfigurationError, createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
+import { provided } from './attach/provided.ts'
 import { ENVIRONMENT, rig } from './token/harness.ts'
 
 afterEach(() => void vi.unstubAllGlobals())
@@ -230,13 +231,32 @@ describe('attach options', () => {
     ['renewOnStatus[0]', ['401']],
     ['headers', {}],
   ])('%s is named where it is %j', (option, value) => {
-    expect(problemsOf(() => resolveAttach({ [option.replace(/\[.*/, '')]: value }))).toEqual([option])
+    expect(problemsOf(() => resolveAttach(provided(), { [option.replace(/\[.*/, '')]: value }))).toEqual([
+      option,
+    ])
+  })
+
+  it.each([
+    '__proto__',
+    'prototype',
+    'Connection',
+    'Content-Length',
+    'Content-Type',
+    'Expect',
+    'HOST',
+    'Keep-Alive',
+    'Sec-Fetch-Mode',
+    'Trailer',
+    'Transfer-Encoding',
+    'upgrade',
+  ])('refuse the header %s, which no client or not every client sends with the token', (header) => {
+    expect(problemsOf(() => resolveAttach(provided(), { header }))).toEqual(['header'])
   })
 
   it('may be left out, for Authorization: Bearer and 401', () => {
-    expect(resolveAttach()).toEqual(
-      resolveAttach({ header: 'Authorization', scheme: 'Bearer', renewOnStatus: [401] }),
+    expect(resolveAttach(provided())).toEqual(
+      resolveAttach(provided(), { header: 'Authorization', scheme: 'Bearer', renewOnStatus: [401] }),
     )
-    expect(problemsOf(() => resolveAttach('Authorization'))).toHaveLength(1)
+    expect(problemsOf(() => resolveAttach(provided(), 'Authorization'))).toHaveLength(1)
   })
 })

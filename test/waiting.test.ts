@@ -142,6 +142,14 @@ describe('the signal of a call', () => {
     expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0)
   })
 
+  it('is not given to AbortSignal.any, whose signals of Node.js 22 stay with a long-lived one', async () => {
+    const any = vi.spyOn(AbortSignal, 'any')
+    const { provider } = rig()
+    await provider.getToken({ signal: new AbortController().signal })
+    expect(any).not.toHaveBeenCalled()
+    any.mockRestore()
+  })
+
   it('used for one call after another, with and without failure, keeps no listener', async () => {
     const { provider, endpoint, clock } = rig([], { retries: 0 })
     const { signal } = new AbortController()
@@ -173,21 +181,16 @@ describe('untilAborted', () => {
     process.off('unhandledRejection', unhandled)
     expect(unhandled).not.toHaveBeenCalled()
   })
-
-  it('is one promise for one promise and one signal', () => {
-    const { signal } = new AbortController()
-    const promise = new Promise(() => {})
-    expect(untilAborted(promise, signal)).toBe(untilAborted(promise, signal))
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-    expect(untilAborted(promise, new AbortController().signal)).not.toBe(untilAborted(promise, signal))
-  })
 })
 
 describe('those who wait', () => {
-  afterEach(() => void vi.useRealTimers())
+  afterEach(() => {
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+  })
 
   it('keep the process alive by one timer for all, until the last of them has gone', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { provider, answer } = gated()
     const abort = new AbortController()
     const leaver = rejection(provider.getToken({ signal: abort.signal }))
@@ -203,7 +206,7 @@ describe('those who wait', () => {
   })
 
   it('keep it alive again at the next wait, and let it go after a failure', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const gate = Promise.withResolvers<void>()
     const failed = () => gate.promise.then(() => status(400)({}))
     const { provider, clock } = rig([granted(), failed])
@@ -216,6 +219,20 @@ describe('those who wait', () => {
     gate.resolve()
     expect(await waiting).toMatchObject({ status: 400 })
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('let the process end where fake timers are switched on while they wait', async () => {
+    const set = vi.spyOn(globalThis, 'setTimeout')
+    const { provider, answer } = gated()
+    const waiting = provider.getToken()
+    await settled()
+    const timers = set.mock.results.map(({ value }) => value as NodeJS.Timeout & { _destroyed: boolean })
+    const keepingAlive = timers.filter((timer) => timer.hasRef())
+    expect(keepingAlive).toHaveLength(1)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    answer()
+    await waiting
+    expect(keepingAlive[0]?._destroyed).toBe(true)
   })
 
   it('get an error of their own also where their signal is aborted just after the failure', async () => {

@@ -109,8 +109,8 @@ function sectionOf(rows: readonly Row[]): Section {
     intro:
       `So many callers begin at once while there is no token. The token endpoint takes ${LATENCY_MS} ms; a stub takes the place ` +
       'of the API, so that it is the waiting that is measured. Each crowd has a process of its own, with compiled code: ' +
-      'smaller crowds have gone before, on another service. The time per waiter is that of the processor; its memory ' +
-      'is what the heap holds while all of them wait.',
+      'smaller crowds have gone before, on another service. The time per waiter is the processor time divided by the ' +
+      'callers; its memory is what the heap holds while all of them wait.',
     columns: [
       'Client',
       'token requests',

@@ -68,7 +68,7 @@ after(() => {
 })
 
 test('an order is placed with the token of the token endpoint', async (t) => {
-  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })
   t.after(() => tokens.close())
 
   assert.equal(await placeOrder(tokens, 1200), 'order-1')
@@ -76,7 +76,7 @@ test('an order is placed with the token of the token endpoint', async (t) => {
 })
 
 test('an order is placed once more, with another token, when the API answers 401', async (t) => {
-  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })
   t.after(() => tokens.close())
   accepted = 'token-2'
 
@@ -95,7 +95,7 @@ test('a refused client fails with what the token endpoint says', async (t) => {
       HttpResponse.json({ error: 'invalid_client' }, { status: 401 }),
     ),
   )
-  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'wrong' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'wrong-secret' })
   t.after(() => tokens.close())
 
   await assert.rejects(placeOrder(tokens, 1200), { code: 'ERR_TOKEN_STATUS', error: 'invalid_client' })

@@ -43,7 +43,7 @@ function mockTokenEndpoint(...values: string[]): void {
     nock('https://auth.test.example.com')
       .post('/oauth/token', {
         client_id: 'my-client',
-        client_secret: 'made-up',
+        client_secret: 'made-up-secret',
         audience: 'https://api.test.example.com',
         grant_type: 'client_credentials',
       })
@@ -61,7 +61,7 @@ function mockOrder(token: string): nock.Interceptor {
 test('an order is placed with the token of the token endpoint', async (t) => {
   mockTokenEndpoint('first')
   mockOrder('first').reply(201, { id: 'order-1' })
-  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })
   t.after(() => tokens.close())
 
   assert.equal(await placeOrder(tokens, 1200), 'order-1')
@@ -71,7 +71,7 @@ test('an order is placed once more, with another token, when the API answers 401
   mockTokenEndpoint('first', 'second')
   mockOrder('first').reply(401)
   mockOrder('second').reply(201, { id: 'order-2' })
-  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })
   t.after(() => tokens.close())
 
   assert.equal(await placeOrder(tokens, 1200), 'order-2')
@@ -79,7 +79,7 @@ test('an order is placed once more, with another token, when the API answers 401
 
 test('a refused client fails with what the token endpoint says', async (t) => {
   nock('https://auth.test.example.com').post('/oauth/token').reply(401, { error: 'invalid_client' })
-  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'wrong' })
+  const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'wrong-secret' })
   t.after(() => tokens.close())
 
   await assert.rejects(placeOrder(tokens, 1200), { code: 'ERR_TOKEN_STATUS', error: 'invalid_client' })

@@ -102,12 +102,11 @@ function endsIn(fault: Fault, code: string, status: number | undefined): boolean
     case 'redirect':
       return code === 'ERR_TOKEN_REDIRECT'
     case 'reset':
+    case 'truncated-body':
       return code === 'ERR_TOKEN_NETWORK'
     case 'hang':
     case 'slow-body':
       return code === 'ERR_TOKEN_TIMEOUT'
-    case 'truncated-body':
-      return code === 'ERR_TOKEN_RESPONSE'
     case 'huge-body': // takes long where the machine is slow
       return code === 'ERR_TOKEN_RESPONSE' || code === 'ERR_TOKEN_TIMEOUT'
   }

@@ -80,8 +80,8 @@ const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*
 /** Whether a challenge says `insufficient_scope`: as its error, and not somewhere in another parameter's text. */
 export function lacksScope(challenge: string): boolean {
   for (const [, name = '', quoted, plain] of challenge.matchAll(PARAMETER)) {
-    if (name.toLowerCase() === 'error' && (quoted ?? plain)?.toLowerCase() === 'insufficient_scope')
-      return true
+    const value = quoted?.replace(/\\(.)/g, '$1') ?? plain // a quoted-pair (RFC 9110 §5.6.4)
+    if (name.toLowerCase() === 'error' && value?.toLowerCase() === 'insufficient_scope') return true
   }
   return false
 }

@@ -3,14 +3,15 @@ import type { AccessToken } from '../token/access-token.ts'
 import { type AuthorizedCall, MAX_DRAINED_BYTES } from './authorized-call.ts'
 import type { AxiosCopy } from './axios-copy.ts'
 import {
+  copyForSend,
   hideAgents,
   hideInAnswer,
   hideInFailure,
   hideSentStream,
   isFailure,
   isObject,
-  type PutHeader,
-} from './axios-prints.ts'
+  type SentConfig,
+} from './axios-redact.ts'
 import {
   cameByRedirect,
   type Guarded,
@@ -20,18 +21,13 @@ import {
   takeOff,
   watchedFetch,
 } from './axios-redirects.ts'
-import { CallerLimits, headerOf } from './axios-request.ts'
+import { CallerLimits, hasOwnHeader, headerOf } from './axios-request.ts'
 import type { AxiosAdapterOption, AxiosAnswer, AxiosConfig } from './axios-types.ts'
 import { type AttachContext, headerValue } from './context.ts'
 import { boundaryOf, isFormData, multipartBlob } from './multipart.ts'
-import { canSendAgain, snapshotOf } from './replay.ts'
+import { canSendAgain, keepForLater, snapshotOf } from './replay.ts'
 
-/** What only some sends change; all put the header, the guard of redirects and the watched fetch on the config. */
-const UNUSUAL = ['transport', 'fetchOptions', 'data'] as const
-
-type Put = 'env' | 'beforeRedirect' | (typeof UNUSUAL)[number]
-
-/** A request that goes to one of the APIs. Its config is changed for the time of each send, and then put back. */
+/** A request that goes to one of the APIs. Each send gets a copy of its config; answers and errors have the config itself. */
 export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
   readonly url: string
   readonly context: AttachContext
@@ -41,10 +37,8 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
   readonly #copy: AxiosCopy
   #limits: CallerLimits | undefined
   /** The body as it was at the time of the call; where it can be sent again, what the caller does with his changes nothing. */
-  readonly #body: unknown
-  /** The config's own values of what a send changes; undefined between sends. */
-  #own: Pick<AxiosConfig, Put> | undefined
-  #put: PutHeader | undefined
+  #body: unknown
+  #call: SentConfig | undefined
   #redirected = false
 
   constructor(
@@ -61,41 +55,36 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
     this.#adapter = adapter
     this.#copy = copy
     this.#body = this.repeatable ? this.#kept(data, config) : data
-    hideAgents(config)
   }
 
   send(token: AccessToken): Promise<AxiosAnswer> {
     const config = this.#config
     const { context } = this
+    const sent = copyForSend(config)
     const value = headerValue(context, token)
-    this.#put = { key: context.headerKey, value }
-    const { env, beforeRedirect } = config
-    this.#own = { env, beforeRedirect }
-    try {
-      config.headers[context.header] = value
-      config.beforeRedirect = guardOf(beforeRedirect, this)
-      if (config.data !== this.#body || mayLeadElsewhere(config, this)) this.#putUnusual(this.#own)
-      config.env = { ...env, fetch: watchedFetch(env?.fetch) }
-      const adapter = this.#adapter
-      return (typeof adapter === 'function' ? adapter : this.#copy.resolveAdapter(adapter, config))(config)
-    } catch (error) {
-      this.#putBack()
-      throw error
-    }
+    this.#call = { config, sent, header: { key: context.headerKey, value } }
+    sent.headers[context.header] = value
+    sent.beforeRedirect = guardOf(config.beforeRedirect, this)
+    const { env } = config
+    sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
+    if (mayLeadElsewhere(sent, this)) guardFurther(sent, this)
+    if (config.data !== this.#body) this.#keepBody(sent)
+    const adapter = this.#adapter
+    return (typeof adapter === 'function' ? adapter : this.#copy.resolveAdapter(adapter, sent))(sent)
   }
 
   answered(answer: AxiosAnswer): void {
-    this.#putBack()
-    if (isObject(answer) && answer.config !== this.#config) Reflect.set(answer, 'config', this.#config)
-    hideInAnswer(answer, this.#put)
+    const call = this.#settle()
+    if (isObject(answer) && answer.config === undefined) Reflect.set(answer, 'config', this.#config)
+    hideInAnswer(answer, call)
   }
 
   failed(error: unknown): AxiosAnswer | undefined {
-    this.#putBack()
+    const call = this.#settle()
     const answer = isFailure(error) && isObject(error.response) ? error.response : undefined
     if (isFailure(error)) Reflect.set(error, 'config', this.#config)
     if (answer !== undefined) Reflect.set(answer, 'config', this.#config)
-    hideInFailure(error, this.#put)
+    hideInFailure(error, call)
     return answer
   }
 
@@ -125,7 +114,12 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
     this.#limits ??= new CallerLimits(this.#config, this.#copy)
-    return this.#limits.wait(start)
+    const wait = this.#limits.wait(start)
+    if (this.repeatable) return wait
+    const bodyToSend = keepForLater(this.#body)
+    return wait.finally(() => {
+      this.#body = bodyToSend()
+    })
   }
 
   ended(): boolean {
@@ -139,34 +133,25 @@ export class AxiosCall implements AuthorizedCall<AxiosAnswer>, Guarded {
     return multipartBlob(data, boundaryOf(headerOf(config.headers, 'content-type')))
   }
 
-  #putUnusual(own: Pick<AxiosConfig, Put>): void {
-    const config = this.#config
-    for (const key of UNUSUAL) Reflect.set(own, key, config[key])
-    guardFurther(config, this)
-    if (config.data === this.#body) return
-    if (isFormData(config.data)) {
-      takeOff(config.headers, 'content-type') // without the boundary it would be of no use
-      config.headers['Content-Type'] = (this.#body as Blob).type
+  #keepBody(sent: AxiosConfig): void {
+    if (isFormData(sent.data)) {
+      takeOff(sent.headers, 'content-type') // without the boundary it would be of no use
+      sent.headers['Content-Type'] = (this.#body as Blob).type
     }
-    config.data = this.#body
+    sent.data = this.#body
   }
 
-  #putBack(): void {
-    const config = this.#config
-    const own = this.#own
-    if (own === undefined) return
-    this.#own = undefined
-    takeOff(config.headers, this.context.headerKey)
-    restore(config, own, 'env')
-    restore(config, own, 'beforeRedirect')
-    if ('data' in own) for (const key of UNUSUAL) restore(config, own, key)
-    if (!this.repeatable) hideSentStream(config)
+  /** Leaves nothing on the copy. What an adapter wrote on its headers (`User-Agent`, say) goes where axios has it. */
+  #settle(): SentConfig {
+    const call = this.#call as SentConfig
+    const { headers } = this.#config
+    takeOff(call.sent.headers, this.context.headerKey)
+    hideAgents(call.sent)
+    for (const name of Object.keys(call.sent.headers)) {
+      if (!(name in headers) && !hasOwnHeader(headers, name.toLowerCase()))
+        headers[name] = call.sent.headers[name]
+    }
+    if (!this.repeatable) hideSentStream(this.#config)
+    return call
   }
-}
-
-/** Puts a field back as it was, and takes it off again where there was none. */
-function restore<Key extends Put>(config: AxiosConfig, own: Pick<AxiosConfig, Key>, key: Key): void {
-  const value = own[key]
-  if (value === undefined) delete config[key]
-  else config[key] = value
 }

@@ -18,6 +18,7 @@ interface AxiosStatic extends AxiosLike {
 }
 
 interface AxiosInstance extends AxiosLike {
+  readonly interceptors: AxiosLike['interceptors'] & Record<'request' | 'response', { clear(): void }>
   request(config: object): Promise<never>
   create?(defaults: object): AxiosInstance
 }
@@ -66,22 +67,37 @@ function staticCopy({ getAdapter, AxiosError }: AxiosStatic): AxiosCopy {
 
 /** A copy that cannot be reached but through an instance: adapters run through a bare instance of its own. */
 function foreignCopy(instance: AxiosInstance): AxiosCopy {
-  const untransformed = { transformRequest: [], transformResponse: [] }
-  const bare =
-    instance.create?.(untransformed) ??
-    (Reflect.construct(classOf(instance) as new () => AxiosInstance, [untransformed]) as AxiosInstance)
-  // Merged in once more, they would bring back what an interceptor has taken out, after all was judged.
-  for (const key of Object.keys(bare.defaults)) Reflect.deleteProperty(bare.defaults, key)
+  let made: AxiosInstance | undefined
+  // Made when it is needed: where `create` attaches every new instance, there would be no end to it.
+  const bare = (): AxiosInstance => {
+    made ??= bareInstance(instance)
+    return made
+  }
   return {
     resolveAdapter: (adapter) =>
       typeof adapter === 'function'
         ? adapter
-        : (config) => bare.request({ ...config, ...untransformed, adapter }),
+        : (config) => bare().request({ ...config, ...UNTRANSFORMED, adapter }),
     rejectTimeout: (config) =>
-      bare.request({ adapter: [] }).catch((error: AxiosFailure) => {
-        throw Object.assign(error, { ...timeoutOf(config), config })
-      }),
+      bare()
+        .request({ adapter: [] })
+        .catch((error: AxiosFailure) => {
+          throw Object.assign(error, { ...timeoutOf(config), config })
+        }),
   }
+}
+
+const UNTRANSFORMED = { transformRequest: [], transformResponse: [] }
+
+/** An instance of the same copy without defaults and interceptors: they have done their part when an adapter runs. */
+function bareInstance(instance: AxiosInstance): AxiosInstance {
+  const bare =
+    instance.create?.(UNTRANSFORMED) ??
+    (Reflect.construct(classOf(instance) as new () => AxiosInstance, [UNTRANSFORMED]) as AxiosInstance)
+  for (const key of Object.keys(bare.defaults)) Reflect.deleteProperty(bare.defaults, key)
+  bare.interceptors.request.clear()
+  bare.interceptors.response.clear()
+  return bare
 }
 
 /** As the adapter that the request is meant for words it. */

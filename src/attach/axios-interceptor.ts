@@ -2,6 +2,7 @@
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { attachesTo } from './axios-adapters.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardFurther, guardOf, mayLeadElsewhere, takeOff } from './axios-redirects.ts'
 import { CallerLimits, headerOf, UrlReader, whyConfigWithheld } from './axios-request.ts'
@@ -12,8 +13,19 @@ import {
   asAxiosConfig,
 } from './axios-types.ts'
 import { type AttachContext, createAttachContext, headerValue } from './context.ts'
+import { keepForLater } from './replay.ts'
 
 const MOST_REMEMBERED = 8
+
+/** The values that any of these interceptors put on last, for `attachAuth` on the same instance. */
+const placed = new Set<string>()
+const MOST_PLACED = 64
+
+/** Takes off what such an interceptor put on a call that `attachAuth` sends with the token, and renews. */
+export function takeOffPlaced({ headers }: AxiosConfig, context: AttachContext, url: string): void {
+  if (placed.size === 0 || !placed.has(headerOf(headers, context.headerKey))) return
+  if (context.destinations.apiOf(url) !== undefined) takeOff(headers, context.headerKey)
+}
 
 /** Our guards, each with the caller's own function: a config that is sent again gets one guard, not one more. */
 const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>()
@@ -46,6 +58,9 @@ export function createAuthInterceptor(
   const put = (config: AxiosConfig, token: AccessToken): void => {
     const value = headerValue(context, token)
     if (!ours.includes(value)) ours.splice(0, ours.length, value, ...ours.slice(0, MOST_REMEMBERED - 1))
+    placed.delete(value)
+    placed.add(value)
+    for (const oldest of placed) if (placed.size > MOST_PLACED) placed.delete(oldest)
     config.headers[context.header] = value
   }
 
@@ -55,9 +70,10 @@ export function createAuthInterceptor(
     const url = urls.urlOf(config)
     const withheld = whyConfigWithheld(context, url, config)
     if (withheld !== undefined) {
-      context.tellWithheld(withheld, url)
+      context.emitWithheld(withheld, url)
       return given
     }
+    if (attachesTo(config.adapter, url)) return given // attachAuth, on the same instance
     redirects.guard(config, url)
     const token = tokens.currentToken()
     if (token !== undefined) {
@@ -104,11 +120,15 @@ async function attachLater(
   put: (config: AxiosConfig, token: AccessToken) => void,
 ): Promise<void> {
   const limits = new CallerLimits(config, axiosCopyOfHeaders(config.headers))
+  const bodyToSend = keepForLater(config.data)
   try {
     put(config, await limits.wait((signal) => tokens.getToken({ signal })))
   } catch (error) {
     // Of a call that was cancelled axios makes its own CanceledError, before it sends anything.
     if (!limits.canceled()) throw error
+  } finally {
+    const body = bodyToSend()
+    if (body !== config.data) config.data = body
   }
 }
 

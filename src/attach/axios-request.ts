@@ -1,5 +1,6 @@
 /** A request as axios sends it: where it really goes, and how long its caller waits. */
-import { MAX_TIMER_MS } from '../clock.ts'
+import { startTimer } from '../clock.ts'
+import { onAbort } from '../waiting.ts'
 import type { AxiosCopy } from './axios-copy.ts'
 import type { AxiosConfig } from './axios-types.ts'
 import { type AttachContext, type WithheldReason, whyWithheld } from './context.ts'
@@ -18,9 +19,11 @@ export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string 
 
 /** Axios takes all slashes between the two for one. */
 function joined(baseURL: string, url: string): string {
-  const base = baseURL.endsWith('/') ? baseURL.replace(/\/+$/, '') : baseURL
-  if (!url.startsWith('/')) return `${base}/${url}`
-  return base + (url.startsWith('//') ? url.replace(/^\/+/, '/') : url)
+  let end = baseURL.length
+  while (baseURL[end - 1] === '/') end -= 1
+  let start = 0
+  while (url[start] === '/') start += 1
+  return `${baseURL.slice(0, end)}/${url.slice(start)}`
 }
 
 /** Reads the URL of one call after the other. A call often has the same as the one before. */
@@ -104,9 +107,11 @@ export class CallerLimits {
     if (cancelToken === undefined && !(timeoutMs > 0)) return start(signal)
     return new Promise<T>((resolve, reject) => {
       const left = new AbortController()
-      const pending = start(eitherOf(signal, left))
+      const stopFollowing = onAbort(signal, (reason) => left.abort(reason))
+      const pending = start(left.signal)
       const done = (): void => {
-        clearTimeout(timer)
+        stopTimer?.()
+        stopFollowing()
         cancelToken?.unsubscribe(leave)
         left.abort()
       }
@@ -118,21 +123,9 @@ export class CallerLimits {
         this.#timedOut = true
         this.#copy.rejectTimeout(this.#config).catch(leave)
       }
-      const timer = timeoutMs > 0 ? setTimeout(onTime, Math.min(timeoutMs, MAX_TIMER_MS)) : undefined
+      const stopTimer = timeoutMs > 0 ? startTimer(onTime, timeoutMs, { keepsAlive: true }) : undefined
       pending.finally(done).then(resolve, reject)
       cancelToken?.subscribe(leave)
     })
   }
-}
-
-/** A signal that is aborted by whichever comes first. Those of older libraries are not the platform's own. */
-function eitherOf(given: AbortSignal | undefined, left: AbortController): AbortSignal {
-  if (given === undefined) return left.signal
-  if (given instanceof AbortSignal) return AbortSignal.any([given, left.signal])
-  const older = given as AbortSignal
-  const onAbort = (): void => left.abort()
-  older.addEventListener('abort', onAbort)
-  left.signal.addEventListener('abort', () => older.removeEventListener('abort', onAbort))
-  if (older.aborted) left.abort()
-  return left.signal
 }

@@ -7,9 +7,11 @@ import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { authorize } from './authorized-call.ts'
+import { OwnAdapters, originalAdapter } from './axios-adapters.ts'
 import { AxiosCall } from './axios-call.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
-import { hideAgents, hideInAnswer, hideInFailure } from './axios-prints.ts'
+import { takeOffPlaced } from './axios-interceptor.ts'
+import { copyForSend, hideAgents, hideInAnswer, hideInFailure } from './axios-redact.ts'
 import { hasOwnHeader, UrlReader, whyConfigWithheld } from './axios-request.ts'
 import {
   type AxiosAdapter,
@@ -28,8 +30,6 @@ export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
 const DEFAULT_ADAPTERS = ['xhr', 'http', 'fetch']
 
 const attached = new WeakSet<AxiosLike>()
-/** Our adapters, each with the adapter option that it stands for. */
-const standsFor = new WeakMap<AxiosAdapter, AxiosAdapterOption | undefined>()
 
 /**
  * Puts the token on the calls of an axios instance below the environment's `apiUrls`, renews it once when an API
@@ -102,45 +102,9 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
   }
 }
 
-/** Our adapters, made once for each adapter option: for names, which axios copies, and for functions. */
-class OwnAdapters {
-  readonly #byName = new Map<string | undefined, AxiosAdapter>()
-  readonly #byFunction = new WeakMap<AxiosAdapter, AxiosAdapter>()
-  /** An instance has the same one for all calls, as a rule. */
-  #last: { readonly original: AxiosAdapterOption | undefined; readonly adapter: AxiosAdapter } | undefined
-
-  get(original: AxiosAdapterOption | undefined): AxiosAdapter | undefined {
-    const last = this.#last
-    if (last !== undefined && isSame(original, last.original)) return last.adapter
-    const adapter =
-      typeof original === 'function' ? this.#byFunction.get(original) : this.#byName.get(nameOf(original))
-    if (adapter !== undefined) this.#last = { original, adapter }
-    return adapter
-  }
-
-  set(original: AxiosAdapterOption | undefined, adapter: AxiosAdapter): void {
-    const name = nameOf(original)
-    if (typeof original === 'function') this.#byFunction.set(original, adapter)
-    else if (name !== undefined) this.#byName.set(name, adapter)
-  }
-}
-
-function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
-  if (!Array.isArray(one) || !Array.isArray(other)) return one === other
-  return one.length === other.length && one.every((adapter, index) => adapter === other[index])
-}
-
-/** What names an adapter option for good; undefined where nothing does, such as a list with a function in it. */
-function nameOf(original: AxiosAdapterOption | undefined): string | undefined {
-  if (typeof original === 'function') return undefined
-  if (original === undefined || typeof original === 'string') return original ?? ''
-  return original.some((one) => typeof one === 'function') ? undefined : original.join() || undefined
-}
-
 function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: AxiosLike): void {
-  hideAgents(config) // a call may be cancelled, and its config shown, before its adapter runs
-  const given = config.adapter || undefined // as axios takes what is falsy
-  const original = typeof given === 'function' && standsFor.has(given) ? standsFor.get(given) : given
+  prepare(config, attachment) // a call may be cancelled, and its config shown, before its adapter runs
+  const original = originalAdapter(config.adapter || undefined) // as axios takes what is falsy
   config.adapter = attachment.adapters.get(original) ?? newAdapter(original, attachment, instance)
 }
 
@@ -154,33 +118,43 @@ function newAdapter(
     const chosen = original ?? (instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
     return run(final, chosen, attachment)
   }
-  standsFor.set(adapter, original)
-  attachment.adapters.set(original, adapter)
+  attachment.adapters.set(original, { adapter, context: attachment.context })
   return adapter
 }
 
 function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attachment): Promise<AxiosAnswer> {
   const { context, copy } = attachment
-  if (!attachment.attached) return copy.resolveAdapter(adapter, config)(config)
-  const url = attachment.urls.urlOf(config)
+  if (!attachment.attached) return sendWithout(config, adapter, copy)
+  const url = prepare(config, attachment) // another interceptor may have changed it
   const withheld = whyConfigWithheld(context, url, config)
   if (withheld === undefined)
     return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)
-  context.tellWithheld(withheld, url)
+  context.emitWithheld(withheld, url)
+  return sendWithout(config, adapter, copy)
+}
+
+/** Takes away what would show a token, or be in its way, and gives the URL that is called. */
+function prepare(config: AxiosConfig, { context, urls }: Attachment): string {
+  const url = urls.urlOf(config)
   hideAgents(config)
-  return copy
-    .resolveAdapter(
-      adapter,
-      config,
-    )(config)
-    .then(
-      (response) => {
-        hideInAnswer(response)
-        return response
-      },
-      (error: unknown) => {
-        hideInFailure(error)
-        throw error
-      },
-    )
+  takeOffPlaced(config, context, url)
+  return url
+}
+
+async function sendWithout(
+  config: AxiosConfig,
+  adapter: AxiosAdapterOption,
+  copy: AxiosCopy,
+): Promise<AxiosAnswer> {
+  const call = { config, sent: copyForSend(config) }
+  try {
+    const answer = await copy.resolveAdapter(adapter, call.sent)(call.sent)
+    hideInAnswer(answer, call)
+    return answer
+  } catch (error) {
+    hideInFailure(error, call)
+    throw error
+  } finally {
+    hideAgents(call.sent)
+  }
 }

@@ -1,14 +1,15 @@
 /** The token on fetch: what `fetch` takes and gives, in the terms of an authorized call. */
-import { ConfigurationError } from '../errors.ts'
+import { startTimer } from '../clock.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { type AuthorizedCall, authorize, MAX_DRAINED_BYTES, MAX_DRAINING_MS } from './authorized-call.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
-import { canSendAgain, snapshotOf } from './replay.ts'
+import { classWith, copyOfHeaders, type FetchHeaders, hasHeader, withHeader } from './fetch-headers.ts'
+import { wrapGlobalFetch } from './global-fetch.ts'
+import { canSendAgain, keepForLater, snapshotOf } from './replay.ts'
 
 type Fetch = typeof fetch
-type HeadersInit = NonNullable<RequestInit['headers']>
 
 /**
  * A drop-in for `fetch` that puts the token on calls below the environment's `apiUrls`, renews it once when an
@@ -32,22 +33,19 @@ type HeadersInit = NonNullable<RequestInit['headers']>
  */
 export function createAuthFetch(
   tokens: TokenProvider,
-  attach: AttachOptions & { readonly fetch?: Fetch | undefined } = {},
+  attach?: AttachOptions & { readonly fetch?: Fetch | undefined },
 ): Fetch {
-  const { fetch: wrapped = (input, init) => globalThis.fetch(input, init), ...options } = attach
-  if (typeof wrapped !== 'function') {
-    throw new ConfigurationError('The token cannot be attached', [
-      { option: 'fetch', reason: 'must be a function' },
-    ])
-  }
-  const context = createAttachContext(tokens, options)
-  return (input, init) => {
-    try {
-      return fetchWithToken(context, wrapped, input, init)
-    } catch (error) {
-      return Promise.reject(error) // fetch never throws
+  const context = createAttachContext(tokens, attach, { fetch: true })
+  const wrap =
+    (wrapped: Fetch): Fetch =>
+    (input, init) => {
+      try {
+        return fetchWithToken(context, wrapped, input, init)
+      } catch (error) {
+        return Promise.reject(error) // fetch never throws
+      }
     }
-  }
+  return context.fetch === undefined ? wrapGlobalFetch(wrap) : wrap(context.fetch)
 }
 
 function fetchWithToken(
@@ -56,26 +54,95 @@ function fetchWithToken(
   input: string | URL | Request,
   init: RequestInit | undefined,
 ): Promise<Response> {
-  // A URL object may be changed while the call waits for a token: what is judged is what is sent.
-  const request = isRequest(input) ? input : undefined
-  const url = request?.url ?? String(input)
-  const headers = init?.headers ?? request?.headers
-  const withheld = whyWithheld(context, url, hasHeader(headers, context.headerKey))
-  if (withheld === undefined)
-    return authorize(new FetchCall(context, wrapped, { url, request, init }), context)
-  context.tellWithheld(withheld, url)
-  return wrapped(input, init)
+  // Read once: what is judged is what is sent.
+  const request = requestOf(input)
+  const url = request?.get('url') ?? String(input)
+  const members = membersOf(init)
+  const given: unknown = members?.headers === undefined ? request?.get('headers') : members.headers
+  const headers = copyOfHeaders(given)
+  const isRejected = (init !== undefined && init !== null && !members) || (given !== undefined && !headers) // by fetch itself
+  const ownHeader = headers !== undefined && hasHeader(headers, context.headerKey)
+  const withheld = whyWithheld(context, url, ownHeader)
+  if (withheld === undefined && !isRejected)
+    return authorize(new FetchCall(context, wrapped, { url, request, init: members, headers }), context)
+  if (withheld !== undefined) context.emitWithheld(withheld, url)
+  // An iterator has been read to its end.
+  const isSpent = typeof given === 'object' && given !== null && 'next' in given
+  return wrapped(input, isSpent ? { ...members, headers: headers as [string, string][] } : init)
 }
 
-function isRequest(input: string | URL | Request): input is Request {
-  return typeof input === 'object' && input !== null && 'url' in input && 'headers' in input
+/** What fetch reads of an init, wherever it comes from: a Request, for example, has it by its class. */
+const MEMBERS = [
+  ...[
+    'method',
+    'headers',
+    'body',
+    'duplex',
+    'signal',
+    'redirect',
+    'mode',
+    'credentials',
+    'cache',
+    'referrer',
+  ],
+  ...['referrerPolicy', 'integrity', 'keepalive', 'priority', 'window', 'dispatcher'],
+] as const
+
+/** What an init says, as it is now; undefined where fetch would reject it. */
+function membersOf(init: RequestInit | undefined): RequestInit | undefined {
+  if (typeof init !== 'object' || init === null) return undefined
+  const members: Record<string, unknown> = { ...init }
+  for (const name of MEMBERS) {
+    const value: unknown = Reflect.get(init, name)
+    if (value !== undefined) members[name] = value
+  }
+  const { signal } = members
+  const isSignal = signal === undefined || signal === null || isSignalLike(signal)
+  return isSignal ? members : undefined
 }
 
-/** What a caller gave to fetch; the URL as it will be sent. */
+/** Whether a call can wait by it: signals of older libraries are not the platform's own. */
+function isSignalLike(signal: unknown): signal is AbortSignal {
+  return typeof signal === 'object' && signal !== null && 'addEventListener' in signal
+}
+
+/** A Request, read by its class as fetch reads it, whatever a derived class or the object itself says. */
+class GivenRequest {
+  readonly itself: Request
+  readonly #proto: object
+
+  constructor(itself: Request, proto: object) {
+    this.itself = itself
+    this.#proto = proto
+  }
+
+  get<Key extends keyof Request>(key: Key): Request[Key] {
+    return Reflect.get(this.#proto, key, this.itself)
+  }
+
+  clone(): Request {
+    return Reflect.apply(this.get('clone'), this.itself, [])
+  }
+}
+
+function requestOf(input: string | URL | Request): GivenRequest | undefined {
+  if (typeof input !== 'object' || input === null) return undefined
+  const proto = classWith(input, 'bodyUsed')
+  if (proto === undefined) return undefined
+  const request = new GivenRequest(input as Request, proto)
+  try {
+    return request.get('url') === undefined ? undefined : request
+  } catch {
+    return undefined // it only looks like one: fetch takes it for the text of a URL
+  }
+}
+
+/** What a caller gave to fetch, as it was at the time of the call: fetch, too, would have read it by then. */
 interface Given {
   readonly url: string
-  readonly request: Request | undefined
+  readonly request: GivenRequest | undefined
   readonly init: RequestInit | undefined
+  readonly headers: FetchHeaders | undefined
 }
 
 class FetchCall implements AuthorizedCall<Response> {
@@ -83,31 +150,37 @@ class FetchCall implements AuthorizedCall<Response> {
   readonly repeatable: boolean
   readonly #context: AttachContext
   readonly #fetch: Fetch
-  /** What the caller gave, as it was at the time of the call: fetch, too, would have read it by then. */
   readonly #init: RequestInit | undefined
-  readonly #headers: HeadersInit | undefined
+  readonly #headers: FetchHeaders | undefined
   readonly #signal: AbortSignal | undefined
   #target: string | Request
+  #redirect: RequestInit['redirect']
   /** The Request for a second try, its body kept beforehand. */
   #spare: Request | undefined
+  /** What may have to be cancelled, or fail, before it is sent. */
+  readonly #streams: readonly unknown[] | undefined
 
-  constructor(context: AttachContext, wrapped: Fetch, { url, request, init }: Given) {
+  constructor(context: AttachContext, wrapped: Fetch, { url, request, init, headers }: Given) {
     this.url = url
     this.#context = context
     this.#fetch = wrapped
-    this.#target = request ?? url
-    this.#headers = copyOf(init?.headers ?? request?.headers)
-    this.#init = init && { ...init }
-    this.#signal = (init?.signal === undefined ? request?.signal : init.signal) ?? undefined
+    this.#target = request?.itself ?? url
+    this.#redirect = init?.redirect ?? request?.get('redirect')
+    this.#headers = headers
+    this.#init = init
+    this.#signal = (init?.signal === undefined ? request?.get('signal') : init.signal) ?? undefined
     const body = init?.body
     const keeps = context.renewOnStatus.length > 0
-    if (request?.body && !body) {
-      if (keeps && !request.bodyUsed) this.#spare = request.clone()
+    const requestBody = body ? undefined : request?.get('body')
+    if (requestBody) {
+      if (keeps && !request?.get('bodyUsed')) this.#spare = request?.clone()
       this.repeatable = this.#spare !== undefined
     } else {
-      if (keeps && body && this.#init) this.#init.body = snapshotOf(body)
+      if (keeps && body && init) init.body = snapshotOf(body)
       this.repeatable = canSendAgain(body)
     }
+    if (requestBody || !canSendAgain(body))
+      this.#streams = [body, requestBody && request?.get('body'), this.#spare?.body]
   }
 
   send(token: AccessToken): Promise<Response> {
@@ -115,10 +188,9 @@ class FetchCall implements AuthorizedCall<Response> {
     const target = this.#target
     if (this.#spare !== undefined) this.#target = this.#spare
     const headers = withHeader(this.#headers, context.header, headerValue(context, token))
-    const init: RequestInit = this.#init === undefined ? { headers } : { ...this.#init, headers }
+    const init: RequestInit = { ...this.#init, headers }
     // Only Authorization is taken off by fetch when a redirect leads to another origin.
-    if (!context.isAuthorization && (init.redirect ?? redirectOf(target)) !== 'error')
-      init.redirect = 'manual'
+    if (!context.isAuthorization && this.#redirect !== 'error') init.redirect = 'manual'
     return this.#fetch(target, init)
   }
 
@@ -147,24 +219,35 @@ class FetchCall implements AuthorizedCall<Response> {
   }
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    return start(this.#signal)
+    const wait = start(this.#signal)
+    return this.#streams === undefined ? wait : this.#withStreams(wait, this.#streams)
   }
 
   ended(): boolean {
     return this.#signal?.aborted === true
   }
-}
 
-function redirectOf(target: string | Request): RequestInit['redirect'] {
-  return typeof target === 'object' ? target.redirect : undefined
+  /** Looks after streams in a wait: they are cancelled with the call, as fetch does, and may themselves fail meanwhile. */
+  async #withStreams<T>(wait: Promise<T>, streams: readonly unknown[]): Promise<T> {
+    const init = this.#init
+    const bodyToSend = keepForLater(init?.body)
+    try {
+      return await wait
+    } catch (reason) {
+      for (const stream of streams)
+        if (stream instanceof ReadableStream && !stream.locked) stream.cancel(reason).catch(() => {})
+      throw reason
+    } finally {
+      if (init?.body) init.body = bodyToSend() as NonNullable<RequestInit['body']>
+    }
+  }
 }
 
 async function drainIfSmall({ body, headers }: Response): Promise<void> {
   if (body === null) return
   if (Number(headers.get('content-length')) > MAX_DRAINED_BYTES) return await body.cancel()
   const reader = body.getReader()
-  const timer = setTimeout(() => reader.cancel().catch(() => {}), MAX_DRAINING_MS)
-  timer.unref?.() // some runtimes' timers are numbers
+  const stopTimer = startTimer(() => reader.cancel().catch(() => {}), MAX_DRAINING_MS)
   try {
     for (let bytes = 0; bytes <= MAX_DRAINED_BYTES; ) {
       const { done, value } = await reader.read()
@@ -173,33 +256,6 @@ async function drainIfSmall({ body, headers }: Response): Promise<void> {
     }
     await reader.cancel()
   } finally {
-    clearTimeout(timer)
+    stopTimer()
   }
-}
-
-function hasHeader(headers: HeadersInit | undefined, key: string): boolean {
-  if (headers === undefined) return false
-  if (!isRecord(headers)) return (headers instanceof Headers ? headers : new Headers(headers)).has(key)
-  for (const name of Object.keys(headers)) {
-    if (name.length === key.length && name.toLowerCase() === key) return true
-  }
-  return false
-}
-
-function copyOf(headers: HeadersInit | undefined): HeadersInit | undefined {
-  if (headers === undefined) return undefined
-  return isRecord(headers) ? { ...headers } : new Headers(headers)
-}
-
-/** The headers with one more. They are a copy already; the next send may have another value. */
-function withHeader(headers: HeadersInit | undefined, name: string, value: string): HeadersInit {
-  if (headers === undefined) return { [name]: value }
-  if (isRecord(headers)) return { ...headers, [name]: value }
-  const copy = new Headers(headers)
-  copy.set(name, value)
-  return copy
-}
-
-function isRecord(headers: HeadersInit): headers is Record<string, string> {
-  return !(Symbol.iterator in headers)
 }

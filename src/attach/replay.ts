@@ -1,4 +1,5 @@
-/** Can this body be sent again, and with the same bytes? */
+/** Bodies between the call and the send: can one be sent again, with the same bytes, and what becomes of it meanwhile? */
+import { Readable } from 'node:stream'
 import { isFormData, multipartBlob } from './multipart.ts'
 
 const SENDABLE_AGAIN = new Set([
@@ -29,14 +30,64 @@ type Body = NonNullable<RequestInit['body']>
  * itself, but only when it sends. A form gets its boundary here, and so the same bytes each time.
  */
 export function snapshotOf(body: Body): Body {
-  if (typeof body === 'string') return body
+  if (typeof body === 'string' || isDetached(body)) return body
   if (Buffer.isBuffer(body)) return Buffer.from(body)
   if (isFormData(body)) return multipartBlob(body)
   if (body instanceof URLSearchParams) return new URLSearchParams(body)
   if (body instanceof ArrayBuffer) return body.slice()
-  if (ArrayBuffer.isView(body)) {
-    const bytes = new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice().buffer
-    return Reflect.construct(body.constructor, [bytes]) as Body
-  }
+  // A class of the caller's own may take anything in its constructor: the bytes are what counts.
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice()
   return body
+}
+
+/** Whether a buffer was transferred away. What becomes of it is for the client to decide. */
+function isDetached(body: Body): boolean {
+  const buffer = ArrayBuffer.isView(body) ? body.buffer : body
+  return buffer instanceof ArrayBuffer && buffer.detached
+}
+
+interface NodeStream {
+  on(event: 'error' | 'close', listener: (error?: unknown) => void): void
+  off(event: 'error' | 'close', listener: (error?: unknown) => void): void
+}
+
+/**
+ * Looks after a body while its call waits for a token. A stream that fails meanwhile has nobody else to listen to it, and
+ * would end the process.
+ *
+ * @returns ends that. It gives the body to send: the same one, or one that fails as it did when it is read
+ */
+export function keepForLater(body: unknown): () => unknown {
+  if (!isNodeStream(body)) return () => body
+  let ended: { readonly error: unknown } | undefined
+  const onEnd = (error?: unknown): void => {
+    ended ??= { error }
+  }
+  body.on('error', onEnd)
+  body.on('close', onEnd)
+  return () => {
+    body.off('error', onEnd)
+    body.off('close', onEnd)
+    return ended === undefined ? body : failing(ended.error as Error | undefined)
+  }
+}
+
+function failing(error: Error | undefined): Readable {
+  return new Readable({
+    read() {
+      this.destroy(error)
+    },
+  })
+}
+
+/** Whether a body is a stream of node's, or of the form-data package. */
+export function isNodeStream(body: unknown): body is NodeStream & { destroy?(): void } {
+  return (
+    typeof body === 'object' &&
+    body !== null &&
+    'pipe' in body &&
+    'on' in body &&
+    typeof body.on === 'function' &&
+    'off' in body
+  )
 }

@@ -1,7 +1,7 @@
 /** One call of undici's with the token, as its caller steers it: before, between and during its attempts. */
 import type { AccessToken } from '../token/access-token.ts'
 import { type AttachContext, headerValue } from './context.ts'
-import { canSendAgain } from './replay.ts'
+import { canSendAgain, isNodeStream } from './replay.ts'
 import { Attempt, FirstAttempt } from './undici-attempts.ts'
 import { type RequestHeaders, withHeader } from './undici-headers.ts'
 import type { HeldAnswer } from './undici-held.ts'
@@ -50,6 +50,8 @@ export class UndiciCall implements DispatchController {
   readonly #dispatch: Dispatch
   readonly #origin: string
   #leave: ((reason: unknown) => void) | undefined
+  /** Whether, and why, the caller aborted while no attempt was under way. */
+  #aborted: boolean
   #reason: unknown
 
   constructor(parts: CallParts) {
@@ -64,7 +66,8 @@ export class UndiciCall implements DispatchController {
     this.#dispatch = parts.dispatch
     this.#origin = parts.origin
     this.#leave = undefined
-    this.#reason = undefined
+    this.#aborted = false
+    this.#reason = null
   }
 
   get url(): string {
@@ -84,15 +87,19 @@ export class UndiciCall implements DispatchController {
 
   /** Makes it when there is a token. Until then, too, the caller can abort. */
   sendLater(): void {
-    this.handler.onRequestStart?.(this, null)
+    try {
+      this.handler.onRequestStart?.(this, null)
+    } catch (error) {
+      this.fail(error) // as undici has it
+    }
     if (this.done) return
     const { body } = this.#options
     const onError = (error: unknown): void => this.abort(error)
     // undici itself listens once it has the body: without a listener an error of a stream ends the process.
-    if (isStream(body)) body.on('error', onError)
+    if (isNodeStream(body)) body.on('error', onError)
     this.waitFor(() => this.context.tokens.getToken())
       .finally(() => {
-        if (isStream(body)) body.off('error', onError)
+        if (isNodeStream(body)) body.off('error', onError)
       })
       .then((token) => this.done || this.send(token))
       .catch((error: unknown) => this.fail(error))
@@ -154,11 +161,15 @@ export class UndiciCall implements DispatchController {
 
   abort(reason?: unknown): void {
     if (this.live) this.target?.abort(reason)
-    else if (!this.done) {
-      this.#reason = reason ?? requestAborted()
-      this.#leave?.(this.#reason)
-      this.target?.abort(this.#reason) // the attempt whose answer is held back
-      this.fail(this.#reason)
+    else if (!this.aborted) {
+      this.#aborted = true
+      this.#reason = reason
+      if (this.done) return
+      const { body } = this.#options
+      if (isNodeStream(body)) body.destroy?.()
+      this.#leave?.(reason)
+      this.target?.abort(reason) // the attempt whose answer is held back
+      this.fail(reason ?? requestAborted())
     }
   }
 
@@ -174,11 +185,11 @@ export class UndiciCall implements DispatchController {
   }
 
   get aborted(): boolean {
-    return this.#reason !== undefined || this.target?.aborted === true
+    return this.#aborted || this.target?.aborted === true
   }
 
   get reason(): unknown {
-    return this.#reason ?? this.target?.reason ?? null
+    return this.#aborted || !this.target ? this.#reason : this.target.reason
   }
 
   get rawHeaders(): unknown {
@@ -203,20 +214,4 @@ export function putOn(options: CallOptions, context: AttachContext, token: Acces
   options.headers = withHeader(options.headers, context.header, headerValue(context, token))
   // Only Authorization is taken off by undici's redirect interceptor when a redirect leads to another origin.
   if (!context.isAuthorization) options.maxRedirections = 0
-}
-
-interface ErrorEmitter {
-  on(event: 'error', listener: (error: unknown) => void): void
-  off(event: 'error', listener: (error: unknown) => void): void
-}
-
-function isStream(body: unknown): body is ErrorEmitter {
-  return (
-    typeof body === 'object' &&
-    body !== null &&
-    'pipe' in body &&
-    'on' in body &&
-    typeof body.on === 'function' &&
-    'off' in body
-  )
 }

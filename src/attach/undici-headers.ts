@@ -1,28 +1,34 @@
-/** Request headers in the forms that undici takes: an object, a flat list of names and values, or pairs. */
+/** Request headers in the forms that undici takes: an object, a flat list of names and values, or an iterable of pairs. */
 
 /** Headers that can be read any number of times. */
 export type RequestHeaders = Readonly<Record<string, unknown>> | readonly unknown[]
 
-/** The headers themselves, or a flat list of those that may be read only once. */
-export function readableHeaders(headers: unknown): RequestHeaders {
-  if (typeof headers !== 'object' || headers === null) return {}
-  if (Array.isArray(headers) || !(Symbol.iterator in headers)) return headers as RequestHeaders
-  const list: unknown[] = []
-  const pairs = [...(headers as Iterable<unknown>)]
-  for (const pair of pairs) {
-    if (!Array.isArray(pair) || pair.length !== 2) return pairs // undici refuses it
-    list.push(pair[0], pair[1])
+/**
+ * A copy of headers that can be read any number of times: of an iterable, a flat list. Anything that undici does not take for
+ * headers stays that, so that undici rejects it.
+ */
+export function copyOfHeaders(headers: unknown): unknown {
+  if (headers === undefined || headers === null) return {}
+  if (typeof headers !== 'object') return headers
+  if (Array.isArray(headers)) return headers.slice()
+  if (!isIterable(headers)) return { ...headers }
+  const pairs: unknown[] = []
+  for (const pair of headers) {
+    const isPair = Array.isArray(pair) && pair.length === 2
+    pairs.push(isPair ? pair.slice() : pair) // an iterator may use one pair for all
+    if (!isPair) return new Set(pairs)
   }
-  return list
+  return pairs.flat()
 }
 
-export function copyOfHeaders(headers: RequestHeaders): RequestHeaders {
-  return isList(headers) ? headers.slice() : { ...headers }
+/** Whether a copy is one of headers, and not of what undici rejects. */
+export function areHeaders(copy: unknown): copy is RequestHeaders {
+  return typeof copy === 'object' && !(copy instanceof Set)
 }
 
 /** Whether there is a header of this name (in lower case). undici leaves out what is undefined. */
 export function hasHeader(headers: RequestHeaders, key: string): boolean {
-  if (isList(headers)) return isPairs(headers) ? findPair(headers, key) >= 0 : findInList(headers, key) >= 0
+  if (isList(headers)) return findInList(headers, key) >= 0
   for (const name in headers) {
     if (isNamed(name, key) && Object.hasOwn(headers, name) && headers[name] !== undefined) return true
   }
@@ -32,36 +38,31 @@ export function hasHeader(headers: RequestHeaders, key: string): boolean {
 /** A copy, in the same form, with this header in place of one that may be there. */
 export function withHeader(headers: RequestHeaders, name: string, value: string): RequestHeaders {
   if (!isList(headers)) return { ...headers, [name]: value }
-  const key = name.toLowerCase()
+  const at = findInList(headers, name.toLowerCase())
   const copy = headers.slice()
-  if (isPairs(headers)) {
-    const at = findPair(headers, key)
-    copy.splice(at < 0 ? copy.length : at, 1, [name, value])
-  } else {
-    const at = findInList(headers, key)
-    copy.splice(at < 0 ? copy.length : at, 2, name, value)
-  }
+  copy.splice(at < 0 ? copy.length : at, 2, name, value)
   return copy
+}
+
+function isIterable(value: object): value is Iterable<unknown> {
+  return Symbol.iterator in value && typeof value[Symbol.iterator] === 'function'
 }
 
 function isList(headers: RequestHeaders): headers is readonly unknown[] {
   return Array.isArray(headers)
 }
 
-function isPairs(headers: readonly unknown[]): boolean {
-  return Array.isArray(headers[0])
-}
-
-function findPair(pairs: readonly unknown[], key: string): number {
-  return pairs.findIndex((pair) => Array.isArray(pair) && isNamed(pair[0], key) && pair[1] !== undefined)
-}
-
 function findInList(list: readonly unknown[], key: string): number {
   for (let at = 0; at < list.length; at += 2)
-    if (isNamed(list[at], key) && list[at + 1] !== undefined) return at
+    if (list[at + 1] !== undefined && isNamed(list[at], key)) return at
   return -1
 }
 
 function isNamed(name: unknown, key: string): boolean {
-  return typeof name === 'string' && name.length === key.length && name.toLowerCase() === key
+  if (typeof name === 'string') return name.length === key.length && name.toLowerCase() === key
+  try {
+    return String(name).toLowerCase() === key // undici takes lists and String objects for names, too
+  } catch {
+    return false // and rejects what has no text
+  }
 }

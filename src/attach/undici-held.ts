@@ -1,4 +1,5 @@
 /** An API's 401 that is held back while the token is renewed: then it is handed out as it came, or dropped. */
+import { startTimer } from '../clock.ts'
 import { MAX_DRAINED_BYTES, MAX_DRAINING_MS } from './authorized-call.ts'
 import type { UndiciCall } from './undici-call.ts'
 import type { AnswerHeaders, MaybeController } from './undici-types.ts'
@@ -21,7 +22,7 @@ export class HeldAnswer {
   #isPumping = false
   /** Known when undici has told all of the answer: nothing is left to be paused or aborted. */
   #end: AnswerEnd | undefined
-  #draining: NodeJS.Timeout | undefined
+  #stopDraining = (): void => {}
 
   constructor(call: UndiciCall, controller: MaybeController, start: AnswerStart) {
     this.#call = call
@@ -43,7 +44,7 @@ export class HeldAnswer {
 
   onEnd(trailers: unknown): void {
     this.#end = { trailers }
-    clearTimeout(this.#draining)
+    this.#stopDraining()
     if (this.#fate !== 'handed out') return
     this.#call.live = false
     this.pump()
@@ -51,7 +52,7 @@ export class HeldAnswer {
 
   onError(error: unknown): void {
     this.#end = { error }
-    clearTimeout(this.#draining)
+    this.#stopDraining()
     if (this.#fate === 'handed out') this.#call.fail(error)
   }
 
@@ -77,8 +78,7 @@ export class HeldAnswer {
     const length = Number(this.#start.headers['content-length'])
     if (length > MAX_DRAINED_BYTES || this.#bytes > MAX_DRAINED_BYTES) this.#controller?.abort()
     else {
-      this.#draining = setTimeout(() => this.#controller?.abort(), MAX_DRAINING_MS)
-      this.#draining.unref?.() // some runtimes' timers are numbers
+      this.#stopDraining = startTimer(() => this.#controller?.abort(), MAX_DRAINING_MS)
     }
   }
 
@@ -103,13 +103,15 @@ export class HeldAnswer {
     }
   }
 
-  /** As undici has it: a handler that throws has aborted its call. */
+  /** As undici has it: a handler that throws has aborted its call, and what it throws at that error is dropped. */
   #guarded(run: () => void): void {
     try {
       run()
     } catch (error) {
-      if (this.#end === undefined) this.#controller?.abort(error)
-      else this.#call.fail(error)
+      try {
+        if (this.#end === undefined) this.#controller?.abort(error)
+        else this.#call.fail(error)
+      } catch {}
     }
   }
 }

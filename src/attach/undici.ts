@@ -3,13 +3,12 @@
  *
  * @module merchant-auth/undici
  */
-import { type Environment, tokenEndpoint } from '../environments.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { type AttachContext, createAttachContext, type WithheldReason, whyWithheld } from './context.ts'
 import { snapshotOf } from './replay.ts'
 import { type CallOptions, type CallParts, putOn, UndiciCall } from './undici-call.ts'
-import { copyOfHeaders, hasHeader, type RequestHeaders, readableHeaders } from './undici-headers.ts'
+import { areHeaders, copyOfHeaders, hasHeader } from './undici-headers.ts'
 import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } from './undici-types.ts'
 
 export type { UndiciInterceptor } from './undici-types.ts'
@@ -44,41 +43,49 @@ export type { UndiciInterceptor } from './undici-types.ts'
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
   const isPlainlyWithin = plainlyWithin(tokens.environment.apiUrls)
-  const isTokenRequest = tokenRequestsOf(tokens.environment)
   const isElsewhere = connectionWatch()
   const whyWithheldAt = (origin: string, options: DispatchOptions): WithheldReason | undefined =>
     isPlainlyWithin(origin, options) ? undefined : whyNot(context, origin, options)
+  /** Reads all that the caller gave, once: what is judged is what is sent. */
+  const judge = (given: DispatchOptions, handler: DispatchHandler, connected?: string | null): Judged => {
+    const options = { ...given }
+    if (options.origin instanceof URL) options.origin = new URL(options.origin)
+    const origin = originOf(connected === undefined ? options.origin : connected)
+    const isUncertain = connected === undefined && isElsewhere(handler, origin)
+    const withheld = isUncertain ? 'destination' : whyWithheldAt(origin, options)
+    if (withheld !== undefined) {
+      context.emitWithheld(withheld, urlOf(origin, options))
+      return { options: given }
+    }
+    const headers = copyOfHeaders(options.headers)
+    if (!areHeaders(headers)) return { options: { ...options, headers } }
+    const call: CallOptions = Object.assign(options, { headers })
+    if (hasHeader(headers, context.headerKey)) {
+      context.emitWithheld('own-header', urlOf(origin, options))
+      return { options: call }
+    }
+    if (context.renewOnStatus.length > 0) call.body = copyOfBody(call.body)
+    if (isObject(call.query)) call.query = { ...call.query }
+    return { options: call, origin }
+  }
   // Newer dispatchers say where they connect to, whatever a call names; null: to one of several places.
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
-    (options, handler) => {
-      // undici gives interceptors no handlers of the older kind: what this one is, undici has to say.
-      if (typeof handler?.onRequestStart !== 'function') return dispatch(options, handler)
-      const origin = originOf(connected === undefined ? options?.origin : connected)
-      if (isTokenRequest(origin, options)) return dispatch(options, handler) // which waits for no token
-      const isUncertain = connected === undefined && isElsewhere(handler, origin)
-      const withheld = isUncertain ? 'destination' : whyWithheldAt(origin, options)
-      if (withheld !== undefined) {
-        context.tellWithheld(withheld, origin + options?.path)
-        return dispatch(options, handler)
+    (given, handler) => {
+      // What other values are, undici has to say. It gives interceptors no handlers of the older kind.
+      if (!isObject(given) || !isHandler(handler)) return dispatch(given, handler)
+      let judged: Judged
+      try {
+        judged = judge(given, handler, connected)
+      } catch (error) {
+        handler.onResponseError?.(null, error) // as undici has it, where options cannot be read
+        return false
       }
-      const headers = readableHeaders(options.headers)
-      if (!hasHeader(headers, context.headerKey)) {
-        const copy = copyOf(options, headers, context.renewOnStatus.length > 0)
-        return sendWithToken({ context, dispatch, options: copy, handler, origin })
-      }
-      context.tellWithheld('own-header', origin + options.path)
-      return dispatch(headers === options.headers ? options : { ...options, headers }, handler)
+      if (judged.origin === undefined) return dispatch(judged.options, handler)
+      return sendWithToken({ context, dispatch, handler, ...judged })
     }
   // By its public type it takes and gives the dispatch function of whichever version of undici composes it.
   return intercept as unknown as UndiciInterceptor
-}
-
-/** Says whether a call is a request to the token endpoint: a global dispatcher has those of the provider, too. */
-function tokenRequestsOf(environment: Environment): (origin: string, options: DispatchOptions) => boolean {
-  if (!URL.canParse(environment.authUrl)) return () => false // a provider of the caller's own need not have one
-  const { origin: endpointOrigin, pathname } = new URL(tokenEndpoint(environment))
-  return (origin, options) => options?.path === pathname && origin === endpointOrigin
 }
 
 /**
@@ -94,11 +101,15 @@ function connectionWatch(): (handler: DispatchHandler, origin: string) => boolea
   }
 }
 
+/** What a call is made with, and where it goes, if that is with the token. */
+type Judged =
+  | { readonly options: CallOptions; readonly origin: string }
+  | { readonly options: DispatchOptions; readonly origin?: undefined }
+
 function sendWithToken(parts: CallParts): boolean {
   const { context, dispatch, options, handler } = parts
   const token = context.tokens.currentToken()
   if (token === undefined) {
-    options.headers = copyOfHeaders(options.headers)
     new UndiciCall(parts).sendLater()
     return true
   }
@@ -107,9 +118,14 @@ function sendWithToken(parts: CallParts): boolean {
   return dispatch(options, handler)
 }
 
+/** The text of an origin; '' where it is none to undici. */
 function originOf(origin: unknown): string {
-  const text = typeof origin === 'string' ? origin : String(origin)
+  const text = typeof origin === 'string' || origin instanceof URL ? String(origin) : ''
   return text.endsWith('/') ? text.slice(0, -1) : text
+}
+
+function urlOf(origin: string, { path }: DispatchOptions): string {
+  return typeof path === 'string' ? origin + path : origin
 }
 
 /** Letters, digits and the few other characters that mean nothing to a resolver, up to the query. */
@@ -123,7 +139,8 @@ function plainlyWithin(apiUrls: readonly string[]): (origin: string, options: Di
   })
   return (origin, options) => {
     const path = options?.path
-    if (typeof path !== 'string' || options.method === 'CONNECT') return false
+    if (typeof path !== 'string' || options.method === 'CONNECT' || path.includes('/oauth/token'))
+      return false
     for (const api of apis) {
       if (api.origin !== origin || !path.startsWith(api.start)) continue
       PLAIN_REST.lastIndex = api.start.length
@@ -152,13 +169,20 @@ function whyNot(
   return isResolved ? undefined : 'destination'
 }
 
-/** The options as they are now: a call that waits, or is made again, is the one that was asked for. */
-function copyOf(options: DispatchOptions, headers: RequestHeaders, keepsBody: boolean): CallOptions {
-  const copy: CallOptions = { ...options, headers }
-  const { body } = copy
-  if (keepsBody && (ArrayBuffer.isView(body) || body instanceof ArrayBuffer))
-    copy.body = snapshotOf(body as Uint8Array)
-  if (typeof copy.origin === 'object') copy.origin = originOf(copy.origin)
-  if (typeof copy.query === 'object' && copy.query !== null) copy.query = { ...copy.query }
-  return copy
+/** Bytes as they are now: a second attempt is like the first. */
+function copyOfBody(body: unknown): unknown {
+  const isBytes = ArrayBuffer.isView(body) || body instanceof ArrayBuffer
+  return isBytes && body.byteLength > 0 ? snapshotOf(body as Uint8Array<ArrayBuffer>) : body
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+function isHandler(value: DispatchHandler | null): boolean {
+  return (
+    typeof value === 'object' &&
+    typeof value?.onRequestStart === 'function' &&
+    typeof value.onResponseError === 'function'
+  )
 }

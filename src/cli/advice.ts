@@ -2,7 +2,8 @@
 import type { TokenRequestError, TokenResponseError } from '../errors.ts'
 
 /** What to do about an error status of the token endpoint. */
-export function adviceForStatus({ status = 0, error, retryAfterMs }: TokenRequestError): string {
+export function adviceForStatus(failure: TokenRequestError): string {
+  const { status = 0, error } = failure
   const code = error?.toLowerCase()
   const known = code !== undefined && Object.hasOwn(OAUTH, code) ? OAUTH[code] : undefined
   if (known !== undefined && !(status === 401 && code === 'access_denied')) return known
@@ -12,9 +13,9 @@ export function adviceForStatus({ status = 0, error, retryAfterMs }: TokenReques
     return 'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL: /oauth/token is added to it.'
   }
   if (status === 415 || (status === 400 && (code === undefined || code === 'invalid_request'))) return FORMAT
-  if (status === 429) return `Too many token requests were made. Try again ${laterThan(retryAfterMs)}.`
+  if (status === 429) return `Too many token requests were made. Try again ${laterThan(failure)}.`
   if (status === 408 || status >= 500) {
-    return `The token endpoint is in trouble, not this set-up. Try again ${laterThan(retryAfterMs)}.`
+    return `The token endpoint is in trouble, not this set-up. Try again ${laterThan(failure)}.`
   }
   return 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.'
 }
@@ -46,18 +47,17 @@ const OAUTH: Readonly<Record<string, string>> = {
     'This token endpoint gives no tokens for client credentials. Check MERCHANT_AUTH_URL; else ask the service.',
 }
 
-function laterThan(retryAfterMs: number | undefined): string {
-  if (retryAfterMs === undefined || retryAfterMs === 0) return 'later'
-  return retryAfterMs > 86_400_000 ? 'another day' : `in ${Math.ceil(retryAfterMs / 1000)} s`
+/** What the answer asked for, which this package may obey in part. */
+function laterThan({ answer }: TokenRequestError): string {
+  const ms = answer?.retryAfterMs ?? 0
+  if (ms === 0) return 'later'
+  return ms > 86_400_000 ? 'another day' : `in ${Math.ceil(ms / 1000)} s`
 }
 
 /** What to do about an answer that is a success, but no token. */
 export function adviceForAnswer({ issues }: TokenResponseError): string {
-  const [body] = issues.filter(({ field }) => field === 'body')
-  if (body === undefined) {
+  if (!issues.some(({ field }) => field === 'body')) {
     return 'The token endpoint answers otherwise than RFC 6749 §5.1 has it. Check MERCHANT_AUTH_URL; else tell the service.'
   }
-  return body.reason.startsWith('broke off')
-    ? 'The answer was cut off on its way. Try again. If it stays: check what proxies and firewalls do, or tell the service.'
-    : 'Something else answers at this URL: a web page, a login, a proxy. Check MERCHANT_AUTH_URL: /oauth/token is added to it.'
+  return 'Something else answers at this URL: a web page, a login, a proxy. Check MERCHANT_AUTH_URL: /oauth/token is added to it.'
 }

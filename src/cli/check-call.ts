@@ -2,11 +2,12 @@
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
 import type { Environment } from '../environments.ts'
-import { shownUrl } from '../secret.ts'
+import { redactedCause, shownUrl } from '../redact.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { adviceForNetwork, adviceForTimeout } from './advice-network.ts'
 import { watchConnection } from './connection.ts'
 import { causeOf } from './diagnosis.ts'
+import type { Hiding } from './hiding.ts'
 import type { Finding, Report } from './report.ts'
 import type { Header } from './settings.ts'
 import { EXIT, type Surroundings } from './terminal.ts'
@@ -17,23 +18,24 @@ export interface ApiCall {
   readonly header: Header
   readonly timeoutMs: number
   readonly report: Report
+  readonly hiding: Hiding
 }
 
 /** What is wrong with the URL of a call, which costs no token to find out. */
-export function callProblem(url: string, environment: Environment): Finding | undefined {
+export function callProblem(url: string, environment: Environment, { shown }: Hiding): Finding | undefined {
   if (destinationsOf(environment).apiOf(url) !== undefined) return undefined
   return {
     step: 'call',
     result: 'failed',
-    text: `${shownUrl(url)} does not lie below any of the API URLs, so no token goes there`,
+    text: `${shown(shownUrl(url))} does not lie below any of the API URLs, so no token goes there`,
     advice: 'Correct the URL, or add its base URL to MERCHANT_AUTH_API_URLS.',
   }
 }
 
 /** Makes the call, and resolves with the exit code. */
 export async function callApi(call: ApiCall, surroundings: Surroundings): Promise<number> {
-  const { url, report } = call
-  report.pending(`GET ${shownUrl(url)}`)
+  const { url, report, hiding } = call
+  report.pending(`GET ${hiding.shown(shownUrl(url))}`)
   const finding = await answerOf(call, surroundings)
   if (finding === undefined) return EXIT.unexpected
   report.add(finding)
@@ -42,12 +44,13 @@ export async function callApi(call: ApiCall, surroundings: Surroundings): Promis
 
 /** What came of it; undefined where somebody ended it. */
 async function answerOf(call: ApiCall, { env, signal }: Surroundings): Promise<Finding | undefined> {
-  const { url, tokens, header, timeoutMs } = call
+  const { url, tokens, header, timeoutMs, hiding } = call
+  const request = `GET ${hiding.shown(shownUrl(url))}`
   const authFetch = createAuthFetch(tokens, {
     renewOnStatus: [], // a new token would be refused for the same reason
     ...header,
   })
-  const connection = watchConnection(url, env)
+  const connection = watchConnection(url, env, hiding.shown)
   const timeout = AbortSignal.timeout(timeoutMs)
   const startedAt = performance.now()
   try {
@@ -57,16 +60,17 @@ async function answerOf(call: ApiCall, { env, signal }: Surroundings): Promise<F
     })
     const ms = Math.round(performance.now() - startedAt)
     await response.body?.cancel()
-    return judged(response, `GET ${shownUrl(url)} answered ${response.status} in ${ms} ms`)
+    return judged(response, `${request} answered ${response.status} in ${ms} ms`, hiding)
   } catch (error) {
     if (signal.aborted) return undefined
     const context = connection.context()
-    const cause = error instanceof Error ? causeOf(error) : undefined
+    const fit = redactedCause(error, hiding.secrets)
+    const cause = fit && causeOf(fit)
     const { text, advice } = timeout.aborted ? adviceForTimeout(context) : adviceForNetwork(cause, context)
     return {
       step: 'call',
       result: 'failed',
-      text: `GET ${shownUrl(url)}: ${text}`,
+      text: `${request}: ${text}`,
       advice,
       cause: cause?.code,
     }
@@ -75,25 +79,26 @@ async function answerOf(call: ApiCall, { env, signal }: Surroundings): Promise<F
   }
 }
 
-function judged(response: Response, said: string): Finding {
+function judged(response: Response, said: string, { shown }: Hiding): Finding {
   const { status, ok } = response
   const finding = { step: 'call', result: ok ? 'ok' : 'failed', status } as const
   if (ok) return { ...finding, text: said }
-  const [more, advice] = meaningOf(response)
+  const [more, advice] = meaningOf(response, shown)
   return { ...finding, text: said + more, advice }
 }
 
 /** What else the answer says, and what to do. */
-function meaningOf({ status, headers, url }: Response): readonly [string, string] {
+function meaningOf({ status, headers, url }: Response, shown: Hiding['shown']): readonly [string, string] {
   const location = headers.get('location')
   if (status < 400) {
-    const to = location !== null && URL.canParse(location, url) ? ` to ${new URL(location, url).origin}` : ''
+    const to =
+      location !== null && URL.canParse(location, url) ? ` to ${shown(new URL(location, url).origin)}` : ''
     return [`, a redirect${to}`, 'It was not followed. Check the URL.']
   }
   const challenge = headers.get('www-authenticate')
-  if (status === 401) return [challenge === null ? '' : `\n${challenge}`, REFUSED]
+  if (status === 401) return [challenge === null ? '' : `\n${shown(challenge)}`, REFUSED]
   const retryAfter = headers.get('retry-after')
-  const pause = retryAfter === null ? '' : `, Retry-After: ${retryAfter}`
+  const pause = retryAfter === null ? '' : `, Retry-After: ${shown(retryAfter)}`
   return [pause, ADVICE[status] ?? (status >= 500 ? TROUBLE : 'Check the URL, and whether it takes a GET.')]
 }
 

@@ -55,7 +55,7 @@ function audience({ aud }: Claims, { environment, foreign }: JwtContext): Found 
   if (aud === undefined) return { result: 'info', text: 'aud is missing' }
   const text = `aud ${foreign(Array.isArray(aud) ? aud.map(textOf).join(', ') : textOf(aud))}`
   if ([aud].flat().includes(environment.audience)) return { result: 'info', text: `${text}, as asked for` }
-  const advice = `Asked for was ${environment.audience}. If the APIs refuse the token, this may be why.`
+  const advice = `Asked for was ${foreign(environment.audience)}. If the APIs refuse the token, this may be why.`
   return { result: 'warning', text, advice }
 }
 

@@ -10,6 +10,7 @@ import { callApi, callProblem } from './check-call.ts'
 import { jwtFindings } from './check-jwt.ts'
 import { type ConnectionFacts, type WatchedConnection, watchConnection } from './connection.ts'
 import { type Diagnosis, diagnose, STEPS } from './diagnosis.ts'
+import { Hiding } from './hiding.ts'
 import { jsonReport, type Report, textReport } from './report.ts'
 import {
   HEADER_FLAGS,
@@ -67,15 +68,16 @@ Examples:
     const { stdout } = surroundings
     const header = readHeader(values)
     const report = json === true ? jsonReport(stdout) : textReport(stdout)
+    const hiding = new Hiding()
     try {
       const settings = await readSettings(values, surroundings)
-      await reportOptions(report, settings)
-      const wrong = call === undefined ? undefined : callProblem(call, settings.options.environment)
+      await reportOptions(report, hiding, settings)
+      const wrong = call === undefined ? undefined : callProblem(call, settings.options.environment, hiding)
       if (wrong !== undefined) {
         report.add(wrong)
         return report.end(EXIT.call)
       }
-      const exitCode = await new Check(report, settings, surroundings).run(call, header)
+      const exitCode = await new Check(report, hiding, { settings, surroundings }).run(call, header)
       if (!surroundings.signal.aborted) return report.end(exitCode)
       report.stop()
       return EXIT.unexpected
@@ -98,23 +100,33 @@ function failed(report: Report, { exitCode, ...finding }: Diagnosis): number {
   return exitCode
 }
 
-async function reportOptions(report: Report, { options, secretSource }: Settings): Promise<void> {
+async function reportOptions(
+  report: Report,
+  { secrets, shown }: Hiding,
+  { options, secretFile }: Settings,
+): Promise<void> {
   const secret =
     typeof options.clientSecret === 'string' ? options.clientSecret : await options.clientSecret()
-  report.hide(secret) // before anything is said: it may stand in a wrong place
-  const { environment, clientId } = options
-  const { audience, apiUrls } = environment
+  secrets.add(secret) // before anything is said: it may stand in a wrong place
+  const { environment } = options
+  const data = {
+    tokenEndpoint: shown(tokenEndpoint(environment)),
+    audience: shown(environment.audience),
+    apiUrls: environment.apiUrls.map(shown),
+    clientId: shown(options.clientId),
+    secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${shown(secretFile)}`,
+  }
   report.add({
     step: 'options',
     result: 'ok',
     text: [
-      `token endpoint ${tokenEndpoint(environment)}`,
-      `audience       ${audience}`,
-      ...apiUrls.map((url, index) => `${index === 0 ? 'API URLs' : '        '}       ${url}`),
-      `client id      ${clientId}`,
-      `client secret  from ${secretSource}`,
+      `token endpoint ${data.tokenEndpoint}`,
+      `audience       ${data.audience}`,
+      ...data.apiUrls.map((url, index) => `${index === 0 ? 'API URLs' : '        '}       ${url}`),
+      `client id      ${data.clientId}`,
+      `client secret  from ${data.secretSource}`,
     ].join('\n'),
-    data: { tokenEndpoint: tokenEndpoint(environment), audience, apiUrls, clientId, secretSource },
+    data,
   })
   if (/^["'\s]|["'\s]$/.test(secret)) {
     report.add({
@@ -129,16 +141,22 @@ async function reportOptions(report: Report, { options, secretSource }: Settings
 /** The token request, and what comes after it. */
 class Check {
   readonly #report: Report
+  readonly #hiding: Hiding
   readonly #settings: Settings
   readonly #surroundings: Surroundings
   readonly #host: string
   #acquired: TokenAcquiredEvent | undefined
 
-  constructor(report: Report, settings: Settings, surroundings: Surroundings) {
+  constructor(
+    report: Report,
+    hiding: Hiding,
+    { settings, surroundings }: { readonly settings: Settings; readonly surroundings: Surroundings },
+  ) {
     this.#report = report
+    this.#hiding = hiding
     this.#settings = settings
     this.#surroundings = surroundings
-    this.#host = new URL(settings.options.environment.authUrl).host
+    this.#host = hiding.shown(new URL(settings.options.environment.authUrl).host)
   }
 
   /** Resolves with the exit code. */
@@ -153,11 +171,12 @@ class Check {
       const token = await this.#token(tokens)
       if (typeof token === 'number') return token
       const lifetimeMs = this.#lifetimeMs(token)
-      for (const finding of jwtFindings(token, { ...options, lifetimeMs, foreign: this.#report.foreign }))
-        this.#report.add(finding)
+      const foreign = this.#hiding.shown
+      for (const finding of jwtFindings(token, { ...options, lifetimeMs, foreign })) this.#report.add(finding)
       if (call === undefined) return EXIT.ok
       const timeoutMs = options.timeoutMs ?? 10_000
-      return await callApi({ url: call, tokens, header, timeoutMs, report: this.#report }, this.#surroundings)
+      const [report, hiding] = [this.#report, this.#hiding]
+      return await callApi({ url: call, tokens, header, timeoutMs, report, hiding }, this.#surroundings)
     } finally {
       await tokens.close()
     }
@@ -170,11 +189,11 @@ class Check {
   /** The token, or the exit code. */
   async #token(tokens: TokenProvider): Promise<AccessToken | number> {
     const { env, signal } = this.#surroundings
-    const connection = watchConnection(tokenEndpoint(tokens.environment), env)
+    const connection = watchConnection(tokenEndpoint(tokens.environment), env, this.#hiding.shown)
     this.#report.pending(`asking ${this.#host} for a token`)
     try {
       const token = await tokens.getToken({ signal })
-      this.#report.hide(token.value)
+      this.#hiding.secrets.add(token.value)
       this.#reportSteps('token', connection)
       this.#reportToken(token)
       return token
@@ -191,6 +210,7 @@ class Check {
 
   /** The steps that were good, up to the one that was not. */
   #reportSteps(end: Diagnosis['step'], connection: WatchedConnection): void {
+    const { shown } = this.#hiding
     const facts = connection.facts()
     const { protocol, hostname } = new URL(this.#settings.options.environment.authUrl)
     const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
@@ -199,8 +219,8 @@ class Check {
     const proxy = facts?.proxy === undefined ? '' : ', a proxy'
     const duration = this.#acquired ? ` in ${Math.round(this.#acquired.durationMs)} ms` : ''
     const texts: Partial<Record<Diagnosis['step'], string>> = {
-      ...(hasName ? { name: hostname } : {}),
-      connection: (facts?.address ?? this.#host) + proxy,
+      ...(hasName ? { name: shown(hostname) } : {}),
+      connection: (facts === undefined ? this.#host : shown(facts.address)) + proxy,
       ...(protocol === 'https:' ? { tls: tlsText(facts) } : {}),
       answer: `a success${duration}`,
     }
@@ -215,7 +235,8 @@ class Check {
   }
 
   #reportToken(token: AccessToken): void {
-    const { expiresAt, scope } = token
+    const { expiresAt } = token
+    const scope = token.scope === undefined ? undefined : this.#hiding.shown(token.scope)
     const lifetimeMs = this.#lifetimeMs(token)
     const until = new Date(expiresAt).toISOString()
     this.#report.add({

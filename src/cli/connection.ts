@@ -37,8 +37,16 @@ export interface WatchedConnection {
   stop(): void
 }
 
-/** Watches for the connection of a request to a URL, until it is told to stop. */
-export function watchConnection(url: string, env: Surroundings['env']): WatchedConnection {
+/**
+ * Watches for the connection of a request to a URL, until it is told to stop.
+ *
+ * @param shown makes the names of hosts fit to be shown
+ */
+export function watchConnection(
+  url: string,
+  env: Surroundings['env'],
+  shown: (text: string) => string,
+): WatchedConnection {
   const { origin, host } = new URL(url)
   const usesProxies = isToldToUseProxies(env) && canUseProxies()
   let proxy: { readonly host: string; readonly connected: boolean } | undefined
@@ -59,9 +67,9 @@ export function watchConnection(url: string, env: Surroundings['env']): WatchedC
   return {
     facts: () => facts,
     context: () => ({
-      host,
+      host: shown(host),
       connected: facts !== undefined,
-      proxy,
+      proxy: proxy && { ...proxy, host: shown(proxy.host) },
       proxyHint: proxyHint(env),
     }),
     stop() {

@@ -64,8 +64,8 @@ function requestDiagnosis(error: TokenRequestError, context: AdviceContext): Dia
       return { ...known, step: 'answer', text, advice, exitCode: EXIT.refused }
     }
     case 'ERR_TOKEN_REDIRECT': {
-      const [, to = 'a redirect'] = /(a redirect(?: to \S+)?), which/.exec(error.message) ?? []
-      const text = `${status ?? 'a status'}, ${to}, which is never followed: the secret would go along`
+      const to = error.answer?.location ? ` to ${error.answer.location}` : ''
+      const text = `${status ?? 'a status'}, a redirect${to}, which is never followed: the secret would go along`
       const advice =
         'Correct MERCHANT_AUTH_URL: http instead of https, another host name, or a login page in front of it.'
       return { ...known, step: 'answer', text, advice, exitCode: EXIT.refused }

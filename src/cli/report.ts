@@ -1,13 +1,12 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
 import type { Writable } from 'node:stream'
 import type { Step } from './diagnosis.ts'
-import { Hiding, MOST_ADVICE } from './hiding.ts'
 import { asciiJson, isTerminal, paint, widthOf } from './terminal.ts'
 
 /** `info` and `warning` leave the outcome as it is. */
 export type Result = 'ok' | 'failed' | 'warning' | 'info'
 
-/** One thing that was found. */
+/** One thing that was found. Its texts are as they are shown: what is foreign in them was made fit for that before. */
 export interface Finding {
   readonly step: Step | 'jwt' | 'call'
   readonly result: Result
@@ -42,10 +41,6 @@ const INDENT = 14
 
 /** Where findings go as they come. */
 export interface Report {
-  /** Takes a secret out of whatever is reported from now on. */
-  hide(secret: string): void
-  /** One line of foreign text, fit to be part of a finding. */
-  foreign(text: string): string
   add(finding: Finding): void
   /** Says on a terminal what is waited for, until the next finding. */
   pending(text: string): void
@@ -55,56 +50,17 @@ export interface Report {
   end(exitCode: number): number
 }
 
-/** How findings are written. */
-interface Writing {
-  add(finding: Finding): void
-  pending(text: string): void
-  stop(): void
-  end(exitCode: number, warnings: number): void
-}
-
-/** A report in which nothing foreign steers a terminal, and no secret stands, whoever repeats it. */
-function reportBy(writing: Writing): Report {
-  const hiding = new Hiding()
-  let warnings = 0
-  const clean = (text: string): string =>
-    text
-      .split('\n')
-      .map((line) => hiding.shown(line))
-      .join('\n')
-  return {
-    hide: (secret) => hiding.add(secret),
-    foreign: (text) => hiding.shown(text),
-    add({ text, advice, ...rest }) {
-      if (rest.result === 'warning') warnings += 1
-      const others = JSON.parse(JSON.stringify(rest), (_, value) =>
-        typeof value === 'string' ? clean(value) : value,
-      )
-      writing.add({
-        ...others,
-        text: clean(text),
-        ...(advice ? { advice: hiding.shown(advice, MOST_ADVICE) } : {}),
-      })
-    },
-    pending: (text) => writing.pending(clean(text)),
-    stop: () => writing.stop(),
-    end(exitCode) {
-      writing.end(exitCode, warnings)
-      return exitCode
-    },
-  }
-}
-
 /** Lines for people. */
 export function textReport(stream: Writable): Report {
   let last: Finding['step'] | undefined
   let isPending = false
+  let warnings = 0
   const width = widthOf(stream)
   const clear = (): void => {
     if (isPending) stream.write('\r\x1b[2K')
     isPending = false
   }
-  return reportBy({
+  return {
     pending(text) {
       if (!isTerminal(stream) || process.env['TERM'] === 'dumb') return
       clear()
@@ -113,6 +69,7 @@ export function textReport(stream: Writable): Report {
     },
     add({ step, result, text, advice }) {
       clear()
+      if (result === 'warning') warnings += 1
       const title = step === last ? '' : TITLES[step]
       last = step
       const mark = paint(STYLES[result], MARKS[result], stream)
@@ -123,7 +80,7 @@ export function textReport(stream: Writable): Report {
       if (advice) stream.write(`${folded(`→ ${advice}`, { indent: INDENT, width })}\n`)
     },
     stop: clear,
-    end(exitCode, warnings) {
+    end(exitCode) {
       clear()
       const noted = warnings === 1 ? 'Good, with a warning.' : `Good, with ${warnings} warnings.`
       const outcome =
@@ -133,23 +90,26 @@ export function textReport(stream: Writable): Report {
             ? paint('yellow', noted, stream)
             : paint('green', 'All good.', stream)
       stream.write(`\n${outcome}\n`)
+      return exitCode
     },
-  })
+  }
 }
 
 /** One JSON object at the end. */
 export function jsonReport(stream: Writable): Report {
   const steps: Finding[] = []
-  return reportBy({
+  return {
     pending: () => {},
     stop: () => {},
     add: (finding) => {
       steps.push(finding)
     },
-    end(exitCode, warnings) {
+    end(exitCode) {
+      const warnings = steps.filter(({ result }) => result === 'warning').length
       stream.write(`${asciiJson({ ok: exitCode === 0, exitCode, warnings, steps }, 2)}\n`)
+      return exitCode
     },
-  })
+  }
 }
 
 /** The text in lines that begin at a column, the second ones below the first word. */

@@ -1,8 +1,8 @@
 /** How the commands are set up: the environment variables of `optionsFromEnv`, each of which a flag may replace. */
 import { parseEnv } from 'node:util'
 import { ConfigurationError, type Problem } from '../errors.ts'
-import type { TokenProviderOptions } from '../options.ts'
-import { optionsFromEnv } from '../options-from-env.ts'
+import { headerName, schemeName, type TokenProviderOptions } from '../options.ts'
+import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
 import { UsageError } from './arguments.ts'
 import { readSmallFile } from './small-file.ts'
 import type { Surroundings } from './terminal.ts'
@@ -38,15 +38,14 @@ export function readHeader(
   },
 ): Header {
   const { 'header-name': header = 'Authorization', scheme = 'Bearer' } = values
-  if (!isName(header)) throw new UsageError('--header-name must be the name of a header (RFC 9110 §5.1).')
-  if (scheme !== '' && !isName(scheme)) {
+  if (!headerName.safeParse(header).success)
+    throw new UsageError(
+      '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',
+    )
+  if (!schemeName.safeParse(scheme).success) {
     throw new UsageError("--scheme must be an authentication scheme (RFC 9110 §11.1), or ''.")
   }
   return { header, scheme }
-}
-
-function isName(text: string): boolean {
-  return /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text)
 }
 
 const VARIABLES = {
@@ -71,17 +70,15 @@ export const SETTINGS_HELP = `Set up by environment variables, or by flags, whic
   MERCHANT_AUTH_CLIENT_ID           --client-id ID
   MERCHANT_AUTH_CLIENT_SECRET                                  the secret itself: never by a flag
   MERCHANT_AUTH_CLIENT_SECRET_FILE  --client-secret-file FILE  a file that holds it
-  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000); one attempt
-                                                               gets half of it
+  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000)
                                     --body-format form         for token endpoints that take no JSON (json)
                                     --dotenv FILE              more variables, as in a .env file; those that are
                                                                set go first`
 
-/** A set-up, and where its secret comes from. */
+/** A set-up, and where its secret comes from: a file, or else `MERCHANT_AUTH_CLIENT_SECRET`. */
 export interface Settings {
   readonly options: TokenProviderOptions
-  /** The variable or file that holds the secret. */
-  readonly secretSource: string
+  readonly secretFile?: string
   /** The variables that all of this was read from. */
   readonly variables: Readonly<Record<string, string | undefined>>
 }
@@ -105,7 +102,7 @@ export async function readSettings(values: SettingsValues, { env, signal }: Surr
   const bodyFormat = readBodyFormat(values['body-format'])
   const file = variables[SECRET_FILE]?.trim()
   if (!file || variables[SECRET] !== undefined) {
-    return { options: { ...optionsOf(variables, []), bodyFormat }, secretSource: SECRET, variables }
+    return { options: { ...optionsOf(variables, []), bodyFormat }, variables }
   }
   const problems: Problem[] = []
   const text = await readSmallFile(file, withFlag(SECRET_FILE), signal).catch((error: unknown) => {
@@ -113,12 +110,12 @@ export async function readSettings(values: SettingsValues, { env, signal }: Surr
     problems.push(...error.problems)
     return 'none' // so that whatever else is wrong is told, too
   })
-  const secret = text.replace(/[\r\n]+$/, '')
+  const secret = withoutLineEnd(text)
   if (secret === '') problems.push({ option: withFlag(SECRET_FILE), reason: 'names an empty file' })
   const read = { ...variables, [SECRET]: secret || 'none', [SECRET_FILE]: undefined }
   return {
     options: { ...optionsOf(read, problems), bodyFormat },
-    secretSource: `the file ${file}`,
+    secretFile: file,
     variables,
   }
 }

@@ -2,10 +2,11 @@
 import { tokenEndpoint } from '../environments.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider } from '../token/token-provider.ts'
+import type { AdviceContext } from './advice-network.ts'
 import { readArguments, UsageError } from './arguments.ts'
 import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
-import { Hiding, MOST_ADVICE } from './hiding.ts'
+import { Hiding } from './hiding.ts'
 import { folded } from './report.ts'
 import {
   HEADER_FLAGS,
@@ -64,12 +65,12 @@ Examples:
     try {
       const settings = await readSettings(values, surroundings)
       const { clientSecret } = settings.options
-      hiding.add(typeof clientSecret === 'string' ? clientSecret : await clientSecret())
+      hiding.secrets.add(typeof clientSecret === 'string' ? clientSecret : await clientSecret())
       const store = await openStore(values.store ?? settings.variables[STORE_VARIABLE], surroundings)
       return await printToken(settings, { store, printed, hiding }, surroundings)
     } catch (error) {
       if (surroundings.signal.aborted) return EXIT.unexpected
-      return complain(error, { context: { host: '', connected: false }, hiding }, surroundings)
+      return complain(error, { host: '', connected: false }, surroundings)
     }
   },
 }
@@ -86,7 +87,7 @@ async function printToken(
   surroundings: Surroundings,
 ): Promise<number> {
   const endpoint = tokenEndpoint(options.environment)
-  const connection = watchConnection(endpoint, surroundings.env)
+  const connection = watchConnection(endpoint, surroundings.env, hiding.shown)
   const tokens = createTokenProvider({
     ...options,
     refreshAheadMs: 0, // the process is over before a renewal in the background is
@@ -99,7 +100,7 @@ async function printToken(
     return EXIT.ok
   } catch (error) {
     if (surroundings.signal.aborted) return EXIT.unexpected
-    return complain(error, { context: connection.context(), hiding }, surroundings)
+    return complain(error, connection.context(), surroundings)
   } finally {
     connection.stop()
     await tokens.close()
@@ -107,18 +108,13 @@ async function printToken(
   }
 }
 
-function complain(
-  error: unknown,
-  { context, hiding }: { readonly context: Parameters<typeof diagnose>[1]; readonly hiding: Hiding },
-  { stderr }: Surroundings,
-): number {
+function complain(error: unknown, context: AdviceContext, { stderr }: Surroundings): number {
   const diagnosis = diagnose(error, context)
   if (diagnosis === undefined) throw error
   const { text, advice, exitCode } = diagnosis
-  const lines = text.split('\n').map((line) => hiding.shown(line))
-  stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${lines.join('\n  ')}\n`)
+  stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${text.replaceAll('\n', '\n  ')}\n`)
   const folding = { indent: 2, width: widthOf(stderr) }
-  if (advice) stderr.write(`${folded(`→ ${hiding.shown(advice, MOST_ADVICE)}`, folding)}\n`)
+  if (advice) stderr.write(`${folded(`→ ${advice}`, folding)}\n`)
   return exitCode
 }
 

@@ -4,7 +4,7 @@
  * @module merchant-auth/redis
  */
 import * as z from 'zod/mini'
-import { ms, problemsOf } from '../checks.ts'
+import { copied, ms, problemsOf } from '../checks.ts'
 import { systemClock } from '../clock.ts'
 import { ConfigurationError } from '../errors.ts'
 import { BoundedStore, OPERATION_TIMEOUT_MS } from './bounded-store.ts'
@@ -38,10 +38,12 @@ const CLIENT = {
   reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
 }
 
-const shape = z.strictObject({
-  keyPrefix: z.optional(z.string(PREFIX).check(z.regex(/^[^{}]*$/, PREFIX))),
-  operationTimeoutMs: z.optional(ms(1, TIMEOUT)),
-})
+const shape = copied(
+  z.strictObject({
+    keyPrefix: z.optional(z.string(PREFIX).check(z.regex(/^[^{}]*$/, PREFIX))),
+    operationTimeoutMs: z.optional(ms(1, TIMEOUT)),
+  }),
+)
 
 /**
  * Creates a store that all processes of a fleet share: one token request for each lifetime, for any number of them.

@@ -103,7 +103,6 @@ function partsOf(found: unknown): { value: unknown; ttlMs: unknown } | undefined
 }
 
 /** A failure's code (ECONNREFUSED), or the word in capitals that a Redis error begins with (READONLY, OOM); no more of it. */
-/** A system error's code, or the word that a Redis error begins with. */
 export function codeOf(error: unknown): string | undefined {
   try {
     const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }

@@ -1,6 +1,7 @@
 /** The faults that a test can order, checked when they are ordered, and the queues in which they wait. */
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import * as z from 'zod/mini'
+import { copied, copyOf } from '../checks.ts'
 import { MAX_TIMER_MS } from '../clock.ts'
 import { checked } from './checked.ts'
 import type { SandboxTarget } from './recorded.ts'
@@ -95,9 +96,12 @@ const VALUE = 'must be the value of a header'
 const TIMES = 'must be a whole number of at least 1, or Infinity'
 
 const headerValue = text.check(z.refine((value) => isHeader('x', value), VALUE))
+/** What an object has of its own. */
+const own = z.transform((value: unknown): unknown => copyOf(value, []))
+/** What is sent is what was given now. */
 const json = z.pipe(
-  z.unknown().check(z.refine((value) => jsonOf(value) !== undefined, 'must be a value that JSON can hold')),
-  z.transform((value): unknown => JSON.parse(JSON.stringify(value))), // what is sent is what was given now
+  z.pipe(z.transform(jsonOf), z.string('must be a value that JSON can hold')),
+  z.transform((value): unknown => JSON.parse(value)),
 )
 
 const shape: z.ZodMiniType<Fault> = z.discriminatedUnion(
@@ -108,14 +112,17 @@ const shape: z.ZodMiniType<Fault> = z.discriminatedUnion(
       status,
       retryAfter: z.optional(z.union([z.number(), headerValue], 'must be seconds or a date')),
       headers: z.optional(
-        z
-          .record(text, text, HEADERS)
-          .check(
-            z.refine(
-              (headers) => Object.entries(headers).every(([name, value]) => isHeader(name, value)),
-              HEADERS,
+        z.pipe(
+          own,
+          z
+            .record(text, text, HEADERS)
+            .check(
+              z.refine(
+                (headers) => Object.entries(headers).every(([name, value]) => isHeader(name, value)),
+                HEADERS,
+              ),
             ),
-          ),
+        ),
       ),
       body: z.optional(json),
     }),
@@ -155,16 +162,18 @@ const target: z.ZodMiniType<SandboxTarget> = z.enum(
   "must be 'token', 'merchant' or 'in-store'",
 )
 
-const order = z.strictObject({
-  target,
-  fault: shape,
-  times: z.optional(
-    z.custom<number>(
-      (times) => times === Infinity || (Number.isSafeInteger(times) && Number(times) > 0),
-      TIMES,
+const order = copied(
+  z.strictObject({
+    target,
+    fault: z.pipe(own, shape),
+    times: z.optional(
+      z.custom<number>(
+        (times) => times === Infinity || (Number.isSafeInteger(times) && Number(times) > 0),
+        TIMES,
+      ),
     ),
-  ),
-})
+  }),
+)
 
 function jsonOf(value: unknown): string | undefined {
   try {

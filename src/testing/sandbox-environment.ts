@@ -2,7 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import * as z from 'zod/mini'
+import { copyOf, text } from '../checks.ts'
 import { type Environment, frozenEnvironment } from '../environments.ts'
+import { hideGetters } from '../token/access-token.ts'
 import { checked } from './checked.ts'
 import { checkedTarget, type Fault } from './faults.ts'
 import { Issuer } from './issuer.ts'
@@ -76,9 +78,7 @@ export type EnvironmentName = 'production' | 'test'
 /** Listens for the requests of a sandbox that are over. */
 export type RequestListener = (request: SandboxRequest, environment: EnvironmentName) => void
 
-const secretList = z.array(
-  z.string('must be a non-empty string').check(z.minLength(1, 'must be a non-empty string')),
-)
+const secretList = z.array(text('must be a non-empty string'))
 const tokenText = z.string("must be a token's value or its jti; without an argument all tokens are revoked")
 
 /** One environment on a port of its own. */
@@ -162,7 +162,7 @@ export class LoopbackEnvironment implements SandboxEnvironment {
   }
 
   fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string {
-    return this.#service.faults.add({ ...options, target, fault })
+    return this.#service.faults.add({ ...copyOf(options, []), target, fault })
   }
 
   clearFaults(target?: SandboxTarget): void {
@@ -177,6 +177,8 @@ export class LoopbackEnvironment implements SandboxEnvironment {
     this.#service.recorded.clear()
   }
 }
+
+hideGetters(LoopbackEnvironment)
 
 /** A listener that throws, or rejects, disturbs nothing. */
 function tell(listener: RequestListener | undefined, request: SandboxRequest, name: EnvironmentName): void {

@@ -1,6 +1,6 @@
 /** The sandbox: the documented service on loopback, as two environments that know nothing of each other. */
 import * as z from 'zod/mini'
-import { fn } from '../checks.ts'
+import { copied, fn } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import { checked } from './checked.ts'
 import type { SandboxRequest } from './recorded.ts'
@@ -44,12 +44,14 @@ export interface Sandbox extends AsyncDisposable {
 
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
-const shape = z.strictObject(
-  {
-    ports: z.optional(z.strictObject({ production: port, test: port }, 'must be an object')),
-    onRequest: z.optional(fn<RequestListener>('must be a function')),
-  },
-  'must be an object',
+const shape = copied(
+  z.strictObject(
+    {
+      ports: z.optional(copied(z.strictObject({ production: port, test: port }, 'must be an object'))),
+      onRequest: z.optional(fn<RequestListener>('must be a function')),
+    },
+    'must be an object',
+  ),
 )
 
 /**

@@ -1,6 +1,7 @@
 /** A token provider for unit tests: it has its token from the start, and asks nobody for another. */
 import * as z from 'zod/mini'
-import { type Environment, environmentProblems, frozenEnvironment } from '../environments.ts'
+import { copied } from '../checks.ts'
+import { checkEnvironment, type Environment } from '../environments.ts'
 import { ConfigurationError, ProviderClosedError } from '../errors.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
@@ -37,13 +38,15 @@ const NEVER = 8_640_000_000_000_000
 
 const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
 
-const shape = z.strictObject(
-  {
-    environment: z.optional(z.unknown()),
-    value: z.optional(z.string(TOKEN).check(z.regex(/^[A-Za-z0-9\-._~+/]+=*$/, TOKEN))),
-    scope: z.optional(z.string('must be a string')),
-  },
-  'must be an object',
+const shape = copied(
+  z.strictObject(
+    {
+      environment: z.optional(z.unknown()),
+      value: z.optional(z.string(TOKEN).check(z.regex(/^[A-Za-z0-9\-._~+/]+=*$/, TOKEN))),
+      scope: z.optional(z.string('must be a string')),
+    },
+    'must be an object',
+  ),
 )
 
 /**
@@ -59,16 +62,13 @@ const shape = z.strictObject(
 export function createStaticTokenProvider(options: StaticTokenProviderOptions = {}): TokenProvider {
   const what = 'The options of the static token provider'
   const {
-    environment = LOCALHOST,
+    environment: given = LOCALHOST,
     value = 'static-test-token',
     scope,
   } = checked(what, 'options', shape, options)
-  const problems = environmentProblems(environment, 'environment')
-  if (problems.length > 0) throw new ConfigurationError(`${what} cannot be used`, problems)
-  return new StaticTokenProvider(
-    frozenEnvironment(environment as Environment),
-    createAccessToken(value, NEVER, scope),
-  )
+  const environment = checkEnvironment(given, 'environment')
+  if (Array.isArray(environment)) throw new ConfigurationError(`${what} cannot be used`, environment)
+  return new StaticTokenProvider(environment, createAccessToken(value, NEVER, scope))
 }
 
 class StaticTokenProvider implements TokenProvider {

@@ -34,6 +34,15 @@ class HiddenAccessToken implements AccessToken {
     return this.#value
   }
 }
+hideGetters(HiddenAccessToken)
+
+/**
+ * Keeps what the getters of a class yield out of every print of its instances. `inspect` with `showHidden` and `getters`
+ * calls the getters of prototypes, up to the first whose constructor is one of JavaScript's own.
+ */
+export function hideGetters({ prototype }: { readonly prototype: object }): void {
+  Object.defineProperty(prototype, 'constructor', { value: Object })
+}
 
 /** Makes a token whose value is hidden from prints. */
 export function createAccessToken(value: string, expiresAt: number, scope?: string): AccessToken {

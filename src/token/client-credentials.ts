@@ -4,9 +4,9 @@ import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Environment } from '../environments.ts'
 import { ownCopy, ProviderClosedError, type TokenRequestError } from '../errors.ts'
-import { createEmit, type Emit, rememberEmit } from '../events.ts'
+import { createEmit, type Emit, rememberOutlet } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { UsedSecrets } from '../secret.ts'
+import { UsedSecrets } from '../redact.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
 import type { AccessToken } from './access-token.ts'
 import { Cooldown, RenewalRation } from './cooldown.ts'
@@ -32,11 +32,14 @@ export class ClientCredentialsProvider implements TokenProvider {
   readonly #emit: Emit
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
+  readonly #secrets = new UsedSecrets()
   /** The total order over the token endpoint: whoever wants to ask it does so in here, after a second look. */
   readonly #endpointLock = new Mutex()
   readonly #cooldown = new Cooldown()
   readonly #rations = new Map<string | undefined, RenewalRation>()
   #held: HeldToken | undefined
+  /** How many tokens there have been. */
+  #tokens = 0
   #lastFailure: unknown
   readonly #waiters = new Waiters()
   #renewingAhead = false
@@ -49,11 +52,14 @@ export class ClientCredentialsProvider implements TokenProvider {
     cache: false,
   })
 
-  /** All who had the same token rejected by the same API, which has its own ration, share one renewal. */
+  /**
+   * All who had the current token rejected by the same API, which has its own ration, share one renewal. The key names
+   * the token by its number, as it may be seen where its value should not.
+   */
   static readonly #replace = pMemoize(
     (provider: ClientCredentialsProvider, rejected: string, api: string | undefined) =>
       provider.#replaceNow(rejected, api),
-    { cache: false, cacheKey: ([provider, rejected, api]) => `${provider.#id} ${rejected} ${api}` },
+    { cache: false, cacheKey: ([provider, , api]) => `${provider.#id} ${provider.#tokens} ${api}` },
   )
   static #created = 0
   /** Tells providers apart: what they share is made once for all, and there may be thousands of them. */
@@ -64,10 +70,10 @@ export class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#destinations = destinationsOf(options.environment)
     this.#emit = createEmit(options.onEvent, options.environment.name)
-    rememberEmit(this, this.#emit)
+    rememberOutlet(this, { emit: this.#emit, secrets: this.#secrets })
     this.#source = new TokenSource(options, {
       emit: this.#emit,
-      secrets: new UsedSecrets(),
+      secrets: this.#secrets,
       closed: this.#closing.signal,
     })
   }
@@ -90,7 +96,7 @@ export class ClientCredentialsProvider implements TokenProvider {
       if (!this.#source.lookIsDue) this.#assertNoCooldown()
       await this.#waiters.wait(ClientCredentialsProvider.#acquire(this), signal)
     }
-    throw expiredOnArrival(this.environment)
+    throw expiredOnArrival(this.environment, this.#secrets)
   }
 
   async renewToken(
@@ -180,13 +186,14 @@ export class ClientCredentialsProvider implements TokenProvider {
     const { timeoutMs } = this.#options
     const deadline = startedAt + timeoutMs
     // Whoever waited for another's request that hung has no time for one of his own.
-    if (this.#lastFailure !== undefined && deadline - this.#now() < timeoutMs / 4) throw this.#lastFailure
+    if (this.#lastFailure !== undefined && deadline - this.#now() < timeoutMs / 4) throw this.#failure()
     try {
       const taken = await this.#source.take({ deadline, ahead: background, ...want })
       this.#assertOpen()
       if (taken === undefined) return false
       const { held, source } = taken
       this.#held = held
+      this.#tokens += 1
       this.#cooldown.succeeded()
       this.#lastFailure = undefined
       const durationMs = this.#now() - startedAt
@@ -203,7 +210,7 @@ export class ClientCredentialsProvider implements TokenProvider {
         retryAfterMs,
         background,
       })
-      throw error
+      throw this.#failure()
     }
   }
 
@@ -242,6 +249,12 @@ export class ClientCredentialsProvider implements TokenProvider {
   }
 
   #assertNoCooldown(remainsMs = this.#cooldown.remainsForCallersMs(this.#now())): void {
-    if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs)
+    const note = ` The token endpoint is left alone for another ${Math.ceil(remainsMs)} ms after this failure.`
+    if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs, note)
+  }
+
+  /** The last failure, with how long it holds back callers from now on. */
+  #failure(): unknown {
+    return ownCopy(this.#lastFailure, this.#cooldown.remainsForCallersMs(this.#now()))
   }
 }

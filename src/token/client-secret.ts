@@ -1,7 +1,7 @@
 /** The client secret, given or asked for. */
 import type { Clock } from '../clock.ts'
 import { TokenRequestError } from '../errors.ts'
-import { scrubbedCause, type UsedSecrets } from '../secret.ts'
+import { LEAST_SECRET, redactedCause, UsedSecrets } from '../redact.ts'
 import { within } from '../waiting.ts'
 
 /** Makes the error for a secret that could not be had. */
@@ -77,9 +77,10 @@ export class ClientSecret {
       try {
         secret = await source()
       } catch (error) {
-        throw new NoSecret('threw', scrubbedCause(error, this.#used))
+        throw new NoSecret('threw', redactedCause(error, this.#used))
       }
       if (typeof secret !== 'string' || secret === '') throw new NoSecret('yielded no secret')
+      warnIfWeak(secret)
       return this.#remember(secret)
     }
     return within(clock, limits, ask, () => new NoSecret('did not answer in time'))
@@ -90,6 +91,18 @@ export class ClientSecret {
     this.#last = secret
     return secret
   }
+}
+
+const weak = new UsedSecrets()
+
+/** Warns of a short secret, once for each. */
+export function warnIfWeak(secret: string): void {
+  if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
+  process.emitWarning(
+    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and text from servers that happens to ` +
+      'contain it is hidden in errors and events. Ask the service for another one.',
+    { code: 'MERCHANT_AUTH_WEAK_SECRET' },
+  )
 }
 
 /** Whether the token endpoint refused the client: perhaps for a secret that was replaced since it was read. */

@@ -1,5 +1,6 @@
 /** What the token endpoint answers, read with care: bounded, and without trust in what it says. */
-import { HIDDEN, MAX_SEARCHED, scrub } from '../secret.ts'
+import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
+import { OAUTH_ERRORS } from '../vocabulary.ts'
 import { parseJson } from './access-token.ts'
 
 /** The most bytes of an answer that are read, after decompression. */
@@ -30,16 +31,20 @@ export function readOAuthError(text: string | undefined, secrets: Iterable<strin
   const body = text === undefined ? undefined : parseJson(text)
   if (typeof body !== 'object' || body === null) return {}
   const { error, error_description } = body as Partial<Record<string, unknown>>
-  return { error: shown(error, 100, secrets), errorDescription: shown(error_description, 300, secrets) }
+  const isKnown = typeof error === 'string' && OAUTH_ERRORS.has(error)
+  return {
+    error: isKnown ? error : shown(error, 100, secrets),
+    errorDescription: shown(error_description, 300, secrets),
+  }
 }
 
-/** One line of printable characters, without secrets. Scrubbed before it is cut, so that no half of one remains. */
+/** One line of printable characters, without secrets. Redacted before it is cut, so that no half of one remains. */
 function shown(value: unknown, length: number, secrets: Iterable<string>): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined
   const searched = value.slice(0, MAX_SEARCHED)
-  const scrubbed = scrub(searched, secrets)
-  if (searched !== value && scrubbed !== searched) return HIDDEN // half a secret may stand at the end
-  return scrubbed.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
+  const redacted = redact(searched, secrets)
+  if (searched !== value && redacted !== searched) return HIDDEN // half a secret may stand at the end
+  return redacted.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
 }
 
 /** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */
@@ -57,24 +62,36 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   const location = response.headers.get('location')
   const base = response.url === '' ? undefined : response.url
   if (location === null || location.length > MAX_SEARCHED || !URL.canParse(location, base)) return ''
-  // The parser writes hosts in lower case, and with it what a server may have put there.
-  const known = [...secrets].flatMap((secret) => [secret, secret.toLowerCase()])
-  return shown(new URL(location, base).origin, 100, known) ?? ''
+  return shown(new URL(location, base).origin, 100, secrets) ?? ''
 }
 
-/** What to do about an error status, in one sentence. */
-export function adviceFor(status: number, { error }: OAuthError): string {
+/** What a server may say that finds no field in a body that it does not understand. */
+const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  'invalid_request',
+  'unsupported_grant_type',
+])
+
+/** What to do about an error status. */
+export function adviceFor(status: number, { error }: OAuthError, bodyFormat: 'json' | 'form'): string {
   if (status === 401 || error === 'invalid_client') return 'Check clientId and clientSecret.'
   if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
   if (status === 429) return 'Too many token requests: try again later.'
   if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'
-  return 'Check authUrl, clientId and audience.'
+  const isFormat = status === 415 || (status === 400 && FORMAT_ERRORS.has(error))
+  const format = " A server that takes a form instead of JSON needs bodyFormat: 'form'."
+  return `Check authUrl, clientId and audience.${bodyFormat === 'json' && isFormat ? format : ''}`
 }
 
-/** The first code in a chain of causes, such as ECONNREFUSED, in brackets. */
-export function reasonOf(cause: Error | undefined): string {
+/** The first code in a chain of causes, such as ECONNREFUSED. */
+export function codeOf(cause: Error | undefined): string | undefined {
   for (let error: unknown = cause; error instanceof Error; error = error.cause) {
-    if ('code' in error) return ` (${String(error.code)})`
+    if ('code' in error) return String(error.code)
   }
-  return ''
+  return undefined
+}
+
+/** Whether a code says that a body is not what its Content-Encoding says: it came whole, and would be no better again. */
+export function isWrongEncoding(code: string | undefined): boolean {
+  return code !== undefined && /^(?:Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_)/.test(code)
 }

@@ -4,23 +4,25 @@ import { type Instant, readClock } from '../clock.ts'
 import { tokenEndpoint } from '../environments.ts'
 import {
   MerchantAuthError,
+  type ResponseIssue,
   TokenRequestError,
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrubbedCause, shownUrl, type UsedSecrets } from '../secret.ts'
+import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { readTokenResponse, type TokenGrant } from './access-token.ts'
 import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
 import {
   adviceFor,
+  codeOf,
+  isWrongEncoding,
   MAX_ANSWER_BYTES,
   readAnswerText,
   readOAuthError,
   readRetryAfter,
-  reasonOf,
   redirectTarget,
 } from './token-answer.ts'
 import { postToken } from './token-wire.ts'
@@ -37,6 +39,8 @@ export interface TokenRequestContext<Token> {
   readonly emit: Emit
   /** When (monotonic ms) the last attempt must have ended. */
   readonly deadline: number
+  /** Whether it is a renewal in the background. */
+  readonly ahead: boolean
   /** Ends the request, whatever it waits for. */
   readonly closed: AbortSignal
   readonly clientSecret: ClientSecret
@@ -58,22 +62,38 @@ export function requestToken<Token>(
   return new TokenRequest(options, context).send()
 }
 
+/**
+ * When (monotonic ms) an attempt must have ended: one that another may follow gets at most half of `timeoutMs`, the last
+ * one all that is left. After a background renewal comes the request of whoever then waits.
+ */
+export function attemptEndsAt(
+  { clock, retries, timeoutMs }: ResolvedOptions,
+  { attempt, deadline, ahead }: { attempt: number; deadline: number; ahead: boolean },
+): number {
+  const isLast = attempt > retries && !ahead
+  return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
+}
+
 class TokenRequest<Token> {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext<Token>
-  readonly #endpoint: string
   #attempts = 0
   #askedForAnother = false
 
   constructor(options: ResolvedOptions, context: TokenRequestContext<Token>) {
     this.#options = options
     this.#context = context
-    this.#endpoint = tokenEndpoint(options.environment)
+  }
+
+  /** Fit to be shown: a secret may stand in the path by mistake. */
+  get #endpoint(): string {
+    const { environment } = this.#options
+    return tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, this.#context.secrets) })
   }
 
   send(): Promise<Token> {
     const { closed } = this.#context
-    return pRetry(() => this.#attempt(), {
+    return pRetry((attempt) => this.#attempt(attempt), {
       retries: this.#options.retries,
       signal: closed,
       minTimeout: 0, // the pause is taken below, on the provider's clock
@@ -94,23 +114,20 @@ class TokenRequest<Token> {
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
-  async #attempt(): Promise<Token> {
-    const endsAt = this.#attemptEndsAt()
+  async #attempt(attempt: number): Promise<Token> {
+    const until = (): number => attemptEndsAt(this.#options, { ...this.#context, attempt })
+    const endsAt = until()
     this.#attempts += 1
     const secret = await this.#askForSecret(endsAt)
     try {
       return await this.#post(secret, endsAt)
     } catch (error) {
-      const another = await this.#anotherSecret(error, secret)
+      const another = await this.#anotherSecret(error, secret, until())
       if (another === undefined) throw error
       this.#tellFailed(error, 0)
       this.#attempts += 1
-      return await this.#post(another, this.#attemptEndsAt())
+      return await this.#post(another, until())
     }
-  }
-
-  #attemptEndsAt(): number {
-    return Math.min(this.#options.clock.monotonicMs() + this.#options.timeoutMs / 2, this.#context.deadline)
   }
 
   #askForSecret(endsAt: number): Promise<string> {
@@ -124,11 +141,11 @@ class TokenRequest<Token> {
   }
 
   /** A secret other than the refused one, once: it may have been replaced since it was read. */
-  async #anotherSecret(error: unknown, refused: string): Promise<string | undefined> {
+  async #anotherSecret(error: unknown, refused: string, endsAt: number): Promise<string | undefined> {
     if (!this.#context.clientSecret.mayChange || this.#askedForAnother || !isRefusedSecret(error)) return
     this.#askedForAnother = true
     try {
-      const secret = await this.#askForSecret(this.#attemptEndsAt())
+      const secret = await this.#askForSecret(endsAt)
       return secret === refused ? undefined : secret
     } catch {
       return undefined // the refusal says more
@@ -157,21 +174,33 @@ class TokenRequest<Token> {
 
   async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<Token> {
     const sentAt = readClock(this.#options.clock)
+    let response: Response | undefined
     try {
-      const response = await postToken(this.#options, secret, signal)
+      response = await postToken(this.#options, secret, signal)
       if (response.ok && !response.redirected) {
-        const grant = this.#grantOf(await readAnswerText(response).catch(() => null))
+        const grant = this.#grantOf(await readAnswerText(response))
         return this.#context.accept({ ...grant, sentAt })
       }
       throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
     } catch (error) {
       if (error instanceof MerchantAuthError) throw error
-      const cause = scrubbedCause(error, this.#context.secrets)
-      throw this.#failure(
-        `POST ${shownUrl(this.#endpoint)} got no answer${reasonOf(cause)}. Check authUrl and the network.`,
-        { code: 'ERR_TOKEN_NETWORK', retryable: true, cause },
-      )
+      throw this.#networkFailure(redactedCause(error, this.#context.secrets), response !== undefined)
     }
+  }
+
+  /** There was no answer, or one that cannot be read to its end. */
+  #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
+    const code = codeOf(cause)
+    if (isWrongEncoding(code)) return this.#badAnswer([{ field: 'body', reason: 'cannot be decompressed' }])
+    const [what, advice] = began
+      ? [
+          'got an answer that broke off before its end',
+          'Try again later, or check the network, proxies and firewalls.',
+        ]
+      : ['got no answer', 'Check authUrl and the network.']
+    const reason = code === undefined ? '' : ` (${code})`
+    const message = `POST ${shownUrl(this.#endpoint)} ${what}${reason}. ${advice}`
+    return this.#failure(message, { code: 'ERR_TOKEN_NETWORK', retryable: true, cause })
   }
 
   /** The text of an error answer, where it comes in good time: the status says enough without it. */
@@ -183,44 +212,46 @@ class TokenRequest<Token> {
     return await within(clock, half, () => readAnswerText(response), late).catch(() => undefined)
   }
 
-  /** Reads a token response: its text, undefined when it was too long, null when it broke off. */
-  #grantOf(text: string | undefined | null): TokenGrant {
+  /** Reads a token response: its text, undefined when it was too long. */
+  #grantOf(text: string | undefined): TokenGrant {
     const grant =
       text === undefined
         ? [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
-        : text === null
-          ? [{ field: 'body', reason: 'broke off before its end' }]
-          : readTokenResponse(text)
-    if (!Array.isArray(grant)) return grant
-    const issues = grant.map(({ field, reason }) => `${field} ${reason}`).join('; ')
-    throw new TokenResponseError(
-      `POST ${shownUrl(this.#endpoint)} gave an answer that is no token response: ${issues}. Check authUrl.`,
-      grant,
+        : readTokenResponse(text)
+    if (Array.isArray(grant)) throw this.#badAnswer(grant)
+    return grant
+  }
+
+  #badAnswer(issues: ResponseIssue[]): TokenResponseError {
+    const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
+    return new TokenResponseError(
+      `POST ${shownUrl(this.#endpoint)} gave an answer that is no token response: ${what}. Check authUrl.`,
+      issues,
     )
   }
 
   #statusFailure(response: Response, text: string | undefined): TokenRequestError {
     const { status } = response
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
+    const answered = { status, retryAfterMs, answer: { retryAfterMs } }
     const where = `POST ${shownUrl(this.#endpoint)}`
     if (response.redirected || response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
       const to = redirectTarget(response, this.#context.secrets)
       return this.#failure(
         `${where} answered with a redirect${to && ` to ${to}`}, which is never followed: the secret would go along. Check authUrl.`,
-        { code: 'ERR_TOKEN_REDIRECT', retryable: false, status, retryAfterMs },
+        { ...answered, code: 'ERR_TOKEN_REDIRECT', retryable: false, answer: { location: to, retryAfterMs } },
       )
     }
     const oauth = readOAuthError(text, this.#context.secrets)
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks to be left alone for ${retryAfterMs} ms.`
     return this.#failure(
-      `${where} answered ${status}${details && ` (${details})`}.${pause} ${adviceFor(status, oauth)}`,
+      `${where} answered ${status}${details && ` (${details})`}.${pause} ${adviceFor(status, oauth, this.#options.bodyFormat)}`,
       {
+        ...answered,
+        ...oauth,
         code: 'ERR_TOKEN_STATUS',
         retryable: status === 408 || status === 429 || status >= 500,
-        status,
-        ...oauth,
-        retryAfterMs,
       },
     )
   }

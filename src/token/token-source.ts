@@ -2,15 +2,16 @@
 import { tokenEndpoint } from '../environments.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { scrub, type UsedSecrets } from '../secret.ts'
+import { redactWord, type UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
+import { ERROR_CODES } from '../vocabulary.ts'
 import { untilAborted } from '../waiting.ts'
-import { ClientSecret } from './client-secret.ts'
+import { ClientSecret, warnIfWeak } from './client-secret.ts'
 import type { RenewalRation } from './cooldown.ts'
 import { type HeldToken, holdFreshToken, holdToken } from './held-token.ts'
 import type { SharedEntries } from './shared-entries.ts'
 import { SharedTurn } from './shared-turn.ts'
-import { requestToken, type SentGrant } from './token-request.ts'
+import { attemptEndsAt, requestToken, type SentGrant } from './token-request.ts'
 
 const MOST_REFUSED = 16
 const LOOK_AGAIN_MS = 1_000
@@ -70,6 +71,7 @@ export class TokenSource {
     this.#options = options
     this.#context = context
     for (const key of options.encryptionKeys ?? []) context.secrets.add(key)
+    if (typeof options.clientSecret === 'string') warnIfWeak(options.clientSecret)
   }
 
   /** Whether it is time to see what other processes have, even where the token endpoint may not be asked. */
@@ -94,8 +96,13 @@ export class TokenSource {
     const secret = this.#clientSecret()
     const startedAt = this.#now()
     const works = (await untilAborted(this.#writing, closed)) ?? true // what the last turn writes comes first
-    const writtenAt = this.#now()
-    const entries = works ? await untilAborted(this.#entries(store, want, secret), closed) : undefined
+    const waitedMs = this.#now() - startedAt
+    const entries = works
+      ? await untilAborted(
+          this.#entries(store, { ...want, deadline: want.deadline + waitedMs }, secret),
+          closed,
+        )
+      : undefined
     const turn = new SharedTurn(entries, {
       clock,
       closed,
@@ -110,7 +117,7 @@ export class TokenSource {
       const shared = await untilAborted(asking, closed)
       if (shared === 'none') return undefined
       if (shared !== undefined) return { held: shared, source: 'store' }
-      const othersMs = writtenAt - startedAt + this.#now() - from
+      const othersMs = waitedMs + this.#now() - from
       const taken = await this.#ask(want, secret, want.deadline + othersMs)
       // What a new secret got is not for those who have the old one: it may have been replaced for a reason.
       if (this.#options.encryptionKeys || secret.last === this.#shared?.sealedWith)
@@ -177,12 +184,13 @@ export class TokenSource {
     return new ClientSecret(this.#options.clientSecret, this.#context.secrets)
   }
 
-  async #ask({ refusal }: Want, clientSecret: ClientSecret, deadline: number): Promise<TakenToken> {
+  async #ask({ refusal, ahead }: Want, clientSecret: ClientSecret, deadline: number): Promise<TakenToken> {
     const { emit, secrets, closed } = this.#context
     const askedAt = this.#now()
     const held = await requestToken(this.#options, {
       emit,
       deadline,
+      ahead,
       closed,
       clientSecret,
       secrets,
@@ -198,13 +206,14 @@ export class TokenSource {
    */
   async #entries(
     store: TokenStore,
-    { mayAsk }: Want,
+    { mayAsk, deadline, ahead }: Want,
     clientSecret: ClientSecret,
   ): Promise<SharedEntries | undefined> {
-    const { clock, timeoutMs, environment, clientId, encryptionKeys } = this.#options
+    const { clock, environment, clientId, encryptionKeys } = this.#options
     this.#lookedAt = this.#now()
     if (clientSecret.mayChange && !encryptionKeys && !mayAsk()) return this.#shared?.entries
-    const limits = { endsAt: this.#now() + timeoutMs / 2, closed: this.#context.closed }
+    const endsAt = attemptEndsAt(this.#options, { attempt: 1, deadline, ahead })
+    const limits = { endsAt, closed: this.#context.closed }
     const secrets = encryptionKeys ?? [(await clientSecret.askAhead(clock, limits)) ?? '']
     const sealedWith = secrets[0]
     if (!sealedWith) return this.#shared?.entries
@@ -212,7 +221,7 @@ export class TokenSource {
       const { SharedEntries } = await import('./shared-entries.ts')
       const { emit, secrets: used } = this.#context
       const client = [tokenEndpoint(environment), clientId, environment.audience]
-      const isSecret = (text: string): boolean => scrub(text, used) !== text
+      const isSecret = (code: string): boolean => redactWord(code, ERROR_CODES, used) !== code
       const entries = new SharedEntries(store, { client, secrets, clock, emit, isSecret })
       this.#shared = { sealedWith, entries }
     }

@@ -73,6 +73,7 @@ describe('a 401', () => {
 describe('a challenge', () => {
   it.each([
     'Bearer error="insufficient_scope"',
+    'Bearer error="insufficient\\_scope"',
     'Bearer error=insufficient_scope',
     'Bearer ERROR="Insufficient_Scope"',
     'Bearer error  =  "insufficient_scope"',

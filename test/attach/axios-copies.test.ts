@@ -1,9 +1,9 @@
 // Copies of axios that this package did not import: their callers get their own adapters and errors (contract 2).
-import axios, { type AxiosInstance, type AxiosStatic, type InternalAxiosRequestConfig } from 'axios'
+import axios, { type AxiosInstance, type AxiosStatic } from 'axios'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
 import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
-import { answering, requiredCopy, unknownCopy } from './axios-fakes.ts'
+import { answering, type OwnAdapter, requiredCopy, unknownCopy } from './axios-fakes.ts'
 import { rejectionOf, useGround } from './calls.ts'
 
 const ground = useGround()
@@ -30,12 +30,38 @@ describe('the plain interceptor', () => {
 })
 
 describe('a copy that nobody knows', () => {
-  it('calls the function of a caller as axios does, with the one config', async () => {
-    const configs: InternalAxiosRequestConfig[] = []
+  it('calls the function of a caller as axios does, once', async () => {
+    const sent: boolean[] = []
     const api = unknownCopy().create({ baseURL: MERCHANT_URL })
     attachAuth(api, rig().provider)
-    const { config } = await api.get('/1', { adapter: answering([], configs) as never })
-    expect(configs.map((one) => one === config)).toEqual([true])
+    const adapter: OwnAdapter = (config) => {
+      sent.push(config.headers.has('authorization'))
+      return answering([])(config)
+    }
+    await api.get('/1', { adapter: adapter as never })
+    expect(sent).toEqual([true])
+  })
+
+  it('may attach every instance that it creates', async () => {
+    const copy = unknownCopy()
+    const api = copy.create({ baseURL: ground.env.merchantUrl })
+    const attaching = (one: AxiosInstance): void => {
+      const { create } = one
+      one.create = (config) => {
+        const created = create(config)
+        attaching(created)
+        attachAuth(created, ground.tokens)
+        return created
+      }
+    }
+    attaching(api)
+    const made = api.create()
+    expect((await made.get('/orders')).status).toBe(200)
+    ground.env.fail('token', { kind: 'hang' })
+    ground.env.revoke()
+    const late = rejectionOf(api.create({ timeout: 50 }).get('/orders'))
+    expect(await late).toMatchObject({ code: 'ECONNABORTED' })
+    expect(ground.sent()).toHaveLength(2)
   })
 
   it('sends nothing when a wait is over', async () => {

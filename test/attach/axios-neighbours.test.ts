@@ -2,8 +2,10 @@
 import { createRequire } from 'node:module'
 import axios, { type AxiosError, type AxiosInstance, type AxiosStatic } from 'axios'
 import axiosRetry from 'axios-retry'
-import { attachAuth } from 'merchant-auth/axios'
+import { createTokenProvider, type TokenProvider } from 'merchant-auth'
+import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { outcomes } from '../support/recorded.ts'
 import { ADAPTERS, apiAt, functionAdapter, rejectionOf, scripted, useGround } from './calls.ts'
 
 const ground = useGround()
@@ -15,6 +17,55 @@ const retried = (api: AxiosInstance, retries = 3) =>
     retryDelay: () => 0,
     retryCondition: (error) => error.response?.status === 503,
   })
+
+describe('createAuthInterceptor on the same instance', () => {
+  for (const order of ['before', 'after'] as const) {
+    for (const legacy of [true, false]) {
+      const made = (tokens: TokenProvider = ground.tokens): AxiosInstance => {
+        const transitional = { legacyInterceptorReqResOrdering: legacy } as object
+        const api = axios.create({ baseURL: ground.env.merchantUrl, transitional })
+        if (order === 'after') attachAuth(api, ground.tokens)
+        api.interceptors.request.use(createAuthInterceptor(tokens))
+        if (order === 'before') attachAuth(api, ground.tokens)
+        return api
+      }
+
+      it(`registered ${order} attachAuth leaves the call to it (legacy order: ${legacy})`, async () => {
+        const api = made(ground.provider()) // half-way through a migration it may be another provider
+        await api.get('/orders')
+        ground.env.revoke()
+        const answer = await api.get('/orders')
+        expect(answer.data).toMatchObject({ headers: { authorization: expect.stringMatching(/^Bearer /) } })
+        expect((await api.request(answer.config)).status).toBe(200)
+        expect(ground.sent()).toHaveLength(4)
+        const { signal } = new AbortController()
+        ground.env.fail('merchant', { kind: 'status', status: 500 })
+        const errors = [
+          await rejectionOf(api.get('/orders', { signal })),
+          await rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })),
+        ] as AxiosError[]
+        for (const { config } of errors) expect(config?.headers.has('authorization')).toBe(false)
+        expect(ground.events.filter(({ type }) => type === 'token-withheld')).toEqual([])
+      })
+
+      it(`registered ${order} attachAuth has calls of its own (legacy order: ${legacy})`, async () => {
+        const server = await scripted((_, response) => void response.end())
+        const { environment, clientId, clientSecret } = ground.env
+        const tokens = createTokenProvider({
+          environment: { ...environment, apiUrls: [server.url] },
+          clientId,
+          clientSecret,
+        })
+        const api = made(tokens)
+        await api.get(`${server.url}/x`)
+        expect(server.seen[0]?.headers.authorization).toMatch(/^Bearer /)
+        outcomes.length = 0 // the plain interceptor's headers are shown
+        await tokens.close()
+        await server[Symbol.asyncDispose]()
+      })
+    }
+  }
+})
 
 describe('other interceptors', () => {
   for (const when of ['before', 'after'] as const) {

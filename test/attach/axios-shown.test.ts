@@ -1,4 +1,5 @@
 // What prints of axios' answers, errors and configs show, and what stays as it was (contract 6). No network.
+import assert from 'node:assert'
 import { EventEmitter, errorMonitor, once } from 'node:events'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
@@ -7,7 +8,8 @@ import { inspect } from 'node:util'
 import axios, { type AxiosResponse, type CreateAxiosDefaults } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
-import { rejectionOf } from './calls.ts'
+import { outcomes } from '../support/recorded.ts'
+import { rejectionOf, scripted } from './calls.ts'
 import { provided, token } from './provided.ts'
 
 const HERE = 'https://api.test.example/merchant/x'
@@ -33,56 +35,110 @@ const failing =
   (config) =>
     Promise.reject(make(config))
 
-describe('agents of the caller', () => {
-  it.each([
-    ['httpAgent', new HttpAgent(), 'httpsAgent'],
-    ['httpsAgent', new HttpsAgent(), 'httpAgent'],
-  ] as const)('show as no more than that where they are set: %s', async (name, agent, other) => {
-    const { config } = await client(giving()).get(HERE, { [name]: agent })
-    const json = JSON.parse(JSON.stringify(config))
-    expect(json).toMatchObject({ [name]: '[Agent]', method: 'get', url: HERE })
-    expect(json).not.toHaveProperty(other)
-    expect(inspect(config)).toContain(`${name}: '[Agent]'`)
-    expect(inspect(config)).toContain(`url: '${HERE}'`)
-    expect(inspect(config)).not.toContain(`${other}:`)
-  })
+/** What shows an object in ways that its own inspection does not govern. */
+const WAYS: Record<string, (shown: unknown) => string> = {
+  inspect: (shown) => inspect(shown, { depth: Infinity }),
+  'inspect, without custom functions': (shown) => inspect(shown, { customInspect: false, depth: Infinity }),
+  'inspect, with all that is hidden': (shown) =>
+    inspect(shown, {
+      customInspect: false,
+      showHidden: true,
+      getters: true,
+      showProxy: true,
+      depth: Infinity,
+    }),
+  'inspect of a copy': (shown) => inspect({ ...(shown as object) }, { depth: Infinity }),
+  entries: (shown) => inspect(Object.entries(shown as object), { depth: Infinity }),
+  'node:assert': (shown) => String(rejectionBy(() => assert.strictEqual(shown, undefined))),
+  'node:assert, deep': (shown) => String(rejectionBy(() => assert.deepEqual(shown, { a: 1 }))),
+  JSON: (shown) => JSON.stringify(shown),
+}
 
-  it('stay what they are, and nothing new is listed, copied or fixed on the config', async () => {
-    const httpAgent = new HttpAgent()
-    const { config } = await client(giving()).get(HERE, { httpAgent })
-    expect(config.httpAgent).toBe(httpAgent)
-    expect(Object.keys(config)).toContain('httpAgent')
-    expect(Object.keys(config)).not.toContain('toJSON')
-    expect(Reflect.ownKeys({ ...config })).not.toContain(inspect.custom)
-    Reflect.set(config, 'toJSON', () => 'my own')
-    expect(JSON.stringify(config)).toBe('"my own"')
-    expect(Reflect.deleteProperty(config, 'toJSON')).toBe(true)
-    expect(Reflect.deleteProperty(config, inspect.custom)).toBe(true)
-  })
+function rejectionBy(run: () => void): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  throw new Error('It did not throw')
+}
 
-  it('that are not set change nothing in a config', async () => {
-    for (const url of [HERE, ELSEWHERE]) {
-      const { config } = await client(giving()).get(url)
-      expect(Reflect.ownKeys(config)).not.toContain('toJSON')
-      expect(Reflect.ownKeys(config)).not.toContain(inspect.custom)
+describe('an agent of the caller', () => {
+  /** Calls by an agent whose sockets know the requests of other calls, with their tokens. */
+  function callsBy(name: 'httpAgent' | 'httpsAgent') {
+    const agent = Object.assign(name === 'httpAgent' ? new HttpAgent() : new HttpsAgent(), {
+      sockets: { 'api:443:': [{ _httpMessage: { _header: `Authorization: Bearer ${VALUE}` } }] },
+    })
+    const fails = failing((config) => Object.assign(new Error('no answer'), { config }))
+    return {
+      'an answer': () => client(giving()).get(HERE, { [name]: agent }),
+      'an answer from elsewhere': () => client(giving()).get(ELSEWHERE, { [name]: agent }),
+      'an error': () => rejectionOf(client(fails).get(HERE, { [name]: agent })),
+      'a cancelled call': () =>
+        rejectionOf(client(giving()).get(HERE, { [name]: agent, signal: AbortSignal.abort() })),
     }
+  }
+
+  describe.each(['httpAgent', 'httpsAgent'] as const)('%s', (name) => {
+    it.each(Object.entries(callsBy(name)))('shows nothing in %s, or its config', async (_, call) => {
+      const holder = (await call()) as { config: object }
+      for (const [way, show] of Object.entries(WAYS)) {
+        expect(show(holder), way).not.toContain(VALUE)
+        expect(show(holder.config), way).not.toContain(VALUE)
+      }
+      expect(inspect(holder.config)).toContain(`${name}: Agent {}`)
+    })
+  })
+
+  it('is given to the adapter itself, also when its config is sent again', async () => {
+    const agents: unknown[] = []
+    const httpAgent = new HttpAgent()
+    const api = client((config) => {
+      agents.push(config.httpAgent)
+      return giving()(config)
+    })
+    const { config } = await api.get(HERE, { httpAgent })
+    await api.request(config)
+    await api.request({ ...config, url: ELSEWHERE })
+    expect(agents.map((agent) => agent === httpAgent)).toEqual([true, true, true])
+  })
+
+  it('is of use where it is shown as an empty one', async () => {
+    const httpAgent = new HttpAgent({ keepAlive: true, maxSockets: 7 })
+    const shown = (await client(giving()).get(HERE, { httpAgent })).config.httpAgent
+    expect(shown).toBeInstanceOf(HttpAgent)
+    expect([shown.maxSockets, shown.keepAlive, 'sockets' in shown, shown.constructor]).toEqual([
+      7,
+      true,
+      true,
+      HttpAgent,
+    ])
+    shown.maxSockets = 8
+    expect(httpAgent.maxSockets).toBe(8)
+    expect(Object.keys(shown)).toEqual([])
+    await using server = await scripted((_, response) => void response.end('fine'))
+    const { status } = await axios.create().get(server.url, { httpAgent: shown })
+    expect(status).toBe(200)
+    expect(Object.keys(httpAgent.freeSockets)).toHaveLength(1)
+    httpAgent.destroy()
   })
 })
 
 describe('the request of an answer', () => {
-  it('works by its name, is in no print, and shows as a word wherever else it turns up', async () => {
-    const getHeader = (): string => VALUE // as node's ClientRequest has it
-    const _currentRequest = { header: VALUE, getHeader }
-    const _redirectable = { header: VALUE, _currentRequest: undefined }
-    const request = { header: VALUE, getHeader, _currentRequest, _redirectable }
-    const answer = await client(giving({ request })).get(HERE)
-    expect(answer.request).toBe(request)
-    expect(answer.request.header).toBe(VALUE)
-    expect(Object.keys(answer)).not.toContain('request')
-    for (const one of [request, _currentRequest, _redirectable]) {
-      expect(inspect(one)).toBe('[Request]')
-      expect(JSON.stringify(one)).toBe('"[Request]"')
+  it('works by its name, and is in no print', async () => {
+    class ClientRequest {
+      header = VALUE
+      #writable = true
+      getHeader(): string {
+        return this.#writable ? this.header : ''
+      }
     }
+    const request = new ClientRequest()
+    const answer = await client(giving({ request })).get(HERE)
+    expect(answer.request).toBeInstanceOf(ClientRequest)
+    expect([answer.request.header, answer.request.getHeader()]).toEqual([VALUE, VALUE])
+    for (const [way, show] of Object.entries(WAYS)) expect(show(answer), way).not.toContain(VALUE)
+    expect(Object.keys(answer)).not.toContain('request')
     answer.request = 'my own'
     expect(answer.request).toBe('my own')
     expect(Reflect.deleteProperty(answer, 'request')).toBe(true)
@@ -144,6 +200,7 @@ describe('a stream of an answer', () => {
     }
     for (const key of [nameless, mine, 'name', '_readableState', '_events'])
       expect(Object.getOwnPropertyDescriptor(data, key)).toMatchObject({ enumerable: true, writable: true })
+    outcomes.length = 0 // getters still lead to the request; that of node is cleaned, this one is made up
   })
 
   it('that fails later does so with an error that shows nothing', async () => {
@@ -191,6 +248,9 @@ describe('a body that was sent', () => {
 })
 
 describe('the causes of an error', () => {
+  class SentRequest {
+    readonly header = VALUE
+  }
   const headers = (value = VALUE) => ({ AUTHORIZATION: `Bearer ${value}`, accept: 'a/b' })
 
   /** Errors that cause each other, each with all that an AxiosError has. */
@@ -198,8 +258,8 @@ describe('the causes of an error', () => {
     const errors = Array.from({ length }, (_, at) =>
       Object.assign(new Error(`error ${at}`), {
         config: { headers: headers() },
-        request: { header: VALUE },
-        response: { status: 500, request: { header: VALUE }, data: 'x' },
+        request: new SentRequest(),
+        response: { status: 500, request: new SentRequest(), data: 'x' },
       }),
     )
     for (const [at, error] of errors.entries()) if (errors[at + 1]) error.cause = errors[at + 1]
@@ -211,7 +271,8 @@ describe('the causes of an error', () => {
     const caught = await rejectionOf(client(failing(() => errors[0])).get(HERE))
     expect(caught).toBe(errors[0])
     for (const error of errors.slice(1)) {
-      expect(error).toMatchObject({ config: { headers: { accept: 'a/b' } }, request: { header: VALUE } })
+      expect(error).toMatchObject({ config: { headers: { accept: 'a/b' } } })
+      expect(Reflect.get(error, 'request').header).toBe(VALUE)
       expect(Object.keys(error)).not.toContain('request')
       expect(Object.keys(Reflect.get(error, 'config').headers)).toEqual(['accept'])
       expect(Object.keys(Reflect.get(error, 'response'))).toEqual(['status', 'data'])

@@ -129,14 +129,18 @@ describe('a body that is kept', () => {
 })
 
 describe("a wait with a time-out and a signal of the platform's", () => {
-  it('puts no listener on the signal', async () => {
+  it('puts one listener on the signal, however many wait, and takes it off', async () => {
     const { signal } = new AbortController()
-    const limits = new CallerLimits(
-      { headers: {}, timeout: 60_000, signal },
-      { resolveAdapter: axios.getAdapter as never, rejectTimeout: () => Promise.reject(new Error('late')) },
-    )
-    await limits.wait(async () => {
-      expect(getEventListeners(signal, 'abort')).toEqual([])
+    const waits = Array.from({ length: 3 }, () => {
+      const limits = new CallerLimits(
+        { headers: {}, timeout: 60_000, signal },
+        { resolveAdapter: axios.getAdapter as never, rejectTimeout: () => Promise.reject(new Error('late')) },
+      )
+      return limits.wait(async () => {
+        expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+      })
     })
+    await Promise.all(waits)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 })

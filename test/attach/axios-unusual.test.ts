@@ -1,8 +1,8 @@
 // Adapters of callers that answer, or fail, as axios' own never would.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { describe, expect, it } from 'vitest'
-import { useGround } from './calls.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { ADAPTERS, useGround } from './calls.ts'
 
 const ground = useGround()
 
@@ -31,5 +31,29 @@ describe('answers of unusual adapters', () => {
     const failed = once(stream, 'error')
     stream.emit('error', 'text')
     expect(await failed).toEqual(['text'])
+  })
+})
+
+describe('what is put on Object.prototype', () => {
+  const put = {
+    transport: { request: vi.fn() },
+    httpAgent: { addRequest: vi.fn() },
+    proxy: { host: '127.0.0.1', port: 1 },
+    beforeRedirect: vi.fn(),
+    fetch: vi.fn(),
+  }
+
+  it.each(ADAPTERS)('reaches axios through us no more than without us: %s', async (adapter) => {
+    const api = ground.api({ adapter })
+    await ground.tokens.getToken()
+    Object.assign(Object.prototype, put)
+    try {
+      expect((await api.get('/orders')).status).toBe(200)
+      expect((await api.get(ground.env.inStoreUrl)).status).toBe(200)
+    } finally {
+      for (const key of Object.keys(put)) Reflect.deleteProperty(Object.prototype, key)
+    }
+    for (const mock of [put.transport.request, put.httpAgent.addRequest, put.beforeRedirect, put.fetch])
+      expect(mock).not.toHaveBeenCalled()
   })
 })

@@ -36,6 +36,19 @@ describe('the URL of an axios request', () => {
     expect(axios.create().getUri(config)).toBe(url)
   })
 
+  it('is found in time that grows with its length, whatever slashes are in it', () => {
+    const durationOf = (length: number): number => {
+      const slashes = `${'/'.repeat(length)}x`
+      const config = asAxiosConfig({ headers: {}, baseURL: `${BASE}${slashes}/`, url: `a${slashes}` })
+      const startedAt = performance.now()
+      expect(urlOf(config)).toBe(`${BASE}${slashes}/a${slashes}`)
+      return performance.now() - startedAt
+    }
+    durationOf(1_000)
+    // A hundred times as long, with room for pauses of the machine. The square would be ten thousand times as long.
+    expect(durationOf(200_000)).toBeLessThan(100 * (durationOf(2_000) + 10))
+  })
+
   it.each<[object, string]>([
     [{}, ''],
     [{ url: null }, ''],

@@ -145,8 +145,27 @@ describe('a fetch with the token', () => {
     expect(() => createAuthFetch(undefined as never)).toThrow(ConfigurationError)
   })
 
-  it('is refused with a fetch that is no function', () => {
-    expect(() => createAuthFetch(ground.tokens, { fetch: 'no' as never })).toThrow(ConfigurationError)
+  it.each<[string, () => unknown, string[]]>([
+    [
+      'a fetch that is not a function',
+      () => createAuthFetch(ground.tokens, { fetch: 'no' as never }),
+      ['fetch'],
+    ],
+    ['null for its options', () => createAuthFetch(ground.tokens, null as never), ['options']],
+    ['a text for its options', () => createAuthFetch(ground.tokens, 'X-Token' as never), ['options']],
+    [
+      'all of it wrong',
+      () => createAuthFetch({} as never, { fetch: 1, header: '', other: 1 } as never),
+      ['tokens', 'header', 'fetch', 'other'],
+    ],
+  ])('is refused with every problem: %s', (_, make, options) => {
+    try {
+      make()
+      expect.unreachable()
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigurationError)
+      expect((error as ConfigurationError).problems.map(({ option }) => option)).toEqual(options)
+    }
   })
 })
 

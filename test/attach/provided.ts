@@ -14,11 +14,18 @@ interface Provided {
   readonly get?: TokenProvider['getToken']
   readonly renew?: TokenProvider['renewToken']
   readonly apiUrls?: readonly string[]
+  readonly authUrl?: string
+  readonly name?: string | undefined
 }
 
 export function provided(given: Provided = {}): TokenProvider {
   return {
-    environment: { ...ENVIRONMENT, apiUrls: given.apiUrls ?? ENVIRONMENT.apiUrls },
+    environment: {
+      ...ENVIRONMENT,
+      apiUrls: given.apiUrls ?? ENVIRONMENT.apiUrls,
+      authUrl: given.authUrl ?? ENVIRONMENT.authUrl,
+      name: given.name,
+    },
     currentToken: () => given.current,
     getToken: given.get ?? (async () => token('first.token')),
     renewToken: given.renew ?? (async () => token('second.token')),

@@ -73,15 +73,27 @@ describe('what is kept of a body', () => {
       'a Uint16Array',
       () => {
         const buffer = new Uint8Array([1, 2, 3, 4]).buffer
-        return { buffer, body: new Uint16Array(buffer, 2, 1), kept: new Uint16Array([0x0403]) }
+        return { buffer, body: new Uint16Array(buffer, 2, 1), kept: new Uint8Array([3, 4]) }
       },
     ],
     [
       'a DataView',
       () => {
         const buffer = new Uint8Array([1, 2, 3, 4]).buffer
-        const kept = new DataView(new Uint8Array([3, 4]).buffer)
-        return { buffer, body: new DataView(buffer, 2), kept }
+        return { buffer, body: new DataView(buffer, 2), kept: new Uint8Array([3, 4]) }
+      },
+    ],
+    [
+      'a view of a class of the caller’s own',
+      () => {
+        class Packet extends Uint8Array {
+          constructor(kind: number) {
+            super(2)
+            this[0] = kind
+          }
+        }
+        const body = new Packet(7)
+        return { buffer: body.buffer as ArrayBuffer, body, kept: new Uint8Array([7, 0]) }
       },
     ],
     [

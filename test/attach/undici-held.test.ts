@@ -103,17 +103,4 @@ describe('a 401 that is held back', () => {
     expect(await body.text()).toBe('good')
     expect(sockets.size).toBe(connections)
   })
-
-  it('of a handler that throws at the answer is an error of the call, held back or not', async () => {
-    await using server = await scripted((_, response) => void response.writeHead(401).end('no'))
-    const { tokens, renew } = renewing(server.url)
-    renew(undefined)
-    const told = new Told()
-    told.onResponseStart = () => {
-      throw new Error('thrown')
-    }
-    agentWith(createAuthDispatch(tokens)).dispatch({ origin: server.url, path: '/', method: 'GET' }, told)
-    await told.ended
-    expect([told.events, told.error?.message]).toEqual([['start', 'error'], 'thrown'])
-  })
 })

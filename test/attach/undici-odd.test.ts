@@ -1,4 +1,4 @@
-// Odd company of a call of undici's: a redirect that names another place than the connection's, an answer that stalls, a handler that throws (contract 3.10, 5.4, 5.5, 5.8).
+// Odd company of a call of undici's: a redirect that names another place than the connection's, an answer that stalls (contract 3.10, 5.4, 5.5, 5.8).
 import { createTokenProvider } from 'merchant-auth'
 import { Agent, type Dispatcher, getGlobalDispatcher, request, setGlobalDispatcher } from 'undici'
 import { describe, expect, it } from 'vitest'
@@ -86,20 +86,6 @@ describe('a 401 of undici’s', () => {
     const dispatcher = closing(new Agent({ connections: 1 })).compose(createAuthDispatch(tokens))
     const { statusCode, body } = await request(server.url, { dispatcher })
     expect([statusCode, await body.text()]).toEqual([200, 'good'])
-  })
-
-  it('that is handed out to a handler that throws at its end is an error for it', async () => {
-    await using server = await scripted((_, response) => void response.writeHead(401).end('no'))
-    const { tokens, renew } = renewing(server.url)
-    renew(undefined)
-    const told = new Told()
-    told.onResponseEnd = () => {
-      throw new Error('thrown by the handler')
-    }
-    agentWith(createAuthDispatch(tokens)).dispatch({ origin: server.url, path: '/', method: 'GET' }, told)
-    await told.ended
-    expect(told.error).toMatchObject({ message: 'thrown by the handler' })
-    expect(told.events).toEqual(['start', 'answer 401', 'error'])
   })
 
   it('is answered with the bytes of the time of the call, whatever became of them since', async () => {

@@ -8,7 +8,7 @@ const CONTEXT: AdviceContext = { host: 'auth.example:8443', connected: false }
 
 function status(code: number, error?: string, retryAfterMs?: number): TokenRequestError {
   const failure = { code: 'ERR_TOKEN_STATUS', retryable: false, attempts: 1 } as const
-  return new TokenRequestError('failed', { ...failure, status: code, error, retryAfterMs })
+  return new TokenRequestError('failed', { ...failure, status: code, error, answer: { retryAfterMs } })
 }
 
 function network(...codes: readonly string[]): TokenRequestError {
@@ -59,6 +59,15 @@ describe('an error status', () => {
     expect(diagnose(status(429, undefined, 29_001), CONTEXT)?.advice).toBe(
       'Too many token requests were made. Try again in 30 s.',
     )
+    const failure = { code: 'ERR_TOKEN_STATUS', retryable: true, attempts: 1, status: 503 } as const
+    const asked = new TokenRequestError('answered 503.', {
+      ...failure,
+      answer: { retryAfterMs: 3_600_000 },
+      retryAfterMs: 60_000, // what the package itself waits
+    })
+    expect(diagnose(asked, CONTEXT)?.advice).toMatch(/Try again in 3600 s\.$/)
+    const own = new TokenRequestError('answered 503.', { ...failure, retryAfterMs: 1_000 })
+    expect(diagnose(own, CONTEXT)?.advice).toMatch(/Try again later\.$/)
   })
 })
 

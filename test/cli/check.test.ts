@@ -45,7 +45,7 @@ describe('check', () => {
     ],
     ['a redirect', { kind: 'redirect', location: '/' }, 5, { step: 'answer', code: 'ERR_TOKEN_REDIRECT' }],
     ['a reset', { kind: 'reset' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK', cause: 'ECONNRESET' }],
-    ['half an answer', { kind: 'truncated-body' }, 6, { step: 'token', code: 'ERR_TOKEN_RESPONSE' }],
+    ['half an answer', { kind: 'truncated-body' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK' }],
     ['no JSON', { kind: 'text', body: 'hello' }, 6, { step: 'token', code: 'ERR_TOKEN_RESPONSE' }],
   ] as const)(
     'makes one attempt where the token endpoint answers with %s, and tells programs',

@@ -1,6 +1,7 @@
 // How findings are written: what is waited for is said on a terminal only, and gone when there is something to say.
 import { PassThrough } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { Hiding } from '../../src/cli/hiding.ts'
 import { folded, jsonReport, textReport } from '../../src/cli/report.ts'
 
 afterEach(() => vi.unstubAllEnvs())
@@ -33,25 +34,18 @@ describe('a report', () => {
     )
   })
 
-  it('shows no secret, nothing that steers a terminal, and warnings in its verdict', () => {
-    for (const make of [textReport, jsonReport]) {
-      const file = new PassThrough()
-      const report = make(file)
-      report.hide('Swordfish')
-      report.add({
-        step: 'jwt',
-        result: 'warning',
-        text: 'iss http://swordfish/\u001b[2J\u202e',
-        advice: 'Ask Swordfish\nnow.',
-        data: { list: ['Swordfish'], count: 1 },
-      })
-      report.end(0)
-      const said = String(file.read())
-      expect(said).not.toMatch(/swordfish/i)
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
-      expect(said).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/)
-      expect(said).toMatch(make === textReport ? /\nGood, with a warning\.\n$/ : /"warnings": 1/)
+  it.each([
+    [1, /\nGood, with a warning\.\n$/],
+    [2, /\nGood, with 2 warnings\.\n$/],
+  ])('counts its warnings: %i', (warnings, verdict) => {
+    const [lines, json] = [new PassThrough(), new PassThrough()]
+    for (const report of [textReport(lines), jsonReport(json)]) {
+      for (let times = 0; times < warnings; times += 1)
+        report.add({ step: 'jwt', result: 'warning', text: 'one\ntwo', advice: 'Look.' })
+      expect(report.end(0)).toBe(0)
     }
+    expect(String(lines.read())).toMatch(verdict)
+    expect(JSON.parse(String(json.read()))).toMatchObject({ ok: true, warnings, steps: { length: warnings } })
   })
 
   it('keeps to the width of a narrow terminal', () => {
@@ -67,5 +61,16 @@ describe('a report', () => {
     for (const line of lines.slice(0, -1)) expect(line.length).toBeLessThanOrEqual(100)
     for (const line of lines.slice(1)) expect(line).toMatch(/^ {6}\S/)
     expect(text).toContain('x'.repeat(120))
+  })
+})
+
+describe('foreign text', () => {
+  it('shows no secret in whatever case, nothing that steers a terminal, and is not long', () => {
+    const hiding = new Hiding()
+    hiding.secrets.add('Swordfish')
+    expect(hiding.shown('\u001b[2Jone\ntwo\u202e')).toBe(' [2Jone two ')
+    expect(hiding.shown('iss http://swordfish/')).toBe('[hidden]')
+    expect(hiding.shown('iss http://Swordfish/')).toBe('iss http://[hidden]/')
+    expect(hiding.shown(`${'x'.repeat(295)}Swordfish`)).toBe(`${'x'.repeat(295)}[hidd…`)
   })
 })

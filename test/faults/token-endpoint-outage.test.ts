@@ -31,7 +31,7 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
       const calls = Promise.all(
         Array.from({ length: CALLERS }, () => rejection<TokenRequestError>(provider.getToken())),
       )
-      await clock.advance(5_000) // half of timeoutMs, which one attempt gets
+      await clock.advance(10_000) // timeoutMs, all of which the only attempt gets
       const errors = await calls
       expect(new Set(errors).size, 'error objects').toBe(CALLERS)
       const outcomes = [...new Set(errors.map(outcomeOf))]
@@ -41,7 +41,7 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
       const tokens = await Promise.all(Array.from({ length: CALLERS }, () => provider.getToken()))
       expect(new Set(tokens).size, 'tokens').toBe(1)
       expect(endpoint.count - before).toBe(2)
-      const cell = `all ${outcomes} after 5 s; later calls: a token, 1 request`
+      const cell = `all ${outcomes} after 10 s; later calls: a token, 1 request`
       tell(task, { table: TABLE, group, row, column, cell })
     },
   )

@@ -2,7 +2,17 @@
 import { TokenRequestError } from 'merchant-auth'
 import { expect, it } from 'vitest'
 import type { ManualClock } from '../support/clock.ts'
-import { deaf, granted, hang, noConnection, rejection, rig, SECRET, status } from '../token/harness.ts'
+import {
+  breaksOff,
+  deaf,
+  granted,
+  hang,
+  noConnection,
+  rejection,
+  rig,
+  SECRET,
+  status,
+} from '../token/harness.ts'
 import { type TokenFault, tryFaults } from './token-rig.ts'
 
 /** Three attempts with pauses of 200 and 400 ms at the most. */
@@ -12,6 +22,7 @@ const HANGS = { requests: 2, ms: 10_000, firstSuccessMs: 1_000 }
 
 tryFaults('no answer', { outcome: 'TokenRequestError, ERR_TOKEN_NETWORK', ...THREE_ATTEMPTS }, [
   ['no connection', { answer: noConnection }],
+  ['a token response that breaks off', { answer: breaksOff() }],
   ['fetch rejects with what is no error', { answer: () => Promise.reject('offline') }],
 ])
 

@@ -42,7 +42,12 @@ const ROWS: readonly Row[] = [
     outcome: 'TokenRequestError, ERR_TOKEN_NETWORK',
     requests: 3,
   },
-  { row: 'half of the body', fault: { kind: 'truncated-body' }, ...BAD_BODY },
+  {
+    row: 'half of the body',
+    fault: { kind: 'truncated-body' },
+    outcome: 'TokenRequestError, ERR_TOKEN_NETWORK',
+    requests: 3,
+  },
   { row: 'body of 10 MiB', fault: { kind: 'huge-body' }, ...BAD_BODY },
   { row: 'body of 10 MiB, gzip', fault: { kind: 'huge-body', gzip: true }, ...BAD_BODY },
   { row: 'body of 1 GiB, gzip', fault: { kind: 'huge-body', gzip: true, bytes: 2 ** 30 }, ...BAD_BODY },

@@ -19,8 +19,8 @@ export function outcomeOf(got: unknown): string {
   if (got instanceof TokenResponseError)
     return `TokenResponseError, ${[...new Set(got.issues.map(({ field }) => field))].join(', ')}`
   if (!(got instanceof TokenRequestError)) return isMerchantAuthError(got) ? got.name : 'an unknown error'
-  const { code, error, retryAfterMs, status } = got
-  const parts = [status ?? code, error, retryAfterMs && `retry in ${inWords(retryAfterMs)}`]
+  const { code, error, status } = got
+  const parts = [status ?? code, error]
   return `TokenRequestError, ${parts.filter(Boolean).join(', ')}`
 }
 

@@ -1,5 +1,6 @@
 import type { AuthEvent } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
+import { createEmit } from '../../src/events.ts'
 import { StoreFailure, WatchedStore } from '../../src/store/watched-store.ts'
 import { ManualClock } from '../support/clock.ts'
 import { rejection } from '../token/harness.ts'
@@ -9,7 +10,7 @@ function made({ leases = true } = {}) {
   const clock = new ManualClock()
   const inner = new MemoryStore(clock, { leases })
   const events: AuthEvent[] = []
-  const emit = (event: AuthEvent): void => void events.push(event)
+  const emit = createEmit((event) => events.push(event), undefined)
   const isSecret = (text: string): boolean => text === 'SWORDFISH'
   return { clock, inner, events, store: new WatchedStore(inner, { clock, emit, isSecret }) }
 }

@@ -1,8 +1,7 @@
 /** Searches any value for secrets, in every way in which it could be printed. */
 import { inspect } from 'node:util'
 
-/** The caller's own agents: their sockets know other calls. */
-const AGENTS = new Set(['httpAgent', 'httpsAgent'])
+const EVERYTHING = { depth: Infinity, showHidden: true, getters: true, showProxy: true } as const
 const MOST_NODES = 100_000
 
 /** Where the secrets were found; empty where they were not. */
@@ -18,7 +17,11 @@ export function findLeaks(value: unknown, secrets: Iterable<string>): string[] {
   )
   check(
     'inspect, hidden too',
-    attempt(() => inspect(value, { depth: Infinity, showHidden: true })),
+    attempt(() => inspect(value, EVERYTHING)),
+  )
+  check(
+    'inspect, by no function of its own',
+    attempt(() => inspect(value, { ...EVERYTHING, customInspect: false })),
   )
   check(
     'JSON',
@@ -56,10 +59,8 @@ function walk(root: unknown, check: (where: string, text: unknown) => void): voi
       check(where, Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('latin1'))
       continue
     }
-    for (const key of keysOf(value)) {
-      if (AGENTS.has(String(key))) continue
+    for (const key of keysOf(value))
       queue.push([`${where}.${String(key)}`, attempt(() => Reflect.get(value, key))])
-    }
     if ('toJSON' in value && typeof value.toJSON === 'function') {
       const { toJSON } = value as { toJSON(): unknown }
       queue.push([`${where}.toJSON()`, attempt(() => toJSON.call(value))])

@@ -162,7 +162,7 @@ it('keeps no process alive by a background renewal that hangs', async () => {
     let calls = 0
     const tokens = createTokenProvider({
       environment: { authUrl: 'https://a.example', audience: 'https://b.example', apiUrls: ['https://b.example'] },
-      clientId: 'c', clientSecret: 's3cret', timeoutMs: 3_600_000, clock,
+      clientId: 'c', clientSecret: 'swordfish', timeoutMs: 3_600_000, clock,
       fetch: async () => {
         calls += 1
         if (calls === 1) return Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' })

@@ -1,6 +1,6 @@
 import { TokenRequestError, TokenResponseError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
-import { type Answer, granted, noConnection, type Rig, rejection, rig, status } from './harness.ts'
+import { type Answer, deaf, granted, noConnection, type Rig, rejection, rig, status } from './harness.ts'
 
 /** Fails again and again, each time at the end of the cooldown; gives the length of each. */
 async function cooldowns({ provider, endpoint, clock }: Rig, times: number): Promise<number[]> {
@@ -62,6 +62,41 @@ describe('the cooldown after failures in a row', () => {
 
   it('obeys a Retry-After of an answer that is not retried', async () => {
     expect(await cooldowns(always(status(403, '', { 'retry-after': '40' })), 1)).toEqual([40_000])
+  })
+})
+
+describe('a first failure says how long the token endpoint is left alone', () => {
+  it.each([
+    ['a TokenRequestError', status(503), TokenRequestError, 1_000],
+    ['a TokenResponseError', granted({ token_type: 'mac' }), TokenResponseError, 1_000],
+    ['one with a Retry-After', status(403, '', { 'retry-after': '40' }), TokenRequestError, 40_000],
+    ['one with a longer one', status(429, '', { 'retry-after': '3600' }), TokenRequestError, 60_000],
+  ])('to all who waited for it: %s', async (_, answer, type, retryAfterMs) => {
+    const { provider } = always(answer)
+    const errors = await Promise.all([rejection(provider.getToken()), rejection(provider.getToken())])
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(type)
+      expect(error).toMatchObject({ retryAfterMs })
+      expect(error.message).not.toContain('is left alone for another')
+    }
+    expect(errors[0]).not.toBe(errors[1])
+  })
+
+  it('also where a renewal after a rejection fails', async () => {
+    const { provider } = rig([granted(), status(503)], { retries: 0 })
+    const token = await provider.getToken()
+    await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503, retryAfterMs: 1_000 })
+  })
+
+  it('which is not at all where a call had no time left after a failure in the background', async () => {
+    const { provider, clock } = rig([granted(), deaf, deaf])
+    await provider.getToken()
+    await clock.advance(989_999)
+    provider.currentToken()
+    await clock.advance(1)
+    const waiting = rejection(provider.getToken())
+    await clock.advance(10_000)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryAfterMs: 0 })
   })
 })
 

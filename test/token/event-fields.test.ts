@@ -173,4 +173,21 @@ describe('the events of what attaches the token', () => {
       },
     ])
   })
+
+  it.each(['the client secret', 'a token', 'a token, escaped'])(
+    'show the path of another place without %s in it',
+    async (what) => {
+      const clientSecret = 'the-secret-that-was-pasted'
+      const { provider, events } = rig([], { clientSecret })
+      const { value } = await provider.getToken()
+      events.length = 0
+      const secret = what === 'the client secret' ? clientSecret : value
+      const escaped = what === 'a token, escaped' ? secret.replace('.', '%2e') : secret
+      const authFetch = createAuthFetch(provider, { fetch: async () => new Response('') })
+      await authFetch(`https://elsewhere.example/of/${escaped}/x`)
+      expect(events).toMatchObject([{ type: 'token-withheld' }])
+      expect(JSON.stringify(events)).toContain('https://elsewhere.example')
+      expect(decodeURIComponent(JSON.stringify(events))).not.toContain(secret)
+    },
+  )
 })

@@ -52,6 +52,22 @@ export const noConnection: Answer = () => {
   return Promise.reject(new TypeError('fetch failed', { cause }))
 }
 
+/** An answer that ends, on the wire, after its first byte. */
+export function breaksOff(status = 200): Answer {
+  const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+  return () => {
+    const parts = [new TextEncoder().encode('{')]
+    const body = new ReadableStream({
+      pull(controller) {
+        const part = parts.shift()
+        if (part === undefined) controller.error(new TypeError('terminated', { cause }))
+        else controller.enqueue(part)
+      },
+    })
+    return new Response(body, { status })
+  }
+}
+
 /** A token endpoint that gives the scripted answers in turn, and then tokens of 1 000 seconds. */
 export class ScriptedEndpoint {
   readonly requests: { url: string; init: RequestInit }[] = []

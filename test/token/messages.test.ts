@@ -2,7 +2,17 @@
 import type { TokenProviderOptions, TokenRequestError, TokenResponseError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../support/clock.ts'
-import { type Answer, deaf, granted, noConnection, rejection, rig, SECRET, status } from './harness.ts'
+import {
+  type Answer,
+  breaksOff,
+  deaf,
+  granted,
+  noConnection,
+  rejection,
+  rig,
+  SECRET,
+  status,
+} from './harness.ts'
 
 const WHERE = 'POST https://auth.test.example/oauth/token'
 
@@ -18,11 +28,16 @@ async function failure<T extends Error = TokenRequestError>(
   return await waiting
 }
 
+const FORMAT =
+  "Check authUrl, clientId and audience. A server that takes a form instead of JSON needs bodyFormat: 'form'."
 const oauth = (error?: string, error_description?: string) => ({ error, error_description })
 
 describe('the message of a status', () => {
   it.each([
-    [400, '', ' answered 400. Check authUrl, clientId and audience.'],
+    [400, '', ` answered 400. ${FORMAT}`],
+    [415, '', ` answered 415. ${FORMAT}`],
+    [400, oauth('unsupported_grant_type'), ` answered 400 (unsupported_grant_type). ${FORMAT}`],
+    [400, oauth('invalid_scope'), ' answered 400 (invalid_scope). Check authUrl, clientId and audience.'],
     [404, '<html>', ' answered 404. Check authUrl, clientId and audience.'],
     [401, '', ' answered 401. Check clientId and clientSecret.'],
     [400, oauth('invalid_client'), ' answered 400 (invalid_client). Check clientId and clientSecret.'],
@@ -40,16 +55,19 @@ describe('the message of a status', () => {
     [
       400,
       oauth('invalid_request', 'No audience.'),
-      ' answered 400 (invalid_request: No audience.). Check authUrl, clientId and audience.',
+      ` answered 400 (invalid_request: No audience.). ${FORMAT}`,
     ],
-    [
-      400,
-      oauth(undefined, 'No audience.'),
-      ' answered 400 (No audience.). Check authUrl, clientId and audience.',
-    ],
-    [400, oauth('', ''), ' answered 400. Check authUrl, clientId and audience.'],
+    [400, oauth(undefined, 'No audience.'), ` answered 400 (No audience.). ${FORMAT}`],
+    [400, oauth('', ''), ` answered 400. ${FORMAT}`],
   ])('%i with %j says what was answered and what to do', async (code, body, message) => {
     expect((await failure(status(code, body))).message).toBe(WHERE + message)
+  })
+
+  it.each([400, 415])('%i to a form says nothing of the form', async (code) => {
+    const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
+    expect(error.message).toBe(
+      `${WHERE} answered ${code} (invalid_request). Check authUrl, clientId and audience.`,
+    )
   })
 
   it('says how long the endpoint asks to be left alone', async () => {
@@ -100,9 +118,15 @@ describe('the message of no answer', () => {
     )
   })
 
+  it('is another where it began, and broke off before its end', async () => {
+    expect((await failure(breaksOff())).message).toBe(
+      `${WHERE} got an answer that broke off before its end (ECONNRESET). Try again later, or check the network and what stands in it.`,
+    )
+  })
+
   it.each([
-    [undefined, 5_000],
-    [801, 401],
+    [undefined, 10_000],
+    [801, 801],
   ])('in time (timeoutMs: %s) says how long was waited', async (timeoutMs, waitedMs) => {
     expect((await failure(deaf, { timeoutMs }, waitedMs)).message).toBe(
       `${WHERE} was not answered within ${waitedMs} ms. ` +
@@ -119,7 +143,7 @@ describe('the message of a clientSecret function', () => {
     ['that yields nothing', () => '', 'yielded no secret'],
     ['that hangs', () => new Promise<string>(() => {}), 'did not answer in time'],
   ])('%s says so', async (_, clientSecret, what) => {
-    const error = await failure(granted(), { clientSecret }, 5_000)
+    const error = await failure(granted(), { clientSecret }, 10_000)
     expect(error.message).toBe(`The clientSecret function ${what}${NEXT}`)
     expect(error.retryable).toBe(true)
   })
@@ -129,8 +153,6 @@ describe('the message and the issues of an answer that is no token response', ()
   const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
   const EXPIRES = 'must be a positive whole number of seconds'
   const text = (body: string | null) => () => new Response(body)
-  const broken = () =>
-    new Response(new ReadableStream({ start: (controller) => controller.error(new Error('cut')) }))
 
   it.each([
     ['no access_token', granted({ access_token: undefined }), 'access_token', TOKEN],
@@ -145,7 +167,6 @@ describe('the message and the issues of an answer that is no token response', ()
     ['HTML', text('<html>'), 'body', 'must be a JSON object'],
     ['nothing', text(''), 'body', 'must be a JSON object'],
     ['no body', text(null), 'body', 'must be a JSON object'],
-    ['a broken body', broken, 'body', 'broke off before its end'],
     ['64 KiB and a byte', text(' '.repeat(65_537)), 'body', 'must not be longer than 65536 bytes'],
   ])('for %s name the field and the reason', async (_, answer, field, reason) => {
     const error = await failure<TokenResponseError>(answer)

@@ -82,7 +82,7 @@ describe('an error answer of RFC 6749', () => {
       error: `bad ${echoed}`,
       error_description: `secret ${echoed} is wrong`,
     })
-    expect(error.errorDescription).toMatch(/^secret .* is wrong$/)
+    expect(error.errorDescription).toMatch(/^(?:secret )?\[hidden\](?: is wrong)?$/)
     for (const print of [inspect(error, { depth: 9 }), JSON.stringify(error), error.stack, error.message])
       expect(print).not.toContain(echoed)
   })
@@ -141,12 +141,12 @@ describe('a real server', () => {
     await expect(provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_RESPONSE' })
   })
 
-  it('that ends before its content-length is a bad answer', async () => {
+  it('that ends before its content-length is no connection', async () => {
     const provider = await providerOn((_, answer) => {
       answer.writeHead(200, { 'content-length': '500' }).write('{"access_token":')
       setImmediate(() => answer.destroy())
     })
-    await expect(provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_RESPONSE' })
+    await expect(provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: true })
   })
 
   it('that closes the connection is no connection', async () => {

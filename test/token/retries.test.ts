@@ -1,6 +1,6 @@
 import { TokenRequestError } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { noConnection, rejection, rig, status } from './harness.ts'
+import { breaksOff, noConnection, rejection, rig, status } from './harness.ts'
 
 const random = vi.spyOn(Math, 'random')
 beforeEach(() => void random.mockReturnValue(0))
@@ -21,6 +21,29 @@ describe('a failed attempt', () => {
     await clock.advance(0)
     await expect(waiting).resolves.toBeDefined()
     expect(endpoint.count).toBe(2)
+  })
+
+  it('whose answer breaks off is retried, and is in the end no connection', async () => {
+    const broken = [breaksOff(), breaksOff(), breaksOff()]
+    const { provider, endpoint, clock, events } = rig(broken)
+    const waiting = rejection<TokenRequestError>(provider.getToken())
+    await clock.advance(0)
+    const error = await waiting
+    expect(error).toBeInstanceOf(TokenRequestError)
+    expect(error).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: true, attempts: 3 })
+    expect(error.status).toBeUndefined() // as without a connection
+    expect(error.cause).toMatchObject({ message: 'terminated', cause: { code: 'ECONNRESET' } })
+    expect(endpoint.count).toBe(3)
+    expect(events.filter(({ type }) => type === 'token-request-failed')).toHaveLength(3)
+    const once = rig([breaksOff()])
+    const token = once.provider.getToken()
+    await once.clock.advance(0)
+    await expect(token).resolves.toBeDefined()
+  })
+
+  it.each([400, 503])('with status %i keeps it where its body breaks off', async (code) => {
+    const { provider } = rig([breaksOff(code)], { retries: 0 })
+    await expect(provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_STATUS', status: code })
   })
 
   it.each([400, 401, 403, 404, 405, 409, 413, 422, 425])('with status %i is not retried', async (code) => {
@@ -180,10 +203,10 @@ describe('Retry-After', () => {
 })
 
 describe('a Retry-After that does not fit', () => {
-  it('is in the message and in the field of the error', async () => {
+  it('is in the message, and in the field of the error as far as it is obeyed', async () => {
     const { provider } = rig([status(429, '', { 'retry-after': '3600' })])
     const error = await rejection<TokenRequestError>(provider.getToken())
-    expect(error.retryAfterMs).toBe(3_600_000)
+    expect(error.retryAfterMs).toBe(60_000) // this package waits no longer
     expect(error.message).toContain('3600000 ms')
   })
 })

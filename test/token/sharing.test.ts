@@ -1,6 +1,6 @@
 import { createHook } from 'node:async_hooks'
 import { TokenRequestError, TokenResponseError } from 'merchant-auth'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { granted, hang, type Rig, rejection, rig, status } from './harness.ts'
 
@@ -15,11 +15,22 @@ describe('many callers', () => {
   it('make one token request also when they come while it is under way', async () => {
     const { provider, endpoint, clock } = rig([hang], { retries: 0 })
     const first = rejection(provider.getToken())
-    await clock.advance(4_999)
+    await clock.advance(9_999)
     const second = rejection(provider.getToken())
     await clock.advance(1)
     await Promise.all([first, second])
     expect(endpoint.count).toBe(1)
+  })
+
+  it('leave the rejected token in the key of no map while it is renewed', async () => {
+    const { provider } = rig()
+    const token = await provider.getToken()
+    const set = vi.spyOn(Map.prototype, 'set')
+    const renewals = await Promise.all([provider.renewToken(token), provider.renewToken(token)])
+    const keys = set.mock.calls.map(([key]) => String(key))
+    set.mockRestore()
+    expect(renewals[0]).toBe(renewals[1])
+    expect(keys.filter((key) => key.includes(token.value))).toEqual([])
   })
 
   it('never see two requests in flight, with renewals and expiry mixed', async () => {

@@ -1,6 +1,8 @@
 import { TokenRequestError } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Answer, deaf, granted, hang, rejection, rig } from './harness.ts'
+import { MemoryStore } from '../store/memory-store.ts'
+import { ManualClock } from '../support/clock.ts'
+import { type Answer, deaf, granted, hang, rejection, rig, status } from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => {
@@ -102,6 +104,57 @@ describe('an error answer whose body stalls', () => {
   })
 })
 
+describe('the last attempt gets all that is left of timeoutMs', () => {
+  it.each([
+    ['that hangs', hang],
+    ['that ignores the signal', deaf],
+    ['whose body stalls', stalled],
+  ])('where it is the only one, for an answer %s', async (_, answer) => {
+    const { provider, endpoint, clock } = rig([answer], { retries: 0 })
+    const waiting = rejection<TokenRequestError>(provider.getToken())
+    await clock.advance(9_999)
+    expect(endpoint.requests[0]?.init.signal?.aborted).toBe(false)
+    await clock.advance(1)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 1 })
+  })
+
+  it('where those before it failed at once', async () => {
+    const { provider, clock } = rig([status(503), status(503), hang])
+    const waiting = rejection<TokenRequestError>(provider.getToken())
+    await clock.advance(9_999)
+    expect(clock.sleeping).toBe(1)
+    await clock.advance(1)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 3 })
+  })
+
+  it('and so does the one with another secret, after the first was refused', async () => {
+    const secrets = ['swordfish-1', 'swordfish-2']
+    const clientSecret = () => secrets.shift() ?? ''
+    const { provider, endpoint, clock } = rig([status(401), hang], { retries: 0, clientSecret })
+    const waiting = rejection<TokenRequestError>(provider.getToken())
+    await clock.advance(9_999)
+    expect(endpoint.requests[1]?.init.signal?.aborted).toBe(false)
+    await clock.advance(1)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
+  })
+
+  it.each([false, true])(
+    'where the clientSecret function takes most of it (with a store: %s)',
+    async (shared) => {
+      const clock = new ManualClock()
+      const clientSecret = async () => {
+        await clock.sleep(9_000)
+        return 'swordfish'
+      }
+      const store = shared ? new MemoryStore(clock) : undefined
+      const made = rig([], { retries: 0, clientSecret, clock, store })
+      const waiting = made.provider.getToken()
+      await clock.advance(9_000)
+      await expect(waiting).resolves.toBeDefined()
+    },
+  )
+})
+
 describe('timeoutMs', () => {
   it('covers retries and pauses: the last attempt gets what is left', async () => {
     const slow: Answer = async () => {
@@ -119,7 +172,7 @@ describe('timeoutMs', () => {
   it('aborts the signal that fetch was given', async () => {
     const { provider, endpoint, clock } = rig([hang], { retries: 0, timeoutMs: 1_000 })
     const waiting = rejection(provider.getToken())
-    await clock.advance(499)
+    await clock.advance(999)
     const { signal } = endpoint.requests[0]?.init ?? {}
     expect(signal?.aborted).toBe(false)
     await clock.advance(1)

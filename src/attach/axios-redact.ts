@@ -1,0 +1,179 @@
+/** Keeps the token out of everything that axios' answers and errors show, however they are inspected or copied. */
+import { errorMonitor } from 'node:events'
+import { HIDDEN } from '../redact.ts'
+import { takeOff } from './axios-redirects.ts'
+import { headerOf } from './axios-request.ts'
+import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
+import { realOf, standInFor } from './stand-in.ts'
+
+/** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
+const WAYS_BACK = new Set<unknown>(['req', 'socket', 'client', 'sent-headers', 'session'])
+
+const AGENTS = ['httpAgent', 'httpsAgent'] as const
+
+/** A config as it was sent: a copy of the caller's, which callers do not get. */
+export interface SentConfig {
+  /** The caller's own, which answers and errors have. */
+  readonly config: AxiosConfig
+  readonly sent: AxiosConfig
+  /** The header with the token, its name in lower case; none on a call without the token. */
+  readonly header?: { readonly key: string; readonly value: string } | undefined
+}
+
+/** The streams whose errors are looked after already: a mock may give the same one each time. */
+const watched = new WeakSet<object>()
+
+/**
+ * Puts stand-ins in the place of the caller's agents, whose sockets know the requests of all calls, with their tokens. They
+ * stay enumerable, because axios copies only such properties when a config is sent again.
+ */
+export function hideAgents(config: AxiosConfig): void {
+  for (const key of AGENTS) if (Object.hasOwn(config, key)) config[key] = standInFor(config[key])
+}
+
+/** A copy of a config for one send, with the caller's agents and headers of its own. */
+export function copyForSend(config: AxiosConfig): AxiosConfig {
+  const copy = shallowCopyOf(config)
+  copy.headers = shallowCopyOf(config.headers)
+  for (const key of AGENTS) if (Object.hasOwn(copy, key)) copy[key] = realOf(copy[key])
+  return copy
+}
+
+/** Of the same prototype: a config has none where axios keeps what others put on Object.prototype out of it. */
+function shallowCopyOf<T extends object>(given: T): T {
+  return Object.assign(Object.create(Object.getPrototypeOf(given)), given)
+}
+
+/**
+ * Hides the request, which holds the raw text of its headers; `response.request` still works. On a call without the
+ * token it leads by its agent to the requests of others. What cannot be hidden (of frozen objects, say) is handed out
+ * as it is: the call counts for more.
+ */
+export function hideInAnswer(response: unknown, call: SentConfig): void {
+  if (!isObject(response)) return
+  try {
+    const { data, config } = response as AxiosAnswer
+    if (isObject(config)) Reflect.set(response, 'config', call.config)
+    hideRequest(response, call)
+    if (isNodeStream(data)) hideInStream(data, call)
+  } catch {
+    // said above
+  }
+}
+
+function hideInStream(data: NodeStream, call: SentConfig): void {
+  for (const key of Reflect.ownKeys(data)) {
+    const name = typeof key === 'symbol' ? key.description : key
+    if (!WAYS_BACK.has(name)) continue
+    const way: unknown = Reflect.get(data, key)
+    if (name === 'sent-headers' && call.header && isObject(way))
+      takeOff(way as Record<string, unknown>, call.header.key)
+    hide(data, key)
+  }
+  if (watched.has(data)) return
+  watched.add(data)
+  // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
+  data.on(errorMonitor, (error) => hideInFailure(error, call))
+}
+
+/** Hides a stream that was sent: it knows the request that it was piped into. It could not be sent again anyway. */
+export function hideSentStream(config: AxiosConfig): void {
+  if (isNodeStream(config.data)) hide(config, 'data')
+}
+
+/** Hides the same in an error, and in those that caused it. `error.request` still tells "no answer" from "bad answer". */
+export function hideInFailure(error: unknown, call: SentConfig): void {
+  const seen = new Set<unknown>()
+  try {
+    for (let failure = error; isObject(failure) && !seen.has(failure); ) {
+      seen.add(failure)
+      const { config, response, cause } = failure as Partial<AxiosFailure>
+      if (config === call.sent) Reflect.set(failure, 'config', call.config)
+      else if (isObject(config) && config !== call.config) hideInCopy(config, call)
+      hideRequest(failure, call)
+      hideInAnswer(response, call)
+      failure = cause
+    }
+  } catch {
+    // as in an answer
+  }
+}
+
+/** Takes the token off a copy that somebody made of the config; a header that somebody else put there stays. */
+function hideInCopy(config: AxiosConfig, { header }: SentConfig): void {
+  hideAgents(config)
+  if (header === undefined || !isObject(config.headers)) return
+  if (headerOf(config.headers, header.key) === header.value) takeOff(config.headers, header.key)
+}
+
+function hideRequest(holder: { readonly request?: unknown }, { header }: SentConfig): void {
+  const { request } = holder
+  if (request === undefined) return
+  const isFetch = isFetchRequest(request)
+  hide(holder, 'request', isFetch || isPlain(request) ? request : standInFor(request))
+  if (header === undefined) return
+  if (!isFetch) cleanRequest(request, header)
+  else if (request.headers.get(header.key) === header.value) request.headers.delete(header.key)
+}
+
+/** A request of node's, and one of follow-redirects, which know each other. */
+interface SentRequest {
+  _header?: unknown
+  readonly _options?: { readonly headers?: unknown }
+  readonly _currentRequest?: unknown
+  readonly _redirectable?: unknown
+}
+
+/** Takes the token out of a request that has been sent: sockets lead to it, too, and a stream leads to its socket. */
+function cleanRequest(request: unknown, header: NonNullable<SentConfig['header']>): void {
+  if (!isObject(request)) return
+  const { _currentRequest, _redirectable } = request as SentRequest
+  for (const one of [request, _currentRequest, _redirectable]) {
+    if (!isObject(one)) continue
+    const { _header, _options } = one as SentRequest
+    if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(header.value, HIDDEN))
+    const sent = Object.getOwnPropertySymbols(one).find(({ description }) => description === 'kOutHeaders')
+    for (const headers of [_options?.headers, sent && Reflect.get(one, sent)])
+      if (isObject(headers)) takeOff(headers as Record<string, unknown>, header.key)
+  }
+}
+
+/** Whether an error is axios', or made like one. */
+export function isFailure(error: unknown): error is AxiosFailure {
+  return isObject(error) && 'config' in error
+}
+
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+/** Whether it is a mock's, which callers compare with what they expect. */
+function isPlain(request: unknown): boolean {
+  return isObject(request) && [Object.prototype, null].includes(Object.getPrototypeOf(request))
+}
+
+/** Makes a property an accessor, whose value is not shown. */
+function hide(holder: object, key: PropertyKey, shown: unknown = Reflect.get(holder, key)): void {
+  let value = shown
+  if (value === undefined) return
+  Reflect.defineProperty(holder, key, {
+    configurable: true,
+    enumerable: false,
+    get: () => value,
+    set: (replacement: unknown) => {
+      value = replacement
+    },
+  })
+}
+
+interface NodeStream {
+  on(event: typeof errorMonitor, listener: (error: unknown) => void): void
+}
+
+function isNodeStream(data: unknown): data is NodeStream {
+  return isObject(data) && 'pipe' in data && 'on' in data && typeof data.on === 'function'
+}
+
+function isFetchRequest(request: unknown): request is Request {
+  return isObject(request) && 'headers' in request && request.headers instanceof Headers
+}

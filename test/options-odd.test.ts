@@ -1,0 +1,294 @@
+// Options that no type would allow, and objects that do what they like when they are read: always a ConfigurationError.
+
+import * as fc from 'fast-check'
+import {
+  ConfigurationError,
+  defineEnvironments,
+  type Environment,
+  optionsFromEnv,
+  type TokenProviderOptions,
+} from 'merchant-auth'
+import { createRedisTokenStore } from 'merchant-auth/redis'
+import { createStaticTokenProvider } from 'merchant-auth/testing'
+import { afterEach, describe, expect, it } from 'vitest'
+import { resolveAttach, resolveOptions } from '../src/options.ts'
+import { FaultQueues } from '../src/testing/faults.ts'
+import { changedSettings, DEFAULT_SETTINGS } from '../src/testing/settings.ts'
+import { createTokenProvider } from '../src/token/token-provider.ts' // without what the tests wrap around it
+import { provided } from './attach/provided.ts'
+import { ENVIRONMENT } from './token/harness.ts'
+
+const GOOD = { environment: ENVIRONMENT, clientId: 'client-1', clientSecret: 'swordfish' }
+const VARIABLES = {
+  MERCHANT_AUTH_URL: 'https://auth.example',
+  MERCHANT_AUTH_AUDIENCE: 'https://api.example',
+  MERCHANT_AUTH_API_URLS: 'https://api.example/merchant',
+  MERCHANT_AUTH_CLIENT_ID: 'client-1',
+  MERCHANT_AUTH_CLIENT_SECRET: 'swordfish',
+}
+const redis = { isOpen: true, eval: async () => null, sendCommand: async () => null, on: () => {} }
+
+function problemsOf(make: () => unknown): string[] {
+  try {
+    make()
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError)
+    expect((error as ConfigurationError).code).toBe('ERR_CONFIGURATION')
+    return (error as ConfigurationError).problems.map(({ option }) => option)
+  }
+  return []
+}
+
+/** Everything that takes options, with an object that it accepts. */
+const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Record<string, unknown> }> = {
+  createTokenProvider: {
+    make: (given) => createTokenProvider(given as TokenProviderOptions),
+    good: {
+      ...GOOD,
+      timeoutMs: 1_000,
+      retries: 1,
+      refreshAheadMs: 1,
+      expiryMarginMs: 1,
+      bodyFormat: 'form',
+      encryptionKeys: ['a key of at least thirty-two bytes'],
+      store: { get: async () => undefined, set: async () => {}, delete: async () => {} },
+    },
+  },
+  resolveAttach: {
+    make: (options: unknown) => resolveAttach(provided(), options),
+    good: { header: 'X-Token', scheme: '', renewOnStatus: [401, 403] },
+  },
+  defineEnvironments: {
+    make: (given) => defineEnvironments(given as Record<string, Environment>),
+    good: { test: ENVIRONMENT },
+  },
+  optionsFromEnv: { make: (given) => optionsFromEnv(given as Record<string, string>), good: VARIABLES },
+  createStaticTokenProvider: {
+    make: (given) => createStaticTokenProvider(given as object),
+    good: { environment: ENVIRONMENT, value: 'abc', scope: 'merchant' },
+  },
+  createRedisTokenStore: {
+    make: (given) => createRedisTokenStore(redis, given as object),
+    good: { keyPrefix: 'x:', operationTimeoutMs: 100 },
+  },
+  'configure (sandbox)': {
+    make: (given) => changedSettings(DEFAULT_SETTINGS, given),
+    good: { lifetimeSeconds: 5, rejectAllTokens: ['merchant'], apiLatencyMs: 5, header: 'X-Token' },
+  },
+  'fail (sandbox)': {
+    make: (given) => new FaultQueues().add(given),
+    good: {
+      target: 'token',
+      fault: { kind: 'status', status: 503, headers: { 'X-Why': 'quota' }, body: { error: 'x' } },
+      times: 2,
+    },
+  },
+}
+
+const hostile = fc.constantFrom<() => unknown>(
+  () => refusing(() => ({})),
+  () => refusing(() => []),
+  () => refusing(() => () => {}),
+  () => revoked({}),
+  () => revoked([]),
+  () => throwingGetters(),
+  () => new Array(2),
+  () => Symbol('odd'),
+  () => 5n,
+  () => Object.create(null),
+  () => ({
+    toString: () => {
+      throw new Error('odd')
+    },
+  }),
+)
+
+/** A proxy every trap of which throws. */
+function refusing(target: () => object): unknown {
+  const refuse = () => {
+    throw new TypeError('odd')
+  }
+  return new Proxy(
+    target(),
+    Object.fromEntries(Object.getOwnPropertyNames(Reflect).map((trap) => [trap, refuse])),
+  )
+}
+
+function revoked(target: object): unknown {
+  const { proxy, revoke } = Proxy.revocable(target, {})
+  revoke()
+  return proxy
+}
+
+function throwingGetters(): object {
+  const names = Object.values(FACTORIES).flatMap(({ good }) => Object.keys(good))
+  const get = () => {
+    throw new TypeError('odd')
+  }
+  return Object.defineProperties(
+    {},
+    Object.fromEntries(names.map((name) => [name, { get, enumerable: true }])),
+  )
+}
+
+/** Makers, since fast-check itself looks into values. */
+const anything: fc.Arbitrary<() => unknown> = fc.oneof(
+  fc
+    .anything({ withNullPrototype: true, withSparseArray: true, withBigInt: true, withMap: true })
+    .map((value) => () => value),
+  hostile,
+)
+
+/** A copy of the place in which one part, or a part of that, is something else. */
+function withOdd(place: object): fc.Arbitrary<() => object> {
+  return fc.constantFrom(...Object.keys(place)).chain((name) => {
+    const part: unknown = Reflect.get(place, name)
+    const put = (make: () => unknown) => () =>
+      Object.assign(Array.isArray(place) ? [...place] : { ...place }, { [name]: make() })
+    const odd = anything.map(put)
+    return typeof part === 'object' && part !== null ? fc.oneof(odd, withOdd(part).map(put)) : odd
+  })
+}
+
+describe.each(Object.entries(FACTORIES))('%s', (_, { make, good }) => {
+  it('accepts the options that the others are made of', () => {
+    expect(problemsOf(() => make(good))).toEqual([])
+  })
+
+  it('answers whatever it is given with a ConfigurationError, or accepts it', () => {
+    fc.assert(fc.property(anything, (given) => void problemsOf(() => make(given()))))
+  })
+
+  it('answers whatever stands in the place of an option, or within it, the same way', () => {
+    fc.assert(
+      fc.property(withOdd(good), (given) => void problemsOf(() => make(given()))),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('the name of what cannot be used', () => {
+  const HOLE: string[] = []
+  HOLE[1] = 'https://x.example'
+  const env = (more: object) => problemsOf(() => optionsFromEnv({ ...VARIABLES, ...more }))
+  const provider = (more: object) =>
+    problemsOf(() => resolveOptions({ ...GOOD, ...more } as TokenProviderOptions))
+  const get = () => {
+    throw new Error('odd')
+  }
+  const throwing = (name: string) => Object.defineProperty({}, name, { get, enumerable: true })
+
+  it.each([
+    [
+      'a hole in apiUrls',
+      () => provider({ environment: { ...ENVIRONMENT, apiUrls: HOLE } }),
+      ['environment.apiUrls[0]'],
+    ],
+    [
+      'a hole in the apiUrls of a set',
+      () =>
+        problemsOf(() =>
+          defineEnvironments({
+            test: { ...ENVIRONMENT, apiUrls: HOLE },
+          }),
+        ),
+      ['test.apiUrls[0]'],
+    ],
+    ['a hole in encryptionKeys', () => provider({ encryptionKeys: new Array(1) }), ['encryptionKeys[0]']],
+    [
+      'a hole in renewOnStatus',
+      () => problemsOf(() => resolveAttach(provided(), { renewOnStatus: new Array(1) })),
+      ['renewOnStatus[0]'],
+    ],
+    ['no attach options but null', () => problemsOf(() => resolveAttach(provided(), null)), ['options']],
+    ['no variables but null', () => problemsOf(() => optionsFromEnv(null as unknown as undefined)), ['env']],
+    ['a variable that is a number', () => env({ MERCHANT_AUTH_URL: 5 }), ['MERCHANT_AUTH_URL']],
+    [
+      'a secret that is a number',
+      () => env({ MERCHANT_AUTH_CLIENT_SECRET: 5 }),
+      ['MERCHANT_AUTH_CLIENT_SECRET'],
+    ],
+    ['a duration that is a number', () => env({ MERCHANT_AUTH_TIMEOUT_MS: 5 }), ['MERCHANT_AUTH_TIMEOUT_MS']],
+    [
+      'an environment that throws',
+      () => problemsOf(() => defineEnvironments(throwing('test') as Record<string, Environment>)),
+      ['test'],
+    ],
+    [
+      'an attach option that throws',
+      () => problemsOf(() => resolveAttach(provided(), throwing('header'))),
+      ['header'],
+    ],
+    ['a list that is revoked', () => provider({ encryptionKeys: revoked([]) }), ['encryptionKeys']],
+    [
+      'a list that is revoked, of URLs',
+      () => provider({ environment: { ...ENVIRONMENT, apiUrls: revoked([]) } }),
+      ['environment.apiUrls'],
+    ],
+  ])('%s', (_, problems, names) => {
+    expect(problems()).toEqual(names)
+  })
+})
+
+describe('an extension of Object.prototype', () => {
+  const extend = (name: string, value: unknown) =>
+    Object.defineProperty(Object.prototype, name, {
+      value,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    })
+  afterEach(() => {
+    for (const name of ['legacyExtend', 'store', 'header', 'name', 'environment'])
+      Reflect.deleteProperty(Object.prototype, name)
+  })
+
+  it.each(Object.entries(FACTORIES))('is not taken for an option of %s', (_, { make, good }) => {
+    extend('legacyExtend', () => {})
+    extend('store', 'not a store')
+    expect(problemsOf(() => make(good))).toEqual([])
+  })
+
+  it('changes no default', () => {
+    extend('store', { get: () => {}, set: () => {}, delete: () => {} })
+    extend('header', 'X-Token')
+    extend('name', 'elsewhere')
+    expect(resolveOptions(GOOD).store).toBeUndefined()
+    expect(resolveAttach(provided(), {}).header).toBe('Authorization')
+    const { name: _, ...unnamed } = ENVIRONMENT
+    expect(Object.keys(resolveOptions({ ...GOOD, environment: unnamed }).environment)).not.toContain('name')
+  })
+
+  it('is no reason to lose what a class gives its instances', () => {
+    class Settings {
+      clientId = 'client-1'
+      get clientSecret() {
+        return 'swordfish'
+      }
+      get environment() {
+        return ENVIRONMENT
+      }
+    }
+    expect(resolveOptions(new Settings())).toMatchObject({ clientId: 'client-1', clientSecret: 'swordfish' })
+    class Attach {
+      get header() {
+        return 'X-Token'
+      }
+    }
+    expect(resolveAttach(provided(), new Attach()).header).toBe('X-Token')
+  })
+})
+
+describe('an option that is another each time it is read', () => {
+  it('is read once', () => {
+    let reads = 0
+    const options = {
+      ...GOOD,
+      get environment() {
+        reads += 1
+        return reads === 1 ? ENVIRONMENT : undefined
+      },
+    }
+    expect(resolveOptions(options).environment).toEqual(ENVIRONMENT)
+  })
+})

@@ -1,0 +1,260 @@
+import { inspect } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { redact, redactedCause, shownUrl, UsedSecrets } from '../src/redact.ts'
+
+const SECRET = 'pa"ss+w/ö&rd='
+
+const percent = (text: string): string =>
+  [...text].map((char) => `%${char.charCodeAt(0).toString(16)}`).join('')
+
+const throwing = (): never => {
+  throw new Error(SECRET)
+}
+
+describe('redact', () => {
+  it('takes a secret out where it stands as it is', () => {
+    expect(redact(`before ${SECRET} between ${SECRET} after`, [SECRET])).toBe(
+      'before [hidden] between [hidden] after',
+    )
+  })
+
+  it.each([
+    ['in upper case', SECRET.toUpperCase()],
+    ['in JSON', JSON.stringify(SECRET).slice(1, -1)],
+    ['percent-encoded', encodeURIComponent(SECRET)],
+    ['percent-encoded as a whole URL', encodeURI(SECRET)],
+    ['form-encoded', new URLSearchParams({ s: SECRET }).toString().slice(2)],
+    ['base64', Buffer.from(SECRET).toString('base64')],
+    ['base64 without padding', Buffer.from(SECRET).toString('base64').replaceAll('=', '')],
+    ['base64url', Buffer.from(SECRET).toString('base64url')],
+    ['in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(redact(`before ${written} after`, [SECRET])).toBe('[hidden]')
+  })
+
+  it.each([
+    ['percent-encoded in lower case', "it's%2bhush%2fhush"],
+    ['with numbers for HTML characters', 'it&#39;s+hush/hush'],
+    ['with hexadecimal numbers', 'it&#x27;s&#x2B;hush/hush'],
+    ['with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
+    ['in a mixture', 'it&apos;s%2Bhush/hush'],
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+  })
+
+  it.each([
+    ['percent-encoded twice', encodeURIComponent(encodeURIComponent("it's+hush/hush"))],
+    ['in JSON in JSON', 'it\\\\\\u0027s+hush/hush'],
+    ['in hexadecimal', Buffer.from("it's+hush/hush").toString('hex').toUpperCase()],
+    ['in hexadecimal with blanks', 'ab 69 74 27 73 2b 68 75 73 68 2f 68 75 73 68'],
+    ['with a character in it that nobody sees', "it's+hush\u200B/hush"],
+    ['over two lines', "it's+hush\n  /hush"],
+    ['with a blank for a plus, as forms have it', "it's hush/hush"],
+    [
+      'in base64, percent-encoded',
+      percent(`${Buffer.from('???').toString('base64')}${Buffer.from("it's+hush/hush").toString('base64')}`),
+    ],
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
+  })
+
+  it.each([
+    ['50%41"off-secret', 'in JSON', '50%41\\"off-secret'],
+    ['50%41"off-secret', 'in base64 of JSON', Buffer.from('{"s":"50%41\\"off-secret"}').toString('base64')],
+    ['pa%20ss\\word', 'in JSON', 'pa%20ss\\\\word'],
+    ['Tr0ub4dor\\&3x', 'in HTML', 'Tr0ub4dor\\&#38;3x'],
+    ['a\\"b\\"cdefgh', 'in HTML', 'a\\&quot;b\\&quot;cdefgh'],
+    ['k&lt;"abcdef', 'in JSON', 'k&lt;\\"abcdef'],
+  ])('shows nothing of a text that has %j, which looks like an escape itself, %s', (secret, _, written) => {
+    expect(redact(`before ${written} after`, [secret])).toBe('[hidden]')
+  })
+
+  it.each([
+    ['in base64 with blanks', 'aWQ6 bWVy Y2hh bnQt c2Vj cmV0 LVF6 ODE='],
+    ['in full-width characters', 'ｍｅｒｃｈａｎｔ－ｓｅｃｒｅｔ－Ｑｚ８１'],
+  ])('shows nothing of a text that has a secret %s', (_, written) => {
+    expect(redact(`before ${written} after`, ['merchant-secret-Qz81'])).toBe('[hidden]')
+  })
+
+  it('shows nothing of a text that has a secret in lower case, as hosts are', () => {
+    expect(redact('https://swordfish.example', ['SwordFish'])).toBe('[hidden]')
+  })
+
+  it.each(['', '1', '12', '123'])('finds it in the base64 of a longer text (%s before it)', (before) => {
+    const fields = JSON.stringify({ client_id: `c${before}`, client_secret: SECRET, x: 1 })
+    const texts = [fields, `c${before}:${SECRET}>?~~`, new URLSearchParams({ s: before + SECRET }).toString()]
+    for (const text of texts) {
+      const base64 = Buffer.from(text).toString('base64')
+      for (const written of [base64, Buffer.from(text).toString('base64url'), `x${base64}`, `/a/${base64}`])
+        expect(redact(`before Basic ${written} after`, [SECRET])).toBe('[hidden]')
+      expect(redact(base64.replace(/.{20}/g, '$&\r\n'), [SECRET])).toBe('[hidden]')
+      expect(redact(`before Basic ${base64} after`, ['of another kind'])).toContain(base64)
+    }
+  })
+
+  it.each([
+    ['as it is', 'the e here'],
+    ['within a word', 'the end'],
+    ['in another case', 'E'],
+    ['percent-encoded', '%65'],
+  ])('shows nothing of a text that has a secret of one character %s: the rest would tell it', (_, text) => {
+    expect(redact(text, ['e'])).toBe('[hidden]')
+    expect(redact(text, ['z'])).toBe(text)
+  })
+
+  it.each([
+    ['\\u002B', '{"client_secret":"Zx9\\u002BabQ7"}'],
+    ['\\x2b', "b'Zx9\\x2babQ7'"],
+    ['\\u{2b}', 'Zx9\\u{2b}abQ7'],
+    ['%u002b', 'Zx9%u002babQ7'],
+    ['&plus;', 'Zx9&plus;abQ7'],
+  ])('shows nothing of a text in which a + is written %s before letters of hexadecimal', (_, written) => {
+    expect(redact(written, ['Zx9+abQ7'])).toBe('[hidden]')
+    expect(redact(written, ['Zx9-abQ7'])).toBe(written)
+  })
+
+  it('reads a text once for each secret, however long it is and whatever it is made of', () => {
+    const used = new UsedSecrets()
+    for (let nth = 0; nth < 16; nth += 1) used.add(`head-${nth}.${'payload'.repeat(100)}.signature`)
+    const startedAt = performance.now()
+    for (const part of ['a', '\\', '%25', '%41', '&#', '\u200B', 'A+/='])
+      expect(redact(part.repeat(9_000 / part.length), used)).not.toBe('')
+    expect(redact('a'.repeat(10_001), used)).toBe('[hidden]')
+    expect(performance.now() - startedAt).toBeLessThan(5_000) // it was minutes once; now it is a part of a second
+  })
+
+  it('does not take its own word for a secret', () => {
+    const secrets = ['the secret', 'hidden', 'den', 'hidden] x']
+    expect(redact('the secret and x', secrets)).toBe('[hidden] and x')
+    expect(redact('[hidden]', secrets)).toBe('[hidden]')
+  })
+
+  it('remembers the sixteen secrets that were used last', () => {
+    const used = new UsedSecrets()
+    for (let nth = 0; nth < 17; nth += 1) used.add(`secret-${nth}-`)
+    used.add('secret-1-')
+    used.add('secret-17-')
+    expect([...used]).toEqual([
+      ...Array.from({ length: 14 }, (_, nth) => `secret-${nth + 3}-`),
+      'secret-1-',
+      'secret-17-',
+    ])
+    expect(redact('secret-1- secret-2- secret-17-', used)).toBe('[hidden] secret-2- [hidden]')
+  })
+
+  it('shows nothing of a text that is escaped without end', () => {
+    let text = 'x'
+    for (let times = 0; times < 9; times += 1) text = encodeURIComponent(`%${text}`)
+    expect(redact(text, ['swordfish'])).toBe('[hidden]')
+  })
+
+  it('leaves a text alone that has a short secret by chance', () => {
+    const text =
+      'the base64 of a short text stands in many a text: WJ, QW, and so does a part of its hexadecimal, 6162'
+    expect(redact(text, ['abc'])).toBe(text)
+  })
+
+  it('finds a secret that is longer than the text, which grows when it is read', () => {
+    expect('İİİ'.toLowerCase()).toHaveLength(6)
+    expect(redact('İİİ', ['İİİ'.toLowerCase()])).toBe('[hidden]')
+  })
+
+  it('takes out every secret, and leaves other text alone', () => {
+    const secrets = ['secret-one', 'secret-one-and-more', '', 'secret-three']
+    expect(redact('secret-one two secret-one-and-more secret-three', secrets)).toBe(
+      '[hidden] two [hidden] [hidden]',
+    )
+    expect(redact('nothing here', ['one'])).toBe('nothing here')
+    expect(redact('nothing here', [])).toBe('nothing here')
+  })
+
+  it('does not fail on half a surrogate pair', () => {
+    expect(redact('x \uD800y', ['\uD800y'])).toBe('[hidden]')
+  })
+})
+
+describe('a redacted cause', () => {
+  it('keeps name, message, code and the chain, and nothing else', () => {
+    const inner = Object.assign(new Error('connect'), { code: 'ECONNREFUSED', request: SECRET })
+    const cause = new TypeError(`failed with ${SECRET}`, { cause: inner })
+    const copy = redactedCause(Object.assign(cause, { config: { data: SECRET } }), [SECRET])
+    expect(copy).toMatchObject({ name: 'TypeError', cause: { message: 'connect', code: 'ECONNREFUSED' } })
+    expect(copy).not.toHaveProperty('config')
+    expect(copy?.cause).not.toHaveProperty('request')
+    expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain(SECRET)
+    expect(copy?.stack).not.toContain(SECRET)
+  })
+
+  it('keeps the names, codes and messages that are known, whatever the secret is, and no others', () => {
+    const inner = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
+    const cause = new TypeError('fetch failed', { cause: inner })
+    const secrets = ['fetch', 'TypeError', 'E', 'ECONNREFUSED']
+    expect(redactedCause(cause, secrets)).toMatchObject({
+      name: 'TypeError',
+      message: 'fetch failed',
+      cause: { code: 'ECONNREFUSED' },
+    })
+    const own = Object.assign(new Error('x'), { name: 'NoMoreMilkError', code: 'E_MILK' })
+    expect(redactedCause(own, [])).toMatchObject({ name: 'NoMoreMilkError', code: 'E_MILK' })
+    expect(redactedCause(own, secrets)).toMatchObject({ name: '[hidden]', code: '[hidden]' })
+  })
+
+  it('of an AggregateError goes on with its first error', () => {
+    const aggregate = new AggregateError([new Error('first'), new Error('second')], 'all failed')
+    expect(redactedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
+  })
+
+  it('ends, though the chain does not', () => {
+    const endless = new Error('round')
+    endless.cause = endless
+    let depth = 0
+    for (let error: unknown = redactedCause(endless, []); error instanceof Error; error = error.cause)
+      depth += 1
+    expect(depth).toBeGreaterThan(1)
+    expect(depth).toBeLessThan(20)
+  })
+
+  it.each([
+    ['whose cause throws', Object.defineProperty(new Error('x'), 'cause', { get: throwing })],
+    ['whose errors throw', Object.defineProperty(new Error('x'), 'errors', { get: throwing })],
+    ['whose message cannot be read', Object.assign(new Error('x'), { message: { toString: throwing } })],
+    ['whose code throws', Object.defineProperty(new Error('x'), 'code', { get: throwing })],
+    ['that is a proxy which throws', new Proxy(new Error('x'), { get: throwing })],
+  ])('of an error %s is an error that can be read', (_, unreadable) => {
+    const copy = redactedCause(unreadable, [SECRET])
+    expect(copy).toBeInstanceOf(Error)
+    expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain(SECRET)
+  })
+
+  it.each([undefined, null, 'text', 5])('of %j is none', (value) => {
+    expect(redactedCause(value, [])).toBeUndefined()
+  })
+
+  it('of an object that is no error is an error', () => {
+    expect(redactedCause({}, [])).toMatchObject({ name: 'Error', message: '' })
+    expect(redactedCause({ code: 5 }, [])).not.toHaveProperty('code')
+  })
+})
+
+describe('the place of a URL', () => {
+  it.each([
+    ['https://u:p@api.example:8443/a/b?token=x#y', 'https://api.example:8443/a/b'],
+    ['https://api.example', 'https://api.example/'],
+  ])('of %s is %s', (url, shown) => {
+    expect(shownUrl(url)).toBe(shown)
+    expect(shownUrl(new URL(url))).toBe(shown)
+  })
+
+  it.each([
+    ['https://api.example/a/hush-hush/b', 'https://api.example/a/[hidden]/b'],
+    ['https://api.example/a/%68ush-hush/b', 'https://api.example/[hidden]'],
+    ['https://api.example/a/b?hush-hush', 'https://api.example/a/b'],
+  ])('of %s is %s where a secret must not be shown', (url, shown) => {
+    expect(shownUrl(url, ['hush-hush'])).toBe(shown)
+    expect(URL.canParse(shown)).toBe(true)
+  })
+
+  it('of what is no URL shows nothing of it', () => {
+    expect(shownUrl('secret stuff')).not.toContain('secret')
+  })
+})

@@ -22,7 +22,7 @@ export interface ColdJob {
 
 export interface ColdFound {
   readonly tookMs: number
-  /** Processor time, in which other processes do not show. */
+  /** Processor time of the thread: what other processes do to the time on the wall is not in it. */
   readonly cpuMs: number
   /** Bytes that one waiter takes; NaN where it is not weighed. */
   readonly waiterBytes: number | null
@@ -67,9 +67,9 @@ reportTo(async ({ what, service, callers, warmUp, weigh: isWeighed }: ColdJob): 
   const client = await clientOf(what, service)
   collect()
   const startedAt = performance.now()
-  const cpu = process.cpuUsage()
+  const cpu = process.threadCpuUsage()
   const waiterBytes = isWeighed ? await weigh(client, callers) : await callAll(client, callers)
-  const { user, system } = process.cpuUsage(cpu)
-  const cpuMs = (user + system) / 1_000
-  return { tookMs: performance.now() - startedAt, cpuMs, waiterBytes: waiterBytes ?? null }
+  const { user, system } = process.threadCpuUsage(cpu)
+  const tookMs = performance.now() - startedAt
+  return { tookMs, cpuMs: (user + system) / 1_000, waiterBytes: waiterBytes ?? null }
 })

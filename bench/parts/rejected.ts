@@ -45,7 +45,10 @@ function renews(name: string): boolean {
 async function measure({ name, kind }: Contender, spreadMs: number): Promise<Outcome<Rejected>> {
   const { service, counts, close } = await startService({ tokenLatencyMs: TOKEN_LATENCY_MS })
   const job: RejectedJob = { contender: name, service, callers: CALLERS, spreadMs }
-  const outcome = await measureApart<RejectedFound>('./rejected-run.ts', { job, timeoutMs: 30_000 })
+  const outcome = await measureApart<RejectedFound>('./rejected-run.ts', {
+    job,
+    timeoutMs: isCheck ? 300_000 : 30_000,
+  })
   await close()
   if ('found' in outcome) return { found: { ...outcome.found, renewals: counts.token - 1 } }
   if (kind === 'ours') throw new Error(`${name}: ${outcome.why}`)

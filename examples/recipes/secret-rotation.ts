@@ -101,10 +101,10 @@ class Service {
   }
 }
 
-/** The two usual ways, with tokens that live for a second. */
+/** The two usual ways, with tokens that live for two seconds. */
 async function rotateTwice(sandbox: SandboxEnvironment): Promise<string> {
   const startedAt = performance.now()
-  const service = new Service(sandbox, 1)
+  const service = new Service(sandbox, 2)
   await service.next('token-renewed')
 
   // In order: the token endpoint takes both, the vault gets the new one, it is used, the old one is revoked.
@@ -126,8 +126,8 @@ async function rotateTwice(sandbox: SandboxEnvironment): Promise<string> {
   const { sent, refused } = service.requests
   assert.equal(refused, 1)
   assert.deepEqual(service.nextTries, [0])
-  // A token of 1 s is renewed at the earliest half a second before the last 50 ms of its life.
-  assert.ok(sent <= 2 + Math.ceil((performance.now() - startedAt) / 450), `${sent} token requests`)
+  // A token of 2 s is renewed at the earliest a second before the last 100 ms of its life.
+  assert.ok(sent <= 2 + Math.ceil((performance.now() - startedAt) / 900), `${sent} token requests`)
   return (
     'Both secrets accepted for a while: no token request was refused.\n' +
     `The old one revoked during a token request: ${refused} refused, and made again with the new one.\n` +
@@ -155,7 +155,7 @@ async function rotateLate(sandbox: SandboxEnvironment): Promise<string> {
 
 setTimeout(() => {
   throw new Error('An event did not come') // nothing below waits for ever
-}, 15_000).unref()
+}, 100_000).unref()
 
 await using sandbox = await startSandbox()
 const told = await Promise.all([rotateTwice(sandbox.test), rotateLate(sandbox.production)])

@@ -11,10 +11,10 @@ import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 export const SERVE = 'serve'
 
 /** How long (ms) the end of a service may take here. */
-const END_LIMIT_MS = 3_000
+const END_LIMIT_MS = 30_000
 
 /** How long (ms) anything else is waited for. */
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 
 /** What a service does while it has no token yet. */
 export interface ServiceTraits {

@@ -116,7 +116,7 @@ export class MovedClock implements Clock {
 }
 
 /** Resolves as soon as the condition holds. */
-export async function until(holds: () => boolean, limitMs = 5_000): Promise<void> {
+export async function until(holds: () => boolean, limitMs = 50_000): Promise<void> {
   const endsAt = performance.now() + limitMs
   while (!holds()) {
     if (performance.now() > endsAt) throw new Error(`waited in vain: ${holds}`)

@@ -33,8 +33,8 @@ export function hideAgents(config: AxiosConfig): void {
 
 /** A copy of a config for one send, with the caller's agents and headers of its own. */
 export function copyForSend(config: AxiosConfig): AxiosConfig {
-  const copy = shallowCopyOf(config)
-  copy.headers = shallowCopyOf(config.headers)
+  const copy = copyOf(config)
+  copy.headers = Object.assign(Object.create(Object.getPrototypeOf(config.headers)), config.headers)
   changeAgents(copy, realOf)
   return copy
 }
@@ -65,15 +65,21 @@ export function settle({ config, sent, header }: SentConfig): void {
   if (header !== undefined) takeOff(sent.headers, header.key)
   hideAgents(sent)
   config.headers = sent.headers
-  for (const key of Object.keys(sent)) {
-    const value: unknown = Reflect.get(sent, key)
-    if (!SENT.has(key) && value !== Reflect.get(config, key)) Reflect.set(config, key, value)
-  }
+  for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
 }
 
-/** Of the same prototype: a config has none where axios keeps what others put on Object.prototype out of it. */
-function shallowCopyOf<T extends object>(given: T): T {
-  return Object.assign(Object.create(Object.getPrototypeOf(given)), given)
+/** Objects on whose prototypes nothing is found: several times faster than those without one. */
+class Bare {}
+Object.setPrototypeOf(Bare.prototype, null)
+Reflect.deleteProperty(Bare.prototype, 'constructor')
+
+/** A shallow copy. Newer versions of axios keep what others put on Object.prototype out of their configs, and so does this. */
+function copyOf(config: AxiosConfig): AxiosConfig {
+  if (Object.getPrototypeOf(config) !== null) return { ...config }
+  const copy = new Bare() as AxiosConfig
+  for (const key in config) copy[key] = config[key]
+  for (const key of Object.getOwnPropertySymbols(config)) Reflect.set(copy, key, Reflect.get(config, key))
+  return copy
 }
 
 /**

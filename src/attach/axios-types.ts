@@ -28,6 +28,8 @@ export interface AxiosLike {
 
 /** The final config of a request, as an adapter gets it. */
 export interface AxiosConfig {
+  /** Whatever else callers and adapters put there. */
+  [field: string]: unknown
   url?: unknown
   baseURL?: string | undefined
   allowAbsoluteUrls?: boolean | undefined

@@ -145,6 +145,38 @@ for (const { name, client, stream } of CLIENTS) {
   )
 }
 
+group('401: one renewal, and the call once more: fetch')
+
+for (const [how, wrap] of [
+  ['itself', (authFetch: typeof fetch) => authFetch],
+  [
+    'called by another one later',
+    (authFetch: typeof fetch): typeof fetch =>
+      async (input, init) => {
+        await new Promise((resolve) => setTimeout(resolve, 0))
+        return await authFetch(input, init)
+      },
+  ],
+] as const) {
+  check(`the fetch with the token is the global one, ${how}`, () =>
+    inWorld(async ({ service, provider }) => {
+      const before = globalThis.fetch
+      const tokens = provider() // its token requests go by the global fetch, too
+      globalThis.fetch = wrap(createAuthFetch(tokens))
+      try {
+        const url = `${service.merchantUrl}/orders`
+        assert.equal((await fetch(url)).status, 200)
+        service.revoke()
+        assert.equal((await fetch(url, { method: 'POST', body: 'two apples' })).status, 200)
+        assert.equal(service.counts.token, 2)
+        assert.equal(service.counts.merchant, 3)
+      } finally {
+        globalThis.fetch = before
+      }
+    }),
+  )
+}
+
 group('Streamed answers, and the plain interceptor of axios')
 
 check('fetch: the body of a Request is sent again, and the answer is a stream', () =>

@@ -60,7 +60,7 @@ describe.each(ODD)('check with the secret %j', (secret) => {
         step.advice?.replace(/https?:[\w.:/-]+\w|127[\w.:]+\w|\[hidden\]/g, 'HOST'),
       )
       arrange()
-      const token = await run(['token', '--timeout-ms', '900', ...args().filter(isOfToken)], {
+      const token = await run(['token', '--timeout-ms', '60000', ...args().filter(isOfToken)], {
         ...at.variables,
         ...variables,
       })

@@ -76,6 +76,37 @@ export const copied = <S extends z.ZodMiniObject>(schema: S): z.ZodMiniType<z.ou
     schema,
   )
 
+const HEADER = 'must be the name of a header (RFC 9110 §5.1)'
+const TAKEN = 'must be a header that can carry a token: HTTP clients set this one themselves, or drop it'
+const SCHEME = "must be an authentication scheme (RFC 9110 §11.1), or '' for the bare token"
+
+/** Under these names fetch, axios or undici loses the token, fails, or describes the body or the connection wrongly. */
+const TAKEN_HEADERS: ReadonlySet<string> = new Set([
+  '__proto__',
+  'connection',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'prototype',
+  'sec-fetch-mode',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** The name of a header that can carry the token. */
+export const headerName: z.ZodMiniType<string> = z.string(HEADER).check(
+  z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
+  z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
+)
+
+/** What stands before the token in it. */
+export const schemeName: z.ZodMiniType<string> = z
+  .string(SCHEME)
+  .check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))
+
 /** What a schema found wrong, by option. */
 export function problemsOf(error: z.core.$ZodError): Problem[] {
   return error.issues.flatMap((issue) => {

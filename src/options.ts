@@ -1,6 +1,6 @@
 /** What a caller may say: every option with its default, and all problems at once. */
 import * as z from 'zod/mini'
-import { copied, copyOf, fn, having, ms, partOf, problemsOf, text } from './checks.ts'
+import { copied, copyOf, fn, having, headerName, ms, partOf, problemsOf, schemeName, text } from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
 import { checkEnvironment, type Environment } from './environments.ts'
 import { ConfigurationError } from './errors.ts'
@@ -171,37 +171,6 @@ const providerShape = z.strictObject({
     ),
   ),
 })
-
-const HEADER = 'must be the name of a header (RFC 9110 §5.1)'
-const TAKEN = 'must be a header that can carry a token: HTTP clients set this one themselves, or drop it'
-const SCHEME = "must be an authentication scheme (RFC 9110 §11.1), or '' for the bare token"
-
-/** Under these names fetch, axios or undici loses the token, fails, or describes the body or the connection wrongly. */
-const TAKEN_HEADERS: ReadonlySet<string> = new Set([
-  '__proto__',
-  'connection',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'prototype',
-  'sec-fetch-mode',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-/** The name of a header that can carry the token. */
-export const headerName: z.ZodMiniType<string> = z.string(HEADER).check(
-  z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
-  z.refine((name) => !TAKEN_HEADERS.has(name.toLowerCase()), TAKEN),
-)
-
-/** What stands before the token in it. */
-export const schemeName: z.ZodMiniType<string> = z
-  .string(SCHEME)
-  .check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))
 
 const attachParts = {
   header: z.optional(headerName),

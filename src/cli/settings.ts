@@ -1,7 +1,8 @@
 /** How the commands are set up: the environment variables of `optionsFromEnv`, each of which a flag may replace. */
 import { parseEnv } from 'node:util'
+import { headerName, schemeName } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
-import { headerName, schemeName, type TokenProviderOptions } from '../options.ts'
+import type { TokenProviderOptions } from '../options.ts'
 import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
 import { UsageError } from './arguments.ts'
 import { readSmallFile } from './small-file.ts'

@@ -1,8 +1,8 @@
 /** How an environment of the sandbox behaves until told otherwise: lifetimes, latencies, where the token is looked for. */
 import * as z from 'zod/mini'
-import { copied } from '../checks.ts'
+import { copied, headerName, schemeName } from '../checks.ts'
 import { MAX_TIMER_MS } from '../clock.ts'
-import { headerName, schemeName } from '../options.ts'
+
 import { checked } from './checked.ts'
 
 /** What `SandboxEnvironment.configure` takes. Holds for requests that arrive from then on. */

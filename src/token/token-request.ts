@@ -101,7 +101,9 @@ class TokenRequest<Token> {
         const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
         this.#tellFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
-        await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
+        const { clock } = this.#options
+        await untilAborted(clock.sleep(pauseMs, closed), closed)
+        if (clock.monotonicMs() >= this.#context.deadline) throw error // the machine stood still meanwhile
       },
     })
   }

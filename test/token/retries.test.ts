@@ -15,6 +15,14 @@ describe('a failed attempt', () => {
     expect(endpoint.count).toBe(3)
   })
 
+  it('is the last where its pause took until the time was over, as on a machine that stood still', async () => {
+    const { provider, endpoint, clock } = rig([status(503)])
+    const sleep = clock.sleep.bind(clock)
+    clock.sleep = async (ms, signal) => (ms < 1_000 ? await clock.advance(20_000) : await sleep(ms, signal))
+    expect(await rejection(provider.getToken())).toMatchObject({ status: 503, attempts: 1 })
+    expect(endpoint.count).toBe(1)
+  })
+
   it('without a connection is retried', async () => {
     const { provider, endpoint, clock } = rig([noConnection])
     const waiting = provider.getToken()

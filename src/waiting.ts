@@ -56,7 +56,7 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
 
 /**
  * Runs something that must end at `endsAt` (monotonic ms) or when `closed` is aborted, even if it does not
- * listen to the signal that it is given.
+ * listen to the signal that it is given. After `endsAt` (the process was suspended, say) it is not started.
  */
 export async function within<T>(
   clock: Pick<Clock, 'monotonicMs' | 'sleep'>,
@@ -64,6 +64,7 @@ export async function within<T>(
   run: (signal: AbortSignal) => Promise<T>,
   late: () => Error,
 ): Promise<T> {
+  if (clock.monotonicMs() >= endsAt) throw late()
   const over = new AbortController()
   const stop = onAbort(closed, (reason) => over.abort(reason))
   const timeUp = clock.sleep(Math.max(0, endsAt - clock.monotonicMs()), over.signal).then(() => {

@@ -101,9 +101,7 @@ class TokenRequest<Token> {
         const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
         this.#tellFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
-        const { clock } = this.#options
-        await untilAborted(clock.sleep(pauseMs, closed), closed)
-        if (clock.monotonicMs() >= this.#context.deadline) throw error // the machine stood still meanwhile
+        await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
       },
     })
   }
@@ -155,19 +153,14 @@ class TokenRequest<Token> {
   }
 
   async #post(secret: string, endsAt: number): Promise<Token> {
-    this.#context.emit({
-      type: 'token-requested',
-      attempt: this.#attempts,
-      url: shownUrl(this.#endpoint),
-    })
-    const startedAt = this.#options.clock.monotonicMs()
+    const leftMs = Math.max(0, Math.round(endsAt - this.#options.clock.monotonicMs()))
     return await within(
       this.#options.clock,
       { endsAt, closed: this.#context.closed },
       (signal) => this.#exchange(secret, endsAt, signal),
       () =>
         this.#failure(
-          `POST ${shownUrl(this.#endpoint)} was not answered within ${Math.round(endsAt - startedAt)} ms. ` +
+          `POST ${shownUrl(this.#endpoint)} was not answered within ${leftMs} ms. ` +
             'The token endpoint hangs or is slow: try again later, or raise timeoutMs.',
           { code: 'ERR_TOKEN_TIMEOUT', retryable: true },
         ),
@@ -175,6 +168,11 @@ class TokenRequest<Token> {
   }
 
   async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<Token> {
+    this.#context.emit({
+      type: 'token-requested',
+      attempt: this.#attempts,
+      url: shownUrl(this.#endpoint),
+    })
     const sentAt = readClock(this.#options.clock)
     let response: Response | undefined
     try {

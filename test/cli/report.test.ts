@@ -9,6 +9,7 @@ afterEach(() => vi.unstubAllEnvs())
 describe('a report', () => {
   it('says on a terminal what is waited for, and clears it', () => {
     vi.stubEnv('FORCE_COLOR', undefined)
+    vi.stubEnv('TERM', 'xterm')
     const terminal = Object.assign(new PassThrough(), { isTTY: true, getColorDepth: () => 1 })
     const report = textReport(terminal)
     report.pending('asking for a token')

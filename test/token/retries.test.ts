@@ -15,12 +15,18 @@ describe('a failed attempt', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('is the last where its pause took until the time was over, as on a machine that stood still', async () => {
-    const { provider, endpoint, clock } = rig([status(503)])
+  it('is the last one sent where the process was suspended in the pause until the time was over', async () => {
+    const { provider, endpoint, clock, events } = rig([status(503)])
     const sleep = clock.sleep.bind(clock)
     clock.sleep = async (ms, signal) => (ms < 1_000 ? await clock.advance(20_000) : await sleep(ms, signal))
-    expect(await rejection(provider.getToken())).toMatchObject({ status: 503, attempts: 1 })
+    expect(await rejection(provider.getToken())).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
     expect(endpoint.count).toBe(1)
+    expect(events.at(-1)).toEqual({
+      type: 'token-request-failed',
+      attempt: 2,
+      code: 'ERR_TOKEN_TIMEOUT',
+      environment: 'test',
+    })
   })
 
   it('without a connection is retried', async () => {

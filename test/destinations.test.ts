@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { destinationsOf, hasUserInfo } from '../src/destinations.ts'
+import { destinationsOf } from '../src/destinations.ts'
 
 const M = 'https://api.example/merchant'
 const S = 'https://api.example:8443/in-store/'
-const { apiOf } = destinationsOf({
+const destinations = destinationsOf({
   authUrl: 'https://auth.example',
   audience: 'https://api.example',
   apiUrls: [M, S, 'https://api.example/merchant/inner', 'http://localhost:3000'],
@@ -32,7 +32,7 @@ describe('a URL that may have the token', () => {
     ['http://localhost:3000', 'http://localhost:3000'],
     ['https://api.example/merchant/orders?q=%2f%5c', M],
   ])('%s belongs to %s', (url, api) => {
-    expect(apiOf(url)).toBe(api)
+    expect(destinations(url).api).toBe(api)
   })
 })
 
@@ -69,14 +69,14 @@ describe('a URL that may not have the token', () => {
     '',
     'data:text/plain,https://api.example/merchant',
   ])('%j', (url) => {
-    expect(apiOf(url)).toBeUndefined()
+    expect(destinations(url).api).toBeUndefined()
   })
 })
 
 describe('user info', () => {
   it.each(['https://u:p@api.example/', 'https://u@api.example/', 'https://:p@api.example/'])(
     'is found in %s',
-    (url) => expect(hasUserInfo(url)).toBe(true),
+    (url) => expect(destinations(url).hasUserInfo).toBe(true),
   )
 
   it.each([
@@ -85,5 +85,5 @@ describe('user info', () => {
     'https://@api.example/',
     'not@a url',
     '/x',
-  ])('is not found in %s', (url) => expect(hasUserInfo(url)).toBe(false))
+  ])('is not found in %s', (url) => expect(destinations(url).hasUserInfo).toBe(false))
 })

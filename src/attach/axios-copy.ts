@@ -57,7 +57,8 @@ function classOf(value: object): unknown {
 
 function staticCopy({ getAdapter, AxiosError }: AxiosStatic): AxiosCopy {
   return {
-    resolveAdapter: getAdapter,
+    resolveAdapter: (adapter, config) =>
+      typeof adapter === 'function' ? adapter : getAdapter(adapter, config),
     rejectTimeout: (config) => {
       const { message, code } = timeoutOf(config)
       return Promise.reject(new AxiosError(message, code, config))

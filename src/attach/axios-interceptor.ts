@@ -2,29 +2,29 @@
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
-import { attachesTo } from './axios-adapters.ts'
+import { attachesTo, configGetsToken, isCanceled, urlOf, waitWithin } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
-import { guardFurther, guardOf, mayLeadElsewhere, takeOff } from './axios-redirects.ts'
-import { CallerLimits, headerOf, UrlReader, whyConfigWithheld } from './axios-request.ts'
+import { guardFurther, guardOf } from './axios-redirects.ts'
 import {
   type AxiosBeforeRedirect,
   type AxiosConfig,
   type AxiosRequestInterceptor,
   asAxiosConfig,
 } from './axios-types.ts'
-import { type AttachContext, createAttachContext, headerValue } from './context.ts'
-import { keepForLater } from './replay.ts'
+import { keepForLater } from './body.ts'
+import { type AttachContext, createAttachContext } from './context.ts'
+import { deleteHeader, getHeader } from './headers.ts'
 
-const MOST_REMEMBERED = 8
+const MAX_PLACED = 64
 
-/** The values that any of these interceptors put on last, for `attachAuth` on the same instance. */
-const placed = new Set<string>()
-const MOST_PLACED = 64
+/** The header values that these interceptors set last, and for which attachment. */
+const placed = new Map<unknown, AttachContext>()
 
-/** Takes off what such an interceptor put on a call that `attachAuth` sends with the token, and renews. */
-export function takeOffPlaced({ headers }: AxiosConfig, context: AttachContext, url: string): void {
-  if (placed.size === 0 || !placed.has(headerOf(headers, context.headerKey))) return
-  if (context.destinations.apiOf(url) !== undefined) takeOff(headers, context.headerKey)
+/** Strips what such an interceptor set on a call that `attachAuth` sends with the token, and renews. */
+export function stripPlaced(config: AxiosConfig, context: AttachContext, url?: string): void {
+  if (placed.size === 0 || !placed.has(getHeader(config.headers, context.headerKey))) return
+  if (context.destinations(url ?? urlOf(config)).api !== undefined)
+    deleteHeader(config.headers, context.headerKey)
 }
 
 /** Our guards, each with the caller's own function: a config that is sent again gets one guard, not one more. */
@@ -50,63 +50,51 @@ export function createAuthInterceptor(
 ): AxiosRequestInterceptor {
   const tokens = isProvider(auth) ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
-  /** The values that were put on last: a config that is sent again, with one of them on it, gets the current one. */
-  const ours: string[] = []
-  const urls = new UrlReader()
-  const redirects = new RedirectGuards(context)
+  const { header, headerKey } = context
+  const guard = redirectGuard(context)
 
-  const put = (config: AxiosConfig, token: AccessToken): void => {
-    const value = headerValue(context, token)
-    if (!ours.includes(value)) ours.splice(0, ours.length, value, ...ours.slice(0, MOST_REMEMBERED - 1))
+  const setHeader = (config: AxiosConfig, value: string): void => {
     placed.delete(value)
-    placed.add(value)
-    for (const oldest of placed) if (placed.size > MOST_PLACED) placed.delete(oldest)
-    config.headers[context.header] = value
+    placed.set(value, context)
+    for (const oldest of placed.keys()) if (placed.size > MAX_PLACED) placed.delete(oldest)
+    config.headers[header] = value
   }
 
   return (given) => {
     const config = asAxiosConfig(given)
-    takeOffOurs(config, context, ours)
-    const url = urls.urlOf(config)
-    const withheld = whyConfigWithheld(context, url, config)
-    if (withheld !== undefined) {
-      context.emitWithheld(withheld, url)
-      return given
-    }
+    // A config that is sent again gets the current token.
+    if (placed.get(getHeader(config.headers, headerKey)) === context) deleteHeader(config.headers, headerKey)
+    const url = urlOf(config)
+    if (!configGetsToken(context, url, config)) return given
     if (attachesTo(config.adapter, url)) return given // attachAuth, on the same instance
-    redirects.guard(config, url)
+    guard(config, url)
     const token = tokens.currentToken()
     if (token !== undefined) {
-      put(config, token)
+      setHeader(config, context.headerValue(token))
       return given
     }
-    return attachLater(config, tokens, put).then(() => given)
+    return tokenWithin(config, tokens).then((acquired) => {
+      if (acquired !== undefined) setHeader(config, context.headerValue(acquired))
+      return given
+    })
   }
 }
 
-/** Guards the redirects of one call after the other; the next one often has the same URL, and so the same guard. */
-class RedirectGuards {
-  readonly #context: AttachContext
-  #url = ''
-  #callers: AxiosBeforeRedirect | undefined
-  #guard: AxiosBeforeRedirect | undefined
-
-  constructor(context: AttachContext) {
-    this.#context = context
-  }
-
-  guard(config: AxiosConfig, url: string): void {
+/** Guards the redirects of one call after the other. The next one often has the same URL, and so the same guard. */
+function redirectGuard(context: AttachContext): (config: AxiosConfig, url: string) => void {
+  let last: { readonly url: string; readonly callers: AxiosBeforeRedirect | undefined } | undefined
+  let guard: AxiosBeforeRedirect
+  return (config, url) => {
     const given = config.beforeRedirect
     const callers = given !== undefined && guards.has(given) ? guards.get(given) : given
-    const guarded = { url, context: this.#context }
-    if (this.#guard === undefined || url !== this.#url || callers !== this.#callers) {
-      this.#guard = guardOf(callers, guarded)
-      this.#url = url
-      this.#callers = callers
-      guards.set(this.#guard, callers)
+    const guarded = { url, context, redirected: false }
+    if (last?.url !== url || last.callers !== callers) {
+      guard = guardOf(callers, guarded)
+      guards.set(guard, callers)
+      last = { url, callers }
     }
-    config.beforeRedirect = this.#guard
-    if (mayLeadElsewhere(config, guarded)) guardFurther(config, guarded)
+    config.beforeRedirect = guard
+    guardFurther(config, guarded)
   }
 }
 
@@ -114,24 +102,18 @@ function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenPr
   return typeof (auth as Partial<TokenProvider> | undefined)?.getToken === 'function'
 }
 
-async function attachLater(
-  config: AxiosConfig,
-  tokens: TokenProvider,
-  put: (config: AxiosConfig, token: AccessToken) => void,
-): Promise<void> {
-  const limits = new CallerLimits(config, axiosCopyOfHeaders(config.headers))
+/** A token within the caller's limits; undefined for a canceled call, of which axios makes its own CanceledError before it sends anything. */
+async function tokenWithin(config: AxiosConfig, tokens: TokenProvider): Promise<AccessToken | undefined> {
   const bodyToSend = keepForLater(config.data)
   try {
-    put(config, await limits.wait((signal) => tokens.getToken({ signal })))
+    return await waitWithin(config, axiosCopyOfHeaders(config.headers), (signal) =>
+      tokens.getToken({ signal }),
+    )
   } catch (error) {
-    // Of a call that was cancelled axios makes its own CanceledError, before it sends anything.
-    if (!limits.canceled()) throw error
+    if (isCanceled(config)) return undefined
+    throw error
   } finally {
     const body = bodyToSend()
     if (body !== config.data) config.data = body
   }
-}
-
-function takeOffOurs({ headers }: AxiosConfig, { headerKey }: AttachContext, ours: readonly string[]): void {
-  if (ours.includes(headerOf(headers, headerKey))) takeOff(headers, headerKey)
 }

@@ -1,9 +1,8 @@
 /** Keeps the token out of everything that axios' answers and errors show, however they are inspected or copied. */
 import { errorMonitor } from 'node:events'
 import { HIDDEN } from '../redact.ts'
-import { takeOff } from './axios-redirects.ts'
-import { headerOf } from './axios-request.ts'
 import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
+import { deleteHeader, getHeader } from './headers.ts'
 import { realOf, standInFor } from './stand-in.ts'
 
 /** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
@@ -60,12 +59,17 @@ const SENT = new Set<string>([
   'data',
 ])
 
-/** Ends a send: its copy shows no token any more, and what the adapter changed on it is where axios has it. */
-export function settle({ config, sent, header }: SentConfig): void {
-  if (header !== undefined) takeOff(sent.headers, header.key)
+/**
+ * Ends a send: its copy shows no token any more, what the adapter changed on it is where axios has it, and what came of a
+ * call with the token has the caller's own config.
+ */
+export function settle({ config, sent, header }: SentConfig, ...outcome: readonly unknown[]): void {
   hideAgents(sent)
   config.headers = sent.headers
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
+  if (header === undefined) return
+  deleteHeader(sent.headers, header.key)
+  for (const one of outcome) if (isObject(one) && 'config' in one) Reflect.set(one, 'config', config)
 }
 
 /** Objects on whose prototypes nothing is found: several times faster than those without one. */
@@ -105,7 +109,7 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
     if (!WAYS_BACK.has(name)) continue
     const way: unknown = Reflect.get(data, key)
     if (name === 'sent-headers' && call.header && isObject(way))
-      takeOff(way as Record<string, unknown>, call.header.key)
+      deleteHeader(way as Record<string, unknown>, call.header.key)
     hide(data, key)
   }
   if (watched.has(data)) return
@@ -136,15 +140,14 @@ export function hideInFailure(error: unknown, call: SentConfig): void {
   }
 }
 
-/** Gives back the caller's own config; of a copy that somebody made the token is taken off, but nobody else's header. */
-function hideConfig(holder: object, config: unknown, call: SentConfig): void {
-  if (config === call.sent) Reflect.set(holder, 'config', call.config)
-  else if (isObject(config) && config !== call.config) {
-    const { header } = call
+/** Restores the caller's own config. In a copy that somebody made, the token is deleted, but nobody else's header. */
+function hideConfig(holder: object, config: unknown, { sent, config: own, header }: SentConfig): void {
+  if (config === sent) Reflect.set(holder, 'config', own)
+  else if (isObject(config) && config !== own) {
     const { headers } = config as AxiosConfig
     hideAgents(config as AxiosConfig)
-    if (header !== undefined && isObject(headers) && headerOf(headers, header.key) === header.value)
-      takeOff(headers, header.key)
+    if (header !== undefined && getHeader(headers, header.key) === header.value)
+      deleteHeader(headers, header.key)
   }
 }
 
@@ -176,13 +179,8 @@ function cleanRequest(request: unknown, header: NonNullable<SentConfig['header']
     if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(header.value, HIDDEN))
     const sent = Object.getOwnPropertySymbols(one).find(({ description }) => description === 'kOutHeaders')
     for (const headers of [_options?.headers, sent && Reflect.get(one, sent)])
-      if (isObject(headers)) takeOff(headers as Record<string, unknown>, header.key)
+      if (isObject(headers)) deleteHeader(headers as Record<string, unknown>, header.key)
   }
-}
-
-/** Whether an error is axios', or made like one. */
-export function isFailure(error: unknown): error is AxiosFailure {
-  return isObject(error) && 'config' in error
 }
 
 export function isObject(value: unknown): value is object {

@@ -1,32 +1,26 @@
 /** Redirects in axios: where they may take the token, and whether an answer came by one. */
-import { hasOwnHeader } from './axios-request.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRedirectOptions, AxiosTransport } from './axios-types.ts'
 import type { AttachContext } from './context.ts'
+import { deleteHeader, getHeader } from './headers.ts'
 
-/** What a guard of redirects goes by, and whom it tells. */
+/** A call whose redirects are guarded. */
 export interface Guarded {
   /** The URL that is called. */
   readonly url: string
   readonly context: AttachContext
-  /** Called when the call is redirected. */
-  onRedirect?(): void
-}
-
-/** Whether more than `beforeRedirect` has to be guarded. */
-export function mayLeadElsewhere({ transport }: AxiosConfig, { context }: Guarded): boolean {
-  return Boolean(transport) || !context.isAuthorization
+  /** Set when the call is redirected. */
+  redirected: boolean
 }
 
 /**
- * Guards a transport of the caller's; and with fetch, which takes off nothing but `Authorization`, has a redirect under
+ * Guards a transport of the caller's; and with fetch, which removes nothing but `Authorization`, has a redirect under
  * another header not followed.
  */
 export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
   const { transport, fetchOptions } = config
   if (transport) config.transport = new GuardedTransport(transport, guardOf(undefined, guarded))
-  if (!guarded.context.isAuthorization && fetchOptions?.redirect !== 'error') {
+  if (!guarded.context.isAuthorization && fetchOptions?.redirect !== 'error')
     config.fetchOptions = { ...fetchOptions, redirect: 'manual' }
-  }
 }
 
 /**
@@ -36,14 +30,14 @@ export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
 export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guarded): AxiosBeforeRedirect {
   return (options, response, request) => {
     const { url, context } = guarded
-    guarded.onRedirect?.()
-    const value = takeOff(options.headers, context.headerKey)
+    guarded.redirected = true
+    const value = deleteHeader(options.headers, context.headerKey)
     const given = partsOf(options)
     callers?.(options, response, withoutToken(request, context.headerKey))
     const changed = partsOf(options)
     const target = changed === given ? options.href : changed
-    const may = context.destinations.apiOf(target) !== undefined && originOf(target) === originOf(url)
-    if (may && value !== undefined && !hasOwnHeader(options.headers, context.headerKey))
+    const mayKeep = context.destinations(target).api !== undefined && originOf(target) === originOf(url)
+    if (mayKeep && value !== undefined && getHeader(options.headers, context.headerKey) === undefined)
       options.headers[context.header] = value
   }
 }
@@ -84,23 +78,11 @@ function originOf(url: string): string {
   return new URL(url).origin
 }
 
-/** Deletes a header under any spelling of its name. Returns what it was. */
-export function takeOff(headers: Record<string, unknown>, key: string): unknown {
-  let value: unknown
-  // Names are lower-cased only where they may match, and listed without an array: every call comes by here.
-  for (const name in headers) {
-    if (name.length !== key.length || name.toLowerCase() !== key || !Object.hasOwn(headers, name)) continue
-    value = headers[name]
-    delete headers[name]
-  }
-  return value
-}
-
 /** The caller's own `beforeRedirect` is shown the request without the token. */
 function withoutToken(request: unknown, key: string): unknown {
   if (typeof request !== 'object' || request === null || !('headers' in request)) return request
   const headers = { ...(request.headers as Record<string, unknown>) }
-  takeOff(headers, key)
+  deleteHeader(headers, key)
   return { ...request, headers }
 }
 

@@ -5,24 +5,36 @@
  */
 import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
+import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { authorize } from './authorized-call.ts'
-import { OwnAdapters, originalAdapter } from './axios-adapters.ts'
-import { AxiosCall } from './axios-call.ts'
+import { type Attempt, type AuthorizedCall, authorize, MAX_DRAINED_BYTES } from './authorize.ts'
+import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin } from './axios-config.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
-import { takeOffPlaced } from './axios-interceptor.ts'
-import { copyForSend, hideAgents, hideInAnswer, hideInFailure, settle } from './axios-redact.ts'
-import { hasOwnHeader, UrlReader, whyConfigWithheld } from './axios-request.ts'
+import { stripPlaced } from './axios-interceptor.ts'
+import {
+  copyForSend,
+  hideAgents,
+  hideInAnswer,
+  hideInFailure,
+  hideSentStream,
+  isObject,
+  type SentConfig,
+  settle,
+} from './axios-redact.ts'
+import { cameByRedirect, guardFurther, guardOf, watchedFetch } from './axios-redirects.ts'
 import {
   type AxiosAdapter,
   type AxiosAdapterOption,
   type AxiosAnswer,
   type AxiosConfig,
+  type AxiosFailure,
   type AxiosLike,
   type AxiosRequestInterceptor,
   asAxiosConfig,
 } from './axios-types.ts'
+import { boundaryOf, canSendAgain, isFormData, keepForLater, multipartBlob, snapshotOf } from './body.ts'
 import { type AttachContext, createAttachContext } from './context.ts'
+import { deleteHeader, getHeader } from './headers.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
@@ -54,108 +66,220 @@ const attached = new WeakSet<AxiosLike>()
 export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: AttachOptions): () => void {
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
-  const attachment: Attachment = {
-    context,
-    copy: axiosCopyOf(instance),
-    adapters: new OwnAdapters(),
-    urls: new UrlReader(),
-    attached: true,
-  }
+  const attachment = new Attachment(instance, context)
   const wrap: AxiosRequestInterceptor = (config) => {
-    wrapAdapter(asAxiosConfig(config), attachment, instance)
+    attachment.wrapAdapter(asAxiosConfig(config))
     return config
   }
   // It returns at once: axios need not wait for it, where it does not wait for another one.
   const id = instance.interceptors.request.use(wrap, null, { synchronous: true })
   attached.add(instance)
   return () => {
-    if (!attachment.attached) return
-    attachment.attached = false
+    if (!attachment.active) return
+    attachment.active = false
     attached.delete(instance)
     instance.interceptors.request.eject(id)
   }
 }
 
-interface Attachment {
-  readonly context: AttachContext
-  readonly copy: AxiosCopy
-  readonly adapters: OwnAdapters
-  readonly urls: UrlReader
-  /** False once it was taken off; calls that had begun before then go on without the token. */
-  attached: boolean
-}
-
 function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachContext): void {
-  const refuse = (reason: string): never => {
+  const reject = (reason: string): never => {
     throw new ConfigurationError('The token cannot be attached', [{ option: 'instance', reason }])
   }
-  if (typeof instance?.interceptors?.request?.use !== 'function') refuse('must be an axios instance')
-  if (attached.has(instance)) refuse('has a token attached already; take that off first')
+  if (typeof instance?.interceptors?.request?.use !== 'function') reject('must be an axios instance')
+  if (attached.has(instance)) reject('already has a token attached; detach that one first')
   const defaults: unknown = Reflect.get(instance.defaults, 'headers')
-  const buckets = [defaults, ...Object.values(defaults ?? {})].filter((bucket) => typeof bucket === 'object')
-  if (
-    buckets.some((bucket) => bucket !== null && hasOwnHeader(bucket as Record<string, unknown>, headerKey))
-  ) {
-    refuse(
-      `has a default header ${header}, which would take the place of the token; delete it from instance.defaults.headers`,
-    )
+  for (const headers of [defaults, ...Object.values(defaults ?? {})]) {
+    if (getHeader(headers, headerKey) !== undefined)
+      reject(
+        `has a default header ${header}, which would replace the token; delete it from instance.defaults.headers`,
+      )
   }
 }
 
-function wrapAdapter(config: AxiosConfig, attachment: Attachment, instance: AxiosLike): void {
-  prepare(config, attachment) // a call may be cancelled, and its config shown, before its adapter runs
-  const original = originalAdapter(config.adapter || undefined) // as axios takes what is falsy
-  config.adapter = attachment.adapters.get(original) ?? newAdapter(original, attachment, instance)
-}
+/** One `attachAuth`. */
+class Attachment {
+  /** False once it was detached; calls that had begun before then go on without the token. */
+  active = true
+  readonly #instance: AxiosLike
+  readonly #context: AttachContext
+  readonly #copy: AxiosCopy
+  /** The adapter that was wrapped last, and its wrapper: an instance uses the same one for all calls, as a rule. */
+  #last: { readonly original: AxiosAdapterOption | undefined; readonly wrapper: AxiosAdapter } | undefined
 
-function newAdapter(
-  original: AxiosAdapterOption | undefined,
-  attachment: Attachment,
-  instance: AxiosLike,
-): AxiosAdapter {
-  const adapter: AxiosAdapter = (final) => {
-    final.adapter = original
-    const chosen = original ?? (instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
-    return run(final, chosen, attachment)
+  constructor(instance: AxiosLike, context: AttachContext) {
+    this.#instance = instance
+    this.#context = context
+    this.#copy = axiosCopyOf(instance)
   }
-  attachment.adapters.set(original, { adapter, context: attachment.context })
-  return adapter
+
+  wrapAdapter(config: AxiosConfig): void {
+    this.#prepare(config) // a call may be canceled, and its config shown, before its adapter runs
+    const original = originalOf(config.adapter || undefined) // as axios takes what is falsy
+    if (this.#last === undefined || !isSame(original, this.#last.original))
+      this.#last = { original, wrapper: this.#wrapperOf(original) }
+    config.adapter = this.#last.wrapper
+  }
+
+  #wrapperOf(original: AxiosAdapterOption | undefined): AxiosAdapter {
+    const wrapper: AxiosAdapter = (config) => {
+      config.adapter = original
+      const adapter =
+        original ?? (this.#instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
+      return this.#run(config, adapter)
+    }
+    rememberWrapper(wrapper, { original, context: this.#context })
+    return wrapper
+  }
+
+  #run(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<AxiosAnswer> {
+    const context = this.#context
+    const url = urlOf(config)
+    if (this.active) this.#prepare(config, url) // another interceptor may have changed it
+    const getsToken = this.active && configGetsToken(context, url, config)
+    const call = new AxiosCall({ url, config, adapter, context, copy: this.#copy, getsToken })
+    return getsToken ? authorize(call, context) : call.send().then((attempt) => attempt.settle())
+  }
+
+  /** Removes what would show a token, or be in its way. */
+  #prepare(config: AxiosConfig, url?: string): void {
+    hideAgents(config)
+    stripPlaced(config, this.#context, url)
+  }
 }
 
-function run(config: AxiosConfig, adapter: AxiosAdapterOption, attachment: Attachment): Promise<AxiosAnswer> {
-  const { context, copy } = attachment
-  if (!attachment.attached) return sendWithout(config, adapter, copy)
-  const url = prepare(config, attachment) // another interceptor may have changed it
-  const withheld = whyConfigWithheld(context, url, config)
-  if (withheld === undefined)
-    return authorize(new AxiosCall(url, config, adapter, { context, copy }), context)
-  context.emitWithheld(withheld, url)
-  return sendWithout(config, adapter, copy)
+function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other)) return one === other
+  return one.length === other.length && one.every((adapter, index) => adapter === other[index])
 }
 
-/** Takes away what would show a token, or be in its way, and gives the URL that is called. */
-function prepare(config: AxiosConfig, { context, urls }: Attachment): string {
-  const url = urls.urlOf(config)
-  hideAgents(config)
-  takeOffPlaced(config, context, url)
-  return url
+/** What a call is made of. */
+interface CallParts {
+  readonly url: string
+  readonly config: AxiosConfig
+  readonly adapter: AxiosAdapterOption
+  readonly copy: AxiosCopy
+  readonly context: AttachContext
+  readonly getsToken: boolean
 }
 
-async function sendWithout(
-  config: AxiosConfig,
-  adapter: AxiosAdapterOption,
-  copy: AxiosCopy,
-): Promise<AxiosAnswer> {
-  const call = { config, sent: copyForSend(config) }
-  const { sent } = call
-  try {
-    const answer = await copy.resolveAdapter(adapter, sent)(sent)
-    settle(call)
-    hideInAnswer(answer, call)
-    return answer
-  } catch (error) {
-    settle(call)
-    hideInFailure(error, call)
-    throw error
+/** One axios request. Each send gets a copy of its config; answers and errors have the config itself. */
+class AxiosCall implements AuthorizedCall<AxiosAnswer> {
+  readonly url: string
+  readonly context: AttachContext
+  readonly repeatable: boolean
+  /** Whether the http adapter was redirected. */
+  redirected = false
+  readonly #parts: CallParts
+  /** The body as it was at the time of the call; where it can be sent again, later changes of the caller's do not count. */
+  #body: unknown
+
+  constructor(parts: CallParts) {
+    const { config, context, getsToken } = parts
+    const { data } = config
+    this.url = parts.url
+    this.context = context
+    this.repeatable = getsToken && context.renewOnStatus.length > 0 && canSendAgain(data)
+    this.#parts = parts
+    this.#body = this.repeatable ? this.#snapshot(data, config) : data
+  }
+
+  async send(token?: AccessToken): Promise<Attempt<AxiosAnswer>> {
+    const { config, copy, adapter } = this.#parts
+    const { context } = this
+    const header = token && { key: context.headerKey, value: context.headerValue(token) }
+    const call: SentConfig = { config, sent: copyForSend(config), header }
+    const { sent } = call
+    try {
+      if (header !== undefined) this.#addToken(sent, header.value)
+      const answer = await copy.resolveAdapter(adapter, sent)(sent)
+      settle(call, answer)
+      hideInAnswer(answer, call)
+      return new AxiosAttempt(this, answer)
+    } catch (error) {
+      const answer = answerIn(error)
+      settle(call, error, answer)
+      hideInFailure(error, call)
+      if (answer === undefined) throw error
+      return new AxiosAttempt(this, answer, { error })
+    } finally {
+      if (header !== undefined && !this.repeatable) hideSentStream(config)
+    }
+  }
+
+  wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    const { config, copy } = this.#parts
+    const wait = waitWithin(config, copy, start)
+    if (this.repeatable) return wait
+    const bodyToSend = keepForLater(this.#body)
+    return wait.finally(() => {
+      this.#body = bodyToSend()
+    })
+  }
+
+  #addToken(sent: AxiosConfig, value: string): void {
+    const { env, beforeRedirect } = sent
+    sent.headers[this.context.header] = value
+    sent.beforeRedirect = guardOf(beforeRedirect, this)
+    sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
+    guardFurther(sent, this)
+    if (sent.data === this.#body) return
+    if (isFormData(sent.data)) {
+      deleteHeader(sent.headers, 'content-type') // without the boundary it would be of no use
+      sent.headers['Content-Type'] = (this.#body as Blob).type
+    }
+    sent.data = this.#body
+  }
+
+  #snapshot(data: unknown, { headers }: AxiosConfig): unknown {
+    if (data === undefined || typeof data === 'string') return data
+    if (!isFormData(data)) return snapshotOf(data as Parameters<typeof snapshotOf>[0])
+    if (typeof this.#parts.adapter === 'function') return data // it may want the form itself
+    return multipartBlob(data, boundaryOf(String(getHeader(headers, 'content-type'))))
+  }
+}
+
+/** The answer that axios, or somebody like it, made an error of. */
+function answerIn(error: unknown): AxiosAnswer | undefined {
+  if (!isObject(error) || !('config' in error)) return undefined
+  const { response } = error as AxiosFailure
+  return isObject(response) ? response : undefined
+}
+
+class AxiosAttempt implements Attempt<AxiosAnswer> {
+  readonly #call: AxiosCall
+  readonly #answer: AxiosAnswer
+  readonly #failure: { readonly error: unknown } | undefined
+
+  constructor(call: AxiosCall, answer: AxiosAnswer, failure?: { readonly error: unknown }) {
+    this.#call = call
+    this.#answer = answer
+    this.#failure = failure
+  }
+
+  get status(): number | undefined {
+    return this.#answer?.status
+  }
+
+  get challenge(): string {
+    return String(getHeader(this.#answer.headers, 'www-authenticate') ?? '')
+  }
+
+  get redirected(): boolean {
+    return this.#call.redirected || cameByRedirect(this.#answer.request)
+  }
+
+  settle(): AxiosAnswer {
+    if (this.#failure !== undefined) throw this.#failure.error
+    return this.#answer
+  }
+
+  discard(): void {
+    const { data, headers } = this.#answer
+    if (!isObject(data)) return
+    const length = Number(getHeader(headers, 'content-length') || Number.NaN)
+    if ('resume' in data && typeof data.resume === 'function' && length <= MAX_DRAINED_BYTES) data.resume()
+    else if ('destroy' in data && typeof data.destroy === 'function') data.destroy()
+    else if (data instanceof ReadableStream) data.cancel().catch(() => {})
   }
 }

@@ -3,11 +3,18 @@ import { startTimer } from '../clock.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { type AuthorizedCall, authorize, MAX_DRAINED_BYTES, MAX_DRAINING_MS } from './authorized-call.ts'
-import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
-import { classWith, copyOfHeaders, type FetchHeaders, hasHeader, withHeader } from './fetch-headers.ts'
+import { untilAborted } from '../waiting.ts'
+import {
+  type Attempt,
+  type AuthorizedCall,
+  authorize,
+  MAX_DRAINED_BYTES,
+  MAX_DRAINING_MS,
+} from './authorize.ts'
+import { canSendAgain, keepForLater, snapshotOf } from './body.ts'
+import { type AttachContext, createAttachContext, getsToken } from './context.ts'
 import { wrapGlobalFetch } from './global-fetch.ts'
-import { canSendAgain, keepForLater, snapshotOf } from './replay.ts'
+import { classWith, copyFetchHeaders, type FetchHeaders, hasFetchHeader, withFetchHeader } from './headers.ts'
 
 type Fetch = typeof fetch
 
@@ -59,34 +66,21 @@ function fetchWithToken(
   const url = request?.get('url') ?? String(input)
   const members = membersOf(init)
   const given: unknown = members?.headers === undefined ? request?.get('headers') : members.headers
-  const headers = copyOfHeaders(given)
-  const isRejected = (init !== undefined && init !== null && !members) || (given !== undefined && !headers) // by fetch itself
-  const ownHeader = headers !== undefined && hasHeader(headers, context.headerKey)
-  const withheld = whyWithheld(context, url, ownHeader)
-  if (withheld === undefined && !isRejected)
+  const headers = copyFetchHeaders(given)
+  const isInvalid = (init !== undefined && init !== null && !members) || (given !== undefined && !headers)
+  const ownHeader = headers !== undefined && hasFetchHeader(headers, context.headerKey)
+  if (getsToken(context, url, { header: ownHeader }) && !isInvalid)
     return authorize(new FetchCall(context, wrapped, { url, request, init: members, headers }), context)
-  if (withheld !== undefined) context.emitWithheld(withheld, url)
   // An iterator has been read to its end.
   const isSpent = typeof given === 'object' && given !== null && 'next' in given
   return wrapped(input, isSpent ? { ...members, headers: headers as [string, string][] } : init)
 }
 
 /** What fetch reads of an init, wherever it comes from: a Request, for example, has it by its class. */
-const MEMBERS = [
-  ...[
-    'method',
-    'headers',
-    'body',
-    'duplex',
-    'signal',
-    'redirect',
-    'mode',
-    'credentials',
-    'cache',
-    'referrer',
-  ],
-  ...['referrerPolicy', 'integrity', 'keepalive', 'priority', 'window', 'dispatcher'],
-] as const
+const MEMBERS =
+  'method headers body duplex signal redirect mode credentials cache referrer referrerPolicy integrity keepalive priority window dispatcher'.split(
+    ' ',
+  )
 
 /** What an init says, as it is now; undefined where fetch would reject it. */
 function membersOf(init: RequestInit | undefined): RequestInit | undefined {
@@ -97,8 +91,7 @@ function membersOf(init: RequestInit | undefined): RequestInit | undefined {
     if (value !== undefined) members[name] = value
   }
   const { signal } = members
-  const isSignal = signal === undefined || signal === null || isSignalLike(signal)
-  return isSignal ? members : undefined
+  return signal === undefined || signal === null || isSignalLike(signal) ? members : undefined
 }
 
 /** Whether a call can wait by it: signals of older libraries are not the platform's own. */
@@ -153,8 +146,8 @@ class FetchCall implements AuthorizedCall<Response> {
   readonly #init: RequestInit | undefined
   readonly #headers: FetchHeaders | undefined
   readonly #signal: AbortSignal | undefined
+  readonly #redirect: RequestInit['redirect']
   #target: string | Request
-  #redirect: RequestInit['redirect']
   /** The Request for a second try, its body kept beforehand. */
   #spare: Request | undefined
   /** What may have to be cancelled, or fail, before it is sent. */
@@ -183,48 +176,20 @@ class FetchCall implements AuthorizedCall<Response> {
       this.#streams = [body, requestBody && request?.get('body'), this.#spare?.body]
   }
 
-  send(token: AccessToken): Promise<Response> {
+  send(token: AccessToken): Promise<Attempt<Response>> {
     const context = this.#context
     const target = this.#target
     if (this.#spare !== undefined) this.#target = this.#spare
-    const headers = withHeader(this.#headers, context.header, headerValue(context, token))
+    const headers = withFetchHeader(this.#headers, context.header, context.headerValue(token))
     const init: RequestInit = { ...this.#init, headers }
-    // Only Authorization is taken off by fetch when a redirect leads to another origin.
+    // Only Authorization is removed by fetch when a redirect leads to another origin.
     if (!context.isAuthorization && this.#redirect !== 'error') init.redirect = 'manual'
-    return this.#fetch(target, init)
-  }
-
-  answered(): void {
-    // nothing was put on what the caller gave
-  }
-
-  failed(): undefined {
-    // fetch rejects only where there is no answer
-  }
-
-  statusOf(response: Response): number {
-    return response.status
-  }
-
-  challengeOf(response: Response): string {
-    return response.headers?.get('www-authenticate') ?? ''
-  }
-
-  wasRedirected(response: Response): boolean {
-    return response.redirected
-  }
-
-  discard(response: Response): void {
-    drainIfSmall(response).catch(() => {})
+    return this.#fetch(target, init).then((response) => new FetchAttempt(response))
   }
 
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    const wait = start(this.#signal)
+    const wait = untilAborted(start(this.#signal), this.#signal)
     return this.#streams === undefined ? wait : this.#withStreams(wait, this.#streams)
-  }
-
-  ended(): boolean {
-    return this.#signal?.aborted === true
   }
 
   /** Looks after streams in a wait: they are cancelled with the call, as fetch does, and may themselves fail meanwhile. */
@@ -240,6 +205,34 @@ class FetchCall implements AuthorizedCall<Response> {
     } finally {
       if (init?.body) init.body = bodyToSend() as NonNullable<RequestInit['body']>
     }
+  }
+}
+
+class FetchAttempt implements Attempt<Response> {
+  readonly #response: Response
+
+  constructor(response: Response) {
+    this.#response = response
+  }
+
+  get status(): number {
+    return this.#response.status
+  }
+
+  get challenge(): string {
+    return this.#response.headers?.get('www-authenticate') ?? ''
+  }
+
+  get redirected(): boolean {
+    return this.#response.redirected
+  }
+
+  settle(): Response {
+    return this.#response
+  }
+
+  discard(): void {
+    drainIfSmall(this.#response).catch(() => {})
   }
 }
 

@@ -1,11 +1,12 @@
-/** One call of undici's with the token, as its caller steers it: before, between and during its attempts. */
+/** One call of undici's with the token: what its caller steers it by, its attempts, and the answer that a renewal holds back. */
+import { startTimer } from '../clock.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { type AttachContext, headerValue } from './context.ts'
-import { canSendAgain, isNodeStream } from './replay.ts'
-import { Attempt, FirstAttempt } from './undici-attempts.ts'
-import { type RequestHeaders, withHeader } from './undici-headers.ts'
-import type { HeldAnswer } from './undici-held.ts'
+import { isRejection, MAX_DRAINED_BYTES, MAX_DRAINING_MS, renewalFor } from './authorize.ts'
+import { canSendAgain, isNodeStream } from './body.ts'
+import type { AttachContext } from './context.ts'
+import { type UndiciHeaders, withUndiciHeader } from './headers.ts'
 import {
+  type AnswerHeaders,
   type Dispatch,
   type DispatchController,
   type DispatchHandler,
@@ -16,7 +17,7 @@ import {
 
 /** What a call is made with: a copy of the caller's, so that a second attempt is like the first. */
 export interface CallOptions extends DispatchOptions {
-  headers: RequestHeaders
+  headers: UndiciHeaders
 }
 
 /** What a call is made of. */
@@ -74,8 +75,7 @@ export class UndiciCall implements DispatchController {
     return this.#origin + String(this.#options.path)
   }
 
-  /** Whether the same can be sent a second time. */
-  get isRepeatable(): boolean {
+  get repeatable(): boolean {
     return canSendAgain(this.#options.body)
   }
 
@@ -97,7 +97,7 @@ export class UndiciCall implements DispatchController {
     const onError = (error: unknown): void => this.abort(error)
     // undici itself listens once it has the body: without a listener an error of a stream ends the process.
     if (isNodeStream(body)) body.on('error', onError)
-    this.waitFor(() => this.context.tokens.getToken())
+    this.wait(() => this.context.tokens.getToken())
       .finally(() => {
         if (isNodeStream(body)) body.off('error', onError)
       })
@@ -117,16 +117,16 @@ export class UndiciCall implements DispatchController {
   }
 
   #attempt(token: AccessToken, attempt: DispatchHandler): boolean {
-    putOn(this.#options, this.context, token)
+    addToken(this.#options, this.context, token)
     return this.#dispatch(this.#options, attempt)
   }
 
-  /** Waits for what others wait for too, until the caller aborts. A signal for each of many would cost more than the wait. */
-  waitFor<T>(start: () => Promise<T>): Promise<T> {
+  /** Waits until the caller aborts. A signal for each of many calls would cost more than the wait. */
+  wait<T>(start: (signal: undefined) => Promise<T>): Promise<T> {
     this.live = false
     return new Promise((resolve, reject) => {
       this.#leave = reject
-      start().then(resolve, reject)
+      start(undefined).then(resolve, reject)
     })
   }
 
@@ -209,9 +209,255 @@ export class UndiciCall implements DispatchController {
   }
 }
 
-/** Puts the token on a call, in place of the one that may be there. */
-export function putOn(options: CallOptions, context: AttachContext, token: AccessToken): void {
-  options.headers = withHeader(options.headers, context.header, headerValue(context, token))
-  // Only Authorization is taken off by undici's redirect interceptor when a redirect leads to another origin.
+/** Adds the token to a call, in place of the one that may be there. */
+export function addToken(options: CallOptions, context: AttachContext, token: AccessToken): void {
+  options.headers = withUndiciHeader(options.headers, context.header, context.headerValue(token))
+  // Only Authorization is removed by undici's redirect interceptor when a redirect leads to another origin.
   if (!context.isAuthorization) options.maxRedirections = 0
+}
+
+/** The last attempt: the caller gets what comes. */
+class Attempt implements DispatchHandler {
+  readonly call: UndiciCall
+
+  constructor(call: UndiciCall) {
+    this.call = call
+  }
+
+  onRequestStart(controller: DispatchController, context: unknown): void {
+    const { call } = this
+    if (call.begin(controller)) call.handler.onRequestStart?.(call, context)
+  }
+
+  onRequestUpgrade(_: DispatchController, status: number, headers: AnswerHeaders, socket: unknown): unknown {
+    return this.call.handler.onRequestUpgrade?.(this.call, status, headers, socket)
+  }
+
+  onResponseStarted(): void {
+    this.call.handler.onResponseStarted?.()
+  }
+
+  onResponseStart(_: MaybeController, status: number, headers: AnswerHeaders, statusText?: string): void {
+    this.call.handler.onResponseStart?.(this.call, status, headers, statusText)
+  }
+
+  onResponseData(_: MaybeController, chunk: Uint8Array): void {
+    this.call.handler.onResponseData?.(this.call, chunk)
+  }
+
+  onResponseEnd(_: MaybeController, trailers: unknown): void {
+    this.call.handler.onResponseEnd?.(this.call, trailers)
+  }
+
+  onResponseError(_: MaybeController, error: unknown): void {
+    this.call.fail(error)
+  }
+
+  onBodySent(chunk: unknown, total?: unknown): void {
+    this.call.handler.onBodySent?.(chunk, total)
+  }
+
+  onRequestSent(): void {
+    this.call.handler.onRequestSent?.()
+  }
+}
+
+/** The first attempt: a refused token is renewed, and its answer is held back meanwhile. */
+class FirstAttempt extends Attempt {
+  readonly #token: AccessToken
+  /** Where undici's redirect interceptor has been; with the place that answered. */
+  #history: unknown
+  #held: HeldAnswer | undefined
+
+  constructor(call: UndiciCall, token: AccessToken) {
+    super(call)
+    this.#token = token
+    this.#history = undefined
+    this.#held = undefined
+  }
+
+  override onRequestStart(controller: DispatchController, context: unknown): void {
+    if (typeof context === 'object' && context !== null && 'history' in context)
+      this.#history = context.history
+    super.onRequestStart(controller, context)
+  }
+
+  override onResponseStart(
+    controller: MaybeController,
+    status: number,
+    headers: AnswerHeaders,
+    statusText?: string,
+  ): void {
+    if (this.#isRejection(status, headers)) this.#hold(controller, { status, headers, statusText })
+    else this.call.handler.onResponseStart?.(this.call, status, headers, statusText)
+  }
+
+  override onResponseData(_: MaybeController, chunk: Uint8Array): void {
+    if (this.#held === undefined) this.call.handler.onResponseData?.(this.call, chunk)
+    else this.#held.onData(chunk)
+  }
+
+  override onResponseEnd(_: MaybeController, trailers: unknown): void {
+    if (this.#held === undefined) this.call.handler.onResponseEnd?.(this.call, trailers)
+    else this.#held.onEnd(trailers)
+  }
+
+  override onResponseError(controller: MaybeController, error: unknown): void {
+    if (this.#held !== undefined) this.#held.onError(error)
+    else if (isAnswerError(error) && this.#isRejection(error.statusCode, error.headers ?? {}))
+      this.#hold(controller, { error })
+    else super.onResponseError(controller, error)
+  }
+
+  #isRejection(status: number, headers: AnswerHeaders): boolean {
+    const challenge = String(headers['www-authenticate'] ?? '')
+    const redirected = Array.isArray(this.#history) && this.#history.length > 1
+    return isRejection({ status, challenge, redirected }, this.call.context)
+  }
+
+  #hold(controller: MaybeController, start: AnswerStart): void {
+    const held = new HeldAnswer(this.call, controller, start)
+    const { call } = this
+    this.#held = held
+    renewalFor(this.#token, held, call, call.context).then(
+      (renewed) => {
+        if (call.done) return
+        if (renewed === undefined) held.handOut()
+        else {
+          held.discard()
+          call.sendAgain(renewed)
+        }
+      },
+      () => {}, // the caller aborted, and knows
+    )
+  }
+}
+
+/** The error that undici's responseError interceptor makes of an answer. */
+interface AnswerError {
+  readonly statusCode: number
+  readonly headers?: AnswerHeaders | null
+}
+
+function isAnswerError(error: unknown): error is AnswerError {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    error.code === 'UND_ERR_RESPONSE' &&
+    'statusCode' in error &&
+    typeof error.statusCode === 'number'
+  )
+}
+
+/** How an answer began. Where an interceptor made an error of it, that error is all there is. */
+type AnswerStart =
+  | { readonly status: number; readonly headers: AnswerHeaders; readonly statusText: string | undefined }
+  | { readonly error: unknown }
+
+type AnswerEnd = { readonly trailers: unknown } | { readonly error: unknown }
+
+/** The rest of the attempt that brought the answer comes here. */
+class HeldAnswer {
+  readonly #call: UndiciCall
+  readonly #controller: MaybeController
+  readonly #start: AnswerStart
+  readonly #chunks: Uint8Array[] = []
+  #bytes = 0
+  #fate: 'open' | 'handed out' | 'dropped' = 'open'
+  #isPumping = false
+  /** Known when undici has told all of the answer: nothing is left to be paused or aborted. */
+  #end: AnswerEnd | undefined
+  #stopDraining = (): void => {}
+
+  constructor(call: UndiciCall, controller: MaybeController, start: AnswerStart) {
+    this.#call = call
+    this.#controller = controller
+    this.#start = start
+    if ('error' in start) this.#end = start
+  }
+
+  onData(chunk: Uint8Array): void {
+    this.#bytes += chunk.byteLength
+    if (this.#fate === 'dropped') {
+      if (this.#bytes > MAX_DRAINED_BYTES) this.#controller?.abort()
+      return
+    }
+    this.#chunks.push(chunk)
+    if (this.#fate === 'handed out') this.pump()
+    else if (this.#bytes > MAX_DRAINED_BYTES) this.#controller?.pause()
+  }
+
+  onEnd(trailers: unknown): void {
+    this.#end = { trailers }
+    this.#stopDraining()
+    if (this.#fate !== 'handed out') return
+    this.#call.live = false
+    this.pump()
+  }
+
+  onError(error: unknown): void {
+    this.#end = { error }
+    this.#stopDraining()
+    if (this.#fate === 'handed out') this.#call.fail(error)
+  }
+
+  /** Gives the caller all of it, as fast as the caller takes it. */
+  handOut(): void {
+    const call = this.#call
+    const start = this.#start
+    this.#fate = 'handed out'
+    call.live = this.#end === undefined
+    call.held = this
+    this.#guarded(() => {
+      if ('status' in start)
+        call.handler.onResponseStart?.(call, start.status, start.headers, start.statusText)
+    })
+    this.pump()
+  }
+
+  /** Frees its connection: what is left of it is read if it is small and comes soon, else its request is aborted. */
+  discard(): void {
+    this.#fate = 'dropped'
+    this.#chunks.length = 0
+    if (this.#end !== undefined || 'error' in this.#start) return
+    const length = Number(this.#start.headers['content-length'])
+    if (length > MAX_DRAINED_BYTES || this.#bytes > MAX_DRAINED_BYTES) this.#controller?.abort()
+    else {
+      this.#stopDraining = startTimer(() => this.#controller?.abort(), MAX_DRAINING_MS)
+    }
+  }
+
+  /** Goes on with handing out, until the caller pauses. */
+  pump(): void {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    this.#guarded(() => this.#giveAll())
+    this.#isPumping = false
+    const { done, paused } = this.#call
+    if (!done && !paused && this.#end === undefined) this.#controller?.resume() // which may bring more at once
+  }
+
+  #giveAll(): void {
+    const call = this.#call
+    while (!call.done && !call.paused) {
+      const chunk = this.#chunks.shift()
+      if (chunk !== undefined) call.handler.onResponseData?.(call, chunk)
+      else if (this.#end === undefined) return
+      else if ('error' in this.#end) call.fail(this.#end.error)
+      else call.finish(this.#end.trailers)
+    }
+  }
+
+  /** As undici has it: a handler that throws has aborted its call, and what it throws at that error is dropped. */
+  #guarded(run: () => void): void {
+    try {
+      run()
+    } catch (error) {
+      try {
+        if (this.#end === undefined) this.#controller?.abort(error)
+        else this.#call.fail(error)
+      } catch {}
+    }
+  }
 }

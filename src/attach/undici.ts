@@ -5,16 +5,16 @@
  */
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { type AttachContext, createAttachContext, type WithheldReason, whyWithheld } from './context.ts'
-import { snapshotOf } from './replay.ts'
-import { type CallOptions, type CallParts, putOn, UndiciCall } from './undici-call.ts'
-import { areHeaders, copyOfHeaders, hasHeader } from './undici-headers.ts'
+import { snapshotOf } from './body.ts'
+import { createAttachContext, getsToken } from './context.ts'
+import { areUndiciHeaders, copyUndiciHeaders, hasUndiciHeader } from './headers.ts'
+import { addToken, type CallOptions, type CallParts, UndiciCall } from './undici-call.ts'
 import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } from './undici-types.ts'
 
 export type { UndiciInterceptor } from './undici-types.ts'
 
 /**
- * An interceptor for undici's `dispatcher.compose(…)`: it puts the token on calls below the environment's `apiUrls`,
+ * An interceptor for undici's `dispatcher.compose(…)`: it adds the token to calls below the environment's `apiUrls`,
  * renews it once when an API answers 401, and then makes the call once more. All other calls pass through untouched.
  *
  * Sent again are calls without a body, and those whose body is a string, a Buffer or another view, an ArrayBuffer, a
@@ -42,26 +42,24 @@ export type { UndiciInterceptor } from './undici-types.ts'
  */
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
-  const isPlainlyWithin = plainlyWithin(tokens.environment.apiUrls)
   const isElsewhere = connectionWatch()
-  const whyWithheldAt = (origin: string, options: DispatchOptions): WithheldReason | undefined =>
-    isPlainlyWithin(origin, options) ? undefined : whyNot(context, origin, options)
   /** Reads all that the caller gave, once: what is judged is what is sent. */
   const judge = (given: DispatchOptions, handler: DispatchHandler, connected?: string | null): Judged => {
     const options = { ...given }
     if (options.origin instanceof URL) options.origin = new URL(options.origin)
     const origin = originOf(connected === undefined ? options.origin : connected)
     const isUncertain = connected === undefined && isElsewhere(handler, origin)
-    const withheld = isUncertain ? 'destination' : whyWithheldAt(origin, options)
-    if (withheld !== undefined) {
-      context.emitWithheld(withheld, urlOf(origin, options))
+    if (isUncertain || !isResolved(origin, options)) {
+      context.emitWithheld('destination', urlOf(origin, options))
       return { options: given }
     }
-    const headers = copyOfHeaders(options.headers)
-    if (!areHeaders(headers)) return { options: { ...options, headers } }
+    const url = urlOf(origin, options)
+    if (!getsToken(context, url, { header: false })) return { options: given }
+    const headers = copyUndiciHeaders(options.headers)
+    if (!areUndiciHeaders(headers)) return { options: { ...options, headers } }
     const call: CallOptions = Object.assign(options, { headers })
-    if (hasHeader(headers, context.headerKey)) {
-      context.emitWithheld('own-header', urlOf(origin, options))
+    if (hasUndiciHeader(headers, context.headerKey)) {
+      context.emitWithheld('own-header', url)
       return { options: call }
     }
     if (context.renewOnStatus.length > 0) call.body = copyOfBody(call.body)
@@ -114,7 +112,7 @@ function sendWithToken(parts: CallParts): boolean {
     return true
   }
   if (context.renewOnStatus.length > 0) return new UndiciCall(parts).send(token)
-  putOn(options, context, token)
+  addToken(options, context, token)
   return dispatch(options, handler)
 }
 
@@ -128,45 +126,14 @@ function urlOf(origin: string, { path }: DispatchOptions): string {
   return typeof path === 'string' ? origin + path : origin
 }
 
-/** Letters, digits and the few other characters that mean nothing to a resolver, up to the query. */
-const PLAIN_REST = /[\w/~-]*(?:$|\?)/y
-
-/** Says yes in the common case: the letters of an API's URL, and nothing else to be resolved. */
-function plainlyWithin(apiUrls: readonly string[]): (origin: string, options: DispatchOptions) => boolean {
-  const apis = apiUrls.map((url) => {
-    const { origin, pathname } = new URL(url)
-    return { origin, start: pathname.endsWith('/') ? pathname : `${pathname}/` }
-  })
-  return (origin, options) => {
-    const path = options?.path
-    if (typeof path !== 'string' || options.method === 'CONNECT' || path.includes('/oauth/token'))
-      return false
-    for (const api of apis) {
-      if (api.origin !== origin || !path.startsWith(api.start)) continue
-      PLAIN_REST.lastIndex = api.start.length
-      return PLAIN_REST.test(path)
-    }
-    return false
-  }
-}
-
 /** What resolution changes in a path, or cuts off. */
 const UNRESOLVED = /[\\#]|\/(?:\.|%2e)/i
 
-/** Why a call goes without the token, as far as its place tells. */
-function whyNot(
-  context: AttachContext,
-  origin: string,
-  options: DispatchOptions | undefined,
-): WithheldReason | undefined {
-  const path = options?.path
-  if (typeof path !== 'string' || path[0] !== '/' || options?.method === 'CONNECT') return 'destination'
-  const url = origin + path
-  const withheld = whyWithheld(context, url, false)
-  if (withheld !== undefined) return withheld
-  // undici sends a path as it is given. What a server makes of one that is not resolved is not for us to say.
-  const isResolved = !UNRESOLVED.test(path) || new URL(url).pathname === path.split('?', 1)[0]
-  return isResolved ? undefined : 'destination'
+/** Whether a call goes to the URL that it names: undici sends a path as it is given, and servers may resolve it. */
+function isResolved(origin: string, { path, method }: DispatchOptions): boolean {
+  if (typeof path !== 'string' || path[0] !== '/' || method === 'CONNECT') return false
+  if (!UNRESOLVED.test(path)) return true
+  return URL.canParse(origin + path) && new URL(origin + path).pathname === path.split('?', 1)[0]
 }
 
 /** Bytes as they are now: a second attempt is like the first. */

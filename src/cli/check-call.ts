@@ -23,7 +23,7 @@ export interface ApiCall {
 
 /** What is wrong with the URL of a call, which costs no token to find out. */
 export function callProblem(url: string, environment: Environment, { shown }: Hiding): Finding | undefined {
-  if (destinationsOf(environment).apiOf(url) !== undefined) return undefined
+  if (destinationsOf(environment)(url).api !== undefined) return undefined
   return {
     step: 'call',
     result: 'failed',

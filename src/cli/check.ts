@@ -1,6 +1,5 @@
 /** `merchant-auth check`: is this set up right? Every step from the options to an API call, and what to do. */
 import { isIP } from 'node:net'
-import { hasUserInfo } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
 import type { AuthEvent, TokenAcquiredEvent } from '../events.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -92,7 +91,7 @@ Examples:
 }
 
 function isCallable(url: string): boolean {
-  return URL.canParse(url) && !hasUserInfo(url)
+  return URL.canParse(url) && new URL(url).username === '' && new URL(url).password === ''
 }
 
 function failed(report: Report, { exitCode, ...finding }: Diagnosis): number {

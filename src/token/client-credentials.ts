@@ -107,7 +107,7 @@ export class ClientCredentialsProvider implements TokenProvider {
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer
-    const api = this.#destinations.apiOf(String(url))
+    const api = this.#destinations(String(url)).api
     if (url === undefined || api !== undefined) this.#source.noteRefused(value)
     if (this.#servable() === undefined) return await this.getToken({ signal })
     if (url !== undefined && api === undefined) return undefined // what another place refuses says nothing of the token

@@ -4,7 +4,7 @@ import axios, { AxiosHeaders, type CreateAxiosDefaults } from 'axios'
 import type { TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it, vi } from 'vitest'
-import { CallerLimits } from '../../src/attach/axios-request.ts'
+import { waitWithin } from '../../src/attach/axios-config.ts'
 import { rejectionOf } from './calls.ts'
 import { OlderSignal, provided, token, untilAborted } from './provided.ts'
 
@@ -86,15 +86,15 @@ describe('a call that waits for a token', () => {
       const get = vi.fn((wait?: { signal?: AbortSignal | undefined }) =>
         when === 'not' ? Promise.resolve(token('first.token')) : neverUntil(wait?.signal),
       )
-      const limits = new CallerLimits(
+      if (when === 'before') signal.abort()
+      const wait = waitWithin(
         { headers: {}, timeout: 60_000, signal: signal as unknown as AbortSignal },
         { resolveAdapter: axios.getAdapter as never, rejectTimeout: () => Promise.reject(new Error('late')) },
+        (one) => {
+          expect(one?.aborted).toBe(when === 'before')
+          return get({ signal: one })
+        },
       )
-      if (when === 'before') signal.abort()
-      const wait = limits.wait((one) => {
-        expect(one?.aborted).toBe(when === 'before')
-        return get({ signal: one })
-      })
       if (when === 'during') signal.abort()
       if (when === 'not') expect((await wait).value).toBe('first.token')
       else await expect(wait).rejects.toMatchObject({ name: 'AbortError' })
@@ -208,34 +208,4 @@ describe('what an adapter fails with', () => {
       }
     },
   )
-})
-
-describe('the limits of a call', () => {
-  const limitsOf = (config: object): CallerLimits =>
-    new CallerLimits({ headers: {}, ...config }, {
-      rejectTimeout: () => Promise.reject(new Error('timed out')),
-    } as unknown as ConstructorParameters<typeof CallerLimits>[1])
-  const cancelled = () => {
-    const source = axios.CancelToken.source()
-    source.cancel('enough')
-    return source.token
-  }
-
-  it.each<[string, object, boolean]>([
-    ['none', {}, false],
-    ['a signal', { signal: new AbortController().signal }, false],
-    ['an aborted signal', { signal: AbortSignal.abort() }, true],
-    ['a cancelToken', { cancelToken: axios.CancelToken.source().token }, false],
-    ['a cancelled cancelToken', { cancelToken: cancelled() }, true],
-    ['both, one of them cancelled', { signal: new AbortController().signal, cancelToken: cancelled() }, true],
-  ])('tell whether it was cancelled: %s', (_, config, expected) => {
-    expect(limitsOf(config).canceled()).toBe(expected)
-    expect(limitsOf(config).ended()).toBe(expected)
-  })
-
-  it('tell a time-out from a cancellation', async () => {
-    const limits = limitsOf({ timeout: 1 })
-    await expect(limits.wait(untilAborted)).rejects.toThrow('timed out')
-    expect([limits.ended(), limits.canceled()]).toEqual([true, false])
-  })
 })

@@ -37,7 +37,7 @@ describe('attachAuth refuses', () => {
     const api = axios.create()
     attachAuth(api, rig().provider)
     expect(refusal(api).message).toBe(
-      'The token cannot be attached:\n  - instance: has a token attached already; take that off first',
+      'The token cannot be attached:\n  - instance: already has a token attached; detach that one first',
     )
   })
 
@@ -49,7 +49,7 @@ describe('attachAuth refuses', () => {
   ])('an instance with a default header of that name: %s', (_, headers) => {
     expect(refusal(axios.create({ headers } as never), 'X-Token').message).toBe(
       'The token cannot be attached:\n' +
-        '  - instance: has a default header X-Token, which would take the place of the token; ' +
+        '  - instance: has a default header X-Token, which would replace the token; ' +
         'delete it from instance.defaults.headers',
     )
   })

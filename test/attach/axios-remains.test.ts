@@ -1,6 +1,6 @@
 import axios, { type InternalAxiosRequestConfig } from 'axios'
 import { describe, expect, it } from 'vitest'
-import { urlOf } from '../../src/attach/axios-request.ts'
+import { urlOf } from '../../src/attach/axios-config.ts'
 import { useGround } from './calls.ts'
 
 const ground = useGround()

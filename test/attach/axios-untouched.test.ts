@@ -6,7 +6,7 @@ import axios, { AxiosError, AxiosHeaders, type CreateAxiosDefaults } from 'axios
 import { attachAuth } from 'merchant-auth/axios'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
-import { CallerLimits } from '../../src/attach/axios-request.ts'
+import { waitWithin } from '../../src/attach/axios-config.ts'
 import { rejectionOf } from './calls.ts'
 
 type Adapter = Extract<CreateAxiosDefaults['adapter'], (...args: never[]) => unknown>
@@ -132,13 +132,13 @@ describe("a wait with a time-out and a signal of the platform's", () => {
   it('puts one listener on the signal, however many wait, and takes it off', async () => {
     const { signal } = new AbortController()
     const waits = Array.from({ length: 3 }, () => {
-      const limits = new CallerLimits(
+      return waitWithin(
         { headers: {}, timeout: 60_000, signal },
         { resolveAdapter: axios.getAdapter as never, rejectTimeout: () => Promise.reject(new Error('late')) },
+        async () => {
+          expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+        },
       )
-      return limits.wait(async () => {
-        expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-      })
     })
     await Promise.all(waits)
     expect(getEventListeners(signal, 'abort')).toEqual([])

@@ -4,8 +4,9 @@ import { createAuthFetch } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
-import { headerOf, urlOf } from '../../src/attach/axios-request.ts'
+import { urlOf } from '../../src/attach/axios-config.ts'
 import { asAxiosConfig } from '../../src/attach/axios-types.ts'
+import { getHeader } from '../../src/attach/headers.ts'
 import { provided, token } from './provided.ts'
 
 const BASE = 'https://api.test.example/merchant'
@@ -98,7 +99,7 @@ describe('a header of an answer', () => {
     [new axios.AxiosHeaders({ 'Www-Authenticate': 'Basic' }), 'Basic'],
     [{ 'www-authenticate': ['Basic', 'Bearer'] }, 'Basic,Bearer'],
   ])('in %o is %j', (headers, value) => {
-    expect(headerOf(headers, 'www-authenticate')).toBe(value)
+    expect(String(getHeader(headers, 'www-authenticate') ?? '')).toBe(value)
   })
 })
 

@@ -2,8 +2,7 @@
 import { PassThrough } from 'node:stream'
 import FormDataPackage from 'form-data'
 import { describe, expect, it } from 'vitest'
-import { boundaryOf, multipartBlob } from '../../src/attach/multipart.ts'
-import { canSendAgain, snapshotOf } from '../../src/attach/replay.ts'
+import { boundaryOf, canSendAgain, multipartBlob, snapshotOf } from '../../src/attach/body.ts'
 
 async function* generated() {
   yield 'x'

@@ -1,0 +1,109 @@
+/** The policy that all clients share: acquire a token, send, judge the answer, renew, send once more. */
+import type { AccessToken } from '../token/access-token.ts'
+import type { AttachContext } from './context.ts'
+
+/** The most bytes of a discarded answer that are read, so that its connection can be used again. */
+export const MAX_DRAINED_BYTES: number = 64 * 1024
+/** How long (ms) that may take: the next call may be waiting for the connection. */
+export const MAX_DRAINING_MS = 1_000
+
+/** One call of a client; `Answer` is what its promise resolves with. */
+export interface AuthorizedCall<Answer> {
+  readonly url: string
+  /** Whether the same bytes can be sent a second time. */
+  readonly repeatable: boolean
+  /** Waits for something within the caller's own limits; rejects, as the client does, when they end the wait. */
+  wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T>
+  /** Sends the call with the token. Rejects where no answer came. */
+  send(token: AccessToken): Promise<Attempt<Answer>>
+}
+
+/** What came of sending a call: the answer, which is not the caller's yet. */
+export interface Attempt<Answer> {
+  readonly status: number | undefined
+  /** Its `WWW-Authenticate` header; '' where there is none. */
+  readonly challenge: string
+  /** Whether it came from another URL than the one that was called. */
+  readonly redirected: boolean
+  /** Hands the answer out: returns it, or throws it where the client makes an error of it. */
+  settle(): Answer
+  /** Frees the connection of an answer that is not handed out. */
+  discard(): void
+}
+
+/** Makes a call with the token, at most twice. */
+export function authorize<Answer>(call: AuthorizedCall<Answer>, context: AttachContext): Promise<Answer> {
+  const { tokens } = context
+  const token = tokens.currentToken()
+  if (token !== undefined) return sendWith(token, call, context)
+  return call
+    .wait((signal) => tokens.getToken({ signal }))
+    .then((acquired) => sendWith(acquired, call, context))
+}
+
+function sendWith<Answer>(
+  token: AccessToken,
+  call: AuthorizedCall<Answer>,
+  context: AttachContext,
+): Promise<Answer> {
+  return call
+    .send(token)
+    .then((attempt) =>
+      isRejection(attempt, context) ? sendAgain(token, attempt, call, context) : attempt.settle(),
+    )
+}
+
+/** Whether another token may help: the answer is that of the place that was called, and not about a lack of scope (RFC 6750 §3.1). */
+export function isRejection(
+  attempt: Pick<Attempt<unknown>, 'status' | 'challenge' | 'redirected'>,
+  { renewOnStatus }: AttachContext,
+): boolean {
+  const { status } = attempt
+  if (status === undefined || !renewOnStatus.includes(status)) return false
+  return !attempt.redirected && !lacksScope(attempt.challenge)
+}
+
+async function sendAgain<Answer>(
+  rejected: AccessToken,
+  attempt: Attempt<Answer>,
+  call: AuthorizedCall<Answer>,
+  context: AttachContext,
+): Promise<Answer> {
+  const renewed = await renewalFor(rejected, attempt, call, context)
+  if (renewed === undefined) return attempt.settle()
+  attempt.discard()
+  return (await call.send(renewed)).settle()
+}
+
+/**
+ * The token to send a rejected call again with; undefined where its answer is the caller's: without another token, the
+ * API's own answer is the best there is.
+ */
+export async function renewalFor<Answer>(
+  rejected: AccessToken,
+  attempt: Pick<Attempt<Answer>, 'discard'>,
+  call: Pick<AuthorizedCall<Answer>, 'url' | 'repeatable' | 'wait'>,
+  { tokens }: AttachContext,
+): Promise<AccessToken | undefined> {
+  const { url } = call
+  let renewed: AccessToken | undefined
+  try {
+    renewed = await call.wait((signal) => tokens.renewToken(rejected, { signal, url }).catch(() => undefined))
+  } catch (reason) {
+    attempt.discard()
+    throw reason
+  }
+  return call.repeatable && renewed?.value !== rejected.value ? renewed : undefined
+}
+
+/** A parameter of a challenge (RFC 9110 §11.2): its name, and its value in quotes or without. */
+const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
+
+/** Whether a challenge says `insufficient_scope`: as its error, and not somewhere in another parameter's text. */
+function lacksScope(challenge: string): boolean {
+  for (const [, name = '', quoted, plain] of challenge.matchAll(PARAMETER)) {
+    const value = quoted?.replace(/\\(.)/g, '$1') ?? plain // a quoted-pair (RFC 9110 §5.6.4)
+    if (name.toLowerCase() === 'error' && value?.toLowerCase() === 'insufficient_scope') return true
+  }
+  return false
+}

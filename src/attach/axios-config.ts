@@ -1,0 +1,102 @@
+/** A request as axios sends it: where it goes, and how long its caller waits. */
+import { startTimer } from '../clock.ts'
+import { onAbort, untilAborted } from '../waiting.ts'
+import type { AxiosCopy } from './axios-copy.ts'
+import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig } from './axios-types.ts'
+import { type AttachContext, getsToken } from './context.ts'
+import { getHeader } from './headers.ts'
+
+const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
+
+/** The URL that axios' adapters call, but for the params: `baseURL` and `url` as axios combines them. */
+export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
+  // Versions of axios differ in what they make of these.
+  if (typeof (allowAbsoluteUrls ?? true) !== 'boolean' || typeof (baseURL ?? '') !== 'string') return ''
+  if (baseURL && typeof (url ?? '') !== 'string') return ''
+  const given = url === undefined || url === null ? '' : String(url)
+  if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
+  return given === '' ? baseURL : joined(baseURL, given)
+}
+
+/** axios replaces all slashes between the two by one. */
+function joined(baseURL: string, url: string): string {
+  let end = baseURL.length
+  while (baseURL[end - 1] === '/') end -= 1
+  let start = 0
+  while (url[start] === '/') start += 1
+  return `${baseURL.slice(0, end)}/${url.slice(start)}`
+}
+
+/** Whether a request with this final URL gets the token; an event says why not. */
+export function configGetsToken(
+  context: AttachContext,
+  url: string,
+  { headers, auth, socketPath }: AxiosConfig,
+): boolean {
+  if (socketPath) {
+    context.emitWithheld('destination', url) // a socket of this machine, whatever the URL says
+    return false
+  }
+  const header = getHeader(headers, context.headerKey) !== undefined
+  return getsToken(context, url, { header, credentials: Boolean(auth) })
+}
+
+/** Whether the caller has canceled the request. */
+export function isCanceled({ signal, cancelToken }: AxiosConfig): boolean {
+  return signal?.aborted === true || cancelToken?.reason !== undefined
+}
+
+/**
+ * Waits until the caller's `signal`, `cancelToken` or `timeout` ends the wait. A timeout rejects with axios' own error;
+ * after a cancellation axios itself replaces whatever its adapter rejects with by its CanceledError.
+ */
+export function waitWithin<T>(
+  config: AxiosConfig,
+  copy: AxiosCopy,
+  start: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  const { cancelToken, signal, timeout } = config
+  const timeoutMs = Number.parseInt(String(timeout), 10)
+  if (cancelToken === undefined && !(timeoutMs > 0)) return untilAborted(start(signal), signal)
+  return new Promise<T>((resolve, reject) => {
+    const left = new AbortController()
+    const stops: (() => void)[] = []
+    const stop = (): void => stops.forEach((one) => void one())
+    const leave = (reason: unknown): void => {
+      stop()
+      left.abort(reason)
+      reject(left.signal.reason)
+    }
+    const onTime = (): void => void copy.rejectTimeout(config).catch(leave)
+    if (timeoutMs > 0) stops.push(startTimer(onTime, timeoutMs, { keepsAlive: true }))
+    cancelToken?.subscribe(leave)
+    stops.push(() => cancelToken?.unsubscribe(leave))
+    stops.push(onAbort(signal, leave))
+    start(left.signal).finally(stop).then(resolve, reject)
+  })
+}
+
+/** What an adapter of `attachAuth` stands for, and the attachment that it belongs to. */
+interface Wrapped {
+  readonly original: AxiosAdapterOption | undefined
+  readonly context: AttachContext
+}
+
+const wrappers = new WeakMap<AxiosAdapter, Wrapped>()
+
+/** Notes an adapter of `attachAuth`. */
+export function rememberWrapper(wrapper: AxiosAdapter, wrapped: Wrapped): void {
+  wrappers.set(wrapper, wrapped)
+}
+
+/** The adapter option that one of ours stands for; any other is itself. */
+export function originalOf(given: AxiosAdapterOption | undefined): AxiosAdapterOption | undefined {
+  const wrapped = typeof given === 'function' ? wrappers.get(given) : undefined
+  return wrapped === undefined ? given : wrapped.original
+}
+
+/** Whether an adapter is one of ours that sends the token to this URL. */
+export function attachesTo(given: AxiosAdapterOption | undefined, url: string): boolean {
+  const wrapped = typeof given === 'function' ? wrappers.get(given) : undefined
+  return wrapped?.context.destinations(url).api !== undefined
+}

@@ -1,0 +1,129 @@
+/** Request and response headers, by case-insensitive name, in every form that clients take. */
+
+/** axios, undici: header values by name. */
+export type HeaderRecord = Record<string, unknown>
+/** A copy of what fetch takes: a record, `Headers` of any class, or a list of pairs. */
+export type FetchHeaders = HeaderRecord | Headers | readonly unknown[]
+/** A copy of what undici takes: a record, or a flat list of names and values. */
+export type UndiciHeaders = Readonly<HeaderRecord> | readonly unknown[]
+
+/** Whether a name is that of a header (in lower case). */
+function isNamed(name: unknown, key: string): boolean {
+  if (typeof name === 'string') return name.length === key.length && name.toLowerCase() === key
+  try {
+    return String(name).toLowerCase() === key // clients take String objects and lists for names, too
+  } catch {
+    return false // and reject what has no text
+  }
+}
+
+/** The value in a record; undefined where there is none. */
+export function getHeader(headers: unknown, key: string): unknown {
+  if (typeof headers !== 'object' || headers === null) return undefined
+  for (const name in headers) {
+    if (!isNamed(name, key) || !Object.hasOwn(headers, name)) continue
+    const value: unknown = Reflect.get(headers, name)
+    if (value !== undefined) return value
+  }
+  return undefined
+}
+
+/** Deletes a header from a record, under any spelling of its name. Returns what it was. */
+export function deleteHeader(headers: HeaderRecord, key: string): unknown {
+  let value: unknown
+  for (const name in headers) {
+    if (!isNamed(name, key) || !Object.hasOwn(headers, name)) continue
+    value = headers[name]
+    delete headers[name]
+  }
+  return value
+}
+
+/** A copy of the headers given to fetch, in the same form; undefined where fetch would reject them. */
+export function copyFetchHeaders(given: unknown): FetchHeaders | undefined {
+  if (typeof given !== 'object' || given === null) return undefined
+  if (!(Symbol.iterator in given)) return { ...given }
+  if (typeof given[Symbol.iterator] !== 'function') return undefined
+  // Of its own class, because another one would write the names in lower case.
+  const proto = classWith(given, 'append')
+  if (proto !== undefined) return Reflect.construct(proto.constructor, [given]) as Headers
+  return Array.from(given as Iterable<unknown>, (pair) =>
+    typeof pair === 'object' && pair !== null && Symbol.iterator in pair ? [...(pair as unknown[])] : pair,
+  )
+}
+
+export function hasFetchHeader(headers: FetchHeaders, key: string): boolean {
+  if (isList(headers)) return headers.some((pair) => Array.isArray(pair) && isNamed(pair[0], key))
+  if (Symbol.iterator in headers) return (headers as Headers).has(key)
+  return Object.keys(headers).some((name) => isNamed(name, key))
+}
+
+/** A copy with one more header. */
+export function withFetchHeader(
+  headers: FetchHeaders | undefined,
+  name: string,
+  value: string,
+): NonNullable<RequestInit['headers']> {
+  if (headers === undefined) return { [name]: value }
+  if (isList(headers)) return [...headers, [name, value]] as [string, string][]
+  if (!(Symbol.iterator in headers)) return { ...headers, [name]: value } as Record<string, string>
+  const copy = copyFetchHeaders(headers) as Headers
+  copy.set(name, value)
+  return copy
+}
+
+/** The prototype of the class that first defined a member, whatever classes derived from it say. */
+export function classWith(object: object, member: string): object | undefined {
+  let found: object | undefined
+  for (let proto = Object.getPrototypeOf(object); proto !== null; proto = Object.getPrototypeOf(proto)) {
+    if (Object.hasOwn(proto, member)) found = proto
+  }
+  return found
+}
+
+/**
+ * A copy of what was given to undici as headers, which can be read any number of times: of an iterable, a flat list.
+ * What undici rejects stays that.
+ */
+export function copyUndiciHeaders(given: unknown): unknown {
+  if (given === undefined || given === null) return {}
+  if (typeof given !== 'object') return given
+  if (isList(given)) return given.slice()
+  if (!(Symbol.iterator in given) || typeof given[Symbol.iterator] !== 'function') return { ...given }
+  const pairs: unknown[] = []
+  for (const pair of given as Iterable<unknown>) {
+    const isPair = Array.isArray(pair) && pair.length === 2
+    pairs.push(isPair ? pair.slice() : pair) // an iterator may use one array for all pairs
+    if (!isPair) return new Set(pairs)
+  }
+  return pairs.flat()
+}
+
+/** Whether a copy is one of headers, and not of what undici rejects. */
+export function areUndiciHeaders(copy: unknown): copy is UndiciHeaders {
+  return typeof copy === 'object' && !(copy instanceof Set)
+}
+
+/** Whether there is a header of this name. undici leaves out what is undefined. */
+export function hasUndiciHeader(headers: UndiciHeaders, key: string): boolean {
+  return isList(headers) ? findInList(headers, key) >= 0 : getHeader(headers, key) !== undefined
+}
+
+/** A copy with this header in place of one that may be there. */
+export function withUndiciHeader(headers: UndiciHeaders, name: string, value: string): UndiciHeaders {
+  if (!isList(headers)) return { ...headers, [name]: value }
+  const at = findInList(headers, name.toLowerCase())
+  const copy = headers.slice()
+  copy.splice(at < 0 ? copy.length : at, 2, name, value)
+  return copy
+}
+
+function findInList(list: readonly unknown[], key: string): number {
+  for (let at = 0; at < list.length; at += 2)
+    if (list[at + 1] !== undefined && isNamed(list[at], key)) return at
+  return -1
+}
+
+function isList(headers: unknown): headers is readonly unknown[] {
+  return Array.isArray(headers)
+}

@@ -69,6 +69,8 @@ export function settle({ config, sent, header }: SentConfig, ...outcome: readonl
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
   if (header === undefined) return
   deleteHeader(sent.headers, header.key)
+  const { data } = config
+  if (isNodeStream(data)) hide(config, 'data', () => data) // it knows the request that it was piped into
   for (const one of outcome) if (isObject(one) && 'config' in one) Reflect.set(one, 'config', config)
 }
 
@@ -110,17 +112,12 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
     const way: unknown = Reflect.get(data, key)
     if (name === 'sent-headers' && call.header && isObject(way))
       deleteHeader(way as Record<string, unknown>, call.header.key)
-    hide(data, key)
+    if (way !== undefined) hide(data, key, () => way)
   }
   if (watched.has(data)) return
   watched.add(data)
   // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
   data.on(errorMonitor, (error) => hideInFailure(error, call))
-}
-
-/** Hides a stream that was sent: it knows the request that it was piped into. It could not be sent again anyway. */
-export function hideSentStream(config: AxiosConfig): void {
-  if (isNodeStream(config.data)) hide(config, 'data')
 }
 
 /** Hides the same in an error, and in those that caused it. `error.request` still tells "no answer" from "bad answer". */
@@ -151,14 +148,18 @@ function hideConfig(holder: object, config: unknown, { sent, config: own, header
   }
 }
 
-function hideRequest(holder: { readonly request?: unknown }, { header }: SentConfig): void {
+function hideRequest(holder: AxiosAnswer | AxiosFailure, { header, sent }: SentConfig): void {
   const { request } = holder
   if (request === undefined) return
-  const isFetch = isFetchRequest(request)
-  hide(holder, 'request', isFetch || isPlain(request) ? request : standInFor(request))
-  if (header === undefined) return
-  if (!isFetch) cleanRequest(request, header)
-  else if (request.headers.get(header.key) === header.value) request.headers.delete(header.key)
+  if (!isFetchRequest(request)) {
+    hide(holder, 'request', isPlain(request) ? () => request : () => standInFor(request))
+    const leadsToRequest = isNodeStream(sent.data) || ('data' in holder && isNodeStream(holder.data))
+    if (header !== undefined && leadsToRequest) cleanRequest(request, header)
+    return
+  }
+  hide(holder, 'request', () => request)
+  if (header !== undefined && request.headers.get(header.key) === header.value)
+    request.headers.delete(header.key)
 }
 
 /** A request of node's, and one of follow-redirects, which know each other. */
@@ -169,7 +170,7 @@ interface SentRequest {
   readonly _redirectable?: unknown
 }
 
-/** Takes the token out of a request that has been sent: sockets lead to it, too, and a stream leads to its socket. */
+/** Deletes the token from a request that has been sent: the streams that were sent and received lead to it. */
 function cleanRequest(request: unknown, header: NonNullable<SentConfig['header']>): void {
   if (!isObject(request)) return
   const { _currentRequest, _redirectable } = request as SentRequest
@@ -193,15 +194,14 @@ function isPlain(request: unknown): boolean {
 }
 
 /** Makes a property an accessor, whose value is not shown. */
-function hide(holder: object, key: PropertyKey, shown: unknown = Reflect.get(holder, key)): void {
-  let value = shown
-  if (value === undefined) return
+function hide(holder: object, key: PropertyKey, read: () => unknown): void {
+  let get = read
   Reflect.defineProperty(holder, key, {
     configurable: true,
     enumerable: false,
-    get: () => value,
+    get: () => get(),
     set: (replacement: unknown) => {
-      value = replacement
+      get = () => replacement
     },
   })
 }

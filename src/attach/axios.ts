@@ -16,7 +16,6 @@ import {
   hideAgents,
   hideInAnswer,
   hideInFailure,
-  hideSentStream,
   isObject,
   type SentConfig,
   settle,
@@ -202,8 +201,6 @@ class AxiosCall implements AuthorizedCall<AxiosAnswer> {
       hideInFailure(error, call)
       if (answer === undefined) throw error
       return new AxiosAttempt(this, answer, { error })
-    } finally {
-      if (header !== undefined && !this.repeatable) hideSentStream(config)
     }
   }
 

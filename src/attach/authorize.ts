@@ -2,36 +2,36 @@
 import type { AccessToken } from '../token/access-token.ts'
 import type { AttachContext } from './context.ts'
 
-/** The most bytes of a discarded answer that are read, so that its connection can be used again. */
+/** How many bytes of a discarded response are read, at most, so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
-/** How long (ms) that may take: the next call may be waiting for the connection. */
+/** How long (ms) that may take, at most: the next call may be waiting for the connection. */
 export const MAX_DRAINING_MS = 1_000
 
-/** One call of a client; `Answer` is what its promise resolves with. */
+/** One call of a client, which resolves with an `Answer`. */
 export interface AuthorizedCall<Answer> {
   readonly url: string
   /** Whether the same bytes can be sent a second time. */
   readonly repeatable: boolean
-  /** Waits for something within the caller's own limits; rejects, as the client does, when they end the wait. */
+  /** Waits within the caller's limits (signal, timeout); rejects as the client does when they end the wait. */
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T>
-  /** Sends the call with the token. Rejects where no answer came. */
+  /** Sends the call with the token. Rejects if there is no response. */
   send(token: AccessToken): Promise<Attempt<Answer>>
 }
 
-/** What came of sending a call: the answer, which is not the caller's yet. */
+/** The response to one send of a call, not yet returned to the caller. */
 export interface Attempt<Answer> {
   readonly status: number | undefined
-  /** Its `WWW-Authenticate` header; '' where there is none. */
+  /** Its `WWW-Authenticate` header, or ''. */
   readonly challenge: string
-  /** Whether it came from another URL than the one that was called. */
+  /** Whether it came from a URL other than the one called. */
   readonly redirected: boolean
-  /** Hands the answer out: returns it, or throws it where the client makes an error of it. */
+  /** Returns the response to the caller, or throws the error that the client makes of it. */
   settle(): Answer
-  /** Frees the connection of an answer that is not handed out. */
+  /** Frees the connection of a response that the caller does not get. */
   discard(): void
 }
 
-/** Makes a call with the token, at most twice. */
+/** Makes a call with the token: at most twice. */
 export function authorize<Answer>(call: AuthorizedCall<Answer>, context: AttachContext): Promise<Answer> {
   const { tokens } = context
   const token = tokens.currentToken()
@@ -53,7 +53,7 @@ function sendWith<Answer>(
     )
 }
 
-/** Whether another token may help: the answer is that of the place that was called, and not about a lack of scope (RFC 6750 §3.1). */
+/** Whether another token may help: the URL that was called answered, and not with a lack of scope (RFC 6750 §3.1). */
 export function isRejection(
   attempt: Pick<Attempt<unknown>, 'status' | 'challenge' | 'redirected'>,
   { renewOnStatus }: AttachContext,
@@ -76,8 +76,8 @@ async function sendAgain<Answer>(
 }
 
 /**
- * The token to send a rejected call again with; undefined where its answer is the caller's: without another token, the
- * API's own answer is the best there is.
+ * The token to send a rejected call again with; undefined where the caller gets the API's own response: there is no other
+ * token, or the call cannot be repeated.
  */
 export async function renewalFor<Answer>(
   rejected: AccessToken,
@@ -96,10 +96,10 @@ export async function renewalFor<Answer>(
   return call.repeatable && renewed?.value !== rejected.value ? renewed : undefined
 }
 
-/** A parameter of a challenge (RFC 9110 §11.2): its name, and its value in quotes or without. */
+/** A parameter of a challenge (RFC 9110 §11.2): its name and its value, quoted or not. */
 const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
 
-/** Whether a challenge says `insufficient_scope`: as its error, and not somewhere in another parameter's text. */
+/** Whether a challenge has the error `insufficient_scope`, rather than that text in another parameter. */
 function lacksScope(challenge: string): boolean {
   for (const [, name = '', quoted, plain] of challenge.matchAll(PARAMETER)) {
     const value = quoted?.replace(/\\(.)/g, '$1') ?? plain // a quoted-pair (RFC 9110 §5.6.4)

@@ -8,9 +8,9 @@ import { getHeader } from './headers.ts'
 
 const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
 
-/** The URL that axios' adapters call, but for the params: `baseURL` and `url` as axios combines them. */
+/** The URL that axios' adapters call, without the params: `baseURL` and `url` as axios combines them. */
 export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
-  // Versions of axios differ in what they make of these.
+  // Versions of axios treat these differently.
   if (typeof (allowAbsoluteUrls ?? true) !== 'boolean' || typeof (baseURL ?? '') !== 'string') return ''
   if (baseURL && typeof (url ?? '') !== 'string') return ''
   const given = url === undefined || url === null ? '' : String(url)
@@ -18,7 +18,7 @@ export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string 
   return given === '' ? baseURL : joined(baseURL, given)
 }
 
-/** axios replaces all slashes between the two by one. */
+/** axios joins the two with exactly one slash. */
 function joined(baseURL: string, url: string): string {
   let end = baseURL.length
   while (baseURL[end - 1] === '/') end -= 1
@@ -27,14 +27,14 @@ function joined(baseURL: string, url: string): string {
   return `${baseURL.slice(0, end)}/${url.slice(start)}`
 }
 
-/** Whether a request with this final URL gets the token; an event says why not. */
+/** Whether a request with this final URL gets the token. Emits `token-withheld` where it does not. */
 export function configGetsToken(
   context: AttachContext,
   url: string,
   { headers, auth, socketPath }: AxiosConfig,
 ): boolean {
   if (socketPath) {
-    context.emitWithheld('destination', url) // a socket of this machine, whatever the URL says
+    context.emitWithheld('destination', url) // a local socket, whatever the URL says
     return false
   }
   const header = getHeader(headers, context.headerKey) !== undefined
@@ -48,7 +48,7 @@ export function isCanceled({ signal, cancelToken }: AxiosConfig): boolean {
 
 /**
  * Waits until the caller's `signal`, `cancelToken` or `timeout` ends the wait. A timeout rejects with axios' own error;
- * after a cancellation axios itself replaces whatever its adapter rejects with by its CanceledError.
+ * after a cancellation axios itself replaces any rejection of its adapter by its CanceledError.
  */
 export function waitWithin<T>(
   config: AxiosConfig,
@@ -76,7 +76,7 @@ export function waitWithin<T>(
   })
 }
 
-/** What an adapter of `attachAuth` stands for, and the attachment that it belongs to. */
+/** The adapter option that `attachAuth` wrapped, and the attachment. */
 interface Wrapped {
   readonly original: AxiosAdapterOption | undefined
   readonly context: AttachContext
@@ -84,18 +84,18 @@ interface Wrapped {
 
 const wrappers = new WeakMap<AxiosAdapter, Wrapped>()
 
-/** Notes an adapter of `attachAuth`. */
+/** Remembers an adapter made by `attachAuth`. */
 export function rememberWrapper(wrapper: AxiosAdapter, wrapped: Wrapped): void {
   wrappers.set(wrapper, wrapped)
 }
 
-/** The adapter option that one of ours stands for; any other is itself. */
+/** The adapter option behind one of ours; any other option is returned as it is. */
 export function originalOf(given: AxiosAdapterOption | undefined): AxiosAdapterOption | undefined {
   const wrapped = typeof given === 'function' ? wrappers.get(given) : undefined
   return wrapped === undefined ? given : wrapped.original
 }
 
-/** Whether an adapter is one of ours that sends the token to this URL. */
+/** Whether an adapter is one of ours and attaches a token to calls of this URL. */
 export function attachesTo(given: AxiosAdapterOption | undefined, url: string): boolean {
   const wrapped = typeof given === 'function' ? wrappers.get(given) : undefined
   return wrapped?.context.destinations(url).api !== undefined

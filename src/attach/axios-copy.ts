@@ -1,4 +1,4 @@
-/** The copy of axios that an instance belongs to: its adapters and its errors are the ones its callers know. */
+/** The copy of axios that an instance belongs to: its callers expect the adapters and errors of that copy. */
 import { createRequire } from 'node:module'
 import axios from 'axios'
 import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig, AxiosFailure, AxiosLike } from './axios-types.ts'
@@ -7,7 +7,7 @@ import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig, AxiosFailure, Axios
 export interface AxiosCopy {
   /** The adapter that the copy would use. */
   resolveAdapter(adapter: AxiosAdapterOption, config: AxiosConfig): AxiosAdapter
-  /** Rejects with the copy's own AxiosError for a time-out. */
+  /** Rejects with that copy's AxiosError for a timeout. */
   rejectTimeout(config: AxiosConfig): Promise<never>
 }
 
@@ -23,7 +23,7 @@ interface AxiosInstance extends AxiosLike {
   create?(defaults: object): AxiosInstance
 }
 
-/** The copy that an instance was made by. */
+/** The copy that created an instance. */
 export function axiosCopyOf(instance: AxiosLike): AxiosCopy {
   const known = knownCopy(
     (copy) => classOf(copy.interceptors.request) === classOf(instance.interceptors.request),
@@ -31,12 +31,12 @@ export function axiosCopyOf(instance: AxiosLike): AxiosCopy {
   return known === undefined ? foreignCopy(instance as AxiosInstance) : staticCopy(known)
 }
 
-/** The copy that a request's headers were made by; where it is not known, the one that this package would import. */
+/** The copy that created a request's headers; if unknown, the one that this package imports. */
 export function axiosCopyOfHeaders(headers: object): AxiosCopy {
   return staticCopy(knownCopy((copy) => copy.AxiosHeaders === classOf(headers)) ?? asStatic(axios))
 }
 
-// One import and one require: Node gives an ES module and a CommonJS module of the same axios different classes.
+// One import and one require: axios has different classes as an ES module and as a CommonJS module.
 function knownCopy(matches: (copy: AxiosStatic) => boolean): AxiosStatic | undefined {
   if (matches(asStatic(axios))) return asStatic(axios)
   try {
@@ -66,10 +66,10 @@ function staticCopy({ getAdapter, AxiosError }: AxiosStatic): AxiosCopy {
   }
 }
 
-/** A copy that cannot be reached but through an instance: adapters run through a bare instance of its own. */
+/** A copy that can only be reached through an instance: adapters run in a bare instance of that copy. */
 function foreignCopy(instance: AxiosInstance): AxiosCopy {
   let made: AxiosInstance | undefined
-  // Made when it is needed: where `create` attaches every new instance, there would be no end to it.
+  // Created on demand: if `create` attached every new instance, this would never end.
   const bare = (): AxiosInstance => {
     made ??= bareInstance(instance)
     return made
@@ -90,7 +90,7 @@ function foreignCopy(instance: AxiosInstance): AxiosCopy {
 
 const UNTRANSFORMED = { transformRequest: [], transformResponse: [] }
 
-/** An instance of the same copy without defaults and interceptors: they have done their part when an adapter runs. */
+/** An instance of the same copy without defaults and interceptors, which have already run before an adapter does. */
 function bareInstance(instance: AxiosInstance): AxiosInstance {
   const bare =
     instance.create?.(UNTRANSFORMED) ??
@@ -101,7 +101,7 @@ function bareInstance(instance: AxiosInstance): AxiosInstance {
   return bare
 }
 
-/** As the adapter that the request is meant for words it. */
+/** The message and code that the request's adapter would use. */
 function timeoutOf({ adapter, timeout, timeoutErrorMessage, transitional }: AxiosConfig): {
   message: string
   code: string
@@ -113,7 +113,7 @@ function timeoutOf({ adapter, timeout, timeoutErrorMessage, transitional }: Axio
   }
 }
 
-/** Whether axios resolves these names to its fetch adapter: in Node.js it takes the first of these two. */
+/** Whether axios resolves these names to its fetch adapter: in Node.js it uses the first of http and fetch. */
 function usesFetch(adapter: AxiosAdapterOption): boolean {
   const names: readonly unknown[] = Array.isArray(adapter) ? adapter : [adapter]
   return names.find((name) => typeof name === 'function' || name === 'http' || name === 'fetch') === 'fetch'

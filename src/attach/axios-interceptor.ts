@@ -1,4 +1,4 @@
-/** The plain request interceptor for axios: it attaches, and leaves everything after that to axios. */
+/** The plain request interceptor for axios: it attaches the token, and axios does the rest. */
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
@@ -17,30 +17,30 @@ import { deleteHeader, getHeader } from './headers.ts'
 
 const MAX_PLACED = 64
 
-/** The header values that these interceptors set last, and for which attachment. */
+/** The header values that these interceptors set most recently, with their attachments. */
 const placed = new Map<unknown, AttachContext>()
 
-/** Strips what such an interceptor set on a call that `attachAuth` sends with the token, and renews. */
+/** Strips a header that such an interceptor set from a call to which `attachAuth` attaches the token. */
 export function stripPlaced(config: AxiosConfig, context: AttachContext, url?: string): void {
   if (placed.size === 0 || !placed.has(getHeader(config.headers, context.headerKey))) return
   if (context.destinations(url ?? urlOf(config)).api !== undefined)
     deleteHeader(config.headers, context.headerKey)
 }
 
-/** Our guards, each with the caller's own function: a config that is sent again gets one guard, not one more. */
+/** Our redirect guards with the callers' functions: a config that is sent again has one guard, not two. */
 const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>()
 
 /**
- * A request interceptor that puts the token on calls below the environment's `apiUrls`, and does no more: a 401
- * renews nothing, and axios' own errors show the header. Register it first, so that it runs last and judges the
- * URL that is sent; where that cannot be, use `attachAuth`.
+ * A request interceptor that only attaches the token to calls below the environment's `apiUrls`: a 401 does not renew it,
+ * and axios' errors show the header. Register it first, so that it runs last and sees the final URL; if that is not
+ * possible, use `attachAuth`.
  *
- * It rejects as `TokenProvider.getToken` does where no token can be had.
+ * It rejects as `TokenProvider.getToken` does if no token can be acquired.
  *
- * @param auth a provider, or the options for one of its own
+ * @param auth a provider, or the options for a new one
  * @param attach the header and its scheme; `renewOnStatus` has no effect here
- * @returns what `instance.interceptors.request.use(…)` takes
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
+ * @returns an interceptor for `instance.interceptors.request.use(…)`
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option
  * @example
  * api.interceptors.request.use(createAuthInterceptor(options))
  */
@@ -80,7 +80,7 @@ export function createAuthInterceptor(
   }
 }
 
-/** Guards the redirects of one call after the other. The next one often has the same URL, and so the same guard. */
+/** Guards the redirects of calls. The next call often has the same URL, and so the same guard. */
 function redirectGuard(context: AttachContext): (config: AxiosConfig, url: string) => void {
   let last: { readonly url: string; readonly callers: AxiosBeforeRedirect | undefined } | undefined
   let guard: AxiosBeforeRedirect
@@ -102,7 +102,7 @@ function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenPr
   return typeof (auth as Partial<TokenProvider> | undefined)?.getToken === 'function'
 }
 
-/** A token within the caller's limits; undefined for a canceled call, of which axios makes its own CanceledError before it sends anything. */
+/** A token, within the caller's limits; undefined for a canceled call, which axios rejects before it sends anything. */
 async function tokenWithin(config: AxiosConfig, tokens: TokenProvider): Promise<AccessToken | undefined> {
   const bodyToSend = keepForLater(config.data)
   try {

@@ -1,36 +1,37 @@
-/** Keeps the token out of everything that axios' answers and errors show, however they are inspected or copied. */
+/** Keeps the token out of axios' responses and errors, however they are inspected or copied. */
 import { errorMonitor } from 'node:events'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 import { realOf, standInFor } from './stand-in.ts'
 
-/** What node's answers lead back to the request with: IncomingMessage by names, an HTTP/2 stream by symbols. */
+/** Properties of Node.js response streams that lead back to the request: by name (IncomingMessage) or symbol (HTTP/2). */
 const WAYS_BACK = new Set<unknown>(['req', 'socket', 'client', 'sent-headers', 'session'])
 
 const AGENTS = ['httpAgent', 'httpsAgent'] as const
 
-/** A config as it was sent: a copy of the caller's, which callers do not get. */
+/** One send of a config. */
 export interface SentConfig {
-  /** The caller's own, which answers and errors have. */
+  /** The caller's config, which responses and errors refer to. */
   readonly config: AxiosConfig
+  /** The copy that the adapter gets, and callers do not. */
   readonly sent: AxiosConfig
-  /** The header with the token, its name in lower case; none on a call without the token. */
+  /** The header with the token, by its lower-case name; undefined on a call without the token. */
   readonly header?: { readonly key: string; readonly value: string } | undefined
 }
 
-/** The streams whose errors are looked after already: a mock may give the same one each time. */
+/** Streams whose errors are already watched: a mock may return the same one each time. */
 const watched = new WeakSet<object>()
 
 /**
- * Puts stand-ins in the place of the caller's agents and of undici's dispatcher: they know the requests of all calls, with
- * their tokens. They stay enumerable, because axios copies only such properties when a config is sent again.
+ * Replaces the caller's agents and undici's dispatcher by stand-ins: they refer to the requests of all calls, with their
+ * tokens. The properties stay enumerable, because axios copies only those when a config is sent again.
  */
 export function hideAgents(config: AxiosConfig): void {
   changeAgents(config, standInFor)
 }
 
-/** A copy of a config for one send, with the caller's agents and headers of its own. */
+/** A copy of a config for one send, with the real agents and its own headers. */
 export function copyForSend(config: AxiosConfig): AxiosConfig {
   const copy = copyOf(config)
   copy.headers = Object.assign(Object.create(Object.getPrototypeOf(config.headers)), config.headers)
@@ -43,12 +44,12 @@ function changeAgents(config: AxiosConfig, change: (agent: unknown) => unknown):
   const { fetchOptions } = config
   if (!fetchOptions || !('dispatcher' in fetchOptions)) return
   const dispatcher = change(fetchOptions.dispatcher)
-  // A copy: it may be that of the defaults.
+  // A copy, because `fetchOptions` may be that of the defaults.
   if (dispatcher !== fetchOptions.dispatcher)
     config.fetchOptions = { ...fetchOptions, dispatcher } as AxiosConfig['fetchOptions']
 }
 
-/** What a send itself changes on its copy; whatever else is changed there is the adapter's doing. */
+/** The properties that a send changes on its copy; the adapter made any other change. */
 const SENT = new Set<string>([
   ...AGENTS,
   'headers',
@@ -60,8 +61,8 @@ const SENT = new Set<string>([
 ])
 
 /**
- * Ends a send: its copy shows no token any more, what the adapter changed on it is where axios has it, and what came of a
- * call with the token has the caller's own config.
+ * Ends a send: deletes the token from the copy, moves the adapter's changes to the caller's config, where axios has them,
+ * and makes the outcome of a call with the token refer to that config.
  */
 export function settle({ config, sent, header }: SentConfig, ...outcome: readonly unknown[]): void {
   hideAgents(sent)
@@ -70,16 +71,16 @@ export function settle({ config, sent, header }: SentConfig, ...outcome: readonl
   if (header === undefined) return
   deleteHeader(sent.headers, header.key)
   const { data } = config
-  if (isNodeStream(data)) hide(config, 'data', () => data) // it knows the request that it was piped into
+  if (isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
   for (const one of outcome) if (isObject(one) && 'config' in one) Reflect.set(one, 'config', config)
 }
 
-/** Objects on whose prototypes nothing is found: several times faster than those without one. */
+/** Objects with an empty prototype: copying to them is several times faster than to objects with none. */
 class Bare {}
 Object.setPrototypeOf(Bare.prototype, null)
 Reflect.deleteProperty(Bare.prototype, 'constructor')
 
-/** A shallow copy. Newer versions of axios keep what others put on Object.prototype out of their configs, and so does this. */
+/** A shallow copy. Like newer versions of axios, it ignores extensions of Object.prototype. */
 function copyOf(config: AxiosConfig): AxiosConfig {
   if (Object.getPrototypeOf(config) !== null) return { ...config }
   const copy = new Bare() as AxiosConfig
@@ -89,9 +90,8 @@ function copyOf(config: AxiosConfig): AxiosConfig {
 }
 
 /**
- * Hides the request, which holds the raw text of its headers; `response.request` still works. On a call without the
- * token it leads by its agent to the requests of others. What cannot be hidden (of frozen objects, say) is handed out
- * as it is: the call counts for more.
+ * Hides the request, which holds the raw text of its headers and refers to its agent; `response.request` still works.
+ * What cannot be hidden (on frozen objects, say) is left as it is: failing the call would be worse.
  */
 export function hideInAnswer(response: unknown, call: SentConfig): void {
   if (!isObject(response)) return
@@ -101,7 +101,7 @@ export function hideInAnswer(response: unknown, call: SentConfig): void {
     hideRequest(response, call)
     if (isNodeStream(data)) hideInStream(data, call)
   } catch {
-    // said above
+    // see above
   }
 }
 
@@ -116,11 +116,11 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
   }
   if (watched.has(data)) return
   watched.add(data)
-  // A stream may fail, or be cancelled, long after the answer was handed out: with an AxiosError that has a request.
+  // A stream may fail or be canceled long after the response was returned, with an AxiosError that has a request.
   data.on(errorMonitor, (error) => hideInFailure(error, call))
 }
 
-/** Hides the same in an error, and in those that caused it. `error.request` still tells "no answer" from "bad answer". */
+/** Does the same for an error and its causes. `error.request` still distinguishes "no response" from "bad response". */
 export function hideInFailure(error: unknown, call: SentConfig): void {
   const seen = new Set<unknown>()
   try {
@@ -133,11 +133,11 @@ export function hideInFailure(error: unknown, call: SentConfig): void {
       failure = cause
     }
   } catch {
-    // as in an answer
+    // see above
   }
 }
 
-/** Restores the caller's own config. In a copy that somebody made, the token is deleted, but nobody else's header. */
+/** Restores the caller's config. From any other copy the token is deleted, but no other header of that name. */
 function hideConfig(holder: object, config: unknown, { sent, config: own, header }: SentConfig): void {
   if (config === sent) Reflect.set(holder, 'config', own)
   else if (isObject(config) && config !== own) {
@@ -162,7 +162,7 @@ function hideRequest(holder: AxiosAnswer | AxiosFailure, { header, sent }: SentC
     request.headers.delete(header.key)
 }
 
-/** A request of node's, and one of follow-redirects, which know each other. */
+/** A request of Node.js or of follow-redirects, which refer to each other. */
 interface SentRequest {
   _header?: unknown
   readonly _options?: { readonly headers?: unknown }
@@ -170,7 +170,7 @@ interface SentRequest {
   readonly _redirectable?: unknown
 }
 
-/** Deletes the token from a request that has been sent: the streams that were sent and received lead to it. */
+/** Deletes the token from a sent request: the streams that were sent and received refer to it. */
 function cleanRequest(request: unknown, header: NonNullable<SentConfig['header']>): void {
   if (!isObject(request)) return
   const { _currentRequest, _redirectable } = request as SentRequest
@@ -188,12 +188,12 @@ export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** Whether it is a mock's, which callers compare with what they expect. */
+/** Whether a mock made it, whose users may compare it with what they expect. */
 function isPlain(request: unknown): boolean {
   return isObject(request) && [Object.prototype, null].includes(Object.getPrototypeOf(request))
 }
 
-/** Makes a property an accessor, whose value is not shown. */
+/** Makes a property an accessor, whose value is not printed. */
 function hide(holder: object, key: PropertyKey, read: () => unknown): void {
   let get = read
   Reflect.defineProperty(holder, key, {

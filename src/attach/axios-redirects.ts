@@ -1,4 +1,4 @@
-/** Redirects in axios: where they may take the token, and whether an answer came by one. */
+/** Redirects in axios: whether they may keep the token, and whether a response came by one. */
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRedirectOptions, AxiosTransport } from './axios-types.ts'
 import type { AttachContext } from './context.ts'
 import { deleteHeader, getHeader } from './headers.ts'
@@ -13,8 +13,8 @@ export interface Guarded {
 }
 
 /**
- * Guards a transport of the caller's; and with fetch, which removes nothing but `Authorization`, has a redirect under
- * another header not followed.
+ * Guards the caller's transport. With another header than `Authorization`, the only one that fetch removes, it keeps
+ * fetch from following redirects.
  */
 export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
   const { transport, fetchOptions } = config
@@ -24,8 +24,8 @@ export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
 }
 
 /**
- * What stands as `beforeRedirect` in the place of the caller's own. It keeps the token within `apiUrls` and on the origin
- * of the call: axios' http adapter asks before each redirect and has the header taken off.
+ * Replaces the caller's `beforeRedirect`, which axios' http adapter calls before each redirect. The token stays only
+ * within `apiUrls` and on the origin of the call (contract: redirects never carry it to another origin).
  */
 export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guarded): AxiosBeforeRedirect {
   return (options, response, request) => {
@@ -43,8 +43,8 @@ export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guard
 }
 
 /**
- * A transport of the caller's own, which axios does not have ask: follow-redirects asks whatever its options name.
- * Of a class, because axios copies plain objects, and a config that is sent again is to get one guard, not one more.
+ * Guards the caller's transport, to which axios passes no `beforeRedirect`: follow-redirects calls the one in its options.
+ * A class, because axios copies plain objects, and a config that is sent again must not be guarded twice.
  */
 class GuardedTransport implements AxiosTransport {
   readonly given: AxiosTransport
@@ -67,7 +67,7 @@ class GuardedTransport implements AxiosTransport {
   }
 }
 
-/** Where node goes: by the parts, which a caller's function may have changed; those of a proxy are not its `href`'s. */
+/** The URL that Node.js will request, from the parts: a caller's function may have changed them, and with a proxy they differ from `href`. */
 function partsOf({ href, protocol, hostname, port, path }: AxiosRedirectOptions): string {
   if (hostname === undefined) return href
   const host = hostname.includes(':') ? `[${hostname}]` : hostname
@@ -78,7 +78,7 @@ function originOf(url: string): string {
   return new URL(url).origin
 }
 
-/** The caller's own `beforeRedirect` is shown the request without the token. */
+/** The request as the caller's `beforeRedirect` sees it: without the token. */
 function withoutToken(request: unknown, key: string): unknown {
   if (typeof request !== 'object' || request === null || !('headers' in request)) return request
   const headers = { ...(request.headers as Record<string, unknown>) }
@@ -89,12 +89,12 @@ function withoutToken(request: unknown, key: string): unknown {
 const redirected = new WeakSet<object>()
 const watching = new WeakMap<typeof fetch, typeof fetch>()
 
-/** Whether axios' fetch adapter got the answer to this Request by a redirect. Only of watched fetches. */
+/** Whether a watched fetch answered this Request of axios' fetch adapter after a redirect. */
 export function cameByRedirect(request: unknown): boolean {
   return redirected.has(request as object)
 }
 
-/** A fetch that remembers which Requests were redirected. The same one each time: axios keeps an adapter for each. */
+/** A fetch that remembers which Requests were redirected. The same one each time, because axios keeps an adapter for each. */
 export function watchedFetch(given: typeof fetch | undefined): typeof fetch {
   const unwatched = given ?? globalFetch
   let watched = watching.get(unwatched)
@@ -109,5 +109,5 @@ export function watchedFetch(given: typeof fetch | undefined): typeof fetch {
   return watched
 }
 
-// Whatever globalThis.fetch is at the time of the call.
+// Looked up at each call.
 const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)

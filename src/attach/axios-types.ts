@@ -1,14 +1,14 @@
-/** axios as far as it is used here, by its shape: axios ships two declaration files, and callers may have either. */
+/** The parts of axios used here, typed structurally: axios ships two declaration files, and callers may use either. */
 
 /**
- * A request interceptor, to be registered with `instance.interceptors.request.use(…)`. It gives back the config that it
- * got: at once where it has nothing to wait for, else by a promise.
+ * A request interceptor for `instance.interceptors.request.use(…)`. It returns the config that it gets, or a promise of it
+ * if it has to wait.
  */
 export type AxiosRequestInterceptor = <Config extends object>(config: Config) => Config | Promise<Config>
 
 /** An axios instance, from any copy of axios. */
 export interface AxiosLike {
-  /** The instance's defaults; its headers are looked at when a token is attached. */
+  /** The instance's defaults; `attachAuth` checks their headers. */
   readonly defaults: object
   /** Where interceptors are registered. */
   readonly interceptors: {
@@ -20,15 +20,15 @@ export interface AxiosLike {
         onRejected?: null,
         options?: { synchronous?: boolean },
       ): number
-      /** Takes off the interceptor with this number. */
+      /** Removes the interceptor with this number. */
       eject(id: number): void
     }
   }
 }
 
-/** The final config of a request, as an adapter gets it. */
+/** The config of a request. */
 export interface AxiosConfig {
-  /** Whatever else callers and adapters put there. */
+  /** Other properties of callers and adapters. */
   [field: string]: unknown
   url?: unknown
   baseURL?: string | undefined
@@ -73,14 +73,14 @@ export type AxiosAdapter = (config: AxiosConfig) => Promise<AxiosAnswer>
 /** A function, a name, or several to choose from. */
 export type AxiosAdapterOption = AxiosAdapter | string | readonly (AxiosAdapter | string)[]
 
-/** axios' older way to cancel. */
+/** axios' older API for cancellation. */
 export interface AxiosCancelToken {
   readonly reason?: unknown
   subscribe(listener: (reason: unknown) => void): void
   unsubscribe(listener: (reason: unknown) => void): void
 }
 
-/** A redirect that is about to be followed, as follow-redirects has it. */
+/** The options of follow-redirects for the next redirect. */
 export interface AxiosRedirectOptions {
   readonly href: string
   readonly protocol?: string | undefined
@@ -90,7 +90,7 @@ export interface AxiosRedirectOptions {
   readonly headers: Record<string, unknown>
 }
 
-/** What sends for axios' http adapter. */
+/** Sends requests for axios' http adapter. */
 export interface AxiosTransport {
   request(
     options: { readonly beforeRedirect?: AxiosBeforeRedirect | undefined },
@@ -100,7 +100,7 @@ export interface AxiosTransport {
 
 export type AxiosBeforeRedirect = (options: AxiosRedirectOptions, response: unknown, request: unknown) => void
 
-/** The config that axios hands to its interceptors, of whichever copy of its types. */
+/** The config that axios passes to interceptors, for any copy of its types. */
 export function asAxiosConfig(config: object): AxiosConfig {
   return config as AxiosConfig
 }

@@ -1,5 +1,5 @@
 /**
- * The token on axios: decided, sent and repeated inside the adapter, on the final config.
+ * The token on axios: attached inside the adapter, to a copy of the final config.
  *
  * @module merchant-auth/axios
  */
@@ -43,21 +43,21 @@ const DEFAULT_ADAPTERS = ['xhr', 'http', 'fetch']
 const attached = new WeakSet<AxiosLike>()
 
 /**
- * Puts the token on the calls of an axios instance below the environment's `apiUrls`, renews it once when an API
- * answers 401 (RFC 6750 §3.1), and then makes the call once more. The token is in no error and no response that callers get.
- * Other interceptors may be registered before or after, in any order. All other calls pass through untouched.
+ * Attaches the token to the calls of an axios instance below the environment's `apiUrls`. When an API answers 401
+ * (RFC 6750 §3.1), it renews the token once and repeats the call. The token appears in no error and no response.
+ * Other interceptors may be registered before or after, in any order. All other calls pass through unchanged.
  *
- * Calls reject as axios does, and as `TokenProvider.getToken` does where a call needs a token that cannot be
- * had. `signal`, `cancelToken` and `timeout` (ms) of a call end its wait for a token, too, with axios' own errors;
- * `timeout` bounds the wait and each send by itself.
+ * Calls reject as axios does, and as `TokenProvider.getToken` does if no token can be acquired. `signal`, `cancelToken`
+ * and `timeout` (ms) also end a call's wait for a token, with axios' own errors; `timeout` applies to the wait and to each
+ * send separately.
  *
- * @param instance an axios instance (`axios.create()`, or axios itself), from any copy of axios 1.13 or newer. It can
- *   have one token attached at a time
+ * @param instance an axios instance (`axios.create()`, or axios itself), from any copy of axios 1.13 or newer, with no
+ *   token attached yet
  * @param tokens the provider, which any number of instances may share
  * @param attach the header, its scheme, the statuses that renew
- * @returns takes all of it off the instance again; calls that are not sent yet then go without the token
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option, where the instance has a default
- *   header of the token's name, and where it has been attached before
+ * @returns a function that detaches the token; calls that are not sent yet then go without it
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option; if the instance has a default header of the
+ *   token's name; and if it already has a token attached
  * @example
  * const api = axios.create({ baseURL: 'https://api.test.example.com/merchant' })
  * attachAuth(api, tokens)
@@ -70,7 +70,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
     attachment.wrapAdapter(asAxiosConfig(config))
     return config
   }
-  // It returns at once: axios need not wait for it, where it does not wait for another one.
+  // Synchronous, so that axios does not wait where no other interceptor makes it wait.
   const id = instance.interceptors.request.use(wrap, null, { synchronous: true })
   attached.add(instance)
   return () => {
@@ -98,12 +98,12 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
 
 /** One `attachAuth`. */
 class Attachment {
-  /** False once it was detached; calls that had begun before then go on without the token. */
+  /** False once detached: calls that are under way then go on without the token. */
   active = true
   readonly #instance: AxiosLike
   readonly #context: AttachContext
   readonly #copy: AxiosCopy
-  /** The adapter that was wrapped last, and its wrapper: an instance uses the same one for all calls, as a rule. */
+  /** The adapter that was wrapped last, and its wrapper: an instance usually has one adapter for all calls. */
   #last: { readonly original: AxiosAdapterOption | undefined; readonly wrapper: AxiosAdapter } | undefined
 
   constructor(instance: AxiosLike, context: AttachContext) {
@@ -113,8 +113,8 @@ class Attachment {
   }
 
   wrapAdapter(config: AxiosConfig): void {
-    this.#prepare(config) // a call may be canceled, and its config shown, before its adapter runs
-    const original = originalOf(config.adapter || undefined) // as axios takes what is falsy
+    this.#prepare(config) // a call may be canceled, and its config logged, before its adapter runs
+    const original = originalOf(config.adapter || undefined) // axios ignores falsy values
     if (this.#last === undefined || !isSame(original, this.#last.original))
       this.#last = { original, wrapper: this.#wrapperOf(original) }
     config.adapter = this.#last.wrapper
@@ -140,7 +140,7 @@ class Attachment {
     return getsToken ? authorize(call, context) : call.send().then((attempt) => attempt.settle())
   }
 
-  /** Removes what would show a token, or be in its way. */
+  /** Removes what would show a token or conflict with it. */
   #prepare(config: AxiosConfig, url?: string): void {
     hideAgents(config)
     stripPlaced(config, this.#context, url)
@@ -152,7 +152,7 @@ function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption |
   return one.length === other.length && one.every((adapter, index) => adapter === other[index])
 }
 
-/** What a call is made of. */
+/** The parts of one call. */
 interface CallParts {
   readonly url: string
   readonly config: AxiosConfig
@@ -162,7 +162,7 @@ interface CallParts {
   readonly getsToken: boolean
 }
 
-/** One axios request. Each send gets a copy of its config; answers and errors have the config itself. */
+/** One axios request. Each send gets a copy of its config; responses and errors refer to the config itself. */
 class AxiosCall implements AuthorizedCall<AxiosAnswer> {
   readonly url: string
   readonly context: AttachContext
@@ -170,7 +170,7 @@ class AxiosCall implements AuthorizedCall<AxiosAnswer> {
   /** Whether the http adapter was redirected. */
   redirected = false
   readonly #parts: CallParts
-  /** The body as it was at the time of the call; where it can be sent again, later changes of the caller's do not count. */
+  /** The body. One that can be sent again is a snapshot: the caller's later changes do not count. */
   #body: unknown
 
   constructor(parts: CallParts) {
@@ -222,7 +222,7 @@ class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     guardFurther(sent, this)
     if (sent.data === this.#body) return
     if (isFormData(sent.data)) {
-      deleteHeader(sent.headers, 'content-type') // without the boundary it would be of no use
+      deleteHeader(sent.headers, 'content-type') // it lacks the boundary
       sent.headers['Content-Type'] = (this.#body as Blob).type
     }
     sent.data = this.#body
@@ -231,12 +231,12 @@ class AxiosCall implements AuthorizedCall<AxiosAnswer> {
   #snapshot(data: unknown, { headers }: AxiosConfig): unknown {
     if (data === undefined || typeof data === 'string') return data
     if (!isFormData(data)) return snapshotOf(data as Parameters<typeof snapshotOf>[0])
-    if (typeof this.#parts.adapter === 'function') return data // it may want the form itself
+    if (typeof this.#parts.adapter === 'function') return data // it may need the form itself
     return multipartBlob(data, boundaryOf(String(getHeader(headers, 'content-type'))))
   }
 }
 
-/** The answer that axios, or somebody like it, made an error of. */
+/** The response in an AxiosError or an error like it. */
 function answerIn(error: unknown): AxiosAnswer | undefined {
   if (!isObject(error) || !('config' in error)) return undefined
   const { response } = error as AxiosFailure

@@ -1,4 +1,4 @@
-/** Request bodies: can one be sent again, with the same bytes, and what becomes of it while its call waits? */
+/** Request bodies: whether one can be sent again with the same bytes, and what happens to it while its call waits. */
 import { Readable } from 'node:stream'
 
 const SENDABLE_AGAIN = new Set([
@@ -11,8 +11,8 @@ const SENDABLE_AGAIN = new Set([
 ])
 
 /**
- * Whether a body yields the same bytes a second time. Streams, generators and the form-data package's bodies
- * are used up by the first; what is not known is taken for one of them.
+ * Whether a body yields the same bytes a second time. Streams, generators and bodies of the form-data package are
+ * consumed by the first send; unknown kinds are treated like them.
  */
 export function canSendAgain(body: unknown): boolean {
   if (body === undefined || body === null || typeof body === 'string') return true
@@ -25,8 +25,8 @@ export function canSendAgain(body: unknown): boolean {
 type Body = NonNullable<RequestInit['body']>
 
 /**
- * The body as it is now, so that what the caller does with it afterwards changes nothing: fetch takes such a copy
- * itself, but only when it sends. A form gets its boundary here, and so the same bytes each time.
+ * A snapshot of the body, so that later changes of the caller's do not count: fetch makes such a copy itself, but only
+ * when it sends. A form gets its boundary here, and so the same bytes each time.
  */
 export function snapshotOf(body: Body): Body {
   if (typeof body === 'string' || isDetached(body)) return body
@@ -34,12 +34,12 @@ export function snapshotOf(body: Body): Body {
   if (isFormData(body)) return multipartBlob(body)
   if (body instanceof URLSearchParams) return new URLSearchParams(body)
   if (body instanceof ArrayBuffer) return body.slice()
-  // A class of the caller's own may take anything in its constructor: the bytes are what counts.
+  // A caller's class may take anything in its constructor, so only the bytes are copied.
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice()
   return body
 }
 
-/** Whether a buffer was transferred away. What becomes of it is for the client to decide. */
+/** Whether a buffer was transferred; the client decides what to do with it. */
 function isDetached(body: Body): boolean {
   const buffer = ArrayBuffer.isView(body) ? body.buffer : body
   return buffer instanceof ArrayBuffer && buffer.detached
@@ -51,10 +51,10 @@ interface NodeStream {
 }
 
 /**
- * Looks after a body while its call waits for a token. A stream that fails meanwhile has nobody else to listen to it, and
- * would end the process.
+ * Watches a body while its call waits for a token: a stream that fails meanwhile has no other listener and would end the
+ * process.
  *
- * @returns ends that. It gives the body to send: the same one, or one that fails as it did when it is read
+ * @returns a function that ends the watch and returns the body to send: the same one, or one that fails in the same way
  */
 export function keepForLater(body: unknown): () => unknown {
   if (!isNodeStream(body)) return () => body
@@ -79,7 +79,7 @@ function failing(error: Error | undefined): Readable {
   })
 }
 
-/** Whether a body is a stream of node's, or of the form-data package. */
+/** Whether a body is a stream of Node.js or of the form-data package. */
 export function isNodeStream(body: unknown): body is NodeStream & { destroy?(): void } {
   return (
     typeof body === 'object' &&
@@ -92,8 +92,8 @@ export function isNodeStream(body: unknown): body is NodeStream & { destroy?(): 
 }
 
 /**
- * The multipart body of a form (RFC 7578, in the form that the HTML standard gives it), with its type. Files are
- * referred to, not read.
+ * A form as a multipart body (RFC 7578, encoded as the HTML standard says), with its type. Files are referenced, not
+ * read.
  */
 export function multipartBlob(form: FormData, boundary = `merchant-auth-${crypto.randomUUID()}`): Blob {
   const parts: (string | Blob)[] = []
@@ -121,7 +121,7 @@ function escaped(name: string): string {
   return name.replace(/\n/g, '%0A').replace(/\r/g, '%0D').replace(/"/g, '%22')
 }
 
-/** The boundary that a Content-Type names (RFC 2046 §5.1.1), in lower case, as the type of a Blob is. */
+/** The boundary in a Content-Type (RFC 2046 §5.1.1), in lower case like the type of a Blob. */
 export function boundaryOf(contentType: string): string | undefined {
   return /^\s*multipart\/form-data\s*;(?:.*;)?\s*boundary="?([^";]+)/i
     .exec(contentType)?.[1]
@@ -129,7 +129,7 @@ export function boundaryOf(contentType: string): string | undefined {
     .toLowerCase()
 }
 
-/** Whether a body is a form of the platform's own, not one of the form-data package. */
+/** Whether a body is the platform's FormData, not one of the form-data package. */
 export function isFormData(body: unknown): body is FormData {
   return body instanceof FormData
 }

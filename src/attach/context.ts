@@ -1,4 +1,4 @@
-/** What an attachment knows: whose token it is, where it may go, and in which header. */
+/** The settings of one attachment: whose token it is, where the token may go, and in which header. */
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import { outletOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
@@ -10,16 +10,16 @@ import type { TokenProvider } from '../token/token-provider.ts'
 export interface AttachContext extends ResolvedAttach {
   readonly tokens: TokenProvider
   readonly destinations: Destinations
-  /** Whether the header is `Authorization`, which clients treat with care of their own. */
+  /** Whether the header is `Authorization`, which clients remove themselves on cross-origin redirects. */
   readonly isAuthorization: boolean
-  /** The value of the header. */
+  /** The value of the header that carries this token. */
   headerValue(token: AccessToken): string
-  /** Emits that a call to this URL goes without the token. */
+  /** Emits `token-withheld` for a call to this URL. */
   emitWithheld(reason: TokenWithheldEvent['reason'], url: string): void
 }
 
 /**
- * Checks what is to be attached; `takes` says which options there are besides.
+ * Checks the options of an attachment; `takes` says which further options are allowed.
  *
  * @throws ConfigurationError
  */
@@ -42,7 +42,7 @@ export function createAttachContext(
   }
 }
 
-/** What of the caller's own takes the place of the token. */
+/** What the caller set that replaces the token. */
 export interface OwnAuthorization {
   /** Whether the caller set the header. */
   readonly header: boolean
@@ -50,10 +50,10 @@ export interface OwnAuthorization {
   readonly credentials?: boolean
 }
 
-/** Whether a call gets the token; an event says why not. */
+/** Whether a call gets the token. Emits `token-withheld` where it does not. */
 export function getsToken(context: AttachContext, url: string, own: OwnAuthorization): boolean {
   const { api, isTokenEndpoint, hasUserInfo } = context.destinations(url)
-  if (isTokenEndpoint) return false // the request for a token would wait for itself
+  if (isTokenEndpoint) return false // a token request would wait for itself
   const hasCredentials = context.isAuthorization && (own.credentials === true || hasUserInfo)
   if (api !== undefined && !own.header && !hasCredentials) return true
   context.emitWithheld(api === undefined ? 'destination' : own.header ? 'own-header' : 'own-credentials', url)

@@ -1,4 +1,4 @@
-/** The token on fetch: what `fetch` takes and gives, in the terms of an authorized call. */
+/** The token on fetch. */
 import { startTimer } from '../clock.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -19,21 +19,21 @@ import { classWith, copyFetchHeaders, type FetchHeaders, hasFetchHeader, withFet
 type Fetch = typeof fetch
 
 /**
- * A drop-in for `fetch` that puts the token on calls below the environment's `apiUrls`, renews it once when an
- * API answers 401 (RFC 6750 §3.1), and then makes the call once more. All other calls pass through untouched.
+ * A drop-in for `fetch` that attaches the token to calls below the environment's `apiUrls`. When an API answers 401
+ * (RFC 6750 §3.1), it renews the token once and repeats the call. All other calls pass through unchanged.
  *
- * It rejects as the wrapped fetch does, and as `TokenProvider.getToken` does where a call needs a token that
- * cannot be had. The call's signal ends its wait for a token, too.
+ * It rejects as the wrapped fetch does, and as `TokenProvider.getToken` does if no token can be acquired. The call's
+ * signal also ends its wait for a token.
  *
- * Sent again after a 401 are calls without a body, and those whose body is a string, URLSearchParams, FormData, Blob,
- * ArrayBuffer or view, or that of a Request. Streams and generators are sent once, and the caller gets the 401.
+ * Calls without a body are repeated after a 401, and calls whose body is a string, URLSearchParams, FormData, Blob,
+ * ArrayBuffer, a view, or the body of a Request. Streams and generators are sent once: the caller gets the 401.
  *
  * @param tokens the provider, which any number of fetches may share
  * @param attach the header, its scheme, the statuses that renew; and `fetch`, the fetch to wrap: by default
- *   `globalThis.fetch`, looked up at each call. With a header other than `Authorization` redirects are not followed:
+ *   `globalThis.fetch`, looked up at each call. With a header other than `Authorization`, redirects are not followed:
  *   the caller gets the 3xx
- * @returns what is called like `fetch`
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
+ * @returns a function like `fetch`
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option
  * @example
  * const authFetch = createAuthFetch(tokens)
  * const response = await authFetch('https://api.test.example.com/merchant/orders')
@@ -61,7 +61,7 @@ function fetchWithToken(
   input: string | URL | Request,
   init: RequestInit | undefined,
 ): Promise<Response> {
-  // Read once: what is judged is what is sent.
+  // Everything is read once, so that what is checked is what is sent.
   const request = requestOf(input)
   const url = request?.get('url') ?? String(input)
   const members = membersOf(init)
@@ -71,18 +71,18 @@ function fetchWithToken(
   const ownHeader = headers !== undefined && hasFetchHeader(headers, context.headerKey)
   if (getsToken(context, url, { header: ownHeader }) && !isInvalid)
     return authorize(new FetchCall(context, wrapped, { url, request, init: members, headers }), context)
-  // An iterator has been read to its end.
+  // An iterator has been consumed.
   const isSpent = typeof given === 'object' && given !== null && 'next' in given
   return wrapped(input, isSpent ? { ...members, headers: headers as [string, string][] } : init)
 }
 
-/** What fetch reads of an init, wherever it comes from: a Request, for example, has it by its class. */
+/** What fetch reads from an init, own or inherited: a Request, for example, has them on its class. */
 const MEMBERS =
   'method headers body duplex signal redirect mode credentials cache referrer referrerPolicy integrity keepalive priority window dispatcher'.split(
     ' ',
   )
 
-/** What an init says, as it is now; undefined where fetch would reject it. */
+/** A copy of an init; undefined if fetch would reject it. */
 function membersOf(init: RequestInit | undefined): RequestInit | undefined {
   if (typeof init !== 'object' || init === null) return undefined
   const members: Record<string, unknown> = { ...init }
@@ -94,12 +94,12 @@ function membersOf(init: RequestInit | undefined): RequestInit | undefined {
   return signal === undefined || signal === null || isSignalLike(signal) ? members : undefined
 }
 
-/** Whether a call can wait by it: signals of older libraries are not the platform's own. */
+/** Whether a value can be used as a signal: those of older libraries are not the platform's. */
 function isSignalLike(signal: unknown): signal is AbortSignal {
   return typeof signal === 'object' && signal !== null && 'addEventListener' in signal
 }
 
-/** A Request, read by its class as fetch reads it, whatever a derived class or the object itself says. */
+/** A Request, read through its original class as fetch reads it, even if the object or a derived class overrides members. */
 class GivenRequest {
   readonly itself: Request
   readonly #proto: object
@@ -126,11 +126,11 @@ function requestOf(input: string | URL | Request): GivenRequest | undefined {
   try {
     return request.get('url') === undefined ? undefined : request
   } catch {
-    return undefined // it only looks like one: fetch takes it for the text of a URL
+    return undefined // it only looks like a Request: fetch converts it to the text of a URL
   }
 }
 
-/** What a caller gave to fetch, as it was at the time of the call: fetch, too, would have read it by then. */
+/** The arguments of a call, as they were at the time of the call. */
 interface Given {
   readonly url: string
   readonly request: GivenRequest | undefined
@@ -148,9 +148,9 @@ class FetchCall implements AuthorizedCall<Response> {
   readonly #signal: AbortSignal | undefined
   readonly #redirect: RequestInit['redirect']
   #target: string | Request
-  /** The Request for a second try, its body kept beforehand. */
+  /** The Request for a second send, cloned before the first one. */
   #spare: Request | undefined
-  /** What may have to be cancelled, or fail, before it is sent. */
+  /** Streams, which may fail or have to be canceled before they are sent. */
   readonly #streams: readonly unknown[] | undefined
 
   constructor(context: AttachContext, wrapped: Fetch, { url, request, init, headers }: Given) {
@@ -182,7 +182,7 @@ class FetchCall implements AuthorizedCall<Response> {
     if (this.#spare !== undefined) this.#target = this.#spare
     const headers = withFetchHeader(this.#headers, context.header, context.headerValue(token))
     const init: RequestInit = { ...this.#init, headers }
-    // Only Authorization is removed by fetch when a redirect leads to another origin.
+    // On a redirect to another origin, fetch removes no header but Authorization.
     if (!context.isAuthorization && this.#redirect !== 'error') init.redirect = 'manual'
     return this.#fetch(target, init).then((response) => new FetchAttempt(response))
   }
@@ -192,7 +192,7 @@ class FetchCall implements AuthorizedCall<Response> {
     return this.#streams === undefined ? wait : this.#withStreams(wait, this.#streams)
   }
 
-  /** Looks after streams in a wait: they are cancelled with the call, as fetch does, and may themselves fail meanwhile. */
+  /** Watches streams during a wait: they are canceled with the call, as fetch does, and may fail meanwhile. */
   async #withStreams<T>(wait: Promise<T>, streams: readonly unknown[]): Promise<T> {
     const init = this.#init
     const bodyToSend = keepForLater(init?.body)

@@ -1,9 +1,9 @@
-/** `globalThis.fetch` as a wrapper of it calls it: looked up at each call, and never in a circle. */
+/** Wrapping `globalThis.fetch`, looked up at each call, without ever calling itself. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 type Fetch = typeof fetch
 
-/** A call that a wrapper has handed to the global fetch. */
+/** A call that a wrapper has passed to the global fetch. */
 interface Passing {
   readonly wrapper: Fetch
   /** The global fetch at that time. */
@@ -15,10 +15,10 @@ interface Passing {
 const passing = new AsyncLocalStorage<Passing>()
 
 /**
- * Wraps the global fetch. It may be replaced by the wrapper itself, or by something that calls the wrapper: then calls go
- * to the fetch that was there when the wrapper was made.
+ * Wraps the global fetch. When the global fetch is the wrapper itself, or something that calls the wrapper, calls go to
+ * the fetch that was global when the wrapper was created.
  *
- * @param wrap makes the wrapper, with the fetch that it is to call
+ * @param wrap makes a wrapper of the given fetch
  */
 export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   const before = globalThis.fetch
@@ -46,7 +46,7 @@ export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   return wrapper
 }
 
-/** The innermost call that has not been answered: of this wrapper, or of any. */
+/** The innermost call without a response: of this wrapper, or of any. */
 function unanswered(innermost: Passing | undefined, wrapper?: Fetch): Passing | undefined {
   let call = innermost
   while (call !== undefined && (call.answered || (wrapper !== undefined && call.wrapper !== wrapper)))

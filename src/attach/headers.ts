@@ -1,23 +1,23 @@
 /** Request and response headers, by case-insensitive name, in every form that clients take. */
 
-/** axios, undici: header values by name. */
+/** Header values by name (axios, undici). */
 export type HeaderRecord = Record<string, unknown>
-/** A copy of what fetch takes: a record, `Headers` of any class, or a list of pairs. */
+/** Headers for fetch: a record, `Headers` of any class, or a list of pairs. */
 export type FetchHeaders = HeaderRecord | Headers | readonly unknown[]
-/** A copy of what undici takes: a record, or a flat list of names and values. */
+/** Headers for undici: a record, or a flat list of names and values. */
 export type UndiciHeaders = Readonly<HeaderRecord> | readonly unknown[]
 
-/** Whether a name is that of a header (in lower case). */
+/** Whether a name is that of the header with this lower-case name. */
 function isNamed(name: unknown, key: string): boolean {
   if (typeof name === 'string') return name.length === key.length && name.toLowerCase() === key
   try {
-    return String(name).toLowerCase() === key // clients take String objects and lists for names, too
+    return String(name).toLowerCase() === key // clients also accept String objects and lists as names
   } catch {
-    return false // and reject what has no text
+    return false // and reject what cannot be converted
   }
 }
 
-/** The value in a record; undefined where there is none. */
+/** The value in a record, or undefined. */
 export function getHeader(headers: unknown, key: string): unknown {
   if (typeof headers !== 'object' || headers === null) return undefined
   for (const name in headers) {
@@ -44,7 +44,7 @@ export function copyFetchHeaders(given: unknown): FetchHeaders | undefined {
   if (typeof given !== 'object' || given === null) return undefined
   if (!(Symbol.iterator in given)) return { ...given }
   if (typeof given[Symbol.iterator] !== 'function') return undefined
-  // Of its own class, because another one would write the names in lower case.
+  // Of its own class, because another class would change the names to lower case.
   const proto = classWith(given, 'append')
   if (proto !== undefined) return Reflect.construct(proto.constructor, [given]) as Headers
   return Array.from(given as Iterable<unknown>, (pair) =>
@@ -58,7 +58,7 @@ export function hasFetchHeader(headers: FetchHeaders, key: string): boolean {
   return Object.keys(headers).some((name) => isNamed(name, key))
 }
 
-/** A copy with one more header. */
+/** A copy with this header added. */
 export function withFetchHeader(
   headers: FetchHeaders | undefined,
   name: string,
@@ -72,7 +72,7 @@ export function withFetchHeader(
   return copy
 }
 
-/** The prototype of the class that first defined a member, whatever classes derived from it say. */
+/** The prototype of the class that first defined a member, even if derived classes override it. */
 export function classWith(object: object, member: string): object | undefined {
   let found: object | undefined
   for (let proto = Object.getPrototypeOf(object); proto !== null; proto = Object.getPrototypeOf(proto)) {
@@ -82,8 +82,8 @@ export function classWith(object: object, member: string): object | undefined {
 }
 
 /**
- * A copy of what was given to undici as headers, which can be read any number of times: of an iterable, a flat list.
- * What undici rejects stays that.
+ * A copy of the headers given to undici that can be read any number of times; an iterable becomes a flat list. What undici
+ * would reject stays invalid.
  */
 export function copyUndiciHeaders(given: unknown): unknown {
   if (given === undefined || given === null) return {}
@@ -99,17 +99,17 @@ export function copyUndiciHeaders(given: unknown): unknown {
   return pairs.flat()
 }
 
-/** Whether a copy is one of headers, and not of what undici rejects. */
+/** Whether a copy is valid. */
 export function areUndiciHeaders(copy: unknown): copy is UndiciHeaders {
   return typeof copy === 'object' && !(copy instanceof Set)
 }
 
-/** Whether there is a header of this name. undici leaves out what is undefined. */
+/** Whether there is a header of this name. undici ignores undefined values. */
 export function hasUndiciHeader(headers: UndiciHeaders, key: string): boolean {
   return isList(headers) ? findInList(headers, key) >= 0 : getHeader(headers, key) !== undefined
 }
 
-/** A copy with this header in place of one that may be there. */
+/** A copy with this header set. */
 export function withUndiciHeader(headers: UndiciHeaders, name: string, value: string): UndiciHeaders {
   if (!isList(headers)) return { ...headers, [name]: value }
   const at = findInList(headers, name.toLowerCase())

@@ -1,21 +1,21 @@
-/** Stand-ins: objects that do what the ones they stand for do, and show nothing of them when they are inspected or copied. */
+/** Stand-ins: objects that behave like others and show nothing of them when inspected or copied. */
 
 const standIns = new WeakMap<object, object>()
 const reals = new WeakMap<object, object>()
 
-/** The stand-in of an object, the same one each time. Its class is that of the object, and it has no properties of its own. */
+/** The stand-in for an object, the same one each time. It has the class of the object and no own properties. */
 export function standInFor<T>(given: T): T {
   if (typeof given !== 'object' || given === null || reals.has(given)) return given
   const standIn = standIns.get(given) ?? newStandIn(given)
   return standIn as T
 }
 
-/** What a stand-in stands for; anything else is itself. */
+/** The object behind a stand-in; any other value is returned as it is. */
 export function realOf<T>(given: T): T {
   return (reals.get(given as object) ?? given) as T
 }
 
-// What is inspected is the target of a proxy, and that is empty.
+// Inspection shows the target of a proxy, which is empty.
 function newStandIn(real: object): object {
   const standIn = new Proxy(Object.create(prototypeFor(real)), {
     get: (_, key) => {
@@ -34,13 +34,13 @@ function newStandIn(real: object): object {
   return standIn
 }
 
-/** That of its class. A plain object gets one of its own, because axios copies the properties of plain objects. */
+/** The prototype of its class. A plain object gets a new one, because axios copies the properties of plain objects. */
 function prototypeFor(real: object): object {
   const proto: unknown = Object.getPrototypeOf(real)
   return proto === null || proto === Object.prototype ? Object.create(Object.prototype) : (proto as object)
 }
 
-/** Whether it may lead to other calls: sockets, agents, requests and answers do, and the tables in which agents keep them. */
+/** Whether a value may lead to other calls: sockets, agents, requests and responses, and the tables in agents. */
 function leadsOn(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   return Object.getPrototypeOf(value) === null || ('on' in value && typeof value.on === 'function')

@@ -1,4 +1,4 @@
-/** One call of undici's with the token: what its caller steers it by, its attempts, and the answer that a renewal holds back. */
+/** One undici call with the token: its controller, its attempts, and the response that waits for a renewal. */
 import { startTimer } from '../clock.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { isRejection, MAX_DRAINED_BYTES, MAX_DRAINING_MS, renewalFor } from './authorize.ts'
@@ -15,38 +15,38 @@ import {
   requestAborted,
 } from './undici-types.ts'
 
-/** What a call is made with: a copy of the caller's, so that a second attempt is like the first. */
+/** A copy of the caller's options, so that a second attempt is like the first. */
 export interface CallOptions extends DispatchOptions {
   headers: UndiciHeaders
 }
 
-/** What a call is made of. */
+/** The parts of one call. */
 export interface CallParts {
   readonly context: AttachContext
   readonly dispatch: Dispatch
   readonly options: CallOptions
   readonly handler: DispatchHandler
-  /** Where it goes, as it stands before the path. */
+  /** The origin that is called, without a slash at its end. */
   readonly origin: string
 }
 
 /**
- * The controller that the caller's handler gets: one and the same while a token is waited for, for both attempts, and
- * between them, where undici has none.
+ * The controller that the caller's handler gets: the same one during the wait for a token, for both attempts, and between
+ * them, where undici has none.
  */
 export class UndiciCall implements DispatchController {
   readonly context: AttachContext
   readonly handler: DispatchHandler
-  /** undici's controller of the attempt that is under way, or that has answered. */
+  /** undici's controller of the current attempt. */
   target: MaybeController
-  /** Whether that attempt is under way, and so to be aborted by undici. */
+  /** Whether that attempt is under way, so that undici aborts it. */
   live: boolean
-  /** Whether the handler has been told the end. */
+  /** Whether the handler has received the end or an error. */
   done: boolean
   paused: boolean
-  /** The first answer, once it is being handed out. */
+  /** The first response, once it is passed to the handler after a renewal failed. */
   held: HeldAnswer | undefined
-  /** Private, so that no print shows it: it has the token, once the call is sent. */
+  /** Private, so that inspection does not show the token in it. */
   #options: CallOptions
   readonly #dispatch: Dispatch
   readonly #origin: string
@@ -85,17 +85,17 @@ export class UndiciCall implements DispatchController {
     return this.#attempt(token, renews ? new FirstAttempt(this, token) : new Attempt(this))
   }
 
-  /** Makes it when there is a token. Until then, too, the caller can abort. */
+  /** Makes the first attempt once there is a token. The caller can abort before that. */
   sendLater(): void {
     try {
       this.handler.onRequestStart?.(this, null)
     } catch (error) {
-      this.fail(error) // as undici has it
+      this.fail(error) // as undici does
     }
     if (this.done) return
     const { body } = this.#options
     const onError = (error: unknown): void => this.abort(error)
-    // undici itself listens once it has the body: without a listener an error of a stream ends the process.
+    // undici listens once it has the body; without a listener, a stream's error would end the process.
     if (isNodeStream(body)) body.on('error', onError)
     this.wait(() => this.context.tokens.getToken())
       .finally(() => {
@@ -121,7 +121,7 @@ export class UndiciCall implements DispatchController {
     return this.#dispatch(this.#options, attempt)
   }
 
-  /** Waits until the caller aborts. A signal for each of many calls would cost more than the wait. */
+  /** Waits until the caller aborts. A signal for each call would cost more than the wait. */
   wait<T>(start: (signal: undefined) => Promise<T>): Promise<T> {
     this.live = false
     return new Promise((resolve, reject) => {
@@ -130,7 +130,7 @@ export class UndiciCall implements DispatchController {
     })
   }
 
-  /** Takes over undici's controller of an attempt. False: the call has ended meanwhile. */
+  /** Adopts undici's controller of an attempt. False: the call has ended meanwhile. */
   begin(controller: DispatchController): boolean {
     if (this.done) {
       controller.abort(this.#reason)
@@ -142,17 +142,17 @@ export class UndiciCall implements DispatchController {
     return true
   }
 
-  /** Tells the handler that all of the answer has been told. */
+  /** Passes the end of the response to the handler. */
   finish(trailers: unknown): void {
     this.done = true
     try {
       this.handler.onResponseEnd?.(this, trailers)
     } catch (error) {
-      this.handler.onResponseError?.(this, error) // as undici has it
+      this.handler.onResponseError?.(this, error) // as undici does
     }
   }
 
-  /** Tells the handler of an error, unless it knows of one. */
+  /** Passes an error to the handler, unless the call has ended. */
   fail(error: unknown): void {
     if (this.done) return
     this.done = true
@@ -168,7 +168,7 @@ export class UndiciCall implements DispatchController {
       const { body } = this.#options
       if (isNodeStream(body)) body.destroy?.()
       this.#leave?.(reason)
-      this.target?.abort(reason) // the attempt whose answer is held back
+      this.target?.abort(reason) // the attempt whose response waits for a renewal
       this.fail(reason ?? requestAborted())
     }
   }
@@ -209,14 +209,14 @@ export class UndiciCall implements DispatchController {
   }
 }
 
-/** Adds the token to a call, in place of the one that may be there. */
+/** Adds the token to a call, or replaces the one there. */
 export function addToken(options: CallOptions, context: AttachContext, token: AccessToken): void {
   options.headers = withUndiciHeader(options.headers, context.header, context.headerValue(token))
-  // Only Authorization is removed by undici's redirect interceptor when a redirect leads to another origin.
+  // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
   if (!context.isAuthorization) options.maxRedirections = 0
 }
 
-/** The last attempt: the caller gets what comes. */
+/** The last attempt: the caller gets its response. */
 class Attempt implements DispatchHandler {
   readonly call: UndiciCall
 
@@ -262,10 +262,10 @@ class Attempt implements DispatchHandler {
   }
 }
 
-/** The first attempt: a refused token is renewed, and its answer is held back meanwhile. */
+/** The first attempt: a response that rejects the token is held while the token is renewed. */
 class FirstAttempt extends Attempt {
   readonly #token: AccessToken
-  /** Where undici's redirect interceptor has been; with the place that answered. */
+  /** The URLs that undici's redirect interceptor has called; the last one answered. */
   #history: unknown
   #held: HeldAnswer | undefined
 
@@ -328,12 +328,12 @@ class FirstAttempt extends Attempt {
           call.sendAgain(renewed)
         }
       },
-      () => {}, // the caller aborted, and knows
+      () => {}, // the caller aborted and has its error
     )
   }
 }
 
-/** The error that undici's responseError interceptor makes of an answer. */
+/** The error that undici's responseError interceptor makes of a response. */
 interface AnswerError {
   readonly statusCode: number
   readonly headers?: AnswerHeaders | null
@@ -350,14 +350,14 @@ function isAnswerError(error: unknown): error is AnswerError {
   )
 }
 
-/** How an answer began. Where an interceptor made an error of it, that error is all there is. */
+/** The start of a response. If an interceptor made an error of it, that error is the whole response. */
 type AnswerStart =
   | { readonly status: number; readonly headers: AnswerHeaders; readonly statusText: string | undefined }
   | { readonly error: unknown }
 
 type AnswerEnd = { readonly trailers: unknown } | { readonly error: unknown }
 
-/** The rest of the attempt that brought the answer comes here. */
+/** A response that is held while the token is renewed: then it is passed to the handler or discarded. */
 class HeldAnswer {
   readonly #call: UndiciCall
   readonly #controller: MaybeController
@@ -366,7 +366,7 @@ class HeldAnswer {
   #bytes = 0
   #fate: 'open' | 'handed out' | 'dropped' = 'open'
   #isPumping = false
-  /** Known when undici has told all of the answer: nothing is left to be paused or aborted. */
+  /** Set once the response is complete: then there is nothing to pause or abort. */
   #end: AnswerEnd | undefined
   #stopDraining = (): void => {}
 
@@ -402,7 +402,7 @@ class HeldAnswer {
     if (this.#fate === 'handed out') this.#call.fail(error)
   }
 
-  /** Gives the caller all of it, as fast as the caller takes it. */
+  /** Passes all of it to the handler, as fast as the handler accepts it. */
   handOut(): void {
     const call = this.#call
     const start = this.#start
@@ -416,7 +416,7 @@ class HeldAnswer {
     this.pump()
   }
 
-  /** Frees its connection: what is left of it is read if it is small and comes soon, else its request is aborted. */
+  /** Frees its connection: the rest is read if it is small and fast, else the request is aborted. */
   discard(): void {
     this.#fate = 'dropped'
     this.#chunks.length = 0
@@ -428,14 +428,14 @@ class HeldAnswer {
     }
   }
 
-  /** Goes on with handing out, until the caller pauses. */
+  /** Continues to pass it on, until the caller pauses. */
   pump(): void {
     if (this.#isPumping) return
     this.#isPumping = true
     this.#guarded(() => this.#giveAll())
     this.#isPumping = false
     const { done, paused } = this.#call
-    if (!done && !paused && this.#end === undefined) this.#controller?.resume() // which may bring more at once
+    if (!done && !paused && this.#end === undefined) this.#controller?.resume() // which may deliver more synchronously
   }
 
   #giveAll(): void {
@@ -449,7 +449,7 @@ class HeldAnswer {
     }
   }
 
-  /** As undici has it: a handler that throws has aborted its call, and what it throws at that error is dropped. */
+  /** As in undici, a handler that throws aborts its call, and what it throws for that error is ignored. */
   #guarded(run: () => void): void {
     try {
       run()

@@ -1,7 +1,7 @@
-/** undici as far as it is used here, by its shape: its declarations differ between its major versions. */
+/** The parts of undici used here, typed structurally: its declarations differ between major versions. */
 
 /**
- * An interceptor for `dispatcher.compose(…)` of undici, of whichever copy of its types.
+ * An interceptor for undici's `dispatcher.compose(…)`, for any copy of its types.
  *
  * @typeParam Dispatch the dispatch function of that version of undici
  */
@@ -9,7 +9,7 @@ export type UndiciInterceptor = <Dispatch extends (options: never, handler: neve
   dispatch: Dispatch,
 ) => Dispatch
 
-/** What one call is made with. */
+/** The options of one call. */
 export interface DispatchOptions {
   origin?: unknown
   path?: unknown
@@ -20,13 +20,13 @@ export interface DispatchOptions {
   maxRedirections?: unknown
 }
 
-/** Starts a call. False: the dispatcher would rather have the next one later. */
+/** Starts a call. False: the dispatcher is busy (see undici's `drain` event). */
 export type Dispatch = (options: DispatchOptions, handler: DispatchHandler) => boolean
 
-/** The headers of an answer. */
+/** The headers of a response. */
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** What a handler steers its call with. */
+/** Controls a call: undici passes it to handlers. */
 export interface DispatchController {
   readonly aborted: boolean
   readonly paused: boolean
@@ -38,10 +38,10 @@ export interface DispatchController {
   resume(): void
 }
 
-/** undici has none for an error before the call's start. */
+/** undici has none for an error before the start of a call. */
 export type MaybeController = DispatchController | null | undefined
 
-/** Who is told of a call's answer. */
+/** Receives the response of a call. */
 export interface DispatchHandler {
   onRequestStart?(controller: DispatchController, context: unknown): void
   onRequestUpgrade?(
@@ -65,8 +65,8 @@ export interface DispatchHandler {
 }
 
 /**
- * undici's own error for an abort without a reason, by the marks that its `instanceof` goes by: undici itself is
- * not imported here, because that may change Node's built-in fetch.
+ * undici's error for an abort without a reason, with the symbols that its `instanceof` checks: undici itself is not
+ * imported here, because that may change Node's built-in fetch.
  */
 export function requestAborted(): Error {
   const error = Object.assign(new Error('Request aborted'), { code: 'UND_ERR_ABORTED' })

@@ -14,28 +14,28 @@ import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } fr
 export type { UndiciInterceptor } from './undici-types.ts'
 
 /**
- * An interceptor for undici's `dispatcher.compose(…)`: it adds the token to calls below the environment's `apiUrls`,
- * renews it once when an API answers 401, and then makes the call once more. All other calls pass through untouched.
+ * An interceptor for undici's `dispatcher.compose(…)`: it attaches the token to calls below the environment's `apiUrls`.
+ * When an API answers 401, it renews the token once and repeats the call. All other calls pass through unchanged.
  *
- * Sent again are calls without a body, and those whose body is a string, a Buffer or another view, an ArrayBuffer, a
- * Blob or a FormData. Streams, iterables and generators are sent once, and the caller gets the 401. So it is with every
- * body that undici's `fetch` sends: for fetch, `createAuthFetch` is the better choice.
+ * Calls without a body are repeated, and calls whose body is a string, a Buffer or another view, an ArrayBuffer, a Blob
+ * or a FormData. Streams, iterables and generators are sent once: the caller gets the 401. undici's `fetch` sends every
+ * body as an iterable: for fetch, use `createAuthFetch`.
  *
- * A call that waits for a token is none of the dispatcher's yet: its `close()` fails it.
+ * A call that waits for a token is not the dispatcher's yet: its `close()` fails the call.
  *
- * In `compose(…)` it comes after `dns`, `cache` and `deduplicate`, which have to know what is sent, and before `retry`,
- * `redirect` and the others: then each attempt and each place that a redirect leads to is judged by itself.
+ * In `compose(…)`, put it after `dns`, `cache` and `deduplicate`, which need to know what is sent, and before `retry`,
+ * `redirect` and the others, so that each attempt and each redirect is checked separately.
  *
- * Use an Agent, which connects to the origin that a call names. Not every version tells interceptors where a Client or
- * Pool is connected to: name the `origin` in their calls, or they get no token.
+ * Use an Agent, which connects to the origin that a call names. Older versions do not tell interceptors where a Client or
+ * Pool connects: name the `origin` in their calls, or they get no token.
  *
  * Errors of `TokenProvider.getToken` reach the caller as errors of the call do.
  *
  * @param tokens the provider, which any number of dispatchers may share
- * @param attach the header, its scheme, the statuses that renew. With a header other than `Authorization` an
- *   interceptor below this one follows no redirects: the caller gets the 3xx
- * @returns what `dispatcher.compose(…)` takes, of undici 7.1.1 or newer
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
+ * @param attach the header, its scheme, the statuses that renew. With a header other than `Authorization`, interceptors
+ *   below this one follow no redirects: the caller gets the 3xx
+ * @returns an interceptor for `dispatcher.compose(…)` of undici 7.1.1 or newer
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option
  * @example
  * const dispatcher = new Agent().compose(createAuthDispatch(tokens))
  * const { statusCode, body } = await request('https://api.test.example.com/merchant/orders', { dispatcher })
@@ -43,7 +43,7 @@ export type { UndiciInterceptor } from './undici-types.ts'
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
   const isElsewhere = connectionWatch()
-  /** Reads all that the caller gave, once: what is judged is what is sent. */
+  /** Reads everything the caller gave once, so that what is checked is what is sent. */
   const judge = (given: DispatchOptions, handler: DispatchHandler, connected?: string | null): Judged => {
     const options = { ...given }
     if (options.origin instanceof URL) options.origin = new URL(options.origin)
@@ -66,29 +66,29 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
     if (isObject(call.query)) call.query = { ...call.query }
     return { options: call, origin }
   }
-  // Newer dispatchers say where they connect to, whatever a call names; null: to one of several places.
+  // Newer dispatchers say where they connect, whatever origin a call names; null: to one of several origins.
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
     (given, handler) => {
-      // What other values are, undici has to say. It gives interceptors no handlers of the older kind.
+      // undici itself rejects other values. It passes no handlers of the older kind to interceptors.
       if (!isObject(given) || !isHandler(handler)) return dispatch(given, handler)
       let judged: Judged
       try {
         judged = judge(given, handler, connected)
       } catch (error) {
-        handler.onResponseError?.(null, error) // as undici has it, where options cannot be read
+        handler.onResponseError?.(null, error) // as undici does, when options cannot be read
         return false
       }
       if (judged.origin === undefined) return dispatch(judged.options, handler)
       return sendWithToken({ context, dispatch, handler, ...judged })
     }
-  // By its public type it takes and gives the dispatch function of whichever version of undici composes it.
+  // Its public type takes and returns the dispatch function of any version of undici.
   return intercept as unknown as UndiciInterceptor
 }
 
 /**
- * Says whether a call comes by a second time, and for another origin. undici before 8.10.2 does not say where a dispatcher
- * is connected: by a Client, what a redirect names would go to where the redirect came from.
+ * Whether a call comes a second time with another origin, after a redirect. undici before 8.10.2 does not say where a
+ * dispatcher connects: a Client would send the redirected call to the origin that it came from.
  */
 function connectionWatch(): (handler: DispatchHandler, origin: string) => boolean {
   const origins = new WeakMap<DispatchHandler, string>()
@@ -99,7 +99,7 @@ function connectionWatch(): (handler: DispatchHandler, origin: string) => boolea
   }
 }
 
-/** What a call is made with, and where it goes, if that is with the token. */
+/** The options of a call, and its origin if it gets the token. */
 type Judged =
   | { readonly options: CallOptions; readonly origin: string }
   | { readonly options: DispatchOptions; readonly origin?: undefined }
@@ -116,7 +116,7 @@ function sendWithToken(parts: CallParts): boolean {
   return dispatch(options, handler)
 }
 
-/** The text of an origin; '' where it is none to undici. */
+/** The text of an origin; '' if undici would reject it. */
 function originOf(origin: unknown): string {
   const text = typeof origin === 'string' || origin instanceof URL ? String(origin) : ''
   return text.endsWith('/') ? text.slice(0, -1) : text
@@ -126,17 +126,17 @@ function urlOf(origin: string, { path }: DispatchOptions): string {
   return typeof path === 'string' ? origin + path : origin
 }
 
-/** What resolution changes in a path, or cuts off. */
+/** Parts of a path that URL resolution changes or cuts off. */
 const UNRESOLVED = /[\\#]|\/(?:\.|%2e)/i
 
-/** Whether a call goes to the URL that it names: undici sends a path as it is given, and servers may resolve it. */
+/** Whether the path is sent as the URL says: undici sends a path as given, and servers may resolve it. */
 function isResolved(origin: string, { path, method }: DispatchOptions): boolean {
   if (typeof path !== 'string' || path[0] !== '/' || method === 'CONNECT') return false
   if (!UNRESOLVED.test(path)) return true
   return URL.canParse(origin + path) && new URL(origin + path).pathname === path.split('?', 1)[0]
 }
 
-/** Bytes as they are now: a second attempt is like the first. */
+/** A copy of bytes, so that a second attempt is like the first. */
 function copyOfBody(body: unknown): unknown {
   const isBytes = ArrayBuffer.isView(body) || body instanceof ArrayBuffer
   return isBytes && body.byteLength > 0 ? snapshotOf(body as Uint8Array<ArrayBuffer>) : body

@@ -21,7 +21,7 @@ const external = Object.keys({ ...packageJson.dependencies, ...packageJson.peerD
 const GROUPS = [
   { name: 'zod', test: /node_modules[\\/]zod[\\/]/ },
   { name: 'errors', test: /src[\\/](?:errors|clock)\.ts$/ },
-  { name: 'attach', test: /src[\\/]attach[\\/](?:authorize|context|body|headers)\.ts$/ },
+  { name: 'attach', test: /src[\\/]attach[\\/](?:authorize|body|headers)\.ts$/ },
 ]
 
 const chunks = await bundle()

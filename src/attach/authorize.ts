@@ -1,11 +1,72 @@
-/** The policy that all clients share: acquire a token, send, judge the answer, renew, send once more. */
+/**
+ * The policy that all clients share: which calls get the token; then acquire it, send, judge the response, renew, and send
+ * once more. A client for another library supplies an {@link AuthorizedCall}.
+ */
+import { type Destinations, destinationsOf } from '../destinations.ts'
+import { outletOf, type TokenWithheldEvent } from '../events.ts'
+import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
+import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import type { AttachContext } from './context.ts'
+import type { TokenProvider } from '../token/token-provider.ts'
 
 /** How many bytes of a discarded response are read, at most, so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
 /** How long (ms) that may take, at most: the next call may be waiting for the connection. */
 export const MAX_DRAINING_MS = 1_000
+
+/** One attachment of a provider's token to one client. */
+export interface AttachContext extends ResolvedAttach {
+  readonly tokens: TokenProvider
+  readonly destinations: Destinations
+  /** Whether the header is `Authorization`, which clients remove themselves on cross-origin redirects. */
+  readonly isAuthorization: boolean
+  /** The value of the header that carries this token. */
+  headerValue(token: AccessToken): string
+  /** Emits `token-withheld` for a call to this URL. */
+  emitWithheld(reason: TokenWithheldEvent['reason'], url: string): void
+}
+
+/**
+ * Checks the options of an attachment; `takes` says which further options are allowed.
+ *
+ * @throws ConfigurationError
+ */
+export function createAttachContext(
+  tokens: TokenProvider,
+  options: AttachOptions | undefined,
+  takes?: { readonly fetch: boolean },
+): AttachContext {
+  const attach = resolveAttach(tokens, options, takes)
+  const { emit, secrets } = outletOf(tokens)
+  return {
+    ...attach,
+    tokens,
+    destinations: destinationsOf(tokens.environment),
+    isAuthorization: attach.headerKey === 'authorization',
+    headerValue: ({ value }) => attach.prefix + value,
+    emitWithheld: (reason, url) => {
+      emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
+    },
+  }
+}
+
+/** What the caller set that replaces the token. */
+export interface OwnAuthorization {
+  /** Whether the caller set the header. */
+  readonly header: boolean
+  /** Whether the client makes an `Authorization` header of credentials that the caller gave. */
+  readonly credentials?: boolean
+}
+
+/** Whether a call gets the token. Emits `token-withheld` where it does not. */
+export function getsToken(context: AttachContext, url: string, own: OwnAuthorization): boolean {
+  const { api, isTokenEndpoint, hasUserInfo } = context.destinations(url)
+  if (isTokenEndpoint) return false // a token request would wait for itself
+  const hasCredentials = context.isAuthorization && (own.credentials === true || hasUserInfo)
+  if (api !== undefined && !own.header && !hasCredentials) return true
+  context.emitWithheld(api === undefined ? 'destination' : own.header ? 'own-header' : 'own-credentials', url)
+  return false
+}
 
 /** One call of a client, which resolves with an `Answer`. */
 export interface AuthorizedCall<Answer> {

@@ -1,9 +1,9 @@
 /** A request as axios sends it: where it goes, and how long its caller waits. */
 import { startTimer } from '../clock.ts'
 import { onAbort, untilAborted } from '../waiting.ts'
+import { type AttachContext, getsToken } from './authorize.ts'
 import type { AxiosCopy } from './axios-copy.ts'
 import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig } from './axios-types.ts'
-import { type AttachContext, getsToken } from './context.ts'
 import { getHeader } from './headers.ts'
 
 const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i

@@ -2,17 +2,12 @@
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { type AttachContext, createAttachContext } from './authorize.ts'
 import { attachesTo, configGetsToken, isCanceled, urlOf, waitWithin } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardFurther, guardOf } from './axios-redirects.ts'
-import {
-  type AxiosBeforeRedirect,
-  type AxiosConfig,
-  type AxiosRequestInterceptor,
-  asAxiosConfig,
-} from './axios-types.ts'
+import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
 import { keepForLater } from './body.ts'
-import { type AttachContext, createAttachContext } from './context.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 
 const MAX_PLACED = 64
@@ -61,7 +56,7 @@ export function createAuthInterceptor(
   }
 
   return (given) => {
-    const config = asAxiosConfig(given)
+    const config = given as object as AxiosConfig
     // A config that is sent again gets the current token.
     if (placed.get(getHeader(config.headers, headerKey)) === context) deleteHeader(config.headers, headerKey)
     const url = urlOf(config)

@@ -1,6 +1,7 @@
 /** Redirects in axios: whether they may keep the token, and whether a response came by one. */
+
+import type { AttachContext } from './authorize.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRedirectOptions, AxiosTransport } from './axios-types.ts'
-import type { AttachContext } from './context.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 
 /** A call whose redirects are guarded. */

@@ -99,8 +99,3 @@ export interface AxiosTransport {
 }
 
 export type AxiosBeforeRedirect = (options: AxiosRedirectOptions, response: unknown, request: unknown) => void
-
-/** The config that axios passes to interceptors, for any copy of its types. */
-export function asAxiosConfig(config: object): AxiosConfig {
-  return config as AxiosConfig
-}

@@ -7,7 +7,14 @@ import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { type Attempt, type AuthorizedCall, authorize, MAX_DRAINED_BYTES } from './authorize.ts'
+import {
+  type AttachContext,
+  type Attempt,
+  type AuthorizedCall,
+  authorize,
+  createAttachContext,
+  MAX_DRAINED_BYTES,
+} from './authorize.ts'
 import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin } from './axios-config.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
 import { stripPlaced } from './axios-interceptor.ts'
@@ -21,18 +28,16 @@ import {
   settle,
 } from './axios-redact.ts'
 import { cameByRedirect, guardFurther, guardOf, watchedFetch } from './axios-redirects.ts'
-import {
-  type AxiosAdapter,
-  type AxiosAdapterOption,
-  type AxiosAnswer,
-  type AxiosConfig,
-  type AxiosFailure,
-  type AxiosLike,
-  type AxiosRequestInterceptor,
-  asAxiosConfig,
+import type {
+  AxiosAdapter,
+  AxiosAdapterOption,
+  AxiosAnswer,
+  AxiosConfig,
+  AxiosFailure,
+  AxiosLike,
+  AxiosRequestInterceptor,
 } from './axios-types.ts'
 import { boundaryOf, canSendAgain, isFormData, keepForLater, multipartBlob, snapshotOf } from './body.ts'
-import { type AttachContext, createAttachContext } from './context.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
@@ -67,7 +72,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   assertAttachable(instance, context)
   const attachment = new Attachment(instance, context)
   const wrap: AxiosRequestInterceptor = (config) => {
-    attachment.wrapAdapter(asAxiosConfig(config))
+    attachment.wrapAdapter(config as object as AxiosConfig)
     return config
   }
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.

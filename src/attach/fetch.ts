@@ -5,14 +5,16 @@ import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
 import { untilAborted } from '../waiting.ts'
 import {
+  type AttachContext,
   type Attempt,
   type AuthorizedCall,
   authorize,
+  createAttachContext,
+  getsToken,
   MAX_DRAINED_BYTES,
   MAX_DRAINING_MS,
 } from './authorize.ts'
 import { canSendAgain, keepForLater, snapshotOf } from './body.ts'
-import { type AttachContext, createAttachContext, getsToken } from './context.ts'
 import { wrapGlobalFetch } from './global-fetch.ts'
 import { classWith, copyFetchHeaders, type FetchHeaders, hasFetchHeader, withFetchHeader } from './headers.ts'
 

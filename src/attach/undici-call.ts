@@ -1,9 +1,14 @@
 /** One undici call with the token: its controller, its attempts, and the response that waits for a renewal. */
 import { startTimer } from '../clock.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { isRejection, MAX_DRAINED_BYTES, MAX_DRAINING_MS, renewalFor } from './authorize.ts'
+import {
+  type AttachContext,
+  isRejection,
+  MAX_DRAINED_BYTES,
+  MAX_DRAINING_MS,
+  renewalFor,
+} from './authorize.ts'
 import { canSendAgain, isNodeStream } from './body.ts'
-import type { AttachContext } from './context.ts'
 import { type UndiciHeaders, withUndiciHeader } from './headers.ts'
 import {
   type AnswerHeaders,

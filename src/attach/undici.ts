@@ -5,8 +5,8 @@
  */
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
+import { createAttachContext, getsToken } from './authorize.ts'
 import { snapshotOf } from './body.ts'
-import { createAttachContext, getsToken } from './context.ts'
 import { areUndiciHeaders, copyUndiciHeaders, hasUndiciHeader } from './headers.ts'
 import { addToken, type CallOptions, type CallParts, UndiciCall } from './undici-call.ts'
 import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } from './undici-types.ts'

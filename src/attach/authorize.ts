@@ -68,32 +68,32 @@ export function getsToken(context: AttachContext, url: string, own: OwnAuthoriza
   return false
 }
 
-/** One call of a client, which resolves with an `Answer`. */
-export interface AuthorizedCall<Answer> {
+/** One call of a client, which resolves with an `Result`. */
+export interface AuthorizedCall<Result> {
   readonly url: string
   /** Whether the same bytes can be sent a second time. */
   readonly repeatable: boolean
   /** Waits within the caller's limits (signal, timeout); rejects as the client does when they end the wait. */
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T>
   /** Sends the call with the token. Rejects if there is no response. */
-  send(token: AccessToken): Promise<Attempt<Answer>>
+  send(token: AccessToken): Promise<Attempt<Result>>
 }
 
 /** The response to one send of a call, not yet returned to the caller. */
-export interface Attempt<Answer> {
+export interface Attempt<Result> {
   readonly status: number | undefined
   /** Its `WWW-Authenticate` header, or ''. */
   readonly challenge: string
   /** Whether it came from a URL other than the one called. */
   readonly redirected: boolean
   /** Returns the response to the caller, or throws the error that the client makes of it. */
-  settle(): Answer
+  settle(): Result
   /** Frees the connection of a response that the caller does not get. */
   discard(): void
 }
 
 /** Makes a call with the token: at most twice. */
-export function authorize<Answer>(call: AuthorizedCall<Answer>, context: AttachContext): Promise<Answer> {
+export function authorize<Result>(call: AuthorizedCall<Result>, context: AttachContext): Promise<Result> {
   const { tokens } = context
   const token = tokens.currentToken()
   if (token !== undefined) return sendWith(token, call, context)
@@ -102,11 +102,11 @@ export function authorize<Answer>(call: AuthorizedCall<Answer>, context: AttachC
     .then((acquired) => sendWith(acquired, call, context))
 }
 
-function sendWith<Answer>(
+function sendWith<Result>(
   token: AccessToken,
-  call: AuthorizedCall<Answer>,
+  call: AuthorizedCall<Result>,
   context: AttachContext,
-): Promise<Answer> {
+): Promise<Result> {
   return call
     .send(token)
     .then((attempt) =>
@@ -124,12 +124,12 @@ export function isRejection(
   return !attempt.redirected && !lacksScope(attempt.challenge)
 }
 
-async function sendAgain<Answer>(
+async function sendAgain<Result>(
   rejected: AccessToken,
-  attempt: Attempt<Answer>,
-  call: AuthorizedCall<Answer>,
+  attempt: Attempt<Result>,
+  call: AuthorizedCall<Result>,
   context: AttachContext,
-): Promise<Answer> {
+): Promise<Result> {
   const renewed = await renewalFor(rejected, attempt, call, context)
   if (renewed === undefined) return attempt.settle()
   attempt.discard()
@@ -140,10 +140,10 @@ async function sendAgain<Answer>(
  * The token to send a rejected call again with; undefined where the caller gets the API's own response: there is no other
  * token, or the call cannot be repeated.
  */
-export async function renewalFor<Answer>(
+export async function renewalFor<Result>(
   rejected: AccessToken,
-  attempt: Pick<Attempt<Answer>, 'discard'>,
-  call: Pick<AuthorizedCall<Answer>, 'url' | 'repeatable' | 'wait'>,
+  attempt: Pick<Attempt<Result>, 'discard'>,
+  call: Pick<AuthorizedCall<Result>, 'url' | 'repeatable' | 'wait'>,
   { tokens }: AttachContext,
 ): Promise<AccessToken | undefined> {
   const { url } = call

@@ -1,7 +1,13 @@
 /** The copy of axios that an instance belongs to: its callers expect the adapters and errors of that copy. */
 import { createRequire } from 'node:module'
 import axios from 'axios'
-import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig, AxiosFailure, AxiosLike } from './axios-types.ts'
+import type {
+  AxiosAdapter,
+  AxiosAdapterOption,
+  AxiosConfig,
+  AxiosErrorLike,
+  AxiosLike,
+} from './axios-types.ts'
 
 /** What is needed from a copy of axios. */
 export interface AxiosCopy {
@@ -82,7 +88,7 @@ function foreignCopy(instance: AxiosInstance): AxiosCopy {
     rejectTimeout: (config) =>
       bare()
         .request({ adapter: [] })
-        .catch((error: AxiosFailure) => {
+        .catch((error: AxiosErrorLike) => {
           throw Object.assign(error, { ...timeoutOf(config), config })
         }),
   }

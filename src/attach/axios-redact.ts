@@ -1,7 +1,7 @@
 /** Keeps the token out of axios' responses and errors, however they are inspected or copied. */
 import { errorMonitor } from 'node:events'
 import { HIDDEN } from '../redact.ts'
-import type { AxiosAnswer, AxiosConfig, AxiosFailure } from './axios-types.ts'
+import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 import { realOf, standInFor } from './stand-in.ts'
 
@@ -93,10 +93,10 @@ function copyOf(config: AxiosConfig): AxiosConfig {
  * Hides the request, which holds the raw text of its headers and refers to its agent; `response.request` still works.
  * What cannot be hidden (on frozen objects, say) is left as it is: failing the call would be worse.
  */
-export function hideInAnswer(response: unknown, call: SentConfig): void {
+export function hideInResponse(response: unknown, call: SentConfig): void {
   if (!isObject(response)) return
   try {
-    const { data, config } = response as AxiosAnswer
+    const { data, config } = response as AxiosResponse
     hideConfig(response, config, call)
     hideRequest(response, call)
     if (isNodeStream(data)) hideInStream(data, call)
@@ -117,19 +117,19 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
   if (watched.has(data)) return
   watched.add(data)
   // A stream may fail or be canceled long after the response was returned, with an AxiosError that has a request.
-  data.on(errorMonitor, (error) => hideInFailure(error, call))
+  data.on(errorMonitor, (error) => hideInError(error, call))
 }
 
 /** Does the same for an error and its causes. `error.request` still distinguishes "no response" from "bad response". */
-export function hideInFailure(error: unknown, call: SentConfig): void {
+export function hideInError(error: unknown, call: SentConfig): void {
   const seen = new Set<unknown>()
   try {
     for (let failure = error; isObject(failure) && !seen.has(failure); ) {
       seen.add(failure)
-      const { config, response, cause } = failure as Partial<AxiosFailure>
+      const { config, response, cause } = failure as Partial<AxiosErrorLike>
       hideConfig(failure, config, call)
       hideRequest(failure, call)
-      hideInAnswer(response, call)
+      hideInResponse(response, call)
       failure = cause
     }
   } catch {
@@ -148,7 +148,7 @@ function hideConfig(holder: object, config: unknown, { sent, config: own, header
   }
 }
 
-function hideRequest(holder: AxiosAnswer | AxiosFailure, { header, sent }: SentConfig): void {
+function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header, sent }: SentConfig): void {
   const { request } = holder
   if (request === undefined) return
   if (!isFetchRequest(request)) {

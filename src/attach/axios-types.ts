@@ -52,7 +52,7 @@ export interface AxiosConfig {
 }
 
 /** What axios resolves with. */
-export interface AxiosAnswer {
+export interface AxiosResponse {
   readonly status?: number
   readonly headers?: unknown
   readonly data?: unknown
@@ -61,14 +61,14 @@ export interface AxiosAnswer {
 }
 
 /** What axios rejects with, where it is an AxiosError. */
-export interface AxiosFailure {
+export interface AxiosErrorLike {
   readonly request?: unknown
-  readonly response?: AxiosAnswer
+  readonly response?: AxiosResponse
   readonly cause?: unknown
   config?: AxiosConfig
 }
 
-export type AxiosAdapter = (config: AxiosConfig) => Promise<AxiosAnswer>
+export type AxiosAdapter = (config: AxiosConfig) => Promise<AxiosResponse>
 
 /** A function, a name, or several to choose from. */
 export type AxiosAdapterOption = AxiosAdapter | string | readonly (AxiosAdapter | string)[]

@@ -21,8 +21,8 @@ import { stripPlaced } from './axios-interceptor.ts'
 import {
   copyForSend,
   hideAgents,
-  hideInAnswer,
-  hideInFailure,
+  hideInError,
+  hideInResponse,
   isObject,
   type SentConfig,
   settle,
@@ -31,11 +31,11 @@ import { cameByRedirect, guardFurther, guardOf, watchedFetch } from './axios-red
 import type {
   AxiosAdapter,
   AxiosAdapterOption,
-  AxiosAnswer,
   AxiosConfig,
-  AxiosFailure,
+  AxiosErrorLike,
   AxiosLike,
   AxiosRequestInterceptor,
+  AxiosResponse,
 } from './axios-types.ts'
 import { boundaryOf, canSendAgain, isFormData, keepForLater, multipartBlob, snapshotOf } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
@@ -136,7 +136,7 @@ class Attachment {
     return wrapper
   }
 
-  #run(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<AxiosAnswer> {
+  #run(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<AxiosResponse> {
     const context = this.#context
     const url = urlOf(config)
     if (this.active) this.#prepare(config, url) // another interceptor may have changed it
@@ -168,7 +168,7 @@ interface CallParts {
 }
 
 /** One axios request. Each send gets a copy of its config; responses and errors refer to the config itself. */
-class AxiosCall implements AuthorizedCall<AxiosAnswer> {
+class AxiosCall implements AuthorizedCall<AxiosResponse> {
   readonly url: string
   readonly context: AttachContext
   readonly repeatable: boolean
@@ -188,7 +188,7 @@ class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     this.#body = this.repeatable ? this.#snapshot(data, config) : data
   }
 
-  async send(token?: AccessToken): Promise<Attempt<AxiosAnswer>> {
+  async send(token?: AccessToken): Promise<Attempt<AxiosResponse>> {
     const { config, copy, adapter } = this.#parts
     const { context } = this
     const header = token && { key: context.headerKey, value: context.headerValue(token) }
@@ -196,16 +196,16 @@ class AxiosCall implements AuthorizedCall<AxiosAnswer> {
     const { sent } = call
     try {
       if (header !== undefined) this.#addToken(sent, header.value)
-      const answer = await copy.resolveAdapter(adapter, sent)(sent)
-      settle(call, answer)
-      hideInAnswer(answer, call)
-      return new AxiosAttempt(this, answer)
+      const response = await copy.resolveAdapter(adapter, sent)(sent)
+      settle(call, response)
+      hideInResponse(response, call)
+      return new AxiosAttempt(this, response)
     } catch (error) {
-      const answer = answerIn(error)
-      settle(call, error, answer)
-      hideInFailure(error, call)
-      if (answer === undefined) throw error
-      return new AxiosAttempt(this, answer, { error })
+      const response = responseIn(error)
+      settle(call, error, response)
+      hideInError(error, call)
+      if (response === undefined) throw error
+      return new AxiosAttempt(this, response, { error })
     }
   }
 
@@ -242,42 +242,42 @@ class AxiosCall implements AuthorizedCall<AxiosAnswer> {
 }
 
 /** The response in an AxiosError or an error like it. */
-function answerIn(error: unknown): AxiosAnswer | undefined {
+function responseIn(error: unknown): AxiosResponse | undefined {
   if (!isObject(error) || !('config' in error)) return undefined
-  const { response } = error as AxiosFailure
+  const { response } = error as AxiosErrorLike
   return isObject(response) ? response : undefined
 }
 
-class AxiosAttempt implements Attempt<AxiosAnswer> {
+class AxiosAttempt implements Attempt<AxiosResponse> {
   readonly #call: AxiosCall
-  readonly #answer: AxiosAnswer
+  readonly #response: AxiosResponse
   readonly #failure: { readonly error: unknown } | undefined
 
-  constructor(call: AxiosCall, answer: AxiosAnswer, failure?: { readonly error: unknown }) {
+  constructor(call: AxiosCall, response: AxiosResponse, failure?: { readonly error: unknown }) {
     this.#call = call
-    this.#answer = answer
+    this.#response = response
     this.#failure = failure
   }
 
   get status(): number | undefined {
-    return this.#answer?.status
+    return this.#response?.status
   }
 
   get challenge(): string {
-    return String(getHeader(this.#answer.headers, 'www-authenticate') ?? '')
+    return String(getHeader(this.#response.headers, 'www-authenticate') ?? '')
   }
 
   get redirected(): boolean {
-    return this.#call.redirected || cameByRedirect(this.#answer.request)
+    return this.#call.redirected || cameByRedirect(this.#response.request)
   }
 
-  settle(): AxiosAnswer {
+  settle(): AxiosResponse {
     if (this.#failure !== undefined) throw this.#failure.error
-    return this.#answer
+    return this.#response
   }
 
   discard(): void {
-    const { data, headers } = this.#answer
+    const { data, headers } = this.#response
     if (!isObject(data)) return
     const length = Number(getHeader(headers, 'content-length') || Number.NaN)
     if ('resume' in data && typeof data.resume === 'function' && length <= MAX_DRAINED_BYTES) data.resume()

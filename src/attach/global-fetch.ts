@@ -9,7 +9,7 @@ interface Passing {
   /** The global fetch at that time. */
   readonly to: Fetch
   readonly outer: Passing | undefined
-  answered: boolean
+  hasResponse: boolean
 }
 
 const passing = new AsyncLocalStorage<Passing>()
@@ -28,10 +28,10 @@ export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   const looking = wrap((input, init) => {
     const to = globalThis.fetch
     if (to === before || callers.has(to)) return before(input, init)
-    const call: Passing = { wrapper, to, outer: unanswered(passing.getStore()), answered: false }
+    const call: Passing = { wrapper, to, outer: unanswered(passing.getStore()), hasResponse: false }
     const answer = passing.run(call, () => to(input, init))
     const end = (): void => {
-      call.answered = true
+      call.hasResponse = true
     }
     Promise.resolve(answer).then(end, end)
     return answer
@@ -49,7 +49,7 @@ export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
 /** The innermost call without a response: of this wrapper, or of any. */
 function unanswered(innermost: Passing | undefined, wrapper?: Fetch): Passing | undefined {
   let call = innermost
-  while (call !== undefined && (call.answered || (wrapper !== undefined && call.wrapper !== wrapper)))
+  while (call !== undefined && (call.hasResponse || (wrapper !== undefined && call.wrapper !== wrapper)))
     call = call.outer
   return call
 }

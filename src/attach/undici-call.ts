@@ -11,12 +11,12 @@ import {
 import { canSendAgain, isNodeStream } from './body.ts'
 import { type UndiciHeaders, withUndiciHeader } from './headers.ts'
 import {
-  type AnswerHeaders,
   type Dispatch,
   type DispatchController,
   type DispatchHandler,
   type DispatchOptions,
   type MaybeController,
+  type ResponseHeaders,
   requestAborted,
 } from './undici-types.ts'
 
@@ -50,7 +50,7 @@ export class UndiciCall implements DispatchController {
   done: boolean
   paused: boolean
   /** The first response, once it is passed to the handler after a renewal failed. */
-  held: HeldAnswer | undefined
+  held: HeldResponse | undefined
   /** Private, so that inspection does not show the token in it. */
   #options: CallOptions
   readonly #dispatch: Dispatch
@@ -234,7 +234,12 @@ class Attempt implements DispatchHandler {
     if (call.begin(controller)) call.handler.onRequestStart?.(call, context)
   }
 
-  onRequestUpgrade(_: DispatchController, status: number, headers: AnswerHeaders, socket: unknown): unknown {
+  onRequestUpgrade(
+    _: DispatchController,
+    status: number,
+    headers: ResponseHeaders,
+    socket: unknown,
+  ): unknown {
     return this.call.handler.onRequestUpgrade?.(this.call, status, headers, socket)
   }
 
@@ -242,7 +247,7 @@ class Attempt implements DispatchHandler {
     this.call.handler.onResponseStarted?.()
   }
 
-  onResponseStart(_: MaybeController, status: number, headers: AnswerHeaders, statusText?: string): void {
+  onResponseStart(_: MaybeController, status: number, headers: ResponseHeaders, statusText?: string): void {
     this.call.handler.onResponseStart?.(this.call, status, headers, statusText)
   }
 
@@ -272,7 +277,7 @@ class FirstAttempt extends Attempt {
   readonly #token: AccessToken
   /** The URLs that undici's redirect interceptor has called; the last one answered. */
   #history: unknown
-  #held: HeldAnswer | undefined
+  #held: HeldResponse | undefined
 
   constructor(call: UndiciCall, token: AccessToken) {
     super(call)
@@ -290,7 +295,7 @@ class FirstAttempt extends Attempt {
   override onResponseStart(
     controller: MaybeController,
     status: number,
-    headers: AnswerHeaders,
+    headers: ResponseHeaders,
     statusText?: string,
   ): void {
     if (this.#isRejection(status, headers)) this.#hold(controller, { status, headers, statusText })
@@ -309,19 +314,19 @@ class FirstAttempt extends Attempt {
 
   override onResponseError(controller: MaybeController, error: unknown): void {
     if (this.#held !== undefined) this.#held.onError(error)
-    else if (isAnswerError(error) && this.#isRejection(error.statusCode, error.headers ?? {}))
+    else if (isResponseError(error) && this.#isRejection(error.statusCode, error.headers ?? {}))
       this.#hold(controller, { error })
     else super.onResponseError(controller, error)
   }
 
-  #isRejection(status: number, headers: AnswerHeaders): boolean {
+  #isRejection(status: number, headers: ResponseHeaders): boolean {
     const challenge = String(headers['www-authenticate'] ?? '')
     const redirected = Array.isArray(this.#history) && this.#history.length > 1
     return isRejection({ status, challenge, redirected }, this.call.context)
   }
 
-  #hold(controller: MaybeController, start: AnswerStart): void {
-    const held = new HeldAnswer(this.call, controller, start)
+  #hold(controller: MaybeController, start: ResponseStart): void {
+    const held = new HeldResponse(this.call, controller, start)
     const { call } = this
     this.#held = held
     renewalFor(this.#token, held, call, call.context).then(
@@ -339,12 +344,12 @@ class FirstAttempt extends Attempt {
 }
 
 /** The error that undici's responseError interceptor makes of a response. */
-interface AnswerError {
+interface ResponseError {
   readonly statusCode: number
-  readonly headers?: AnswerHeaders | null
+  readonly headers?: ResponseHeaders | null
 }
 
-function isAnswerError(error: unknown): error is AnswerError {
+function isResponseError(error: unknown): error is ResponseError {
   return (
     typeof error === 'object' &&
     error !== null &&
@@ -356,26 +361,26 @@ function isAnswerError(error: unknown): error is AnswerError {
 }
 
 /** The start of a response. If an interceptor made an error of it, that error is the whole response. */
-type AnswerStart =
-  | { readonly status: number; readonly headers: AnswerHeaders; readonly statusText: string | undefined }
+type ResponseStart =
+  | { readonly status: number; readonly headers: ResponseHeaders; readonly statusText: string | undefined }
   | { readonly error: unknown }
 
-type AnswerEnd = { readonly trailers: unknown } | { readonly error: unknown }
+type ResponseEnd = { readonly trailers: unknown } | { readonly error: unknown }
 
 /** A response that is held while the token is renewed: then it is passed to the handler or discarded. */
-class HeldAnswer {
+class HeldResponse {
   readonly #call: UndiciCall
   readonly #controller: MaybeController
-  readonly #start: AnswerStart
+  readonly #start: ResponseStart
   readonly #chunks: Uint8Array[] = []
   #bytes = 0
   #fate: 'open' | 'handed out' | 'dropped' = 'open'
   #isPumping = false
   /** Set once the response is complete: then there is nothing to pause or abort. */
-  #end: AnswerEnd | undefined
+  #end: ResponseEnd | undefined
   #stopDraining = (): void => {}
 
-  constructor(call: UndiciCall, controller: MaybeController, start: AnswerStart) {
+  constructor(call: UndiciCall, controller: MaybeController, start: ResponseStart) {
     this.#call = call
     this.#controller = controller
     this.#start = start

@@ -24,7 +24,7 @@ export interface DispatchOptions {
 export type Dispatch = (options: DispatchOptions, handler: DispatchHandler) => boolean
 
 /** The headers of a response. */
-export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
+export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** Controls a call: undici passes it to handlers. */
 export interface DispatchController {
@@ -47,14 +47,14 @@ export interface DispatchHandler {
   onRequestUpgrade?(
     controller: DispatchController,
     status: number,
-    headers: AnswerHeaders,
+    headers: ResponseHeaders,
     socket: unknown,
   ): unknown
   onResponseStarted?(): void
   onResponseStart?(
     controller: DispatchController,
     status: number,
-    headers: AnswerHeaders,
+    headers: ResponseHeaders,
     statusText?: string,
   ): void
   onResponseData?(controller: DispatchController, chunk: Uint8Array): void

@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import type { Fault } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { forget } from '../support/recorded.ts'
-import { check, eachWithSandbox, giveOut, jwt } from './check-rig.ts'
-import { run, type Variables } from './rig.ts'
+import { check, eachWithSandbox, issue, jwt, run, type Variables } from './rig.ts'
 
 const ORDINARY = 'an-ordinary-secret'
 const ODD = [
@@ -19,25 +18,25 @@ beforeEach(() => void vi.spyOn(process, 'emitWarning').mockReturnValue())
 afterEach(() => void vi.restoreAllMocks())
 afterEach(forget) // the words are secrets that may appear
 
-const call = (): string[] => ['--call', `${at.sandbox.test.merchantUrl}/orders`]
+const call = (): string[] => ['--call', `${at.test.merchantUrl}/orders`]
 
 const OUTCOMES: [name: string, arrange: () => void, args: () => string[], changed?: Variables][] = [
   [
     'all is good',
     () => {
-      giveOut(at, jwt({ iss: 'https://id.example', aud: 'x' }))
-      at.sandbox.test.fail('merchant', { kind: 'json', body: {} })
+      issue(at, jwt({ iss: 'https://id.example', aud: 'x' }))
+      at.test.fail('merchant', { kind: 'json', body: {} })
     },
     call,
   ],
-  ['there is no JWT', () => giveOut(at, 'a.plain.token'), call],
+  ['there is no JWT', () => issue(at, 'a.plain.token'), call],
   ['the secret is wrong', () => {}, () => []],
-  ['the connection is cut', () => at.sandbox.test.fail('token', { kind: 'reset' }), () => []],
+  ['the connection is cut', () => at.test.fail('token', { kind: 'reset' }), () => []],
   ['the port is not for fetch', () => {}, () => ['--auth-url', 'http://127.0.0.1:1']],
-  ['there is no token', () => at.sandbox.test.fail('token', { kind: 'text', body: 'hello' }), () => []],
+  ['there is no token', () => at.test.fail('token', { kind: 'text', body: 'hello' }), () => []],
   [
     'it redirects',
-    () => at.sandbox.test.fail('token', { kind: 'redirect', location: 'https://x.example' }),
+    () => at.test.fail('token', { kind: 'redirect', location: 'https://x.example' }),
     () => [],
   ],
   ['options are wrong', () => {}, () => ['--timeout-ms', 'soon'], { MERCHANT_AUTH_CLIENT_ID: '' }],
@@ -81,7 +80,7 @@ describe.each(['Swordfish7', 'Zq7'])('check shows nothing of the secret %s', (se
   }
 
   it('in the settings', async () => {
-    const { authUrl, apiUrls } = at.sandbox.test.environment
+    const { authUrl, apiUrls } = at.test.environment
     const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-check-'))
     const file = join(folder, secret)
     await writeFile(file, secret)
@@ -118,7 +117,7 @@ describe.each(['Swordfish7', 'Zq7'])('check shows nothing of the secret %s', (se
       },
     ],
   ])('in %s of the token endpoint', async (_, fault) => {
-    at.sandbox.test.fail('token', fault, { times: 2 })
+    at.test.fail('token', fault, { times: 2 })
     expect((await shown([], {})).toLowerCase()).not.toContain(secret.toLowerCase())
   })
 
@@ -127,9 +126,9 @@ describe.each(['Swordfish7', 'Zq7'])('check shows nothing of the secret %s', (se
     ['Retry-After', { kind: 'status', status: 429, headers: { 'retry-after': secret } }],
     ['a redirect', { kind: 'redirect', location: `https://${secret}.example/${secret}` }],
   ])('in %s of the API', async (_, fault) => {
-    at.sandbox.test.fail('merchant', fault, { times: 2 })
-    giveOut(at, 'a.plain.token')
-    giveOut(at, 'a.plain.token')
+    at.test.fail('merchant', fault, { times: 2 })
+    issue(at, 'a.plain.token')
+    issue(at, 'a.plain.token')
     const said = await shown(call(), {})
     expect(said).toContain('"call"')
     expect(said.toLowerCase()).not.toContain(secret.toLowerCase())

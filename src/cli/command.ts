@@ -75,19 +75,17 @@ export interface Flag {
 export type Flags = Readonly<Record<string, Flag>>
 
 /** The values of the flags that were given. */
-export type FlagValues<T extends Flags> = {
-  readonly [K in keyof T]?: T[K] extends { readonly multiple: true } ? readonly string[] : Single<T[K]>
-}
+export type FlagValues<T extends Flags> = { readonly [K in keyof T]?: FlagValue<T[K]> }
 
-type Single<F extends Flag> =
-  | (F extends { readonly range: readonly unknown[] }
-      ? number
-      : F extends { readonly choices: readonly (infer Choice)[] }
-        ? Choice
-        : F extends { readonly value: string }
-          ? string
-          : never)
-  | (F extends { readonly optional: true } ? true : F extends { readonly value: string } ? never : true)
+type FlagValue<F extends Flag> = F extends { readonly multiple: true }
+  ? readonly string[]
+  : F extends { readonly range: readonly unknown[] }
+    ? number
+    : F extends { readonly choices: readonly (infer Choice)[] }
+      ? Choice | (F extends { readonly optional: true } ? true : never)
+      : F extends { readonly value: string }
+        ? string
+        : true
 
 /**
  * Reads the flags.
@@ -98,12 +96,8 @@ export function parseFlags<const T extends Flags>(args: readonly string[], flags
   const types = Object.entries<Flag>(flags).map(([name, { value, optional }]) => {
     return [name, { type: value === undefined || optional ? 'boolean' : 'string' }] as const
   })
-  const { tokens } = parseArgs({
-    args: [...args],
-    options: Object.fromEntries(types),
-    strict: false, // its own messages repeat values
-    tokens: true,
-  })
+  const options = Object.fromEntries(types)
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true }) // strict: would repeat values
   const values: Record<string, unknown> = {}
   for (const token of tokens) {
     if (token.kind === 'positional')

@@ -110,7 +110,7 @@ export const sandboxCommand: Command = {
       const keyboard = stdin?.isTTY === true ? stdin : undefined
       stdout.write(variables(sandbox[environment]))
       const hasKeys = keyboard !== undefined
-      if (!json) stderr.write(welcome(sandbox, { environment, header, queued, hasKeys }, context))
+      if (!json) stderr.write(welcome(sandbox, { name: environment, header, queued, hasKeys }, context))
       await untilEnded(faults, keyboard, context)
       return EXIT.ok
     } finally {
@@ -186,7 +186,7 @@ function variables({ environment, clientId, clientSecret }: SandboxEnvironment):
 }
 
 interface Started {
-  readonly environment: 'test' | 'production'
+  readonly name: 'test' | 'production'
   readonly header: Header
   readonly queued: readonly QueuedFault[]
   readonly hasKeys: boolean
@@ -195,7 +195,7 @@ interface Started {
 /** For people: the URLs, and how to begin. */
 function welcome(
   sandbox: Sandbox,
-  { environment: name, header: { header, scheme }, queued, hasKeys }: Started,
+  { name, header: { header, scheme }, queued, hasKeys }: Started,
   { stdout, stderr }: CommandContext,
 ): string {
   const bold = (text: string): string => paint('bold', text, stderr)

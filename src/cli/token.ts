@@ -5,19 +5,12 @@ import { createRedisTokenStore } from '../store/redis.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { codeOf } from '../store/watched-store.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { createTokenProvider } from '../token/token-provider.ts'
+import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
 import { untilAborted } from '../waiting.ts'
 import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
-import { type Connection, watchConnection } from './connection.ts'
+import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
-import {
-  HEADER_FLAGS,
-  readHeader,
-  readSettings,
-  SETTINGS_FLAGS,
-  SETTINGS_HELP,
-  type Settings,
-} from './settings.ts'
+import { HEADER_FLAGS, readHeader, readSettings, SETTINGS_FLAGS, SETTINGS_HELP } from './settings.ts'
 import { asciiJson, paint, Redactor, widthOf, wrap } from './terminal.ts'
 
 const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
@@ -60,6 +53,7 @@ Examples:
 `,
 
   async run(args, context) {
+    const { env, stdout, stderr, signal } = context
     const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
     const isHeader = flags.header || flags['header-name'] !== undefined || flags.scheme !== undefined
     if (isHeader && flags.json) throw new UsageError('--header and --json cannot be combined.')
@@ -68,57 +62,39 @@ Examples:
       if (flags.json) return jsonOf(token)
       return isHeader ? `${header}: ${scheme === '' ? '' : `${scheme} `}${token.value}` : token.value
     }
+    const redactor = new Redactor()
+    let store: OpenStore | undefined
+    let watched: ReturnType<typeof watchConnection> | undefined
+    let tokens: TokenProvider | undefined
     try {
-      const settings = await readSettings(flags, context)
-      const store = await openStore(flags.store ?? settings.variables[STORE_VARIABLE], context)
-      return await printToken(settings, { store, print }, context)
+      const { options, secret, variables } = await readSettings(flags, context)
+      redactor.secrets.add(secret)
+      store = await openStore(flags.store ?? variables[STORE_VARIABLE], context)
+      watched = watchConnection(tokenEndpoint(options.environment), env, redactor.show)
+      tokens = createTokenProvider({
+        ...options,
+        ...(store && { store: store.store }),
+        refreshAheadMs: 0, // the process ends before a background refresh would
+        onEvent: (event) => {
+          if (event.type === 'store-failed') store?.report(event.code)
+        },
+      })
+      stdout.write(`${print(await tokens.getToken({ signal }))}\n`)
+      return EXIT.ok
     } catch (error) {
-      return reportFailure(error, undefined, context)
+      if (signal.aborted) return EXIT.unexpected
+      const diagnosis = diagnose(error, watched?.connection())
+      if (diagnosis === undefined) throw error
+      const { text, advice } = diagnosis.finding
+      stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${text.replaceAll('\n', '\n  ')}\n`)
+      if (advice) stderr.write(`${wrap('  → ', advice, widthOf(stderr))}\n`)
+      return diagnosis.exitCode
+    } finally {
+      watched?.stop()
+      await tokens?.close()
+      store?.close()
     }
   },
-}
-
-async function printToken(
-  { options, secret }: Settings,
-  { store, print }: { readonly store: OpenStore | undefined; readonly print: (token: AccessToken) => string },
-  context: CommandContext,
-): Promise<number> {
-  const redactor = new Redactor()
-  redactor.secrets.add(secret)
-  const { connection, stop } = watchConnection(tokenEndpoint(options.environment), context.env, redactor.show)
-  const tokens = createTokenProvider({
-    ...options,
-    ...(store && { store: store.store }),
-    refreshAheadMs: 0, // the process ends before a background refresh would
-    onEvent: (event) => {
-      if (event.type === 'store-failed') store?.report(event.code)
-    },
-  })
-  try {
-    const token = await tokens.getToken({ signal: context.signal })
-    context.stdout.write(`${print(token)}\n`)
-    return EXIT.ok
-  } catch (error) {
-    return reportFailure(error, connection(), context)
-  } finally {
-    stop()
-    await tokens.close()
-    store?.close()
-  }
-}
-
-function reportFailure(
-  error: unknown,
-  connection: Connection | undefined,
-  { stderr, signal }: CommandContext,
-): number {
-  if (signal.aborted) return EXIT.unexpected
-  const diagnosis = diagnose(error, connection)
-  if (diagnosis === undefined) throw error
-  const { text, advice } = diagnosis.finding
-  stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${text.replaceAll('\n', '\n  ')}\n`)
-  if (advice) stderr.write(`${wrap('  → ', advice, widthOf(stderr))}\n`)
-  return diagnosis.exitCode
 }
 
 function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {

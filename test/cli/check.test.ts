@@ -6,9 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { Finding } from '../../src/cli/report.ts'
 import { withRoom } from '../support/patience.ts'
 import { noteSecret } from '../support/recorded.ts'
-import { check, eachWithSandbox, issue, jwt, run, type Step } from './rig.ts'
+import { check, eachWithSandbox, issue, jwt, run } from './rig.ts'
 
 const at = eachWithSandbox()
 
@@ -179,7 +180,7 @@ describe('the claims of a JWT', () => {
 })
 
 describe('check --call', () => {
-  const call = async (...args: readonly string[]): Promise<Step | undefined> => {
+  const call = async (...args: readonly string[]): Promise<Finding | undefined> => {
     const { code, last } = await check(at, ['--call', `${at.test.merchantUrl}/orders?card=4711`, ...args])
     expect(code).toBe(last?.result === 'ok' ? 0 : 7)
     expect(JSON.stringify(last)).not.toContain('4711')

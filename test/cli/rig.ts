@@ -4,6 +4,7 @@ import { parseEnv, stripVTControlCharacters } from 'node:util'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { runCommandLine } from '../../src/cli/command-line.ts'
+import type { Finding } from '../../src/cli/report.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { type Client, until } from '../testing/calls.ts'
 
@@ -69,7 +70,7 @@ function textOf(stream: PassThrough): () => string {
 }
 
 /** The variables for an environment of the sandbox. */
-export function variablesFor({ environment, clientId, clientSecret }: Client) {
+function variablesFor({ environment, clientId, clientSecret }: Client) {
   return {
     MERCHANT_AUTH_URL: environment.authUrl,
     MERCHANT_AUTH_AUDIENCE: environment.audience,
@@ -81,46 +82,21 @@ export function variablesFor({ environment, clientId, clientSecret }: Client) {
 
 /** The sandbox of the test that runs, and the variables to use it by. */
 export interface Place {
-  readonly sandbox: Sandbox
-  readonly test: SandboxEnvironment
-  readonly variables: ReturnType<typeof variablesFor>
+  test: SandboxEnvironment
+  variables: ReturnType<typeof variablesFor>
 }
 
 /** A sandbox for each test of the file. */
-export function eachWithSandbox(): Place {
+export function eachWithSandbox(): Readonly<Place> {
   let sandbox: Sandbox | undefined
-  const current = (): Sandbox => {
-    if (sandbox === undefined) throw new Error('No test runs')
-    return sandbox
-  }
+  const place = {} as Place
   beforeEach(async () => {
     sandbox = await startSandbox()
     noteSecret(sandbox.test.clientSecret)
+    Object.assign(place, { test: sandbox.test, variables: variablesFor(sandbox.test) })
   })
-  afterEach(() => current().close())
-  return {
-    get sandbox() {
-      return current()
-    },
-    get test() {
-      return current().test
-    },
-    get variables() {
-      return variablesFor(current().test)
-    },
-  }
-}
-
-export interface Step {
-  readonly step: string
-  readonly result: string
-  readonly text: string
-  readonly advice?: string
-  readonly code?: string
-  readonly cause?: string
-  readonly status?: number
-  readonly error?: string
-  readonly data?: Record<string, unknown>
+  afterEach(() => sandbox?.close())
+  return place
 }
 
 /** Runs `check --json`. */
@@ -128,7 +104,7 @@ export async function check(
   { variables }: Place,
   args: readonly string[] = [],
   changed: Variables = {},
-): Promise<{ code: number; steps: readonly Step[]; last: Step | undefined }> {
+): Promise<{ code: number; steps: readonly Finding[]; last: Finding | undefined }> {
   const { code, stdout } = await run(['check', '--json', ...args], { ...variables, ...changed })
   const { ok, exitCode, steps } = JSON.parse(stdout)
   expect({ ok, exitCode }).toEqual({ ok: code === 0, exitCode: code })

@@ -1,43 +1,50 @@
 // Faults by flag: each kind as a client sees it, and the messages for invalid ones.
 import { describe, expect, it } from 'vitest'
 import { call, freshToken, requestToken } from '../testing/calls.ts'
-import { constant, type RunningSandbox, run, sandbox } from './rig.ts'
+import { type RunningSandbox, run, sandbox } from './rig.ts'
 
 const flagsOf = (faults: readonly string[]): string[] => faults.flatMap((fault) => ['--fault', fault])
 const withFaults = (...faults: string[]): Promise<RunningSandbox> => sandbox(flagsOf(faults))
 
-/** The label of the fault on the last line. */
-const labelOf = async ({ lines }: RunningSandbox, count: number): Promise<string | undefined> =>
-  /fault .*$/.exec((await lines(count)).at(-1) ?? '')?.[0]
+/** The label of the fault on a line of the log. */
+const labelOf = async ({ lines }: RunningSandbox, line: number): Promise<string | undefined> =>
+  /\bfault (.*)$/.exec((await lines(line))[line - 1] ?? '')?.[1]
 
 describe('a fault by flag', () => {
-  it('is a status with Retry-After, for a number of requests', async () => {
-    const running = await withFaults('token:status=503,retry-after=2,times=3')
-    for (let i = 0; i < 3; i += 1) {
-      const response = await requestToken(running.client)
-      expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2'])
-      expect(await response.text()).toBe('')
-    }
-    expect((await requestToken(running.client)).status).toBe(200)
-    const lines = (await running.lines(4)).map((line) => constant(line).replace(/^.*? {2}N ms {3}/, ''))
-    const fault = 'fault status=503,retry-after=2'
-    expect(lines).toEqual([fault, fault, fault, 'token JTI issued'])
+  const TEXT = 'text/plain; charset=utf-8'
+  const JSON_TYPE = 'application/json'
+  it.each<[fault: string, status: number, body: string, headers: Record<string, string>]>([
+    ['status=503,retry-after=2', 503, '', { 'retry-after': '2' }],
+    ['status=429,retry-after=9,json={"a":[1,2]}', 429, '{"a":[1,2]}', { 'retry-after': '9' }],
+    ['redirect=https://example.com/a?b=c:d', 307, '', { location: 'https://example.com/a?b=c:d' }],
+    ['redirect=https://example.com/,status=302', 302, '', { location: 'https://example.com/' }],
+    ['text=<p>Not now, not here, times=2,', 200, '<p>Not now, not here, times=2,', { 'content-type': TEXT }],
+    ['status=502,type=text/html,text=<p>', 502, '<p>', { 'content-type': 'text/html' }],
+    ['text=', 200, '', { 'content-type': TEXT }],
+    ['json={"access_token":5,"a":[1,2]}', 200, '{"access_token":5,"a":[1,2]}', { 'content-type': JSON_TYPE }],
+  ])('is a complete response: %s', async (fault, status, body, headers) => {
+    const running = await withFaults(`token:${fault}`)
+    const response = await requestToken(running.client)
+    expect(response.status).toBe(status)
+    for (const [name, value] of Object.entries(headers)) expect(response.headers.get(name)).toContain(value)
+    expect(await response.text()).toBe(body)
+    expect(await labelOf(running, 1)).toBe(fault)
   })
 
-  it('is a status with a JSON body', async () => {
-    const running = await withFaults('token:status=429,retry-after=9,json={"error":"slow_down","a":[1,2]}')
-    const response = await requestToken(running.client)
-    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '9'])
-    expect(await response.json()).toEqual({ error: 'slow_down', a: [1, 2] })
+  it.each(['huge-body=70000', 'huge-body', 'gzip,huge-body=80000'])('is a huge body: %s', async (fault) => {
+    const response = await requestToken((await withFaults(`token:${fault}`)).client)
+    expect(response.headers.get('content-encoding')).toBe(fault.includes('gzip') ? 'gzip' : null)
+    const bytes = Number(/\d+/.exec(fault)?.[0] ?? 10 * 1024 * 1024)
+    expect((await response.text()).length).toBe(bytes)
   })
 
   it('is a hang, logged when the client gives up', async () => {
     const running = await withFaults('token:hang,times=1')
     const leave = new AbortController()
     const both = [1, 2].map(() => requestToken(running.client, { signal: leave.signal }))
-    expect((await Promise.any(both)).status).toBe(200) // so that the other is there, and hangs
+    expect((await Promise.any(both)).status).toBe(200) // so that the other request has arrived, and hangs
     leave.abort()
-    expect(await labelOf(running, 2)).toBe('fault hang')
+    expect(await labelOf(running, 2)).toBe('hang')
     expect((await running.lines(2))[1]).toMatch(/\/oauth\/token +--- /)
   })
 
@@ -45,87 +52,31 @@ describe('a fault by flag', () => {
     const running = await withFaults('token:hang,at=body')
     const leave = new AbortController()
     const response = await requestToken(running.client, { signal: leave.signal })
-    expect(response.status).toBe(200)
-    const reader = response.body?.getReader()
-    const { value } = (await reader?.read()) ?? {}
+    const { value } = (await response.body?.getReader().read()) ?? {}
     expect(value?.length).toBe(Math.floor(Number(response.headers.get('content-length')) / 2))
     leave.abort()
-    expect(await labelOf(running, 1)).toBe('fault hang,at=body')
+    expect(await labelOf(running, 1)).toBe('hang,at=body')
   })
 
   it('is a reset', async () => {
     const running = await withFaults('token:reset')
     await expect(requestToken(running.client)).rejects.toHaveProperty('cause.code', 'ECONNRESET')
-    expect(await labelOf(running, 1)).toBe('fault reset')
-  })
-
-  it.each([
-    ['token:redirect=https://example.com/a?b=c:d', 307],
-    ['token:redirect=https://example.com/a?b=c:d,status=302', 302],
-  ])('is a redirect: %s', async (fault, status) => {
-    const { client } = await withFaults(fault)
-    const response = await requestToken(client)
-    expect([response.status, response.headers.get('location')]).toEqual([
-      status,
-      'https://example.com/a?b=c:d',
-    ])
-  })
-
-  it('is a text, with its commas', async () => {
-    const { client } = await withFaults('token:text=<html>Not now, not here, times=2,')
-    const response = await requestToken(client)
-    expect([response.status, response.headers.get('content-type')]).toEqual([
-      200,
-      'text/plain; charset=utf-8',
-    ])
-    expect(await response.text()).toBe('<html>Not now, not here, times=2,')
-  })
-
-  it('is a text with a status and a type, or an empty one', async () => {
-    const { merchantUrl } = await withFaults(
-      'merchant:times=1,status=502,type=text/html,text=<p>',
-      'merchant:text=',
-    )
-    const response = await call(merchantUrl, undefined)
-    expect([response.status, response.headers.get('content-type')]).toEqual([502, 'text/html'])
-    expect(await response.text()).toBe('<p>')
-    const empty = await call(merchantUrl, undefined)
-    expect([empty.status, await empty.text()]).toEqual([200, ''])
-  })
-
-  it('is JSON, with its commas', async () => {
-    const { client } = await withFaults('token:json={"access_token":5,"expires_in":[1,2]}')
-    const response = await requestToken(client)
-    expect(response.status).toBe(200)
-    expect(await response.json()).toEqual({ access_token: 5, expires_in: [1, 2] })
-  })
-
-  it('is a slow body', async () => {
-    const { client, merchantUrl } = await withFaults('merchant:slow-body=300')
-    const token = await freshToken(client)
-    const before = performance.now()
-    const response = await call(merchantUrl, token)
-    expect(await response.json()).toMatchObject({ api: 'merchant' })
-    expect(performance.now() - before).toBeGreaterThan(250)
+    expect(await labelOf(running, 1)).toBe('reset')
   })
 
   it('is a truncated body', async () => {
     const running = await withFaults('in-store:truncated-body')
-    const response = await call(running.inStoreUrl, await freshToken(running.client))
-    expect(response.status).toBe(200)
+    const response = await call(running.inStoreUrl, undefined)
     await expect(response.text()).rejects.toThrow()
-    expect(await labelOf(running, 2)).toBe('fault truncated-body')
+    expect(await labelOf(running, 1)).toBe('truncated-body')
   })
 
-  it.each([
-    ['token:huge-body=70000', 70_000],
-    ['token:huge-body', 10 * 1024 * 1024],
-    ['token:gzip,huge-body=80000', 80_000],
-  ])('is a huge body: %s', async (fault, bytes) => {
-    const { client } = await withFaults(fault)
-    const response = await requestToken(client)
-    expect(response.headers.get('content-encoding')).toBe(fault.includes('gzip') ? 'gzip' : null)
-    expect((await response.text()).length).toBe(bytes)
+  it('is a slow body', async () => {
+    const running = await withFaults('merchant:slow-body=300')
+    const before = performance.now()
+    const response = await call(running.merchantUrl, await freshToken(running.client))
+    expect(await response.json()).toMatchObject({ api: 'merchant' })
+    expect(performance.now() - before).toBeGreaterThan(250)
   })
 
   it('applies to both environments', async () => {
@@ -136,14 +87,11 @@ describe('a fault by flag', () => {
     }
   })
 
-  it('applies after those of the flags before it', async () => {
-    const running = await withFaults(
-      'token:status=500,times=2',
-      'token:status=501,times=1',
-      'token:status=502',
-    )
+  it('applies after those of the flags before it, to a number of requests, or to all', async () => {
+    const faults = ['token:status=500,times=2', 'token:status=501,times=1', 'token:status=502']
+    const { client } = await withFaults(...faults)
     const statuses: number[] = []
-    for (let i = 0; i < 5; i += 1) statuses.push((await requestToken(running.client)).status)
+    for (let i = 0; i < 5; i += 1) statuses.push((await requestToken(client)).status)
     expect(statuses).toEqual([500, 500, 501, 502, 502])
   })
 })

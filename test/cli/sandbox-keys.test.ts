@@ -18,12 +18,18 @@ class Keys extends PassThrough {
   }
 }
 
+async function withKeys(...faults: readonly string[]) {
+  const stdin = new Keys()
+  const flags = faults.flatMap((fault) => ['--fault', fault])
+  return { stdin, ...(await start(flags, { stdin })) }
+}
+
 /** A line about a key. */
 const SAID = /^[a-z]: /
 
 describe('the keys', () => {
   it('are listed where they work', async () => {
-    const { command } = await start([], { stdin: new Keys() })
+    const { command } = await withKeys()
     expect(stripVTControlCharacters(command.stderr())).toContain(`
 Keys
   r  revoke all tokens
@@ -35,8 +41,7 @@ Keys
   })
 
   it('r: revoke all tokens', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+    const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('r')
     expect(await sandbox.lines(1, SAID)).toEqual(['r: 1 token revoked'])
@@ -47,8 +52,7 @@ Keys
   })
 
   it('f: return 503 to the next token request', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+    const { stdin, ...sandbox } = await withKeys()
     stdin.write('f')
     expect(await sandbox.lines(1, SAID)).toEqual(['f: the next token request gets a 503'])
     expect((await requestToken(sandbox.client)).status).toBe(503)
@@ -57,8 +61,7 @@ Keys
   })
 
   it('u: return 401 to the next call of each API', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+    const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('u')
     expect(await sandbox.lines(1, SAID)).toEqual(['u: the next call of each API gets a 401'])
@@ -74,11 +77,10 @@ Keys
   })
 
   it('c: clear all faults, those of flags and keys, after which keys queue new ones', async () => {
-    const stdin = new Keys()
-    const faults = ['token:reset', 'merchant:status=500,times=9', 'in-store:hang']
-    const sandbox = await start(
-      faults.flatMap((fault) => ['--fault', fault]),
-      { stdin },
+    const { stdin, ...sandbox } = await withKeys(
+      'token:reset',
+      'merchant:status=500,times=9',
+      'in-store:hang',
     )
     stdin.write('ucf')
     expect(await sandbox.lines(3, SAID)).toEqual([
@@ -93,11 +95,10 @@ Keys
   })
 
   it('queue no fault that would never apply', async () => {
-    const stdin = new Keys()
-    const faults = ['token:status=500', 'merchant:status=500', 'in-store:status=500']
-    const sandbox = await start(
-      faults.flatMap((fault) => ['--fault', fault]),
-      { stdin },
+    const { stdin, ...sandbox } = await withKeys(
+      'token:status=500',
+      'merchant:status=500',
+      'in-store:status=500',
     )
     stdin.write('fu')
     expect(await sandbox.lines(2, SAID)).toEqual([
@@ -110,8 +111,7 @@ Keys
   })
 
   it('ignore other letters, arrows and Ctrl-R', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+    const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('xyz 1\r\u001b[A\u0012F')
     expect(await sandbox.lines(1, SAID)).toEqual(['f: the next token request gets a 503'])
@@ -122,8 +122,7 @@ Keys
     ['q', 'q'],
     ['Ctrl-C', '\u0003'],
   ])('%s: quit, and restore the terminal', async (_name, key) => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+    const { stdin, ...sandbox } = await withKeys()
     expect(stdin.modes).toEqual([true])
     stdin.write(key)
     expect((await sandbox.command).code).toBe(0)
@@ -132,10 +131,9 @@ Keys
   })
 
   it('are released where a signal ends the sandbox', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
-    sandbox.command.interrupt()
-    expect((await sandbox.command).code).toBe(0)
+    const { stdin, command } = await withKeys()
+    command.interrupt()
+    expect((await command).code).toBe(0)
     expectReleased(stdin)
   })
 

@@ -113,7 +113,7 @@ const KINDS: readonly (readonly [kind: Fault['kind'], value: string, help: strin
   ['json', '=JSON', 'JSON with status 200; with status=N'],
 ]
 
-export const FAULTS_HELP = `Kinds of faults. The usual response is the one that the request would have received:
+export const FAULTS_HELP: string = `Kinds of faults. The usual response is the one that the request would have received:
 ${helpRows(KINDS.map(([kind, value, help]) => [kind + value, help]))}
 With times=N, a fault applies to the next N requests to its target, in the order of the flags;
 otherwise to all. text= and json= take the rest of the flag, with commas, so they must come last:

@@ -23,7 +23,11 @@ export const SETTINGS_FLAGS = {
     help: 'base URL of an API; repeat the flag, or separate URLs in the variable with commas',
   },
   'client-id': { value: 'ID', variable: 'MERCHANT_AUTH_CLIENT_ID', help: 'client ID' },
-  'client-secret-file': { value: 'FILE', variable: SECRET_FILE, help: 'file with the client secret' },
+  'client-secret-file': {
+    value: 'FILE',
+    variable: 'MERCHANT_AUTH_CLIENT_SECRET_FILE',
+    help: 'file with the client secret',
+  },
   'timeout-ms': {
     value: 'MS',
     variable: 'MERCHANT_AUTH_TIMEOUT_MS',
@@ -37,7 +41,7 @@ export const SETTINGS_FLAGS = {
   dotenv: { value: 'FILE', help: 'file with more variables; those that are set take precedence' },
 } as const
 
-export const SETTINGS_HELP = `Configuration, by flags or by the [environment variables]; flags take precedence:
+export const SETTINGS_HELP: string = `Configuration, by flags or by the [environment variables]; flags take precedence:
 ${flagsHelp(SETTINGS_FLAGS)}
 There is no flag for the client secret itself: set ${SECRET}, or name a file.`
 

@@ -46,7 +46,7 @@ function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
   if (error === 'unauthorized') parts.push('no token')
   else if (error !== undefined)
     parts.push(errorDescription === undefined ? error : `${error}: ${errorDescription}`)
-  if (fault !== undefined) parts.push(`fault ${printable(fault, 60)}`)
+  if (fault !== undefined) parts.push(`fault ${fault}`)
   else if (status === undefined) parts.push('the client disconnected')
   return printable(parts.join(', '), 160)
 }

@@ -181,6 +181,8 @@ describe('a token request without a response', () => {
   it('tells what failed behind a proxy from a proxy that cannot be reached', async () => {
     const tls = await failing(['UNABLE_TO_VERIFY_LEAF_SIGNATURE'], { proxy: ['proxy.example:3128', true] })
     expect(tls.last).toMatchObject({ step: 'tls', advice: expect.stringContaining('NODE_EXTRA_CA_CERTS') })
+    const sent = { proxy: ['proxy.example:3128', true], sent: true } as const
+    expect((await failing(['ECONNRESET'], sent)).last).toMatchObject({ step: 'answer' })
     expect((await failing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
       step: 'connection',
       text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
@@ -188,7 +190,11 @@ describe('a token request without a response', () => {
   })
 
   it.each(['ENOTFOUND', 'ECONNREFUSED'])('with %s hints at a proxy that is not used', async (cause) => {
-    const { last } = await failing([cause], {}, { NODE_USE_ENV_PROXY: '', https_proxy: 'http://127.0.0.1:1' })
+    const { last } = await failing(
+      [cause],
+      { proxy: ['not.a.proxy', false] },
+      { NODE_USE_ENV_PROXY: '', https_proxy: 'http://127.0.0.1:1' },
+    )
     expect(last?.advice).toMatch(
       / https_proxy is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/,
     )

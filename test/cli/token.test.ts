@@ -173,10 +173,23 @@ describe('token --store', () => {
 
     it('does not refresh a valid token, however short it remains valid', async () => {
       at.test.configure({ lifetimeSeconds: 60 })
-      await token(['--store', redis.url, '--audience', at.test.environment.audience])
-      const { stdout } = await token(['--store', redis.url, '--json'])
-      expect(JSON.parse(stdout).expiresInSeconds).toBeGreaterThan(50)
+      const args = ['--store', redis.url, '--json']
+      const refresh = { MERCHANT_AUTH_REFRESH_AHEAD_MS: '30000' }
+      await token(args, refresh)
+      for (const key of (await redis.command('keys', '*')).split('\n'))
+        await redis.command('pexpire', key, '15000')
+      const { stdout } = await token(args, refresh)
+      expect(JSON.parse(stdout).expiresInSeconds).toBeLessThanOrEqual(15)
       expect(at.test.counts.token).toBe(1)
+    })
+
+    it('reports once that no operation of the store succeeds', async () => {
+      await redis.command('acl', 'setuser', 'reader', 'on', '>right', '~*', '+@connection')
+      const url = redis.url.replace('redis://', 'redis://reader:right@')
+      expect(await token([], { MERCHANT_AUTH_STORE: url })).toMatchObject({
+        code: 0,
+        stderr: 'merchant-auth: the store failed (NOPERM); this token is not shared\n',
+      })
     })
 
     it('continues when Redis hangs', async () => {

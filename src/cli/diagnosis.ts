@@ -200,7 +200,7 @@ function causeOf(error: Error): { readonly code?: string | undefined; readonly w
     if ('code' in cause) code ??= printable(String(cause.code), 60)
   }
   if (code === undefined) return { words: message }
-  return { code, words: VAGUE_CODES.has(code) ? `${code}: ${message}` : code }
+  return { code, words: VAGUE_CODES.has(code) && message ? `${code}: ${message}` : code }
 }
 
 /** A request that got no response in time. */

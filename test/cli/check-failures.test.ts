@@ -152,6 +152,17 @@ describe('a token request without a response', () => {
     })
   })
 
+  it.each([
+    [undefined, /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/],
+    ['http://127.0.0.1:1', /HTTPS_PROXY is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/],
+  ])('in time, without a connection, hints at a proxy: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
+    vi.stubGlobal('fetch', () => new Promise(() => {}))
+    const { code, last } = await check(at, ['--timeout-ms', '50'], { HTTPS_PROXY })
+    expect(code).toBe(4)
+    expect(last).toMatchObject({ step: 'connection', advice: expect.stringMatching(advice) })
+    expect(last?.text).toMatch(/^no connection to 127\.0\.0\.1:\d+ in time$/)
+  })
+
   it('without any code fails at the connection', async () => {
     expect((await failing([])).last).toMatchObject({
       step: 'connection',

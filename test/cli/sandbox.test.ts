@@ -54,14 +54,9 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
 
 describe('the settings', () => {
   it.each(['test', 'production'])('apply to %s', async (environment) => {
-    const flags = [
-      '--lifetime-seconds',
-      '7',
-      '--reject-all-tokens=in-store',
-      '--header-name',
-      'X-Token',
-      '--scheme=',
-    ]
+    const flags = '--lifetime-seconds 7 --reject-all-tokens=in-store --header-name X-Token --scheme='.split(
+      ' ',
+    )
     const { client, merchantUrl, inStoreUrl } = await sandbox([...flags, '--environment', environment])
     const granted = (await (await requestToken(client)).json()) as Record<string, string | number>
     expect(client.environment.audience).toBe(`https://${environment}.sandbox.example`)

@@ -1,40 +1,74 @@
-/** What a token says of itself, where it is a JWT, beside what was asked for. For information: nobody goes by it. */
+/** The claims of a token that is a JWT, compared with the request. For information: this package does not use them. */
 import { decodeJwt } from 'jose/jwt/decode'
-import type { Environment } from '../environments.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { Finding } from './report.ts'
 
-type Claims = ReturnType<typeof decodeJwt>
-
-/** `exp` and the machine's clock may be so far apart (s) before it is worth a word. */
+/** A smaller difference (s) between clocks is not reported. */
 const TOLERANCE_S = 30
 
-/** What a token's claims are compared with. */
+/** What the claims are compared with. */
 export interface JwtContext {
-  readonly environment: Environment
-  /** What `expires_in` gave. */
+  readonly audience: string
+  /** From `expires_in`. */
   readonly lifetimeMs: number
   /** Makes foreign text fit to be shown. */
-  readonly foreign: (text: string) => string
+  readonly show: (text: string) => string
 }
 
 /** What the claims `iss`, `aud`, `exp` and `iat` (RFC 7519 §4.1) say. */
-export function jwtFindings(token: AccessToken, context: JwtContext): Finding[] {
-  const claims = claimsOf(token.value)
-  if (claims === undefined) {
-    return [{ step: 'jwt', result: 'info', text: 'the token is no JWT, so there is nothing to read in it' }]
+export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show }: JwtContext): Finding[] {
+  const findings: Finding[] = []
+  const add = (text: string, advice?: string): void => {
+    const result = advice === undefined ? 'info' : 'warning'
+    findings.push({ step: 'jwt', result, text, ...(advice === undefined ? {} : { advice }) })
   }
-  return [
-    issuer(claims, context.foreign),
-    audience(claims, context),
-    expiry(claims, context),
-    clock(claims),
-  ].flatMap((finding) => (finding === undefined ? [] : { step: 'jwt', ...finding }))
+  const claims = claimsOf(value)
+  if (claims === undefined) {
+    add('the token is not a JWT, so it has no claims to read')
+    return findings
+  }
+  const { iss, aud, exp, iat } = claims // of any type
+  const nowS = Date.now() / 1000
+
+  add(iss === undefined ? 'iss is missing' : `iss ${show(textOf(iss))}`)
+
+  const audText = `aud ${show([aud].flat().map(textOf).join(', '))}`
+  if (aud === undefined) add('aud is missing')
+  else if ([aud].flat().includes(audience)) add(`${audText}, as requested`)
+  else
+    add(
+      audText,
+      `The requested audience is ${show(audience)}. If the APIs reject the token, this may be why.`,
+    )
+
+  if (exp === undefined) add('exp is missing')
+  else if (typeof exp !== 'number') add(`exp ${show(JSON.stringify(exp))} is not a number`)
+  else {
+    // Relative to `iat`, where it is present, so that a wrong clock is not reported as a wrong lifetime.
+    const lifetimeS = exp - (typeof iat === 'number' ? iat : nowS)
+    const differenceS = Math.round(lifetimeS - lifetimeMs / 1000)
+    if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${dateText(exp)}, as in expires_in`)
+    else {
+      const side = differenceS > 0 ? 'earlier' : 'later'
+      add(
+        `exp ${dateText(exp)}`,
+        `According to expires_in, which counts, the token expires ${Math.abs(differenceS)} s ${side}.`,
+      )
+    }
+  }
+
+  const aheadS = typeof iat === 'number' ? Math.round(nowS - iat) : 0
+  if (typeof iat === 'number' && Math.abs(aheadS) > TOLERANCE_S) {
+    const side = aheadS > 0 ? 'ahead' : 'behind'
+    add(
+      `iat ${dateText(iat)}: this machine's clock is ${Math.abs(aheadS)} s ${side}`,
+      "Check this machine's clock (NTP). A token that was issued some time ago looks the same.",
+    )
+  }
+  return findings
 }
 
-type Found = Pick<Finding, 'result' | 'text' | 'advice'> | undefined
-
-function claimsOf(token: string): Claims | undefined {
+function claimsOf(token: string): ReturnType<typeof decodeJwt> | undefined {
   try {
     return decodeJwt(token)
   } catch {
@@ -42,48 +76,9 @@ function claimsOf(token: string): Claims | undefined {
   }
 }
 
-/** A claim as it is: perhaps of another type than it should be. */
+/** A claim as it is, which may have another type than it should. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : String(JSON.stringify(value))
-}
-
-function issuer({ iss }: Claims, foreign: JwtContext['foreign']): Found {
-  return { result: 'info', text: iss === undefined ? 'iss is missing' : `iss ${foreign(textOf(iss))}` }
-}
-
-function audience({ aud }: Claims, { environment, foreign }: JwtContext): Found {
-  if (aud === undefined) return { result: 'info', text: 'aud is missing' }
-  const text = `aud ${foreign(Array.isArray(aud) ? aud.map(textOf).join(', ') : textOf(aud))}`
-  if ([aud].flat().includes(environment.audience)) return { result: 'info', text: `${text}, as asked for` }
-  const advice = `Asked for was ${foreign(environment.audience)}. If the APIs refuse the token, this may be why.`
-  return { result: 'warning', text, advice }
-}
-
-/** Compared with `iat` where that is there, so that a clock that is wrong is not blamed on the lifetime. */
-function expiry({ exp, iat }: Claims, { lifetimeMs, foreign }: JwtContext): Found {
-  if (typeof exp !== 'number') {
-    return {
-      result: 'info',
-      text: exp === undefined ? 'exp is missing' : `exp ${foreign(JSON.stringify(exp))} is no number`,
-    }
-  }
-  const beginS = typeof iat === 'number' ? iat : Date.now() / 1000
-  const differenceS = Math.round(exp - beginS - lifetimeMs / 1000)
-  const text = `exp ${dateText(exp)}`
-  if (Math.abs(differenceS) <= TOLERANCE_S) return { result: 'info', text: `${text}, as expires_in has it` }
-  const advice = `By expires_in, which counts, it ends ${Math.abs(differenceS)} s ${differenceS > 0 ? 'earlier' : 'later'}.`
-  return { result: 'warning', text, advice }
-}
-
-function clock({ iat }: Claims): Found {
-  if (typeof iat !== 'number') return undefined
-  const aheadS = Math.round(Date.now() / 1000 - iat)
-  if (Math.abs(aheadS) <= TOLERANCE_S) return undefined
-  return {
-    result: 'warning',
-    text: `iat ${dateText(iat)}: this machine's clock is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'ahead' : 'behind'}`,
-    advice: "Check the machine's clock (NTP). A token that was issued some time ago looks like that, too.",
-  }
 }
 
 function dateText(seconds: number): string {

@@ -1,16 +1,17 @@
-/** `merchant-auth check`: is this set up right? Every step from the options to an API call, and what to do. */
+/** `merchant-auth check`: the configuration, a token request, and an API call, step by step. */
 import { isIP } from 'node:net'
+import { createAuthFetch } from '../attach/fetch.ts'
+import { destinationsOf } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
-import type { AuthEvent, TokenAcquiredEvent } from '../events.ts'
+import type { AuthEvent } from '../events.ts'
+import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
-import { readArguments, UsageError } from './arguments.ts'
-import { callApi, callProblem } from './check-call.ts'
 import { jwtFindings } from './check-jwt.ts'
-import { type ConnectionFacts, type WatchedConnection, watchConnection } from './connection.ts'
-import { type Diagnosis, diagnose, STEPS } from './diagnosis.ts'
-import { Hiding } from './hiding.ts'
-import { jsonReport, type Report, textReport } from './report.ts'
+import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
+import { type Connection, watchConnection } from './connection.ts'
+import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
+import { type Finding, jsonReport, type Report, type Step, textReport } from './report.ts'
 import {
   HEADER_FLAGS,
   type Header,
@@ -20,38 +21,39 @@ import {
   SETTINGS_HELP,
   type Settings,
 } from './settings.ts'
-import { type Command, EXIT, type Surroundings } from './terminal.ts'
+import { Redactor } from './terminal.ts'
 
 const FLAGS = {
-  ...SETTINGS_FLAGS,
+  call: {
+    value: 'URL',
+    help: 'send a GET request with the token, and report the status; the URL must be below an API URL',
+  },
   ...HEADER_FLAGS,
-  call: { type: 'string' },
-  json: { type: 'boolean' },
+  json: { help: 'print one JSON object: { ok, exitCode, warnings, steps }' },
 } as const
 
 export const checkCommand: Command = {
-  summary: 'tells whether all is set up right, step by step, and what to do where it is not',
-  help: `Tells whether all is set up right, step by step, and what to do where it is not: the options, the token
-request (name, connection, TLS, answer), the token, and one API call, if you like. It makes one token
-request, without retries. Neither the secret nor the token is printed.
+  summary: 'check the configuration step by step; report what fails, why, and what to do',
+  help: `Checks the configuration step by step, and reports what fails, why, and what to do: the options,
+the token request (name, connection, TLS, response), the token, and optionally one API call. It
+makes one token request, without retries. It prints neither the secret nor the token.
 
 Usage: merchant-auth check [--call URL] [--json] [flags]
 
-  --call URL          makes a GET request with the token, and says what the API answers. The URL must lie
-                      below one of the API URLs. No redirect is followed, and no body is printed.
-  --header-name NAME  the header that carries the token (Authorization)
-  --scheme SCHEME     what stands before the token in it (Bearer); '' for the bare token
-  --json              one JSON object instead of lines: { ok, exitCode, warnings, steps }
+${flagsHelp(FLAGS)}
 
 ${SETTINGS_HELP}
 
 Exit codes:
-  0  all good, or good with warnings            5  the token endpoint refused: error status, redirect
-  1  something that should not happen           6  the token endpoint answered, but with no token
-  2  the command line makes no sense            7  the API call failed, or its URL is none of an API
-  3  options are missing or wrong               129, 130, 143  ended by SIGHUP, Ctrl-C, SIGTERM
-  4  the token endpoint was not reached: name,  141  the reader of the output left
-     connection, TLS, time-out
+  0  passed, perhaps with warnings
+  1  unexpected failure
+  2  the command line is invalid
+  3  options are missing or invalid
+  4  no response from the token endpoint: name, connection, TLS, timeout
+  5  the token endpoint returned an error status or a redirect
+  6  the token endpoint returned success, but no usable token
+  7  the API call failed, or its URL is not below any of the API URLs
+  129, 130, 143  ended by SIGHUP, Ctrl-C, SIGTERM; 141  the reader of the output closed it
 
 Examples:
   merchant-auth check --dotenv .env
@@ -59,209 +61,241 @@ Examples:
   merchant-auth check --json | jq '.steps[] | select(.result != "ok")'
 `,
 
-  async run(args, surroundings) {
-    const { json, call, ...values } = readArguments(args, FLAGS)
-    if (call !== undefined && !isCallable(call)) {
+  async run(args, context) {
+    const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
+    const { call, json } = flags
+    if (call !== undefined && !isPlainUrl(call))
       throw new UsageError('--call must be an absolute URL, without a user name and a password.')
-    }
-    const { stdout } = surroundings
-    const header = readHeader(values)
-    const report = json === true ? jsonReport(stdout) : textReport(stdout)
-    const hiding = new Hiding()
+    const header = readHeader(flags)
+    const report = (json ? jsonReport : textReport)(context.stdout)
     try {
-      const settings = await readSettings(values, surroundings)
-      await reportOptions(report, hiding, settings)
-      const wrong = call === undefined ? undefined : callProblem(call, settings.options.environment, hiding)
-      if (wrong !== undefined) {
-        report.add(wrong)
-        return report.end(EXIT.call)
-      }
-      const exitCode = await new Check(report, hiding, { settings, surroundings }).run(call, header)
-      if (!surroundings.signal.aborted) return report.end(exitCode)
-      report.stop()
-      return EXIT.unexpected
+      const settings = await readSettings(flags, context)
+      const exitCode = await new Check(settings, report, context).run(call, header)
+      context.signal.throwIfAborted()
+      return report.end(exitCode)
     } catch (error) {
-      report.stop()
-      if (surroundings.signal.aborted) return EXIT.unexpected
-      const diagnosis = diagnose(error, { host: '', connected: false })
-      if (diagnosis?.step !== 'options') throw error
-      return report.end(failed(report, diagnosis))
+      report.clear()
+      if (context.signal.aborted) return EXIT.unexpected
+      const diagnosis = diagnose(error)
+      if (diagnosis?.exitCode !== EXIT.configuration) throw error
+      report.add(diagnosis.finding)
+      return report.end(diagnosis.exitCode)
     }
   },
 }
 
-function isCallable(url: string): boolean {
-  return URL.canParse(url) && new URL(url).username === '' && new URL(url).password === ''
-}
-
-function failed(report: Report, { exitCode, ...finding }: Diagnosis): number {
-  report.add({ ...finding, result: 'failed' })
-  return exitCode
-}
-
-async function reportOptions(
-  report: Report,
-  { secrets, shown }: Hiding,
-  { options, secretFile }: Settings,
-): Promise<void> {
-  const secret =
-    typeof options.clientSecret === 'string' ? options.clientSecret : await options.clientSecret()
-  secrets.add(secret) // before anything is said: it may stand in a wrong place
-  const { environment } = options
-  const data = {
-    tokenEndpoint: shown(tokenEndpoint(environment)),
-    audience: shown(environment.audience),
-    apiUrls: environment.apiUrls.map(shown),
-    clientId: shown(options.clientId),
-    secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${shown(secretFile)}`,
-  }
-  report.add({
-    step: 'options',
-    result: 'ok',
-    text: [
-      `token endpoint ${data.tokenEndpoint}`,
-      `audience       ${data.audience}`,
-      ...data.apiUrls.map((url, index) => `${index === 0 ? 'API URLs' : '        '}       ${url}`),
-      `client id      ${data.clientId}`,
-      `client secret  from ${data.secretSource}`,
-    ].join('\n'),
-    data,
-  })
-  if (/^["'\s]|["'\s]$/.test(secret)) {
-    report.add({
-      step: 'options',
-      result: 'warning',
-      text: 'the client secret begins or ends with a blank or a quote',
-      advice: 'If that is no part of it, take it out.',
-    })
-  }
-}
-
-/** The token request, and what comes after it. */
+/** The steps of one check. Those that the signal ends reject. */
 class Check {
-  readonly #report: Report
-  readonly #hiding: Hiding
   readonly #settings: Settings
-  readonly #surroundings: Surroundings
-  readonly #host: string
-  #acquired: TokenAcquiredEvent | undefined
+  readonly #report: Report
+  readonly #context: CommandContext
+  readonly #redactor = new Redactor()
+  readonly #events: AuthEvent[] = []
 
-  constructor(
-    report: Report,
-    hiding: Hiding,
-    { settings, surroundings }: { readonly settings: Settings; readonly surroundings: Surroundings },
-  ) {
-    this.#report = report
-    this.#hiding = hiding
+  constructor(settings: Settings, report: Report, context: CommandContext) {
     this.#settings = settings
-    this.#surroundings = surroundings
-    this.#host = hiding.shown(new URL(settings.options.environment.authUrl).host)
+    this.#report = report
+    this.#context = context
+    this.#redactor.secrets.add(settings.secret) // before any output: the secret may be in the wrong variable
   }
 
   /** Resolves with the exit code. */
   async run(call: string | undefined, header: Header): Promise<number> {
     const { options } = this.#settings
+    this.#reportOptions()
+    if (call !== undefined && destinationsOf(options.environment)(call).api === undefined) {
+      this.#report.add({
+        step: 'call',
+        result: 'failed',
+        text: `${this.#redactor.show(shownUrl(call))} is not below any of the API URLs, so it does not get the token`,
+        advice: 'Correct the URL, or add its base URL to MERCHANT_AUTH_API_URLS.',
+      })
+      return EXIT.call
+    }
     const tokens = createTokenProvider({
       ...options,
-      retries: 0, // what is wrong now is what is asked for
-      onEvent: (event) => this.#note(event),
+      retries: 0, // the check reports the first failure
+      onEvent: (event) => this.#events.push(event),
     })
     try {
-      const token = await this.#token(tokens)
-      if (typeof token === 'number') return token
-      const lifetimeMs = this.#lifetimeMs(token)
-      const foreign = this.#hiding.shown
-      for (const finding of jwtFindings(token, { ...options, lifetimeMs, foreign })) this.#report.add(finding)
-      if (call === undefined) return EXIT.ok
-      const timeoutMs = options.timeoutMs ?? 10_000
-      const [report, hiding] = [this.#report, this.#hiding]
-      return await callApi({ url: call, tokens, header, timeoutMs, report, hiding }, this.#surroundings)
+      const failure = await this.#requestToken(tokens)
+      if (failure !== undefined || call === undefined) return failure ?? EXIT.ok
+      const request = `GET ${this.#redactor.show(shownUrl(call))}`
+      this.#report.pending(request)
+      const finding = await this.#callApi(call, createAuthFetch(tokens, { ...header, renewOnStatus: [] }))
+      this.#report.add({ ...finding, text: `${request} ${finding.text}` })
+      return finding.result === 'ok' ? EXIT.ok : EXIT.call
     } finally {
       await tokens.close()
     }
   }
 
-  #note(event: AuthEvent): void {
-    if (event.type === 'token-acquired') this.#acquired = event
+  #reportOptions(): void {
+    const { show } = this.#redactor
+    const { options, secret, secretFile } = this.#settings
+    const { environment, clientId } = options
+    const data = {
+      tokenEndpoint: show(tokenEndpoint(environment)),
+      audience: show(environment.audience),
+      apiUrls: environment.apiUrls.map(show),
+      clientId: show(clientId),
+      secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${show(secretFile)}`,
+    }
+    const text = [
+      `token endpoint ${data.tokenEndpoint}`,
+      `audience       ${data.audience}`,
+      `API URLs       ${data.apiUrls.join(`\n${' '.repeat(15)}`)}`,
+      `client ID      ${data.clientId}`,
+      `client secret  from ${data.secretSource}`,
+    ].join('\n')
+    this.#report.add({ step: 'options', result: 'ok', text, data })
+    if (/^["'\s]|["'\s]$/.test(secret)) {
+      this.#report.add({
+        step: 'options',
+        result: 'warning',
+        text: 'the client secret begins or ends with a space or a quote',
+        advice: 'If it is not part of the secret, remove it.',
+      })
+    }
   }
 
-  /** The token, or the exit code. */
-  async #token(tokens: TokenProvider): Promise<AccessToken | number> {
-    const { env, signal } = this.#surroundings
-    const connection = watchConnection(tokenEndpoint(tokens.environment), env, this.#hiding.shown)
-    this.#report.pending(`asking ${this.#host} for a token`)
+  /** Requests a token, and reports every step up to it. Resolves with the exit code of a failure. */
+  async #requestToken(tokens: TokenProvider): Promise<number | undefined> {
+    const { env, signal } = this.#context
+    const { environment } = tokens
+    const { show, secrets } = this.#redactor
+    const { connection, stop } = watchConnection(tokenEndpoint(environment), env, show)
+    this.#report.pending(`requesting a token from ${connection().host}`)
     try {
       const token = await tokens.getToken({ signal })
-      this.#hiding.secrets.add(token.value)
-      this.#reportSteps('token', connection)
-      this.#reportToken(token)
-      return token
+      secrets.add(token.value)
+      this.#reportSteps('token', environment.authUrl, connection())
+      this.#reportToken(token, environment.audience)
+      return undefined
     } catch (error) {
-      if (signal.aborted) return EXIT.unexpected
-      const diagnosis = diagnose(error, connection.context())
+      const diagnosis = signal.aborted ? undefined : diagnose(error, connection())
       if (diagnosis === undefined) throw error
-      this.#reportSteps(diagnosis.step, connection)
-      return failed(this.#report, diagnosis)
+      this.#reportSteps(diagnosis.finding.step, environment.authUrl, connection())
+      this.#report.add(diagnosis.finding)
+      return diagnosis.exitCode
     } finally {
-      connection.stop()
+      stop()
     }
   }
 
-  /** The steps that were good, up to the one that was not. */
-  #reportSteps(end: Diagnosis['step'], connection: WatchedConnection): void {
-    const { shown } = this.#hiding
-    const facts = connection.facts()
-    const { protocol, hostname } = new URL(this.#settings.options.environment.authUrl)
-    const isAddress = isIP(hostname.replace(/^\[|\]$/g, '')) !== 0
-    // A proxy looks up the name by itself.
-    const hasName = !isAddress && connection.context().proxy === undefined
-    const proxy = facts?.proxy === undefined ? '' : ', a proxy'
-    const duration = this.#acquired ? ` in ${Math.round(this.#acquired.durationMs)} ms` : ''
-    const texts: Partial<Record<Diagnosis['step'], string>> = {
-      ...(hasName ? { name: shown(hostname) } : {}),
-      connection: (facts === undefined ? this.#host : shown(facts.address)) + proxy,
-      ...(protocol === 'https:' ? { tls: tlsText(facts) } : {}),
-      answer: `a success${duration}`,
-    }
-    for (const step of STEPS.slice(1, STEPS.indexOf(end))) {
-      const text = texts[step]
+  #acquired() {
+    return this.#events.find((event) => event.type === 'token-acquired')
+  }
+
+  /** Reports the steps before the one that ended the token request, which all succeeded. */
+  #reportSteps(end: Step, authUrl: string, { host, socket, proxy }: Connection): void {
+    const { protocol, hostname } = new URL(authUrl)
+    const acquired = this.#acquired()
+    // A proxy resolves the name by itself.
+    const isResolved = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 && proxy === undefined
+    const steps: [Step, string | undefined][] = [
+      ['name', isResolved ? this.#redactor.show(hostname) : undefined],
+      ['connection', (socket?.address ?? host) + (socket && proxy ? ', a proxy' : '')],
+      ['tls', protocol === 'https:' ? (socket?.tls ?? 'connected') : undefined],
+      ['answer', `success${acquired ? ` in ${Math.round(acquired.durationMs)} ms` : ''}`],
+      ['token', undefined],
+    ]
+    for (const [step, text] of steps) {
+      if (step === end) return
       if (text !== undefined) this.#report.add({ step, result: 'ok', text })
     }
   }
 
-  #lifetimeMs(token: AccessToken): number {
-    return this.#acquired?.lifetimeMs ?? token.expiresAt - Date.now()
-  }
-
-  #reportToken(token: AccessToken): void {
+  #reportToken(token: AccessToken, audience: string): void {
+    const { show } = this.#redactor
     const { expiresAt } = token
-    const scope = token.scope === undefined ? undefined : this.#hiding.shown(token.scope)
-    const lifetimeMs = this.#lifetimeMs(token)
+    const lifetimeMs = this.#acquired()?.lifetimeMs ?? expiresAt - Date.now()
+    const scope = token.scope === undefined ? undefined : show(token.scope)
     const until = new Date(expiresAt).toISOString()
     this.#report.add({
       step: 'token',
       result: 'ok',
-      text: `lives ${durationText(lifetimeMs)}, until ${until}; ${scope === undefined ? 'no scope was stated' : `scope ${scope}`}`,
-      data: { lifetimeMs, expiresAt, ...(scope === undefined ? {} : { scope }) },
+      text: `valid for ${durationText(lifetimeMs)}, until ${until}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`,
+      data: { lifetimeMs, expiresAt, scope },
     })
+    for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)
   }
-}
 
-function tlsText(facts: ConnectionFacts | undefined): string {
-  if (facts?.tls === undefined) return 'good'
-  const end = facts.certificateEndsAt
-  return `${facts.tls}${end === undefined ? '' : `, certificate until ${new Date(end).toISOString().slice(0, 10)}`}`
+  /** Calls the API once: a new token would be rejected for the same reason. */
+  async #callApi(url: string, authFetch: typeof fetch): Promise<Finding> {
+    const { env, signal } = this.#context
+    const { show, secrets } = this.#redactor
+    const { connection, stop } = watchConnection(url, env, show)
+    const timeout = AbortSignal.timeout(this.#settings.options.timeoutMs ?? 10_000)
+    const startedAt = performance.now()
+    try {
+      const response = await authFetch(url, {
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, timeout]),
+      })
+      const ms = Math.round(performance.now() - startedAt)
+      await response.body?.cancel()
+      return judgeResponse(response, ms, show)
+    } catch (error) {
+      if (signal.aborted) throw error
+      const failure = redactedCause(error, secrets) ?? new Error('unknown')
+      const finding = timeout.aborted ? diagnoseTimeout(connection()) : diagnoseNetwork(failure, connection())
+      return { ...finding, text: `failed: ${finding.text}`, step: 'call', result: 'failed' }
+    } finally {
+      stop()
+    }
+  }
 }
 
 /** `3600 s (1 h)` */
 function durationText(ms: number): string {
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return `${seconds} s`
-  const [amount, unit] =
-    seconds < 3600
-      ? [seconds / 60, 'min']
-      : seconds < 172_800
-        ? [seconds / 3600, 'h']
-        : [seconds / 86_400, 'days']
-  return `${seconds} s (${Math.round(amount * 10) / 10} ${unit})`
+  const [unitSeconds, unit] =
+    seconds < 3600 ? [60, 'min'] : seconds < 172_800 ? [3600, 'h'] : [86_400, 'days']
+  return `${seconds} s (${Math.round((seconds / unitSeconds) * 10) / 10} ${unit})`
+}
+
+/** What the response of an API means. */
+function judgeResponse({ status, ok, headers, url }: Response, ms: number, show: Redactor['show']): Finding {
+  const text = `returned ${status} in ${ms} ms`
+  if (ok) return { step: 'call', result: 'ok', text, status }
+  const failed = { step: 'call', result: 'failed', status } as const
+  if (status < 400) {
+    const location = headers.get('location') ?? ''
+    const to = URL.canParse(location, url) ? ` to ${show(new URL(location, url).origin)}` : ''
+    return { ...failed, text: `${text}, a redirect${to}`, advice: 'It was not followed. Check the URL.' }
+  }
+  const challenge = status === 401 ? headers.get('www-authenticate') : null
+  const retryAfter = headers.get('retry-after')
+  const detail =
+    challenge !== null
+      ? `\n${show(challenge)}`
+      : retryAfter !== null
+        ? `, Retry-After: ${show(retryAfter)}`
+        : ''
+  const advice = CALL_ADVICE[status] ?? (status >= 500 ? API_FAILS : CHECK_URL)
+  return { ...failed, text: text + detail, advice }
+}
+
+const UNKNOWN = 'This response does not show whether the API accepts the token.'
+const API_FAILS = `The API itself fails. ${UNKNOWN} Try again later.`
+const CHECK_URL = 'Check the URL, and whether it supports GET.'
+const CALL_ADVICE: Readonly<Record<number, string>> = {
+  401:
+    'The API rejects the token. Check that the audience and the API URL belong to the same environment, and look up ' +
+    "in the service's documentation which header carries the token (--header-name, --scheme).",
+  403:
+    'The API, or a firewall in front of it, does not allow this request. The client may lack a permission or a scope. ' +
+    'Ask the service.',
+  404: `There is nothing at this URL, at least for GET. ${UNKNOWN}`,
+  405: `This URL does not support GET. ${UNKNOWN}`,
+  429: 'Too many calls were made. Try again later.',
+}
+
+/** Whether it is an absolute URL without credentials. */
+function isPlainUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { username, password } = new URL(text)
+  return username === '' && password === ''
 }

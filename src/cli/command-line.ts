@@ -1,49 +1,61 @@
-/** Which command is meant, its help, and what becomes of its errors. */
+/** Which command is meant, and what becomes of its errors. */
 import { readFileSync } from 'node:fs'
 import { ConfigurationError } from '../errors.ts'
-import { UsageError } from './arguments.ts'
-import { type Command, EXIT, paint, printable, SIGNAL_CODES, type Surroundings } from './terminal.ts'
+import { type Command, type CommandContext, EXIT, helpRows, SIGNAL_CODES, UsageError } from './command.ts'
+import { paint, printable } from './terminal.ts'
 
-/** Each is loaded when it is asked for: scripts ask for tokens often. */
+/** Each is loaded only when it is needed: scripts ask for tokens often. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   check: async () => (await import('./check.ts')).checkCommand,
   token: async () => (await import('./token.ts')).tokenCommand,
   sandbox: async () => (await import('./sandbox.ts')).sandboxCommand,
 }
 
-const SIGNALS: Readonly<Record<string, number>> = SIGNAL_CODES
-
 /** Runs the command that the arguments name. Resolves with the exit code, and never rejects. */
-export async function runCommandLine(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  const { stdout, stderr, signal } = surroundings
+export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<number> {
+  const { stderr, signal } = context
   const [name = '', ...rest] = args
   try {
-    const command = await commandNamed(name)
-    if (command !== undefined) {
-      if (rest.includes('--help') || rest.includes('-h')) return print(stdout, command.help)
-      const code = await command.run(rest, surroundings)
-      return signal.aborted && code !== EXIT.ok ? (SIGNALS[String(signal.reason)] ?? code) : code
-    }
-    if (name === '--version' || name === '-v') return print(stdout, `${version()}\n`)
-    if (name === '--help' || name === '-h' || name === 'help') {
-      const about = await commandNamed(rest[0])
-      if (about === undefined && rest.length > 0) throw new UsageError('There is no such command.')
-      return print(stdout, about?.help ?? (await overview()))
-    }
-    if (name.startsWith('-')) throw new UsageError('The command comes first: check, token or sandbox.')
-    if (name !== '') throw new UsageError('There is no such command.')
-    print(stderr, await overview())
-    return EXIT.usage
+    const code = await run(name, rest, context)
+    const signalCodes: Readonly<Record<string, number>> = SIGNAL_CODES
+    return signal.aborted && code !== EXIT.ok ? (signalCodes[String(signal.reason)] ?? code) : code
   } catch (error) {
     const mark = paint('red', 'merchant-auth:', stderr)
     if (error instanceof UsageError) {
-      const page = Object.hasOwn(COMMANDS, name) ? `merchant-auth ${name} --help` : 'merchant-auth --help'
-      stderr.write(`${mark} ${error.message}\nTry: ${page}\n`)
+      const command = Object.hasOwn(COMMANDS, name) ? ` ${name}` : ''
+      stderr.write(`${mark} ${error.message}\nSee: merchant-auth${command} --help\n`)
       return EXIT.usage
     }
+    if (error instanceof ConfigurationError) {
+      for (const { option, reason } of error.problems) stderr.write(`${mark} ${option} ${reason}\n`)
+      return EXIT.configuration
+    }
     stderr.write(`${mark} ${error instanceof Error ? printable(error.message) : 'unexpected failure'}\n`)
-    return error instanceof ConfigurationError ? EXIT.configuration : EXIT.unexpected
+    return EXIT.unexpected
   }
+}
+
+async function run(name: string, args: readonly string[], context: CommandContext): Promise<number> {
+  const isHelp = (arg: string): boolean => arg === '--help' || arg === '-h'
+  const command = await commandNamed(name)
+  if (command !== undefined && !args.some(isHelp)) return await command.run(args, context)
+  let text: string
+  if (command !== undefined) text = command.help
+  else if (name === '--version' || name === '-v') text = `${version()}\n`
+  else if (isHelp(name) || name === 'help') {
+    const about = await commandNamed(args[0])
+    if (about === undefined && args.length > 0) throw new UsageError('Unknown command.')
+    text = about?.help ?? (await overview())
+  } else if (name === '') {
+    context.stderr.write(await overview())
+    return EXIT.usage
+  } else {
+    throw new UsageError(
+      name.startsWith('-') ? 'The command comes first: check, token or sandbox.' : 'Unknown command.',
+    )
+  }
+  context.stdout.write(text)
+  return EXIT.ok
 }
 
 async function commandNamed(name = ''): Promise<Command | undefined> {
@@ -52,18 +64,18 @@ async function commandNamed(name = ''): Promise<Command | undefined> {
 
 async function overview(): Promise<string> {
   const summaries = Object.entries(COMMANDS).map(
-    async ([name, load]) => `  ${name.padEnd(9)}${(await load()).summary}`,
+    async ([name, load]) => [name, (await load()).summary] as const,
   )
-  return `The access token of a payment service's merchant and in-store APIs, on the command line.
+  return `Access tokens for a payment service's merchant and in-store APIs, on the command line.
 
 Usage: merchant-auth COMMAND [flags]
 
 Commands:
-${(await Promise.all(summaries)).join('\n')}
+${helpRows(await Promise.all(summaries), 17)}
 
 Flags:
-  -h, --help     this text, or that of a command: merchant-auth check --help
-  -v, --version  the version of the package
+  -h, --help     show this text, or the help of a command: merchant-auth check --help
+  -v, --version  show the version of the package
 
 Examples:
   merchant-auth check --dotenv .env
@@ -72,12 +84,7 @@ Examples:
 `
 }
 
-function print(stream: Surroundings['stdout'], text: string): number {
-  stream.write(text.endsWith('\n') ? text : `${text}\n`)
-  return EXIT.ok
-}
-
-/** From where it stands in the sources, in `dist` and in the package alike. */
+/** The path is the same from src, from dist and from the package. */
 function version(): string {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
   return (JSON.parse(manifest) as { readonly version: string }).version

@@ -1,112 +1,91 @@
-/** How far the connection for a request came, as undici tells on its diagnostics channels. Node.js' fetch is undici. */
+/** How far the connection for a request got, as undici, which is Node.js' fetch, reports on diagnostics channels. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import type { AdviceContext } from './advice-network.ts'
-import type { Surroundings } from './terminal.ts'
+import type { CommandContext } from './command.ts'
 
-/** What is known of a connection. */
-export interface ConnectionFacts {
-  /** The address, as `203.0.113.7:443`. */
-  readonly address: string
-  /** The version of TLS; undefined without TLS. */
-  readonly tls: string | undefined
-  /** The end of the server's certificate (epoch ms). */
-  readonly certificateEndsAt: number | undefined
-  /** The host that was connected to, where it is another: a proxy. */
-  readonly proxy: string | undefined
+/** What is known about the connection for a request. The names of hosts are fit to be shown. */
+export interface Connection {
+  /** Host and port of the URL. */
+  readonly host: string
+  /** The proxy that was used, and whether it was reached. */
+  readonly proxy?: { readonly host: string; readonly connected: boolean } | undefined
+  /** The connection on which the request was sent; undefined where it was not. */
+  readonly socket?: SocketFacts | undefined
+  /** A hint about a proxy that a variable names, but that is not used. */
+  readonly proxyHint?: string | undefined
 }
 
-type Message = {
+interface SocketFacts {
+  /** Such as `203.0.113.7:443`. */
+  readonly address: string
+  /** The TLS version, and how long the server's certificate is valid; undefined without TLS. */
+  readonly tls: string | undefined
+}
+
+interface Message {
   readonly connectParams?: { readonly host?: string }
   readonly request?: { readonly origin?: unknown }
   readonly socket: Socket | TLSSocket
 }
 
-/** A connection is there, or is not; a request goes out, perhaps on one that was there before. */
-const CONNECTED = 'undici:client:connected'
-const FAILED = 'undici:client:connectError'
-const SENT = 'undici:client:sendHeaders'
-
-/** What is seen of the connection for a request. */
-export interface WatchedConnection {
-  /** The connection on which the request went out; undefined where it did not. */
-  facts(): ConnectionFacts | undefined
-  /** What advice depends on. */
-  context(): AdviceContext
-  stop(): void
-}
-
 /**
- * Watches for the connection of a request to a URL, until it is told to stop.
+ * Watches the connection for a request to a URL until it is stopped.
  *
- * @param shown makes the names of hosts fit to be shown
+ * @param show makes the names of hosts fit to be shown
  */
 export function watchConnection(
   url: string,
-  env: Surroundings['env'],
-  shown: (text: string) => string,
-): WatchedConnection {
+  env: CommandContext['env'],
+  show: (text: string) => string,
+): { readonly connection: () => Connection; readonly stop: () => void } {
   const { origin, host } = new URL(url)
-  const usesProxies = isToldToUseProxies(env) && canUseProxies()
-  let proxy: { readonly host: string; readonly connected: boolean } | undefined
-  let facts: ConnectionFacts | undefined
-  const noteProxy = (message: unknown, connected: boolean): void => {
-    const to = (message as Message).connectParams?.host
-    if (usesProxies && to !== undefined && to !== host) proxy = { host: to, connected }
+  const { isUsed, hint } = proxySupport(env)
+  let proxy: Connection['proxy']
+  let socket: SocketFacts | undefined
+  const onConnect = (message: Message, connected: boolean): void => {
+    const to = message.connectParams?.host
+    if (isUsed && to !== undefined && to !== host) proxy = { host: show(to), connected }
   }
-  const listeners = {
-    [CONNECTED]: (message: unknown) => noteProxy(message, true),
-    [FAILED]: (message: unknown) => noteProxy(message, false),
-    [SENT]: (message: unknown) => {
-      const { request, socket } = message as Message
-      if (String(request?.origin) === origin) facts ??= factsOf(socket, proxy?.host)
+  const listeners = Object.entries({
+    'undici:client:connected': (message: unknown) => onConnect(message as Message, true),
+    'undici:client:connectError': (message: unknown) => onConnect(message as Message, false),
+    // The connection may have existed before.
+    'undici:client:sendHeaders': (message: unknown) => {
+      const sent = message as Message
+      if (String(sent.request?.origin) === origin) socket ??= factsOf(sent.socket)
     },
-  }
-  for (const [channel, listener] of Object.entries(listeners)) subscribe(channel, listener)
+  })
+  for (const [channel, listener] of listeners) subscribe(channel, listener)
   return {
-    facts: () => facts,
-    context: () => ({
-      host: shown(host),
-      connected: facts !== undefined,
-      proxy: proxy && { ...proxy, host: shown(proxy.host) },
-      proxyHint: proxyHint(env),
-    }),
-    stop() {
-      for (const [channel, listener] of Object.entries(listeners)) unsubscribe(channel, listener)
+    connection: () => ({ host: show(host), proxy, socket, proxyHint: hint }),
+    stop: () => {
+      for (const [channel, listener] of listeners) unsubscribe(channel, listener)
     },
   }
 }
 
-/** Whether Node.js was told to go by the variables that name proxies. */
-function isToldToUseProxies(env: Surroundings['env']): boolean {
+/** Whether Node.js uses the variables that name proxies, and a hint where one is set in vain. */
+function proxySupport(env: CommandContext['env']): { readonly isUsed: boolean; readonly hint?: string } {
   const flags = [...process.execArgv, ...(env['NODE_OPTIONS'] ?? '').split(' ')]
-  return env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
-}
-
-/** Whether this Node.js can: 22.21 and 24.0 were the first. */
-function canUseProxies(): boolean {
+  const isWanted = env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  return major >= 24 || (major === 22 && minor >= 21)
-}
-
-/** What to say of a proxy that is named by a variable, and not used. */
-function proxyHint(env: Surroundings['env']): string | undefined {
+  const isSupported = major >= 24 || (major === 22 && minor >= 21)
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
-  if (name === undefined || (isToldToUseProxies(env) && canUseProxies())) return undefined
-  return canUseProxies()
-    ? `${name} is set, but Node.js goes by it only with NODE_USE_ENV_PROXY=1.`
-    : `${name} is set, but this Node.js does not go by it: 22.21 and 24 do, with NODE_USE_ENV_PROXY=1.`
+  if (name === undefined || (isWanted && isSupported)) return { isUsed: isWanted && isSupported }
+  const hint = isSupported
+    ? 'Node.js uses it only with NODE_USE_ENV_PROXY=1.'
+    : 'this Node.js cannot use it. Node.js 22.21, 24 and later can, with NODE_USE_ENV_PROXY=1.'
+  return { isUsed: false, hint: `${name} is set, but ${hint}` }
 }
 
-function factsOf(socket: Socket | TLSSocket, proxy: string | undefined): ConnectionFacts {
+function factsOf(socket: Socket | TLSSocket): SocketFacts {
   const { remoteAddress = '', remotePort = '', remoteFamily } = socket
-  const isTls = 'getPeerCertificate' in socket
-  const end = isTls ? Date.parse(socket.getPeerCertificate().valid_to) : Number.NaN
-  return {
-    address: `${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`,
-    tls: isTls ? (socket.getProtocol() ?? undefined) : undefined,
-    certificateEndsAt: Number.isNaN(end) ? undefined : end,
-    proxy,
-  }
+  const address = `${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`
+  if (!('getPeerCertificate' in socket)) return { address, tls: undefined }
+  const end = new Date(socket.getPeerCertificate().valid_to)
+  const validity = Number.isNaN(end.getTime())
+    ? ''
+    : `, certificate valid until ${end.toISOString().slice(0, 10)}`
+  return { address, tls: `${socket.getProtocol()}${validity}` }
 }

@@ -1,107 +1,240 @@
-/** What an error means: how far the token request came, told by the error's own codes, and what to do about it. */
+/** What a failed request means: the step at which it failed, why, and what to do, from the error's own codes. */
 import { ConfigurationError, isMerchantAuthError, TokenRequestError, TokenResponseError } from '../errors.ts'
-import { adviceForAnswer, adviceForStatus } from './advice.ts'
-import { type AdviceContext, adviceForNetwork, adviceForTimeout } from './advice-network.ts'
-import { EXIT, printable } from './terminal.ts'
+import { EXIT } from './command.ts'
+import type { Connection } from './connection.ts'
+import type { Finding } from './report.ts'
+import { printable } from './terminal.ts'
 
-/** The steps of a token request, in their order. */
-export const STEPS = ['options', 'name', 'connection', 'tls', 'answer', 'token'] as const
-export type Step = (typeof STEPS)[number]
-
-/** Where a token request ended, why, and what to do. */
 export interface Diagnosis {
-  readonly step: Step
-  /** What went wrong, in a sentence. */
-  readonly text: string
-  /** What to do, in a sentence or two. */
-  readonly advice: string
   readonly exitCode: number
-  /** The error's code, and the one of what lies below it, for programs. */
-  readonly code: string
-  readonly cause?: string | undefined
-  readonly status?: number | undefined
-  readonly error?: string | undefined
+  readonly finding: Finding
 }
 
-/** Diagnoses the error of a token request. `undefined` for one that is not of this package. */
-export function diagnose(error: unknown, context: AdviceContext): Diagnosis | undefined {
+/** Diagnoses the error of a token request; undefined where it is not one. */
+export function diagnose(error: unknown, connection: Connection = { host: '' }): Diagnosis | undefined {
+  if (!isMerchantAuthError(error)) return undefined
+  const failed = (exitCode: number, finding: Omit<Finding, 'result' | 'code'>): Diagnosis => ({
+    exitCode,
+    finding: { ...finding, result: 'failed', code: error.code },
+  })
   if (error instanceof ConfigurationError) {
     const text = error.problems.map(({ option, reason }) => `${option}: ${reason}`).join('\n')
-    const advice = "The command's --help names the variables and flags."
-    return { step: 'options', text, advice, exitCode: EXIT.configuration, code: error.code }
+    const advice = 'Run the command with --help to see its flags and variables.'
+    return failed(EXIT.configuration, { step: 'options', text, advice })
   }
   if (error instanceof TokenResponseError) {
-    const text = `an answer that is no token response: ${issuesOf(error)}`
-    return {
-      step: 'token',
+    const issues = error.issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
+    const text = `the response contains no usable token: ${issues}`
+    const advice = error.issues.some(({ field }) => field === 'body') ? NOT_AN_ENDPOINT : NOT_STANDARD
+    return failed(EXIT.unusable, { step: 'token', text, advice })
+  }
+  if (!(error instanceof TokenRequestError)) return undefined
+  const { code, status, error: oauth, errorDescription, answer } = error
+  if (code === 'ERR_TOKEN_STATUS') {
+    const said = [oauth, errorDescription].filter((part) => part !== undefined).join(': ')
+    const text = `the token endpoint returned ${status}${said && `, ${printable(said)}`}`
+    return failed(EXIT.rejected, {
+      step: 'answer',
       text,
-      advice: adviceForAnswer(error),
-      exitCode: EXIT.unusable,
-      code: error.code,
-    }
+      advice: adviceForStatus(error),
+      status,
+      error: oauth,
+    })
   }
-  if (error instanceof TokenRequestError) return requestDiagnosis(error, context)
-  if (!isMerchantAuthError(error)) return undefined
-  return { step: 'options', text: error.message, advice: '', exitCode: EXIT.unexpected, code: error.code }
-}
-
-function issuesOf(error: TokenResponseError): string {
-  return error.issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
-}
-
-function requestDiagnosis(error: TokenRequestError, context: AdviceContext): Diagnosis {
-  const { code, status, error: oauth } = error
-  const known = {
-    code,
-    ...(status === undefined ? {} : { status }),
-    ...(oauth === undefined ? {} : { error: oauth }),
+  if (code === 'ERR_TOKEN_REDIRECT') {
+    const to = answer?.location ? ` to ${answer.location}` : ''
+    const text = `the token endpoint returned ${status}, a redirect${to}; following it would expose the secret`
+    return failed(EXIT.rejected, { step: 'answer', text, advice: REDIRECT, status })
   }
-  switch (code) {
-    case 'ERR_TOKEN_STATUS': {
-      const said = [oauth, error.errorDescription].filter((part) => part !== undefined).join(': ')
-      const text = `${status}${said && `, ${printable(said)}`}`
-      const advice = adviceForStatus(error)
-      return { ...known, step: 'answer', text, advice, exitCode: EXIT.refused }
-    }
-    case 'ERR_TOKEN_REDIRECT': {
-      const to = error.answer?.location ? ` to ${error.answer.location}` : ''
-      const text = `${status ?? 'a status'}, a redirect${to}, which is never followed: the secret would go along`
-      const advice =
-        'Correct MERCHANT_AUTH_URL: http instead of https, another host name, or a login page in front of it.'
-      return { ...known, step: 'answer', text, advice, exitCode: EXIT.refused }
-    }
-    case 'ERR_CLIENT_SECRET': {
-      const { code: cause, shown } = causeOf(error)
-      const text = `the client secret could not be read${shown === undefined ? '' : ` (${shown})`}`
-      const advice = 'Check that the file exists, holds the secret, and may be read by this user.'
-      return { ...known, cause, step: 'options', text, advice, exitCode: EXIT.configuration }
-    }
-    case 'ERR_TOKEN_TIMEOUT':
-      return { ...known, ...adviceForTimeout(context), exitCode: EXIT.unreachable }
-    default: {
-      const cause = causeOf(error)
-      return { ...known, cause: cause.code, ...adviceForNetwork(cause, context), exitCode: EXIT.unreachable }
-    }
+  const isTimeout = code === 'ERR_TOKEN_TIMEOUT'
+  return failed(
+    EXIT.unreachable,
+    isTimeout ? diagnoseTimeout(connection) : diagnoseNetwork(error, connection),
+  )
+}
+
+const NOT_AN_ENDPOINT =
+  'Something other than a token endpoint responds at this URL, such as a web page, a login or a proxy. Check ' +
+  'MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+const NOT_STANDARD =
+  'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service.'
+const REDIRECT =
+  'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, and a login page in front ' +
+  'of the endpoint.'
+
+function adviceForStatus({ status = 0, error, answer }: TokenRequestError): string {
+  const code = error?.toLowerCase()
+  const known = code !== undefined && Object.hasOwn(OAUTH, code) ? OAUTH[code] : undefined
+  if (known !== undefined && !(status === 401 && code === 'access_denied')) return known
+  if (status === 401) return code === undefined ? CLIENT + NO_OAUTH_ERROR : CLIENT
+  if (status === 403) return code === undefined ? AUDIENCE + NO_OAUTH_ERROR : AUDIENCE
+  if (status === 404 || status === 405) return NO_ENDPOINT
+  if (status === 415 || (status === 400 && (code === undefined || code === 'invalid_request'))) return FORMAT
+  // What the response asked for: this package may have obeyed it in part.
+  const ms = answer?.retryAfterMs ?? 0
+  const later = ms === 0 ? 'later' : ms > 86_400_000 ? 'in more than a day' : `in ${Math.ceil(ms / 1000)} s`
+  if (status === 429) return `Too many tokens were requested. Try again ${later}.`
+  if (status === 408 || status >= 500)
+    return `The problem is at the token endpoint, not in this configuration. Try again ${later}.`
+  return 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.'
+}
+
+const CLIENT =
+  'The client ID or the client secret is wrong. Check that both belong to this environment (production and test have ' +
+  'their own), that the secret is the latest one, and that it has no stray quote or space.'
+const AUDIENCE =
+  'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
+  'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
+const NO_OAUTH_ERROR =
+  ' The response contains no OAuth error, so it may come from something in between, such as a firewall, an IP ' +
+  'allowlist or a gateway.'
+const NO_ENDPOINT =
+  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+const FORMAT =
+  'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL. A server that expects a form ' +
+  "instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
+
+/** The errors of RFC 6749 §5.2 and RFC 8707 §2, and those that Auth0 uses instead. */
+const OAUTH: Readonly<Record<string, string>> = {
+  invalid_client: CLIENT,
+  access_denied: AUDIENCE,
+  invalid_target: AUDIENCE,
+  invalid_audience: AUDIENCE,
+  unauthorized_client:
+    'The client is known, but may not use the client credentials grant. Ask the service to allow it.',
+  unsupported_grant_type:
+    'This token endpoint does not support the client credentials grant. Check MERCHANT_AUTH_URL. If it is correct, ' +
+    'contact the service.',
+}
+
+type NetworkFinding = Pick<Finding, 'step' | 'text' | 'advice' | 'cause'>
+
+const TIMED_OUT = 'The host does not respond. Check the network, the firewall and the port in the URL.'
+const CONNECTION: Readonly<Record<string, string>> = {
+  ECONNREFUSED:
+    'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, and whether the ' +
+    'service is running.',
+  ECONNRESET:
+    'The connection was reset. A firewall, a proxy, or a port that does not speak TLS may do that. Check the URL, and ' +
+    'try again.',
+  EHOSTUNREACH: 'There is no route to this host. Check the network, the VPN and the firewall.',
+  ENETUNREACH: 'There is no route to this network. Check the network, the VPN, and whether IPv6 is required.',
+  ETIMEDOUT: TIMED_OUT,
+  UND_ERR_CONNECT_TIMEOUT: TIMED_OUT,
+}
+const NAME: Readonly<Record<string, string>> = {
+  ENOTFOUND:
+    'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
+  EAI_AGAIN:
+    'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
+}
+const UNKNOWN_AUTHORITY =
+  'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
+  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem, or NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
+const NOT_TLS =
+  'This port does not speak TLS. Check the port in the URL, and whether the URL should begin with http:.'
+const MUTUAL_TLS =
+  'The server may require a client certificate (mutual TLS), or there is no TLS version that both sides support.'
+const TLS: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED:
+    "The server's certificate has expired, and its operator must renew it. Also check this machine's clock.",
+  CERT_NOT_YET_VALID: "The server's certificate is not valid yet. Check this machine's clock.",
+  CERT_REVOKED: "The server's certificate was revoked. Contact its operator.",
+  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another host name. Check the host name in the URL.',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_AUTHORITY,
+  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
+  ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
+  EPROTO: NOT_TLS,
+}
+
+/** Why a request got no response. Its error must be free of secrets. */
+export function diagnoseNetwork(error: Error, connection: Connection): NetworkFinding {
+  const { code, words } = causeOf(error)
+  return { ...explainNetwork(code, words, connection), cause: code }
+}
+
+function explainNetwork(
+  code: string | undefined,
+  words: string | undefined,
+  connection: Connection,
+): NetworkFinding {
+  const { host, socket, proxy, proxyHint } = connection
+  const reason = words === undefined ? '' : ` (${words})`
+  const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
+  const adviceOf = (table: Readonly<Record<string, string>>): string | undefined =>
+    code !== undefined && Object.hasOwn(table, code) ? table[code] : undefined
+
+  const tls = adviceOf(TLS) ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(code ?? '') ? MUTUAL_TLS : undefined)
+  if (tls !== undefined) return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls }
+  if (socket === undefined && proxy !== undefined) return diagnoseProxy(connection, reason)
+  const name = adviceOf(NAME)
+  if (name !== undefined)
+    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: name + hint }
+  if (socket !== undefined) {
+    const text = `${host} closed the connection without a valid response${reason}`
+    return { step: 'answer', text, advice: CLOSED }
   }
+  const advice = words === 'bad port' ? BAD_PORT : (adviceOf(CONNECTION) ?? CONNECTION_UNKNOWN) + hint
+  return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice }
 }
 
-/** Codes behind which another error says more: what a proxy answered, for example. */
-const SAYS_LITTLE = new Set(['UND_ERR_ABORTED', 'UND_ERR_SOCKET'])
+const CLOSED =
+  'Try again. If it happens again, check whether the URL should begin with https:, whether the server requires a client ' +
+  'certificate (mutual TLS), and what firewalls and proxies do.'
+const BAD_PORT =
+  'fetch does not allow this port, which belongs to another protocol. Check the port in the URL.'
+const CONNECTION_UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
 
-/** Why there was no answer: a code for programs, and the same with words where it says little. */
-export interface Cause {
-  readonly code: string | undefined
-  readonly shown: string | undefined
-}
+/** Codes that say little: the message of the innermost cause says more, for example what a proxy responded. */
+const VAGUE_CODES = new Set(['UND_ERR_ABORTED', 'UND_ERR_SOCKET'])
 
-/** The first code in the chain of causes, such as ECONNREFUSED, and the words of the last one. */
-export function causeOf(error: Error): Cause {
+/** The first code in the chain of causes, such as ECONNREFUSED, and why, in few words. */
+function causeOf(error: Error): { readonly code?: string | undefined; readonly words?: string | undefined } {
   let code: string | undefined
-  let words: string | undefined
+  let message: string | undefined
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
-    words = printable(cause.message, 120)
+    message = printable(cause.message, 120) || undefined
     if ('code' in cause) code ??= printable(String(cause.code), 60)
   }
-  if (code === undefined) return { code, shown: words === '' ? undefined : words }
-  return { code, shown: SAYS_LITTLE.has(code) ? `${code}: ${words}` : code }
+  if (code === undefined) return { words: message }
+  return { code, words: VAGUE_CODES.has(code) && message ? `${code}: ${message}` : code }
+}
+
+/** A request that got no response in time. */
+export function diagnoseTimeout(connection: Connection): NetworkFinding {
+  const { host, socket, proxy, proxyHint } = connection
+  if (socket !== undefined) {
+    const advice = `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with --timeout-ms.`
+    return { step: 'answer', text: 'no response in time', advice }
+  }
+  if (proxy !== undefined) return diagnoseProxy(connection, ' in time')
+  const hint = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'
+  const advice = `A firewall may drop the packets, the host or the port in the URL may be wrong, or the server may not speak TLS. ${hint}`
+  return { step: 'connection', text: `no connection to ${host} in time`, advice }
+}
+
+function diagnoseProxy({ host, proxy }: Connection, reason: string): NetworkFinding {
+  const step = 'connection'
+  if (proxy?.connected !== true) {
+    const advice =
+      'Check HTTPS_PROXY (HTTP_PROXY for http: URLs), and whether the proxy is running. Hosts in NO_PROXY are called ' +
+      'without it.'
+    return { step, text: `cannot connect to the proxy ${proxy?.host}${reason}`, advice }
+  }
+  const [, status = ''] = /response \((\d{3})\)/.exec(reason) ?? []
+  const advice = PROXY_RESPONSES[status] ?? 'Check whether the proxy allows this host, and can reach it.'
+  return { step, text: `the proxy ${proxy.host} did not connect to ${host}${reason}`, advice }
+}
+
+const UNREACHABLE =
+  'The proxy cannot reach this host. Check the host and the port in the URL, and whether the service is running.'
+const PROXY_RESPONSES: Readonly<Record<string, string>> = {
+  403: 'The proxy does not allow this host. Ask its operator.',
+  407: 'Check the user name and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).',
+  502: UNREACHABLE,
+  503: UNREACHABLE,
+  504: UNREACHABLE,
 }

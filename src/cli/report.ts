@@ -1,16 +1,32 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
-import type { Writable } from 'node:stream'
-import type { Step } from './diagnosis.ts'
-import { asciiJson, isTerminal, paint, widthOf } from './terminal.ts'
+import { asciiJson, type Output, paint, widthOf, wrap } from './terminal.ts'
 
-/** `info` and `warning` leave the outcome as it is. */
-export type Result = 'ok' | 'failed' | 'warning' | 'info'
+const TITLES = {
+  options: 'Options',
+  name: 'Name',
+  connection: 'Connection',
+  tls: 'TLS',
+  answer: 'Response',
+  token: 'Token',
+  jwt: 'JWT',
+  call: 'API call',
+} as const
 
-/** One thing that was found. Its texts are as they are shown: what is foreign in them was made fit for that before. */
+export type Step = keyof typeof TITLES
+
+const RESULTS = {
+  ok: ['✓', 'green'],
+  failed: ['✗', 'red'],
+  warning: ['!', 'yellow'],
+  info: ['i', 'cyan'],
+} as const
+
+/** One thing that was found. Its texts are fit to be shown. */
 export interface Finding {
-  readonly step: Step | 'jwt' | 'call'
-  readonly result: Result
-  /** What was found. May have several lines. */
+  readonly step: Step
+  /** `info` and `warning` do not change the outcome. */
+  readonly result: keyof typeof RESULTS
+  /** What was found, in one or more lines. */
   readonly text: string
   /** What to do about it. */
   readonly advice?: string | undefined
@@ -19,50 +35,36 @@ export interface Finding {
   readonly cause?: string | undefined
   readonly status?: number | undefined
   readonly error?: string | undefined
-  /** Figures, for programs. */
+  /** Values, for programs. */
   readonly data?: Readonly<Record<string, unknown>> | undefined
 }
 
-const MARKS = { ok: '✓', failed: '✗', warning: '!', info: 'i' } as const
-const STYLES = { ok: 'green', failed: 'red', warning: 'yellow', info: 'cyan' } as const
-
-const TITLES: Readonly<Record<Finding['step'], string>> = {
-  options: 'Options',
-  name: 'Name',
-  connection: 'Connection',
-  tls: 'TLS',
-  answer: 'Answer',
-  token: 'Token',
-  jwt: 'JWT',
-  call: 'API call',
+export interface Report {
+  add(finding: Finding): void
+  /** Shows on a terminal what the check is waiting for, until the next finding. */
+  pending(text: string): void
+  /** Removes what {@link pending} shows. */
+  clear(): void
+  /** Completes the report, and returns the exit code. */
+  end(exitCode: number): number
 }
 
 const INDENT = 14
 
-/** Where findings go as they come. */
-export interface Report {
-  add(finding: Finding): void
-  /** Says on a terminal what is waited for, until the next finding. */
-  pending(text: string): void
-  /** Leaves it as it is. */
-  stop(): void
-  /** Ends the report, and gives back the exit code. */
-  end(exitCode: number): number
-}
-
 /** Lines for people. */
-export function textReport(stream: Writable): Report {
-  let last: Finding['step'] | undefined
-  let isPending = false
-  let warnings = 0
+export function textReport(stream: Output): Report {
   const width = widthOf(stream)
+  let lastStep: Step | undefined
+  let warnings = 0
+  let isPending = false
   const clear = (): void => {
     if (isPending) stream.write('\r\x1b[2K')
     isPending = false
   }
   return {
+    clear,
     pending(text) {
-      if (!isTerminal(stream) || process.env['TERM'] === 'dumb') return
+      if (stream.isTTY !== true || process.env['TERM'] === 'dumb') return
       clear()
       stream.write(paint('dim', `… ${text}`.slice(0, width - 1), stream))
       isPending = true
@@ -70,59 +72,39 @@ export function textReport(stream: Writable): Report {
     add({ step, result, text, advice }) {
       clear()
       if (result === 'warning') warnings += 1
-      const title = step === last ? '' : TITLES[step]
-      last = step
-      const mark = paint(STYLES[result], MARKS[result], stream)
-      const [first = '', ...more] = text.split('\n')
+      const title = step === lastStep ? '' : TITLES[step]
+      lastStep = step
+      const [mark, style] = RESULTS[result]
+      const indent = ' '.repeat(INDENT)
       const name = paint('bold', title, stream) + ' '.repeat(INDENT - 2 - title.length)
-      stream.write(`${mark} ${name}${first}\n`)
-      for (const line of more) stream.write(`${' '.repeat(INDENT)}${line}\n`)
-      if (advice) stream.write(`${folded(`→ ${advice}`, { indent: INDENT, width })}\n`)
+      stream.write(`${paint(style, mark, stream)} ${name}${text.replaceAll('\n', `\n${indent}`)}\n`)
+      if (advice) stream.write(`${wrap(`${indent}→ `, advice, width)}\n`)
     },
-    stop: clear,
     end(exitCode) {
       clear()
-      const noted = warnings === 1 ? 'Good, with a warning.' : `Good, with ${warnings} warnings.`
-      const outcome =
+      const [style, outcome] =
         exitCode !== 0
-          ? paint('red', `Not good (exit code ${exitCode}).`, stream)
+          ? (['red', `Failed (exit code ${exitCode}).`] as const)
           : warnings > 0
-            ? paint('yellow', noted, stream)
-            : paint('green', 'All good.', stream)
-      stream.write(`\n${outcome}\n`)
+            ? (['yellow', `Passed, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`] as const)
+            : (['green', 'Passed.'] as const)
+      stream.write(`\n${paint(style, outcome, stream)}\n`)
       return exitCode
     },
   }
 }
 
 /** One JSON object at the end. */
-export function jsonReport(stream: Writable): Report {
+export function jsonReport(stream: Output): Report {
   const steps: Finding[] = []
   return {
+    clear: () => {},
     pending: () => {},
-    stop: () => {},
-    add: (finding) => {
-      steps.push(finding)
-    },
+    add: (finding) => void steps.push(finding),
     end(exitCode) {
       const warnings = steps.filter(({ result }) => result === 'warning').length
       stream.write(`${asciiJson({ ok: exitCode === 0, exitCode, warnings, steps }, 2)}\n`)
       return exitCode
     },
   }
-}
-
-/** The text in lines that begin at a column, the second ones below the first word. */
-export function folded(
-  text: string,
-  { indent, width }: { readonly indent: number; readonly width: number },
-): string {
-  const lines: string[] = ['']
-  for (const word of text.split(' ')) {
-    const line = lines.at(-1) ?? ''
-    const isFull = line.length + 1 + word.length > width - indent && line !== ''
-    if (isFull) lines.push(`  ${word}`)
-    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
-  }
-  return lines.map((line) => ' '.repeat(indent) + line).join('\n')
 }

@@ -1,170 +1,164 @@
-/** Faults by flag: what `--fault TARGET:KIND[,key=value…]` orders, and everything that is wrong with it. */
+/** The faults of a running sandbox, as flags (`--fault TARGET:KIND[,KEY=VALUE…]`) and keys queue them. */
 import { ConfigurationError } from '../errors.ts'
-import { type Fault, FaultQueues } from '../testing/faults.ts'
-import type { SandboxTarget } from '../testing/index.ts'
-import { UsageError } from './arguments.ts'
+import type { Fault, Sandbox, SandboxEnvironment, SandboxTarget } from '../testing/index.ts'
+import { helpRows, oneOf, UsageError } from './command.ts'
 
-/** A fault that a flag orders. */
-export interface FaultOrder {
+/** A fault, as it is queued. */
+export interface QueuedFault {
   readonly target: SandboxTarget
   readonly fault: Fault
-  /** How many requests meet it; Infinity: all until the sandbox ends. */
+  /** How many requests it applies to; Infinity: all further ones. */
   readonly times: number
-  /** What it is called where a request meets it: the flag's own words. */
+  /** What it is called in the log, such as `status=503`. */
   readonly label: string
 }
 
-const TARGETS: readonly string[] = ['token', 'merchant', 'in-store'] satisfies SandboxTarget[]
+/** The faults of a sandbox. Each is queued in both environments, which give it the same id, as they count alike. */
+export class SandboxFaults {
+  readonly environments: readonly SandboxEnvironment[]
+  readonly #labels = new Map<string, string>()
+  /** The targets with a fault for all further requests: another one would never apply. */
+  readonly #permanent = new Set<SandboxTarget>()
 
-/** The keys, with the option of a fault that each stands for; a kind is one of them, too. */
-const KEYS: Readonly<Record<string, { readonly option: string; readonly value: ValueKind }>> = {
-  status: { option: 'status', value: 'number' },
-  'retry-after': { option: 'retryAfter', value: 'number' },
-  hang: { option: 'kind', value: 'none' },
-  at: { option: 'at', value: 'text' },
-  reset: { option: 'kind', value: 'none' },
-  'slow-body': { option: 'durationMs', value: 'number' },
-  'truncated-body': { option: 'kind', value: 'none' },
-  'huge-body': { option: 'bytes', value: 'number or none' },
-  gzip: { option: 'gzip', value: 'none' },
-  json: { option: 'body', value: 'json' },
-  text: { option: 'body', value: 'text' },
-  type: { option: 'contentType', value: 'text' },
-  redirect: { option: 'location', value: 'text' },
-  times: { option: 'times', value: 'number' },
+  constructor({ test, production }: Sandbox) {
+    this.environments = [test, production]
+  }
+
+  /** Queues a fault, unless it would never apply. Returns whether it is queued. */
+  queue({ target, fault, times, label }: QueuedFault): boolean {
+    if (this.#permanent.has(target)) return false
+    for (const one of this.environments) this.#labels.set(one.fail(target, fault, { times }), label)
+    if (times === Number.POSITIVE_INFINITY) this.#permanent.add(target)
+    return true
+  }
+
+  /**
+   * Queues the fault of a flag.
+   *
+   * @throws UsageError
+   */
+  queueFlag(flag: string): QueuedFault {
+    const [, name, spec = ''] = /^([^:]*):(.*)$/s.exec(flag) ?? []
+    const target = TARGETS.find((known) => known === name)
+    if (target === undefined) throw new UsageError(`--fault must begin with ${oneOf(TARGETS)}, and a colon.`)
+    const parts = partsOf(spec, `--fault ${target}`)
+    const [kind] = KINDS.find(([known]) => parts.has(known)) ?? []
+    if (kind === undefined)
+      throw new UsageError(`--fault ${target} needs a kind: ${oneOf(KINDS.map(([known]) => known))}.`)
+    const named = `--fault ${target}:${kind}`
+    const options: Record<string, unknown> = { kind }
+    for (const [key, text] of parts) {
+      const value = readValue(key, text, named)
+      if (key !== kind || text !== undefined) options[KEYS[key]?.[0] ?? key] = value
+    }
+    const { times = Number.POSITIVE_INFINITY, ...fault } = options
+    const said = [...parts].filter(([key]) => key !== 'times')
+    const label = said.map(([key, text]) => (text === undefined ? key : `${key}=${text}`)).join(',')
+    const queued = { target, fault: fault as Fault, times: Number(times), label } // queue() checks it
+    try {
+      if (this.queue(queued)) return queued
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error
+      const problems = error.problems.map(({ option, reason }) => {
+        const key = [...parts.keys()].find((one) => KEYS[one]?.[0] === option.replace(/^fault\./, ''))
+        return `${key ?? option} ${reason}`
+      })
+      throw new UsageError(`${named}: ${problems.join('; ')}.`)
+    }
+    throw new UsageError(
+      `${named} never applies: the --fault before it applies to all requests. Add times=N to it.`,
+    )
+  }
+
+  clear(): void {
+    for (const one of this.environments) one.clearFaults()
+    this.#permanent.clear()
+  }
+
+  labelOf(id: string | undefined): string | undefined {
+    return id === undefined ? undefined : this.#labels.get(id)
+  }
 }
 
-type ValueKind = 'none' | 'number' | 'number or none' | 'text' | 'json'
+const TARGETS: readonly SandboxTarget[] = ['token', 'merchant', 'in-store']
 
-/** What goes with which kind. The first kind that is there is meant: a status may have a body, a text a status. */
-const KINDS: readonly (readonly [kind: Fault['kind'], ...keys: readonly string[]])[] = [
-  ['hang', 'at'],
-  ['reset'],
-  ['slow-body'],
-  ['truncated-body'],
-  ['huge-body', 'gzip'],
-  ['text', 'status', 'type'],
-  ['redirect', 'status'],
-  ['status', 'retry-after', 'json'],
-  ['json'],
+/** Each key (a kind is one, too) with the option of a fault that it sets, and its value; `?`: it may be left out. */
+const KEYS: Readonly<Record<string, readonly [option: string, value: string]>> = {
+  status: ['status', 'number'],
+  'retry-after': ['retryAfter', 'number'],
+  hang: ['hang', 'none'],
+  at: ['at', 'text'],
+  reset: ['reset', 'none'],
+  'slow-body': ['durationMs', 'number'],
+  'truncated-body': ['truncated-body', 'none'],
+  'huge-body': ['bytes', 'number?'],
+  gzip: ['gzip', 'none'],
+  json: ['body', 'json'],
+  text: ['body', 'text'],
+  type: ['contentType', 'text'],
+  redirect: ['location', 'text'],
+  times: ['times', 'number'],
+}
+
+/** The kinds, with their values and keys for the help. The first that is given is meant: a text may have a status. */
+const KINDS: readonly (readonly [kind: Fault['kind'], value: string, help: string])[] = [
+  ['hang', '', 'no response; with at=body: half of the usual response, then nothing'],
+  ['reset', '', 'the connection is reset'],
+  ['slow-body', '=MS', 'the usual response, spread over MS milliseconds'],
+  ['truncated-body', '', 'half of the usual response, then the connection is closed'],
+  ['huge-body', '[=BYTES]', 'the usual response, padded to 10 MiB or to BYTES; with gzip: compressed'],
+  ['text', '=TEXT', 'a text with status 200; with status=N, type=MEDIA-TYPE'],
+  ['redirect', '=URL', 'status 307; with status=N: 300 to 399'],
+  ['status', '=N', 'a status from 200 to 599; with retry-after=SECONDS, json=JSON as body'],
+  ['json', '=JSON', 'JSON with status 200; with status=N'],
 ]
 
-/** What faults.ts says of values that a flag cannot have. */
-const REASONS: Readonly<Record<string, string>> = {
-  'retry-after': 'must be a whole number of seconds',
-  times: 'must be a whole number of at least 1',
-}
+export const FAULTS_HELP: string = `Kinds of faults. The usual response is the one that the request would have received:
+${helpRows(KINDS.map(([kind, value, help]) => [kind + value, help]))}
+With times=N, a fault applies to the next N requests to its target, in the order of the flags;
+otherwise to all. text= and json= take the rest of the flag, with commas, so they must come last:
+  --fault 'token:times=2,status=502,text=<p>Not now, not here</p>'
+No other value may contain a comma; in a URL, write %2C.`
 
-/**
- * The faults of all flags, in their order.
- *
- * @throws UsageError
- */
-export function readFaults(flags: readonly string[]): readonly FaultOrder[] {
-  const orders = flags.map(readFault)
-  const standing = new Set<SandboxTarget>()
-  for (const { target, times } of orders) {
-    if (standing.has(target)) {
-      throw new UsageError(
-        `--fault ${target}: a fault comes after one that stands until the end, and would never be met. ` +
-          'Give the first one times=N.',
-      )
-    }
-    if (times === Number.POSITIVE_INFINITY) standing.add(target)
-  }
-  return orders
-}
-
-function readFault(flag: string): FaultOrder {
-  const [target = '', spec] = splitAt(flag, ':')
-  if (!TARGETS.includes(target)) {
-    throw new UsageError(`--fault must begin with ${oneOf(TARGETS)}, and a colon.`)
-  }
-  const parts = partsOf(spec ?? '', target)
-  const [kind, ...keys] = KINDS.find(([name]) => parts.has(name)) ?? []
-  if (kind === undefined) {
-    throw new UsageError(`--fault ${target}: needs a kind: ${oneOf(KINDS.map(([name]) => name))}.`)
-  }
-  const named = `--fault ${target}:${kind}`
-  const allowed = [...keys, 'times']
-  for (const name of parts.keys()) {
-    if (name === kind || allowed.includes(name)) continue
-    throw new UsageError(`${named}: ${name} does not go with ${kind}. ${kind} goes with ${oneOf(allowed)}.`)
-  }
-  const options = Object.fromEntries([...parts].map(([name, text]) => optionOf(named, [name, text])))
-  const { times = Number.POSITIVE_INFINITY, ...rest } = options
-  const order = { target, fault: { ...rest, kind }, times }
-  check(order, named, [kind, ...allowed])
-  const label = [...parts].flatMap(([name, text]) => {
-    if (name === 'times') return []
-    return text === undefined ? name : `${name}=${text}`
-  })
-  return { ...(order as Omit<FaultOrder, 'label'>), label: label.join(',') }
-}
-
-/** The parts between the commas; `json=` and `text=` take all that is left, with its commas. */
-function partsOf(spec: string, target: string): Map<string, string | undefined> {
+/** The parts between commas; `json=` and `text=` take everything that follows. */
+function partsOf(spec: string, named: string): Map<string, string | undefined> {
   const parts = new Map<string, string | undefined>()
-  for (let rest: string | undefined = spec; rest !== undefined; ) {
-    const [piece, left]: readonly [string, string?] = /^(?:json|text)=/.test(rest)
-      ? [rest]
-      : splitAt(rest, ',')
-    const [name = '', text] = splitAt(piece, '=')
-    if (!Object.hasOwn(KEYS, name)) {
-      // What stands in the place of a name may be part of a value.
-      const shown = /^[a-z-]{1,20}$/.test(name) ? `there is no ${name}` : 'a name is missing or wrong'
-      throw new UsageError(`--fault ${target}: ${shown}. Known are ${Object.keys(KEYS).join(', ')}.`)
+  let rest: string | undefined = spec
+  while (rest !== undefined) {
+    const part: string = /^(?:json|text)=/.test(rest) ? rest : rest.replace(/,.*/s, '')
+    rest = part.length < rest.length ? rest.slice(part.length + 1) : undefined
+    const [, key = '', , text] = /^([^=]*)(=(.*))?$/s.exec(part) ?? []
+    if (!Object.hasOwn(KEYS, key)) {
+      // In the place of a key there may be part of a value.
+      const what = /^[a-z-]{1,20}$/.test(key) ? `there is no key ${key}` : 'a key is missing or invalid'
+      throw new UsageError(`${named}: ${what}. The keys are ${Object.keys(KEYS).join(', ')}.`)
     }
-    if (parts.has(name)) throw new UsageError(`--fault ${target}: ${name} is there twice.`)
-    parts.set(name, text)
-    rest = left
+    if (parts.has(key)) throw new UsageError(`${named}: ${key} is given twice.`)
+    parts.set(key, text)
   }
   return parts
 }
 
-function optionOf(named: string, [name, text]: readonly [string, string | undefined]): [string, unknown] {
-  const { option = name, value = 'text' } = KEYS[name] ?? {}
-  if (value === 'none') {
-    if (text !== undefined) throw new UsageError(`${named}: ${name} takes no value.`)
-    return [option, true]
+function readValue(key: string, text: string | undefined, named: string): unknown {
+  const [, type] = KEYS[key] ?? []
+  if (type === 'none') {
+    if (text !== undefined) throw new UsageError(`${named}: ${key} takes no value.`)
+    return true
   }
-  if (value === 'number or none' && text === undefined) return [option, undefined]
-  if (text === undefined || (text === '' && name !== 'text')) {
-    throw new UsageError(`${named}: ${name} needs a value, as in ${name}=….`)
+  if (type === 'number?' && text === undefined) return undefined
+  if (text === undefined || (text === '' && key !== 'text'))
+    throw new UsageError(`${named}: ${key} needs a value, as in ${key}=….`)
+  if (type === 'text') return text
+  if (type === 'json') {
+    try {
+      return JSON.parse(text)
+    } catch {
+      throw new UsageError(
+        `${named}: json must be valid JSON. It takes the rest of the flag, so it must come last.`,
+      )
+    }
   }
-  if (value === 'text') return [option, text]
-  if (value === 'json') return [option, jsonOf(named, text)]
-  return [option, /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN]
-}
-
-function jsonOf(named: string, text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new UsageError(`${named}: json must be JSON. It takes the rest of the flag, so it comes last.`)
-  }
-}
-
-/** Lets the sandbox's own check say what is wrong, in words of the flag. */
-function check(order: unknown, named: string, names: readonly string[]): void {
-  try {
-    new FaultQueues().add(order)
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error
-    const problems = error.problems.map(({ option, reason }) => {
-      const name = names.find((one) => KEYS[one]?.option === option.replace(/^fault\./, '')) ?? option
-      return `${name} ${REASONS[name] ?? reason}`
-    })
-    throw new UsageError(`${named}: ${problems.join('; ')}.`)
-  }
-}
-
-/** What stands before the first separator and behind it; without one, only the text. */
-function splitAt(text: string, separator: string): readonly [string, string?] {
-  const index = text.indexOf(separator)
-  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + separator.length)]
-}
-
-function oneOf(names: readonly string[]): string {
-  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+  const least = key === 'times' ? 1 : 0
+  if (/^\d{1,15}$/.test(text) && Number(text) >= least) return Number(text)
+  throw new UsageError(`${named}: ${key} must be a whole number of at least ${least}.`)
 }

@@ -1,103 +1,62 @@
-/** Keys: what a person at the terminal can do to a running sandbox, and the terminal as it was before at the end. */
+/** Keys: what a person at the terminal can do to a running sandbox. At the end the terminal is as it was before. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { emitKeypressEvents } from 'node:readline'
-import { PassThrough, type Readable } from 'node:stream'
-import type { Fault, Sandbox, SandboxTarget } from '../testing/index.ts'
+import { PassThrough } from 'node:stream'
+import type { Fault, SandboxTarget } from '../testing/index.ts'
+import type { SandboxFaults } from './sandbox-faults.ts'
+import type { Keyboard } from './terminal.ts'
 
-/** A stdin that may be a terminal. */
-export type Keyboard = Readable & {
-  readonly isTTY?: boolean
-  setRawMode?(isRaw: boolean): unknown
-}
+/** The keys, for people. */
+export const KEYS = {
+  r: 'revoke all tokens',
+  f: 'return 503 to the next token request',
+  u: 'return 401 to the next call of each API',
+  c: 'clear all faults',
+  q: 'quit, like Ctrl-C',
+} as const
 
-/** A sandbox that keys act on. */
-export interface Played {
-  readonly sandbox: Sandbox
-  /** The targets with a fault that stands until the end: another one would never be met. */
-  readonly standing: Set<SandboxTarget>
-  /** Told of each fault that a key orders. */
-  onFault(fault: {
-    readonly environment: 'production' | 'test'
-    readonly id: string
-    readonly label: string
-  }): void
-}
-
-/** What a key does, in both environments. */
-export interface Action {
-  /** For the list of keys. */
-  readonly summary: string
-  /** Returns what is done, for people. */
-  act(played: Played): string
-}
-
-const ENVIRONMENTS = ['test', 'production'] as const
-
-/** The keys, but for `q` and Ctrl-C, which end the sandbox. */
-export const ACTIONS: Readonly<Record<string, Action>> = {
-  r: {
-    summary: 'revoke all tokens',
-    act({ sandbox }) {
-      const revoked = ENVIRONMENTS.reduce((sum, name) => sum + sandbox[name].revoke(), 0)
-      return `${revoked} ${revoked === 1 ? 'token' : 'tokens'} revoked`
-    },
-  },
-  f: {
-    summary: 'one token request gets a 503',
-    act(played) {
-      const isOrdered = order(played, { target: 'token', label: 'status=503 (key f)', fault: UNAVAILABLE })
-      return isOrdered ? 'one token request gets a 503' : `every token request has a fault (${CLEAR})`
-    },
-  },
-  u: {
-    summary: 'one call of each API gets a 401',
-    act(played) {
-      const [merchant, inStore] = (['merchant', 'in-store'] as const).map((target) =>
-        order(played, { target, label: 'status=401 (key u)', fault: REFUSED }),
-      )
-      if (merchant && inStore) return 'one call of each API gets a 401'
-      if (!merchant && !inStore) return `every API call has a fault (${CLEAR})`
-      return `one call of the ${merchant ? 'merchant' : 'in-store'} API gets a 401`
-    },
-  },
-  c: {
-    summary: 'clear all faults',
-    act({ sandbox, standing }) {
-      for (const name of ENVIRONMENTS) sandbox[name].clearFaults()
-      standing.clear()
-      return 'all faults cleared'
-    },
-  },
-}
-
-const CLEAR = 'c clears it'
-
-const UNAVAILABLE: Fault = { kind: 'status', status: 503 }
-
-const REFUSED: Fault = {
+const UNAUTHORIZED: Fault = {
   kind: 'status',
   status: 401,
   headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
   body: { error: 'invalid_token' },
 }
 
-/** Orders a fault after those that wait. Returns whether it will be met. */
-function order(
-  { sandbox, standing, onFault }: Played,
-  { target, label, fault }: { readonly target: SandboxTarget; readonly label: string; readonly fault: Fault },
-): boolean {
-  if (standing.has(target)) return false
-  for (const environment of ENVIRONMENTS) {
-    onFault({ environment, id: sandbox[environment].fail(target, fault), label })
+/** Does what a key stands for, in both environments. Returns what was done, for people. */
+export function pressKey(key: string, faults: SandboxFaults): string | undefined {
+  const failNext = (target: SandboxTarget, label: string, fault: Fault): boolean =>
+    faults.queue({ target, fault, times: 1, label: `${label} (key ${key})` })
+  switch (key) {
+    case 'r': {
+      const revoked = faults.environments.reduce((sum, environment) => sum + environment.revoke(), 0)
+      return `${revoked} ${revoked === 1 ? 'token' : 'tokens'} revoked`
+    }
+    case 'f':
+      return failNext('token', 'status=503', { kind: 'status', status: 503 })
+        ? 'the next token request gets a 503'
+        : 'all token requests already have a fault (c clears it)'
+    case 'u': {
+      const apis = (['merchant', 'in-store'] as const).filter((api) =>
+        failNext(api, 'status=401', UNAUTHORIZED),
+      )
+      if (apis.length === 0) return 'all API calls already have a fault (c clears it)'
+      return `the next call of ${apis.length === 2 ? 'each' : `the ${apis[0]}`} API gets a 401`
+    }
+    case 'c':
+      faults.clear()
+      return 'all faults cleared'
+    default:
+      return undefined
   }
-  return true
 }
 
 /**
- * Hears single keys from a terminal until the function that is returned is called, which leaves the terminal as it
- * was. Ctrl-C, which is no signal then, is heard as `q`.
+ * Listens to single keys until the returned function is called, which restores the terminal. Ctrl-C, which is not a
+ * signal in this mode, is reported as `q`.
  */
 export function listenToKeys(stdin: Keyboard, onKey: (key: string) => void): () => void {
-  // On a stream between, as what reads keys would stay on the terminal's own.
+  // A stream in between, because emitKeypressEvents would stay attached to stdin.
   const keys = new PassThrough()
   const forward = (chunk: Buffer): unknown => keys.write(chunk)
   emitKeypressEvents(keys)
@@ -113,4 +72,33 @@ export function listenToKeys(stdin: Keyboard, onKey: (key: string) => void): () 
     stdin.pause()
     keys.destroy()
   }
+}
+
+/**
+ * Whether this process may read keys: the system stops a background process (started with `&`) that does. False where
+ * that is unknown.
+ */
+export function isInForeground(): boolean {
+  if (process.platform === 'win32') return true // no process groups
+  try {
+    const groups = process.platform === 'linux' ? groupsFromProc() : groupsFromPs()
+    const [own = Number.NaN, foreground = Number.NaN] = groups.map((group) => Number.parseInt(group, 10))
+    return own === foreground || foreground <= 0 // -1 or 0: no terminal controls this process
+  } catch {
+    return false
+  }
+}
+
+/** The process group, and the one in the foreground. On Linux, ps may not be installed: proc_pid_stat(5). */
+export function groupsFromProc(stat: string = readFileSync('/proc/self/stat', 'utf8')): string[] {
+  // The name of the program is in parentheses, and may contain some.
+  const [, , own = '', , , foreground = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return [own, foreground]
+}
+
+/** The same on other systems. */
+export function groupsFromPs(): string[] {
+  const args = ['-o', 'pgid=,tpgid=', '-p', String(process.pid)]
+  const output = execFileSync('ps', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  return output.trim().split(/\s+/)
 }

@@ -1,123 +1,168 @@
 /** `merchant-auth sandbox`: the sandbox of merchant-auth/testing in a terminal, from its start to its end. */
+import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
-import { type Sandbox, type SandboxEnvironment, type SandboxRequest, startSandbox } from '../testing/index.ts'
-import { isInForeground } from './sandbox-foreground.ts'
-import { SANDBOX_HELP, welcome } from './sandbox-help.ts'
-import { ACTIONS, type Keyboard, listenToKeys } from './sandbox-keys.ts'
-import { type EnvironmentName, jsonLine, RequestLines } from './sandbox-lines.ts'
-import { readPlan, type SandboxPlan } from './sandbox-plan.ts'
-import { type Command, EXIT, isTerminal, paint, type Surroundings } from './terminal.ts'
+import {
+  type Sandbox,
+  type SandboxEnvironment,
+  type SandboxOptions,
+  type SandboxSettings,
+  startSandbox,
+} from '../testing/index.ts'
+import {
+  type Command,
+  type CommandContext,
+  EXIT,
+  type FlagValues,
+  flagsHelp,
+  helpRows,
+  parseFlags,
+} from './command.ts'
+import { FAULTS_HELP, type QueuedFault, SandboxFaults } from './sandbox-faults.ts'
+import { KEYS, listenToKeys, pressKey } from './sandbox-keys.ts'
+import { jsonFormat, lineFormat } from './sandbox-log.ts'
+import { HEADER_FLAGS, type Header, readHeader } from './settings.ts'
+import { type Keyboard, paint, printable } from './terminal.ts'
 
-/** What the command takes from the process besides its surroundings. */
-export interface SandboxTerminal {
-  /** Where keys come from. Asked for only where stderr is a terminal. */
-  readonly stdin: () => Keyboard
-  readonly isInForeground: () => boolean
-}
+const MAX = 2 ** 31 - 1
 
-/** The command, with a keyboard of the caller's choice. */
-export function createSandboxCommand(terminal: SandboxTerminal): Command {
-  return {
-    summary: 'runs the service on this machine, for development and tests',
-    help: SANDBOX_HELP,
-    async run(args, surroundings) {
-      const plan = readPlan(args)
-      const faults = new FaultNames()
-      const sandbox = await start(plan, { surroundings, faults })
-      if (sandbox === undefined) return EXIT.configuration
-      try {
-        await play(sandbox, { plan, faults, surroundings, stdin: keyboard(plan, { terminal, surroundings }) })
-      } finally {
-        await sandbox.close()
-      }
+const FLAGS = {
+  environment: {
+    value: 'NAME',
+    choices: ['test', 'production'],
+    help: 'environment whose variables are printed: test or production; default: test',
+  },
+  port: { value: 'N', range: [0, 65_535], help: 'port of test; default: 0, any free port' },
+  'production-port': { value: 'N', range: [0, 65_535], help: 'port of production; default: 0' },
+  json: { help: 'log requests as JSON lines on stderr, and write nothing else there' },
+} as const
+
+/** How both environments behave. */
+const SETTINGS = {
+  'lifetime-seconds': { value: 'N', range: [1, MAX], help: 'lifetime of the tokens; default: 3600' },
+  'token-latency-ms': { value: 'N', range: [0, MAX], help: 'delay of the token endpoint; default: 0' },
+  'api-latency-ms': { value: 'N', range: [0, MAX], help: 'delay of the APIs; default: 0' },
+  'reject-all-tokens': {
+    value: 'API',
+    optional: true,
+    choices: ['merchant', 'in-store'],
+    help: 'return 401 for every token; API: only from merchant or in-store',
+  },
+  ...HEADER_FLAGS,
+  fault: {
+    value: 'TARGET:KIND[,KEY=VALUE…]',
+    multiple: true,
+    help: 'what goes wrong; repeatable; TARGET: token, merchant or in-store',
+  },
+} as const
+
+const KEYS_HELP = helpRows(Object.entries(KEYS), 5)
+
+const HELP = `Runs the service on this machine, for development and tests: a token endpoint that issues signed
+tokens, and a merchant API and an in-store API that check them and return what they received. It
+runs two environments, test and production, on 127.0.0.1, until Ctrl-C ends it.
+
+Usage: merchant-auth sandbox [flags]
+
+Prints the environment variables for clients on stdout, and everything else on stderr.
+
+${flagsHelp(FLAGS)}
+
+Behavior of both environments:
+${flagsHelp(SETTINGS)}
+
+${FAULTS_HELP}
+
+Keys, where stdin and stderr are a terminal (they affect both environments; not with --json):
+${KEYS_HELP}
+
+Exit codes:
+  0  ended by Ctrl-C, q or SIGTERM    2  the command line is invalid    3  a port cannot be used
+
+Examples:
+  merchant-auth sandbox > sandbox.env         # then, in another terminal, one of:
+  merchant-auth check --dotenv sandbox.env
+  node --env-file=sandbox.env app.js
+  . ./sandbox.env
+  merchant-auth sandbox --port 4010 --lifetime-seconds 30 --api-latency-ms 200
+  merchant-auth sandbox --fault token:status=503,retry-after=2,times=3 --fault in-store:hang
+  merchant-auth sandbox --json 2>&1 >sandbox.env | jq 'select(.status >= 400)'
+`
+
+export const sandboxCommand: Command = {
+  summary: 'run the service on this machine, for development and tests',
+  help: HELP,
+  async run(args, context) {
+    const { stdout, stderr } = context
+    const flags = parseFlags(args, { ...FLAGS, ...SETTINGS })
+    const { environment = 'test', json = false } = flags
+    const header = readHeader(flags)
+    const format = json ? jsonFormat : lineFormat(stderr, environment)
+    let faults: SandboxFaults | undefined
+    const sandbox = await start(flags, (request, environment) => {
+      stderr.write(`${format({ request, environment, fault: faults?.labelOf(request.fault) })}\n`)
+    })
+    try {
+      faults = new SandboxFaults(sandbox)
+      for (const one of faults.environments) one.configure(settingsOf(flags, header))
+      const queued: QueuedFault[] = []
+      for (const fault of flags.fault ?? []) queued.push(faults.queueFlag(fault))
+      const stdin = json || stderr.isTTY !== true ? undefined : context.stdin
+      const keyboard = stdin?.isTTY === true ? stdin : undefined
+      stdout.write(variables(sandbox[environment]))
+      const hasKeys = keyboard !== undefined
+      if (!json) stderr.write(welcome(sandbox, { name: environment, header, queued, hasKeys }, context))
+      await untilEnded(faults, keyboard, context)
       return EXIT.ok
-    },
-  }
-}
-
-export const sandboxCommand: Command = createSandboxCommand({ stdin: () => process.stdin, isInForeground })
-
-/** What the faults are called, each by its environment and id. */
-class FaultNames {
-  readonly #names = new Map<string, string>()
-
-  add(environment: EnvironmentName, { id, label }: { readonly id: string; readonly label: string }): void {
-    this.#names.set(`${environment} ${id}`, label)
-  }
-
-  of(environment: EnvironmentName, id: string | undefined): string | undefined {
-    return this.#names.get(`${environment} ${id}`)
-  }
-}
-
-/** Starts it as planned; undefined where a port cannot be had, which has been said then. */
-async function start(
-  { environment, ports, settings, faults: orders, isJson }: SandboxPlan,
-  { surroundings: { stderr }, faults }: { readonly surroundings: Surroundings; readonly faults: FaultNames },
-): Promise<Sandbox | undefined> {
-  const lines = new RequestLines(stderr, environment)
-  const onRequest = (request: SandboxRequest, environment: EnvironmentName): void => {
-    const seen = { request, environment, fault: faults.of(environment, request.fault) }
-    stderr.write(`${isJson ? jsonLine(seen) : lines.line(seen)}\n`)
-  }
-  try {
-    const sandbox = await startSandbox({ ports, onRequest })
-    for (const name of ['test', 'production'] as const) {
-      sandbox[name].configure(settings)
-      for (const { target, fault, times, label } of orders) {
-        faults.add(name, { id: sandbox[name].fail(target, fault, { times }), label })
-      }
+    } finally {
+      await sandbox.close()
     }
-    return sandbox
+  },
+}
+
+type SandboxFlags = FlagValues<typeof FLAGS & typeof SETTINGS>
+
+/** @throws ConfigurationError where a port cannot be used, by its flag */
+async function start(
+  { port: test = 0, 'production-port': production = 0 }: SandboxFlags,
+  onRequest: NonNullable<SandboxOptions['onRequest']>,
+): Promise<Sandbox> {
+  try {
+    return await startSandbox({ ports: { test, production }, onRequest })
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
-    for (const { option, reason } of error.problems) {
-      const flag = option === 'ports.production' ? '--production-port' : '--port'
-      stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${flag} ${reason}.\n`)
-    }
-    return undefined
+    const problems = error.problems.map(({ option, reason }) => ({
+      option: option === 'ports.production' ? '--production-port' : '--port',
+      reason,
+    }))
+    throw new ConfigurationError('The sandbox cannot be started', problems)
   }
 }
 
-/** The terminal that keys come from; undefined where nobody could see what they do, or where they are not ours. */
-function keyboard(
-  { isJson }: SandboxPlan,
-  { terminal, surroundings }: { readonly terminal: SandboxTerminal; readonly surroundings: Surroundings },
-): Keyboard | undefined {
-  if (isJson || !isTerminal(surroundings.stderr)) return undefined
-  const stdin = terminal.stdin()
-  return stdin.isTTY === true && terminal.isInForeground() ? stdin : undefined
+function settingsOf(flags: SandboxFlags, header: Header): SandboxSettings {
+  const rejected = flags['reject-all-tokens'] ?? false
+  return {
+    lifetimeSeconds: flags['lifetime-seconds'] ?? 3600,
+    tokenLatencyMs: flags['token-latency-ms'] ?? 0,
+    apiLatencyMs: flags['api-latency-ms'] ?? 0,
+    rejectAllTokens: typeof rejected === 'string' ? [rejected] : rejected,
+    ...header,
+  }
 }
 
-/** Lets people and programs use it until they have had enough. */
-async function play(
-  sandbox: Sandbox,
-  {
-    plan,
-    faults,
-    surroundings,
-    stdin,
-  }: {
-    readonly plan: SandboxPlan
-    readonly faults: FaultNames
-    readonly surroundings: Surroundings
-    readonly stdin: Keyboard | undefined
-  },
+/** Waits for the signal or the key that ends the sandbox, and does what other keys stand for. */
+async function untilEnded(
+  faults: SandboxFaults,
+  keyboard: Keyboard | undefined,
+  { signal, stderr }: CommandContext,
 ): Promise<void> {
-  const { signal, stdout, stderr } = surroundings
-  const standing = new Set(
-    plan.faults.flatMap(({ target, times }) => (Number.isFinite(times) ? [] : [target])),
-  )
   const { promise: ended, resolve: end } = Promise.withResolvers<unknown>()
-  const onKey = (key: string): void => {
-    if (key === 'q') end(key)
-    const action = Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined
-    const done = action?.act({ sandbox, standing, onFault: (fault) => faults.add(fault.environment, fault) })
-    if (done !== undefined) stderr.write(`${paint('cyan', `${key}: ${done}`, stderr)}\n`)
-  }
-  stdout.write(variables(sandbox[plan.environment]))
-  if (!plan.isJson) stderr.write(welcome({ sandbox, plan, hasKeys: stdin !== undefined }, surroundings))
-  const releaseKeys = stdin === undefined ? undefined : listenToKeys(stdin, onKey)
+  const releaseKeys =
+    keyboard &&
+    listenToKeys(keyboard, (key) => {
+      if (key === 'q') end(key)
+      const done = pressKey(key, faults)
+      if (done !== undefined) stderr.write(`${paint('cyan', `${key}: ${done}`, stderr)}\n`)
+    })
   signal.addEventListener('abort', end)
   try {
     if (!signal.aborted) await ended
@@ -127,15 +172,52 @@ async function play(
   }
 }
 
-/** Lines that a shell and `node --env-file` read alike; no value has a sign that either takes for another. */
+/** Lines that a shell and `node --env-file` read alike: no value needs quotes. */
 function variables({ environment, clientId, clientSecret }: SandboxEnvironment): string {
   return Object.entries({
-    MERCHANT_AUTH_URL: environment.authUrl,
-    MERCHANT_AUTH_AUDIENCE: environment.audience,
-    MERCHANT_AUTH_API_URLS: environment.apiUrls.join(','),
-    MERCHANT_AUTH_CLIENT_ID: clientId,
-    MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
+    URL: environment.authUrl,
+    AUDIENCE: environment.audience,
+    API_URLS: environment.apiUrls.join(','),
+    CLIENT_ID: clientId,
+    CLIENT_SECRET: clientSecret,
   })
-    .map(([name, value]) => `export ${name}=${value}\n`)
+    .map(([name, value]) => `export MERCHANT_AUTH_${name}=${value}\n`)
     .join('')
+}
+
+interface Started {
+  readonly name: 'test' | 'production'
+  readonly header: Header
+  readonly queued: readonly QueuedFault[]
+  readonly hasKeys: boolean
+}
+
+/** For people: the URLs, and how to begin. */
+function welcome(
+  sandbox: Sandbox,
+  { name, header: { header, scheme }, queued, hasKeys }: Started,
+  { stdout, stderr }: CommandContext,
+): string {
+  const bold = (text: string): string => paint('bold', text, stderr)
+  const urls = (['test', 'production'] as const).map((name) => {
+    const { environment, merchantUrl, inStoreUrl } = sandbox[name]
+    return `  ${bold(name.padEnd(10))}  token endpoint  ${tokenEndpoint(environment)}
+              merchant API    ${merchantUrl}
+              in-store API    ${inStoreUrl}\n`
+  })
+  // A shell interprets $ and ` between double quotes.
+  const before = `${header}: ${scheme === '' ? '' : `${scheme} `}`.replace(/[$`]/g, '\\$&')
+  const faults = queued.map(({ target, label, times }) => {
+    const count = Number.isFinite(times) ? ` (${times} ${times === 1 ? 'time' : 'times'})` : ''
+    return `  ${target.padEnd(10)}  ${printable(label, 80)}${count}\n`
+  })
+  return [
+    `${bold('The sandbox is running.')} Press Ctrl-C to end it.\n`,
+    urls.join(''),
+    `Try it, with the variables ${stdout.isTTY === true ? 'above' : 'on stdout'} (environment: ${name}):
+  curl -H "${before}$(merchant-auth token)" ${sandbox[name].merchantUrl}/orders\n`,
+    ...(faults.length > 0 ? [`${bold('Faults')}\n${faults.join('')}`] : []),
+    ...(hasKeys ? [`${bold('Keys')}\n${KEYS_HELP}\n`] : []),
+    '',
+  ].join('\n')
 }

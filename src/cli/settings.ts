@@ -1,172 +1,165 @@
-/** How the commands are set up: the environment variables of `optionsFromEnv`, each of which a flag may replace. */
+/** The configuration of the commands that request a token: the variables of `optionsFromEnv`, or flags instead. */
+import { createReadStream } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
-import { UsageError } from './arguments.ts'
-import { readSmallFile } from './small-file.ts'
-import type { Surroundings } from './terminal.ts'
+import { untilAborted } from '../waiting.ts'
+import { type CommandContext, type Flag, type FlagValues, flagsHelp, UsageError } from './command.ts'
 
-/** The flags of every command that asks for a token. */
+const SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
+const SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
+const WHAT = 'The configuration cannot be used'
+
+/** The flags of every command that requests a token. */
 export const SETTINGS_FLAGS = {
-  'auth-url': { type: 'string' },
-  audience: { type: 'string' },
-  'api-url': { type: 'string', multiple: true },
-  'client-id': { type: 'string' },
-  'client-secret-file': { type: 'string' },
-  'timeout-ms': { type: 'string' },
-  'body-format': { type: 'string' },
-  dotenv: { type: 'string' },
+  'auth-url': { value: 'URL', variable: 'MERCHANT_AUTH_URL', help: 'base URL of the token endpoint' },
+  audience: { value: 'URL', variable: 'MERCHANT_AUTH_AUDIENCE', help: 'audience of the token' },
+  'api-url': {
+    value: 'URL',
+    multiple: true,
+    variable: 'MERCHANT_AUTH_API_URLS',
+    help: 'base URL of an API; repeat the flag, or separate URLs in the variable with commas',
+  },
+  'client-id': { value: 'ID', variable: 'MERCHANT_AUTH_CLIENT_ID', help: 'client ID' },
+  'client-secret-file': {
+    value: 'FILE',
+    variable: 'MERCHANT_AUTH_CLIENT_SECRET_FILE',
+    help: 'file with the client secret',
+  },
+  'timeout-ms': {
+    value: 'MS',
+    variable: 'MERCHANT_AUTH_TIMEOUT_MS',
+    help: 'time limit of the token request; default: 10000',
+  },
+  'body-format': {
+    value: 'FORMAT',
+    choices: ['json', 'form'],
+    help: 'format of the token request: json or form; default: json',
+  },
+  dotenv: { value: 'FILE', help: 'file with more variables; those that are set take precedence' },
 } as const
 
-/** The flags of those that write the header. */
+export const SETTINGS_HELP: string = `Configuration, by flags or by the [environment variables]; flags take precedence:
+${flagsHelp(SETTINGS_FLAGS)}
+There is no flag for the client secret itself: set ${SECRET}, or name a file.`
+
+/** The flags of commands that send or print the header. */
 export const HEADER_FLAGS = {
-  'header-name': { type: 'string' },
-  scheme: { type: 'string' },
+  'header-name': { value: 'NAME', help: 'header that carries the token; default: Authorization' },
+  scheme: {
+    value: 'SCHEME',
+    mayBeEmpty: true,
+    help: "scheme before the token; default: Bearer; '' for none",
+  },
 } as const
 
-/** Where the token goes, as {@link HEADER_FLAGS} say it. */
+/** Where the token goes. */
 export interface Header {
   readonly header: string
   readonly scheme: string
 }
 
 /** @throws UsageError */
-export function readHeader(
-  values: {
-    readonly [K in keyof typeof HEADER_FLAGS]?: string | undefined
-  },
-): Header {
-  const { 'header-name': header = 'Authorization', scheme = 'Bearer' } = values
+export function readHeader(flags: FlagValues<typeof HEADER_FLAGS>): Header {
+  const { 'header-name': header = 'Authorization', scheme = 'Bearer' } = flags
   if (!headerName.safeParse(header).success)
     throw new UsageError(
       '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',
     )
-  if (!schemeName.safeParse(scheme).success) {
+  if (!schemeName.safeParse(scheme).success)
     throw new UsageError("--scheme must be an authentication scheme (RFC 9110 §11.1), or ''.")
-  }
   return { header, scheme }
 }
 
-const VARIABLES = {
-  'auth-url': 'MERCHANT_AUTH_URL',
-  audience: 'MERCHANT_AUTH_AUDIENCE',
-  'api-url': 'MERCHANT_AUTH_API_URLS',
-  'client-id': 'MERCHANT_AUTH_CLIENT_ID',
-  'client-secret-file': 'MERCHANT_AUTH_CLIENT_SECRET_FILE',
-  'timeout-ms': 'MERCHANT_AUTH_TIMEOUT_MS',
-} as const
+type Variables = Record<string, string | undefined>
 
-/** What the flags of {@link SETTINGS_FLAGS} say. */
-export type SettingsValues = {
-  readonly [K in keyof typeof SETTINGS_FLAGS]?: string | readonly string[] | undefined
-}
-
-export const SETTINGS_HELP = `Set up by environment variables, or by flags, which go first:
-  MERCHANT_AUTH_URL                 --auth-url URL             base URL of the token endpoint
-  MERCHANT_AUTH_AUDIENCE            --audience URL             the audience that the token is for
-  MERCHANT_AUTH_API_URLS            --api-url URL              base URLs of the APIs, with commas between them;
-                                                               the flag may come several times
-  MERCHANT_AUTH_CLIENT_ID           --client-id ID
-  MERCHANT_AUTH_CLIENT_SECRET                                  the secret itself: never by a flag
-  MERCHANT_AUTH_CLIENT_SECRET_FILE  --client-secret-file FILE  a file that holds it
-  MERCHANT_AUTH_TIMEOUT_MS          --timeout-ms MS            for the whole token request (10000)
-                                    --body-format form         for token endpoints that take no JSON (json)
-                                    --dotenv FILE              more variables, as in a .env file; those that are
-                                                               set go first`
-
-/** A set-up, and where its secret comes from: a file, or else `MERCHANT_AUTH_CLIENT_SECRET`. */
 export interface Settings {
   readonly options: TokenProviderOptions
-  readonly secretFile?: string
-  /** The variables that all of this was read from. */
-  readonly variables: Readonly<Record<string, string | undefined>>
+  readonly secret: string
+  /** The file that the secret comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
+  readonly secretFile: string | undefined
+  readonly variables: Readonly<Variables>
 }
 
-const SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
-const SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
-
 /**
- * The options of a provider, from flags and environment variables. The secret's file is read once, here: it may be a
- * pipe.
+ * Reads the options of a provider from flags and environment variables. The secret's file is read only once, because
+ * it may be a pipe.
  *
  * @throws ConfigurationError with every problem, by the variable's name and its flag
  */
-export async function readSettings(values: SettingsValues, { env, signal }: Surroundings): Promise<Settings> {
-  const variables = { ...(await moreVariables(values.dotenv, env, signal)), ...given(env) }
-  for (const [flag, variable] of Object.entries(VARIABLES)) {
-    const value = values[flag as keyof typeof VARIABLES]
-    if (value !== undefined) variables[variable] = typeof value === 'string' ? value : value.join(',')
+export async function readSettings(
+  flags: FlagValues<typeof SETTINGS_FLAGS>,
+  { env, signal }: CommandContext,
+): Promise<Settings> {
+  const isSet = ([, value]: [string, string | undefined]): boolean => value !== undefined && value !== ''
+  const variables: Variables = Object.fromEntries(Object.entries(env).filter(isSet))
+  if (flags.dotenv !== undefined) await addDotenv(variables, flags.dotenv, signal)
+  for (const [name, { variable }] of Object.entries<Flag>(SETTINGS_FLAGS)) {
+    const value = flags[name as keyof typeof SETTINGS_FLAGS]
+    if (variable !== undefined && value !== undefined) variables[variable] = String(value)
   }
-  if (values['client-secret-file'] !== undefined) delete variables[SECRET]
-  const bodyFormat = readBodyFormat(values['body-format'])
-  const file = variables[SECRET_FILE]?.trim()
-  if (!file || variables[SECRET] !== undefined) {
-    return { options: { ...optionsOf(variables, []), bodyFormat }, variables }
-  }
+  if (flags['client-secret-file'] !== undefined) delete variables[SECRET]
+
   const problems: Problem[] = []
-  const text = await readSmallFile(file, withFlag(SECRET_FILE), signal).catch((error: unknown) => {
-    if (!(error instanceof ConfigurationError)) throw error
-    problems.push(...error.problems)
-    return 'none' // so that whatever else is wrong is told, too
-  })
-  const secret = withoutLineEnd(text)
-  if (secret === '') problems.push({ option: withFlag(SECRET_FILE), reason: 'names an empty file' })
-  const read = { ...variables, [SECRET]: secret || 'none', [SECRET_FILE]: undefined }
-  return {
-    options: { ...optionsOf(read, problems), bodyFormat },
-    secretFile: file,
-    variables,
+  const read = { ...variables }
+  const secretFile = variables[SECRET] === undefined ? variables[SECRET_FILE]?.trim() || undefined : undefined
+  if (secretFile !== undefined) {
+    const { text = '', reason } = await readSmallFile(secretFile, signal)
+    const secret = withoutLineEnd(text)
+    if (secret === '') problems.push({ option: SECRET_FILE, reason: reason ?? 'names an empty file' })
+    read[SECRET] = secret || 'none' // so that the remaining problems are found, too
+    delete read[SECRET_FILE]
   }
-}
-
-function readBodyFormat(value: string | readonly string[] = 'json'): 'json' | 'form' {
-  if (value === 'json' || value === 'form') return value
-  throw new UsageError('--body-format must be json or form.')
-}
-
-/** An empty variable counts as unset, and leaves the file's. */
-function given(env: Surroundings['env']): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''))
-}
-
-/** The variables of a file. The secret counts as one setting, whichever of its two variables has it. */
-async function moreVariables(
-  file: string | readonly string[] | undefined,
-  env: Surroundings['env'],
-  signal: AbortSignal,
-): Promise<Record<string, string | undefined>> {
-  if (typeof file !== 'string') return {}
-  const variables: Record<string, string | undefined> = parseEnv(
-    await readSmallFile(file, '--dotenv', signal),
-  )
-  if (env[SECRET] || env[SECRET_FILE]) {
-    delete variables[SECRET]
-    delete variables[SECRET_FILE]
-  }
-  return variables
-}
-
-function optionsOf(
-  variables: Readonly<Record<string, string | undefined>>,
-  known: readonly Problem[],
-): TokenProviderOptions {
-  const problems = [...known]
-  let options: TokenProviderOptions | undefined
   try {
-    options = optionsFromEnv(variables)
+    const options = { ...optionsFromEnv(read), bodyFormat: flags['body-format'] ?? 'json' }
+    if (problems.length === 0) return { options, secret: read[SECRET] ?? '', secretFile, variables }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
-    problems.push(...error.problems.map(({ option, reason }) => ({ option: withFlag(option), reason })))
+    problems.push(...error.problems)
   }
-  if (options !== undefined && problems.length === 0) return options
-  throw new ConfigurationError('The settings cannot be used', problems)
+  const named = problems.map(({ option, reason }) => ({ option: withFlag(option), reason }))
+  throw new ConfigurationError(WHAT, named)
+}
+
+/** Adds the variables of a file that are not set. The secret counts as one setting, in either of its variables. */
+async function addDotenv(variables: Variables, file: string, signal: AbortSignal): Promise<void> {
+  const { text = '', reason } = await readSmallFile(file, signal)
+  if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
+  const hasSecret = variables[SECRET] !== undefined || variables[SECRET_FILE] !== undefined
+  for (const [name, value] of Object.entries(parseEnv(text))) {
+    if (!hasSecret || (name !== SECRET && name !== SECRET_FILE)) variables[name] ??= value
+  }
+}
+
+const MAX_BYTES = 64 * 1024
+
+/** Reads a file, or why not. The limit and the signal end reads of pipes and devices, too. */
+async function readSmallFile(
+  file: string,
+  signal: AbortSignal,
+): Promise<{ readonly text?: string; readonly reason?: string }> {
+  const read = async (): Promise<Buffer> =>
+    Buffer.concat(await createReadStream(file, { end: MAX_BYTES }).toArray())
+  let bytes: Buffer
+  try {
+    bytes = await untilAborted(read(), signal)
+  } catch (error) {
+    if (signal.aborted) throw error
+    return { reason: `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})` }
+  }
+  if (bytes.length > MAX_BYTES) return { reason: `names a file of more than ${MAX_BYTES} bytes` }
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) } // drops a byte order mark
+  } catch {
+    return { reason: 'names a file that is not UTF-8' }
+  }
 }
 
 /** `MERCHANT_AUTH_URL (--auth-url)` */
 function withFlag(option: string): string {
-  const variable = option.replace(/\[\d+\]$/, '')
-  const flag = Object.entries(VARIABLES).find(([, name]) => name === variable)?.[0]
-  return flag === undefined ? option : `${option} (--${flag})`
+  const name = option.replace(/\[\d+\]$/, '')
+  const flag = Object.entries<Flag>(SETTINGS_FLAGS).find(([, { variable }]) => variable === name)
+  return flag === undefined ? option : `${option} (--${flag[0]})`
 }

@@ -1,63 +1,44 @@
-/** What a command sees of the world, and how it writes for people: colour where a terminal is, foreign text made harmless. */
-import type { Writable } from 'node:stream'
+/** How commands write: color where a terminal is, lines that fit its width, and foreign text made harmless. */
+import type { Readable, Writable } from 'node:stream'
 import { styleText } from 'node:util'
+import { redact, UsedSecrets } from '../redact.ts'
 
-/** What a command is given instead of the process. */
-export interface Surroundings {
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly stdout: Writable
-  readonly stderr: Writable
-  /** Aborted by Ctrl-C, and by whoever else wants an end. */
-  readonly signal: AbortSignal
+/** A stream that may be a terminal. */
+export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number }
+
+/** A stdin that may be a terminal. */
+export type Keyboard = Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown }
+
+/** Colors a text where the stream is a terminal that supports it (`NO_COLOR`, `FORCE_COLOR`). */
+export function paint(style: Parameters<typeof styleText>[0], text: string, stream: Output): string {
+  return styleText(style, text, { stream, validateStream: true })
 }
 
-/** A command of `merchant-auth`. */
-export interface Command {
-  /** What it is for, in a line. */
-  readonly summary: string
-  /** What `--help` prints. */
-  readonly help: string
-  /**
-   * Runs it, and leaves nothing behind. Resolves with the exit code.
-   *
-   * @throws UsageError where the arguments make no sense
-   */
-  run(args: readonly string[], surroundings: Surroundings): Promise<number>
+/** How many columns a line may have: those of the terminal, 40 to 100. */
+export function widthOf({ columns = 100 }: Output): number {
+  return Math.max(40, Math.min(100, columns))
 }
 
-/** The exit codes, which scripts rely on. */
-export const EXIT = {
-  ok: 0,
-  /** Something that should not happen. */
-  unexpected: 1,
-  /** The command line makes no sense. */
-  usage: 2,
-  /** Options or environment variables are missing or wrong. */
-  configuration: 3,
-  /** No answer from the token endpoint: name resolution, connection, TLS, time-out. */
-  unreachable: 4,
-  /** The token endpoint answered with an error status or a redirect. */
-  refused: 5,
-  /** The token endpoint answered with success, but with no token. */
-  unusable: 6,
-  /** The API call failed. */
-  call: 7,
-  /** The reader of the output left: 128 + SIGPIPE. */
-  pipe: 141,
-} as const
-
-/** Exit codes of commands that a signal ended, as shells have them. */
-export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
-
-const WIDTH = 100
-
-/** How many columns a text may have: those of a terminal, up to 100. */
-export function widthOf(stream: Writable): number {
-  const { columns = WIDTH } = stream as Writable & { readonly columns?: number }
-  return Math.max(40, Math.min(WIDTH, columns))
+/** The prefix and the text, in lines of at most `width` columns; later lines are indented to where the text starts. */
+export function wrap(prefix: string, text: string, width: number): string {
+  const lines = [prefix]
+  let isFirst = true
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) ?? ''
+    if (!isFirst && line.length + 1 + word.length > width) lines.push(' '.repeat(prefix.length) + word)
+    else lines[lines.length - 1] = isFirst ? line + word : `${line} ${word}`
+    isFirst = false
+  }
+  return lines.join('\n')
 }
 
-/** JSON in which all that is not ASCII is escaped: it could steer a terminal. */
+/** Foreign text on one line of limited length, without characters that could control a terminal. */
+export function printable(text: string, length = 300): string {
+  const line = text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
+  return line.length > length ? `${line.slice(0, length)}…` : line
+}
+
+/** JSON in ASCII: other characters, which could control a terminal, are escaped. */
 export function asciiJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(
     /[\u007f-\uffff]/g,
@@ -65,20 +46,10 @@ export function asciiJson(value: unknown, indent?: number): string {
   )
 }
 
-type Style = Parameters<typeof styleText>[0]
+/** Removes secrets from foreign text. What a command says in its own words is never searched. */
+export class Redactor {
+  readonly secrets: UsedSecrets = new UsedSecrets()
 
-/** Colours a text where the stream is a terminal that wants it (`NO_COLOR`, `FORCE_COLOR`). */
-export function paint(style: Style, text: string, stream: Writable): string {
-  return styleText(style, text, { stream, validateStream: true })
-}
-
-/** Foreign text on one line, without what could steer a terminal, and no longer than is read. */
-export function printable(text: string, length = 300): string {
-  const line = text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
-  return line.length > length ? `${line.slice(0, length)}…` : line
-}
-
-/** Whether the stream is a terminal that can be written over. */
-export function isTerminal(stream: Writable): boolean {
-  return (stream as Writable & { readonly isTTY?: boolean }).isTTY === true
+  /** The text as one printable line. Searched before it is cut, so that no part of a secret remains. */
+  readonly show = (text: string): string => printable(redact(text, this.secrets))
 }

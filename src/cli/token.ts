@@ -1,131 +1,203 @@
-/** `merchant-auth token`: the access token on stdout, for scripts. */
+/** `merchant-auth token`: the access token on stdout, for scripts, which may share it in Redis. */
 import { tokenEndpoint } from '../environments.ts'
+import { ConfigurationError } from '../errors.ts'
+import { createRedisTokenStore } from '../store/redis.ts'
+import type { TokenStore } from '../store/token-store.ts'
+import { codeOf } from '../store/watched-store.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { createTokenProvider } from '../token/token-provider.ts'
-import type { AdviceContext } from './advice-network.ts'
-import { readArguments, UsageError } from './arguments.ts'
+import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { untilAborted } from '../waiting.ts'
+import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
 import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
-import { Hiding } from './hiding.ts'
-import { folded } from './report.ts'
-import {
-  HEADER_FLAGS,
-  type Header,
-  readHeader,
-  readSettings,
-  SETTINGS_FLAGS,
-  SETTINGS_HELP,
-  type Settings,
-} from './settings.ts'
-import { asciiJson, type Command, EXIT, paint, type Surroundings, widthOf } from './terminal.ts'
-import { type OpenStore, openStore, STORE_VARIABLE } from './token-store.ts'
+import { HEADER_FLAGS, readHeader, readSettings, SETTINGS_FLAGS, SETTINGS_HELP } from './settings.ts'
+import { asciiJson, paint, Redactor, widthOf, wrap } from './terminal.ts'
+
+const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
+/** How long (ms) a connection to the store may take. After that the token is requested without it. */
+const CONNECT_TIMEOUT_MS = 2_000
 
 const FLAGS = {
-  ...SETTINGS_FLAGS,
-  ...HEADER_FLAGS,
-  header: { type: 'boolean' },
-  json: { type: 'boolean' },
-  store: { type: 'string' },
+  header: { help: 'print the whole header line: Authorization: Bearer …' },
+  'header-name': {
+    ...HEADER_FLAGS['header-name'],
+    help: `${HEADER_FLAGS['header-name'].help}; implies --header`,
+  },
+  scheme: { ...HEADER_FLAGS.scheme, help: `${HEADER_FLAGS.scheme.help}; implies --header` },
+  json: { help: 'print JSON: { accessToken, tokenType, scope, expiresAt, expiresInSeconds }' },
+  store: {
+    value: 'URL',
+    variable: STORE_VARIABLE,
+    help:
+      'share the token, encrypted, in Redis (redis: or rediss:), so that not every run requests a new one; requires ' +
+      'the package redis or ioredis; put a URL with a password in the variable',
+  },
 } as const
 
 export const tokenCommand: Command = {
-  summary: 'prints the access token',
-  help: `Prints the access token, and nothing else, on stdout. What goes wrong is said on stderr.
+  summary: 'print an access token',
+  help: `Prints an access token on stdout, and nothing else. Errors go to stderr.
 
 Usage: merchant-auth token [--header | --json] [--store URL] [flags]
 
-  --header            the whole header line instead: Authorization: Bearer …
-  --header-name NAME  the header that carries the token (Authorization); implies --header
-  --scheme SCHEME     what stands before the token in it (Bearer); '' for the bare token; implies --header
-  --json              a JSON object instead: { accessToken, tokenType, scope, expiresAt, expiresInSeconds }
-  --store URL         a Redis URL (redis: or rediss:). The token is kept there, encrypted, and shared with all
-                      who use the same store, so that a script that runs often asks for no new one. Needs the
-                      package redis or ioredis. With a password in the URL, set ${STORE_VARIABLE} instead.
-
+${flagsHelp(FLAGS)}
 
 ${SETTINGS_HELP}
 
-Exit codes: 0 and a token; else nothing on stdout, and the codes of merchant-auth check --help.
+Exit codes: 0 with a token; otherwise those of merchant-auth check --help, with nothing on stdout.
 
 Examples:
   curl -H "Authorization: Bearer $(merchant-auth token)" https://api.example.com/merchant/orders
-  merchant-auth token --header | curl -H @- https://api.example.com/merchant/orders   # not in the process list
+  merchant-auth token --header | curl -H @- https://api.example.com/merchant/orders
   merchant-auth token --store redis://localhost:6379 --json | jq -r .expiresInSeconds
 `,
 
-  async run(args, surroundings) {
-    const values = readArguments(args, FLAGS)
-    const isHeader =
-      values.header === true || values['header-name'] !== undefined || values.scheme !== undefined
-    if (isHeader && values.json === true) throw new UsageError('--header and --json exclude each other.')
-    const header = readHeader(values)
-    const printed = (token: AccessToken): string =>
-      values.json === true ? jsonOf(token) : isHeader ? headerLine(token, header) : token.value
-    const hiding = new Hiding()
+  async run(args, context) {
+    const { env, stdout, stderr, signal } = context
+    const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
+    const isHeader = flags.header || flags['header-name'] !== undefined || flags.scheme !== undefined
+    if (isHeader && flags.json) throw new UsageError('--header and --json cannot be combined.')
+    const { header, scheme } = readHeader(flags)
+    const print = (token: AccessToken): string => {
+      if (flags.json) return jsonOf(token)
+      return isHeader ? `${header}: ${scheme === '' ? '' : `${scheme} `}${token.value}` : token.value
+    }
+    const redactor = new Redactor()
+    let store: OpenStore | undefined
+    let watched: ReturnType<typeof watchConnection> | undefined
+    let tokens: TokenProvider | undefined
     try {
-      const settings = await readSettings(values, surroundings)
-      const { clientSecret } = settings.options
-      hiding.secrets.add(typeof clientSecret === 'string' ? clientSecret : await clientSecret())
-      const store = await openStore(values.store ?? settings.variables[STORE_VARIABLE], surroundings)
-      return await printToken(settings, { store, printed, hiding }, surroundings)
+      const { options, secret, variables } = await readSettings(flags, context)
+      redactor.secrets.add(secret)
+      store = await openStore(flags.store ?? variables[STORE_VARIABLE], context)
+      watched = watchConnection(tokenEndpoint(options.environment), env, redactor.show)
+      tokens = createTokenProvider({
+        ...options,
+        ...(store && { store: store.store }),
+        refreshAheadMs: 0, // the process ends before a background refresh would
+        onEvent: (event) => {
+          if (event.type === 'store-failed') store?.report(event.code)
+        },
+      })
+      stdout.write(`${print(await tokens.getToken({ signal }))}\n`)
+      return EXIT.ok
     } catch (error) {
-      if (surroundings.signal.aborted) return EXIT.unexpected
-      return complain(error, { host: '', connected: false }, surroundings)
+      if (signal.aborted) return EXIT.unexpected
+      const diagnosis = diagnose(error, watched?.connection())
+      if (diagnosis === undefined) throw error
+      const { text, advice } = diagnosis.finding
+      stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${text.replaceAll('\n', '\n  ')}\n`)
+      if (advice) stderr.write(`${wrap('  → ', advice, widthOf(stderr))}\n`)
+      return diagnosis.exitCode
+    } finally {
+      watched?.stop()
+      await tokens?.close()
+      store?.close()
     }
   },
 }
 
-interface Printing {
-  readonly store: OpenStore | undefined
-  readonly printed: (token: AccessToken) => string
-  readonly hiding: Hiding
+function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {
+  const expiresInSeconds = Math.max(0, Math.floor((expiresAt - Date.now()) / 1000))
+  return asciiJson({ accessToken: value, tokenType, scope, expiresAt, expiresInSeconds }, 2)
 }
 
-async function printToken(
-  { options }: Settings,
-  { store, printed, hiding }: Printing,
-  surroundings: Surroundings,
-): Promise<number> {
-  const endpoint = tokenEndpoint(options.environment)
-  const connection = watchConnection(endpoint, surroundings.env, hiding.shown)
-  const tokens = createTokenProvider({
-    ...options,
-    refreshAheadMs: 0, // the process is over before a renewal in the background is
-    ...(store === undefined ? {} : { store: store.store }),
-    onEvent: (event) => store?.onEvent(event),
-  })
+/** A client of Redis. */
+interface Client {
+  readonly store: TokenStore
+  connect(): Promise<unknown>
+  close(): void
+}
+
+/** A store that is connected, and closed at the end. */
+interface OpenStore {
+  readonly store: TokenStore
+  readonly close: () => void
+  /** Says on stderr, once, that the store failed. */
+  readonly report: (code: string | undefined) => void
+}
+
+/**
+ * Connects to Redis. Resolves with undefined where no store is wanted, or where it cannot be reached: the token is
+ * then requested without it.
+ *
+ * @throws ConfigurationError where the URL is invalid, or no client is installed
+ */
+async function openStore(
+  url: string | undefined,
+  { stderr, signal }: CommandContext,
+): Promise<OpenStore | undefined> {
+  if (url === undefined || url === '') return undefined
+  const fail = (reason: string): never => {
+    throw new ConfigurationError('The store cannot be used', [
+      { option: `${STORE_VARIABLE} (--store)`, reason },
+    ])
+  }
+  if (!isRedisUrl(url))
+    fail('must be a URL such as redis://localhost:6379, or rediss://user:password@host:6379/0')
+  const client = (await redisClient(url)) ?? (await ioredisClient(url))
+  if (client === undefined) return fail('needs a client: npm install redis')
+  let isReported = false
+  const report = (code: string | undefined): void => {
+    if (isReported) return
+    isReported = true
+    const mark = paint('yellow', 'merchant-auth:', stderr)
+    const isPassword = code === 'NOAUTH' || code === 'WRONGPASS'
+    const advice = isPassword ? '. Check the user name and the password in its URL' : ''
+    stderr.write(`${mark} the store failed${code ? ` (${code})` : ''}; this token is not shared${advice}\n`)
+  }
+  const timeout = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
   try {
-    const token = await tokens.getToken({ signal: surroundings.signal })
-    surroundings.stdout.write(`${printed(token)}\n`)
-    return EXIT.ok
+    await untilAborted(client.connect(), AbortSignal.any([signal, timeout]))
   } catch (error) {
-    if (surroundings.signal.aborted) return EXIT.unexpected
-    return complain(error, connection.context(), surroundings)
-  } finally {
-    connection.stop()
-    await tokens.close()
-    store?.close()
+    client.close()
+    if (!signal.aborted) report(timeout.aborted ? 'ETIMEDOUT' : codeOf(error))
+    return undefined
+  }
+  return { store: client.store, close: () => client.close(), report }
+}
+
+/** Whether both clients can use the URL: each fails in its own way on others. */
+function isRedisUrl(url: string): boolean {
+  try {
+    const { protocol, hostname, username, password, pathname } = new URL(url)
+    decodeURIComponent(username + password)
+    return /^rediss?:$/.test(protocol) && hostname !== '' && /^(?:\/\d*)?$/.test(pathname)
+  } catch {
+    return false
   }
 }
 
-function complain(error: unknown, context: AdviceContext, { stderr }: Surroundings): number {
-  const diagnosis = diagnose(error, context)
-  if (diagnosis === undefined) throw error
-  const { text, advice, exitCode } = diagnosis
-  stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${text.replaceAll('\n', '\n  ')}\n`)
-  const folding = { indent: 2, width: widthOf(stderr) }
-  if (advice) stderr.write(`${folded(`→ ${advice}`, folding)}\n`)
-  return exitCode
+async function redisClient(url: string): Promise<Client | undefined> {
+  const redis = await import('redis').catch(() => undefined)
+  if (redis === undefined) return undefined
+  const socket = { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: false } as const
+  const client = redis.createClient({ url, socket })
+  client.on('error', () => {}) // connect() and the provider's event report it
+  return {
+    store: createRedisTokenStore(client),
+    connect: () => client.connect(),
+    close: () => (client.isOpen ? client.destroy() : undefined),
+  }
 }
 
-function headerLine({ value }: AccessToken, { header, scheme }: Header): string {
-  return `${header}: ${scheme === '' ? '' : `${scheme} `}${value}`
-}
-
-function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {
-  const expiresInSeconds = Math.max(0, Math.floor((expiresAt - Date.now()) / 1000))
-  return asciiJson(
-    { accessToken: value, tokenType, ...(scope === undefined ? {} : { scope }), expiresAt, expiresInSeconds },
-    2,
-  )
+async function ioredisClient(url: string): Promise<Client | undefined> {
+  const ioredis = await import('ioredis').catch(() => undefined)
+  if (ioredis === undefined) return undefined
+  const client = new ioredis.Redis(url, {
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  })
+  let failure: unknown
+  client.on('error', (error) => {
+    failure ??= error
+  })
+  return {
+    store: createRedisTokenStore(client),
+    // The rejection of connect() says only that the connection is closed.
+    connect: () => client.connect().catch((error: unknown) => Promise.reject(failure ?? error)),
+    close: () => client.disconnect(),
+  }
 }

@@ -1,97 +1,126 @@
-// The command line: what is understood, what is refused and how, and that no refusal repeats a value.
+// The command line: help, versions, and invalid arguments, whose messages repeat no value.
 import { readFileSync } from 'node:fs'
-import { PassThrough } from 'node:stream'
 import { WriteStream } from 'node:tty'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { paint, printable } from '../../src/cli/terminal.ts'
 import { run } from './rig.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 describe('merchant-auth', () => {
-  it.each([[['--help']], [['-h']], [['help']]])('explains itself by %s', async (args) => {
+  it.each([[['--help']], [['-h']], [['help']]])('prints an overview for %s', async (args) => {
     const { code, stdout, stderr } = await run(args)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     for (const word of ['check', 'token', 'sandbox', 'Examples:']) expect(stdout).toContain(word)
   })
 
-  it.each(['check', 'token', 'sandbox'])('explains %s, with examples', async (name) => {
-    const { code, stdout } = await run([name, '--help'])
-    expect(code).toBe(0)
-    expect(stdout).toContain(`Usage: merchant-auth ${name}`)
-    expect(stdout).toContain('Examples:\n  ')
-    for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(112)
-    expect(await run([name, '-h'])).toMatchObject({ code, stdout })
-    expect(await run(['help', name])).toMatchObject({ code, stdout })
-  })
-
-  it('says what it is for on stderr where nothing is asked for', async () => {
+  it('prints the overview on stderr without a command', async () => {
     const { code, stdout, stderr } = await run([])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain('Usage: merchant-auth COMMAND')
   })
 
-  it.each([[['--version']], [['-v']]])('tells its version by %s', async (args) => {
-    expect(await run(args)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  it.each(['--version', '-v'])('prints its version for %s', async (flag) => {
+    expect(await run([flag])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
+  const SETTINGS =
+    'auth-url audience api-url client-id client-secret-file timeout-ms body-format dotenv header-name scheme json'
+  const SANDBOX =
+    'environment port production-port json lifetime-seconds token-latency-ms api-latency-ms reject-all-tokens header-name scheme fault'
   it.each([
-    [['chekc'], 'There is no such command.'],
-    [['toString'], 'There is no such command.'],
-    [['check', '--nothing'], 'There is no flag --nothing.'],
-    [['check', '--constructor'], 'There is no flag --constructor.'],
-    [['check', '-pHORSE'], 'There is no flag of that name.'],
-    [['check', 'HORSE'], 'An argument is not a flag. Values follow their flag.'],
-    [['check', '--', 'HORSE'], 'An argument is not a flag. Values follow their flag.'],
-    [['check', '--json=HORSE'], '--json takes no value.'],
-    [['check', '--call'], '--call needs a value.'],
-    [['check', '--call', '--json'], '--call needs a value.'],
-    [['token', '--client-secret-file', ''], '--client-secret-file needs a value.'],
-    [['check', '--env-file', 'HORSE'], 'Node.js takes --env-file for itself. Name the file with --dotenv.'],
-    [['--json', 'check'], 'The command comes first: check, token or sandbox.'],
-    [['help', 'HORSE'], 'There is no such command.'],
-    [['check', '--body-format', 'HORSE'], '--body-format must be json or form.'],
-    [['check', '--call=a', '--call=b'], '--call is there twice.'],
+    ['check', `${SETTINGS} call`],
+    ['token', `${SETTINGS} header store`],
+    ['sandbox', SANDBOX],
+  ])('explains %s with every flag and examples, in at most 100 columns', async (name, flags) => {
+    const { code, stdout } = await run([name, '--help'])
+    expect(code).toBe(0)
+    expect(stdout).toContain(`Usage: merchant-auth ${name}`)
+    expect(stdout).toContain('Examples:\n  ')
+    for (const flag of flags.split(' ')) expect(stdout).toMatch(new RegExp(`^  --${flag}[ [\\n]`, 'm'))
+    for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(100)
+    expect(await run([name, '-h'])).toMatchObject({ code, stdout })
+    expect(await run(['help', name])).toMatchObject({ code, stdout })
+  })
+
+  const SECRET = /^The client secret cannot be passed on the command line/
+  const HEADER = '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).'
+  const SCHEME = "--scheme must be an authentication scheme (RFC 9110 §11.1), or ''."
+  const ARGUMENT = 'Unexpected argument. A value must follow its flag, as in --flag VALUE.'
+  it.each<[args: string, message: string | RegExp]>([
+    ['chekc', 'Unknown command.'],
+    ['toString', 'Unknown command.'],
+    ['help HORSE', 'Unknown command.'],
+    ['--json check', 'The command comes first: check, token or sandbox.'],
+    ['check --nothing', 'Unknown flag --nothing.'],
+    ['check --constructor', 'Unknown flag --constructor.'],
+    ['check -pHORSE', 'Unknown flag.'],
+    ['check HORSE', ARGUMENT],
+    ['check -- HORSE', ARGUMENT],
+    ['check --json=HORSE', '--json takes no value.'],
+    ['check --call', '--call needs a value.'],
+    ['check --call --json', '--call needs a value.'],
+    ['token --client-secret-file ', '--client-secret-file needs a value.'],
+    ['check --env-file HORSE', 'Node.js handles --env-file itself. Use --dotenv FILE instead.'],
+    ['check --body-format HORSE', 'The value of --body-format must be json or form.'],
+    ['check --call=a --call=b', '--call is given twice.'],
+    ['check --call HORSE', '--call must be an absolute URL, without a user name and a password.'],
+    ['check --call /HORSE', '--call must be an absolute URL, without a user name and a password.'],
     [
-      ['check', '--header-name', 'A HORSE'],
-      '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).',
+      'check --call http://user:HORSE@127.0.0.1/merchant',
+      '--call must be an absolute URL, without a user name and a password.',
     ],
-    [['check', '--scheme', 'A HORSE'], "--scheme must be an authentication scheme (RFC 9110 §11.1), or ''."],
-    [['token', '--header', '--json'], '--header and --json exclude each other.'],
-    [['token', '--client-secret', 'HORSE'], expect.stringMatching(/^The client secret is never taken/)],
-    [['token', '--client-secret=HORSE'], expect.stringMatching(/^The client secret is never taken/)],
-    [['check', '--secret=HORSE'], expect.stringMatching(/^The client secret is never taken/)],
-  ])('refuses %j, and repeats no value', async (args, message) => {
+    ['check --header-name=A@HORSE', HEADER],
+    ['check --scheme A@HORSE', SCHEME],
+    ['token --header --json', '--header and --json cannot be combined.'],
+    ['token --client-secret HORSE', SECRET],
+    ['token --client-secret=HORSE', SECRET],
+    ['check --secret=HORSE', SECRET],
+    ['sandbox --environment HORSE', 'The value of --environment must be test or production.'],
+    ['sandbox --port 65536', 'The value of --port must be a whole number from 0 to 65535.'],
+    [
+      'sandbox --production-port 1.5',
+      'The value of --production-port must be a whole number from 0 to 65535.',
+    ],
+    [
+      'sandbox --lifetime-seconds 0',
+      'The value of --lifetime-seconds must be a whole number from 1 to 2147483647.',
+    ],
+    [
+      'sandbox --token-latency-ms 2147483648',
+      'The value of --token-latency-ms must be a whole number from 0 to 2147483647.',
+    ],
+    [
+      'sandbox --api-latency-ms HORSE',
+      'The value of --api-latency-ms must be a whole number from 0 to 2147483647.',
+    ],
+    ['sandbox --reject-all-tokens=HORSE', 'The value of --reject-all-tokens must be merchant or in-store.'],
+    ['sandbox --reject-all-tokens=', 'The value of --reject-all-tokens must be merchant or in-store.'],
+    ['sandbox --reject-all-tokens merchant', ARGUMENT],
+    ['sandbox --reject-all-tokens --reject-all-tokens', '--reject-all-tokens is given twice.'],
+    ['sandbox --header-name a@b', HEADER],
+    ['sandbox --scheme a@b', SCHEME],
+  ])('rejects "%s" without repeating a value', async (line, message) => {
+    const args = line.split(' ')
     const { code, stdout, stderr } = await run(args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    const [first, ...rest] = stderr.split('\n')
-    expect(first?.replace('merchant-auth: ', '')).toEqual(message)
-    expect(rest.join()).toMatch(/^Try: merchant-auth (?:check |token )?--help,$/)
+    const [, said = '', page] = /^merchant-auth: (.*)\nSee: merchant-auth (.*)\n$/.exec(stderr) ?? []
+    if (typeof message === 'string') expect(said).toBe(message)
+    else expect(said).toMatch(message)
+    expect(page).toBe(/^(?:check|token|sandbox) /.test(line) ? `${args[0]} --help` : '--help')
     expect(stderr).not.toContain('HORSE')
   })
 })
 
-describe('what goes to a terminal', () => {
+describe('color', () => {
   afterEach(() => vi.unstubAllEnvs())
 
-  it('has colour only where one is', () => {
-    const plain = new PassThrough()
-    const terminal = Object.assign(new PassThrough(), {
-      isTTY: true,
-      getColorDepth: WriteStream.prototype.getColorDepth,
-    })
+  it('is for terminals, unless NO_COLOR is set', async () => {
     vi.stubEnv('TERM', 'xterm-256color')
-    vi.stubEnv('CI', undefined) // there Node.js goes by which CI it is
-    vi.stubEnv('FORCE_COLOR', undefined)
-    vi.stubEnv('NO_COLOR', undefined)
-    expect(paint('red', 'no', plain)).toBe('no')
-    expect(paint('red', 'no', terminal)).toBe('\u001b[31mno\u001b[39m')
+    for (const name of ['CI', 'FORCE_COLOR', 'NO_COLOR']) vi.stubEnv(name, undefined)
+    const getColorDepth = WriteStream.prototype.getColorDepth
+    expect((await run(['x'])).stderr).toMatch(/^merchant-auth: /)
+    expect((await run(['x'], {}, { getColorDepth })).stderr).toContain('\u001b[31mmerchant-auth:\u001b[39m ')
     vi.stubEnv('NO_COLOR', '1')
-    expect(paint('red', 'no', terminal)).toBe('no')
-  })
-
-  it('has nothing in it that steers it', () => {
-    expect(printable('a\u001b]0;title\u0007b\nc\u202Ed\u2028e')).toBe('a ]0;title b c d e')
-    expect(printable('x'.repeat(400))).toBe(`${'x'.repeat(300)}…`)
+    expect((await run(['x'], {}, { getColorDepth })).stderr).toMatch(/^merchant-auth: /)
   })
 })

@@ -1,4 +1,4 @@
-// The program: exit codes, signals, files that are pipes, output that cannot be written, and an end at once.
+// The program: exit codes, signals, files that are pipes, and output that cannot be written.
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,31 +8,23 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
-import { noteSecret } from '../support/recorded.ts'
-import { type Variables, variablesFor } from './rig.ts'
+import { eachWithSandbox } from './rig.ts'
 
 const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const execute = promisify(execFile)
 
-let sandbox: Sandbox
+const at = eachWithSandbox()
 let env: NodeJS.ProcessEnv
 let folder: string
-beforeEach(async () => {
-  sandbox = await startSandbox()
-  noteSecret(sandbox.test.clientSecret)
-  const variables: Variables = variablesFor(sandbox.test)
-  env = { PATH: process.env['PATH'], NO_COLOR: '1', ...variables }
+beforeEach(() => {
+  env = { PATH: process.env['PATH'], NO_COLOR: '1', ...at.variables }
   folder = mkdtempSync(join(tmpdir(), 'merchant-auth-main-'))
 })
-afterEach(async () => {
-  rmSync(folder, { recursive: true })
-  await sandbox.close()
-})
+afterEach(() => rmSync(folder, { recursive: true }))
 
-/** A server that takes connections, and never says a word. */
+/** A server that accepts connections, and never responds. */
 async function startMute(): Promise<{ server: Server; port: number; connected: Promise<unknown> }> {
   const server = createServer((socket) => socket.on('error', () => {}))
   const connected = once(server, 'connection')
@@ -42,34 +34,34 @@ async function startMute(): Promise<{ server: Server; port: number; connected: P
 }
 
 describe('the program', () => {
-  it('prints a token, and ends by itself', async () => {
+  it('prints a token, and exits by itself', async () => {
     const { stdout, stderr } = await execute(process.execPath, [main, 'token'], { env, timeout: PATIENCE_MS })
     expect(stderr).toBe('')
     const headers = { authorization: `Bearer ${stdout.trim()}` }
-    expect((await fetch(`${sandbox.test.merchantUrl}/x`, { headers })).status).toBe(200)
+    expect((await fetch(`${at.test.merchantUrl}/x`, { headers })).status).toBe(200)
   })
 
-  it('ends with the exit code', async () => {
+  it('exits with the exit code', async () => {
     const failing = execute(process.execPath, [main, 'check'], {
       env: { ...env, MERCHANT_AUTH_AUDIENCE: 'https://other.example' },
     })
     await expect(failing).rejects.toMatchObject({ code: 5, stderr: '' })
   })
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('ends by %s while it waits, and says nothing', async (signal) => {
-    sandbox.test.fail('token', { kind: 'hang' })
+  it.each(['SIGINT', 'SIGTERM'] as const)('is ended by %s while it waits, without output', async (signal) => {
+    at.test.fail('token', { kind: 'hang' })
     const child = spawn(process.execPath, [main, 'token'], { env })
     let said = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += String(text)))
-    await expect.poll(() => sandbox.test.counts.token, { timeout: PATIENCE_MS }).toBe(1)
+    await expect.poll(() => at.test.counts.token, { timeout: PATIENCE_MS }).toBe(1)
     child.kill(signal)
     expect(await once(child, 'close')).toEqual([null, signal])
     expect(said).toBe('')
   })
 
-  it('does not wait for a connection that never comes about, after its verdict or a signal', async () => {
+  it('does not wait for a pending connection after a failure or a signal', async () => {
     const { server, port, connected } = await startMute()
-    // Else fetch gives a connection up by itself, after 10 s.
+    // Otherwise fetch gives up after 10 s by itself.
     const undici = fileURLToPath(import.meta.resolve('undici'))
     const patient = join(folder, 'patient.mjs')
     writeFileSync(
@@ -94,42 +86,41 @@ describe('the program', () => {
     }
   })
 
-  it('takes the secret from a pipe, and tells a shell 143 when it was ended', async () => {
+  it('reads the secret from a pipe, and has the exit code 143 in a shell after SIGTERM', async () => {
     const command = `printf %s "$MERCHANT_AUTH_CLIENT_SECRET" | "$0" "$1" token --client-secret-file /dev/stdin`
     const { stdout } = await execute('sh', ['-c', command, process.execPath, main], { env })
     expect(stdout).toMatch(/^[\w.-]+\n$/)
 
-    sandbox.test.fail('token', { kind: 'hang' })
+    at.test.fail('token', { kind: 'hang' })
     const shell = spawn('sh', ['-c', '"$0" "$1" token & echo $!; wait $!; echo $?', process.execPath, main], {
       env,
     })
     const lines = createInterface(shell.stdout)[Symbol.asyncIterator]()
     const pid = Number((await lines.next()).value)
-    await expect.poll(() => sandbox.test.counts.token, { timeout: PATIENCE_MS }).toBe(2)
+    await expect.poll(() => at.test.counts.token, { timeout: PATIENCE_MS }).toBe(2)
     process.kill(pid)
     expect((await lines.next()).value).toBe('143')
   })
 
-  it('is ended by a signal while it waits for somebody to write the secret', async () => {
+  it('is ended by a signal while it waits for a pipe', async () => {
     const pipe = join(folder, 'pipe')
     execFileSync('mkfifo', [pipe])
     const child = spawn(process.execPath, [main, 'token', '--client-secret-file', pipe], { env })
     let said = ''
     child.stderr.on('data', (text) => (said += String(text)))
-    await new Promise((resolve) => setTimeout(resolve, 1_500)) // nobody can see how far it is
+    await new Promise((resolve) => setTimeout(resolve, 1_500)) // how far it is cannot be seen
     child.kill('SIGTERM')
     expect(await once(child, 'close')).toEqual([null, 'SIGTERM'])
     expect(said).toBe('')
   })
 
-  it('takes variables from a file, with a byte order mark too, and says what is wrong with the file', async () => {
+  it('reads variables from a file, with a byte order mark, too, and says what is wrong with the file', async () => {
     const file = join(folder, 'settings.env')
-    const variables = variablesFor(sandbox.test)
-    const lines = Object.entries(variables).map(([name, value]) => `export ${name}=${value}\r\n`)
+    const lines = Object.entries(at.variables).map(([name, value]) => `export ${name}=${value}\r\n`)
     writeFileSync(file, `\ufeff${lines.join('')}`)
     const bare = { PATH: process.env['PATH'] }
     await execute(process.execPath, [main, 'token', '--dotenv', file], { env: bare })
-    expect(sandbox.test.counts.issued).toBe(1)
+    expect(at.test.counts.issued).toBe(1)
 
     writeFileSync(file, Buffer.from(`\ufeff${lines.join('')}`, 'utf16le'))
     const failing = (name: string) =>
@@ -148,7 +139,7 @@ describe('the program', () => {
     })
   })
 
-  it('says that its output could not be written', async () => {
+  it('reports that the output could not be written', async () => {
     const full = openSync('/dev/full', 'w')
     try {
       const child = spawn(process.execPath, [main, '--help'], { env, stdio: ['ignore', full, 'pipe'] })
@@ -161,7 +152,7 @@ describe('the program', () => {
     }
   })
 
-  it('survives a reader that leaves', async () => {
+  it('has the exit code 141 where the reader closes the output', async () => {
     const child = spawn(process.execPath, [main, 'check'], { env })
     let said = ''
     child.stderr.on('data', (text) => (said += String(text)))

@@ -1,8 +1,12 @@
-// Keys at the terminal: what each does to the running sandbox, and the terminal as it was before at the end.
+// Keys at the terminal: what each does to the running sandbox, and that the terminal is restored at the end.
+import { spawn } from 'node:child_process'
 import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { groupsFromProc, groupsFromPs } from '../../src/cli/sandbox-keys.ts'
 import { call, freshToken, requestToken, turn } from '../testing/calls.ts'
-import { start } from './sandbox-rig.ts'
+import { sandbox as start } from './rig.ts'
 
 /** A terminal's stdin that notes how it is set. */
 class Keys extends PassThrough {
@@ -14,27 +18,30 @@ class Keys extends PassThrough {
   }
 }
 
-/** What is said of keys. */
+async function withKeys(...faults: readonly string[]) {
+  const stdin = new Keys()
+  const flags = faults.flatMap((fault) => ['--fault', fault])
+  return { stdin, ...(await start(flags, { stdin })) }
+}
+
+/** A line about a key. */
 const SAID = /^[a-z]: /
 
 describe('the keys', () => {
-  it('are told where they work', async () => {
-    const { stderr, stop, ended } = await start([], { stdin: new Keys() })
-    expect(stderr()).toContain(`
+  it('are listed where they work', async () => {
+    const { command } = await withKeys()
+    expect(stripVTControlCharacters(command.stderr())).toContain(`
 Keys
   r  revoke all tokens
-  f  one token request gets a 503
-  u  one call of each API gets a 401
+  f  return 503 to the next token request
+  u  return 401 to the next call of each API
   c  clear all faults
-  q  quit, as Ctrl-C does
+  q  quit, like Ctrl-C
 `)
-    stop.abort()
-    await ended
   })
 
   it('r: revoke all tokens', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+    const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('r')
     expect(await sandbox.lines(1, SAID)).toEqual(['r: 1 token revoked'])
@@ -44,22 +51,20 @@ Keys
     expect(await sandbox.lines(2, SAID)).toEqual(['r: 1 token revoked', 'r: 0 tokens revoked'])
   })
 
-  it('f: one token request gets a 503', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+  it('f: return 503 to the next token request', async () => {
+    const { stdin, ...sandbox } = await withKeys()
     stdin.write('f')
-    expect(await sandbox.lines(1, SAID)).toEqual(['f: one token request gets a 503'])
+    expect(await sandbox.lines(1, SAID)).toEqual(['f: the next token request gets a 503'])
     expect((await requestToken(sandbox.client)).status).toBe(503)
     expect((await requestToken(sandbox.client)).status).toBe(200)
     expect((await sandbox.lines(2))[0]).toMatch(/503 +\d+ ms {3}fault status=503 \(key f\)$/)
   })
 
-  it('u: one call of each API gets a 401', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+  it('u: return 401 to the next call of each API', async () => {
+    const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('u')
-    expect(await sandbox.lines(1, SAID)).toEqual(['u: one call of each API gets a 401'])
+    expect(await sandbox.lines(1, SAID)).toEqual(['u: the next call of each API gets a 401'])
     for (const url of [sandbox.merchantUrl, sandbox.inStoreUrl]) {
       const response = await call(url, token)
       expect(response.status).toBe(401)
@@ -71,18 +76,17 @@ Keys
     )
   })
 
-  it('c: clear all faults, those of flags and keys, after which keys order new ones', async () => {
-    const stdin = new Keys()
-    const faults = ['token:reset', 'merchant:status=500,times=9', 'in-store:hang']
-    const sandbox = await start(
-      faults.flatMap((fault) => ['--fault', fault]),
-      { stdin },
+  it('c: clear all faults, those of flags and keys, after which keys queue new ones', async () => {
+    const { stdin, ...sandbox } = await withKeys(
+      'token:reset',
+      'merchant:status=500,times=9',
+      'in-store:hang',
     )
     stdin.write('ucf')
     expect(await sandbox.lines(3, SAID)).toEqual([
-      'u: one call of the merchant API gets a 401',
+      'u: the next call of the merchant API gets a 401',
       'c: all faults cleared',
-      'f: one token request gets a 503',
+      'f: the next token request gets a 503',
     ])
     expect((await requestToken(sandbox.client)).status).toBe(503)
     const token = await freshToken(sandbox.client)
@@ -90,72 +94,86 @@ Keys
       expect((await call(url, token)).status).toBe(200)
   })
 
-  it('order nothing that would never be met', async () => {
-    const stdin = new Keys()
-    const faults = ['token:status=500', 'merchant:status=500', 'in-store:status=500']
-    const sandbox = await start(
-      faults.flatMap((fault) => ['--fault', fault]),
-      { stdin },
+  it('queue no fault that would never apply', async () => {
+    const { stdin, ...sandbox } = await withKeys(
+      'token:status=500',
+      'merchant:status=500',
+      'in-store:status=500',
     )
     stdin.write('fu')
     expect(await sandbox.lines(2, SAID)).toEqual([
-      'f: every token request has a fault (c clears it)',
-      'u: every API call has a fault (c clears it)',
+      'f: all token requests already have a fault (c clears it)',
+      'u: all API calls already have a fault (c clears it)',
     ])
     stdin.write('c')
     await sandbox.lines(3, SAID)
     expect((await requestToken(sandbox.client)).status).toBe(200)
   })
 
-  it('are others without an effect: letters, arrows, Ctrl-R', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+  it('ignore other letters, arrows and Ctrl-R', async () => {
+    const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('xyz 1\r\u001b[A\u0012F')
-    expect(await sandbox.lines(1, SAID)).toEqual(['f: one token request gets a 503'])
+    expect(await sandbox.lines(1, SAID)).toEqual(['f: the next token request gets a 503'])
     expect((await call(sandbox.merchantUrl, token)).status).toBe(200)
   })
 
   it.each([
     ['q', 'q'],
     ['Ctrl-C', '\u0003'],
-  ])('%s: quit, with the terminal as it was', async (_name, key) => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
+  ])('%s: quit, and restore the terminal', async (_name, key) => {
+    const { stdin, ...sandbox } = await withKeys()
     expect(stdin.modes).toEqual([true])
     stdin.write(key)
-    expect(await sandbox.ended).toBe(0)
+    expect((await sandbox.command).code).toBe(0)
     expectReleased(stdin)
     await expect(fetch(sandbox.merchantUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
   })
 
-  it('are let go of where a signal ends the sandbox', async () => {
-    const stdin = new Keys()
-    const sandbox = await start([], { stdin })
-    sandbox.stop.abort('SIGTERM')
-    expect(await sandbox.ended).toBe(0)
+  it('are released where a signal ends the sandbox', async () => {
+    const { stdin, command } = await withKeys()
+    command.interrupt()
+    expect((await command).code).toBe(0)
     expectReleased(stdin)
   })
 
   it.each([
-    ['stdin is no terminal', { isTTY: false, isInForeground: true, args: [] }],
-    ['the process is in the background', { isTTY: true, isInForeground: false, args: [] }],
-    ['lines are JSON', { isTTY: true, isInForeground: true, args: ['--json'] }],
-  ])('are none where %s', async (_where, { isTTY, isInForeground, args }) => {
+    ['stdin is not a terminal', { isTTY: false, args: [] }],
+    ['the log is JSON', { isTTY: true, args: ['--json'] }],
+  ])('do nothing where %s', async (_where, { isTTY, args }) => {
     const stdin = Object.assign(new Keys(), { isTTY })
-    const sandbox = await start(args, { stdin, isInForeground })
+    const sandbox = await start(args, { stdin })
     stdin.write('q')
     for (let i = 0; i < 5; i += 1) await turn()
     expect((await requestToken(sandbox.client)).status).toBe(200)
-    expect(sandbox.stderr()).not.toContain('Keys')
+    expect(sandbox.command.stderr()).not.toContain('Keys')
     expect(stdin.modes).toEqual([])
     expect(stdin.listenerCount('data')).toBe(0)
     expect(stdin.read()?.toString()).toBe('q')
   })
 
-  it('are none, and stdin is not even asked for, where stderr is no terminal', async () => {
-    const sandbox = await start()
-    expect(sandbox.stderr()).not.toContain('Keys')
+  it('are not listed where stderr is not a terminal, or the process is in the background', async () => {
+    expect((await start()).command.stderr()).not.toContain('Keys')
+    expect((await start([], {})).command.stderr()).not.toContain('Keys')
+  })
+})
+
+describe.skipIf(process.platform === 'win32')('the foreground', () => {
+  it('includes a process without a terminal', async () => {
+    const source = new URL('../../src/cli/sandbox-keys.ts', import.meta.url).href
+    const program = `console.log((await import(${JSON.stringify(source)})).isInForeground())`
+    const args = ['--no-warnings', '--input-type=module', '--eval', program]
+    const child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+    expect(await text(child.stdout)).toBe('true\n')
+  })
+
+  it('is read after the name of the program, whatever it is', () => {
+    expect(groupsFromProc('12 (a) R 1 2 (b) S 1 34 30 34816 56 4194304 0')).toEqual(['34', '56'])
+    expect(groupsFromProc('12 (node) S 1 34 30 0 -1 4194304 0')).toEqual(['34', '-1'])
+  })
+
+  it.runIf(process.platform === 'linux')('is the same in /proc and for ps', () => {
+    expect(groupsFromPs()).toEqual(groupsFromProc())
   })
 })
 

@@ -1,19 +1,21 @@
-// `merchant-auth sandbox` from its start to its end: what it prints, how it is used, and that nothing is left of it.
-import { execFile } from 'node:child_process'
-import { getEventListeners } from 'node:events'
+// `merchant-auth sandbox`: its variables, its settings, its log, and its end.
+import { execFile, spawn } from 'node:child_process'
+import { getEventListeners, once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { call, freshToken, requestToken } from '../testing/calls.ts'
-import { run as runCommand } from './rig.ts'
-import { constant, run, start } from './sandbox-rig.ts'
+import { fileURLToPath } from 'node:url'
+import { parseEnv, promisify } from 'node:util'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { call, echoOf, freshToken, requestToken } from '../testing/calls.ts'
+import { constant, run, sandbox } from './rig.ts'
 
 describe('the variables', () => {
-  it('are those of test, on stdout, and nothing else is', async () => {
-    const { stdout } = await start()
-    expect(constant(stdout())).toBe(`export MERCHANT_AUTH_URL=http://127.0.0.1:PORT
+  it('are those of test, and all that is on stdout', async () => {
+    const { command } = await sandbox()
+    expect(constant(command.stdout())).toBe(`export MERCHANT_AUTH_URL=http://127.0.0.1:PORT
 export MERCHANT_AUTH_AUDIENCE=https://test.sandbox.example
 export MERCHANT_AUTH_API_URLS=http://127.0.0.1:PORT/merchant,http://127.0.0.1:PORT/in-store
 export MERCHANT_AUTH_CLIENT_ID=test-client
@@ -21,40 +23,18 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
 `)
   })
 
-  it('have no sign that a shell or node --env-file reads in its own way', async () => {
-    const { stdout } = await start()
-    const values = stdout()
-      .trim()
-      .split('\n')
-      .map((line) => line.replace(/^export \w+=/, ''))
-    expect(values).toHaveLength(5)
-    for (const value of values) expect(value).toMatch(/^[\w:/.,-]+$/)
-  })
-
-  it('are those of production where it was chosen', async () => {
-    const { stdout, client, merchantUrl } = await start(['--environment', 'production'])
-    expect(stdout()).toContain('AUDIENCE=https://production.sandbox.example\n')
-    expect((await call(merchantUrl, await freshToken(client))).status).toBe(200)
-  })
-
-  describe('in a file', () => {
-    let folder: string
-    beforeEach(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'merchant-auth-'))
-    })
-    afterEach(() => rm(folder, { recursive: true }))
-
-    const PRINT = `JSON.stringify(Object.entries(process.env).filter(([name]) => name.startsWith('MERCHANT_AUTH_')).sort())`
-
-    it('serve a shell, node --env-file and merchant-auth check alike', async () => {
-      const { stdout, client, merchantUrl } = await start()
+  it('serve a shell, node --env-file and merchant-auth check alike', async () => {
+    const { command, client, merchantUrl } = await sandbox()
+    const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-'))
+    try {
       const file = join(folder, 'sandbox.env')
-      await writeFile(file, stdout())
+      await writeFile(file, command.stdout())
+      const print = `JSON.stringify(Object.entries(process.env).filter(([name]) => name.startsWith('MERCHANT_AUTH_')).sort())`
       const options = { env: { PATH: process.env['PATH'] } }
       const execute = promisify(execFile)
       const [byNode, byShell] = await Promise.all([
-        execute(process.execPath, [`--env-file=${file}`, '--print', PRINT], options),
-        execute('sh', ['-c', `. "$0" && exec "$1" --print "$2"`, file, process.execPath, PRINT], options),
+        execute(process.execPath, [`--env-file=${file}`, '--print', print], options),
+        execute('sh', ['-c', `. "$0" && exec "$1" --print "$2"`, file, process.execPath, print], options),
       ])
       expect(JSON.parse(byNode.stdout)).toEqual([
         ['MERCHANT_AUTH_API_URLS', client.environment.apiUrls.join(',')],
@@ -64,30 +44,99 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
         ['MERCHANT_AUTH_URL', client.environment.authUrl],
       ])
       expect(byShell.stdout).toBe(byNode.stdout)
-      const check = await runCommand(['check', '--dotenv', file, '--call', `${merchantUrl}/orders`])
-      expect(check.stderr).toBe('')
-      expect(check.code).toBe(0)
-    })
+      const check = await run(['check', '--dotenv', file, '--call', `${merchantUrl}/orders`])
+      expect(check).toMatchObject({ code: 0, stderr: '' })
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })
 
-describe('what people see', () => {
-  it('is where everything is, and then each request', async () => {
-    const sandbox = await start()
-    const { client, merchantUrl, inStoreUrl } = sandbox
+describe('the settings', () => {
+  it.each(['test', 'production'])('apply to %s', async (environment) => {
+    const flags = '--lifetime-seconds 7 --reject-all-tokens=in-store --header-name X-Token --scheme='.split(
+      ' ',
+    )
+    const { client, merchantUrl, inStoreUrl } = await sandbox([...flags, '--environment', environment])
+    const granted = (await (await requestToken(client)).json()) as Record<string, string | number>
+    expect(client.environment.audience).toBe(`https://${environment}.sandbox.example`)
+    expect(granted['expires_in']).toBe(7)
+    const headers = { 'x-token': String(granted['access_token']) }
+    const response = await fetch(merchantUrl, { headers })
+    expect((await echoOf(response)).headers['x-token']).toMatch(/^\[token [\w-]+\]$/)
+    expect((await fetch(inStoreUrl, { headers })).status).toBe(401)
+  })
+
+  it.each([
+    ['--token-latency-ms', 'token'],
+    ['--api-latency-ms', 'merchant'],
+  ])('%s delays %s', async (flag, target) => {
+    const { client, merchantUrl, lines } = await sandbox([flag, '40'])
+    await call(merchantUrl, await freshToken(client))
+    const delayed = (await lines(2)).filter((line) => Number(/(\d+) ms/.exec(line)?.[1]) >= 39)
+    expect(delayed.some((line) => line.includes(`  ${target}  `))).toBe(true)
+  })
+
+  it('--reject-all-tokens applies to both APIs', async () => {
+    const { client, merchantUrl, inStoreUrl, lines } = await sandbox(['--reject-all-tokens'])
     const token = await freshToken(client)
-    await sandbox.lines(1)
+    expect((await call(merchantUrl, token)).status).toBe(401)
+    expect((await call(inStoreUrl, token)).status).toBe(401)
+    expect(constant((await lines(3))[1] ?? '')).toMatch(/token JTI, invalid_token: /)
+  })
+})
+
+describe('the ports', () => {
+  it('are those of the flags', async () => {
+    const [port, productionPort] = [await freePort(), await freePort()]
+    const flags = ['--port', String(port), '--production-port', String(productionPort)]
+    const { client, productionUrl } = await sandbox(flags)
+    expect(client.environment.authUrl).toBe(`http://127.0.0.1:${port}`)
+    expect(productionUrl).toBe(`http://127.0.0.1:${productionPort}/merchant`)
+  })
+
+  it.each([
+    ['--port', '--production-port'],
+    ['--production-port', '--port'],
+  ])('%s in use ends it with exit code 3', async (used, other) => {
+    await using server = createServer()
+    const free = await freePort()
+    const { code, stdout, stderr } = await run([
+      'sandbox',
+      used,
+      `${await listening(server)}`,
+      other,
+      `${free}`,
+    ])
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+    expect(stderr).toMatch(new RegExp(`^merchant-auth: ${used} [^\n]*EADDRINUSE[^\n]*\n$`))
+    await expect(fetch(`http://127.0.0.1:${free}`)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
+  })
+
+  it('must differ', async () => {
+    const port = String(await freePort())
+    const { code, stderr } = await run(['sandbox', '--port', port, '--production-port', port])
+    expect(code).toBe(3)
+    expect(stderr).toMatch(/^merchant-auth: --port [^\n]*production[^\n]*\n$/)
+  })
+})
+
+describe('the log', () => {
+  it('shows the URLs, and then each request', async () => {
+    const { command, client, merchantUrl, inStoreUrl, lines } = await sandbox()
+    const token = await freshToken(client)
+    await lines(1)
     await call(`${merchantUrl}/orders?page=2`, token)
-    await sandbox.lines(2)
+    await lines(2)
     await call(inStoreUrl, undefined, { method: 'DELETE' })
-    await sandbox.lines(3)
+    await lines(3)
     await call(`${inStoreUrl}/a/path/that/is/longer`, token)
-    await sandbox.lines(4)
+    await lines(4)
     await requestToken(client, { fields: { client_id: 'x' } })
-    await sandbox.lines(5)
+    await lines(5)
     await fetch(`${client.environment.authUrl}/nowhere`)
-    await sandbox.lines(6)
-    expect(constant(sandbox.stderr())).toBe(`The sandbox is running. Ctrl-C ends it.
+    await lines(6)
+    expect(constant(command.stderr())).toBe(`The sandbox is running. Press Ctrl-C to end it.
 
   test        token endpoint  http://127.0.0.1:PORT/oauth/token
               merchant API    http://127.0.0.1:PORT/merchant
@@ -96,7 +145,7 @@ describe('what people see', () => {
               merchant API    http://127.0.0.1:PORT/merchant
               in-store API    http://127.0.0.1:PORT/in-store
 
-With the variables on stdout, which are for test:
+Try it, with the variables on stdout (environment: test):
   curl -H "Authorization: Bearer $(merchant-auth token)" http://127.0.0.1:PORT/merchant/orders
 
 HH:MM:SS.mmm  token     POST    /oauth/token              200  N ms   token JTI issued
@@ -106,21 +155,15 @@ HH:MM:SS.mmm  in-store  GET     /in-store/a/path/that/is/longer  200  N ms   tok
 HH:MM:SS.mmm  token     POST    /oauth/token                     400  N ms   invalid_request: client_secret is missing
 HH:MM:SS.mmm  -         GET     /nowhere                         404  N ms   not_found
 `)
-    expect(sandbox.stderr()).not.toContain(client.clientSecret)
-    expect(sandbox.stderr()).not.toContain(token)
+    expect(command.stderr()).not.toContain(client.clientSecret)
+    expect(command.stderr()).not.toContain(token)
   })
 
-  it('has the faults of the flags, and where the token goes', async () => {
-    const flags = [
-      '--fault',
-      'token:status=503,times=1',
-      '--fault',
-      'token:hang,times=2',
-      '--fault',
-      'merchant:reset',
-    ]
-    const { stderr } = await start([...flags, '--header-name', 'X-`Token$', '--scheme', ''])
-    expect(constant(stderr())).toContain(`
+  it('begins with the faults of the flags, and a command that works in a shell', async () => {
+    const faults = ['token:status=503,times=1', 'token:hang,times=2', 'merchant:reset']
+    const flags = faults.flatMap((fault) => ['--fault', fault])
+    const { command } = await sandbox([...flags, '--header-name', 'X-`Token$', '--scheme', ''])
+    expect(constant(command.stderr())).toContain(`
   curl -H "X-\\\`Token\\$: $(merchant-auth token)" http://127.0.0.1:PORT/merchant/orders
 
 Faults
@@ -132,92 +175,141 @@ Faults
   })
 
   it('names the environments as soon as both are used', async () => {
-    const sandbox = await start()
-    await call(sandbox.merchantUrl, undefined)
-    await sandbox.lines(1)
-    await call(sandbox.productionUrl, undefined)
-    await sandbox.lines(2)
-    await call(sandbox.merchantUrl, undefined)
-    expect((await sandbox.lines(3)).map(constant)).toEqual([
+    const { merchantUrl, productionUrl, lines } = await sandbox()
+    await call(merchantUrl, undefined)
+    await lines(1)
+    await call(productionUrl, undefined)
+    await lines(2)
+    await call(merchantUrl, undefined)
+    expect((await lines(3)).map(constant)).toEqual([
       'HH:MM:SS.mmm  merchant  GET     /merchant                 401  N ms   no token',
       'HH:MM:SS.mmm  production  merchant  GET     /merchant                 401  N ms   no token',
       'HH:MM:SS.mmm  test        merchant  GET     /merchant                 401  N ms   no token',
     ])
   })
-})
 
-describe('--json', () => {
-  it('prints each request as a JSON line on stderr, and nothing else there', async () => {
-    const sandbox = await start(['--json', '--fault', 'in-store:status=418'])
-    const token = await freshToken(sandbox.client)
-    await sandbox.lines(1, /^\{/)
-    await call(`${sandbox.merchantUrl}/%C2%9B`, token)
-    await sandbox.lines(2, /^\{/)
-    await call(`${sandbox.inStoreUrl}`, undefined)
-    await sandbox.lines(3, /^\{/)
-    await requestToken(sandbox.client, { fields: 5 })
-    await sandbox.lines(4, /^\{/)
+  it('says that a client disconnected before a response', async () => {
+    const { merchantUrl, lines } = await sandbox(['--api-latency-ms', '600000'])
+    const leaving = request(merchantUrl).on('error', () => {})
+    await once(leaving.end(), 'finish')
+    leaving.destroy()
+    expect((await lines(1))[0]).toMatch(/\/merchant +--- +\d+ ms {3}the client disconnected$/)
+  })
+
+  it('colors the status by its class on a terminal', async () => {
+    for (const name of ['NO_COLOR', 'FORCE_COLOR']) vi.stubEnv(name, undefined)
+    const flags = [307, 404, 503].flatMap((status) => ['--fault', `merchant:status=${status},times=1`])
+    const { command, client, merchantUrl, lines } = await sandbox([...flags, '--fault', 'merchant:reset'], {
+      getColorDepth: () => 4,
+    })
+    await requestToken(client)
+    for (let times = 0; times < 3; times += 1) await call(merchantUrl, undefined)
+    await expect(call(merchantUrl, undefined)).rejects.toThrow()
+    await lines(5)
+    for (const colored of ['32m200', '36m307', '33m404', '31m503', '35m---'])
+      expect(command.stderr()).toContain(`\u001b[${colored}\u001b[39m`)
+  })
+  afterEach(() => vi.unstubAllEnvs())
+
+  const FOREIGN = `\u001b[2J\u009b31m\r\n\u2028\u202e${'x'.repeat(5_000)}`
+
+  it('has lines of limited length that cannot control the terminal', async () => {
+    const { merchantUrl, lines } = await sandbox(['--fault', `merchant:text=${FOREIGN}`])
+    await call(`${merchantUrl}/${'x'.repeat(5_000)}`, undefined)
+    const [line = ''] = await lines(1)
+    expect(line.length).toBeLessThan(320)
+    expect(line).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+  })
+
+  it('is JSON lines in ASCII with --json', async () => {
+    const flags = ['--json', '--fault', 'in-store:status=418', '--fault', `merchant:text=${FOREIGN}`]
+    const { command, client, merchantUrl, inStoreUrl, lines } = await sandbox(flags)
+    const token = await freshToken(client)
+    await lines(1, /^\{/)
+    await call(`${merchantUrl}/%C2%9B`, token)
+    await lines(2, /^\{/)
+    await call(inStoreUrl, undefined)
+    await lines(3, /^\{/)
+    await requestToken(client, { fields: 5 })
+    const printed = await lines(4, /./)
+    for (const line of printed) expect(line).toMatch(/^[\x20-\x7e]+$/)
     const { jti } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
     const common = {
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       environment: 'test',
       durationMs: expect.any(Number),
     }
-    const printed = sandbox
-      .stderr()
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    expect(printed).toEqual([
-      { ...common, id: 1, target: 'token', method: 'POST', path: '/oauth/token', status: 200, jti },
-      { ...common, id: 2, target: 'merchant', method: 'GET', path: '/merchant/%C2%9B', status: 200, jti },
-      {
-        ...common,
-        id: 3,
-        target: 'in-store',
-        method: 'GET',
-        path: '/in-store',
-        status: 418,
-        fault: 'status=418',
-      },
-      {
-        ...common,
-        id: 4,
-        target: 'token',
-        method: 'POST',
-        path: '/oauth/token',
-        status: 400,
-        error: 'invalid_request',
-        errorDescription: 'The body must be a JSON object',
-      },
+    const issued = { target: 'token', method: 'POST', path: '/oauth/token' }
+    const merchant = { target: 'merchant', method: 'GET', path: '/merchant/%C2%9B' }
+    const inStore = { target: 'in-store', method: 'GET', path: '/in-store' }
+    const invalid = { error: 'invalid_request', errorDescription: expect.any(String) }
+    expect(printed.map((line) => JSON.parse(line))).toEqual([
+      { ...common, id: 1, ...issued, status: 200, jti },
+      { ...common, id: 2, ...merchant, status: 200, jti, fault: `text=${FOREIGN}` },
+      { ...common, id: 3, ...inStore, status: 418, fault: 'status=418' },
+      { ...common, id: 4, ...issued, status: 400, ...invalid },
     ])
-    expect(sandbox.client.clientId).toBe('test-client')
+    expect(command.stderr()).toBe(`${printed.join('\n')}\n`)
   })
 })
 
 describe('the end', () => {
-  it('comes by the signal: requests under way are told, ports are free, nobody listens any more', async () => {
-    const sandbox = await start(['--fault', 'merchant:hang,at=body'])
-    const hanging = (await call(sandbox.merchantUrl, undefined)).text()
+  it('is the signal: pending requests are logged, the ports are free, no listener remains', async () => {
+    const { command, merchantUrl, productionUrl, lines } = await sandbox(['--fault', 'merchant:hang,at=body'])
+    const hanging = (await call(merchantUrl, undefined)).text()
     const broken = expect(hanging).rejects.toThrow()
-    expect(getEventListeners(sandbox.stop.signal, 'abort')).toHaveLength(1)
-    sandbox.stop.abort('SIGINT')
-    expect(await sandbox.ended).toBe(0)
+    expect(getEventListeners(command.signal, 'abort')).toHaveLength(1)
+    command.interrupt()
+    expect((await command).code).toBe(0)
     await broken
-    expect((await sandbox.lines(1)).map(constant)).toEqual([
+    expect((await lines(1)).map(constant)).toEqual([
       'HH:MM:SS.mmm  merchant  GET     /merchant                 401  N ms   no token, fault hang,at=body',
     ])
-    expect(getEventListeners(sandbox.stop.signal, 'abort')).toHaveLength(0)
-    await expect(fetch(sandbox.merchantUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
-    await expect(fetch(sandbox.productionUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
+    expect(getEventListeners(command.signal, 'abort')).toHaveLength(0)
+    await expect(fetch(merchantUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
+    await expect(fetch(productionUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
   })
 
-  it('comes at once where the signal was there before', async () => {
-    const one = run([])
-    one.stop.abort()
-    expect(await one.ended).toBe(0)
-    expect(getEventListeners(one.stop.signal, 'abort')).toHaveLength(0)
-    const [, url = ''] = /URL=(\S+)/.exec(one.stdout()) ?? []
-    await expect(fetch(url)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
+  it('comes at once where the signal came before', async () => {
+    const command = run(['sandbox'])
+    command.interrupt()
+    const { code, stdout } = await command
+    expect(code).toBe(0)
+    expect(getEventListeners(command.signal, 'abort')).toHaveLength(0)
+    const url = parseEnv(stdout)['MERCHANT_AUTH_URL']
+    await expect(fetch(`${url}`)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
+  })
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('is %s for a process, while a body hangs', async (signal) => {
+    const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+    const args = ['--no-warnings', main, 'sandbox', '--fault', 'merchant:hang,at=body']
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    try {
+      let printed = ''
+      for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
+        printed += String(chunk)
+        if (printed.includes('CLIENT_SECRET=')) break
+      }
+      const url = parseEnv(printed)['MERCHANT_AUTH_API_URLS']?.split(',')[0]
+      const hanging = (await fetch(`${url}`)).text()
+      const broken = expect(hanging).rejects.toThrow()
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      expect(await exited).toEqual([0, null])
+      await broken
+    } finally {
+      child.kill('SIGKILL')
+    }
   })
 })
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  await using server = createServer()
+  return await listening(server)
+}
+
+async function listening(server: Server): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
+}

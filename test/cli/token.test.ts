@@ -1,50 +1,42 @@
-// `token`: the token alone on stdout, or nothing at all; and a store that scripts share.
-import { type Sandbox, startSandbox } from 'merchant-auth/testing'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+// `token`: prints the token, or nothing, on stdout; and shares it in a store.
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
-import { run, type Variables, variablesFor } from './rig.ts'
+import { eachWithSandbox, run, type Variables } from './rig.ts'
 
-let sandbox: Sandbox
-let variables: Variables
-beforeEach(async () => {
-  sandbox = await startSandbox()
-  noteSecret(sandbox.test.clientSecret)
-  variables = variablesFor(sandbox.test)
-})
-afterEach(() => sandbox.close())
+const at = eachWithSandbox()
 
 const token = (args: readonly string[] = [], changed: Variables = {}) =>
-  run(['token', ...args], { ...variables, ...changed })
+  run(['token', ...args], { ...at.variables, ...changed })
 
-/** The status that an API gives a header line. */
+/** The status that an API returns for a header line. */
 async function statusFor(line: string): Promise<number> {
   const [, name = '', value = ''] = /^([^:]+): (.*)$/.exec(line) ?? []
-  return (await fetch(`${sandbox.test.merchantUrl}/orders`, { headers: { [name]: value } })).status
+  return (await fetch(`${at.test.merchantUrl}/orders`, { headers: { [name]: value } })).status
 }
 
 describe('token', () => {
-  it('prints a token that the APIs take, and a line break', async () => {
+  it('prints a token that the APIs accept, and a line break', async () => {
     const { code, stdout, stderr } = await token()
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/^[\w.-]+\n$/)
     expect(await statusFor(`Authorization: Bearer ${stdout.trim()}`)).toBe(200)
-    expect(sandbox.test.counts.token).toBe(1)
+    expect(at.test.counts.token).toBe(1)
   })
 
-  it('prints a header line that the APIs take', async () => {
+  it('prints a header line that the APIs accept', async () => {
     const { stdout } = await token(['--header'])
     expect(stdout).toMatch(/^Authorization: Bearer [\w.-]+\n$/)
     expect(await statusFor(stdout.trim())).toBe(200)
 
-    sandbox.test.configure({ header: 'X-Token', scheme: '' })
+    at.test.configure({ header: 'X-Token', scheme: '' })
     const own = await token(['--header-name', 'X-Token', '--scheme', ''])
     expect(own.stdout).toMatch(/^X-Token: [\w.-]+\n$/)
     expect(await statusFor(own.stdout.trim())).toBe(200)
   })
 
-  it('prints JSON with its end', async () => {
-    sandbox.test.configure({ lifetimeSeconds: 600 })
+  it('prints JSON with the time of expiry', async () => {
+    at.test.configure({ lifetimeSeconds: 600 })
     const before = Date.now()
     const { stdout } = await token(['--json'])
     const { accessToken, expiresAt, ...rest } = JSON.parse(stdout)
@@ -58,70 +50,65 @@ describe('token', () => {
 
   it.each([
     [
-      'a wrong secret',
+      'the secret is wrong',
       { MERCHANT_AUTH_CLIENT_SECRET: 'wrong horse' },
       5,
-      /^merchant-auth: 401, invalid_client/,
+      / returned 401, invalid_client/,
     ],
     [
-      'a name that does not resolve',
+      'the name does not resolve',
       { MERCHANT_AUTH_URL: 'https://auth.invalid' },
       4,
-      /no address for auth\.invalid/,
+      /cannot resolve auth\.invalid/,
     ],
+    ['options are missing', { MERCHANT_AUTH_URL: '' }, 3, /MERCHANT_AUTH_URL \(--auth-url\): is not set/],
     [
-      'options that are missing',
-      { MERCHANT_AUTH_URL: '' },
-      3,
-      /MERCHANT_AUTH_URL \(--auth-url\): is not set/,
-    ],
-    [
-      'a store that is none',
-      { MERCHANT_AUTH_STORE: 'http://localhost' },
+      'the store is not Redis',
+      { MERCHANT_AUTH_STORE: 'http://a' },
       3,
       /MERCHANT_AUTH_STORE \(--store\): must be/,
     ],
-  ])('prints nothing on stdout where there is %s', async (_, changed, code, said) => {
+  ])('prints nothing on stdout where %s', async (_, changed, code, said) => {
     noteSecret('wrong horse')
     const outcome = await token(['--timeout-ms', '60000'], changed)
     expect(outcome).toMatchObject({ code, stdout: '' })
     expect(outcome.stderr).toMatch(said)
-    expect(outcome.stderr).toContain('→ ')
+    expect(outcome.stderr).toMatch(/^merchant-auth: .*\n {2}→ .*\n$/s)
   })
 
-  it('repeats no secret, in whatever case a server writes it', async () => {
-    const { clientSecret } = sandbox.test
+  it('shows no secret, in whatever case a server echoes it', async () => {
+    const { clientSecret } = at.test
     const body = { error: 'invalid_client', error_description: `no ${clientSecret.toUpperCase()}` }
-    sandbox.test.fail('token', { kind: 'json', status: 401, body }, { times: 2 })
+    at.test.fail('token', { kind: 'json', status: 401, body }, { times: 2 })
     const { code, stderr } = await token()
     expect(code).toBe(5)
     expect(stderr.toLowerCase()).not.toContain(clientSecret)
   })
 
-  it('asks by a form where it is told to', async () => {
+  it('sends a form with --body-format form', async () => {
     expect(await token(['--body-format', 'form'])).toMatchObject({ code: 0 })
-    expect(sandbox.test.requests('token')[0]?.headers['content-type']).toMatch(
+    expect(at.test.requests('token')[0]?.headers['content-type']).toMatch(
       /^application\/x-www-form-urlencoded/,
     )
   })
 
-  it('tries again as a service does', async () => {
-    sandbox.test.fail('token', { kind: 'status', status: 503 })
+  it('retries as a service does', async () => {
+    at.test.fail('token', { kind: 'status', status: 503 })
     expect(await token()).toMatchObject({ code: 0 })
-    expect(sandbox.test.counts.token).toBe(2)
+    expect(at.test.counts.token).toBe(2)
   })
 
-  it('ends at once by Ctrl-C', async () => {
-    sandbox.test.fail('token', { kind: 'hang' })
+  it('ends at once on Ctrl-C', async () => {
+    at.test.fail('token', { kind: 'hang' })
     const running = token()
-    await expect.poll(() => sandbox.test.counts.token).toBe(1)
+    await expect.poll(() => at.test.counts.token).toBe(1)
     running.interrupt()
     expect(await running).toEqual({ code: 130, stdout: '', stderr: '' })
   })
 })
 
 describe('token --store', () => {
-  it('gives a token where no Redis is, and says so without the password', async () => {
+  it('prints a token where Redis cannot be reached, and says so without the password', async () => {
     noteSecret('redis horse')
     const url = 'redis://user:redis%20horse@127.0.0.1:1'
     const { code, stdout, stderr } = await token([], { MERCHANT_AUTH_STORE: url })
@@ -137,27 +124,27 @@ describe('token --store', () => {
     })
     afterAll(() => redis[Symbol.asyncDispose]())
 
-    it('asks for one token in five runs, and keeps it encrypted', async () => {
+    it('requests one token in five runs, and keeps it encrypted', async () => {
       const first = await token(['--store', redis.url])
       for (let times = 1; times < 5; times += 1) {
         expect(await token([], { MERCHANT_AUTH_STORE: redis.url })).toEqual(first)
       }
-      expect(sandbox.test.counts.token).toBe(1)
+      expect(at.test.counts.token).toBe(1)
       const keys = (await redis.command('keys', '*')).split('\n')
       const values = await Promise.all(keys.map((key) => redis.command('get', key)))
       expect(values.join()).not.toContain(first.stdout.trim())
     })
 
-    it('takes ioredis where redis is not installed', async () => {
+    it('uses ioredis where redis is not installed', async () => {
       vi.doMock('redis', () => {
         throw new Error('Cannot find package')
       })
       try {
-        sandbox.test.configure({ lifetimeSeconds: 600 })
+        at.test.configure({ lifetimeSeconds: 600 })
         const first = await token(['--store', redis.url])
         expect(first).toMatchObject({ code: 0, stderr: '' })
         expect(await token(['--store', redis.url])).toEqual(first)
-        expect(sandbox.test.counts.token).toBe(1)
+        expect(at.test.counts.token).toBe(1)
         expect(await token(['--store', 'redis://127.0.0.1:1'])).toMatchObject({
           code: 0,
           stderr: expect.stringContaining('(ECONNREFUSED)'),
@@ -167,7 +154,7 @@ describe('token --store', () => {
       }
     })
 
-    it('tells a wrong password, and what to do', async () => {
+    it('reports a wrong password', async () => {
       await redis.command('acl', 'setuser', 'script', 'on', '>right', '~*', '+@all')
       const url = redis.url.replace('redis://', 'redis://script:wrong%20horse@')
       const { code, stderr } = await token([], { MERCHANT_AUTH_STORE: url })
@@ -177,22 +164,35 @@ describe('token --store', () => {
       )
     })
 
-    it.each(['/abc', '/0/1'])('refuses a URL with the path %s before it connects', async (path) => {
+    it.each(['/abc', '/0/1'])('rejects a URL with the path %s before it connects', async (path) => {
       const { code, stdout, stderr } = await token([], { MERCHANT_AUTH_STORE: redis.url + path })
       expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
       expect(stderr).toContain('MERCHANT_AUTH_STORE (--store): must be a URL such as')
-      expect(sandbox.test.counts.token).toBe(0)
+      expect(at.test.counts.token).toBe(0)
     })
 
-    it('renews nothing that is still good, however short its rest', async () => {
-      sandbox.test.configure({ lifetimeSeconds: 60 })
-      await token(['--store', redis.url, '--audience', sandbox.test.environment.audience])
-      const { stdout } = await token(['--store', redis.url, '--json'])
-      expect(JSON.parse(stdout).expiresInSeconds).toBeGreaterThan(50)
-      expect(sandbox.test.counts.token).toBe(1)
+    it('does not refresh a valid token, however short it remains valid', async () => {
+      at.test.configure({ lifetimeSeconds: 60 })
+      const args = ['--store', redis.url, '--json']
+      const refresh = { MERCHANT_AUTH_REFRESH_AHEAD_MS: '30000' }
+      await token(args, refresh)
+      for (const key of (await redis.command('keys', '*')).split('\n'))
+        await redis.command('pexpire', key, '15000')
+      const { stdout } = await token(args, refresh)
+      expect(JSON.parse(stdout).expiresInSeconds).toBeLessThanOrEqual(15)
+      expect(at.test.counts.token).toBe(1)
     })
 
-    it('goes on when Redis hangs', async () => {
+    it('reports once that no operation of the store succeeds', async () => {
+      await redis.command('acl', 'setuser', 'reader', 'on', '>right', '~*', '+@connection')
+      const url = redis.url.replace('redis://', 'redis://reader:right@')
+      expect(await token([], { MERCHANT_AUTH_STORE: url })).toMatchObject({
+        code: 0,
+        stderr: 'merchant-auth: the store failed (NOPERM); this token is not shared\n',
+      })
+    })
+
+    it('continues when Redis hangs', async () => {
       redis.freeze()
       try {
         const { code, stderr } = await token(['--store', redis.url])

@@ -1,0 +1,176 @@
+/** What a command is, its exit codes, and its flags: one table of them is both parsed and printed as help. */
+import { parseArgs } from 'node:util'
+import { type Keyboard, type Output, wrap } from './terminal.ts'
+
+/** What a command gets instead of the process. */
+export interface CommandContext {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stdout: Output
+  readonly stderr: Output
+  /** Where keys come from; absent where they are not for this process. Reading this opens the terminal. */
+  readonly stdin?: Keyboard | undefined
+  /** Aborted with the name of the signal that ends the process, or because stdout was closed. */
+  readonly signal: AbortSignal
+}
+
+/** A command of `merchant-auth`. */
+export interface Command {
+  /** Its purpose, on one line. */
+  readonly summary: string
+  /** The output of `--help`. */
+  readonly help: string
+  /**
+   * Runs it, and leaves nothing behind. Resolves with the exit code.
+   *
+   * @throws UsageError where the arguments are invalid
+   */
+  run(args: readonly string[], context: CommandContext): Promise<number>
+}
+
+/** The exit codes. Scripts rely on them. */
+export const EXIT = {
+  ok: 0,
+  unexpected: 1,
+  /** The command line is invalid. */
+  usage: 2,
+  /** Options or environment variables are missing or invalid. */
+  configuration: 3,
+  /** No response from the token endpoint: name resolution, connection, TLS, timeout. */
+  unreachable: 4,
+  /** The token endpoint returned an error status or a redirect. */
+  rejected: 5,
+  /** The token endpoint returned success, but no usable token. */
+  unusable: 6,
+  /** The API call failed. */
+  call: 7,
+  /** The reader of stdout closed it: 128 + SIGPIPE. */
+  pipe: 141,
+} as const
+
+/** Exit codes of commands that a signal ended, as in shells. */
+export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
+
+/** An invalid command line. Its message never holds a value: it may be a secret in the wrong place. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** A flag. Without `value` it is a switch. */
+export interface Flag {
+  /** What the value is, for the help. */
+  readonly value?: string
+  /** Whether the value may be left out; then it follows `=`. */
+  readonly optional?: true
+  /** Whether the flag may be given several times. */
+  readonly multiple?: true
+  readonly mayBeEmpty?: true
+  readonly choices?: readonly string[]
+  /** The least and the greatest whole number. */
+  readonly range?: readonly [number, number]
+  /** The environment variable that it overrides. */
+  readonly variable?: string
+  readonly help: string
+}
+
+export type Flags = Readonly<Record<string, Flag>>
+
+/** The values of the flags that were given. */
+export type FlagValues<T extends Flags> = { readonly [K in keyof T]?: FlagValue<T[K]> }
+
+type FlagValue<F extends Flag> = F extends { readonly multiple: true }
+  ? readonly string[]
+  : F extends { readonly range: readonly unknown[] }
+    ? number
+    : F extends { readonly choices: readonly (infer Choice)[] }
+      ? Choice | (F extends { readonly optional: true } ? true : never)
+      : F extends { readonly value: string }
+        ? string
+        : true
+
+/**
+ * Reads the flags.
+ *
+ * @throws UsageError
+ */
+export function parseFlags<const T extends Flags>(args: readonly string[], flags: T): FlagValues<T> {
+  const types = Object.entries<Flag>(flags).map(([name, { value, optional }]) => {
+    return [name, { type: value === undefined || optional ? 'boolean' : 'string' }] as const
+  })
+  const options = Object.fromEntries(types)
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true }) // strict: would repeat values
+  const values: Record<string, unknown> = {}
+  for (const token of tokens) {
+    if (token.kind === 'positional')
+      throw new UsageError('Unexpected argument. A value must follow its flag, as in --flag VALUE.')
+    if (token.kind !== 'option') continue
+    const { name, rawName } = token
+    if (/secret$/i.test(name)) throw new UsageError(SECRET)
+    if (name === 'env-file')
+      throw new UsageError('Node.js handles --env-file itself. Use --dotenv FILE instead.')
+    const flag = Object.hasOwn(flags, name) ? flags[name] : undefined
+    // Part of a value may follow a short flag that does not exist: -pHUNTER2.
+    if (!flag) throw new UsageError(`Unknown flag${/^--[a-z-]{1,40}$/.test(rawName) ? ` ${rawName}` : ''}.`)
+    const value = readValue(flag, token)
+    const earlier = values[name]
+    if (earlier !== undefined && !flag.multiple) throw new UsageError(`${rawName} is given twice.`)
+    values[name] = flag.multiple ? [...((earlier as readonly unknown[] | undefined) ?? []), value] : value
+  }
+  return values as FlagValues<T>
+}
+
+const SECRET =
+  'The client secret cannot be passed on the command line, where other users and the shell history see it. ' +
+  'Set MERCHANT_AUTH_CLIENT_SECRET, or name a file with --client-secret-file.'
+
+interface FlagToken {
+  readonly rawName: string
+  readonly value: string | undefined
+  readonly inlineValue: boolean | undefined
+}
+
+function readValue(flag: Flag, { rawName, value, inlineValue }: FlagToken): string | number | true {
+  if (flag.value === undefined) {
+    if (value !== undefined) throw new UsageError(`${rawName} takes no value.`)
+    return true
+  }
+  if (value === undefined && flag.optional) return true
+  const isNext = inlineValue !== true && (value?.startsWith('-') || (value === '' && !flag.mayBeEmpty))
+  if (value === undefined || isNext) throw new UsageError(`${rawName} needs a value.`)
+  if (flag.choices && !flag.choices.includes(value)) {
+    throw new UsageError(`The value of ${rawName} must be ${oneOf(flag.choices)}.`)
+  }
+  if (!flag.range) return value
+  const [least, most] = flag.range
+  const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+  if (number >= least && number <= most) return number
+  throw new UsageError(`The value of ${rawName} must be a whole number from ${least} to ${most}.`)
+}
+
+/** `a, b or c` */
+export function oneOf(names: readonly string[]): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+}
+
+/** Rows for the help: a name on the left, a text on the right. */
+export function helpRows(rows: readonly (readonly [name: string, text: string])[], column = 29): string {
+  return rows
+    .map(([name, text]) => {
+      const left = `  ${name} `
+      const isLong = left.length > column
+      return (
+        (isLong ? `${left.trimEnd()}\n` : '') +
+        wrap(isLong ? ' '.repeat(column) : left.padEnd(column), text, 100)
+      )
+    })
+    .join('\n')
+}
+
+/** The flags for the help. */
+export function flagsHelp(flags: Flags): string {
+  return helpRows(
+    Object.entries(flags).map(([name, { value, optional, variable, help }]) => {
+      const shown = value === undefined ? '' : optional ? `[=${value}]` : ` ${value}`
+      return [`--${name}${shown}`, variable === undefined ? help : `${help} [${variable}]`]
+    }),
+  )
+}

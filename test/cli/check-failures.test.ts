@@ -1,0 +1,237 @@
+// `check`, where the token request fails: the step, the exit code, and what to do, for each kind of failure.
+import { channel } from 'node:diagnostics_channel'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { Finding } from '../../src/cli/report.ts'
+import { certificate, startHttps } from './certificates.ts'
+import { check, eachWithSandbox, type Variables } from './rig.ts'
+
+const at = eachWithSandbox()
+
+describe('a failed token request', () => {
+  it.each([
+    [
+      'a status',
+      { kind: 'status', status: 503 },
+      5,
+      { step: 'answer', code: 'ERR_TOKEN_STATUS', status: 503 },
+    ],
+    ['a redirect', { kind: 'redirect', location: '/' }, 5, { step: 'answer', code: 'ERR_TOKEN_REDIRECT' }],
+    ['a reset', { kind: 'reset' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK', cause: 'ECONNRESET' }],
+    ['half a response', { kind: 'truncated-body' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK' }],
+    ['no JSON', { kind: 'text', body: 'hello' }, 6, { step: 'token', code: 'ERR_TOKEN_RESPONSE' }],
+  ] as const)('with %s is not repeated, and has codes for programs', async (_, fault, code, finding) => {
+    at.test.fail('token', fault)
+    const outcome = await check(at)
+    expect(outcome.code).toBe(code)
+    expect(outcome.last).toMatchObject({ result: 'failed', ...finding })
+    expect(at.test.counts.token).toBe(1)
+  })
+
+  it('with an unusable field names the field, and the standard', async () => {
+    at.test.fail('token', { kind: 'json', body: { access_token: 'a.b.c', token_type: 'Bearer' } })
+    const { code, last } = await check(at)
+    expect(code).toBe(6)
+    expect(last?.text).toContain('expires_in')
+    expect(last?.advice).toContain('RFC 6749 §5.1')
+  })
+
+  const CLIENT = 'The client ID or the client secret is wrong'
+  const AUDIENCE = 'may not request a token for this audience'
+  const BETWEEN = 'it may come from something in between'
+  const FORMAT = '--body-format form'
+  const NO_ENDPOINT = 'There is no token endpoint at this URL'
+  const SERVICE = 'at the token endpoint, not in this configuration. Try again later.'
+  const NOT_ALLOWED = 'may not use the client credentials grant'
+  it.each([
+    [401, undefined, CLIENT],
+    [400, 'invalid_client', CLIENT],
+    [401, 'access_denied', CLIENT],
+    [400, 'unauthorized_client', NOT_ALLOWED],
+    [403, 'unauthorized_client', NOT_ALLOWED],
+    [400, 'unsupported_grant_type', 'does not support the client credentials grant'],
+    [401, undefined, BETWEEN],
+    [403, undefined, BETWEEN],
+    [415, undefined, FORMAT],
+    [400, undefined, FORMAT],
+    [400, 'invalid_request', FORMAT],
+    [403, undefined, AUDIENCE],
+    [403, 'access_denied', AUDIENCE],
+    [400, 'invalid_target', AUDIENCE],
+    [400, 'toString', 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.'],
+    [404, undefined, NO_ENDPOINT],
+    [405, undefined, NO_ENDPOINT],
+    [408, undefined, SERVICE],
+    [500, undefined, SERVICE],
+  ])('with status %i and the error %s has its own advice', async (status, error, advice) => {
+    at.test.fail('token', { kind: 'status', status, body: error && { error } })
+    const { code, last } = await check(at)
+    expect(code).toBe(5)
+    expect(last).toMatchObject({ step: 'answer', status, advice: expect.stringContaining(advice) })
+    expect(last?.error).toBe(error)
+  })
+
+  it.each([
+    [429, 30, 'Too many tokens were requested. Try again in 30 s.'],
+    [503, 3_600, 'Try again in 3600 s.'], // longer than the package itself waits
+    [503, 100_000, 'Try again in more than a day.'],
+  ])('with status %i and Retry-After: %i says when to try again', async (status, retryAfter, advice) => {
+    at.test.fail('token', { kind: 'status', status, retryAfter })
+    expect((await check(at)).last?.advice).toContain(advice)
+  })
+})
+
+describe('a token request without a response', () => {
+  afterEach(() => vi.unstubAllGlobals())
+
+  /** How undici reports a connection. */
+  interface Reported {
+    /** The host that was connected to, or was not. */
+    readonly proxy?: readonly [host: string, connected: boolean]
+    /** Whether the request was sent. */
+    readonly sent?: boolean
+  }
+
+  /** What check says where fetch fails with causes of these codes. */
+  async function failing(
+    causes: readonly (string | Error)[],
+    { proxy, sent = false }: Reported = {},
+    changed: Variables = {},
+  ): Promise<{ code: number; last: Finding | undefined }> {
+    vi.stubGlobal('fetch', async (url: string) => {
+      if (proxy !== undefined) {
+        const name = proxy[1] ? 'undici:client:connected' : 'undici:client:connectError'
+        channel(name).publish({ connectParams: { host: proxy[0] } })
+      }
+      if (sent) channel('undici:client:sendHeaders').publish({ request: new URL(url), socket: {} })
+      throw new TypeError('fetch failed', {
+        cause: causes.reduceRight<Error | undefined>(causedBy, undefined),
+      })
+    })
+    return await check(at, ['--auth-url', 'https://auth.example:8443'], {
+      NODE_USE_ENV_PROXY: '1',
+      ...changed,
+    })
+  }
+
+  function causedBy(cause: Error | undefined, code: string | Error): Error {
+    if (code instanceof Error) return code
+    return Object.assign(new Error(`words of ${code}`, cause && { cause }), { code })
+  }
+
+  it.each([
+    ['ENOTFOUND', 'name', 'Check the spelling'],
+    ['EAI_AGAIN', 'name', 'The DNS server did not respond'],
+    ['ECONNREFUSED', 'connection', 'Nothing listens on this port'],
+    ['ECONNRESET', 'connection', 'The connection was reset'],
+    ['EHOSTUNREACH', 'connection', 'no route to this host'],
+    ['ENETUNREACH', 'connection', 'no route to this network'],
+    ['ETIMEDOUT', 'connection', 'The host does not respond'],
+    ['UND_ERR_CONNECT_TIMEOUT', 'connection', 'The host does not respond'],
+    ['EWHATEVER', 'connection', 'Check the URL, the network'],
+    ['toString', 'connection', 'Check the URL, the network'],
+    ['CERT_HAS_EXPIRED', 'tls', 'has expired'],
+    ['CERT_NOT_YET_VALID', 'tls', 'not valid yet'],
+    ['CERT_REVOKED', 'tls', 'was revoked'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls', 'for another host name'],
+    ['SELF_SIGNED_CERT_IN_CHAIN', 'tls', 'NODE_EXTRA_CA_CERTS'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls', 'NODE_EXTRA_CA_CERTS'],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls', 'does not speak TLS'],
+    ['EPROTO', 'tls', 'does not speak TLS'],
+    ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'tls', 'client certificate (mutual TLS)'],
+  ])('with the code %s fails at the step %s', async (cause, step, advice) => {
+    const { code, last } = await failing([cause])
+    expect(code).toBe(4)
+    expect(last).toMatchObject({ step, cause, advice: expect.stringContaining(advice) })
+    expect(last?.text).toContain(`auth.example:8443 (${cause})`)
+    if (step !== 'connection') return
+    const sent = await failing([cause], { sent: true })
+    expect(sent.last).toMatchObject({
+      step: 'answer',
+      cause,
+      advice: expect.stringMatching(/https:.*mutual TLS/),
+    })
+  })
+
+  it.each([
+    [undefined, /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/],
+    ['http://127.0.0.1:1', /HTTPS_PROXY is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/],
+  ])('in time, without a connection, hints at a proxy: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
+    vi.stubGlobal('fetch', () => new Promise(() => {}))
+    const { code, last } = await check(at, ['--timeout-ms', '50'], { HTTPS_PROXY })
+    expect(code).toBe(4)
+    expect(last).toMatchObject({ step: 'connection', advice: expect.stringMatching(advice) })
+    expect(last?.text).toMatch(/^no connection to 127\.0\.0\.1:\d+ in time$/)
+  })
+
+  it('without any code fails at the connection', async () => {
+    expect((await failing([])).last).toMatchObject({
+      step: 'connection',
+      text: 'cannot connect to auth.example:8443 (fetch failed)',
+    })
+  })
+
+  it('shows the message of the last cause where the code says little', async () => {
+    const text = 'cannot connect to auth.example:8443 (UND_ERR_ABORTED: words of E2)'
+    expect((await failing(['UND_ERR_ABORTED', 'E2'])).last).toMatchObject({ text, cause: 'UND_ERR_ABORTED' })
+  })
+
+  it.each([
+    [407, 'the user name and the password'],
+    [403, 'does not allow this host'],
+    [502, 'cannot reach this host'],
+    [503, 'cannot reach this host'],
+    [504, 'cannot reach this host'],
+    [500, 'allows this host, and can reach it'],
+  ])('has its own advice where a proxy returned %i', async (status, advice) => {
+    const response = new Error(`Proxy response (${status}) !== 200`)
+    const { last } = await failing(['UND_ERR_ABORTED', response], { proxy: ['proxy.example:3128', true] })
+    expect(last).toMatchObject({ step: 'connection', advice: expect.stringContaining(advice) })
+    expect(last?.text).toMatch(/^the proxy proxy\.example:3128 did not connect to auth\.example:8443 /)
+  })
+
+  it('tells what failed behind a proxy from a proxy that cannot be reached', async () => {
+    const tls = await failing(['UNABLE_TO_VERIFY_LEAF_SIGNATURE'], { proxy: ['proxy.example:3128', true] })
+    expect(tls.last).toMatchObject({ step: 'tls', advice: expect.stringContaining('NODE_EXTRA_CA_CERTS') })
+    const sent = { proxy: ['proxy.example:3128', true], sent: true } as const
+    expect((await failing(['ECONNRESET'], sent)).last).toMatchObject({ step: 'answer' })
+    expect((await failing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
+      step: 'connection',
+      text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
+    })
+  })
+
+  it.each(['ENOTFOUND', 'ECONNREFUSED'])('with %s hints at a proxy that is not used', async (cause) => {
+    const { last } = await failing(
+      [cause],
+      { proxy: ['not.a.proxy', false] },
+      { NODE_USE_ENV_PROXY: '', https_proxy: 'http://127.0.0.1:1' },
+    )
+    expect(last?.advice).toMatch(
+      / https_proxy is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/,
+    )
+  })
+
+  it('fails at TLS where the port does not speak it', async () => {
+    const { port } = new URL(at.test.environment.authUrl)
+    const plain = await check(at, ['--auth-url', `https://localhost:${port}`])
+    expect(plain.code).toBe(4)
+    expect(plain.last).toMatchObject({ step: 'tls', cause: 'ERR_SSL_WRONG_VERSION_NUMBER' })
+    expect(plain.steps.map(({ step }) => step)).toEqual(['options', 'name', 'connection', 'tls'])
+  })
+
+  it('fails at the response where the server closes the connection, because it expects TLS', async () => {
+    await using server = await startHttps(await certificate('localhost'))
+    const { code, last } = await check(at, ['--auth-url', `http://localhost:${server.port}`])
+    expect(code).toBe(4)
+    expect(last).toMatchObject({ step: 'answer', cause: 'UND_ERR_SOCKET' })
+    expect(last?.advice).toContain('https:')
+  })
+
+  it('fails at the connection where fetch does not allow the port', async () => {
+    const { last } = await check(at, ['--auth-url', 'http://127.0.0.1:1'])
+    expect(last).toMatchObject({
+      step: 'connection',
+      advice: expect.stringContaining('does not allow this port'),
+    })
+  })
+})

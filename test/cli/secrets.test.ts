@@ -1,0 +1,125 @@
+/** `check` and `token` hide secrets in foreign text, and never in their own words, even if a secret is a common word. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Fault } from 'merchant-auth/testing'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { forget } from '../support/recorded.ts'
+import { check, eachWithSandbox, issue, jwt, run, type Variables } from './rig.ts'
+
+const ORDINARY = 'an-ordinary-secret'
+const WORDS = [
+  ...['wrong', 'client', 'secret', 'e', 'a', 't', 'o', ' ', '[', 'hidden', 'ok', '1'],
+  ...['invalid_client', 'ERR_TOKEN_STATUS', 'options', 'ECONNRESET', 'true', '\n'],
+]
+
+const at = eachWithSandbox()
+beforeEach(() => void vi.spyOn(process, 'emitWarning').mockReturnValue())
+afterEach(() => void vi.restoreAllMocks())
+afterEach(forget) // these words may appear
+
+const call = (): string[] => ['--call', `${at.test.merchantUrl}/orders`]
+const fail = (fault: Fault) => () => at.test.fail('token', fault)
+
+interface Case {
+  readonly arrange?: () => unknown
+  readonly args?: () => string[]
+  readonly changed?: Variables
+}
+
+const CASES: Record<string, Case> = {
+  'everything is correct': {
+    arrange: () => {
+      issue(at, jwt({ iss: 'https://id.example', aud: 'x' }))
+      at.test.fail('merchant', { kind: 'json', body: {} })
+    },
+    args: call,
+  },
+  'the token is not a JWT': { arrange: () => issue(at, 'a.plain.token'), args: call },
+  'the secret is wrong': {},
+  'the connection is reset': { arrange: fail({ kind: 'reset' }) },
+  'the port is not for fetch': { args: () => ['--auth-url', 'http://127.0.0.1:1'] },
+  'there is no token': { arrange: fail({ kind: 'text', body: 'hello' }) },
+  'it redirects': { arrange: fail({ kind: 'redirect', location: 'https://x.example' }) },
+  'options are invalid': {
+    args: () => ['--timeout-ms', 'soon'],
+    changed: { MERCHANT_AUTH_CLIENT_ID: '' },
+  },
+}
+
+describe.each(WORDS)('with the secret %j', (secret) => {
+  it.each(Object.keys(CASES))('the texts are those of any other secret where %s', async (name) => {
+    const { arrange, args = () => [], changed } = CASES[name] ?? {}
+    const outcome = async (clientSecret: string): Promise<unknown> => {
+      const variables = { ...at.variables, MERCHANT_AUTH_CLIENT_SECRET: clientSecret, ...changed }
+      arrange?.()
+      const { code, steps } = await check(at, args(), variables)
+      const fields = steps.map(({ text: _, data: __, advice, ...codes }) => ({
+        ...codes,
+        advice: advice?.replace(/https?:[\w.:/-]+\w|127[\w.:]+\w|\[hidden\]/g, 'HOST'),
+      }))
+      arrange?.()
+      const { stdout } = await run(['check', ...args()], variables)
+      const lines = stdout.split('\n').flatMap((line) => /^\S .{11}/.exec(line)?.[0] ?? [])
+      arrange?.()
+      const tokenArgs = args === call ? [] : args()
+      const token = await run(['token', '--timeout-ms', '60000', ...tokenArgs], variables)
+      return { code, fields, lines, last: stdout.trim().split('\n').at(-1), tokenCode: token.code }
+    }
+    // A line break at its end causes a warning, and so does a space.
+    expect(await outcome(secret)).toEqual(await outcome(/^\s$/.test(secret) ? `${ORDINARY} ` : ORDINARY))
+  })
+})
+
+describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secret) => {
+  const notShown = async (args: readonly string[] = [], changed: Variables = {}): Promise<string> => {
+    const variables = { ...at.variables, MERCHANT_AUTH_CLIENT_SECRET: secret, ...changed }
+    const { stdout } = await run(['check', ...args], variables)
+    const all = stdout + JSON.stringify((await check(at, args, variables)).steps)
+    expect(all.toLowerCase()).not.toContain(secret.toLowerCase())
+    return all
+  }
+
+  it('in the settings', async () => {
+    const { authUrl, apiUrls } = at.test.environment
+    const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-check-'))
+    const file = join(folder, secret)
+    await writeFile(file, secret)
+    const all = await notShown(['--call', `${apiUrls[0]}/${secret}`], {
+      MERCHANT_AUTH_URL: `${authUrl}/${secret}`,
+      MERCHANT_AUTH_CLIENT_ID: `id-${secret}`,
+      MERCHANT_AUTH_AUDIENCE: `https://${secret}.example/${secret}`,
+      MERCHANT_AUTH_API_URLS: `${apiUrls[0]}/${secret}`,
+      MERCHANT_AUTH_CLIENT_SECRET: undefined,
+      MERCHANT_AUTH_CLIENT_SECRET_FILE: file,
+    })
+    await rm(folder, { recursive: true })
+    expect(all).toContain('from the file ')
+  })
+
+  const tokenOf = (access_token: string, more = {}): Fault => ({
+    kind: 'json',
+    body: { access_token, expires_in: 9, token_type: 'Bearer', ...more },
+  })
+  const error = { error: secret, error_description: `no ${secret.toUpperCase()}` }
+  const claims = { iss: `x${secret}`, aud: secret, exp: secret }
+  it.each<[string, Fault]>([
+    ['a host name', { kind: 'redirect', location: `https://${secret}.example/` }],
+    ['an error', { kind: 'json', status: 400, body: error }],
+    ['a token', tokenOf(secret)],
+    ['a scope and claims', tokenOf(jwt(claims), { scope: `a ${secret}` })],
+  ])('in %s from the token endpoint', async (_, fault) => {
+    at.test.fail('token', fault, { times: 2 })
+    await notShown()
+  })
+
+  it.each<[string, Fault]>([
+    ['a challenge', { kind: 'status', status: 401, headers: { 'www-authenticate': `Bearer x="${secret}"` } }],
+    ['Retry-After', { kind: 'status', status: 429, headers: { 'retry-after': secret } }],
+    ['a redirect', { kind: 'redirect', location: `https://${secret}.example/${secret}` }],
+  ])('in %s from the API', async (_, fault) => {
+    at.test.fail('merchant', fault, { times: 2 })
+    at.test.fail('token', tokenOf('a.plain.token'), { times: 2 })
+    expect(await notShown(call())).toContain('"call"')
+  })
+})

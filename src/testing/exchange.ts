@@ -74,33 +74,20 @@ const MAX_REQUEST_BYTES = 10 * 1024 * 1024
 /** A request body is read up to so many bytes, so that its client can receive the 413. */
 const MAX_READ_BYTES = 10 * MAX_REQUEST_BYTES
 
+/** Called just before an answer's status and headers are sent. Returns headers to add. */
+type OnBegin = (status: number, error: Answer['error']) => Readonly<Record<string, string>>
+
 /** One request and its answer. The client may leave at any time. */
 export class Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   /** Resolves when the answer is sent, or when the connection closes before. */
   readonly over: Promise<void>
-  readonly #headers: Readonly<Record<string, string>>
-  readonly #onBegin: (status: number, error: Answer['error']) => void
+  readonly #onBegin: OnBegin
 
-  /**
-   * @param headers headers of every answer
-   * @param onBegin called just before an answer's status and headers are sent
-   */
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    {
-      headers,
-      onBegin,
-    }: {
-      readonly headers: Readonly<Record<string, string>>
-      readonly onBegin: (status: number, error: Answer['error']) => void
-    },
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, onBegin: OnBegin) {
     this.request = request
     this.response = response
-    this.#headers = headers
     this.#onBegin = onBegin
     const { socket } = request
     this.over = new Promise((resolve) => {
@@ -149,8 +136,7 @@ export class Exchange {
   /** Sends status and headers. Returns false, and sends nothing, if the client has left. */
   begin(status: number, headers: Readonly<Record<string, string>>, error?: Answer['error']): boolean {
     if (this.gone) return false
-    this.#onBegin(status, error)
-    this.response.writeHead(status, { ...headers, ...this.#headers })
+    this.response.writeHead(status, { ...headers, ...this.#onBegin(status, error) })
     return true
   }
 

@@ -322,9 +322,9 @@ class LoopbackEnvironment implements SandboxEnvironment {
       headers: hideHeaders(headersOf(request), this.#settings.header.toLowerCase(), this.#known),
       ...(ordered && { fault: ordered.id }),
     })
-    const exchange = new Exchange(request, response, {
-      headers: { 'x-request-id': String(recorded.id), ...(ordered && { 'x-sandbox-fault': ordered.id }) },
-      onBegin: (status, error) => this.#log.answered(recorded, status, error),
+    const exchange = new Exchange(request, response, (status, error) => {
+      this.#log.answered(recorded, status, error)
+      return { 'x-request-id': String(recorded.id), ...(ordered && { 'x-sandbox-fault': ordered.id }) }
     })
     const duration = exchange.over.then(() => performance.now() - startedAt)
     try {

@@ -295,11 +295,6 @@ describe('an API', () => {
       expect.any(String),
     ],
     [
-      'one of another environment',
-      () => freshToken(use.sandbox.production),
-      'The token is for another audience',
-    ],
-    [
       'a revoked one',
       async () => {
         const token = await freshToken(use.env)

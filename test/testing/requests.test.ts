@@ -305,17 +305,23 @@ describe('onRequest', () => {
     expect(reported).toHaveLength(2)
   })
 
-  it('is called with the jti of a token that was being checked when the sandbox was closed', async () => {
+  it.each([
+    ['tokens are being signed', (_: string) => requestToken(sandbox.test), 'token'],
+    ['tokens are being checked', (token: string) => call(sandbox.test.merchantUrl, token), 'merchant'],
+  ] as const)('is called for all requests before close resolves, even while %s', async (_, send, target) => {
     await startReporting()
-    const tokens = await Promise.all(Array.from({ length: 50 }, () => freshToken(sandbox.test)))
+    const issued = await Promise.all(Array.from({ length: 25 }, () => freshToken(sandbox.test)))
+    const foreign = await Promise.all(Array.from({ length: 25 }, () => freshToken(sandbox.production)))
     await requests(50)
+    const before = sandbox.test.counts[target]
     reported.length = 0
-    const calling = Promise.allSettled(tokens.map((token) => call(sandbox.test.merchantUrl, token)))
-    await until(() => sandbox.test.counts.merchant > 0)
+    const calling = Promise.allSettled([...foreign, ...issued].map(send))
+    await until(() => sandbox.test.counts[target] > before)
     await sandbox.close()
-    expect(reported).toHaveLength(sandbox.test.counts.merchant)
-    expect(reported.filter(({ jti }) => jti === undefined)).toEqual([])
+    const count = sandbox.test.counts[target] - before
+    expect(reported).toHaveLength(count)
     await calling
+    expect(reported).toHaveLength(count)
   })
 
   it.each([
@@ -358,9 +364,12 @@ describe('the server survives', () => {
     async (path) => {
       const socket = connect(port(), '127.0.0.1')
       const headers = 'host: x\r\ncontent-type: application/json\r\ncontent-length: 99'
+      use.env.configure({ apiLatencyMs: () => Number.NaN }) // so that the answer would be a 500
       socket.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n{"cl`)
       await until(() => use.env.requests().length === 1)
       socket.resetAndDestroy()
+      await until(() => use.env.requests()[0]?.durationMs !== undefined)
+      use.env.configure({ apiLatencyMs: 0 })
       expect(await isAlive()).toBe(true)
       expect(use.env.requests()[0]).not.toHaveProperty('status')
     },

@@ -6,80 +6,10 @@ import { createGzip } from 'node:zlib'
 import * as z from 'zod/mini'
 import { copied, copyOf } from '../checks.ts'
 import { type Answer, type Exchange, jsonAnswer } from './exchange.ts'
-import type { SandboxTarget } from './requests.ts'
 import { checked, durationMs } from './settings.ts'
+import type { Fault, SandboxTarget } from './types.ts'
 
-/**
- * Something that goes wrong with one answer. "The usual answer" is the one that the request would get without a fault.
- * For the kinds that send it (`hang` at the body, `slow-body`, `truncated-body`, `huge-body`) the token endpoint issues
- * a token, and the APIs check one. All other kinds ignore the request.
- */
-export type Fault =
-  /** A status with a `Retry-After`, headers and a JSON body. */
-  | {
-      readonly kind: 'status'
-      /** 200 to 599. */
-      readonly status: number
-      /** `Retry-After`: seconds, or a date as text. */
-      readonly retryAfter?: number | string | undefined
-      /** Further headers, by their names. */
-      readonly headers?: Readonly<Record<string, string>> | undefined
-      /** Any JSON value; by default there is no body. */
-      readonly body?: unknown
-    }
-  /** Nothing is sent, or only the headers and half of the usual body. The connection stays open. */
-  | {
-      readonly kind: 'hang'
-      /** Where the answer stops: before the headers, or in the middle of the body; by default `headers`. */
-      readonly at?: 'headers' | 'body' | undefined
-    }
-  /** The connection is reset (RST) instead of an answer. */
-  | { readonly kind: 'reset' }
-  /** The usual answer: the headers at once, the body in small pieces. */
-  | {
-      readonly kind: 'slow-body'
-      /** How long the body takes: ms, 0 to 2^31-1. */
-      readonly durationMs: number
-    }
-  /** The usual answer, but the connection is closed after half of the body. */
-  | { readonly kind: 'truncated-body' }
-  /**
-   * Status 200 and valid JSON of a wrong size: the usual answer, padded but never cut. No Content-Length announces
-   * the size.
-   */
-  | {
-      readonly kind: 'huge-body'
-      /** The size in bytes after decompression, 1 to 2^53-1; by default 10 MiB. */
-      readonly bytes?: number | undefined
-      /** Whether it is sent compressed; by default not. */
-      readonly gzip?: boolean | undefined
-    }
-  /** Any JSON. */
-  | {
-      readonly kind: 'json'
-      /** Any JSON value. */
-      readonly body: unknown
-      /** 200 to 599; by default 200. */
-      readonly status?: number | undefined
-    }
-  /** Any text. */
-  | {
-      readonly kind: 'text'
-      /** The text. */
-      readonly body: string
-      /** 200 to 599; by default 200. */
-      readonly status?: number | undefined
-      /** By default `text/plain; charset=utf-8`. */
-      readonly contentType?: string | undefined
-    }
-  /** A redirect. */
-  | {
-      readonly kind: 'redirect'
-      /** `Location`: the URL to redirect to. */
-      readonly location: string
-      /** 300 to 399; by default 307. */
-      readonly status?: number | undefined
-    }
+export type { Fault } from './types.ts'
 
 /** A fault in a queue. */
 export interface OrderedFault {

@@ -3,8 +3,15 @@
  *
  * @module merchant-auth/testing
  */
-export type { Fault } from './faults.ts'
-export type { SandboxCounts, SandboxRequest, SandboxTarget } from './requests.ts'
-export { type Sandbox, type SandboxEnvironment, type SandboxOptions, startSandbox } from './sandbox.ts'
-export type { SandboxSettings } from './settings.ts'
+export { startSandbox } from './sandbox.ts'
 export { createStaticTokenProvider, type StaticTokenProviderOptions } from './static-provider.ts'
+export type {
+  Fault,
+  Sandbox,
+  SandboxCounts,
+  SandboxEnvironment,
+  SandboxOptions,
+  SandboxRequest,
+  SandboxSettings,
+  SandboxTarget,
+} from './types.ts'

@@ -2,63 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { HIDDEN, redact } from '../redact.ts'
 import type { Answer } from './exchange.ts'
-
-/** What a request was for: the token endpoint, or one of the APIs. */
-export type SandboxTarget = 'token' | 'merchant' | 'in-store'
-
-/** The bytes of a body: a `Buffer` if the program has the types of Node.js, else its base class `Uint8Array`. */
-export type SandboxBody = typeof globalThis extends { Buffer: { isBuffer(it: unknown): it is infer Bytes } }
-  ? Bytes
-  : Uint8Array
-
-/** One request that the sandbox received. */
-export interface SandboxRequest {
-  /** Counts up from 1 in each environment; the answer's `x-request-id`. */
-  readonly id: number
-  /** When it arrived, in ms since the epoch. */
-  readonly at: number
-  /** What it was for; absent if nothing is at this path (404). */
-  readonly target?: SandboxTarget
-  /** The method as sent, such as `GET`. */
-  readonly method: string
-  /** The path with its query as sent, with secrets hidden. */
-  readonly path: string
-  /**
-   * Names in lower case; values of a repeated header are joined with a comma. A token that this environment issued
-   * reads `[token <jti>]`, any other credentials read `[hidden]`.
-   */
-  readonly headers: Readonly<Record<string, string>>
-  /** The bytes of an API request, as far as they arrived; absent for other requests, because their bodies contain the secret. */
-  readonly body?: SandboxBody
-  /** The fields of a token request, with `client_secret` hidden; absent if they could not be read. */
-  readonly fields?: Readonly<Record<string, unknown>>
-  /** The `jti` of the token that it carried, valid or not, if this environment issued it, or of the token in its answer. */
-  readonly jti?: string
-  /** The status of the answer; absent if none was begun (yet), for example after a hang or a reset. */
-  readonly status?: number
-  /** The error code of the answer, such as `invalid_client` (RFC 6749 §5.2); absent for answers of faults. */
-  readonly error?: string
-  /** The error description of the answer, if it had one. */
-  readonly errorDescription?: string
-  /** The id of the fault that was applied. */
-  readonly fault?: string
-  /** The time (ms) from its arrival until it was answered or its connection closed. Absent until then. */
-  readonly durationMs?: number
-}
-
-/** How much an environment has received and issued since it started. */
-export interface SandboxCounts {
-  /** Requests to the token endpoint, good or bad. */
-  readonly token: number
-  /** Requests to the merchant API. */
-  readonly merchant: number
-  /** Requests to the in-store API. */
-  readonly 'in-store': number
-  /** Tokens issued. */
-  readonly issued: number
-  /** Answers of the two APIs with status 401, including those of faults. */
-  readonly unauthorized: number
-}
+import type { SandboxBody, SandboxCounts, SandboxRequest, SandboxTarget } from './types.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 

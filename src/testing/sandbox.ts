@@ -8,7 +8,7 @@ import { type Environment, frozenEnvironment } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { hideGetters } from '../token/access-token.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
-import { answerWithFault, checkedTarget, type Fault, FaultQueues, type UsualAnswer } from './faults.ts'
+import { answerWithFault, checkedTarget, FaultQueues, type UsualAnswer } from './faults.ts'
 import {
   headersOf,
   hide,
@@ -17,9 +17,6 @@ import {
   type KnownCredentials,
   type RecordedRequest,
   RequestLog,
-  type SandboxCounts,
-  type SandboxRequest,
-  type SandboxTarget,
 } from './requests.ts'
 import {
   type Api,
@@ -33,109 +30,17 @@ import {
   tokenErrorOf,
   tokenOf,
 } from './service.ts'
-import {
-  apiLatencyOf,
-  changedSettings,
-  checked,
-  DEFAULT_SETTINGS,
-  rejectsAllTokens,
-  type SandboxSettings,
-} from './settings.ts'
-
-/** Options of `startSandbox`. */
-export interface SandboxOptions {
-  /**
-   * The ports (0 to 65535) on 127.0.0.1; 0: a free one.
-   * @default { production: 0, test: 0 }
-   */
-  readonly ports?:
-    | {
-        /** The port of `production`. */
-        readonly production?: number | undefined
-        /** The port of `test`. */
-        readonly test?: number | undefined
-      }
-    | undefined
-  /**
-   * Called once for each request, when it has been answered or its connection has closed before: for a hang, when its
-   * client gives up. The request is complete then. `close` resolves after the last call. What a listener throws is
-   * suppressed.
-   * @default undefined
-   * @example
-   * const onRequest = ({ method, path, status }) => console.log(method, path, status)
-   * await using sandbox = await startSandbox({ onRequest })
-   */
-  readonly onRequest?: ((request: SandboxRequest, environment: 'production' | 'test') => void) | undefined
-}
-
-/** The service on loopback: two environments, each with its own port, audience, client and signing keys. */
-export interface Sandbox extends AsyncDisposable {
-  /** The environment named `production`. */
-  readonly production: SandboxEnvironment
-  /** The environment named `test`. */
-  readonly test: SandboxEnvironment
-  /** Ends all connections and frees the ports. Resolves when nothing is left open; may be called again. */
-  close(): Promise<void>
-}
-
-/** One environment of the sandbox. */
-export interface SandboxEnvironment {
-  /** Ready for `createTokenProvider`; its `apiUrls` are the merchant API and the in-store API. */
-  readonly environment: Environment
-  /** The client id that the token endpoint accepts. */
-  readonly clientId: string
-  /** The client secret that it accepts at first, different in every sandbox. Absent from inspect and JSON output. */
-  readonly clientSecret: string
-  /** Base URL of the merchant API. It answers any method and any path below with what it received. */
-  readonly merchantUrl: string
-  /** Base URL of the in-store API. */
-  readonly inStoreUrl: string
-  /** How much it has received and issued since it started. Each read returns the current counts. */
-  readonly counts: SandboxCounts
-  /**
-   * Changes settings for requests that arrive from now on; settings left out, or undefined, stay as they are.
-   *
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem; then nothing is changed
-   * @example
-   * sandbox.test.configure({ lifetimeSeconds: 5, tokenLatencyMs: 200 })
-   */
-  configure(settings: Partial<SandboxSettings>): void
-  /**
-   * Replaces the client secrets that the token endpoint accepts: two during a rotation, none for a client that was
-   * locked. Tokens issued before stay valid.
-   *
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) if one is not a non-empty string
-   */
-  acceptSecrets(...secrets: string[]): void
-  /**
-   * Revokes one token, by its value or its `jti`, or without an argument all that were issued so far: the APIs answer
-   * 401 to it from now on. Returns how many were valid until now.
-   *
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) if an argument is given that is not a string
-   */
-  revoke(token?: string): number
-  /**
-   * Applies a fault to the next requests to a target. Faults queue up: each target applies its own in the order in
-   * which they were added, one to each request that arrives. Returns the fault's id, which is the answer's header
-   * `x-sandbox-fault` and, in `requests()`, the request's `fault`.
-   *
-   * @param options `times`: how many requests it applies to (a whole number, at least 1, or Infinity: all until
-   *   `clearFaults`); by default 1
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
-   * @example
-   * sandbox.test.fail('token', { kind: 'status', status: 503, retryAfter: 1 }, { times: 2 })
-   */
-  fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string
-  /** Removes the faults in the queue, of one target or of all. A fault that is being applied goes on. */
-  clearFaults(target?: SandboxTarget): void
-  /**
-   * The requests received, oldest first, of one target or of all: the last 10 000, with at most 256 MiB of bodies. The
-   * list is a copy; an entry in it is completed while its request is being answered.
-   */
-  requests(target?: SandboxTarget): readonly SandboxRequest[]
-  /** Removes the requests received. The counts and the ids go on. */
-  clearRequests(): void
-}
+import { apiLatencyOf, changedSettings, checked, DEFAULT_SETTINGS, rejectsAllTokens } from './settings.ts'
+import type {
+  Fault,
+  Sandbox,
+  SandboxCounts,
+  SandboxEnvironment,
+  SandboxOptions,
+  SandboxRequest,
+  SandboxSettings,
+  SandboxTarget,
+} from './types.ts'
 
 type EnvironmentName = 'production' | 'test'
 type RequestListener = NonNullable<SandboxOptions['onRequest']>

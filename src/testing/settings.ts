@@ -2,41 +2,7 @@
 import * as z from 'zod/mini'
 import { copied, fn, headerName, ms, schemeName } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
-
-/** What `SandboxEnvironment.configure` accepts. Applies to requests that arrive from then on. */
-export interface SandboxSettings {
-  /**
-   * `expires_in` of the tokens issued from now on: whole seconds, 1 to 2^31-1. Tokens issued before keep theirs.
-   * @default 3600
-   */
-  readonly lifetimeSeconds: number
-  /**
-   * How long (ms, 0 to 2^31-1) the token endpoint waits before it checks a request and issues a token.
-   * @default 0
-   */
-  readonly tokenLatencyMs: number
-  /**
-   * How long (ms, 0 to 2^31-1) the APIs wait before they answer, or a function that returns it, called for each
-   * request. The token is checked before the wait, when the request arrives.
-   * @default 0
-   */
-  readonly apiLatencyMs: number | (() => number)
-  /**
-   * Whether the APIs answer 401 to every token, even a valid one; or a list of the APIs that do.
-   * @default false
-   */
-  readonly rejectAllTokens: boolean | readonly ('merchant' | 'in-store')[]
-  /**
-   * The request header in which the APIs look for the token.
-   * @default 'Authorization'
-   */
-  readonly header: string
-  /**
-   * The scheme before the token in that header, case-insensitive; `''`: the bare token.
-   * @default 'Bearer'
-   */
-  readonly scheme: string
-}
+import type { SandboxSettings } from './types.ts'
 
 export const DEFAULT_SETTINGS: SandboxSettings = {
   lifetimeSeconds: 3600,

@@ -3,41 +3,119 @@
  *
  * @module merchant-auth/opentelemetry
  */
-import { metrics, trace } from '@opentelemetry/api'
+import {
+  type Attributes,
+  diag,
+  type MeterProvider,
+  metrics,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api'
+import { ConfigurationError, type Problem } from '../errors.ts'
 import type { AuthEvent } from '../events.ts'
-import { Measurements } from './measurements.ts'
-import { checkTelemetry, type TelemetryOptions } from './options.ts'
-import { createQuietly } from './quietly.ts'
-import { TokenRequests } from './token-requests.ts'
+import { Metrics } from './metrics.ts'
+import { recordSpan, TokenRequests } from './token-requests.ts'
 
-export type { TelemetryOptions } from './options.ts'
+/** Options of `createTelemetry`. */
+export interface TelemetryOptions {
+  /**
+   * Added to every measurement and span, for example a merchant's id if each merchant has its own provider. Each
+   * combination of values is a separate time series: use attributes with few values. Names that begin with
+   * `error.` or `merchant_auth.` are reserved, and the package's own attributes override attributes of the same name.
+   * @default none
+   */
+  readonly attributes?: Attributes | undefined
+  /**
+   * Where the metrics go.
+   * @default the global meter provider, looked up at each event
+   */
+  readonly meterProvider?: MeterProvider | undefined
+  /**
+   * Where the spans go.
+   * @default the global tracer provider, looked up at each event
+   */
+  readonly tracerProvider?: TracerProvider | undefined
+}
 
 /**
- * Makes a listener that turns a provider's events into OpenTelemetry metrics and spans. Each provider needs a listener
- * of its own: it remembers the token request that has begun, and the current token's lifetime. It never throws: the
- * first fault of an SDK is told to `diag.warn` of `@opentelemetry/api`.
+ * Creates a listener that turns a provider's events into OpenTelemetry metrics and spans. Each provider needs its own
+ * listener, because the listener keeps the pending token request and the current token's lifetime. It never throws:
+ * the first error of an SDK is logged with `diag.warn` of `@opentelemetry/api`, later ones are suppressed.
  *
- * Without options it uses the global providers of `@opentelemetry/api`. They may be registered later, but what happened
- * before is not told: the metrics and spans begin with the next event.
+ * Without options it uses the global providers of `@opentelemetry/api`. They may be registered later; metrics and spans
+ * begin with the next event, and earlier events are not recorded.
  *
- * @param options attributes of your own, and providers other than the global ones
- * @returns the listener, to be given to `createTokenProvider` as `onEvent`
+ * @param options attributes to add, and providers other than the global ones
+ * @returns the listener, for `onEvent` of `createTokenProvider`
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem of the options
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: createTelemetry() })
  */
 export function createTelemetry(options: TelemetryOptions = {}): (event: AuthEvent) => void {
-  checkTelemetry(options)
-  // trace looks the global provider up at each use; a meter of metrics would stay with the one that it found.
+  const problems = problemsOf(options)
+  if (problems.length > 0) throw new ConfigurationError('The telemetry options cannot be used', problems)
+  // `trace` looks the global provider up at each use; `metrics` does not, so its provider is looked up at each event.
   const { meterProvider, tracerProvider = trace } = options
   const attributes = { ...options.attributes }
-  const quietly = createQuietly()
-  const requests = new TokenRequests(tracerProvider, quietly)
-  const measurements = new Measurements(() => meterProvider ?? metrics.getMeterProvider(), quietly)
+  const safely = createSafely()
+  const requests = new TokenRequests(safely)
+  const measurements = new Metrics(() => meterProvider ?? metrics.getMeterProvider())
   return (event) => {
     const { environment } = event
     const common = { ...attributes, ...(environment && { 'merchant_auth.environment': environment }) }
-    const request = requests.note(event, common)
-    measurements.note(event, request, common)
+    const ended = requests.next(event)
+    if (ended !== undefined) safely(() => recordSpan(tracerProvider, ended, common))
+    safely(() => measurements.record(event, ended, common))
+  }
+}
+
+/** Suppresses what an SDK throws. One for each listener, because each logs its first error only. */
+function createSafely(): <T>(act: () => T) => T | undefined {
+  let isLogged = false
+  return (act) => {
+    try {
+      return act()
+    } catch (error) {
+      if (!isLogged) warn(error)
+      isLogged = true
+      return undefined
+    }
+  }
+}
+
+function warn(error: unknown): void {
+  try {
+    diag.warn('merchant-auth: the OpenTelemetry SDK threw', error)
+  } catch {
+    // The logger is the application's, and may throw, too.
+  }
+}
+
+/** Every problem of the options. No schema: it would be most of this entry's size. */
+function problemsOf(options: unknown): Problem[] {
+  // A provider given in place of the options may have no own property that reveals the mistake.
+  if (!isObject(options) || has(options, 'getMeter') || has(options, 'getTracer'))
+    return [{ option: 'options', reason: 'must be an object of options' }]
+  // `metrics` and `trace` have the functions that are checked for.
+  const { attributes = {}, meterProvider = metrics, tracerProvider = trace, ...others } = options
+  const problems = Object.keys(others).map((option) => ({ option, reason: 'is not an option' }))
+  if (!isObject(attributes)) problems.push({ option: 'attributes', reason: 'must be an object' })
+  if (!has(meterProvider, 'getMeter'))
+    problems.push({ option: 'meterProvider', reason: 'must have the function getMeter' })
+  if (!has(tracerProvider, 'getTracer'))
+    problems.push({ option: 'tracerProvider', reason: 'must have the function getTracer' })
+  return problems
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Whether a value has a function of this name; false if reading it throws. */
+function has(value: unknown, name: string): boolean {
+  try {
+    return typeof (value as Record<string, unknown>)[name] === 'function'
+  } catch {
+    return false
   }
 }

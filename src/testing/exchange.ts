@@ -1,33 +1,61 @@
-/** One request and its answer on the wire: the body in, a wait, the answer out, whatever the client does meanwhile. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { OrderedFault } from './faults.ts'
-import type { RecordedRequest } from './recorded.ts'
+/** HTTP on loopback: the server, and one request with its answer, whatever its client does meanwhile. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { ConfigurationError } from '../errors.ts'
+
+/** How many connections may wait to be accepted: a test may start thousands of calls at once. */
+const BACKLOG = 4096
+
+/** A server that listens. */
+export interface LoopbackServer {
+  readonly server: Server
+  /** Ends all connections, even those in use. Resolves when all are closed. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a server on 127.0.0.1 that handles no requests yet.
+ *
+ * @param option the name of the port's option, for the error
+ * @throws ConfigurationError if the port is not available
+ */
+export function listenOnLoopback(port: number, option: string): Promise<LoopbackServer> {
+  // With a keep-alive timeout, a connection could close just when its client sends the next request.
+  const server = createServer({ keepAliveTimeout: 0 })
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.setMaxListeners(0) // each pending request (HTTP/1.1 pipelining) listens for its end
+    socket.on('close', () => sockets.delete(socket))
+  })
+  const stop = async (): Promise<void> => {
+    // The server may be closed before its sockets are, and requests wait for their sockets.
+    const closed = [server, ...sockets].map(
+      (emitter) => new Promise((resolve) => emitter.once('close', resolve)),
+    )
+    server.close()
+    for (const socket of sockets) socket.destroy()
+    await Promise.all(closed)
+  }
+  return new Promise((resolve, reject) => {
+    server.once('error', ({ code }: NodeJS.ErrnoException) => {
+      const reason = `cannot be listened on (${code}). Take another port, or 0 for a free one`
+      reject(new ConfigurationError('The sandbox cannot start', [{ option, reason }]))
+    })
+    server.listen({ port, host: '127.0.0.1', backlog: BACKLOG }, () => resolve({ server, stop }))
+  })
+}
 
 /** An answer, ready to be sent. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
-  /** The error that it tells of. */
+  /** The error that it contains. */
   readonly error?: { readonly code: string; readonly description?: string }
 }
 
-/** The most bytes of a request that are kept; with more it is answered 413. */
-const MAX_REQUEST_BYTES = 10 * 1024 * 1024
-
-/** The most bytes of a request that are read (and thrown away) so that its client can read the 413. */
-const MAX_DISCARDED_BYTES = 10 * MAX_REQUEST_BYTES
-
-/** An answer with an error code. What it says besides is in its headers. */
-export function errorAnswer(
-  status: number,
-  error: NonNullable<Answer['error']>,
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
-  return { ...jsonAnswer(status, { error: error.code }, headers), error }
-}
-
-/** An answer in JSON. */
+/** A JSON answer. */
 export function jsonAnswer(
   status: number,
   body: unknown,
@@ -40,40 +68,46 @@ export function jsonAnswer(
   }
 }
 
-/** A request of a client that may leave at any time. */
+/** A request body is kept up to so many bytes. A longer one is answered with 413. */
+const MAX_REQUEST_BYTES = 10 * 1024 * 1024
+
+/** A request body is read up to so many bytes, so that its client can receive the 413. */
+const MAX_READ_BYTES = 10 * MAX_REQUEST_BYTES
+
+/** Called just before an answer's status and headers are sent. Returns headers to add. */
+type OnBegin = (status: number, error: Answer['error']) => Readonly<Record<string, string>>
+
+/** One request and its answer. The client may leave at any time. */
 export class Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** What is noted of it. */
-  readonly recorded: RecordedRequest
-  /** The fault that it meets. */
-  readonly ordered: OrderedFault | undefined
-  readonly #onStatus: (status: number) => void
+  /** Resolves when the answer is sent, or when the connection closes before. */
+  readonly over: Promise<void>
+  readonly #onBegin: OnBegin
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    noted: {
-      readonly recorded: RecordedRequest
-      readonly ordered: OrderedFault | undefined
-      readonly onStatus: (status: number) => void
-    },
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, onBegin: OnBegin) {
     this.request = request
     this.response = response
-    this.recorded = noted.recorded
-    this.ordered = noted.ordered
-    this.#onStatus = noted.onStatus
-    // A write to a connection that has gone fails here; what the client misses is its own affair.
-    response.on('error', () => {})
+    this.#onBegin = onBegin
+    const { socket } = request
+    this.over = new Promise((resolve) => {
+      const over = (): void => {
+        socket.off('close', over)
+        resolve()
+      }
+      response.on('close', over)
+      // Some versions of Node.js do not close responses that wait for an earlier one (HTTP/1.1 pipelining).
+      socket.on('close', over)
+    })
+    response.on('error', () => {}) // a write after the client has left
   }
 
-  /** Whether the client has gone. */
+  /** Whether the client has left. */
   get gone(): boolean {
     return this.request.socket.destroyed
   }
 
-  /** Reads the body: as far as it came where the client left, and undefined where it is too long. */
+  /** Reads the body. Resolves with the part that arrived if the client leaves, and with undefined if it is too long. */
   readBody(): Promise<Buffer | undefined> {
     const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
     const chunks: Buffer[] = []
@@ -82,67 +116,41 @@ export class Exchange {
       bytes += chunk.length
       if (bytes <= MAX_REQUEST_BYTES) chunks.push(chunk)
       else chunks.length = 0
-      if (bytes > MAX_DISCARDED_BYTES) this.request.destroy()
+      if (bytes > MAX_READ_BYTES) this.request.destroy()
     })
-    const over = (): void => resolve(bytes <= MAX_REQUEST_BYTES ? Buffer.concat(chunks) : undefined)
-    this.request.on('end', over)
-    this.request.on('close', over) // alone where the client left
+    const end = (): void => resolve(bytes <= MAX_REQUEST_BYTES ? Buffer.concat(chunks) : undefined)
+    this.request.on('end', end)
+    this.request.on('close', end) // the only event if the client leaves
     return promise
   }
 
-  /** Resolves after `ms`, or as soon as the connection is closed. Leaves no timer and no listener behind. */
-  wait(ms: number): Promise<void> {
-    if (ms <= 0 || this.gone) return Promise.resolve()
-    const { socket } = this.request
-    return new Promise((resolve) => {
-      const over = (): void => {
-        clearTimeout(timer)
-        socket.off('close', over)
-        resolve()
-      }
-      const timer = setTimeout(over, Math.ceil(ms)) // a fraction of a ms would be cut off
-      socket.on('close', over)
-    })
+  /** Resolves after `ms`, or as soon as the client leaves. */
+  async wait(ms: number): Promise<void> {
+    if (ms <= 0 || this.gone) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, Math.ceil(ms)) // setTimeout drops a fraction
+    await Promise.race([promise, this.over])
+    clearTimeout(timer)
   }
 
-  /** Resolves when the answer is out, or the connection is closed before. */
-  over(): Promise<void> {
-    const { response } = this
-    const { socket } = this.request
-    return new Promise((resolve) => {
-      const over = (): void => {
-        response.off('close', over)
-        socket.off('close', over)
-        resolve()
-      }
-      response.on('close', over)
-      // Not every version of Node.js closes the responses whose turn had not come (HTTP/1.1 pipelining).
-      socket.on('close', over)
-    })
+  /** Sends status and headers. Returns false, and sends nothing, if the client has left. */
+  begin(status: number, headers: Readonly<Record<string, string>>, error?: Answer['error']): boolean {
+    if (this.gone) return false
+    this.response.writeHead(status, { ...headers, ...this.#onBegin(status, error) })
+    return true
   }
 
-  /** Sends status and headers. */
-  begin(status: number, headers: Readonly<Record<string, string>>): void {
-    this.recorded.status = status
-    this.#onStatus(status)
-    this.response.writeHead(status, {
-      ...headers,
-      'x-request-id': String(this.recorded.id),
-      ...(this.ordered === undefined ? undefined : { 'x-sandbox-fault': this.ordered.id }),
-    })
-  }
-
-  /** Sends status and headers for a body of which the caller sends as much as it likes. */
-  beginSized({ status, headers, body, error }: Answer): void {
-    if (error !== undefined) this.recorded.error = error.code
-    if (error?.description !== undefined) this.recorded.errorDescription = error.description
-    const bodiless = status === 204 || status === 304
-    this.begin(status, bodiless ? headers : { 'content-length': String(body.length), ...headers })
+  /** Sends the status and headers of an answer whose body the caller sends. Returns false if the client has left. */
+  beginAnswer({ status, headers, body, error }: Answer): boolean {
+    const hasBody = status !== 204 && status !== 304
+    return this.begin(
+      status,
+      hasBody ? { 'content-length': String(body.length), ...headers } : headers,
+      error,
+    )
   }
 
   send(answer: Answer): void {
-    if (this.gone) return
-    this.beginSized(answer)
-    this.response.end(answer.body)
+    if (this.beginAnswer(answer)) this.response.end(answer.body)
   }
 }

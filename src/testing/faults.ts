@@ -1,104 +1,37 @@
-/** The faults that a test can order, checked when they are ordered, and the queues in which they wait. */
+/** The faults of the sandbox: their check, the queues in which they wait, and what a client gets from each. */
 import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
 import * as z from 'zod/mini'
 import { copied, copyOf } from '../checks.ts'
-import { MAX_TIMER_MS } from '../clock.ts'
-import { checked } from './checked.ts'
-import type { SandboxTarget } from './recorded.ts'
+import { type Answer, type Exchange, jsonAnswer } from './exchange.ts'
+import { checked, durationMs } from './settings.ts'
+import type { Fault, SandboxTarget } from './types.ts'
 
-/**
- * Something that goes wrong with one answer. "The usual answer" is the one that the request would have had; the
- * kinds that need it (`hang` at the body, `slow-body`, `truncated-body`, `huge-body`) let the token endpoint issue
- * a token and the APIs judge one. All other kinds answer alike whatever the request was.
- */
-export type Fault =
-  /** A status (200 to 599), with a `Retry-After` (seconds or a date), headers and a JSON body. Without `body`: none. */
-  | {
-      readonly kind: 'status'
-      /** 200 to 599. */
-      readonly status: number
-      /** `Retry-After`: seconds, or a date as text. */
-      readonly retryAfter?: number | string | undefined
-      /** Further headers, by their names. */
-      readonly headers?: Readonly<Record<string, string>> | undefined
-      /** What JSON can hold. */
-      readonly body?: unknown
-    }
-  /** Nothing comes, or (`at: 'body'`) the headers and half of the usual answer and then nothing. By default `headers`. */
-  | {
-      readonly kind: 'hang'
-      /** In the place of what nothing comes: the headers, or the second half of the body. */
-      readonly at?: 'headers' | 'body' | undefined
-    }
-  /** The connection is reset (RST) instead of an answer. */
-  | { readonly kind: 'reset' }
-  /** The usual answer, dripped over so many ms (0 to 2^31-1). The headers come at once. */
-  | {
-      readonly kind: 'slow-body'
-      /** ms, 0 to 2^31-1. */
-      readonly durationMs: number
-    }
-  /** The usual answer, but half of it is missing when the connection is closed. */
-  | { readonly kind: 'truncated-body' }
-  /**
-   * Status 200, and JSON of so many `bytes` (1 to 2^53-1, after decompression; by default 10 MiB) that its length
-   * alone is wrong with it: the usual answer, filled up (and never cut). No Content-Length says so beforehand.
-   */
-  | {
-      readonly kind: 'huge-body'
-      /** How many, after decompression. */
-      readonly bytes?: number | undefined
-      /** Whether it is compressed on its way; by default not. */
-      readonly gzip?: boolean | undefined
-    }
-  /** Any JSON, with status 200 or another. */
-  | {
-      readonly kind: 'json'
-      /** What JSON can hold. */
-      readonly body: unknown
-      /** 200 to 599; by default 200. */
-      readonly status?: number | undefined
-    }
-  /** Any text, with status 200 or another, as `text/plain; charset=utf-8` or another type. */
-  | {
-      readonly kind: 'text'
-      /** The text. */
-      readonly body: string
-      /** 200 to 599; by default 200. */
-      readonly status?: number | undefined
-      /** By default `text/plain; charset=utf-8`. */
-      readonly contentType?: string | undefined
-    }
-  /** A redirect, with status 307 or another (300 to 399). */
-  | {
-      readonly kind: 'redirect'
-      /** `Location`: where it leads. */
-      readonly location: string
-      /** 300 to 399; by default 307. */
-      readonly status?: number | undefined
-    }
-
-/** A fault whose turn has come. */
+/** A fault in a queue. */
 export interface OrderedFault {
   /** What `fail` returned. */
   readonly id: string
   readonly fault: Fault
 }
 
-const text = z.string('must be a string')
 const STATUS = 'must be a status from 200 to 599'
-const status = z.int(STATUS).check(z.gte(200, STATUS), z.lte(599, STATUS))
 const REDIRECT = 'must be a status from 300 to 399'
-const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 const BYTES = 'must be a whole number of at least 1'
 const HEADERS = 'must be an object of header names and values that HTTP allows'
 const VALUE = 'must be the value of a header'
 const TIMES = 'must be a whole number of at least 1, or Infinity'
 
+const text = z.string('must be a string')
+const status = z.int(STATUS).check(z.gte(200, STATUS), z.lte(599, STATUS))
 const headerValue = text.check(z.refine((value) => isHeader('x', value), VALUE))
-/** What an object has of its own. */
+/** The own properties of an object. */
 const own = z.transform((value: unknown): unknown => copyOf(value, []))
-/** What is sent is what was given now. */
+const headers = z
+  .record(text, text, HEADERS)
+  .check(z.refine((given) => Object.entries(given).every(([name, value]) => isHeader(name, value)), HEADERS))
+/** A copy, so that later changes do not show in the answer. */
 const json = z.pipe(
   z.pipe(z.transform(jsonOf), z.string('must be a value that JSON can hold')),
   z.transform((value): unknown => JSON.parse(value)),
@@ -111,19 +44,7 @@ const shape: z.ZodMiniType<Fault> = z.discriminatedUnion(
       kind: z.literal('status'),
       status,
       retryAfter: z.optional(z.union([z.number(), headerValue], 'must be seconds or a date')),
-      headers: z.optional(
-        z.pipe(
-          own,
-          z
-            .record(text, text, HEADERS)
-            .check(
-              z.refine(
-                (headers) => Object.entries(headers).every(([name, value]) => isHeader(name, value)),
-                HEADERS,
-              ),
-            ),
-        ),
-      ),
+      headers: z.optional(z.pipe(own, headers)),
       body: z.optional(json),
     }),
     z.strictObject({
@@ -131,10 +52,7 @@ const shape: z.ZodMiniType<Fault> = z.discriminatedUnion(
       at: z.optional(z.enum(['headers', 'body'], "must be 'headers' or 'body'")),
     }),
     z.strictObject({ kind: z.literal('reset') }),
-    z.strictObject({
-      kind: z.literal('slow-body'),
-      durationMs: z.number(DURATION).check(z.gte(0, DURATION), z.lte(MAX_TIMER_MS, DURATION)),
-    }),
+    z.strictObject({ kind: z.literal('slow-body'), durationMs }),
     z.strictObject({ kind: z.literal('truncated-body') }),
     z.strictObject({
       kind: z.literal('huge-body'),
@@ -198,18 +116,17 @@ export function checkedTarget(value: unknown): SandboxTarget {
   return checked('The target', 'target', target, value)
 }
 
-/** The faults that wait for the requests of one environment, in order, for each target by itself. */
+/** The faults that wait for the requests of one environment: a queue for each target. */
 export class FaultQueues {
   readonly #queues = new Map<SandboxTarget, { readonly ordered: OrderedFault; left: number }[]>()
   #lastId = 0
 
   /** @throws ConfigurationError with everything that is wrong with the order */
-  add(order_: unknown): string {
-    const { target, fault, times = 1 } = checked('The fault', 'fault', order, order_)
+  add(given: unknown): string {
+    const { target, fault, times = 1 } = checked('The fault', 'fault', order, given)
     this.#lastId += 1
     const id = `fault-${this.#lastId}`
-    const queue = this.#queues.get(target) ?? []
-    this.#queues.set(target, [...queue, { ordered: { id, fault }, left: times }])
+    this.#queues.set(target, [...(this.#queues.get(target) ?? []), { ordered: { id, fault }, left: times }])
     return id
   }
 
@@ -227,4 +144,101 @@ export class FaultQueues {
     if (target === undefined) this.#queues.clear()
     else this.#queues.delete(target)
   }
+}
+
+/** Creates the usual answer of a request. */
+export type UsualAnswer = () => Answer | Promise<Answer>
+
+/** Answers with a fault. The usual answer is created only if the fault needs it. */
+export async function answerWithFault(exchange: Exchange, fault: Fault, usual: UsualAnswer): Promise<void> {
+  switch (fault.kind) {
+    case 'status':
+      return exchange.send(statusAnswer(fault))
+    case 'json':
+      return exchange.send(jsonAnswer(fault.status ?? 200, fault.body))
+    case 'text': {
+      const headers = { 'content-type': fault.contentType ?? 'text/plain; charset=utf-8' }
+      return exchange.send({ status: fault.status ?? 200, headers, body: Buffer.from(fault.body) })
+    }
+    case 'redirect': {
+      const headers = { location: fault.location }
+      return exchange.send({ status: fault.status ?? 307, headers, body: Buffer.alloc(0) })
+    }
+    case 'reset':
+      exchange.request.socket.resetAndDestroy()
+      return
+    case 'hang':
+      if (fault.at === 'body') sendHalf(exchange, await usual(), () => {})
+      return
+    case 'truncated-body':
+      return sendHalf(exchange, await usual(), () => exchange.request.socket.destroySoon())
+    case 'slow-body':
+      return sendSlowly(exchange, await usual(), fault.durationMs)
+    case 'huge-body':
+      return sendHuge(exchange, await usual(), fault)
+  }
+}
+
+type FaultOf<K extends Fault['kind']> = Extract<Fault, { readonly kind: K }>
+
+function statusAnswer({ status, retryAfter, headers = {}, body }: FaultOf<'status'>): Answer {
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
+  return {
+    status,
+    headers: {
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
+      ...Object.fromEntries(given),
+    },
+    body: Buffer.from(body === undefined ? '' : JSON.stringify(body)),
+  }
+}
+
+function sendHalf(exchange: Exchange, answer: Answer, onSent: () => void): void {
+  const half = answer.body.subarray(0, Math.floor(answer.body.length / 2))
+  if (exchange.beginAnswer(answer)) exchange.response.write(half, onSent)
+}
+
+const PIECES = 20
+
+async function sendSlowly(exchange: Exchange, answer: Answer, durationMs: number): Promise<void> {
+  if (!exchange.beginAnswer(answer)) return
+  const { response } = exchange
+  const { body } = answer
+  response.flushHeaders()
+  const startedAt = performance.now()
+  const bytes = Math.ceil(body.length / PIECES)
+  for (let sent = 0; sent < body.length; sent += bytes) {
+    const dueAt = startedAt + (durationMs * Math.min(sent + bytes, body.length)) / body.length
+    await exchange.wait(dueAt - performance.now())
+    if (exchange.gone) return
+    response.write(body.subarray(sent, sent + bytes))
+  }
+  response.end()
+}
+
+const TEN_MEBIBYTES = 10 * 1024 * 1024
+
+async function sendHuge(
+  exchange: Exchange,
+  answer: Answer,
+  { bytes = TEN_MEBIBYTES, gzip = false }: FaultOf<'huge-body'>,
+): Promise<void> {
+  const headers = { 'content-type': 'application/json', ...(gzip && { 'content-encoding': 'gzip' }) }
+  if (!exchange.begin(200, headers)) return
+  const content = Readable.from(padded(answer.status === 200 ? answer.body : Buffer.from('{}'), bytes))
+  const { response } = exchange
+  // The pipeline rejects if the client leaves before the end, which it may.
+  await (gzip ? pipeline(content, createGzip(), response) : pipeline(content, response)).catch(() => {})
+}
+
+const PADDING = Buffer.alloc(64 * 1024, 'x')
+
+/** A JSON object with one more member, which pads it to a number of bytes. */
+function* padded(object: Buffer, bytes: number): Generator<Buffer> {
+  const members = object.toString().slice(1, -1)
+  const head = Buffer.from(`{${members}${members === '' ? '' : ','}"padding":"`)
+  yield head
+  for (let left = bytes - head.length - 2; left > 0; left -= PADDING.length) yield PADDING.subarray(0, left)
+  yield Buffer.from('"}')
 }

@@ -1,11 +1,17 @@
 /**
- * For tests: the service on loopback, and a provider that always has its token.
+ * For tests: the service on loopback, and a provider with a fixed token.
  *
  * @module merchant-auth/testing
  */
-export type { Fault } from './faults.ts'
-export type { SandboxCounts, SandboxRequest, SandboxTarget } from './recorded.ts'
-export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.ts'
-export type { SandboxEnvironment } from './sandbox-environment.ts'
-export type { SandboxSettings } from './settings.ts'
+export { startSandbox } from './sandbox.ts'
 export { createStaticTokenProvider, type StaticTokenProviderOptions } from './static-provider.ts'
+export type {
+  Fault,
+  Sandbox,
+  SandboxCounts,
+  SandboxEnvironment,
+  SandboxOptions,
+  SandboxRequest,
+  SandboxSettings,
+  SandboxTarget,
+} from './types.ts'

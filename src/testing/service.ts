@@ -1,198 +1,258 @@
-/** The service behind one port: which request goes where, what it meets there, and what is noted of it. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type Api, apiAnswer, rejectsAll, tokenOf } from './api.ts'
-import { type Answer, Exchange, errorAnswer } from './exchange.ts'
-import { answerWithFault } from './fault-answers.ts'
-import { FaultQueues } from './faults.ts'
-import { hide, hideHeaders, type KnownCredentials } from './hidden.ts'
-import type { Issuer, Verdict } from './issuer.ts'
-import { Recorded, type RecordedRequest, type SandboxRequest, type SandboxTarget } from './recorded.ts'
-import { apiLatencyOf, DEFAULT_SETTINGS, type SandboxSettings } from './settings.ts'
-import { answerTokenRequest, readTokenRequest, refusal } from './token-endpoint.ts'
+/** The service: the tokens that it issues, the token requests that it accepts, and what its APIs answer. */
+import { isUtf8 } from 'node:buffer'
+import { createHash, randomUUID } from 'node:crypto'
+import { decodeJwt, errors, type GenerateKeyPairResult, generateKeyPair, jwtVerify, SignJWT } from 'jose'
+import { parseJson } from '../token/access-token.ts'
+import { type Answer, jsonAnswer } from './exchange.ts'
+import type { SandboxRequest, SandboxSettings } from './types.ts'
 
-/** The client that the service knows. */
-export interface SandboxClient {
-  readonly clientId: string
-  readonly clientSecret: string
-  readonly audience: string
-}
-
+const ALGORITHM = 'ES256'
 const SCOPE = 'merchant'
-const TOO_LONG = 'The body must not be longer than 10 MiB'
 
-/** Answers the requests of one environment. */
-export class Service {
-  settings: SandboxSettings = DEFAULT_SETTINGS
-  accepted: ReadonlySet<string>
-  readonly faults: FaultQueues = new FaultQueues()
-  readonly recorded: Recorded = new Recorded()
-  readonly issuer: Issuer
-  readonly #client: SandboxClient
-  readonly #credentials: KnownCredentials & { readonly secrets: Set<string> }
-  readonly #onRequest: (request: SandboxRequest) => void
-  readonly #underWay = new Set<Promise<void>>()
+/** With more tokens, expired ones are forgotten. */
+const MANY_TOKENS = 10_000
 
-  /** @param parts `onRequest` is told of each request that is over */
-  constructor(
-    client: SandboxClient,
-    { issuer, onRequest }: { readonly issuer: Issuer; readonly onRequest: (request: SandboxRequest) => void },
-  ) {
-    this.#client = client
-    this.issuer = issuer
-    this.#onRequest = onRequest
-    this.accepted = new Set([client.clientSecret])
-    this.#credentials = { secrets: new Set(this.accepted), jtiOf: (token) => issuer.jtiOf(token) }
+/** The result of checking a token. */
+export interface Verdict {
+  /** The token's id, if this environment signed it. */
+  readonly jti?: string
+  /** What is wrong with it, for an `error_description` (RFC 6750 §3); undefined: nothing. */
+  readonly problem?: string
+}
+
+/** Issues, checks and revokes the tokens of one environment. */
+export class Issuer {
+  readonly #keys: GenerateKeyPairResult
+  readonly #claims: { readonly issuer: string; readonly audience: string }
+  /** By value, oldest first. */
+  readonly #issued = new Map<string, { readonly jti: string; readonly expiresAt: number; revoked: boolean }>()
+
+  constructor(keys: GenerateKeyPairResult, claims: { readonly issuer: string; readonly audience: string }) {
+    this.#keys = keys
+    this.#claims = claims
   }
 
-  accept(secrets: readonly string[]): void {
-    this.accepted = new Set(secrets)
-    for (const secret of secrets) this.#credentials.secrets.add(secret)
+  static createKeys(): Promise<GenerateKeyPairResult> {
+    return generateKeyPair(ALGORITHM)
   }
 
-  /** Answers a request. Whatever goes wrong in here becomes a 500, or ends the connection. */
-  handle(request: IncomingMessage, response: ServerResponse): void {
-    const handled = this.#handle(this.#arrived(request, response))
-    this.#underWay.add(handled)
-    handled.finally(() => this.#underWay.delete(handled))
+  /** Signs a token that expires `lifetimeSeconds` from now, to the millisecond. */
+  async issue(client: string, lifetimeSeconds: number): Promise<{ value: string; jti: string }> {
+    const issuedAt = Date.now()
+    const expiresAt = issuedAt + lifetimeSeconds * 1000
+    const jti = randomUUID()
+    // A NumericDate may have a fraction (RFC 7519 §2).
+    const claims = {
+      scope: SCOPE,
+      jti,
+      iss: this.#claims.issuer,
+      aud: this.#claims.audience,
+      sub: client,
+      iat: issuedAt / 1000,
+      exp: expiresAt / 1000,
+    }
+    const value = await new SignJWT(claims)
+      .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
+      .sign(this.#keys.privateKey)
+    this.#issued.set(value, { jti, expiresAt, revoked: false })
+    if (this.#issued.size > MANY_TOKENS) this.#forgetExpired()
+    return { value, jti }
   }
 
-  /** Resolves when all requests received so far are over, and told of. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#underWay)
+  jtiOf(value: string): string | undefined {
+    return this.#issued.get(value)?.jti
   }
 
-  async #handle(exchange: Exchange): Promise<void> {
-    const { recorded, request, response } = exchange
-    const startedAt = performance.now()
-    const duration = exchange.over().then(() => performance.now() - startedAt)
+  /** Revokes a token (its value or its jti), or all. Returns how many were valid until now. */
+  revoke(token: string | undefined): number {
+    const now = Date.now()
+    let count = 0
+    for (const [value, issued] of this.#issued) {
+      const isMeant = token === undefined || token === value || token === issued.jti
+      if (!isMeant || issued.revoked || now >= issued.expiresAt) continue
+      issued.revoked = true
+      count += 1
+    }
+    return count
+  }
+
+  /** Checks a token as it is at the moment of the call. */
+  async check(value: string): Promise<Verdict> {
+    const issued = this.#issued.get(value)
+    if (issued === undefined) return await this.#checkUnknown(value)
+    const { jti, revoked, expiresAt } = issued
+    if (revoked) return { jti, problem: 'The token was revoked' }
+    return Date.now() < expiresAt ? { jti } : { jti, problem: 'The token has expired' }
+  }
+
+  /** A token that is not on the list is foreign, forged, or expired so long ago that it was forgotten. */
+  async #checkUnknown(value: string): Promise<Verdict> {
     try {
-      await this.#answer(exchange)
+      // jose ignores fractions of a second, and so must not check the expiry.
+      const options = { ...this.#claims, algorithms: [ALGORITHM], currentDate: new Date(0) }
+      const { jti } = (await jwtVerify(value, this.#keys.publicKey, options)).payload
+      return { ...(jti !== undefined && { jti }), problem: 'The token has expired' }
     } catch (error) {
-      if (response.headersSent) request.socket.destroy()
-      else exchange.send(refusal(500, 'server_error', `The sandbox failed: ${String(error)}`))
+      return { problem: this.#problemOf(error, value) }
     }
-    recorded.durationMs = await duration
-    this.#onRequest(recorded)
   }
 
-  #arrived(request: IncomingMessage, response: ServerResponse): Exchange {
-    const path = pathOf(request.url ?? '/')
-    const target = targetOf(path)
-    const ordered = target === undefined ? undefined : this.faults.take(target)
-    const tokenHeader = this.settings.header.toLowerCase()
-    const recorded = this.recorded.arrived({
-      at: Date.now(),
-      ...(target === undefined ? undefined : { target }),
-      method: request.method ?? 'GET',
-      path: hide(path, this.#credentials),
-      headers: hideHeaders(headersOf(request), tokenHeader, this.#credentials),
-      ...(ordered === undefined ? undefined : { fault: ordered.id }),
-    })
-    const onStatus = (status: number): void => {
-      if (status === 401 && target !== undefined && target !== 'token') this.recorded.counts.unauthorized += 1
+  #problemOf(error: unknown, value: string): string {
+    if (error instanceof errors.JWSSignatureVerificationFailed) {
+      return audienceOf(value) === this.#claims.audience
+        ? 'The signature of the token is wrong'
+        : 'The token is for another audience'
     }
-    return new Exchange(request, response, { recorded, ordered, onStatus })
+    if (error instanceof errors.JWTClaimValidationFailed)
+      return `The claim ${error.claim} of the token is wrong`
+    return 'The token is malformed'
   }
 
-  async #answer(exchange: Exchange): Promise<void> {
-    const { target } = exchange.recorded
-    if (target === 'token') return this.#answerToken(exchange)
-    if (target !== undefined) return this.#answerApi(exchange, target)
-    await exchange.readBody()
-    exchange.send(errorAnswer(404, { code: 'not_found' }))
-  }
-
-  async #answerToken(exchange: Exchange): Promise<void> {
-    const { recorded, request } = exchange
-    const { tokenLatencyMs } = this.settings
-    const body = await exchange.readBody()
-    const read = body === undefined ? {} : readTokenRequest(request.headers['content-type'], body)
-    if (read.fields !== undefined) recorded.fields = this.#shownFields(read.fields)
-    await exchange.wait(tokenLatencyMs)
-    await this.#finish(exchange, () =>
-      body === undefined
-        ? refusal(413, 'invalid_request', TOO_LONG)
-        : answerTokenRequest(recorded.method, read, {
-            clientId: this.#client.clientId,
-            audience: this.#client.audience,
-            accepted: this.accepted,
-            issue: () => this.#issue(recorded),
-          }),
-    )
-  }
-
-  async #issue(
-    recorded: RecordedRequest,
-  ): Promise<{ value: string; scope: string; lifetimeSeconds: number }> {
-    const { lifetimeSeconds } = this.settings
-    const value = await this.issuer.issue(this.#client.clientId, SCOPE, lifetimeSeconds)
-    this.recorded.counts.issued += 1
-    const jti = this.issuer.jtiOf(value)
-    if (jti !== undefined) recorded.jti = jti
-    return { value, scope: SCOPE, lifetimeSeconds }
-  }
-
-  async #answerApi(exchange: Exchange, api: Api): Promise<void> {
-    const { recorded, request } = exchange
-    const { settings } = this
-    // Both begin now: the token is judged as it is on arrival, and no chunk is missed.
-    const [verdict, body] = await Promise.all([
-      this.#judge(api, tokenOf(headersOf(request), settings)),
-      exchange.readBody(),
-    ])
-    if (verdict?.jti !== undefined) recorded.jti = verdict.jti
-    if (body !== undefined) this.recorded.received(recorded, body)
-    await exchange.wait(apiLatencyOf(settings))
-    await this.#finish(exchange, () =>
-      body === undefined
-        ? errorAnswer(413, { code: 'content_too_large' })
-        : apiAnswer(api, verdict, recorded, body),
-    )
-  }
-
-  async #judge(api: Api, token: string | undefined): Promise<Verdict | undefined> {
-    if (token === undefined) return undefined
-    const rejectsEveryToken = rejectsAll(api, this.settings)
-    const verdict = await this.issuer.judge(token)
-    return rejectsEveryToken ? { ...verdict, problem: 'The API rejects every token at the moment' } : verdict
-  }
-
-  async #finish(exchange: Exchange, usual: () => Answer | Promise<Answer>): Promise<void> {
-    if (exchange.gone) return
-    if (exchange.ordered === undefined) exchange.send(await usual())
-    else await answerWithFault(exchange, exchange.ordered.fault, usual)
-  }
-
-  /** The secret is hidden under its own name, whatever it is, and wherever else it stands. */
-  #shownFields(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-    return JSON.parse(JSON.stringify(fields), (name, value: unknown) => {
-      if (name === 'client_secret') return '[hidden]'
-      return typeof value === 'string' ? hide(value, this.#credentials) : value
-    })
+  #forgetExpired(): void {
+    const now = Date.now()
+    for (const [value, { expiresAt }] of this.#issued) {
+      if (now < expiresAt) return
+      this.#issued.delete(value)
+    }
   }
 }
 
-/** Path and query of a request target (RFC 9112 §3.2), which is an absolute URL where a proxy is believed to be here. */
-function pathOf(url: string): string {
-  if (url.startsWith('/') || !URL.canParse(url)) return url
-  const { pathname, search } = new URL(url)
-  return pathname + search
-}
-
-function targetOf(path: string): SandboxTarget | undefined {
-  const [pathname = ''] = path.split('?')
-  if (pathname === '/oauth/token') return 'token'
-  return (['merchant', 'in-store'] as const).find((api) => `${pathname}/`.startsWith(`/${api}/`))
-}
-
-/** The headers as they came: one that came twice is joined, not dropped. */
-function headersOf({ rawHeaders }: IncomingMessage): Record<string, string> {
-  const headers = new Map<string, string>()
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = String(rawHeaders[index]).toLowerCase()
-    const before = headers.get(name)
-    const value = String(rawHeaders[index + 1])
-    headers.set(name, before === undefined ? value : `${before}, ${value}`)
+/** The audience that an unverified token names. */
+function audienceOf(value: string): unknown {
+  try {
+    return decodeJwt(value).aud
+  } catch {
+    return undefined
   }
-  return Object.fromEntries(headers)
+}
+
+/** What a token request asks for, and what is wrong with its form. */
+export interface TokenRequest {
+  /** The fields, if they could be read. */
+  readonly fields?: Readonly<Record<string, unknown>>
+  readonly problem?: string | undefined
+}
+
+const FIELDS = ['client_id', 'client_secret', 'audience', 'grant_type'] as const
+const NO_STORE = { 'cache-control': 'no-store' }
+
+/** Reads the body of a token request: JSON, or the form of RFC 6749 §4.4.2. */
+export function readTokenRequest(contentType: string | undefined, body: Buffer): TokenRequest {
+  const mediaType = contentType?.split(';')[0]?.trim().toLowerCase()
+  if (mediaType === 'application/json') {
+    const fields = parseJson(body.toString())
+    return isObject(fields)
+      ? { fields, problem: problemOf(fields) }
+      : { problem: 'The body must be a JSON object' }
+  }
+  if (mediaType === 'application/x-www-form-urlencoded') {
+    const params = new URLSearchParams(body.toString())
+    const fields = Object.fromEntries(params)
+    const repeated = FIELDS.find((name) => params.getAll(name).length > 1)
+    return { fields, problem: repeated === undefined ? problemOf(fields) : `${repeated} appears twice` }
+  }
+  return { problem: 'The content type must be application/json or application/x-www-form-urlencoded' }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The fields must be the four, and no others. */
+function problemOf(fields: Readonly<Record<string, unknown>>): string | undefined {
+  const missing = FIELDS.find((name) => !Object.hasOwn(fields, name))
+  if (missing !== undefined) return `${missing} is missing`
+  const extra = Object.keys(fields).find((name) => !(FIELDS as readonly string[]).includes(name))
+  // Only what looks like a name is repeated: anything else may be a secret.
+  if (extra !== undefined) return `${/^[\w.-]{1,40}$/.test(extra) ? extra : 'A field'} is not expected`
+  const empty = FIELDS.find((name) => typeof fields[name] !== 'string' || fields[name] === '')
+  return empty && `${empty} must be a non-empty string`
+}
+
+/** An error answer of the token endpoint (RFC 6749 §5.2). */
+export function tokenError(
+  status: number,
+  code: string,
+  description: string,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  const body = { error: code, error_description: description }
+  return { ...jsonAnswer(status, body, { ...NO_STORE, ...headers }), error: { code, description } }
+}
+
+/** The error answer to a token request; undefined if the request is accepted. */
+export function tokenErrorOf(
+  method: string,
+  { fields = {}, problem }: TokenRequest,
+  client: { readonly clientId: string; readonly audience: string; readonly secrets: ReadonlySet<string> },
+): Answer | undefined {
+  if (method !== 'POST')
+    return tokenError(405, 'invalid_request', 'The method must be POST', { allow: 'POST' })
+  if (problem !== undefined) return tokenError(400, 'invalid_request', problem)
+  if (fields['grant_type'] !== 'client_credentials') {
+    return tokenError(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
+  }
+  if (fields['client_id'] !== client.clientId || !client.secrets.has(String(fields['client_secret']))) {
+    return tokenError(401, 'invalid_client', 'The client is unknown, or its secret is wrong')
+  }
+  if (fields['audience'] !== client.audience) {
+    return tokenError(403, 'access_denied', 'The client may not ask for this audience')
+  }
+  return undefined
+}
+
+/** The answer with a token (RFC 6749 §5.1). */
+export function tokenAnswer(value: string, lifetimeSeconds: number): Answer {
+  const body = { access_token: value, expires_in: lifetimeSeconds, scope: SCOPE, token_type: 'Bearer' }
+  return jsonAnswer(200, body, NO_STORE)
+}
+
+/** An API, by its name. */
+export type Api = 'merchant' | 'in-store'
+
+/** The token in the headers of a request; undefined without one of the scheme. */
+export function tokenOf(
+  headers: Readonly<Record<string, string>>,
+  { header, scheme }: SandboxSettings,
+): string | undefined {
+  const value = headers[header.toLowerCase()]
+  if (value === undefined || value === '') return undefined
+  if (scheme === '') return value
+  const [given = '', ...rest] = value.split(' ')
+  return given.toLowerCase() === scheme.toLowerCase() ? rest.join(' ').trim() : undefined
+}
+
+/** An error answer of an API. */
+export function apiError(
+  status: number,
+  error: NonNullable<Answer['error']>,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  return { ...jsonAnswer(status, { error: error.code }, headers), error }
+}
+
+/** A 401 of an API (RFC 6750 §3): without a problem, the request has no token, and gets no error code (§3.1). */
+export function apiUnauthorized(api: Api, problem?: string): Answer {
+  const challenge = `Bearer realm="${api}"`
+  if (problem === undefined) return apiError(401, { code: 'unauthorized' }, { 'www-authenticate': challenge })
+  return apiError(
+    401,
+    { code: 'invalid_token', description: problem },
+    { 'www-authenticate': `${challenge}, error="invalid_token", error_description="${problem}"` },
+  )
+}
+
+/** The answer of an API to a request with a valid token: what it received. */
+export function apiEcho(api: Api, { method, path, headers, jti }: SandboxRequest, body: Buffer): Answer {
+  const [pathname, ...query] = path.split('?')
+  return jsonAnswer(200, {
+    api,
+    method,
+    path: pathname,
+    query: query.join('?'),
+    headers,
+    ...(isUtf8(body) ? { body: body.toString() } : { bodyBase64: body.toString('base64') }),
+    bodySha256: createHash('sha256').update(body).digest('hex'),
+    jti,
+  })
 }

@@ -1,44 +1,8 @@
-/** How an environment of the sandbox behaves until told otherwise: lifetimes, latencies, where the token is looked for. */
+/** How an environment of the sandbox behaves, and the check of everything that a test passes to the sandbox. */
 import * as z from 'zod/mini'
-import { copied, headerName, schemeName } from '../checks.ts'
-import { MAX_TIMER_MS } from '../clock.ts'
-
-import { checked } from './checked.ts'
-
-/** What `SandboxEnvironment.configure` takes. Holds for requests that arrive from then on. */
-export interface SandboxSettings {
-  /**
-   * `expires_in` of the tokens issued from now on: whole seconds, 1 to 2^31-1. Tokens issued before keep theirs.
-   * @default 3600
-   */
-  readonly lifetimeSeconds: number
-  /**
-   * How long (ms, 0 to 2^31-1) the token endpoint waits before it judges a request and issues a token.
-   * @default 0
-   */
-  readonly tokenLatencyMs: number
-  /**
-   * How long (ms, 0 to 2^31-1) the APIs wait before they answer, or a function that says so, asked for each
-   * request. The token is judged before the wait, when the request arrives.
-   * @default 0
-   */
-  readonly apiLatencyMs: number | (() => number)
-  /**
-   * Whether the APIs answer 401 to every token, however good; or those of them that do.
-   * @default false
-   */
-  readonly rejectAllTokens: boolean | readonly ('merchant' | 'in-store')[]
-  /**
-   * The request header in which the APIs look for the token.
-   * @default 'Authorization'
-   */
-  readonly header: string
-  /**
-   * What stands before the token in that header, in any case; `''`: the bare token.
-   * @default 'Bearer'
-   */
-  readonly scheme: string
-}
+import { copied, fn, headerName, ms, schemeName } from '../checks.ts'
+import { ConfigurationError } from '../errors.ts'
+import type { SandboxSettings } from './types.ts'
 
 export const DEFAULT_SETTINGS: SandboxSettings = {
   lifetimeSeconds: 3600,
@@ -51,19 +15,18 @@ export const DEFAULT_SETTINGS: SandboxSettings = {
 
 const LIFETIME = 'must be a whole number of seconds from 1 to 2147483647'
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
-const MAX_SECONDS = 2 ** 31 - 1
 
-const durationMs = z.number(DURATION).check(z.gte(0, DURATION), z.lte(MAX_TIMER_MS, DURATION))
+export const durationMs: z.ZodMiniType<number> = ms(0, DURATION)
 
 const shape = copied(
   z.partial(
     z.strictObject(
       {
-        lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(MAX_SECONDS, LIFETIME)),
+        lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(2 ** 31 - 1, LIFETIME)),
         tokenLatencyMs: durationMs,
         apiLatencyMs: z.union(
-          [durationMs, z.custom<() => number>((value) => typeof value === 'function')],
-          `${DURATION}, or a function that yields one`,
+          [durationMs, fn<() => number>('')],
+          `${DURATION}, or a function that returns one`,
         ),
         rejectAllTokens: z.union(
           [z.boolean(), z.array(z.enum(['merchant', 'in-store']))],
@@ -77,21 +40,45 @@ const shape = copied(
   ),
 )
 
-/** The settings with the changes made. What is undefined stays as it was. */
+/** The settings with the changes made. A change to undefined keeps the setting. */
 export function changedSettings(settings: SandboxSettings, changes: unknown): SandboxSettings {
   const given = checked('The settings of the sandbox', 'settings', shape, changes)
   return {
-    lifetimeSeconds: given.lifetimeSeconds ?? settings.lifetimeSeconds,
-    tokenLatencyMs: given.tokenLatencyMs ?? settings.tokenLatencyMs,
-    apiLatencyMs: given.apiLatencyMs ?? settings.apiLatencyMs,
-    rejectAllTokens: given.rejectAllTokens ?? settings.rejectAllTokens,
-    header: given.header ?? settings.header,
-    scheme: given.scheme ?? settings.scheme,
+    ...settings,
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
   }
 }
 
-/** How long (ms) the API waits with one answer. */
+/** How long (ms) the API waits before one answer. */
 export function apiLatencyOf({ apiLatencyMs }: SandboxSettings): number {
   if (typeof apiLatencyMs === 'number') return apiLatencyMs
-  return checked('What the function apiLatencyMs yields', 'apiLatencyMs', durationMs, apiLatencyMs())
+  return checked('The result of the function apiLatencyMs', 'apiLatencyMs', durationMs, apiLatencyMs())
+}
+
+/** Whether the API rejects every token. */
+export function rejectsAllTokens(
+  { rejectAllTokens }: SandboxSettings,
+  api: 'merchant' | 'in-store',
+): boolean {
+  return typeof rejectAllTokens === 'boolean' ? rejectAllTokens : rejectAllTokens.includes(api)
+}
+
+/**
+ * A copy of the value, if it has the shape.
+ *
+ * @param what what cannot be used otherwise, for the message: `The settings of the sandbox`
+ * @param name the option's name, for problems with the value as a whole
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ */
+export function checked<T>(what: string, name: string, shape: z.ZodMiniType<T>, value: unknown): T {
+  const parsed = z.safeParse(shape, value)
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.flatMap((issue) => {
+    const path = issue.path.map(String)
+    if (issue.code === 'unrecognized_keys') {
+      return issue.keys.map((key) => ({ option: [...path, key].join('.'), reason: 'is not an option' }))
+    }
+    return [{ option: path.join('.') || name, reason: issue.message }]
+  })
+  throw new ConfigurationError(`${what} cannot be used`, problems)
 }

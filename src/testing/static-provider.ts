@@ -1,11 +1,11 @@
-/** A token provider for unit tests: it has its token from the start, and asks nobody for another. */
+/** A token provider for unit tests, with a fixed token. */
 import * as z from 'zod/mini'
 import { copied } from '../checks.ts'
 import { checkEnvironment, type Environment } from '../environments.ts'
 import { ConfigurationError, ProviderClosedError } from '../errors.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/token-provider.ts'
-import { checked } from './checked.ts'
+import { checked } from './settings.ts'
 
 /** Options of `createStaticTokenProvider`. */
 export interface StaticTokenProviderOptions {
@@ -20,7 +20,7 @@ export interface StaticTokenProviderOptions {
    */
   readonly value?: string | undefined
   /**
-   * The scopes that the token is said to have, separated by spaces.
+   * The token's scopes, separated by spaces.
    * @default undefined
    */
   readonly scope?: string | undefined
@@ -33,7 +33,7 @@ const LOCALHOST: Environment = {
   apiUrls: ['http://localhost'],
 }
 
-/** The last instant that a Date can hold: the token never expires. */
+/** The last time that a Date can hold: the token never expires. */
 const NEVER = 8_640_000_000_000_000
 
 const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
@@ -50,10 +50,10 @@ const shape = copied(
 )
 
 /**
- * Creates a token provider that always has the same token, for unit tests of code that takes a `TokenProvider`:
+ * Creates a token provider that always has the same token, for unit tests of code that needs a `TokenProvider`:
  * no server, no waiting, no expiry. `renewToken` resolves with undefined, so that an API's 401 stays a 401.
  *
- * @param options the environment, and the token's value and scope; without them a token for `http://localhost`
+ * @param options the environment, and the token's value and scope; by default a token for `http://localhost`
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
  * @example
  * await using tokens = createStaticTokenProvider({ value: 'abc' })
@@ -68,40 +68,24 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
   } = checked(what, 'options', shape, options)
   const environment = checkEnvironment(given, 'environment')
   if (Array.isArray(environment)) throw new ConfigurationError(`${what} cannot be used`, environment)
-  return new StaticTokenProvider(environment, createAccessToken(value, NEVER, scope))
-}
-
-class StaticTokenProvider implements TokenProvider {
-  readonly environment: Environment
-  #token: AccessToken | undefined
-
-  constructor(environment: Environment, token: AccessToken) {
-    this.environment = environment
-    this.#token = token
-  }
-
-  currentToken(): AccessToken | undefined {
-    return this.#token
-  }
-
-  async getToken({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
-    if (this.#token === undefined) throw new ProviderClosedError()
+  let token: AccessToken | undefined = createAccessToken(value, NEVER, scope)
+  const getToken: TokenProvider['getToken'] = async ({ signal } = {}) => {
+    if (token === undefined) throw new ProviderClosedError()
     signal?.throwIfAborted()
-    return this.#token
+    return token
   }
-
-  async renewToken(
-    _rejected: AccessToken | string,
-    options: { readonly signal?: AbortSignal | undefined; readonly url?: string | URL | undefined } = {},
-  ): Promise<undefined> {
-    await this.getToken(options)
+  const close = async (): Promise<void> => {
+    token = undefined
   }
-
-  async close(): Promise<void> {
-    this.#token = undefined
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close()
+  return {
+    environment,
+    currentToken: () => token,
+    getToken,
+    async renewToken(_rejected, options) {
+      await getToken(options)
+      return undefined
+    },
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }

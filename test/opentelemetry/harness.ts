@@ -1,4 +1,4 @@
-/** What the tests of the telemetry share: the SDK with its exporters in memory, and a provider on the sandbox. */
+/** What the telemetry tests share: an SDK that exports to memory, events, and a provider on the sandbox. */
 import { type Attributes, context } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
@@ -24,14 +24,14 @@ import {
   type TokenRequestFailedEvent,
 } from 'merchant-auth'
 import { createTelemetry, type TelemetryOptions } from 'merchant-auth/opentelemetry'
-import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
+import { type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest'
 import { StandingClock } from '../support/clock.ts'
 import { outcomes } from '../support/recorded.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Events for listeners that are told by hand. */
+/** Events for listeners that a test calls itself. */
 export const REQUESTED: TokenRequestedEvent = {
   type: 'token-requested',
   attempt: 1,
@@ -41,8 +41,8 @@ export const ACQUIRED: TokenAcquiredEvent = {
   type: 'token-acquired',
   source: 'endpoint',
   durationMs: 5,
-  lifetimeMs: 3_600_000,
-  remainsMs: 3_600_000,
+  lifetimeMs: HOUR_MS,
+  remainsMs: HOUR_MS,
 }
 export const FAILED: TokenRequestFailedEvent = {
   type: 'token-request-failed',
@@ -51,28 +51,27 @@ export const FAILED: TokenRequestFailedEvent = {
   status: 503,
 }
 
-/** One series: what it is told with, and its value; of a histogram, its count. */
+/** A series: its attributes and its value; the value of a histogram is its count and its sum. */
 export interface Series {
   readonly attributes: Attributes
-  readonly value: number
+  readonly value: number | { readonly count: number; readonly sum: number | undefined }
 }
 
 /** An SDK whose exporters keep everything in memory. */
 export class Collected {
-  readonly #exporter: InMemoryMetricExporter
+  readonly #exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   readonly #spans = new InMemorySpanExporter()
   readonly meterProvider: MeterProvider
   readonly tracerProvider: TracerProvider = new TracerProvider({
     spanProcessors: [new SimpleSpanProcessor({ exporter: this.#spans })],
   })
 
-  constructor(temporality: AggregationTemporality = AggregationTemporality.CUMULATIVE) {
-    this.#exporter = new InMemoryMetricExporter(temporality)
+  constructor() {
     const reader = { exporter: this.#exporter, exportIntervalMillis: HOUR_MS }
     this.meterProvider = new MeterProvider({ readers: [new PeriodicExportingMetricReader(reader)] })
   }
 
-  /** All metrics as they are now, by name without `merchant_auth.`. */
+  /** All metrics as they are now. */
   async metrics() {
     this.#exporter.reset()
     await this.meterProvider.forceFlush()
@@ -81,27 +80,31 @@ export class Collected {
     return (exported?.scopeMetrics ?? []).flatMap(({ metrics }) => metrics)
   }
 
-  /** The series of one metric. */
+  /** The series of one metric, named without `merchant_auth.`. */
   async series(name: string): Promise<Series[]> {
-    const metric = (await this.metrics()).find(
-      ({ descriptor }) => descriptor.name === `merchant_auth.${name}`,
-    )
-    return (metric?.dataPoints ?? []).map(({ attributes, value }) => ({
-      attributes,
-      value: typeof value === 'number' ? value : (value as Histogram).count,
-    }))
+    const all = await this.metrics()
+    const metric = all.find(({ descriptor }) => descriptor.name === `merchant_auth.${name}`)
+    return (metric?.dataPoints ?? []).map(({ attributes, value }) => {
+      if (typeof value === 'number') return { attributes, value }
+      const { count, sum } = value as Histogram
+      return { attributes, value: { count, sum } }
+    })
   }
 
-  async sumOf(name: string): Promise<number | undefined> {
-    const metric = (await this.metrics()).find(
-      ({ descriptor }) => descriptor.name === `merchant_auth.${name}`,
-    )
-    return (metric?.dataPoints[0]?.value as Histogram | undefined)?.sum
-  }
-
+  /** The spans of the listeners. */
   spans(): ReadableSpan[] {
-    const spans = this.#spans.getFinishedSpans()
-    outcomes.push(spans.map(({ name, attributes, status, events }) => ({ name, attributes, status, events })))
+    const spans = this.#spans
+      .getFinishedSpans()
+      .filter(({ instrumentationScope }) => instrumentationScope.name === 'merchant-auth')
+    outcomes.push(
+      spans.map(({ name, attributes, status, events, links }) => ({
+        name,
+        attributes,
+        status,
+        events,
+        links,
+      })),
+    )
     return spans
   }
 
@@ -110,22 +113,37 @@ export class Collected {
   }
 }
 
-/** A token provider on the sandbox's test environment, and what its telemetry has told. */
-export interface Watched {
-  readonly tokens: TokenProvider
-  readonly events: AuthEvent[]
-}
-
-export interface Bench {
-  readonly service: SandboxEnvironment
-  readonly collected: Collected
-  watch(options?: Partial<TokenProviderOptions>, telemetry?: TelemetryOptions): Watched
-}
-
-/** A fresh SDK for each test, and one sandbox for all of them. */
-export function setUp(): Bench {
-  let sandbox: Sandbox | undefined
+/** A new SDK for each test, and a listener of it that a test calls itself. */
+export function useCollected() {
   let collected = new Collected()
+  beforeEach(() => {
+    collected = new Collected()
+  })
+  afterEach(async () => {
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+    await collected.metrics()
+    collected.spans()
+    await collected.shutdown()
+  })
+  return {
+    get collected() {
+      return collected
+    },
+    listener(options: TelemetryOptions = {}) {
+      const { meterProvider, tracerProvider } = collected
+      return createTelemetry({ meterProvider, tracerProvider, ...options })
+    },
+    /** The values of one attribute in a metric, each with the value of its series. */
+    async valuesOf(name: string, attribute: string) {
+      return (await collected.series(name)).map(({ attributes, value }) => [attributes[attribute], value])
+    },
+  }
+}
+
+/** One sandbox for all tests of a file, and providers on its test environment whose telemetry is collected. */
+export function useProviders(use: ReturnType<typeof useCollected>) {
+  let sandbox: Sandbox | undefined
   const open: TokenProvider[] = []
   beforeAll(async () => {
     sandbox = await startSandbox()
@@ -135,19 +153,11 @@ export function setUp(): Bench {
     context.disable()
     await sandbox?.close()
   })
-  beforeEach(() => {
-    collected = new Collected()
-  })
   afterEach(async () => {
-    vi.restoreAllMocks()
-    await collected.metrics()
-    collected.spans()
     await Promise.all(open.splice(0).map((tokens) => tokens.close()))
-    await collected.shutdown()
     sandbox?.test.clearFaults()
-    sandbox?.test.configure({ rejectAllTokens: false })
   })
-  const service = (): SandboxEnvironment => {
+  const service = () => {
     if (sandbox === undefined) throw new Error('The sandbox has not been started')
     return sandbox.test
   }
@@ -155,16 +165,12 @@ export function setUp(): Bench {
     get service() {
       return service()
     },
-    get collected() {
-      return collected
-    },
-    watch(options, telemetry) {
+    provide(options?: Partial<TokenProviderOptions>, telemetry: TelemetryOptions = {}) {
       const { environment, clientId, clientSecret } = service()
-      const { meterProvider, tracerProvider } = collected
-      const tell = createTelemetry({ meterProvider, tracerProvider, ...telemetry })
+      const listener = use.listener(telemetry)
       const events: AuthEvent[] = []
       const onEvent = (event: AuthEvent): void => {
-        tell(event)
+        listener(event)
         events.push(event)
       }
       const clock = new StandingClock()

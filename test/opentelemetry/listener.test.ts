@@ -1,18 +1,76 @@
-/** The listener itself: where it tells, what it keeps to itself, and that it never throws. */
+/** The listener itself: its options, the global providers, and an SDK that throws. */
 import {
   type ContextManager,
   context,
   DiagLogLevel,
   diag,
+  type MeterProvider as MeterProviderApi,
   metrics,
   ROOT_CONTEXT,
+  type TracerProvider as TracerProviderApi,
   trace,
 } from '@opentelemetry/api'
-import { type AuthEvent, createAuthFetch, createTokenProvider } from 'merchant-auth'
-import { createTelemetry } from 'merchant-auth/opentelemetry'
+import { MeterProvider } from '@opentelemetry/sdk-metrics'
+import { TracerProvider } from '@opentelemetry/sdk-trace'
+import { type AuthEvent, ConfigurationError } from 'merchant-auth'
+import { createTelemetry, type TelemetryOptions } from 'merchant-auth/opentelemetry'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { rejection } from '../token/harness.ts'
-import { ACQUIRED, Collected, FAILED, REQUESTED, setUp } from './harness.ts'
+import { ACQUIRED, Collected, FAILED, REQUESTED, useCollected } from './harness.ts'
+
+const unreadable = new Proxy(
+  {},
+  {
+    get: () => {
+      throw new Error('cannot be read')
+    },
+  },
+)
+
+describe('the options', () => {
+  const problemsOf = (options: unknown): [string, string][] => {
+    try {
+      createTelemetry(options as TelemetryOptions)
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigurationError)
+      expect(error).toHaveProperty('code', 'ERR_CONFIGURATION')
+      return (error as ConfigurationError).problems.map(({ option, reason }) => [option, reason])
+    }
+    throw new Error('was accepted')
+  }
+
+  it.each([
+    ['options', 'must be an object of options', [5, null, 'options', true, [], () => {}]],
+    ['options', 'must be an object of options', [new MeterProvider(), new TracerProvider()]],
+    ['options', 'must be an object of options', [metrics.getMeterProvider(), trace.getTracerProvider()]],
+  ])('are rejected as a whole: %s %s', (option, reason, values) => {
+    for (const value of values) expect(problemsOf(value)).toEqual([[option, reason]])
+  })
+
+  it.each([
+    ['meterProvider', 'must have the function getMeter', new TracerProvider()],
+    ['tracerProvider', 'must have the function getTracer', new MeterProvider()],
+  ])('are rejected if %s is not one', (option, reason, other) => {
+    for (const value of [{}, null, 5, () => {}, unreadable, other])
+      expect(problemsOf({ [option]: value })).toEqual([[option, reason]])
+  })
+
+  it('are rejected if attributes is not an object', () => {
+    for (const attributes of ['merchant', null, 5, ['merchant']])
+      expect(problemsOf({ attributes })).toEqual([['attributes', 'must be an object']])
+  })
+
+  it('are rejected with every problem, unknown options included', () => {
+    const options = { attributes: 1, meterProvider: 2, tracerProvider: 3, meterprovider: 4, onEvent: 5 }
+    const names = problemsOf(options).map(([option]) => option)
+    expect(names.sort()).toEqual(Object.keys(options).sort())
+    expect(problemsOf({ merchant: 'm-1' })).toEqual([['merchant', 'is not an option']])
+  })
+
+  it('may be undefined, each and all', () => {
+    const nothing = { attributes: undefined, meterProvider: undefined, tracerProvider: undefined }
+    for (const options of [undefined, {}, nothing]) expect(createTelemetry(options)).toBeTypeOf('function')
+  })
+})
 
 describe('a listener without options', () => {
   afterEach(() => {
@@ -20,20 +78,19 @@ describe('a listener without options', () => {
     trace.disable()
   })
 
-  it('tells the global providers, also where they are registered after its first events', async () => {
-    const tell = createTelemetry()
-    tell(REQUESTED)
-    tell(ACQUIRED)
+  it('uses the global providers, even if they are registered after its first events', async () => {
+    const listener = createTelemetry()
+    listener(REQUESTED)
+    listener(ACQUIRED)
     for (let round = 0; round < 2; round += 1) {
       const collected = new Collected()
       metrics.setGlobalMeterProvider(collected.meterProvider)
       trace.setGlobalTracerProvider(collected.tracerProvider)
-      tell({ type: 'token-rejected' })
-      const [remaining] = await collected.series('token.remaining_lifetime')
-      expect(remaining?.value).toBeGreaterThan(0)
-      tell(REQUESTED)
-      tell(ACQUIRED)
-      expect((await collected.series('token.request.duration'))[0]?.value).toBe(1)
+      listener({ type: 'token-rejected' })
+      expect((await collected.series('token.remaining_lifetime'))[0]?.value).toBeGreaterThan(0)
+      listener(REQUESTED)
+      listener(ACQUIRED)
+      expect((await collected.series('token.request.duration'))[0]?.value).toHaveProperty('count', 1)
       expect((await collected.series('token.rejections'))[0]?.value).toBe(1)
       expect(collected.spans()).toHaveLength(1)
       metrics.disable()
@@ -44,87 +101,78 @@ describe('a listener without options', () => {
 })
 
 describe('an SDK that throws', () => {
+  const use = useCollected()
   const broken = (): never => {
     throw new Error('a fault of the SDK')
   }
-  const all: AuthEvent[] = [REQUESTED, FAILED, REQUESTED, ACQUIRED, { type: 'token-rejected' }]
+  const log = { verbose: () => {}, debug: () => {}, info: () => {}, error: () => {} }
+  const all: readonly AuthEvent[] = [REQUESTED, FAILED, REQUESTED, ACQUIRED, { type: 'token-rejected' }]
   afterEach(() => {
     context.disable()
     diag.disable()
   })
 
-  it('is told once for each listener, whatever fails', () => {
+  it('is logged once for each listener, whatever fails', () => {
     const warn = vi.fn()
-    const silent = { verbose: vi.fn(), debug: vi.fn(), info: vi.fn(), error: vi.fn() }
-    diag.setLogger({ ...silent, warn }, DiagLogLevel.ALL)
-    const options = { meterProvider: { getMeter: broken }, tracerProvider: { getTracer: broken } }
+    diag.setLogger({ ...log, warn }, DiagLogLevel.ALL)
     for (const listeners of [1, 2]) {
-      const tell = createTelemetry(options)
-      for (const event of all) tell(event)
+      const listener = createTelemetry({
+        meterProvider: { getMeter: broken },
+        tracerProvider: { getTracer: broken },
+      })
+      for (const event of all) listener(event)
       expect(warn).toHaveBeenCalledTimes(listeners)
     }
-    const [message, error] = warn.mock.lastCall ?? []
-    expect(message).toMatch(/^merchant-auth: /)
-    expect(error).toMatchObject({ message: 'a fault of the SDK' })
+    expect(warn.mock.lastCall).toEqual([
+      expect.stringMatching(/^merchant-auth: /),
+      expect.objectContaining({ message: 'a fault of the SDK' }),
+    ])
   })
 
-  it('disturbs nobody where the log throws, too', () => {
-    const log = { verbose: () => {}, debug: () => {}, info: () => {}, error: () => {}, warn: broken }
-    diag.setLogger(log, DiagLogLevel.ALL)
-    const tell = createTelemetry({ meterProvider: { getMeter: broken } })
-    for (const event of all) expect(tell(event)).toBeUndefined()
+  it('does not affect the caller, even if the logger throws, too', () => {
+    diag.setLogger({ ...log, warn: broken }, DiagLogLevel.ALL)
+    const listener = createTelemetry({ meterProvider: { getMeter: broken } })
+    for (const event of all) expect(listener(event)).toBeUndefined()
   })
 
   it.each([
-    ['has no meter', { getMeter: broken }],
-    ['makes no instruments', { getMeter: () => ({ createHistogram: broken }) }],
+    ['for a meter', broken],
+    ['for an instrument', () => ({ createHistogram: broken })],
     [
-      'takes no measurements',
-      {
-        getMeter: () => ({
-          createHistogram: () => ({ record: broken }),
-          createCounter: () => ({ add: broken }),
-          createObservableGauge: () => ({ addCallback: () => {} }),
-        }),
-      },
+      'for a measurement',
+      () => ({
+        createHistogram: () => ({ record: broken }),
+        createCounter: () => ({ add: broken }),
+        createObservableGauge: () => ({ addCallback: () => {} }),
+      }),
     ],
-  ])('and %s disturbs neither the caller nor the spans', async (_, faulty) => {
-    const collected = new Collected()
-    const meterProvider = faulty as unknown as Collected['meterProvider']
-    const tell = createTelemetry({ tracerProvider: collected.tracerProvider, meterProvider })
-    for (const event of all) expect(tell(event)).toBeUndefined()
-    expect(collected.spans()).toHaveLength(2)
-    await collected.shutdown()
+  ])('when asked %s affects neither the caller nor the spans', (_, getMeter) => {
+    const listener = use.listener({ meterProvider: { getMeter } as unknown as MeterProviderApi })
+    for (const event of all) expect(listener(event)).toBeUndefined()
+    expect(use.collected.spans()).toHaveLength(2)
   })
 
   it.each([
-    ['has no tracer', broken],
-    ['begins no span', () => ({ startSpan: broken })],
-    ['ends no span', () => ({ startSpan: () => ({ setStatus: () => {}, end: broken }) })],
-  ])('and %s disturbs neither the caller nor the metrics', async (_, getTracer) => {
-    const collected = new Collected()
-    const tracerProvider = { getTracer } as unknown as Collected['tracerProvider']
-    const tell = createTelemetry({ meterProvider: collected.meterProvider, tracerProvider })
-    for (const event of all) expect(tell(event)).toBeUndefined()
-    expect((await collected.series('token.request.duration')).map(({ value }) => value)).toEqual([1, 1])
-    expect((await collected.series('token.rejections'))[0]?.value).toBe(1)
-    await collected.shutdown()
+    ['for a tracer', broken],
+    ['for a span', () => ({ startSpan: broken })],
+    ['to end a span', () => ({ startSpan: () => ({ setStatus: () => {}, end: broken }) })],
+  ])('when asked %s affects neither the caller nor the metrics', async (_, getTracer) => {
+    const listener = use.listener({ tracerProvider: { getTracer } as unknown as TracerProviderApi })
+    for (const event of all) expect(listener(event)).toBeUndefined()
+    expect(await use.collected.series('token.request.duration')).toHaveLength(2)
+    expect((await use.collected.series('token.rejections'))[0]?.value).toBe(1)
   })
 
-  it('when a span is to have a status leaves none open', () => {
+  it('when asked to set the status of a span leaves no span open', () => {
     const end = vi.fn()
-    const span = { setStatus: broken, end }
-    const tracerProvider = {
-      getTracer: () => ({ startSpan: () => span }),
-    } as unknown as Collected['tracerProvider']
-    const tell = createTelemetry({ tracerProvider })
-    tell(REQUESTED)
-    tell(FAILED)
+    const getTracer = () => ({ startSpan: () => ({ setStatus: broken, end }) })
+    const listener = createTelemetry({ tracerProvider: { getTracer } as unknown as TracerProviderApi })
+    listener(REQUESTED)
+    listener(FAILED)
     expect(end).toHaveBeenCalledOnce()
   })
 
-  it('when it is asked for the active context costs the span only its parent', async () => {
-    const collected = new Collected()
+  it('when asked for the active context costs the span only its parent', () => {
     let throws = true
     const manager: ContextManager = {
       active: () => (throws ? broken() : ROOT_CONTEXT),
@@ -134,87 +182,10 @@ describe('an SDK that throws', () => {
       disable: () => manager,
     }
     context.setGlobalContextManager(manager)
-    const tell = createTelemetry(collected)
-    tell(REQUESTED)
+    const listener = use.listener()
+    listener(REQUESTED)
     throws = false
-    tell(ACQUIRED)
-    expect(collected.spans()).toHaveLength(1)
-    await collected.shutdown()
-  })
-})
-
-describe('two providers', () => {
-  const bench = setUp()
-
-  it('are told apart by the attributes of their listeners', async () => {
-    const one = bench.watch({}, { attributes: { merchant: 'm-1' } })
-    const other = bench.watch({}, { attributes: { merchant: 'm-2' } })
-    await Promise.all([one.tokens.getToken(), other.tokens.getToken()])
-    for (const name of ['token.acquisition.duration', 'token.remaining_lifetime']) {
-      const merchants = (await bench.collected.series(name)).map(({ attributes }) => attributes['merchant'])
-      expect(merchants.sort()).toEqual(['m-1', 'm-2'])
-    }
-    const merchants = bench.collected.spans().map(({ attributes }) => attributes['merchant'])
-    expect(merchants.sort()).toEqual(['m-1', 'm-2'])
-  })
-
-  it('tell no token and no secret, whatever happens', async () => {
-    const { service, collected } = bench
-    const seen: string[] = [service.clientSecret, 'a-wrong-secret', 'elsewhere']
-    const { tokens } = bench.watch()
-    const refused = bench.watch({ clientSecret: 'a-wrong-secret' })
-    const body = { error: 'a-wrong-secret', error_description: 'a-wrong-secret' }
-    service.fail('token', { kind: 'json', body, status: 400 })
-    await rejection(refused.tokens.getToken())
-    const authFetch = createAuthFetch(tokens)
-    for (let call = 0; call < 3; call += 1) {
-      await authFetch(`${service.merchantUrl}/orders?token=elsewhere`)
-      seen.push(tokens.currentToken()?.value ?? '')
-      service.revoke()
-    }
-    await createAuthFetch(tokens, { fetch: async () => new Response('') })(
-      'https://x.example/?token=elsewhere',
-    )
-    expect(new Set(seen).size).toBe(5)
-    const spans = collected.spans().map(({ name, attributes, status, events, links }) => ({
-      name,
-      attributes,
-      status,
-      events,
-      links,
-    }))
-    const exported = JSON.stringify([await collected.metrics(), spans])
-    expect(exported).toContain('merchant_auth.token.rejections')
-    expect(exported).toContain('POST /oauth/token')
-    for (const secret of seen) expect(exported).not.toContain(secret)
-  })
-})
-
-describe('what onEvent takes', () => {
-  it('is a listener of this kind, as it is', async () => {
-    const collected = new Collected()
-    const fetch = (async () =>
-      Response.json({
-        access_token: 'a.b.c',
-        expires_in: 60,
-        token_type: 'Bearer',
-      })) as typeof globalThis.fetch
-    const environment = {
-      authUrl: 'https://auth.example.com',
-      audience: 'https://api.example.com',
-      apiUrls: ['https://api.example.com'],
-    }
-    const onEvent = createTelemetry(collected)
-    await createTokenProvider({
-      environment,
-      clientId: 'c',
-      clientSecret: 'swordfish',
-      fetch,
-      onEvent,
-    }).getToken()
-    expect((await collected.series('token.acquisition.duration'))[0]?.attributes).toEqual({
-      'merchant_auth.token.source': 'endpoint',
-    })
-    await collected.shutdown()
+    listener(ACQUIRED)
+    expect(use.collected.spans()).toHaveLength(1)
   })
 })

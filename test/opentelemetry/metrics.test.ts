@@ -1,246 +1,405 @@
 /** What the events of a provider become as metrics. */
-import { createAuthFetch, type TokenStore } from 'merchant-auth'
-import { describe, expect, it, vi } from 'vitest'
-import { ManualClock } from '../support/clock.ts'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { Attributes, MeterProvider, ObservableCallback } from '@opentelemetry/api'
+import { type AuthEvent, createAuthFetch, type TokenStore } from 'merchant-auth'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { rejection } from '../token/harness.ts'
-import { setUp } from './harness.ts'
+import { ACQUIRED, FAILED, REQUESTED, useCollected, useProviders } from './harness.ts'
 
-const bench = setUp()
-const environment = { 'merchant_auth.environment': 'test' }
+const use = useCollected()
+const API = 'https://api.example.com'
 
-/** Where the sandbox's token endpoint is. */
-function server() {
-  return {
-    'server.address': '127.0.0.1',
-    'server.port': Number(new URL(bench.service.environment.authUrl).port),
-  }
-}
+describe('the counters', () => {
+  const status = { 'error.type': 'ERR_TOKEN_STATUS', 'http.response.status_code': 503 }
 
-describe('the metrics of token requests', () => {
-  it('count a token that was asked for and came', async () => {
-    const { tokens, events } = bench.watch()
-    await tokens.getToken()
-    const { collected } = bench
-    const series = await collected.series('token.request.duration')
-    expect(series).toEqual([{ attributes: { ...environment, ...server() }, value: 1 }])
-    expect(await collected.series('token.acquisition.duration')).toEqual([
-      { attributes: { ...environment, 'merchant_auth.token.source': 'endpoint' }, value: 1 },
-    ])
-    const { durationMs } = events.at(-1) as { durationMs: number }
-    expect(await collected.sumOf('token.acquisition.duration')).toBe(durationMs / 1000)
-    expect(await collected.series('token.request.failures')).toEqual([])
-  })
-
-  it('count a failed attempt and the next, which went well', async () => {
-    vi.spyOn(Math, 'random').mockReturnValue(0)
-    bench.service.fail('token', { kind: 'status', status: 503 })
-    await bench.watch().tokens.getToken()
-    const failure = { 'error.type': 'ERR_TOKEN_STATUS', 'http.response.status_code': 503 }
-    expect(await bench.collected.series('token.request.duration')).toEqual([
-      { attributes: { ...environment, ...server(), ...failure }, value: 1 },
-      { attributes: { ...environment, ...server() }, value: 1 },
-    ])
-    expect(await bench.collected.series('token.request.failures')).toEqual([
-      { attributes: { ...environment, ...failure, 'merchant_auth.final': false }, value: 1 },
-    ])
-  })
-
-  it('tell the OAuth error of a refused secret, and that no attempt follows', async () => {
-    const { tokens } = bench.watch({ clientSecret: 'not-the-secret' })
-    await rejection(tokens.getToken())
-    expect(await bench.collected.series('token.request.failures')).toEqual([
+  it.each<[metric: string, event: AuthEvent, attributes: Attributes]>([
+    ['token.request.failures', { ...FAILED, nextTryMs: 0 }, { ...status, 'merchant_auth.final': false }],
+    ['token.request.failures', FAILED, { ...status, 'merchant_auth.final': true }],
+    [
+      'token.request.failures',
+      { type: 'token-request-failed', attempt: 1, code: 'ERR_TOKEN_TIMEOUT' },
+      { 'error.type': 'ERR_TOKEN_TIMEOUT', 'merchant_auth.final': true },
+    ],
+    [
+      'token.request.failures',
+      { ...FAILED, status: 401, error: 'invalid_client' },
       {
-        attributes: {
-          ...environment,
-          'error.type': 'ERR_TOKEN_STATUS',
-          'http.response.status_code': 401,
-          'merchant_auth.oauth.error': 'invalid_client',
-          'merchant_auth.final': true,
-        },
-        value: 1,
+        'error.type': 'ERR_TOKEN_STATUS',
+        'http.response.status_code': 401,
+        'merchant_auth.oauth.error': 'invalid_client',
+        'merchant_auth.final': true,
       },
+    ],
+    ['token.rejections', { type: 'token-rejected', api: API }, { 'merchant_auth.api': API }],
+    ['token.rejections', { type: 'token-rejected' }, {}],
+    [
+      'token.renewals',
+      { type: 'token-renewed', reason: 'expiring' },
+      { 'merchant_auth.renewal.reason': 'expiring' },
+    ],
+    [
+      'token.suppressed_renewals',
+      { type: 'renewal-suppressed', nextRenewalMs: 1, api: API },
+      { 'merchant_auth.api': API },
+    ],
+    ['token.suppressed_renewals', { type: 'renewal-suppressed', nextRenewalMs: 1 }, {}],
+    [
+      'token.withheld',
+      { type: 'token-withheld', reason: 'own-header', url: `${API}/orders/7` },
+      { 'merchant_auth.withheld.reason': 'own-header' },
+    ],
+    [
+      'store.failures',
+      { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' },
+      { 'merchant_auth.store.operation': 'get', 'error.type': 'ECONNREFUSED' },
+    ],
+  ])('%s counts %o', async (metric, event, attributes) => {
+    const listener = use.listener()
+    listener(event)
+    expect(await use.collected.series(metric)).toEqual([{ attributes, value: 1 }])
+    listener({ ...event, environment: 'test' })
+    listener({ ...event, environment: 'test' })
+    expect(await use.collected.series(metric)).toEqual([
+      { attributes, value: 1 },
+      { attributes: { ...attributes, 'merchant_auth.environment': 'test' }, value: 2 },
     ])
-    expect(await bench.collected.series('token.acquisition.duration')).toEqual([])
+  })
+
+  it('know the OAuth errors of RFC 6749; others are _OTHER', async () => {
+    const errors = ['invalid_client', 'access_denied', 'out of milk', 'mfa_required', '__proto__']
+    for (const error of errors) use.listener()({ ...FAILED, error })
+    expect(await use.valuesOf('token.request.failures', 'merchant_auth.oauth.error')).toEqual([
+      ['invalid_client', 1],
+      ['access_denied', 1],
+      ['_OTHER', 3],
+    ])
+  })
+
+  it("know this package's error codes; others are _OTHER", async () => {
+    for (const code of ['ERR_TOKEN_TIMEOUT', 'undefined', 'who knows']) use.listener()({ ...FAILED, code })
+    expect(await use.valuesOf('token.request.failures', 'error.type')).toEqual([
+      ['ERR_TOKEN_TIMEOUT', 1],
+      ['_OTHER', 2],
+    ])
+  })
+
+  it('know the first 30 codes of stores; others are _OTHER', async () => {
+    const listener = use.listener()
+    const codes = Array.from({ length: 100 }, (_, index) => `E${index}`)
+    // Further tests of this file use the first one.
+    for (const code of ['ECONNREFUSED', undefined, 'lower case', 'X', ...codes, 'E0'])
+      listener({ type: 'store-failed', operation: 'get', code })
+    const counts = new Map((await use.valuesOf('store.failures', 'error.type')) as [string, number][])
+    expect(counts.size).toBe(31)
+    expect(counts.get('E0')).toBe(2)
+    expect(counts.get('_OTHER')).toBe(3 + 100 - 29)
+  })
+})
+
+describe('the durations', () => {
+  const server = { 'server.address': 'auth.example.com', 'server.port': 443 }
+  const failure = { 'error.type': 'ERR_TOKEN_STATUS', 'http.response.status_code': 503 }
+
+  it('of the attempts are measured one by one, in seconds, the same as those of the spans', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] })
+    const listener = use.listener()
+    listener(REQUESTED)
+    vi.advanceTimersByTime(250)
+    listener({ ...FAILED, nextTryMs: 100 })
+    vi.advanceTimersByTime(100)
+    listener({ ...REQUESTED, attempt: 2 })
+    vi.advanceTimersByTime(500)
+    listener({ ...ACQUIRED, durationMs: 850 })
+    expect(await use.collected.series('token.request.duration')).toEqual([
+      { attributes: { ...server, ...failure }, value: { count: 1, sum: 0.25 } },
+      { attributes: server, value: { count: 1, sum: 0.5 } },
+    ])
+    expect(await use.collected.series('token.acquisition.duration')).toEqual([
+      { attributes: { 'merchant_auth.token.source': 'endpoint' }, value: { count: 1, sum: 0.85 } },
+    ])
+    expect(use.collected.spans().map(({ duration }) => duration)).toEqual([
+      [0, 250_000_000],
+      [0, 500_000_000],
+    ])
+  })
+
+  it('have no request where none was sent', async () => {
+    const listener = use.listener()
+    listener({ ...FAILED, code: 'ERR_CLIENT_SECRET' })
+    listener({ ...ACQUIRED, source: 'store' })
+    expect(await use.collected.series('token.request.duration')).toEqual([])
+    expect(await use.valuesOf('token.acquisition.duration', 'merchant_auth.token.source')).toEqual([
+      ['store', { count: 1, sum: 0.005 }],
+    ])
+    expect(use.collected.spans()).toEqual([])
+  })
+
+  it.each([
+    ['https://auth.example.com/oauth/token', 'auth.example.com', 443],
+    ['http://auth.example.com/oauth/token', 'auth.example.com', 80],
+    ['https://auth.example.com:8443/oauth/token', 'auth.example.com', 8443],
+    ['http://[::1]:3000/oauth/token', '::1', 3000],
+  ])('have the address and the port of %s', async (url, address, port) => {
+    const listener = use.listener()
+    for (const event of [{ ...REQUESTED, url }, ACQUIRED]) listener(event)
+    const server = { 'server.address': address, 'server.port': port }
+    expect((await use.collected.series('token.request.duration'))[0]?.attributes).toEqual(server)
+    expect(use.collected.spans()[0]?.attributes).toMatchObject(server)
+  })
+})
+
+describe('the remaining lifetime', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'] }))
+
+  const gauge = () => use.collected.series('token.remaining_lifetime')
+  const secondsOf = async () => (await gauge()).map(({ value }) => value)
+
+  it('is absent before the first token', async () => {
+    use.listener()(REQUESTED)
+    expect(await gauge()).toEqual([])
+  })
+
+  it('counts down to 0 from what remained when the token came, and stays there', async () => {
+    use.listener({ attributes: { merchant: 'm-1' } })({ ...ACQUIRED, source: 'store', remainsMs: 60_000 })
+    for (const [laterMs, value] of [
+      [0, 60],
+      [59_500, 0.5],
+      [500, 0],
+      [86_400_000, 0],
+    ] as const) {
+      vi.advanceTimersByTime(laterMs)
+      expect(await gauge()).toEqual([{ attributes: { merchant: 'm-1' }, value }])
+    }
+  })
+
+  it('ends when the wall clock says so, although the machine slept', async () => {
+    use.listener()(ACQUIRED)
+    vi.setSystemTime(Date.now() + 3_600_000)
+    expect(await secondsOf()).toEqual([0])
+  })
+
+  it('does not grow when the wall clock is set back', async () => {
+    use.listener()(ACQUIRED)
+    vi.setSystemTime(Date.now() - 3_600_000)
+    expect(await secondsOf()).toEqual([3_600])
+    vi.advanceTimersByTime(3_600_000)
+    expect(await secondsOf()).toEqual([0])
+  })
+
+  it('is that of the newest token of all listeners with the same attributes', async () => {
+    const [one, other] = [use.listener(), use.listener()]
+    use.listener({ attributes: { merchant: 'm-1' } })(ACQUIRED)
+    for (const [listener, remainsMs] of [
+      [one, 10_000],
+      [other, 20_000],
+      [one, 30_000],
+    ] as const) {
+      listener({ ...ACQUIRED, remainsMs })
+      one({ type: 'token-rejected' })
+      other({ type: 'token-rejected' })
+      expect(await use.valuesOf('token.remaining_lifetime', 'merchant')).toEqual(
+        expect.arrayContaining([
+          ['m-1', 3_600],
+          [undefined, remainsMs / 1000],
+        ]),
+      )
+    }
+  })
+
+  it('counts down without the listener, and keeps nothing of it', async () => {
+    vi.useRealTimers() // so that the garbage collector can run
+    const dropped = new WeakRef(use.listener())
+    dropped.deref()?.({ ...ACQUIRED, remainsMs: 60_000 })
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    for (let turn = 0; turn < 20 && dropped.deref() !== undefined; turn += 1) {
+      await new Promise((resolve) => setImmediate(resolve))
+      collect()
+    }
+    expect(dropped.deref()).toBeUndefined()
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() + 60_000 })
+    expect(await secondsOf()).toEqual([0])
+  })
+
+  it('has at most 10 000 series, those of the newest tokens', () => {
+    const callbacks: ObservableCallback[] = []
+    const instrument = { add: () => {}, record: () => {}, addCallback: callbacks.push.bind(callbacks) }
+    const create = () => instrument
+    const meter = { createHistogram: create, createCounter: create, createObservableGauge: create }
+    const meterProvider = { getMeter: () => meter } as unknown as MeterProvider
+    const listener = use.listener({ meterProvider })
+    const environments = [...Array.from({ length: 10_000 }, (_, index) => `e${index}`), 'e0', 'e10000']
+    for (const environment of environments) listener({ ...ACQUIRED, environment })
+    const observed: unknown[] = []
+    const observe = (_: number, attributes: Attributes = {}) =>
+      void observed.push(attributes['merchant_auth.environment'])
+    for (const callback of callbacks) callback({ observe })
+    expect(observed).toHaveLength(10_000)
+    expect([observed[0], ...observed.slice(-2)]).toEqual(['e2', 'e0', 'e10000'])
+  })
+})
+
+describe('the metrics', () => {
+  const all: readonly AuthEvent[] = [
+    REQUESTED,
+    FAILED,
+    REQUESTED,
+    ACQUIRED,
+    { type: 'token-rejected', api: API },
+    { type: 'token-renewed', reason: 'rejected' },
+    { type: 'renewal-suppressed', nextRenewalMs: 1, api: API },
+    { type: 'token-withheld', reason: 'destination', url: 'https://other.example.com/' },
+    { type: 'store-failed', operation: 'set' },
+  ]
+
+  it("have the caller's attributes, as they were when given, below the package's own", async () => {
+    const attributes = { merchant: 'm-1', 'error.type': 'mine' }
+    const listener = use.listener({ attributes })
+    attributes.merchant = 'changed'
+    for (const event of all) listener(event)
+    const points = (await use.collected.metrics()).flatMap(({ descriptor: { name }, dataPoints }) =>
+      dataPoints.map((point) => ({ name, attributes: point.attributes })),
+    )
+    expect(new Set(points.map(({ name }) => name)).size).toBe(9)
+    for (const point of [...points, ...use.collected.spans()])
+      expect(point.attributes).toHaveProperty('merchant', 'm-1')
+    const failures = await use.valuesOf('token.request.failures', 'error.type')
+    expect(failures).toEqual([['ERR_TOKEN_STATUS', 1]])
+  })
+
+  it('have units, descriptions and buckets for seconds, and are created once for all listeners', async () => {
+    const getMeter = vi.spyOn(use.collected.meterProvider, 'getMeter')
+    for (const listener of [use.listener(), use.listener()]) for (const event of all) listener(event)
+    expect(getMeter.mock.calls).toEqual([['merchant-auth']])
+    const metrics = await use.collected.metrics()
+    expect(Object.fromEntries(metrics.map(({ descriptor: { name, unit } }) => [name, unit]))).toEqual({
+      'merchant_auth.token.request.duration': 's',
+      'merchant_auth.token.request.failures': '{failure}',
+      'merchant_auth.token.acquisition.duration': 's',
+      'merchant_auth.token.remaining_lifetime': 's',
+      'merchant_auth.token.rejections': '{rejection}',
+      'merchant_auth.token.renewals': '{renewal}',
+      'merchant_auth.token.suppressed_renewals': '{renewal}',
+      'merchant_auth.token.withheld': '{request}',
+      'merchant_auth.store.failures': '{failure}',
+    })
+    for (const { descriptor } of metrics) expect(descriptor.description).toMatch(/^[A-Z].{10,}\.$/)
+    const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+    for (const { descriptor, dataPoints } of metrics)
+      if (/duration$/.test(descriptor.name))
+        expect(dataPoints[0]?.value).toHaveProperty('buckets.boundaries', boundaries)
+  })
+})
+
+describe('the metrics of a provider', () => {
+  const bench = useProviders(use)
+  const environment = { 'merchant_auth.environment': 'test' }
+
+  it('follow a token from its request to its last rejection', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const { service } = bench
+    const store: TokenStore = {
+      get: () => Promise.reject(Object.assign(new Error('no'), { code: 'ECONNREFUSED' })),
+      set: async () => {},
+      delete: async () => {},
+    }
+    const { tokens, events } = bench.provide({ store })
+    const authFetch = createAuthFetch(tokens)
+    const url = `${service.merchantUrl}/orders`
+    service.fail('token', { kind: 'status', status: 503 })
+    await authFetch(url)
+    service.revoke()
+    expect((await authFetch(url)).status).toBe(200)
+    service.revoke()
+    expect((await authFetch(url)).status).toBe(401)
+    await authFetch(`${service.environment.authUrl}/one-order`)
+    await authFetch(url, { headers: { authorization: 'Basic b3duOm93bg==' } })
+
+    const port = Number(new URL(service.environment.authUrl).port)
+    const server = { ...environment, 'server.address': '127.0.0.1', 'server.port': port }
+    const failure = { 'error.type': 'ERR_TOKEN_STATUS', 'http.response.status_code': 503 }
+    const api = { ...environment, 'merchant_auth.api': service.merchantUrl }
+    const counts = async (name: string) =>
+      (await use.collected.series(name)).map(({ attributes, value }) => [
+        attributes,
+        typeof value === 'number' ? value : value.count,
+      ])
+    expect(await counts('token.request.duration')).toEqual([
+      [{ ...server, ...failure }, 1],
+      [server, 2],
+    ])
+    expect(await counts('token.request.failures')).toEqual([
+      [{ ...environment, ...failure, 'merchant_auth.final': false }, 1],
+    ])
+    expect(await counts('token.acquisition.duration')).toEqual([
+      [{ ...environment, 'merchant_auth.token.source': 'endpoint' }, 2],
+    ])
+    const durations = events.flatMap((event) => (event.type === 'token-acquired' ? [event.durationMs] : []))
+    const [acquisition] = await use.collected.series('token.acquisition.duration')
+    const seconds = durations.reduce((sum, ms) => sum + ms / 1000, 0)
+    expect(acquisition?.value).toHaveProperty('sum', expect.closeTo(seconds, 9))
+    expect(await counts('token.rejections')).toEqual([[api, 2]])
+    expect(await counts('token.renewals')).toEqual([
+      [{ ...environment, 'merchant_auth.renewal.reason': 'rejected' }, 1],
+    ])
+    expect(await counts('token.suppressed_renewals')).toEqual([[api, 1]])
+    expect(await counts('token.withheld')).toEqual([
+      [{ ...environment, 'merchant_auth.withheld.reason': 'destination' }, 1],
+      [{ ...environment, 'merchant_auth.withheld.reason': 'own-header' }, 1],
+    ])
+    expect((await counts('store.failures'))[0]?.[0]).toEqual({
+      ...environment,
+      'merchant_auth.store.operation': 'get',
+      'error.type': 'ECONNREFUSED',
+    })
+    const [remaining] = await use.collected.series('token.remaining_lifetime')
+    expect(remaining?.attributes).toEqual(environment)
+    expect(remaining?.value).toSatisfy((seconds) => seconds > 1_800 && seconds <= 3_600)
   })
 
   it.each([
     ['hangs', { kind: 'hang' }, { 'error.type': 'ERR_TOKEN_TIMEOUT' }],
-    ['breaks the connection', { kind: 'reset' }, { 'error.type': 'ERR_TOKEN_NETWORK' }],
+    ['resets the connection', { kind: 'reset' }, { 'error.type': 'ERR_TOKEN_NETWORK' }],
     [
       'redirects',
       { kind: 'redirect', location: 'http://127.0.0.1:1/', status: 307 },
       { 'error.type': 'ERR_TOKEN_REDIRECT', 'http.response.status_code': 307 },
     ],
-    ['gives no token', { kind: 'json', body: {} }, { 'error.type': 'ERR_TOKEN_RESPONSE' }],
-  ] as const)('tell by its code that the token endpoint %s', async (_, fault, failure) => {
+    ['answers without a token', { kind: 'json', body: {} }, { 'error.type': 'ERR_TOKEN_RESPONSE' }],
+  ] as const)('name by its code that the token endpoint %s', async (_, fault, failure) => {
     bench.service.fail('token', fault)
     const timeoutMs = fault.kind === 'hang' ? 100 : 10_000
-    await rejection(bench.watch({ retries: 0, timeoutMs }).tokens.getToken())
-    expect(await bench.collected.series('token.request.failures')).toEqual([
+    await rejection(bench.provide({ retries: 0, timeoutMs }).tokens.getToken())
+    expect(await use.collected.series('token.request.failures')).toEqual([
       { attributes: { ...environment, ...failure, 'merchant_auth.final': true }, value: 1 },
     ])
-    expect(await bench.collected.series('token.request.duration')).toEqual([
-      { attributes: { ...environment, ...server(), ...failure }, value: 1 },
-    ])
+    expect((await use.collected.series('token.request.duration'))[0]?.attributes).toMatchObject(failure)
   })
 
-  it('count a client secret that cannot be had as a failure, but not as a request', async () => {
-    const clientSecret = (): string => ''
-    await rejection(bench.watch({ clientSecret, retries: 0 }).tokens.getToken())
-    expect(await bench.collected.series('token.request.failures')).toEqual([
-      {
-        attributes: { ...environment, 'error.type': 'ERR_CLIENT_SECRET', 'merchant_auth.final': true },
-        value: 1,
-      },
-    ])
-    expect(await bench.collected.series('token.request.duration')).toEqual([])
-  })
-
-  it('count no request for an attempt that had no client secret, after one that had', async () => {
-    let asked = 0
-    const clientSecret = (): string => (asked++ === 0 ? 'first-secret' : '')
-    bench.service.fail('token', { kind: 'status', status: 503 })
-    vi.spyOn(Math, 'random').mockReturnValue(0)
-    await rejection(bench.watch({ clientSecret, retries: 1 }).tokens.getToken())
-    expect((await bench.collected.series('token.request.failures')).map(({ value }) => value)).toEqual([1, 1])
-    expect((await bench.collected.series('token.request.duration')).map(({ value }) => value)).toEqual([1])
-  })
-
-  it('take a hundred waiting callers for one acquisition', async () => {
-    const { tokens } = bench.watch()
-    await Promise.all(Array.from({ length: 100 }, () => tokens.getToken()))
-    expect((await bench.collected.series('token.acquisition.duration'))[0]?.value).toBe(1)
-  })
-})
-
-describe('the metrics of renewals', () => {
-  it('tell of a 401, the renewal after it, and the one that is not made any more', async () => {
-    const { tokens } = bench.watch()
+  it('contain no token, no secret and no URL of a call', async () => {
+    const { service } = bench
+    const seen: string[] = [service.clientSecret, 'a-wrong-secret', 'elsewhere']
+    const { tokens } = bench.provide()
+    const body = { error: 'a-wrong-secret', error_description: 'a-wrong-secret' }
+    service.fail('token', { kind: 'json', body, status: 400 })
+    await rejection(bench.provide({ clientSecret: 'a-wrong-secret' }).tokens.getToken())
     const authFetch = createAuthFetch(tokens)
-    const url = `${bench.service.merchantUrl}/orders`
-    await authFetch(url)
-    bench.service.revoke()
-    expect((await authFetch(url)).status).toBe(200)
-    const api = { 'merchant_auth.api': bench.service.merchantUrl }
-    expect(await bench.collected.series('token.rejections')).toEqual([
-      { attributes: { ...environment, ...api }, value: 1 },
-    ])
-    expect(await bench.collected.series('token.renewals')).toEqual([
-      { attributes: { ...environment, 'merchant_auth.renewal.reason': 'rejected' }, value: 1 },
-    ])
-    expect(await bench.collected.series('token.suppressed_renewals')).toEqual([])
-    bench.service.revoke()
-    expect((await authFetch(url)).status).toBe(401)
-    expect((await bench.collected.series('token.rejections'))[0]?.value).toBe(2)
-    expect(await bench.collected.series('token.suppressed_renewals')).toEqual([
-      { attributes: { ...environment, ...api }, value: 1 },
-    ])
-  })
-
-  it('name no API where it is not known', async () => {
-    const { tokens } = bench.watch()
-    await tokens.renewToken(await tokens.getToken())
-    await tokens.renewToken(await tokens.getToken())
-    for (const name of ['token.rejections', 'token.suppressed_renewals'])
-      expect((await bench.collected.series(name))[0]?.attributes).toEqual(environment)
-  })
-
-  it('tell of a renewal in the background', async () => {
-    const clock = new ManualClock()
-    const { tokens, events } = bench.watch({ clock, refreshAheadMs: 60_000 })
-    await tokens.getToken()
-    await clock.advance(3_580_000)
-    expect(tokens.currentToken()).toBeDefined()
-    await vi.waitUntil(() => events.some(({ type }) => type === 'token-renewed'))
-    expect(await bench.collected.series('token.renewals')).toEqual([
-      { attributes: { ...environment, 'merchant_auth.renewal.reason': 'expiring' }, value: 1 },
-    ])
-  })
-})
-
-describe('the metrics of the other events', () => {
-  it('count calls without the token by the reason, and never by the URL', async () => {
-    const { tokens } = bench.watch()
-    const authFetch = createAuthFetch(tokens, { fetch: async () => new Response('') })
-    for (const id of ['one-order', 'another-order']) await authFetch(`https://elsewhere.example/${id}`)
-    const headers = { authorization: 'Basic b3duOm93bg==' }
-    await authFetch(`${bench.service.merchantUrl}/orders`, { headers })
-    expect(await bench.collected.series('token.withheld')).toEqual([
-      { attributes: { ...environment, 'merchant_auth.withheld.reason': 'destination' }, value: 2 },
-      { attributes: { ...environment, 'merchant_auth.withheld.reason': 'own-header' }, value: 1 },
-    ])
-    expect(JSON.stringify(await bench.collected.metrics())).not.toContain('-order')
-  })
-
-  it('count the failures of a store by operation and code', async () => {
-    const store: TokenStore = {
-      get: () => Promise.reject(Object.assign(new Error('no'), { code: 'ECONNREFUSED' })),
-      set: () => Promise.reject(new Error('no')),
-      delete: () => Promise.resolve(),
+    for (let call = 0; call < 3; call += 1) {
+      await authFetch(`${service.merchantUrl}/orders?token=elsewhere`)
+      seen.push(tokens.currentToken()?.value ?? '')
+      service.revoke()
     }
-    const { tokens, events } = bench.watch({ store })
-    await tokens.getToken()
-    await tokens.close()
-    expect(events.map(({ type }) => type)).toContain('store-failed')
-    expect(await bench.collected.series('store.failures')).toEqual([
-      {
-        attributes: {
-          ...environment,
-          'merchant_auth.store.operation': 'get',
-          'error.type': 'ECONNREFUSED',
-        },
-        value: 1,
-      },
-    ])
-  })
-
-  it('count a token from a store as one', async () => {
-    const kept = new Map<string, { value: string; ttlMs: number }>()
-    const store: TokenStore = {
-      get: async (key) => kept.get(key),
-      set: async (key, value, ttlMs) => void kept.set(key, { value, ttlMs }),
-      delete: async (key) => void kept.delete(key),
-    }
-    const first = bench.watch({ store })
-    await first.tokens.getToken()
-    await vi.waitUntil(() => kept.size > 0)
-    await bench.watch({ store }).tokens.getToken()
-    expect(await bench.collected.series('token.acquisition.duration')).toEqual([
-      { attributes: { ...environment, 'merchant_auth.token.source': 'endpoint' }, value: 1 },
-      { attributes: { ...environment, 'merchant_auth.token.source': 'store' }, value: 1 },
-    ])
-    expect((await bench.collected.series('token.request.duration'))[0]?.value).toBe(1)
-    expect(bench.collected.spans()).toHaveLength(1)
-  })
-})
-
-describe('the instruments', () => {
-  it('are made once, however many listeners and events there are', async () => {
-    const getMeter = vi.spyOn(bench.collected.meterProvider, 'getMeter')
-    for (const { tokens } of [bench.watch(), bench.watch()]) await tokens.renewToken(await tokens.getToken())
-    expect(getMeter).toHaveBeenCalledOnce()
-    expect(getMeter).toHaveBeenCalledWith('merchant-auth')
-  })
-
-  it('have units, descriptions and buckets for seconds', async () => {
-    const { tokens } = bench.watch()
-    await tokens.renewToken(await tokens.getToken())
-    const metrics = await bench.collected.metrics()
-    const units = metrics.map(({ descriptor: { name, unit } }) => [name, unit])
-    expect(Object.fromEntries(units)).toEqual({
-      'merchant_auth.token.request.duration': 's',
-      'merchant_auth.token.acquisition.duration': 's',
-      'merchant_auth.token.remaining_lifetime': 's',
-      'merchant_auth.token.rejections': '{rejection}',
-      'merchant_auth.token.renewals': '{renewal}',
-    })
-    for (const { descriptor } of metrics) expect(descriptor.description).toMatch(/^[A-Z].{10,}\.$/)
-    const [{ value } = { value: undefined }] =
-      metrics.find(({ descriptor }) => descriptor.name === 'merchant_auth.token.request.duration')
-        ?.dataPoints ?? []
-    expect(value).toHaveProperty(
-      'buckets.boundaries',
-      [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10],
+    await createAuthFetch(tokens, { fetch: async () => new Response('') })(
+      'https://x.example/?token=elsewhere',
     )
+    expect(new Set(seen).size).toBe(5)
+    const spans = use.collected
+      .spans()
+      .map(({ name, attributes, status, events, links }) => ({ name, attributes, status, events, links }))
+    const exported = JSON.stringify([await use.collected.metrics(), spans])
+    expect(exported).toContain('merchant_auth.token.rejections')
+    expect(exported).toContain('POST /oauth/token')
+    for (const secret of seen) expect(exported).not.toContain(secret)
   })
 })

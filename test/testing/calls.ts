@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
 
 /** What a token endpoint answered. */
@@ -48,7 +48,15 @@ export function useSandbox(): { readonly sandbox: Sandbox; readonly env: Sandbox
   }
 }
 
-/** What a client of an environment is told. */
+/** A ConfigurationError, with one problem for this option. */
+export function configurationError(
+  option: unknown = expect.any(String),
+  reason: unknown = expect.any(String),
+) {
+  return expect.objectContaining({ code: 'ERR_CONFIGURATION', problems: [{ option, reason }] })
+}
+
+/** What a client of an environment needs to know. */
 export type Client = Pick<SandboxEnvironment, 'clientId' | 'clientSecret' | 'environment'>
 
 /** The four fields of a good token request. */

@@ -1,89 +1,191 @@
-// Every fault of the sandbox as a client meets it, and the order in which they come.
+// Every fault of the sandbox as a client meets it, the order in which faults apply, and which ones are rejected.
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Fault } from '../../src/testing/index.ts'
-import { call, freshToken, requestToken, until, useSandbox } from './calls.ts'
+import {
+  call,
+  callPlainly,
+  configurationError,
+  freshToken,
+  requestToken,
+  turn,
+  until,
+  useSandbox,
+} from './calls.ts'
 
 const use = useSandbox()
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
 
-/** Orders a fault for the merchant API, and calls it with a good token. */
+/** Adds a fault for the merchant API, and calls it with a good token. */
 const meet = async (fault: Fault, init: RequestInit = {}) => {
   const token = await freshToken(use.env)
   const id = use.env.fail('merchant', fault)
   return { id, answer: call(use.env.merchantUrl, token, init) }
 }
+const merchant = async () => (await call(use.env.merchantUrl, undefined)).status
+const requests = () => use.env.requests('merchant')
+const UNAVAILABLE = { kind: 'status', status: 503 } as const
 
-const lastOf = (target: 'token' | 'merchant') => use.env.requests(target).at(-1)
-
-describe('a status', () => {
-  it('comes with Retry-After, headers and a JSON body', async () => {
-    const { id, answer } = await meet({
-      kind: 'status',
-      status: 429,
-      retryAfter: 7,
-      headers: { 'X-Why': 'quota', 'Content-Type': 'application/problem+json' },
-      body: { title: 'Too many' },
-    })
-    const response = await answer
-    expect(response.status).toBe(429)
-    expect(response.headers.get('retry-after')).toBe('7')
-    expect(response.headers.get('x-why')).toBe('quota')
-    expect(response.headers.get('content-type')).toBe('application/problem+json')
-    expect(response.headers.get('x-sandbox-fault')).toBe(id)
-    expect(await response.json()).toEqual({ title: 'Too many' })
-    expect(lastOf('merchant')).toMatchObject({ status: 429, fault: id })
+describe('fail', () => {
+  it('applies faults in order, each to as many requests as it was told to', async () => {
+    const first = use.env.fail('merchant', UNAVAILABLE, { times: 2 })
+    const second = use.env.fail('merchant', { kind: 'status', status: 429 })
+    const answers = [await merchant(), await merchant(), await merchant(), await merchant()]
+    expect(answers).toEqual([503, 503, 429, 401])
+    expect(requests().map(({ fault }) => fault)).toEqual([first, first, second, undefined])
+    expect(requests().at(-1)).not.toHaveProperty('fault')
   })
 
-  it('comes without a body where none was given, and with a date in Retry-After', async () => {
-    const retryAfter = 'Wed, 21 Oct 2037 07:28:00 GMT'
-    const response = await (await meet({ kind: 'status', status: 503, retryAfter })).answer
-    expect(response.headers.get('retry-after')).toBe(retryAfter)
-    expect(await response.text()).toBe('')
-  })
-
-  it.each([204, 304])('%i comes without a body', async (status) => {
-    const response = await (await meet({ kind: 'status', status, body: 'x' })).answer
-    expect(response.status).toBe(status)
-    expect(response.headers.has('content-length')).toBe(false)
-    expect(await response.text()).toBe('')
-  })
-
-  it('of the token endpoint issues no token', async () => {
-    use.env.fail('token', { kind: 'status', status: 500 })
-    expect((await requestToken(use.env)).status).toBe(500)
-    expect(use.env.counts).toMatchObject({ token: 1, issued: 0 })
-  })
-
-  it('401 of an API is counted', async () => {
-    expect((await (await meet({ kind: 'status', status: 401 })).answer).status).toBe(401)
+  it('applies a fault to its target alone, in its environment alone', async () => {
+    use.env.fail('in-store', UNAVAILABLE)
+    expect(await merchant()).toBe(401)
+    expect((await requestToken(use.env)).status).toBe(200)
+    expect((await call(use.sandbox.production.inStoreUrl, undefined)).status).toBe(401)
+    expect((await call(use.env.inStoreUrl, undefined)).status).toBe(503)
     expect(use.env.counts.unauthorized).toBe(1)
   })
 
-  it('meets a request without a good token, too', async () => {
-    use.env.fail('in-store', { kind: 'status', status: 503 })
+  it('applies a fault to all requests until it is cleared, with Infinity', async () => {
+    use.env.fail('merchant', UNAVAILABLE, { times: Number.POSITIVE_INFINITY })
+    use.env.fail('in-store', UNAVAILABLE)
+    for (let i = 0; i < 20; i += 1) expect(await merchant()).toBe(503)
+    use.env.clearFaults('merchant')
+    expect(await merchant()).toBe(401)
     expect((await call(use.env.inStoreUrl, undefined)).status).toBe(503)
-    expect(use.env.counts.unauthorized).toBe(0)
+    use.env.fail('merchant', UNAVAILABLE)
+    use.env.clearFaults()
+    const response = await call(use.env.merchantUrl, undefined)
+    expect([response.status, response.headers.has('x-sandbox-fault')]).toEqual([401, false])
+    expect(() => use.env.clearFaults('refunds' as never)).toThrow(configurationError('target'))
+  })
+
+  it('applies a fault after the latency', async () => {
+    const apiLatencyMs = vi.fn(() => 0)
+    use.env.configure({ apiLatencyMs })
+    use.env.fail('merchant', UNAVAILABLE)
+    expect(await merchant()).toBe(503)
+    expect(apiLatencyMs).toHaveBeenCalledOnce()
+  })
+
+  it.each([
+    ['target', 'refunds', { kind: 'reset' }, undefined],
+    ['fault', 'token', undefined, undefined],
+    ['fault.kind', 'token', { kind: 'explode' }, undefined],
+    ['fault.status', 'token', { kind: 'status', status: 100 }, undefined],
+    ['fault.status', 'token', { kind: 'status' }, undefined],
+    ['fault.headers', 'token', { kind: 'status', status: 500, headers: { 'a b': 'x' } }, undefined],
+    ['fault.headers', 'token', { kind: 'status', status: 500, headers: { a: 'x\r\ny' } }, undefined],
+    ['fault.retryAfter', 'token', { kind: 'status', status: 500, retryAfter: '\n' }, undefined],
+    ['fault.body', 'token', { kind: 'status', status: 500, body: 5n }, undefined],
+    ['fault.body', 'token', { kind: 'json' }, undefined],
+    ['fault.at', 'token', { kind: 'hang', at: 'trailers' }, undefined],
+    ['fault.durationMs', 'token', { kind: 'slow-body', durationMs: -1 }, undefined],
+    ['fault.bytes', 'token', { kind: 'huge-body', bytes: 0 }, undefined],
+    ['fault.body', 'token', { kind: 'text', body: 5 }, undefined],
+    ['fault.location', 'token', { kind: 'redirect', location: 'a\nb' }, undefined],
+    ['fault.status', 'token', { kind: 'redirect', location: '/', status: 200 }, undefined],
+    ['fault.afterMs', 'token', { kind: 'reset', afterMs: 5 }, undefined],
+    ['times', 'token', { kind: 'reset' }, { times: 0 }],
+    ['times', 'token', { kind: 'reset' }, { times: 1.5 }],
+    ['time', 'token', { kind: 'reset' }, { time: 2 }],
+  ])('rejects a wrong %s: %s %o %o', (option, target, fault, options) => {
+    const order = () => use.env.fail(target as never, fault as never, options as never)
+    expect(order).toThrow(configurationError(option))
+  })
+})
+
+describe('an answer without a relation to the request', () => {
+  const date = 'Wed, 21 Oct 2037 07:28:00 GMT'
+  const location = 'https://elsewhere.example/x'
+  const given = { 'X-Why': 'quota', 'Content-Type': 'application/problem+json' }
+  const JSON_TYPE = { 'content-type': 'application/json' }
+
+  it.each<[Fault, status: number, headers: Record<string, string | null>, body: string]>([
+    [
+      { kind: 'status', status: 429, retryAfter: 7, headers: given, body: { title: 'Too many' } },
+      429,
+      { 'retry-after': '7', 'x-why': 'quota', 'content-type': 'application/problem+json' },
+      '{"title":"Too many"}',
+    ],
+    [
+      { kind: 'status', status: 503, retryAfter: date },
+      503,
+      { 'retry-after': date, 'content-type': null, 'content-length': '0' },
+      '',
+    ],
+    [{ kind: 'status', status: 204, body: 'x' }, 204, { 'content-length': null }, ''],
+    [{ kind: 'status', status: 304, body: 'x' }, 304, { 'content-length': null }, ''],
+    [{ kind: 'json', body: null }, 200, JSON_TYPE, 'null'],
+    [{ kind: 'json', body: [] }, 200, JSON_TYPE, '[]'],
+    [{ kind: 'json', body: 'x' }, 200, JSON_TYPE, '"x"'],
+    [{ kind: 'json', body: { access_token: 5 }, status: 202 }, 202, JSON_TYPE, '{"access_token":5}'],
+    [
+      { kind: 'text', body: '{"expires_in":1e400}' },
+      200,
+      { 'content-type': 'text/plain; charset=utf-8' },
+      '{"expires_in":1e400}',
+    ],
+    [
+      { kind: 'text', body: '<p>€</p>', status: 502, contentType: 'text/html' },
+      502,
+      { 'content-type': 'text/html' },
+      '<p>€</p>',
+    ],
+    [{ kind: 'redirect', location }, 307, { location }, ''],
+    [{ kind: 'redirect', location: '/oauth/token', status: 302 }, 302, { location: '/oauth/token' }, ''],
+  ])('%o', async (fault, status, headers, body) => {
+    const { id, answer } = await meet(fault)
+    const response = await answer
+    expect(response.status).toBe(status)
+    expect(response.headers.get('x-sandbox-fault')).toBe(id)
+    for (const [name, value] of Object.entries(headers)) expect(response.headers.get(name)).toBe(value)
+    expect(await response.text()).toBe(body)
+    expect(requests().at(-1)).toMatchObject({ status, fault: id })
+  })
+
+  it('is JSON as it was when the fault was added', async () => {
+    const body = { a: 1 }
+    use.env.fail('merchant', { kind: 'json', body })
+    body.a = 2
+    expect(await (await call(use.env.merchantUrl, undefined)).json()).toEqual({ a: 1 })
+  })
+
+  it.each<Fault>([UNAVAILABLE, { kind: 'json', body: {} }, { kind: 'redirect', location: '/' }])(
+    'of the token endpoint issues no token: %o',
+    async (fault) => {
+      use.env.fail('token', fault)
+      await requestToken(use.env)
+      expect(use.env.counts).toMatchObject({ token: 1, issued: 0 })
+    },
+  )
+
+  it('is counted if it is the 401 of an API', async () => {
+    expect((await (await meet({ kind: 'status', status: 401 })).answer).status).toBe(401)
+    expect(use.env.counts.unauthorized).toBe(1)
   })
 })
 
 describe('a hang', () => {
-  it('gives nothing while other requests are answered', async () => {
+  it('sends nothing while other requests are answered', async () => {
     const leave = new AbortController()
     const { id, answer } = await meet({ kind: 'hang' }, { signal: leave.signal })
     const settled = vi.fn()
     answer.then(settled, settled)
-    await until(() => lastOf('merchant')?.fault === id)
-    for (let i = 0; i < 5; i += 1) expect((await call(use.env.merchantUrl, undefined)).status).toBe(401)
+    await until(() => requests().at(-1)?.fault === id)
+    for (let i = 0; i < 5; i += 1) expect(await merchant()).toBe(401)
     expect(settled).not.toHaveBeenCalled()
-    expect(use.env.requests('merchant')[0]).not.toHaveProperty('status')
+    expect(requests()[0]).not.toHaveProperty('status')
     leave.abort()
     await expect(answer).rejects.toHaveProperty('name', 'AbortError')
   })
 
-  it('at the body gives the headers and half the body', async () => {
+  it('at the body sends the headers and half of the body', async () => {
     const { id, answer } = await meet({ kind: 'hang', at: 'body' })
     const response = await answer
     const length = Number(response.headers.get('content-length'))
@@ -93,9 +195,9 @@ describe('a hang', () => {
     const settled = vi.fn()
     const rest = reader?.read()
     rest?.then(settled, settled)
-    for (let i = 0; i < 5; i += 1) await call(use.env.merchantUrl, undefined)
+    for (let i = 0; i < 5; i += 1) await merchant()
     expect(settled).not.toHaveBeenCalled()
-    expect(use.env.requests('merchant')[0]).toMatchObject({ status: 200, fault: id })
+    expect(requests()[0]).toMatchObject({ status: 200, fault: id })
     await use.sandbox.close()
     await expect(rest).rejects.toThrow()
   })
@@ -105,22 +207,34 @@ describe('a reset', () => {
   it('ends the connection without an answer', async () => {
     const { id, answer } = await meet({ kind: 'reset' })
     await expect(answer).rejects.toHaveProperty('cause.code', 'ECONNRESET')
-    expect(lastOf('merchant')).toMatchObject({ fault: id })
-    expect(lastOf('merchant')).not.toHaveProperty('status')
+    expect(requests().at(-1)).toMatchObject({ fault: id })
+    expect(requests().at(-1)).not.toHaveProperty('status')
+  })
+})
+
+describe('the usual answer of the token endpoint', () => {
+  it.each<[Fault, length: unknown]>([
+    [{ kind: 'slow-body', durationMs: 1 }, expect.any(Number)],
+    [{ kind: 'huge-body', bytes: 100_000 }, 100_000],
+  ])('contains a good token with the fault %o', async (fault, length) => {
+    use.env.fail('token', fault)
+    const text = await (await requestToken(use.env)).text()
+    expect(text.length).toEqual(length)
+    const { access_token } = JSON.parse(text) as { access_token: string }
+    expect((await call(use.env.merchantUrl, access_token)).status).toBe(200)
   })
 })
 
 describe('a truncated body', () => {
-  it.each(['merchant', 'token'] as const)('of %s breaks off before its end', async (target) => {
-    const token = await freshToken(use.env)
-    use.env.fail(target, { kind: 'truncated-body' })
-    const url = target === 'token' ? requestToken(use.env) : call(use.env.merchantUrl, token)
-    const response = await url
+  it('of the token endpoint ends before the token does', async () => {
+    use.env.fail('token', { kind: 'truncated-body' })
+    const response = await requestToken(use.env)
     expect(response.status).toBe(200)
     await expect(response.text()).rejects.toThrow()
+    expect(use.env.counts.issued).toBe(1)
   })
 
-  it('has half of what its Content-Length says', async () => {
+  it('has half of the length in its Content-Length', async () => {
     use.env.fail('merchant', { kind: 'truncated-body' })
     const [response] = (await once(get(use.env.merchantUrl), 'response')) as [IncomingMessage]
     let bytes = 0
@@ -133,7 +247,7 @@ describe('a truncated body', () => {
 })
 
 describe('a huge body', () => {
-  it('is good JSON but for its length, which nothing tells beforehand', async () => {
+  it('is valid JSON of 10 MiB that no header announces', async () => {
     const response = await (await meet({ kind: 'huge-body' })).answer
     expect(response.status).toBe(200)
     expect(response.headers.has('content-length')).toBe(false)
@@ -142,22 +256,14 @@ describe('a huge body', () => {
     expect(JSON.parse(text)).toMatchObject({ api: 'merchant' })
   })
 
-  it('of the token endpoint has a good token in it', async () => {
-    use.env.fail('token', { kind: 'huge-body', bytes: 100_000 })
-    const text = await (await requestToken(use.env)).text()
-    expect(text.length).toBe(100_000)
-    const { access_token } = JSON.parse(text) as { access_token: string }
-    expect((await call(use.env.merchantUrl, access_token)).status).toBe(200)
-  })
-
-  it('has status 200 where the usual answer has not', async () => {
+  it('has status 200 and only padding if the usual answer has another status', async () => {
     use.env.fail('merchant', { kind: 'huge-body', bytes: 50 })
     const response = await call(use.env.merchantUrl, undefined)
     expect(response.status).toBe(200)
-    expect((await response.text()).length).toBe(50)
+    expect(await response.text()).toBe(`{"padding":"${'x'.repeat(36)}"}`)
   })
 
-  it('may be small on the wire, with gzip', async () => {
+  it('can be small on the wire, with gzip', async () => {
     use.env.fail('merchant', { kind: 'huge-body', gzip: true })
     const [response] = (await once(get(use.env.merchantUrl), 'response')) as [IncomingMessage]
     expect(response.headers['content-encoding']).toBe('gzip')
@@ -166,50 +272,53 @@ describe('a huge body', () => {
     expect(gunzipSync(zipped).length).toBe(10 * 1024 * 1024)
   })
 
-  it('ends where its client leaves', async () => {
+  it('ends if its client leaves', async () => {
     const response = await (await meet({ kind: 'huge-body', bytes: Number.MAX_SAFE_INTEGER })).answer
     await response.body?.cancel()
-    expect((await call(use.env.merchantUrl, undefined)).status).toBe(401)
+    expect(await merchant()).toBe(401)
   })
 })
 
-describe('an answer of any kind', () => {
-  it.each([[null], [[]], ['x'], [{ access_token: 5 }]])('is the JSON %j', async (body: unknown) => {
-    const { id, answer } = await meet({ kind: 'json', body })
-    const response = await answer
-    expect(response.status).toBe(200)
-    expect(response.headers.get('content-type')).toBe('application/json')
-    expect(response.headers.get('x-sandbox-fault')).toBe(id)
-    expect(await response.json()).toEqual(body)
+describe('a slow body', () => {
+  const start = async () => {
+    const token = await freshToken(use.env)
+    use.env.fail('merchant', { kind: 'slow-body', durationMs: 10_000 })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const cleared = vi.spyOn(globalThis, 'clearTimeout')
+    return { timers, cleared, response: await callPlainly(use.env.merchantUrl, token) }
+  }
+
+  it('comes in pieces over its duration, the headers at once', async () => {
+    const { response } = await start()
+    expect(response.statusCode).toBe(200)
+    const pieces: Buffer[] = []
+    response.on('data', (piece: Buffer) => pieces.push(piece))
+    const length = Number(response.headers['content-length'])
+    const received = () => Buffer.concat(pieces).length / length
+    await vi.advanceTimersByTimeAsync(5_000)
+    await until(() => received() >= 0.4)
+    expect(received()).toBeLessThanOrEqual(0.5)
+    await vi.advanceTimersByTimeAsync(4_999)
+    await until(() => received() >= 0.9)
+    await callPlainly(use.env.inStoreUrl, undefined)
+    expect(received()).toBeLessThan(1)
+    const ended = once(response, 'end')
+    await vi.advanceTimersByTimeAsync(1)
+    await ended
+    expect(JSON.parse(Buffer.concat(pieces).toString())).toMatchObject({ api: 'merchant' })
   })
 
-  it('is the JSON as it was when it was ordered', async () => {
-    const body = { a: 1 }
-    use.env.fail('merchant', { kind: 'json', body, status: 202 })
-    body.a = 2
-    const response = await call(use.env.merchantUrl, undefined)
-    expect(response.status).toBe(202)
-    expect(await response.json()).toEqual({ a: 1 })
-  })
-
-  it('is text, as it stands', async () => {
-    const response = await (await meet({ kind: 'text', body: '{"expires_in":1e400}' })).answer
-    expect(response.status).toBe(200)
-    expect(response.headers.get('content-type')).toBe('text/plain; charset=utf-8')
-    expect(await response.text()).toBe('{"expires_in":1e400}')
-    const page = { kind: 'text', body: '<p>€</p>', status: 502, contentType: 'text/html' } as const
-    const html = await (await meet(page)).answer
-    expect([html.status, html.headers.get('content-type')]).toEqual([502, 'text/html'])
-    expect(await html.text()).toBe('<p>€</p>')
-  })
-
-  it('is a redirect', async () => {
-    const location = 'https://elsewhere.example/x'
-    const response = await (await meet({ kind: 'redirect', location })).answer
-    expect([response.status, response.headers.get('location')]).toEqual([307, location])
-    use.env.fail('token', { kind: 'redirect', location: '/oauth/token', status: 302 })
-    const other = await requestToken(use.env)
-    expect([other.status, other.headers.get('location')]).toEqual([302, '/oauth/token'])
-    expect(use.env.counts.issued).toBe(1)
+  it('leaves no timer if its client leaves', async () => {
+    const { timers, cleared, response } = await start()
+    // A twentieth of ten seconds, or a little more: bytes cannot be divided.
+    const pieces = () =>
+      timers.mock.calls.flatMap(([, ms = 0], index) => (ms >= 500 && ms < 600 ? [index] : []))
+    await until(() => pieces().length === 1)
+    const timer: unknown = timers.mock.results[pieces()[0] ?? -1]?.value
+    response.destroy()
+    await until(() => cleared.mock.calls.some(([given]) => given === timer))
+    await turn()
+    expect(pieces()).toHaveLength(1)
   })
 })

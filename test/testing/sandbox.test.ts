@@ -8,52 +8,51 @@ import { ConfigurationError } from '../../src/errors.ts'
 import { type Sandbox, startSandbox } from '../../src/testing/index.ts'
 import { createTokenProvider } from '../../src/token/token-provider.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
-import { call, echoOf, freshToken, goodFields, requestToken, until, useSandbox } from './calls.ts'
-
-const refusing = (option: string, reason: unknown = expect.any(String)) =>
-  expect.objectContaining({ code: 'ERR_CONFIGURATION', problems: [{ option, reason }] })
+import {
+  call,
+  configurationError,
+  echoOf,
+  freshToken,
+  goodFields,
+  requestToken,
+  until,
+  useSandbox,
+} from './calls.ts'
 
 describe('startSandbox', () => {
   const use = useSandbox()
 
-  it('starts two environments that defineEnvironments accepts', () => {
+  it('starts two environments on 127.0.0.1 that defineEnvironments accepts', () => {
     const { production, test } = use.sandbox
     const environments = { production: production.environment, test: test.environment }
     expect(() => defineEnvironments(environments)).not.toThrow()
-    expect(production.environment.name).toBe('production')
-    expect(test.environment.name).toBe('test')
-    expect(test.environment.apiUrls).toEqual([test.merchantUrl, test.inStoreUrl])
-    expect(URL.canParse(test.environment.audience)).toBe(true)
-  })
-
-  it('listens on 127.0.0.1, on a port for each environment', () => {
-    const { production, test } = use.sandbox
-    const urls = [production, test].map(({ environment }) => new URL(environment.authUrl))
-    expect(urls.map(({ hostname }) => hostname)).toEqual(['127.0.0.1', '127.0.0.1'])
-    expect(urls[0]?.port).not.toBe(urls[1]?.port)
-    expect(test.merchantUrl).toBe(`${test.environment.authUrl}/merchant`)
-    expect(test.inStoreUrl).toBe(`${test.environment.authUrl}/in-store`)
+    for (const [name, { environment, merchantUrl, inStoreUrl }] of Object.entries({ production, test })) {
+      expect(environment.name).toBe(name)
+      expect(environment.apiUrls).toEqual([merchantUrl, inStoreUrl])
+      expect(new URL(environment.authUrl).hostname).toBe('127.0.0.1')
+      expect(merchantUrl).toBe(`${environment.authUrl}/merchant`)
+      expect(inStoreUrl).toBe(`${environment.authUrl}/in-store`)
+      expect(URL.canParse(environment.audience)).toBe(true)
+    }
   })
 
   it('has another client in each environment, and another secret in each sandbox', async () => {
     const { production, test } = use.sandbox
     await using other = await startSandbox()
     expect(production.clientId).not.toBe(test.clientId)
-    expect(
-      new Set([production, test, other.production, other.test].map((env) => env.clientSecret)).size,
-    ).toBe(4)
+    const secrets = [production, test, other.production, other.test].map((env) => env.clientSecret)
+    expect(new Set(secrets).size).toBe(4)
   })
 
-  it('keeps the client secrets out of prints and JSON', () => {
+  it('keeps the client secrets out of inspect and JSON output', () => {
     const { production, test } = use.sandbox
-    const printed = [
-      inspect(use.sandbox, { depth: null, showHidden: true }),
-      inspect(test, { depth: null, showHidden: true }),
+    const options = { depth: null, showHidden: true, getters: true }
+    const shown = [
+      ...[use.sandbox, test].map((value) => inspect(value, options)),
       JSON.stringify([use.sandbox, test, { ...test }]),
     ].join()
-    expect(printed).toContain(test.clientId)
-    expect(printed).not.toContain(test.clientSecret)
-    expect(printed).not.toContain(production.clientSecret)
+    expect(shown).toContain(test.clientId)
+    for (const { clientSecret } of [production, test]) expect(shown).not.toContain(clientSecret)
   })
 
   it('accepts neither client nor audience nor token of the other environment', async () => {
@@ -66,7 +65,8 @@ describe('startSandbox', () => {
     expect(response.headers.get('www-authenticate')).toContain('The token is for another audience')
   })
 
-  it('serves a provider: one token for both APIs', async () => {
+  it('serves a provider: one token for both APIs, each counted', async () => {
+    const before = use.env.counts
     const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = use.env
     await using tokens = createTokenProvider({ environment, clientId, clientSecret })
     const { value, scope } = await tokens.getToken()
@@ -74,39 +74,30 @@ describe('startSandbox', () => {
     expect((await echoOf(await call(`${merchantUrl}/orders`, value))).api).toBe('merchant')
     expect((await echoOf(await call(`${inStoreUrl}/orders`, value))).api).toBe('in-store')
     expect(use.env.counts).toEqual({ token: 1, merchant: 1, 'in-store': 1, issued: 1, unauthorized: 0 })
-  })
-
-  it('gives the counts as of now', async () => {
-    const before = use.env.counts
-    await freshToken(use.env)
-    expect(before.issued).toBe(0)
-    expect(use.env.counts.issued).toBe(1)
-    expect(use.sandbox.production.counts.issued).toBe(0)
+    expect(before).toEqual({ token: 0, merchant: 0, 'in-store': 0, issued: 0, unauthorized: 0 })
+    expect(use.sandbox.production.counts).toEqual(before)
   })
 })
 
 describe('the options of startSandbox', () => {
-  it('takes the ports that it is given', async () => {
+  it('set the ports', async () => {
     const ports = await freePorts()
     await using sandbox = await startSandbox({ ports })
     expect(sandbox.production.environment.authUrl).toBe(`http://127.0.0.1:${ports.production}`)
     expect(sandbox.test.environment.authUrl).toBe(`http://127.0.0.1:${ports.test}`)
   })
 
-  it('names the port that is in use, and leaves nothing open', async () => {
+  it('are rejected with the port that is in use, and nothing stays open', async () => {
     const ports = await freePorts()
     await using sandbox = await startSandbox({ ports: { test: ports.test } })
     expect(sandbox.test.environment.authUrl).toContain(String(ports.test))
-    const start = startSandbox({ ports })
-    await expect(start).rejects.toBeInstanceOf(ConfigurationError)
-    await expect(start).rejects.toEqual(refusing('ports.test', expect.stringContaining('EADDRINUSE')))
+    await expect(startSandbox({ ports })).rejects.toEqual(
+      configurationError('ports.test', expect.stringContaining('EADDRINUSE')),
+    )
     await expect(fetch(`http://127.0.0.1:${ports.production}`)).rejects.toThrow()
-  })
-
-  it('refuses one port for both before it listens', async () => {
-    const { test: port } = await freePorts()
-    const start = startSandbox({ ports: { production: port, test: port } })
-    await expect(start).rejects.toEqual(refusing('ports.test', 'is the port of production too'))
+    await expect(startSandbox({ ports: { production: 4000, test: 4000 } })).rejects.toEqual(
+      configurationError('ports.test', 'is the port of production too'),
+    )
   })
 
   it.each([
@@ -115,9 +106,12 @@ describe('the options of startSandbox', () => {
     ['ports.staging', { ports: { staging: 0 } }],
     ['ports', { ports: 4000 }],
     ['port', { port: 4000 }],
+    ['onRequest', { onRequest: 5 }],
     ['options', 4000],
-  ])('refuses wrong ones: %s', async (option, options) => {
-    await expect(startSandbox(options as object)).rejects.toEqual(refusing(option))
+  ])('are rejected if wrong: %s %o', async (option, options) => {
+    const start = startSandbox(options as object)
+    await expect(start).rejects.toBeInstanceOf(ConfigurationError)
+    await expect(start).rejects.toEqual(configurationError(option))
   })
 })
 

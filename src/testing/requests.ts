@@ -1,0 +1,146 @@
+/** The requests that an environment of the sandbox received, with credentials hidden, and how many there were. */
+import type { IncomingMessage } from 'node:http'
+import { HIDDEN, redact } from '../redact.ts'
+import type { Answer } from './exchange.ts'
+import type { SandboxBody, SandboxCounts, SandboxRequest, SandboxTarget } from './types.ts'
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** A request that is being answered. */
+export type RecordedRequest = Mutable<SandboxRequest>
+
+const MAX_REQUESTS = 10_000
+const MAX_BODY_BYTES = 256 * 1024 * 1024
+
+/** The last requests of one environment, and its counts. */
+export class RequestLog {
+  readonly counts: Mutable<SandboxCounts> = {
+    token: 0,
+    merchant: 0,
+    'in-store': 0,
+    issued: 0,
+    unauthorized: 0,
+  }
+  readonly #requests: RecordedRequest[] = []
+  #bodyBytes = 0
+  #lastId = 0
+
+  /** Records a request that has just arrived. More of it is added as it becomes known. */
+  arrived(request: Omit<RecordedRequest, 'id'>): RecordedRequest {
+    this.#lastId += 1
+    const recorded = { id: this.#lastId, ...request }
+    if (request.target !== undefined) this.counts[request.target] += 1
+    this.#requests.push(recorded)
+    if (this.#requests.length > MAX_REQUESTS) this.#dropFirst()
+    return recorded
+  }
+
+  /** Records the body of a request. */
+  received(request: RecordedRequest, body: SandboxBody): void {
+    request.body = body
+    const first = this.#requests[0]
+    if (first === undefined || request.id < first.id) return // no longer in the list
+    this.#bodyBytes += body.length
+    while (this.#bodyBytes > MAX_BODY_BYTES) this.#dropFirst()
+  }
+
+  /** Records the status and the error of an answer. */
+  answered(request: RecordedRequest, status: number, error: Answer['error']): void {
+    request.status = status
+    if (error !== undefined) request.error = error.code
+    if (error?.description !== undefined) request.errorDescription = error.description
+    const isApi = request.target === 'merchant' || request.target === 'in-store'
+    if (isApi && status === 401) this.counts.unauthorized += 1
+  }
+
+  requests(target: SandboxTarget | undefined): readonly SandboxRequest[] {
+    return this.#requests.filter((request) => target === undefined || request.target === target)
+  }
+
+  clear(): void {
+    this.#requests.length = 0
+    this.#bodyBytes = 0
+  }
+
+  #dropFirst(): void {
+    this.#bodyBytes -= this.#requests.shift()?.body?.length ?? 0
+  }
+}
+
+/** The headers as sent, names in lower case: values of a repeated header are joined, not dropped. */
+export function headersOf({ rawHeaders }: IncomingMessage): Record<string, string> {
+  const headers = new Map<string, string>()
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = String(rawHeaders[index]).toLowerCase()
+    const before = headers.get(name)
+    const value = String(rawHeaders[index + 1])
+    headers.set(name, before === undefined ? value : `${before}, ${value}`)
+  }
+  return Object.fromEntries(headers)
+}
+
+/** What distinguishes credentials from other text. */
+export interface KnownCredentials {
+  /** Every client secret that is or was accepted. */
+  readonly secrets: ReadonlySet<string>
+  /** The `jti` of a token that this environment issued. */
+  jtiOf(token: string): string | undefined
+}
+
+/** The text with tokens replaced by their names, and with other credentials hidden. */
+export function hide(text: string, known: KnownCredentials): string {
+  return redact(nameTokens(text, known), known.secrets)
+}
+
+/** Replaces what looks like a JWT: three parts, the first of which contains the base64 of `{"` at its start or after a `-`. */
+function nameTokens(text: string, { jtiOf }: KnownCredentials): string {
+  // Part by part: a pattern for all three would search from each part again, in quadratic time.
+  return text.replace(/[\w.-]+/g, (run) => {
+    const parts = run.split('.')
+    const named: string[] = []
+    for (let n = 0; n < parts.length; n += 1) {
+      const [head = '', payload, signature] = parts.slice(n, n + 3)
+      const at = head.search(/\beyJ/)
+      if (at === -1 || !payload || signature === undefined) named.push(head)
+      else {
+        const jti = jtiOf([head.slice(at), payload, signature].join('.'))
+        named.push(head.slice(0, at) + (jti === undefined ? HIDDEN : `[token ${jti}]`))
+        n += 2
+      }
+    }
+    return named.join('.')
+  })
+}
+
+/** A value in which only the names of tokens are left: `Bearer [token x]`. */
+const ONLY_TOKENS = /^(?:(?:[\w-]+ )?\[token [\w-]+\](?:, |$))+$/
+
+/**
+ * The headers of a request, with credentials hidden.
+ *
+ * @param tokenHeader the header that carries the token, in lower case; hidden as a whole if it contains anything else
+ */
+export function hideHeaders(
+  headers: Readonly<Record<string, string>>,
+  tokenHeader: string,
+  known: KnownCredentials,
+): Record<string, string> {
+  const credentials = new Set(['authorization', 'proxy-authorization', 'cookie', tokenHeader])
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => {
+      const shown = hide(value, known)
+      return [name, credentials.has(name) && !ONLY_TOKENS.test(shown) ? HIDDEN : shown]
+    }),
+  )
+}
+
+/** The fields of a token request, with credentials hidden, and `client_secret` hidden whatever it is. */
+export function hideFields(
+  fields: Readonly<Record<string, unknown>>,
+  known: KnownCredentials,
+): Readonly<Record<string, unknown>> {
+  return JSON.parse(JSON.stringify(fields), (name, value: unknown) => {
+    if (name === 'client_secret') return HIDDEN
+    return typeof value === 'string' ? hide(value, known) : value
+  })
+}

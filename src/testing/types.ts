@@ -1,0 +1,261 @@
+/** The public types of the sandbox. They import nothing of Node.js, because not every program has its types. */
+import type { Environment } from '../environments.ts'
+
+/** Options of `startSandbox`. */
+export interface SandboxOptions {
+  /**
+   * The ports (0 to 65535) on 127.0.0.1; 0: a free one.
+   * @default { production: 0, test: 0 }
+   */
+  readonly ports?:
+    | {
+        /** The port of `production`. */
+        readonly production?: number | undefined
+        /** The port of `test`. */
+        readonly test?: number | undefined
+      }
+    | undefined
+  /**
+   * Called once for each request, when it has been answered or its connection has closed before: for a hang, when its
+   * client gives up. The request is complete then. `close` resolves after the last call. What a listener throws is
+   * suppressed.
+   * @default undefined
+   * @example
+   * const onRequest = ({ method, path, status }) => console.log(method, path, status)
+   * await using sandbox = await startSandbox({ onRequest })
+   */
+  readonly onRequest?: ((request: SandboxRequest, environment: 'production' | 'test') => void) | undefined
+}
+
+/** The service on loopback: two environments, each with its own port, audience, client and signing keys. */
+export interface Sandbox extends AsyncDisposable {
+  /** The environment named `production`. */
+  readonly production: SandboxEnvironment
+  /** The environment named `test`. */
+  readonly test: SandboxEnvironment
+  /** Ends all connections and frees the ports. Resolves when nothing is left open; may be called again. */
+  close(): Promise<void>
+}
+
+/** One environment of the sandbox. */
+export interface SandboxEnvironment {
+  /** Ready for `createTokenProvider`; its `apiUrls` are the merchant API and the in-store API. */
+  readonly environment: Environment
+  /** The client id that the token endpoint accepts. */
+  readonly clientId: string
+  /** The client secret that it accepts at first, different in every sandbox. Absent from inspect and JSON output. */
+  readonly clientSecret: string
+  /** Base URL of the merchant API. It answers any method and any path below with what it received. */
+  readonly merchantUrl: string
+  /** Base URL of the in-store API. */
+  readonly inStoreUrl: string
+  /** How much it has received and issued since it started. Each read returns the current counts. */
+  readonly counts: SandboxCounts
+  /**
+   * Changes settings for requests that arrive from now on; settings left out, or undefined, stay as they are.
+   *
+   * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem; then nothing is changed
+   * @example
+   * sandbox.test.configure({ lifetimeSeconds: 5, tokenLatencyMs: 200 })
+   */
+  configure(settings: Partial<SandboxSettings>): void
+  /**
+   * Replaces the client secrets that the token endpoint accepts: two during a rotation, none for a client that was
+   * locked. Tokens issued before stay valid.
+   *
+   * @throws ConfigurationError (`ERR_CONFIGURATION`) if one is not a non-empty string
+   */
+  acceptSecrets(...secrets: string[]): void
+  /**
+   * Revokes one token, by its value or its `jti`, or without an argument all that were issued so far: the APIs answer
+   * 401 to it from now on. Returns how many were valid until now.
+   *
+   * @throws ConfigurationError (`ERR_CONFIGURATION`) if an argument is given that is not a string
+   */
+  revoke(token?: string): number
+  /**
+   * Applies a fault to the next requests to a target. Faults queue up: each target applies its own in the order in
+   * which they were added, one to each request that arrives. Returns the fault's id, which is the answer's header
+   * `x-sandbox-fault` and, in `requests()`, the request's `fault`.
+   *
+   * @param options `times`: how many requests it applies to (a whole number, at least 1, or Infinity: all until
+   *   `clearFaults`); by default 1
+   * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+   * @example
+   * sandbox.test.fail('token', { kind: 'status', status: 503, retryAfter: 1 }, { times: 2 })
+   */
+  fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string
+  /** Removes the faults in the queue, of one target or of all. A fault that is being applied goes on. */
+  clearFaults(target?: SandboxTarget): void
+  /**
+   * The requests received, oldest first, of one target or of all: the last 10 000, with at most 256 MiB of bodies. The
+   * list is a copy; an entry in it is completed while its request is being answered.
+   */
+  requests(target?: SandboxTarget): readonly SandboxRequest[]
+  /** Removes the requests received. The counts and the ids go on. */
+  clearRequests(): void
+}
+
+/** What `SandboxEnvironment.configure` accepts. Applies to requests that arrive from then on. */
+export interface SandboxSettings {
+  /**
+   * `expires_in` of the tokens issued from now on: whole seconds, 1 to 2^31-1. Tokens issued before keep theirs.
+   * @default 3600
+   */
+  readonly lifetimeSeconds: number
+  /**
+   * How long (ms, 0 to 2^31-1) the token endpoint waits before it checks a request and issues a token.
+   * @default 0
+   */
+  readonly tokenLatencyMs: number
+  /**
+   * How long (ms, 0 to 2^31-1) the APIs wait before they answer, or a function that returns it, called for each
+   * request. The token is checked before the wait, when the request arrives.
+   * @default 0
+   */
+  readonly apiLatencyMs: number | (() => number)
+  /**
+   * Whether the APIs answer 401 to every token, even a valid one; or a list of the APIs that do.
+   * @default false
+   */
+  readonly rejectAllTokens: boolean | readonly ('merchant' | 'in-store')[]
+  /**
+   * The request header in which the APIs look for the token.
+   * @default 'Authorization'
+   */
+  readonly header: string
+  /**
+   * The scheme before the token in that header, case-insensitive; `''`: the bare token.
+   * @default 'Bearer'
+   */
+  readonly scheme: string
+}
+
+/**
+ * Something that goes wrong with one answer. "The usual answer" is the one that the request would get without a fault.
+ * For the kinds that send it (`hang` at the body, `slow-body`, `truncated-body`, `huge-body`) the token endpoint issues
+ * a token, and the APIs check one. All other kinds ignore the request.
+ */
+export type Fault =
+  /** A status with a `Retry-After`, headers and a JSON body. */
+  | {
+      readonly kind: 'status'
+      /** 200 to 599. */
+      readonly status: number
+      /** `Retry-After`: seconds, or a date as text. */
+      readonly retryAfter?: number | string | undefined
+      /** Further headers, by their names. */
+      readonly headers?: Readonly<Record<string, string>> | undefined
+      /** Any JSON value; by default there is no body. */
+      readonly body?: unknown
+    }
+  /** Nothing is sent, or only the headers and half of the usual body. The connection stays open. */
+  | {
+      readonly kind: 'hang'
+      /** Where the answer stops: before the headers, or in the middle of the body; by default `headers`. */
+      readonly at?: 'headers' | 'body' | undefined
+    }
+  /** The connection is reset (RST) instead of an answer. */
+  | { readonly kind: 'reset' }
+  /** The usual answer: the headers at once, the body in small pieces. */
+  | {
+      readonly kind: 'slow-body'
+      /** How long the body takes: ms, 0 to 2^31-1. */
+      readonly durationMs: number
+    }
+  /** The usual answer, but the connection is closed after half of the body. */
+  | { readonly kind: 'truncated-body' }
+  /**
+   * Status 200 and valid JSON of a wrong size: the usual answer, padded but never cut. No Content-Length announces
+   * the size.
+   */
+  | {
+      readonly kind: 'huge-body'
+      /** The size in bytes after decompression, 1 to 2^53-1; by default 10 MiB. */
+      readonly bytes?: number | undefined
+      /** Whether it is sent compressed; by default not. */
+      readonly gzip?: boolean | undefined
+    }
+  /** Any JSON. */
+  | {
+      readonly kind: 'json'
+      /** Any JSON value. */
+      readonly body: unknown
+      /** 200 to 599; by default 200. */
+      readonly status?: number | undefined
+    }
+  /** Any text. */
+  | {
+      readonly kind: 'text'
+      /** The text. */
+      readonly body: string
+      /** 200 to 599; by default 200. */
+      readonly status?: number | undefined
+      /** By default `text/plain; charset=utf-8`. */
+      readonly contentType?: string | undefined
+    }
+  /** A redirect. */
+  | {
+      readonly kind: 'redirect'
+      /** `Location`: the URL to redirect to. */
+      readonly location: string
+      /** 300 to 399; by default 307. */
+      readonly status?: number | undefined
+    }
+
+/** What a request was for: the token endpoint, or one of the APIs. */
+export type SandboxTarget = 'token' | 'merchant' | 'in-store'
+
+/** The bytes of a body: a `Buffer` if the program has the types of Node.js, else its base class `Uint8Array`. */
+export type SandboxBody = typeof globalThis extends { Buffer: { isBuffer(it: unknown): it is infer Bytes } }
+  ? Bytes
+  : Uint8Array
+
+/** One request that the sandbox received. */
+export interface SandboxRequest {
+  /** Counts up from 1 in each environment; the answer's `x-request-id`. */
+  readonly id: number
+  /** When it arrived, in ms since the epoch. */
+  readonly at: number
+  /** What it was for; absent if nothing is at this path (404). */
+  readonly target?: SandboxTarget
+  /** The method as sent, such as `GET`. */
+  readonly method: string
+  /** The path with its query as sent, with secrets hidden. */
+  readonly path: string
+  /**
+   * Names in lower case; values of a repeated header are joined with a comma. A token that this environment issued
+   * reads `[token <jti>]`, any other credentials read `[hidden]`.
+   */
+  readonly headers: Readonly<Record<string, string>>
+  /** The bytes of an API request, as far as they arrived; absent for other requests, because their bodies contain the secret. */
+  readonly body?: SandboxBody
+  /** The fields of a token request, with `client_secret` hidden; absent if they could not be read. */
+  readonly fields?: Readonly<Record<string, unknown>>
+  /** The `jti` of the token that it carried, valid or not, if this environment issued it, or of the token in its answer. */
+  readonly jti?: string
+  /** The status of the answer; absent if none was begun (yet), for example after a hang or a reset. */
+  readonly status?: number
+  /** The error code of the answer, such as `invalid_client` (RFC 6749 §5.2); absent for answers of faults. */
+  readonly error?: string
+  /** The error description of the answer, if it had one. */
+  readonly errorDescription?: string
+  /** The id of the fault that was applied. */
+  readonly fault?: string
+  /** The time (ms) from its arrival until it was answered or its connection closed. Absent until then. */
+  readonly durationMs?: number
+}
+
+/** How much an environment has received and issued since it started. */
+export interface SandboxCounts {
+  /** Requests to the token endpoint, good or bad. */
+  readonly token: number
+  /** Requests to the merchant API. */
+  readonly merchant: number
+  /** Requests to the in-store API. */
+  readonly 'in-store': number
+  /** Tokens issued. */
+  readonly issued: number
+  /** Answers of the two APIs with status 401, including those of faults. */
+  readonly unauthorized: number
+}

@@ -1,0 +1,405 @@
+// What the sandbox records of its requests, what it hides, how it reports them, and that no request stops it.
+import { connect } from 'node:net'
+import { inspect } from 'node:util'
+import { decodeJwt } from 'jose'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  type Sandbox,
+  type SandboxOptions,
+  type SandboxRequest,
+  startSandbox,
+} from '../../src/testing/index.ts'
+import { hide } from '../../src/testing/requests.ts'
+import { growth } from '../support/growth.ts'
+import {
+  call,
+  callPlainly,
+  configurationError,
+  freshToken,
+  goodFields,
+  requestToken,
+  sendRaw,
+  turn,
+  until,
+  useSandbox,
+} from './calls.ts'
+
+const complete = { depth: null, maxStringLength: null, maxArrayLength: null }
+
+describe('requests', () => {
+  const use = useSandbox()
+  const all = () => inspect(use.env.requests(), complete)
+
+  it('has of an API request what was received and what was answered', async () => {
+    const token = await freshToken(use.env)
+    const before = Date.now()
+    const body = new Uint8Array([0, 255])
+    const response = await call(`${use.env.merchantUrl}/a?b=c`, token, { method: 'POST', body })
+    const [request] = use.env.requests('merchant')
+    const jti = decodeJwt(token).jti
+    expect(request).toMatchObject({
+      id: 2,
+      target: 'merchant',
+      method: 'POST',
+      path: '/merchant/a?b=c',
+      headers: { authorization: `Bearer [token ${jti}]`, 'content-length': '2' },
+      body: Buffer.from([0, 255]),
+      jti,
+      status: 200,
+    })
+    expect(request?.at).toBeGreaterThanOrEqual(before)
+    expect(request?.at).toBeLessThanOrEqual(Date.now())
+    expect(response.headers.get('x-request-id')).toBe('2')
+  })
+
+  it('has of a token request its fields without the secret, and the token in its answer', async () => {
+    const token = await freshToken(use.env)
+    const [request] = use.env.requests('token')
+    expect(request).toMatchObject({ target: 'token', method: 'POST', path: '/oauth/token', status: 200 })
+    expect(request?.fields).toEqual({ ...goodFields(use.env), client_secret: '[hidden]' })
+    expect(request?.jti).toBe(decodeJwt(token).jti)
+    for (const name of ['body', 'error', 'errorDescription']) expect(request).not.toHaveProperty(name)
+  })
+
+  it('has of a rejected request the error, and the jti even if its token is no longer valid', async () => {
+    await requestToken(use.env, { fields: { ...goodFields(use.env), client_secret: 'x' } })
+    const token = await freshToken(use.env)
+    use.env.revoke()
+    await call(use.env.merchantUrl, token)
+    await call(use.env.inStoreUrl, undefined)
+    const [invalid, , revoked, missing] = use.env.requests()
+    expect(invalid).toMatchObject({
+      status: 401,
+      error: 'invalid_client',
+      errorDescription: 'The client is unknown, or its secret is wrong',
+    })
+    expect(invalid).not.toHaveProperty('jti')
+    expect(revoked).toMatchObject({
+      status: 401,
+      jti: decodeJwt(token).jti,
+      error: 'invalid_token',
+      errorDescription: 'The token was revoked',
+    })
+    expect(missing).toMatchObject({ status: 401, error: 'unauthorized' })
+    expect(missing).not.toHaveProperty('errorDescription')
+  })
+
+  it('has a request to a path where nothing is, without its body', async () => {
+    const url = `${use.env.environment.authUrl}/token`
+    const response = await fetch(url, { method: 'POST', body: JSON.stringify(goodFields(use.env)) })
+    expect(response.headers.get('x-request-id')).toBe('1')
+    const [request] = use.env.requests()
+    expect(request).toMatchObject({ method: 'POST', path: '/token', status: 404, error: 'not_found' })
+    expect(request).not.toHaveProperty('target')
+    expect(all()).not.toContain(use.env.clientSecret)
+  })
+
+  it('is in the order of arrival, for one target or for all', async () => {
+    await call(use.env.inStoreUrl, undefined)
+    await freshToken(use.env)
+    await call(use.env.merchantUrl, undefined)
+    expect(use.env.requests().map(({ target }) => target)).toEqual(['in-store', 'token', 'merchant'])
+    expect(use.env.requests('token').map(({ id }) => id)).toEqual([2])
+    expect(() => use.env.requests('refunds' as never)).toThrow(configurationError('target'))
+  })
+
+  it('is empty after clearRequests, while ids and counts go on', async () => {
+    await call(use.env.merchantUrl, undefined)
+    use.env.clearRequests()
+    expect(use.env.requests()).toEqual([])
+    await call(use.env.merchantUrl, undefined)
+    expect(use.env.requests().map(({ id }) => id)).toEqual([2])
+    expect(use.env.counts.merchant).toBe(2)
+  })
+
+  it('has the last 10 000', async () => {
+    const request = 'GET /merchant HTTP/1.1\r\nhost: x\r\n\r\n'
+    const last = 'GET /merchant HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'
+    await sendRaw(use.env.merchantUrl, request.repeat(10_000) + last)
+    const ids = use.env.requests().map(({ id }) => id)
+    expect([ids.length, ids[0], ids.at(-1)]).toEqual([10_000, 2, 10_001])
+    expect(use.env.counts.merchant).toBe(10_001)
+  })
+
+  it('has fewer if their bodies exceed 256 MiB', async () => {
+    const body = Buffer.alloc(10 * 1024 * 1024)
+    for (let i = 0; i < 26; i += 1) await call(use.env.merchantUrl, undefined, { method: 'POST', body })
+    expect(use.env.requests()).toHaveLength(25)
+  })
+
+  it('has no secret, and no answer has one, in any header, path or field', async () => {
+    const { clientSecret, merchantUrl } = use.env
+    const token = await freshToken(use.env)
+    use.env.acceptSecrets('another secret/with signs')
+    const secrets = [token, clientSecret, 'another secret/with signs']
+    for (const secret of secrets) {
+      const headers = {
+        'x-debug': `seen ${secret} here`,
+        cookie: `s=${secret}`,
+        authorization: `Bearer ${token}`,
+      }
+      const response = await fetch(`${merchantUrl}?t=${encodeURIComponent(secret)}`, { headers })
+      expect(await response.text()).not.toContain(secret)
+      await requestToken(use.env, { fields: { client_id: secret, nested: [{ deep: secret }] } })
+    }
+    for (const secret of secrets) {
+      expect(all()).not.toContain(secret)
+      expect(all()).not.toContain(encodeURIComponent(secret))
+    }
+    const [first, second] = use.env.requests('merchant').map(({ headers }) => headers['x-debug'])
+    expect(first).toBe(`seen [token ${decodeJwt(token).jti}] here`)
+    expect(second).toBe('seen [hidden] here')
+  })
+
+  it('has no credentials that this environment does not know', async () => {
+    const foreign = await freshToken(use.sandbox.production)
+    const unknown = 'some-other-credential'
+    await call(use.env.merchantUrl, foreign, { headers: { 'x-debug': foreign } })
+    await call(use.env.merchantUrl, unknown)
+    await fetch(use.env.merchantUrl, { headers: { authorization: `Basic ${btoa('a:b')}`, cookie: 'a=b' } })
+    use.env.configure({ header: 'x-token', scheme: '' })
+    await fetch(use.env.merchantUrl, { headers: { 'x-token': unknown } })
+    await requestToken(use.env, { fields: { ...goodFields(use.env), client_secret: unknown } })
+    expect(all()).not.toContain(foreign)
+    expect(all()).not.toContain(unknown)
+    expect(
+      use.env.requests('merchant').map(({ headers }) => headers['authorization'] ?? headers['x-token']),
+    ).toEqual(['[hidden]', '[hidden]', '[hidden]', '[hidden]'])
+    expect(use.env.requests('merchant')[2]?.headers['cookie']).toBe('[hidden]')
+  })
+})
+
+describe('the text of a request', () => {
+  const TOKEN = 'eyJh.eyJi.sig-1'
+  const known = {
+    secrets: new Set(['swordfish of the sandbox']),
+    jtiOf: (token: string) => (token === TOKEN ? 'one' : undefined),
+  }
+
+  it.each([
+    [`Bearer ${TOKEN}`, 'Bearer [token one]'],
+    [`/a?t=${TOKEN}&u=${TOKEN}`, '/a?t=[token one]&u=[token one]'],
+    [`x-${TOKEN}`, 'x-[token one]'],
+    [`x.${TOKEN}.y`, 'x.[token one].y'],
+    ['eyJx.y.z', '[hidden]'],
+    ['eyJx.y.', '[hidden]'],
+    ['eyJa.eyJx.y.z.w', '[hidden].z.w'],
+    ['eyJx..z', 'eyJx..z'],
+    ['eyJx.y', 'eyJx.y'],
+    ['theyJx.y.z', 'theyJx.y.z'],
+    ['1.2.3', '1.2.3'],
+    ['swordfish of the sandbox', '[hidden]'],
+  ])('%s is recorded as %s', (text, recorded) => {
+    expect(hide(text, known)).toBe(recorded)
+  })
+
+  it.each(['eyJ-', 'eyJ.', 'eyJ.a'])('is searched in linear time: %s', (piece) => {
+    const textOf = (length: number) => piece.repeat(length / 4)
+    expect(growth((text) => hide(text, known), textOf, 40_000)).toBeLessThan(24)
+  })
+})
+
+describe('onRequest', () => {
+  type Reported = SandboxRequest & { readonly of: 'production' | 'test' }
+  let reported: Reported[]
+  let sandbox: Sandbox
+
+  const start = async (onRequest: SandboxOptions['onRequest']): Promise<void> => {
+    sandbox = await startSandbox({ onRequest })
+  }
+  const startReporting = () => start((request, of) => void reported.push({ ...request, of }))
+
+  /** What was reported, as soon as there are so many requests. */
+  const requests = async (count: number): Promise<readonly Reported[]> => {
+    await until(() => reported.length >= count)
+    return reported
+  }
+
+  beforeEach(() => {
+    reported = []
+  })
+  afterEach(async () => {
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+    await sandbox.close()
+  })
+
+  it('is called with each request, once it is complete, and with its environment', async () => {
+    await startReporting()
+    const token = await freshToken(sandbox.production)
+    await call(`${sandbox.production.merchantUrl}/a?b`, token, { method: 'PUT', body: 'c' })
+    await call(sandbox.test.inStoreUrl, undefined)
+    const [issued, put, get] = await requests(3)
+    const jti = decodeJwt(token).jti
+    expect(issued).toMatchObject({ of: 'production', id: 1, target: 'token', status: 200, jti })
+    expect(issued?.fields).toEqual({ ...goodFields(sandbox.production), client_secret: '[hidden]' })
+    expect(put).toMatchObject({ of: 'production', method: 'PUT', path: '/merchant/a?b', jti, status: 200 })
+    expect(put?.body?.toString()).toBe('c')
+    expect(get).toMatchObject({ of: 'test', target: 'in-store', status: 401, error: 'unauthorized' })
+    expect(inspect(reported, complete)).not.toContain(sandbox.production.clientSecret)
+  })
+
+  it('is called for a hang when its client gives up, and for a reset', async () => {
+    await startReporting()
+    const { test } = sandbox
+    const id = test.fail('merchant', { kind: 'hang' })
+    const leave = new AbortController()
+    const hanging = call(test.merchantUrl, undefined, { signal: leave.signal })
+    await until(() => test.counts.merchant === 1)
+    expect((await call(test.inStoreUrl, undefined)).status).toBe(401)
+    expect((await requests(1)).map(({ target }) => target)).toEqual(['in-store'])
+    leave.abort()
+    await expect(hanging).rejects.toHaveProperty('name', 'AbortError')
+    const [, hung] = await requests(2)
+    expect(hung).toMatchObject({ target: 'merchant', fault: id })
+    expect(hung).not.toHaveProperty('status')
+
+    const reset = test.fail('token', { kind: 'reset' })
+    await expect(requestToken(test)).rejects.toThrow()
+    expect((await requests(3))[2]).toMatchObject({ target: 'token', fault: reset })
+    expect(reported[2]).not.toHaveProperty('jti')
+  })
+
+  it('is called with the duration, which requests() has from then on', async () => {
+    await startReporting()
+    sandbox.test.configure({ apiLatencyMs: 60_000 })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const calling = callPlainly(sandbox.test.merchantUrl, undefined)
+    await until(() => timers.mock.calls.some(([, ms]) => ms === 60_000))
+    expect(sandbox.test.requests()[0]).not.toHaveProperty('durationMs')
+    vi.advanceTimersByTime(60_000)
+    await calling
+    expect((await requests(1))[0]?.durationMs).toBe(60_000)
+    expect(sandbox.test.requests()[0]?.durationMs).toBe(60_000)
+  })
+
+  it('is called for each pipelined request, even for those that were not answered, without a warning', async () => {
+    await startReporting()
+    const warn = vi.fn()
+    process.on('warning', warn)
+    sandbox.test.fail('merchant', { kind: 'hang' })
+    const socket = connect(Number(new URL(sandbox.test.merchantUrl).port), '127.0.0.1')
+    socket.write('GET /merchant HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20))
+    await until(() => sandbox.test.counts.merchant === 20)
+    socket.destroy()
+    await requests(20)
+    for (let i = 0; i < 5; i += 1) await turn()
+    process.off('warning', warn)
+    const ids = reported.map(({ id }) => id).sort((a, b) => a - b)
+    expect(ids).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+    expect(warn).not.toHaveBeenCalled()
+  })
+
+  it('is called for what close cut off, before close resolves, and not after that', async () => {
+    await startReporting()
+    sandbox.test.configure({ apiLatencyMs: 3_600_000 })
+    const calling = Promise.allSettled([
+      call(sandbox.test.merchantUrl, undefined),
+      call(sandbox.test.inStoreUrl, undefined),
+    ])
+    await until(() => sandbox.test.counts.merchant + sandbox.test.counts['in-store'] === 2)
+    await sandbox.close()
+    expect(reported.map(({ target }) => target).sort()).toEqual(['in-store', 'merchant'])
+    expect((await calling).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect(reported).toHaveLength(2)
+  })
+
+  it.each([
+    ['tokens are being signed', (_: string) => requestToken(sandbox.test), 'token'],
+    ['tokens are being checked', (token: string) => call(sandbox.test.merchantUrl, token), 'merchant'],
+  ] as const)('is called for all requests before close resolves, even while %s', async (_, send, target) => {
+    await startReporting()
+    const issued = await Promise.all(Array.from({ length: 25 }, () => freshToken(sandbox.test)))
+    const foreign = await Promise.all(Array.from({ length: 25 }, () => freshToken(sandbox.production)))
+    await requests(50)
+    const before = sandbox.test.counts[target]
+    reported.length = 0
+    const calling = Promise.allSettled([...foreign, ...issued].map(send))
+    await until(() => sandbox.test.counts[target] > before)
+    await sandbox.close()
+    const count = sandbox.test.counts[target] - before
+    expect(reported).toHaveLength(count)
+    await calling
+    expect(reported).toHaveLength(count)
+  })
+
+  it.each([
+    ['throws', vi.fn().mockThrow(new Error('mine'))],
+    ['rejects', () => Promise.reject(new Error('mine'))],
+  ])('affects nothing if it %s', async (_, onRequest) => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    await start(onRequest as () => void)
+    expect((await call(sandbox.test.merchantUrl, await freshToken(sandbox.test))).status).toBe(200)
+    await until(() => sandbox.test.requests('merchant')[0]?.durationMs !== undefined)
+    for (let i = 0; i < 5; i += 1) await turn()
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
+  })
+})
+
+describe('the server survives', () => {
+  const use = useSandbox()
+  const isAlive = async () => (await call(use.env.merchantUrl, await freshToken(use.env))).status === 200
+  const port = () => Number(new URL(use.env.merchantUrl).port)
+
+  it.each([
+    'nonsense\r\n\r\n',
+    'GET http:// HTTP/1.1\r\nhost: x\r\n\r\n',
+    'OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n',
+    'CONNECT x:443 HTTP/1.1\r\nhost: x\r\n\r\n',
+    'GET /merchant HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade, close\r\n\r\n',
+    'GET /merchant HTTP/1.1\r\nhost: x\r\n__proto__: y\r\nconnection: close\r\n\r\n',
+    `GET /merchant HTTP/1.1\r\nhost: x\r\nx-long: ${'eyJ.'.repeat(8_000)}\r\n\r\n`,
+    'GET /merchant%zz?%ff HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n',
+    'GET /merchant HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20),
+  ])('%j', async (bytes) => {
+    await sendRaw(use.env.merchantUrl, bytes, true)
+    expect(await isAlive()).toBe(true)
+  })
+
+  it.each(['/oauth/token', '/merchant/x'])(
+    'a client that leaves while it sends its body to %s',
+    async (path) => {
+      const socket = connect(port(), '127.0.0.1')
+      const headers = 'host: x\r\ncontent-type: application/json\r\ncontent-length: 99'
+      use.env.configure({ apiLatencyMs: () => Number.NaN }) // so that the answer would be a 500
+      socket.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n{"cl`)
+      await until(() => use.env.requests().length === 1)
+      socket.resetAndDestroy()
+      await until(() => use.env.requests()[0]?.durationMs !== undefined)
+      use.env.configure({ apiLatencyMs: 0 })
+      expect(await isAlive()).toBe(true)
+      expect(use.env.requests()[0]).not.toHaveProperty('status')
+    },
+  )
+
+  it('a body that does not end, by closing the connection', async () => {
+    const socket = connect(port(), '127.0.0.1')
+    const closed = new Promise((resolve) => socket.on('close', resolve))
+    socket.on('error', () => {}) // EPIPE or ECONNRESET
+    socket.write(`POST /merchant HTTP/1.1\r\nhost: x\r\ncontent-length: ${Number.MAX_SAFE_INTEGER}\r\n\r\n`)
+    const send = (): void => {
+      socket.write(Buffer.alloc(1024 * 1024), (error) => {
+        if (!error) send()
+      })
+    }
+    send()
+    await closed
+    expect(await isAlive()).toBe(true)
+    expect(use.env.requests('merchant')[0]).not.toHaveProperty('status')
+  })
+
+  it('a client that leaves while it waits, without issuing it a token', async () => {
+    use.env.configure({ tokenLatencyMs: 3_600_000 })
+    const leave = new AbortController()
+    const answer = requestToken(use.env, { signal: leave.signal })
+    await until(() => use.env.requests('token')[0]?.fields !== undefined)
+    leave.abort()
+    await expect(answer).rejects.toHaveProperty('name', 'AbortError')
+    use.env.configure({ tokenLatencyMs: 0 })
+    expect(await isAlive()).toBe(true)
+    expect(use.env.counts.issued).toBe(1)
+  })
+})

@@ -1,0 +1,434 @@
+// What the service answers: its token endpoint and its APIs, and how a test configures them.
+import { createHash } from 'node:crypto'
+import { decodeJwt } from 'jose'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { SandboxSettings } from '../../src/testing/index.ts'
+import {
+  call,
+  callPlainly,
+  configurationError,
+  echoOf,
+  freshToken,
+  type Granted,
+  goodFields,
+  requestToken,
+  sendRaw,
+  turn,
+  until,
+  useSandbox,
+} from './calls.ts'
+
+const use = useSandbox()
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+const grantOf = async (response: Promise<Response>) => (await (await response).json()) as Granted
+const errorOf = async (response: Response) => {
+  const body = (await response.json()) as { error: string; error_description: string }
+  return { status: response.status, ...body }
+}
+const lifetimeOf = async () => {
+  const { exp = 0, iat = 0 } = decodeJwt(await freshToken(use.env))
+  return Math.round(exp - iat)
+}
+
+describe('the token endpoint', () => {
+  it('issues a new token each time, as in RFC 6749 §5.1', async () => {
+    const response = await requestToken(use.env)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    const grant = (await response.json()) as Granted
+    expect(grant).toEqual({
+      access_token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+      expires_in: 3600,
+      scope: 'merchant',
+      token_type: 'Bearer',
+    })
+    expect(await freshToken(use.env)).not.toBe(grant.access_token)
+    expect(use.env.counts.issued).toBe(2)
+  })
+
+  it('signs who issued the token, for whom, and until when to the millisecond, as configured then', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_123 })
+    for (const [lifetimeSeconds, exp] of [
+      [7, 1_700_000_007.123],
+      [36_000, 1_700_036_000.123],
+    ] as const) {
+      use.env.configure({ lifetimeSeconds })
+      const { access_token, expires_in } = await grantOf(requestToken(use.env))
+      expect(expires_in).toBe(lifetimeSeconds)
+      expect(decodeJwt(access_token)).toEqual({
+        iss: use.env.environment.authUrl,
+        aud: use.env.environment.audience,
+        sub: use.env.clientId,
+        scope: 'merchant',
+        jti: expect.stringMatching(/^[\da-f-]{36}$/),
+        iat: 1_700_000_000.123,
+        exp,
+      })
+    }
+  })
+
+  it('accepts a form, and a content type with parameters in any case', async () => {
+    const form = new URLSearchParams(goodFields(use.env))
+    expect((await requestToken(use.env, { body: form, headers: {} })).status).toBe(200)
+    const headers = { 'content-type': 'Application/JSON; charset=utf-8' }
+    expect((await requestToken(use.env, { headers })).status).toBe(200)
+  })
+
+  it('waits for its latency before it issues', async () => {
+    use.env.configure({ tokenLatencyMs: 1_000, lifetimeSeconds: 1 })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 1_700_000_000_000 })
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const answer = requestToken(use.env)
+    await until(() => timers.mock.calls.some(([, ms]) => ms === 1_000))
+    vi.advanceTimersByTime(999)
+    await turn()
+    expect(use.env.counts).toMatchObject({ token: 1, issued: 0 })
+    vi.advanceTimersByTime(1)
+    expect(decodeJwt((await grantOf(answer)).access_token).iat).toBe(1_700_000_001)
+  })
+
+  type Sent = Parameters<typeof requestToken>[1]
+  const good = () => goodFields(use.env)
+  const withType = (type: string) => (): Sent => ({ headers: { 'content-type': type } })
+  const withField = (name: string, value: unknown) => (): Sent => ({ fields: { ...good(), [name]: value } })
+  const without = (name: string) => (): Sent => {
+    const { [name]: _left, ...fields } = good()
+    return { fields }
+  }
+  const further = (name: string) => (): Sent => ({
+    body: `{"${name}":"x",${JSON.stringify(good()).slice(1)}`,
+  })
+  const repeated = (): Sent => ({
+    body: new URLSearchParams([...Object.entries(good()), ['audience', 'x']]),
+    headers: {},
+  })
+  const TYPE = 'The content type must be application/json or application/x-www-form-urlencoded'
+
+  it.each<[description: string, requests: Record<string, () => Sent>]>([
+    [
+      TYPE,
+      {
+        text: withType('text/plain'),
+        multipart: withType('multipart/form-data; boundary=x'),
+        jsonp: withType('application/jsonp'),
+      },
+    ],
+    [
+      'The body must be a JSON object',
+      Object.fromEntries(
+        ['{"client_id":', '[]', 'null', '"x"', ''].map((body) => [body, (): Sent => ({ body })]),
+      ),
+    ],
+    ['client_id is missing', { missing: without('client_id') }],
+    ['client_secret is missing', { missing: without('client_secret') }],
+    ['audience is missing', { missing: without('audience') }],
+    ['grant_type is missing', { missing: without('grant_type') }],
+    ['scope is not expected', { further: further('scope') }],
+    ['__proto__ is not expected', { further: further('__proto__') }],
+    ['Audience is not expected', { further: further('Audience') }],
+    ['A field is not expected', { 'not a name': further('a b') }],
+    [
+      'audience must be a non-empty string',
+      Object.fromEntries(
+        [5, null, '', ['x']].map((value) => [JSON.stringify(value), withField('audience', value)]),
+      ),
+    ],
+    ['audience appears twice', { repeated }],
+  ])('rejects an invalid request: %s', async (error_description, requests) => {
+    for (const [what, request] of Object.entries(requests)) {
+      const error = await errorOf(await requestToken(use.env, request()))
+      expect(error, what).toEqual({ status: 400, error: 'invalid_request', error_description })
+    }
+    expect(use.env.counts.issued).toBe(0)
+  })
+
+  it.each<[what: string, request: () => Sent, status: number, error: string]>([
+    ['GET', () => ({ method: 'GET', body: null }), 405, 'invalid_request'],
+    ['PUT', () => ({ method: 'PUT' }), 405, 'invalid_request'],
+    ['DELETE', () => ({ method: 'DELETE' }), 405, 'invalid_request'],
+    ['another grant type', withField('grant_type', 'password'), 400, 'unsupported_grant_type'],
+    ['another client', withField('client_id', 'nobody'), 401, 'invalid_client'],
+    ['a wrong secret', withField('client_secret', 'wrong'), 401, 'invalid_client'],
+    ['another audience', withField('audience', 'https://elsewhere.example'), 403, 'access_denied'],
+    ['a body over 10 MiB', () => ({ body: 'x'.repeat(10 * 1024 * 1024 + 1) }), 413, 'invalid_request'],
+  ])('rejects %s', async (_, request, status, error) => {
+    const response = await requestToken(use.env, request())
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(response.headers.get('allow')).toBe(status === 405 ? 'POST' : null)
+    expect(await errorOf(response)).toEqual({ status, error, error_description: expect.any(String) })
+    expect(use.env.counts).toMatchObject({ token: 1, issued: 0, unauthorized: 0 })
+  })
+
+  it('is at its path only', async () => {
+    const { authUrl } = use.env.environment
+    for (const path of ['/', '/oauth', '/oauth/token/', '/oauth/tokens', '/merchants', '//merchant']) {
+      expect((await fetch(authUrl + path, { method: 'POST', body: 'x' })).status, path).toBe(404)
+    }
+    expect(use.env.counts).toEqual({ token: 0, merchant: 0, 'in-store': 0, issued: 0, unauthorized: 0 })
+  })
+})
+
+describe('acceptSecrets', () => {
+  it('replaces the accepted secrets, and keeps the tokens issued before valid', async () => {
+    const { clientSecret } = use.env
+    const token = await freshToken(use.env)
+    const statuses = async (...accepted: string[]) => {
+      use.env.acceptSecrets(...accepted)
+      const answers = [clientSecret, 'next'].map((client_secret) =>
+        requestToken(use.env, { fields: { ...goodFields(use.env), client_secret } }),
+      )
+      return (await Promise.all(answers)).map(({ status }) => status)
+    }
+    expect(await statuses(clientSecret, 'next')).toEqual([200, 200])
+    expect(await statuses('next')).toEqual([401, 200])
+    expect(await statuses()).toEqual([401, 401])
+    expect((await call(use.env.merchantUrl, token)).status).toBe(200)
+  })
+
+  it('rejects a secret that is empty, or not a string', () => {
+    expect(() => use.env.acceptSecrets('good', '')).toThrow(configurationError())
+    expect(() => use.env.acceptSecrets(5 as never)).toThrow(configurationError())
+  })
+})
+
+describe('an API', () => {
+  it('answers with what it received', async () => {
+    const token = await freshToken(use.env)
+    const response = await call(`${use.env.merchantUrl}/orders/7?a=1&a=2`, token, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'k-1' },
+      body: '{"sum":"12 €"}',
+    })
+    expect(response.status).toBe(200)
+    const { headers, ...echo } = await echoOf(response)
+    const jti = decodeJwt(token).jti
+    expect(echo).toEqual({
+      api: 'merchant',
+      method: 'PATCH',
+      path: '/merchant/orders/7',
+      query: 'a=1&a=2',
+      body: '{"sum":"12 €"}',
+      bodySha256: createHash('sha256').update('{"sum":"12 €"}').digest('hex'),
+      jti,
+    })
+    expect(headers).toMatchObject({ authorization: `Bearer [token ${jti}]`, 'idempotency-key': 'k-1' })
+  })
+
+  it('answers with the base64 of a body that is not UTF-8', async () => {
+    const body = new Uint8Array([0xff, 0x00, 0xfe])
+    const response = await call(use.env.inStoreUrl, await freshToken(use.env), { method: 'PUT', body })
+    const echo = await echoOf(response)
+    expect(echo).toMatchObject({ api: 'in-store', path: '/in-store', query: '', bodyBase64: '/wD+' })
+    expect(echo).not.toHaveProperty('body')
+  })
+
+  it('answers any method, and HEAD without a body', async () => {
+    const token = await freshToken(use.env)
+    for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'PURGE']) {
+      expect((await echoOf(await call(`${use.env.merchantUrl}/x`, token, { method }))).method).toBe(method)
+    }
+    const head = await call(use.env.merchantUrl, token, { method: 'HEAD' })
+    expect(head.status).toBe(200)
+    expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0)
+    expect(await head.text()).toBe('')
+  })
+
+  it('accepts a body of 10 MiB, and answers 413 to a longer one', async () => {
+    const token = await freshToken(use.env)
+    const body = Buffer.alloc(10 * 1024 * 1024, 'x')
+    const whole = await echoOf(await call(use.env.merchantUrl, token, { method: 'POST', body }))
+    expect(whole.bodySha256).toBe(createHash('sha256').update(body).digest('hex'))
+    const longer = Buffer.concat([body, Buffer.from('x')])
+    expect((await call(use.env.merchantUrl, token, { method: 'POST', body: longer })).status).toBe(413)
+  })
+
+  it('joins the values of a repeated header, and so rejects a repeated token', async () => {
+    const token = await freshToken(use.env)
+    const lines = ['GET /merchant HTTP/1.1', 'host: x', 'connection: close', `authorization: Bearer ${token}`]
+    await sendRaw(use.env.merchantUrl, [...lines, 'x-a: 1', 'x-a: 2', '', ''].join('\r\n'))
+    expect(use.env.requests('merchant')[0]).toMatchObject({ status: 200, headers: { 'x-a': '1, 2' } })
+    await sendRaw(use.env.merchantUrl, [...lines, `authorization: Bearer ${token}`, '', ''].join('\r\n'))
+    expect(use.env.requests('merchant')[1]).toMatchObject({ status: 401 })
+  })
+
+  it('accepts an absolute URL as a proxy does', async () => {
+    const answer = await sendRaw(
+      use.env.merchantUrl,
+      `GET ${use.env.merchantUrl}/x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /)
+    expect(use.env.requests('merchant')[0]?.path).toBe('/merchant/x')
+  })
+
+  it('answers 401 without an error code to a request without a token (RFC 6750 §3.1)', async () => {
+    const { merchantUrl, inStoreUrl } = use.env
+    expect(challengeOf(await call(merchantUrl, undefined))).toBe('401 Bearer realm="merchant"')
+    expect(challengeOf(await call(inStoreUrl, undefined))).toBe('401 Bearer realm="in-store"')
+    const basic = await fetch(merchantUrl, { headers: { authorization: 'Basic eDp5' } })
+    expect(challengeOf(basic)).toBe('401 Bearer realm="merchant"')
+    expect(use.env.counts).toMatchObject({ merchant: 2, 'in-store': 1, unauthorized: 3 })
+  })
+
+  const MALFORMED = 'The token is malformed'
+  it.each<[what: string, token: () => string | Promise<string>, description: unknown]>([
+    ['x', () => 'x', MALFORMED],
+    ['a.b.c', () => 'a.b.c', MALFORMED],
+    ['undefined', () => 'undefined', MALFORMED],
+    ['an empty one', () => '', MALFORMED],
+    [
+      'one with another signature',
+      async () => {
+        const [head, claims] = (await freshToken(use.env)).split('.')
+        return `${head}.${claims}.${(await freshToken(use.env)).split('.')[2]}`
+      },
+      'The signature of the token is wrong',
+    ],
+    [
+      'one without a signature',
+      async () =>
+        `${btoa('{"alg":"none"}').replace(/=+$/, '')}.${(await freshToken(use.env)).split('.')[1]}.`,
+      expect.any(String),
+    ],
+    [
+      'a revoked one',
+      async () => {
+        const token = await freshToken(use.env)
+        use.env.revoke(token)
+        return token
+      },
+      'The token was revoked',
+    ],
+  ])('rejects a token: %s', async (_, token, description) => {
+    const response = await fetch(use.env.merchantUrl, {
+      headers: { authorization: `Bearer ${await token()}` },
+    })
+    const [, error] = /error="invalid_token", error_description="(.*)"$/.exec(challengeOf(response)) ?? []
+    expect(challengeOf(response)).toMatch(/^401 Bearer realm="merchant", error=/)
+    expect(error).toEqual(description)
+  })
+
+  it('rejects a token from its expiry on, to the millisecond', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_123 })
+    use.env.configure({ lifetimeSeconds: 2 })
+    const token = await freshToken(use.env)
+    vi.setSystemTime(1_700_000_002_122)
+    expect((await call(use.env.merchantUrl, token)).status).toBe(200)
+    vi.setSystemTime(1_700_000_002_123)
+    expect(challengeOf(await call(use.env.merchantUrl, token))).toContain('The token has expired')
+  })
+
+  const challengeOf = (response: Response) => `${response.status} ${response.headers.get('www-authenticate')}`
+})
+
+describe('revoke', () => {
+  it('accepts a value or a jti, and returns how many were valid', async () => {
+    const [first, second] = [await freshToken(use.env), await freshToken(use.env)]
+    expect(use.env.revoke(String(decodeJwt(first).jti))).toBe(1)
+    expect(use.env.revoke(first)).toBe(0)
+    expect(use.env.revoke('unknown')).toBe(0)
+    expect((await call(use.env.merchantUrl, first)).status).toBe(401)
+    expect((await call(use.env.merchantUrl, second)).status).toBe(200)
+  })
+
+  it('without an argument revokes all that are valid, and none that come later', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 })
+    use.env.configure({ lifetimeSeconds: 1 })
+    await freshToken(use.env)
+    vi.setSystemTime(1_700_000_001_000)
+    const tokens = [await freshToken(use.env), await freshToken(use.env)]
+    expect(use.env.revoke()).toBe(2)
+    for (const token of tokens) expect((await call(use.env.merchantUrl, token)).status).toBe(401)
+    expect((await call(use.env.merchantUrl, await freshToken(use.env))).status).toBe(200)
+  })
+
+  it('rejects an argument that is not a string, rather than revoke all', () => {
+    expect(() => use.env.revoke(undefined)).toThrow(configurationError())
+  })
+})
+
+describe('configure', () => {
+  it.each([
+    [{ header: 'X-Token', scheme: '' }, 'x-token', ''],
+    [{ header: 'X-Token', scheme: 'Token' }, 'x-token', 'Token '],
+    [{ scheme: 'Bearer' }, 'Authorization', 'bEARER '],
+    [{ scheme: '' }, 'Authorization', ''],
+  ])('sets where the APIs look for the token: %j', async (settings, header, prefix) => {
+    const token = await freshToken(use.env)
+    use.env.configure(settings)
+    const response = await fetch(use.env.merchantUrl, { headers: { [header]: prefix + token } })
+    const { headers, jti } = await echoOf(response)
+    expect(response.status).toBe(200)
+    expect(headers[header.toLowerCase()]).toBe(`${prefix}[token ${jti}]`)
+    const elsewhere = await fetch(use.env.merchantUrl, { headers: { 'x-other': prefix + token } })
+    expect(elsewhere.status).toBe(401)
+  })
+
+  it('lets the APIs reject every token, one API or both', async () => {
+    const token = await freshToken(use.env)
+    const statuses = async (rejectAllTokens: SandboxSettings['rejectAllTokens']) => {
+      use.env.configure({ rejectAllTokens })
+      const both = [use.env.merchantUrl, use.env.inStoreUrl].map((url) => call(url, token))
+      return (await Promise.all(both)).map(({ status }) => status)
+    }
+    expect(await statuses(['in-store'])).toEqual([200, 401])
+    expect(await statuses(true)).toEqual([401, 401])
+    expect(await statuses([])).toEqual([200, 200])
+    expect(await statuses(false)).toEqual([200, 200])
+  })
+
+  it('lets the APIs check a token on arrival, and answer after the latency', async () => {
+    const token = await freshToken(use.env)
+    use.env.configure({ apiLatencyMs: 1_000 })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const answer = callPlainly(use.env.merchantUrl, token)
+    await until(() => timers.mock.calls.some(([, ms]) => ms === 1_000))
+    use.env.revoke()
+    vi.advanceTimersByTime(999)
+    await turn()
+    expect(use.env.requests('merchant')[0]).not.toHaveProperty('status')
+    vi.advanceTimersByTime(1)
+    expect((await answer).statusCode).toBe(200)
+    expect(use.env.requests('merchant')[0]).toHaveProperty('status', 200)
+  })
+
+  it('calls a latency function for each request, and answers 500 if its result is wrong', async () => {
+    const apiLatencyMs = vi.fn(() => 0)
+    use.env.configure({ apiLatencyMs })
+    for (const url of [use.env.merchantUrl, use.env.inStoreUrl]) await call(url, undefined)
+    expect(apiLatencyMs).toHaveBeenCalledTimes(2)
+    for (const result of [() => Number.NaN, vi.fn().mockThrow(new Error('mine'))]) {
+      use.env.configure({ apiLatencyMs: result })
+      const response = await call(use.env.merchantUrl, undefined)
+      expect(response.status).toBe(500)
+      expect(await response.text()).toMatch(/mine|apiLatencyMs/)
+    }
+  })
+
+  it('keeps the settings that are left out or undefined', async () => {
+    use.env.configure({ lifetimeSeconds: 5 })
+    use.env.configure({ header: 'x-token', lifetimeSeconds: undefined } as never)
+    expect(await lifetimeOf()).toBe(5)
+  })
+
+  it.each([
+    ['lifetimeSeconds', { lifetimeSeconds: 0 }],
+    ['lifetimeSeconds', { lifetimeSeconds: 1.5 }],
+    ['tokenLatencyMs', { tokenLatencyMs: -1 }],
+    ['apiLatencyMs', { apiLatencyMs: Number.POSITIVE_INFINITY }],
+    ['rejectAllTokens', { rejectAllTokens: ['token'] }],
+    ['header', { header: 'two words' }],
+    ['scheme', { scheme: 'Bearer ' }],
+    ['lifetime', { lifetime: 5 }],
+    ['settings', 5],
+  ])('rejects a wrong setting, and changes nothing: %s', async (option, settings) => {
+    const good = typeof settings === 'object' ? { lifetimeSeconds: 7 } : undefined
+    const given = good === undefined ? settings : { ...good, ...(settings as object) }
+    expect(() => use.env.configure(given as never)).toThrow(configurationError(option))
+    expect(await lifetimeOf()).toBe(3600)
+  })
+})

@@ -1,32 +1,16 @@
-/** The faults that the soak orders: every kind of the sandbox's, for the token endpoint and for the APIs. */
+/** The faults of the soak: every kind that the sandbox knows, for the token endpoint and for the APIs. */
 import type { Fault } from 'merchant-auth/testing'
-import type { Random } from './random.ts'
+import type { Random } from '../../test/support/random.ts'
 
-const SERVER_STATUSES = [500, 502, 503, 504] as const
+const SERVER_STATUSES = [500, 502, 503, 504]
+const HANGS: readonly Fault[] = [
+  { kind: 'hang', at: 'headers' },
+  { kind: 'hang', at: 'body' },
+]
 
-/** What an API's redirect may lead to. */
-export interface RedirectTargets {
-  /** Where there is nothing. */
-  readonly nowhere: string
-  /** Another origin, whose API refuses a call without a token. */
-  readonly elsewhere: string
-  /** The same API. */
-  readonly same: string
-}
-
-/** A fault of the token endpoint. Retry-After stays short: the end of the run waits for no cooldown beyond 5 s. */
+/** A fault of the token endpoint. `Retry-After` stays within the cooldown that follows anyway. */
 export function tokenFault(random: Random): Fault {
-  const kind = random.weighted({
-    server: 6,
-    limit: 2,
-    refusal: 2,
-    hang: 2,
-    reset: 2,
-    slow: 2,
-    body: 5,
-    redirect: 1,
-  })
-  switch (kind) {
+  switch (random.weighted({ server: 6, limit: 2, refusal: 2, hang: 2, slow: 2, other: 8 })) {
     case 'server':
       return { kind: 'status', status: random.pick(SERVER_STATUSES), ...retryAfter(random, 0.2) }
     case 'limit':
@@ -38,15 +22,14 @@ export function tokenFault(random: Random): Fault {
         { kind: 'status', status: 403, body: { error: 'access_denied' } },
       ])
     case 'hang':
-      return { kind: 'hang', at: random.pick(['headers', 'body'] as const) }
-    case 'reset':
-      return { kind: 'reset' }
+      return random.pick(HANGS)
     case 'slow':
       return { kind: 'slow-body', durationMs: random.pick([100, 300, 1_500]) }
-    case 'redirect':
-      return { kind: 'redirect', location: '/oauth/token', status: random.pick([301, 302, 307, 308]) }
-    case 'body':
+    case 'other':
       return random.pick<Fault>([
+        { kind: 'reset' },
+        { kind: 'reset' },
+        { kind: 'redirect', location: '/oauth/token', status: random.pick([301, 302, 307, 308]) },
         { kind: 'truncated-body' },
         { kind: 'huge-body', bytes: 100_000 },
         { kind: 'huge-body', gzip: true },
@@ -64,50 +47,35 @@ export function tokenFault(random: Random): Fault {
   }
 }
 
-/** A fault of an API. */
-export function apiFault(random: Random, { nowhere, elsewhere, same }: RedirectTargets): Fault {
-  const kind = random.weighted({
-    server: 6,
-    client: 5,
-    refusal: 3,
-    hang: 2,
-    reset: 3,
-    slow: 2,
-    body: 6,
-    redirect: 2,
-  })
-  switch (kind) {
+/** A fault of an API. Redirects lead to where nothing is, to another origin, or to the same API. */
+export function apiFault(random: Random, otherOrigin: string): Fault {
+  switch (random.weighted({ server: 6, client: 5, refusal: 3, hang: 2, slow: 2, redirect: 2, other: 9 })) {
     case 'server':
       return { kind: 'status', status: random.pick(SERVER_STATUSES), ...retryAfter(random, 0.3) }
-    case 'client':
-      return {
-        kind: 'status',
-        status: random.pick([400, 403, 404, 408, 409, 429]),
-        ...retryAfter(random, 0.3),
-        body: { error: 'by the soak' },
-      }
-    case 'refusal':
-      return {
-        kind: 'status',
-        status: 401,
-        headers: {
-          'www-authenticate': `Bearer error="${random.pick(['invalid_token', 'invalid_token', 'insufficient_scope'])}"`,
-        },
-      }
+    case 'client': {
+      const status = random.pick([400, 403, 404, 408, 409, 429])
+      return { kind: 'status', status, ...retryAfter(random, 0.3), body: { error: 'by the soak' } }
+    }
+    case 'refusal': {
+      const error = random.pick(['invalid_token', 'invalid_token', 'insufficient_scope'])
+      return { kind: 'status', status: 401, headers: { 'www-authenticate': `Bearer error="${error}"` } }
+    }
     case 'hang':
-      return { kind: 'hang', at: random.pick(['headers', 'body'] as const) }
-    case 'reset':
-      return { kind: 'reset' }
+      return random.pick(HANGS)
     case 'slow':
       return { kind: 'slow-body', durationMs: random.pick([50, 400, 1_500]) }
-    case 'redirect':
-      return {
-        kind: 'redirect',
-        location: random.pick([nowhere, elsewhere, same]),
-        status: random.pick([302, 307, 308]),
-      }
-    case 'body':
+    case 'redirect': {
+      const location = random.pick([
+        '/elsewhere',
+        `${otherOrigin}/merchant/by-redirect`,
+        '/in-store/by-redirect',
+      ])
+      return { kind: 'redirect', location, status: random.pick([302, 307, 308]) }
+    }
+    case 'other':
       return random.pick<Fault>([
+        { kind: 'reset' },
+        { kind: 'reset' },
         { kind: 'truncated-body' },
         { kind: 'truncated-body' },
         { kind: 'huge-body', bytes: 300_000 },
@@ -115,21 +83,10 @@ export function apiFault(random: Random, { nowhere, elsewhere, same }: RedirectT
         random.chance(0.2) ? { kind: 'huge-body' } : { kind: 'huge-body', bytes: 1_000_000 },
         { kind: 'json', body: null },
         { kind: 'json', body: { error: 'by the soak' }, status: 422 },
-        { kind: 'text', body: 'no JSON' },
+        { kind: 'text', body: 'not JSON' },
         { kind: 'text', body: '<h1>Bad gateway</h1>', status: 502, contentType: 'text/html' },
       ])
   }
-}
-
-/** What an outage of the whole token endpoint looks like. */
-export function outageFault(random: Random): Fault {
-  return random.pick<Fault>([
-    { kind: 'status', status: 503 },
-    { kind: 'status', status: 400 },
-    { kind: 'reset' },
-    { kind: 'hang' },
-    { kind: 'text', body: 'out of order' },
-  ])
 }
 
 function retryAfter(random: Random, share: number): { retryAfter?: number } {

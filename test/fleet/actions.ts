@@ -1,17 +1,17 @@
 /** What can happen to a fleet: what its callers do, what becomes of its processes, its network and its Redis. */
 import fc from 'fast-check'
-import type { Answer } from '../races/actions.ts'
-import type { RefereeOptions } from '../races/record.ts'
+import type { Answer } from '../model/endpoint.ts'
+import type { GrantOptions } from '../model/grant.ts'
 
 /** What the server does with commands; `full` refuses to write. */
 export type Mood = 'well' | 'hangs' | 'down' | 'full'
 
 export type Action =
-  /** An API is called, which refuses tokens that are revoked. */
+  /** An API is called, which rejects tokens that are revoked. */
   | { readonly does: 'call'; readonly who: number }
   | { readonly does: 'callAll' | 'revokeAll' | 'flush' }
-  /** An API refuses the token that this process got last, or one of those before: the answer took its time. */
-  | { readonly does: 'refuse'; readonly who: number; readonly nth: number }
+  /** An API rejects the token that this process got last, or one of those before: the answer took its time. */
+  | { readonly does: 'reject'; readonly who: number; readonly nth: number }
   /** Time goes by while everybody does what is due. */
   | { readonly does: 'pass'; readonly ms: number }
   /** Time has gone by before anybody gets round to anything. */
@@ -34,7 +34,7 @@ function weighted(weight: number, action: { [K in string]: fc.Arbitrary<unknown>
 const inCalm = [
   weighted(8, { does: fc.constant('call'), who }),
   weighted(3, { does: fc.constant('callAll') }),
-  weighted(4, { does: fc.constant('refuse'), who, nth: fc.oneof(fc.constant(0), fc.nat(2)) }),
+  weighted(4, { does: fc.constant('reject'), who, nth: fc.oneof(fc.constant(0), fc.nat(2)) }),
   weighted(2, { does: fc.constant('revokeAll') }),
   weighted(6, { does: fc.constant('pass'), ms: passing }),
 ]
@@ -54,7 +54,7 @@ const lifetimeSeconds = fc.constantFrom(2, 5, 20, 100, 1_000)
 const anAnswer = fc.oneof(
   { weight: 9, arbitrary: fc.record({ kind: fc.constant('token'), lifetimeSeconds }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('status'), status: fc.constantFrom(400, 503) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('no connection', 'hang', 'deaf') }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('no connection', 'hang', 'lost') }) },
 ) as fc.Arbitrary<Answer>
 
 /** What tells one process from another, besides its name. */
@@ -66,8 +66,8 @@ export interface Machine {
   readonly resends: boolean
   /** Whether commands keep their order: not so in a pool, nor where a cluster redirects them. */
   readonly ordered: boolean
-  /** Whether other steps come between a token and its sealing. */
-  readonly sealsLate: boolean
+  /** Whether other steps come between a token and its encryption. */
+  readonly encryptsLate: boolean
 }
 
 const aMachine: fc.Arbitrary<Machine> = fc.record({
@@ -78,11 +78,12 @@ const aMachine: fc.Arbitrary<Machine> = fc.record({
     { weight: 3, arbitrary: fc.constant(true) },
     { weight: 1, arbitrary: fc.constant(false) },
   ),
-  sealsLate: fc.boolean(),
+  encryptsLate: fc.boolean(),
 })
 
-export interface FleetOptions extends RefereeOptions {
+export interface FleetOptions extends GrantOptions {
   readonly timeoutMs: number
+  readonly retries: number
 }
 
 /** A fleet and what happens to it, before the schedule has mixed it. */

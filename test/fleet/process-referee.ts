@@ -1,18 +1,17 @@
 /** Watches one process: when it asks, what it gets, and how its callers fare. */
 import type { AuthEvent } from '../../src/index.ts'
 import { isMerchantAuthError } from '../../src/index.ts'
-import { LEASE, READ } from '../../src/store/redis-scripts.ts'
-import type { Fate } from './endpoint.ts'
-import type { Ledger } from './ledger.ts'
-import type { Command } from './link.ts'
-import type { Rations } from './rations.ts'
+import type { Answer } from '../model/endpoint.ts'
+import { LEASE, READ } from '../support/simulated-redis.ts'
+import type { Ledger, RateLimit } from './ledger.ts'
+import type { Command } from './redis.ts'
 import { isTokenKey, type RedisReferee } from './redis-referee.ts'
 
 /** The lease of another, and the token request. */
 const MOST_TIMEOUTS = 2
 const MOST_GRACE_MS = 1_000
 const OPERATION_MS = 250
-/** The last turn's removal, writing and giving back; looking, the ration; once more lease and look, twice. */
+/** The last turn's removal, writing and giving back; looking, the rate limit; once more lease and look, twice. */
 const MOST_OPERATIONS = 10
 const MOST_UNNOTICED_MS = 100
 
@@ -41,10 +40,10 @@ export class ProcessReferee {
   /** The tokens that were handed out, the last one at the end. */
   readonly got: string[] = []
   readonly name: string
-  readonly #ledger: Ledger
+  readonly ledger: Ledger
   readonly #redis: RedisReferee
-  readonly #rations: Rations
-  readonly #refused = new Set<string>()
+  readonly #rateLimit: RateLimit
+  readonly #rejected = new Set<string>()
   /** What may not be handed out again. */
   #barred = new Set<string>()
   #turn: Turn = { ...NEW_TURN, over: true }
@@ -56,27 +55,28 @@ export class ProcessReferee {
   #requestedAt = 0
   #askedAt = 0
   #source: 'endpoint' | 'store' = 'store'
-  #fate: Fate
-  /** Whether the token endpoint has let it down since it last had a token. */
-  #letDown = false
+  /** Whether the last answer was a fault. */
+  #wasFault = false
+  /** Whether the token endpoint has failed it since it last had a token. */
+  #wasFailed = false
 
-  constructor(name: string, ledger: Ledger, redis: RedisReferee, rations: Rations) {
+  constructor(name: string, ledger: Ledger, redis: RedisReferee, rateLimit: RateLimit) {
     this.name = name
-    this.#ledger = ledger
+    this.ledger = ledger
     this.#redis = redis
-    this.#rations = rations
+    this.#rateLimit = rateLimit
   }
 
   /** How long (ms) a caller may wait at the most. */
   get mostMs(): number {
-    return MOST_TIMEOUTS * this.#ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + MOST_GRACE_MS
+    return MOST_TIMEOUTS * this.ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + MOST_GRACE_MS
   }
 
   sends({ script, keys }: Command): void {
     if (!isTokenKey(keys[0] ?? '')) return
     if (script === READ && this.#turn.over) this.#turn = { ...NEW_TURN }
     if (script === LEASE) {
-      this.#turn.waitsSince ??= this.#ledger.now
+      this.#turn.waitsSince ??= this.ledger.now
       this.#looksOut = true
     }
     if (this.#turn.lookFailed && (script === READ || script === LEASE))
@@ -102,8 +102,8 @@ export class ProcessReferee {
 
   /** Thinks that a token lives for so long (ms). */
   expects(value: string, ms: number): void {
-    const { requestedAt = 0, lifetimeMs = 0 } = this.#ledger.issued(value) ?? {}
-    const beyondMs = ms - (requestedAt + lifetimeMs - this.#ledger.now)
+    const { requestedAt = 0, lifetimeMs = 0 } = this.ledger.issued(value) ?? {}
+    const beyondMs = ms - (requestedAt + lifetimeMs - this.ledger.now)
     if (beyondMs > 1) this.#problem('outlive', `thinks that ${value} lives ${beyondMs} ms longer`) // Redis rounds
   }
 
@@ -115,102 +115,103 @@ export class ProcessReferee {
   requestBegins(): void {
     if (this.closed) this.#problem('closed', 'asks for a token after close()')
     this.#inFlight += 1
-    this.#requestedAt = this.#ledger.now
-    this.#fate = undefined
+    this.#requestedAt = this.ledger.now
+    this.#wasFault = false
     if (this.#inFlight > 1) this.#problem('inFlight', `has ${this.#inFlight}`)
   }
 
-  requestEnds(fate: Fate): void {
+  requestEnds(answer: Answer | undefined): void {
     if (this.#inFlight > 0) this.#inFlight -= 1
-    this.#fate = fate
+    this.#wasFault = answer !== undefined && answer.kind !== 'token'
   }
 
-  refuses(value: string): void {
-    this.#refused.add(value)
-    this.#ledger.refuse(this.name, value)
-    this.#ledger.tell(`${this.name} sees ${value} refused`)
+  rejects(value: string): void {
+    this.#rejected.add(value)
+    this.ledger.reject(this.name, value)
+    this.ledger.note(`${this.name} sees ${value} rejected`)
   }
 
   gets(value: string): void {
     if (this.got.at(-1) !== value) this.got.push(value)
-    this.#ledger.tell(`${this.name} hands out ${value}`)
-    const issued = this.#ledger.issued(value)
+    this.ledger.note(`${this.name} hands out ${value}`)
+    const issued = this.ledger.issued(value)
     if (issued === undefined) {
       this.#problem('margin', `got ${value}, which was never issued`)
       return
     }
     if (this.closed) this.#problem('closed', `hands out ${value}`)
-    const lateMs = -this.#ledger.remainsMs(issued)
+    const lateMs = -this.ledger.remainsMs(issued)
     if (lateMs > 1) this.#problem('margin', `got ${value} ${lateMs} ms after its end`) // Redis rounds
-    if (this.#barred.has(value)) this.#problem('refused', `got ${value}`)
+    if (this.#barred.has(value)) this.#problem('rejected', `got ${value}`)
   }
 
   waitsTooLong(name: string, ms: number): void {
     this.#problem('wait', `${name} takes ${ms} ms`)
   }
 
-  /** A caller waits no longer, whatever came of it. */
+  /** A caller no longer waits, however that ended. */
   ends(): void {
     this.#turn.lookFailed = false
     this.#looksOut = false
+    this.#unnoticedMs = 0
   }
 
   fails(name: string, error: unknown): void {
-    this.#ledger.tell(`${this.name}: ${name} fails with ${(error as Error).message}`)
+    this.ledger.note(`${this.name}: ${name} fails with ${(error as Error).message}`)
     if (!isMerchantAuthError(error)) this.#problem('errors', `${name} rejects with ${error}`)
-    else if (!this.closed && !this.#letDown) this.#problem('failure', `${name} fails with ${error.code}`)
+    else if (!this.closed && !this.#wasFailed) this.#problem('failure', `${name} fails with ${error.code}`)
   }
 
   /** An event of the provider, while callers wait or not. */
   hears(event: AuthEvent, isAwaited: boolean): void {
     if (event.type === 'store-failed') {
-      this.#ledger.tell(`${this.name}: store-failed ${event.operation} ${event.code}`)
+      this.ledger.note(`${this.name}: store-failed ${event.operation} ${event.code}`)
       this.#turn.storeFailed = true
       if (event.operation === 'get' && isAwaited && !this.#turn.over) this.#turn.lookFailed = true
-      this.#rations.disturbed = true
+      this.#rateLimit.disturbed = true
     } else if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#asks()
     } else if (event.type === 'token-acquired') this.#acquires(event.source)
     else if (event.type === 'token-renewed') {
       if (event.reason === 'rejected' && this.#source === 'endpoint')
-        this.#rations.renewed(this.name, this.#askedAt)
+        this.#rateLimit.renewed(this.name, this.#askedAt)
     } else if (event.type === 'renewal-suppressed') this.#turn.over = true
     else if (event.type === 'token-request-failed') this.#requestFails(event.code)
   }
 
   #asks(): void {
     const { waitsSince, hasHadLease, storeFailed } = this.#turn
-    const { now, options } = this.#ledger
+    const { now, options } = this.ledger
     this.#askedAt = now
     this.#looksOut = false
     this.#turn.over = true
     const hasWaited = waitsSince !== undefined && now - waitsSince >= options.timeoutMs
     if (!hasHadLease && !storeFailed && !hasWaited) this.#problem('turn', 'asks')
-    if (!hasHadLease) this.#rations.disturbed = true
-    const takeable = storeFailed ? undefined : this.#redis.takeable(this.name, now, !this.#hasHadToken)
-    if (takeable !== undefined) this.#problem('need', `asks, though ${takeable.value} is there`)
+    if (!hasHadLease) this.#rateLimit.disturbed = true
+    const usable = storeFailed ? undefined : this.#redis.usable(this.name, now, !this.#hasHadToken)
+    if (usable !== undefined) this.#problem('need', `asks, though ${usable.value} is there`)
   }
 
   #acquires(source: 'endpoint' | 'store'): void {
-    this.#ledger.tell(`${this.name} has a token from the ${source}`)
+    this.ledger.note(`${this.name} has a token from the ${source}`)
     this.#source = source
     this.#looksOut = false
     this.#turn.over = true
     this.#hasHadToken = true
-    this.#letDown = false
-    this.#barred = new Set(this.#refused)
+    this.#wasFailed = false
+    this.#barred = new Set(this.#rejected)
   }
 
-  /** An attempt was given up: with reason where it was answered so, or had a good part of the time that it may take. */
+  /** An attempt was given up: rightly where it was answered so, or had a good part of the time that it may take. */
   #requestFails(code: string): void {
-    const { now, options } = this.#ledger
+    const { now, options } = this.ledger
     const slow = now - this.#requestedAt >= options.timeoutMs / 4
-    this.#ledger.tell(`${this.name}: token request failed, ${code}`)
-    if (this.#fate === 'fault' || slow || this.#letDown || this.closed) this.#letDown = true
+    this.ledger.note(`${this.name}: token request failed, ${code}`)
+    if (this.#wasFault || slow || this.#wasFailed || this.closed) this.#wasFailed = true
     else this.#problem('failure', `gives up a token request with ${code} after ${now - this.#requestedAt} ms`)
   }
 
   #problem(rule: Parameters<Ledger['problem']>[0], what: string): void {
-    this.#ledger.problem(rule, `${this.name} ${what}`)
+    this.ledger.problem(rule, `${this.name} ${what}`)
   }
 }

@@ -2,20 +2,19 @@
 import { type AccessToken, createTokenProvider, type TokenProvider } from '../../src/index.ts'
 import { BoundedStore } from '../../src/store/bounded-store.ts'
 import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
-import { RaceClock } from '../races/clock.ts'
+import type { Later, ModelEndpoint } from '../model/endpoint.ts'
+import { ScheduledClock } from '../support/clock.ts'
 import type { FleetOptions, Machine } from './actions.ts'
-import type { FleetEndpoint } from './endpoint.ts'
-import { Link } from './link.ts'
 import type { ProcessReferee } from './process-referee.ts'
-import type { Server } from './server.ts'
-import { type Later, Steps } from './steps.ts'
+import { Link, type Server } from './redis.ts'
+import { Steps } from './steps.ts'
 
 const API = 'https://api.test.example/merchant'
 
 /** What a process lives in. */
 export interface Surroundings {
   readonly server: Server
-  readonly endpoint: FleetEndpoint
+  readonly endpoint: ModelEndpoint
   readonly options: FleetOptions
   readonly later: Later
 }
@@ -30,7 +29,7 @@ interface Waiting {
 export class FleetProcess {
   readonly referee: ProcessReferee
   readonly machine: Machine
-  readonly clock: RaceClock
+  readonly clock: ScheduledClock
   readonly link: Link
   /** What it does. */
   readonly steps: Steps
@@ -42,7 +41,7 @@ export class FleetProcess {
     this.referee = referee
     this.machine = machine
     this.steps = new Steps(later)
-    this.clock = new RaceClock((wake) => void this.steps.later(`a timer of ${name} fires`).then(wake))
+    this.clock = new ScheduledClock((wake) => void this.steps.later(`a timer of ${name} fires`).then(wake))
     this.clock.advance(machine.monotonicMs)
     this.clock.stepWallClock(machine.epochMs - machine.monotonicMs)
     this.link = new Link({
@@ -66,9 +65,10 @@ export class FleetProcess {
       store: new BoundedStore(store, clock),
       fetch: endpoint.fetchOf({
         name,
-        arrives: (label) => this.steps.later(label),
-        begins: () => referee.requestBegins(),
-        ends: (fate) => referee.requestEnds(fate),
+        requestBegins: () => referee.requestBegins(),
+        requestEnds: (answer) => referee.requestEnds(answer),
+        issue: ({ sent, lifetimeMs }) => referee.ledger.issue(name, sent, lifetimeMs),
+        arrives: this.steps.later,
       }),
       onEvent: (event) => referee.hears(event, this.waiting.size > 0),
       clock,
@@ -90,9 +90,9 @@ export class FleetProcess {
     return await this.#wait('getToken', async () => this.#valueOf(await this.#provider.getToken()))
   }
 
-  /** An API has refused this token: what it hands out instead. */
+  /** An API has rejected this token: what it hands out instead. */
   async renewToken(value: string): Promise<string | undefined> {
-    this.referee.refuses(value)
+    this.referee.rejects(value)
     return await this.#wait('renewToken', async () => {
       const token = await this.#provider.renewToken(value, { url: `${API}/orders` })
       if (token?.value === value) throw new Error(`renewToken gave ${value} back`)
@@ -119,9 +119,9 @@ export class FleetProcess {
   advance(ms: number): void {
     if (this.steps.areOver) return
     const { mostMs } = this.referee
-    if (this.steps.idle && !this.steps.isHeld) {
+    if (this.waiting.size > 0 && this.steps.idle && !this.steps.isHeld) {
       const activeMs = Math.min(ms, this.clock.untilNextWakeMs() ?? ms)
-      this.referee.lives(this.link.idle && this.waiting.size > 0 ? activeMs : 0)
+      this.referee.lives(this.link.idle ? activeMs : 0)
       for (const call of this.waiting) {
         call.waitedMs += activeMs
         if (call.waitedMs > mostMs) this.referee.waitsTooLong(call.name, call.waitedMs)

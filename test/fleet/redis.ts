@@ -1,9 +1,84 @@
-/** A process's way to Redis: its client and the network, where commands and answers are held up, lost and sent again. */
-import type { RunScript } from '../../src/store/redis-client.ts'
-import { RELEASE } from '../../src/store/redis-scripts.ts'
-import type { Machine } from './actions.ts'
-import type { Outcome, Server } from './server.ts'
-import { type Later, Steps } from './steps.ts'
+/** The Redis of a fleet, and each process's way to it: commands and answers are held up, lost and sent again. */
+import type { Later } from '../model/endpoint.ts'
+import { READ, RELEASE, REMOVE, REMOVE_AS_OWNER, SimulatedRedis } from '../support/simulated-redis.ts'
+import type { Machine, Mood } from './actions.ts'
+import { Steps } from './steps.ts'
+
+/** What a command or an answer takes on its way. */
+const HALF_MS = [0.1, 2.5] as const
+
+/** How a command ended. */
+export type Outcome = { readonly result: unknown } | { readonly error: Error }
+
+/** What stands under a key, and what remains of its time (ms). */
+export interface Seen {
+  readonly value: string | undefined
+  readonly ttlMs: number
+}
+
+/** Sees each command that was executed, and of what there is after it. */
+export interface Watcher {
+  executed(by: string, command: Command, result: unknown, after: { entry: Seen; lease: Seen }): void
+}
+
+const SPARING = new Set([READ, RELEASE, REMOVE, REMOVE_AS_OWNER])
+
+export class Server {
+  /** How many commands it got. */
+  commands = 0
+  #mood: Mood = 'well'
+  /** Its own clock. */
+  readonly nowMs: () => number
+  readonly #redis: SimulatedRedis
+  readonly #watcher: Watcher
+  readonly #kept: (() => void)[] = []
+
+  constructor(nowMs: () => number, watcher: Watcher) {
+    this.nowMs = nowMs
+    this.#redis = new SimulatedRedis(nowMs)
+    this.#watcher = watcher
+  }
+
+  get mood(): Mood {
+    return this.#mood
+  }
+
+  set mood(mood: Mood) {
+    this.#mood = mood
+    if (mood !== 'hangs') for (const take of this.#kept.splice(0)) take()
+  }
+
+  flush(): void {
+    this.#redis.flush()
+  }
+
+  keys(): string[] {
+    return this.#redis.keys()
+  }
+
+  /** Takes a command, and answers it when it comes to it. */
+  take(by: string, command: Command, answer: (outcome: Outcome) => void): void {
+    this.commands += 1
+    if (this.#mood === 'hangs') this.#kept.push(() => this.take(by, command, answer))
+    else answer(this.#execute(by, command))
+  }
+
+  #execute(by: string, command: Command): Outcome {
+    const { script, keys, args } = command
+    if (this.#mood === 'down')
+      return { error: Object.assign(new Error('connect failed'), { code: 'ECONNREFUSED' }) }
+    if (this.#mood === 'full' && !SPARING.has(script)) return { error: new Error('OOM command not allowed') }
+    const result = this.#redis.execute(script, keys, args)
+    const [entry = '', lease = ''] = keys
+    this.#watcher.executed(by, command, result, { entry: this.#see(entry), lease: this.#see(lease) })
+    return { result }
+  }
+
+  #see(key: string): Seen {
+    const [value, ttlMs] = this.#redis.execute(READ, [key], []) as [string | null, number]
+    return { value: value ?? undefined, ttlMs }
+  }
+}
 
 /** A command as its client keeps it until it is answered. */
 export interface Command {
@@ -29,7 +104,7 @@ export interface LinkContext {
   /** What the process does. */
   readonly steps: Steps
   readonly later: Later
-  /** Told of each command, as it is sent. */
+  /** Sees each command, as it is sent. */
   onCommand(command: Command): void
 }
 
@@ -52,7 +127,12 @@ export class Link {
     return this.#unanswered.size === 0
   }
 
-  readonly run: RunScript = (script, keys, args) =>
+  /** Runs a script. */
+  readonly run = (
+    script: string,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> =>
     new Promise((resolve, reject) => {
       const settle = (outcome: Outcome): void => {
         this.#unanswered.delete(command)
@@ -85,7 +165,7 @@ export class Link {
 
   #send(connection: Connection, command: Command): void {
     connection.commands.push(command)
-    this.network.later(`a command of ${this.#context.name} reaches Redis`).then(() => {
+    this.network.later(`a command of ${this.#context.name} reaches Redis`, HALF_MS).then(() => {
       if (connection !== this.#lost)
         for (const late of this.#lost?.commands.splice(0) ?? []) this.#arrive(this.#lost, late)
       const next = this.#next(connection.commands, command)
@@ -104,7 +184,7 @@ export class Link {
 
   async #receive(connection: Connection, answer: Connection['answers'][number]): Promise<void> {
     const label = `an answer of Redis reaches ${this.#context.name}`
-    await this.network.later(label)
+    await this.network.later(label, HALF_MS)
     await this.#context.steps.ready(label)
     const next = this.#next(connection.answers, answer)
     if (!connection.isLost) next?.command.settle(next.outcome)

@@ -93,34 +93,29 @@ export async function makeCall(
 function bodyOf(random: Random, id: string, client: Client): Body {
   const text = `${id} ${'x'.repeat(random.between(0, 2_000))}`
   const bytes = Buffer.from(text)
-  const plain = { bytes, type: 'text/plain', repeatable: true }
+  const json = JSON.stringify({ id, text })
   const form = new URLSearchParams({ id, text })
-  const formBytes = Buffer.from(form.toString())
-  switch (random.weighted({ none: 20, object: 10, text: 5, buffer: 5, form: 4, blob: 4, stream: 1 })) {
-    case 'none':
-      return { given: undefined, bytes: Buffer.alloc(0), repeatable: true }
-    case 'object':
-      return {
-        ...plain,
-        given: client.startsWith('axios') ? { id, text } : JSON.stringify({ id, text }),
-        bytes: Buffer.from(JSON.stringify({ id, text })),
-        type: 'application/json',
-      }
-    case 'text':
-      return { ...plain, given: text }
-    case 'buffer':
-      return { ...plain, given: bytes }
-    case 'form':
-      return client === 'undici'
-        ? { ...plain, given: formBytes, bytes: formBytes }
-        : { given: form, bytes: formBytes, repeatable: true }
-    case 'blob':
-      return { ...plain, given: new Blob([bytes]) }
-    case 'stream': {
-      const web = client === 'axios fetch' || client === 'fetch'
-      return { ...plain, given: web ? new Blob([bytes]).stream() : Readable.from([bytes]), repeatable: false }
-    }
+  const plain = { bytes, type: 'text/plain', repeatable: true }
+  if (random.chance(0.4)) return { given: undefined, bytes: Buffer.alloc(0), repeatable: true }
+  if (random.chance(0.04)) {
+    const web = client === 'axios fetch' || client === 'fetch'
+    return { ...plain, given: web ? new Blob([bytes]).stream() : Readable.from([bytes]), repeatable: false }
   }
+  const isAxios = client.startsWith('axios')
+  return random.pick<Body>([
+    {
+      given: isAxios ? { id, text } : json,
+      bytes: Buffer.from(json),
+      type: 'application/json',
+      repeatable: true,
+    },
+    { ...plain, given: text },
+    { ...plain, given: bytes },
+    { ...plain, given: new Blob([bytes]) },
+    client === 'undici'
+      ? { ...plain, given: form.toString(), bytes: Buffer.from(form.toString()) }
+      : { given: form, bytes: Buffer.from(form.toString()), repeatable: true },
+  ])
 }
 
 function limitsOf(

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Fault, Sandbox, SandboxEnvironment, SandboxTarget } from 'merchant-auth/testing'
 import type { Random } from '../../test/support/random.ts'
-import { apiFault, tokenFault } from './faults.ts'
+import { apiFaults, TOKEN_FAULTS } from './faults.ts'
 import { type Arrival, nameOf, type Place, type Trouble, tailEnd } from './oracle.ts'
 
 /** Names a call to the APIs. */
@@ -73,7 +73,7 @@ export class Service {
   readonly troubleCounts = new Map<string, number>()
   /** Whether calls meet faults of the APIs. */
   stormy = false
-  readonly #otherOrigin: string
+  readonly #apiFaults: readonly Fault[]
   readonly #random: Random
   #secret: string
   #secretFault: (() => Promise<string>) | undefined
@@ -87,7 +87,7 @@ export class Service {
     this.environment = sandbox[place]
     this.records = records
     this.#random = random
-    this.#otherOrigin = sandbox[place === 'test' ? 'production' : 'test'].environment.authUrl
+    this.#apiFaults = apiFaults(sandbox[place === 'test' ? 'production' : 'test'].environment.authUrl)
     this.#secret = this.environment.clientSecret
     this.secrets = [this.#secret]
     this.clientSecret =
@@ -103,7 +103,7 @@ export class Service {
   /** Orders a fault for one of the next requests, now and then. */
   mayFail(random: Random): void {
     if (!this.stormy || !random.chance(FAULT_SHARE)) return
-    this.records.fail(this.place, random.pick(APIS), apiFault(random, this.#otherOrigin))
+    this.records.fail(this.place, random.pick(APIS), random.pick(this.#apiFaults))
   }
 
   /** Gets into one trouble after another, until `endsAt` or until the signal is aborted. Then all is well again. */
@@ -133,10 +133,10 @@ export class Service {
       latency: 2,
       ...{ rotation: ofSecret, secret: ofSecret },
     })
-    if (name === 'outage') this.records.fail(this.place, 'token', tokenFault(random), Infinity)
+    if (name === 'outage') this.records.fail(this.place, 'token', random.pick(TOKEN_FAULTS), Infinity)
     else if (name === 'faults')
       for (let left = random.between(1, 8); left > 0; left -= 1)
-        this.records.fail(this.place, 'token', tokenFault(random))
+        this.records.fail(this.place, 'token', random.pick(TOKEN_FAULTS))
     else if (name === 'latency')
       this.environment.configure({ tokenLatencyMs: random.pick([200, 600, 1_200]) })
     else if (name === 'rotation') {

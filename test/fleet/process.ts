@@ -70,7 +70,10 @@ export class FleetProcess {
         issue: ({ sent, lifetimeMs }) => referee.ledger.issue(name, sent, lifetimeMs),
         arrives: this.steps.later,
       }),
-      onEvent: (event) => referee.hears(event, this.waiting.size > 0),
+      onEvent: (event) => {
+        if (event.type === 'store-failed') this.link.giveUp()
+        referee.hears(event, this.waiting.size > 0)
+      },
       clock,
       ...options,
     })
@@ -104,7 +107,7 @@ export class FleetProcess {
     this.referee.closed = true
     await this.#wait('close()', async () => {
       await this.#provider.close()
-      if (!this.link.idle) this.referee.leavesBehind()
+      if (this.link.isAwaited) this.referee.leavesBehind()
       return undefined
     })
   }

@@ -114,6 +114,7 @@ export class Link {
   readonly network: Steps
   readonly #context: LinkContext
   readonly #unanswered = new Set<Command>()
+  readonly #givenUp = new Set<Command>()
   #lost: Connection | undefined
   #connection: Connection = { commands: [], answers: [], isLost: false }
 
@@ -127,6 +128,16 @@ export class Link {
     return this.#unanswered.size === 0
   }
 
+  /** The store no longer waits for what is unanswered now. */
+  giveUp(): void {
+    for (const command of this.#unanswered) this.#givenUp.add(command)
+  }
+
+  /** Whether commands are unanswered that the store has not given up. */
+  get isAwaited(): boolean {
+    return [...this.#unanswered].some((command) => !this.#givenUp.has(command))
+  }
+
   /** Runs a script. */
   readonly run = (
     script: string,
@@ -136,6 +147,7 @@ export class Link {
     new Promise((resolve, reject) => {
       const settle = (outcome: Outcome): void => {
         this.#unanswered.delete(command)
+        this.#givenUp.delete(command)
         if ('error' in outcome && script === RELEASE) this.troubled = true
         if ('error' in outcome) reject(outcome.error)
         else resolve(outcome.result)

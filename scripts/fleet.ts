@@ -9,7 +9,7 @@ import { LIFETIMES, readOptions, USAGE } from './fleet/options.ts'
 import { tableOf, verdictsOf } from './fleet/results.ts'
 import { FROZEN, inWords, RUNS, type RunResult, run } from './fleet/run.ts'
 
-/** Servers that stand still for longer make processes wait for each other. */
+/** Servers that stand still for longer let processes wait for each other. */
 const BUSY_MS = 250
 
 const options = readOptions(process.argv.slice(2))
@@ -18,7 +18,7 @@ if ('problem' in options) leave(`${options.problem}\n\n${USAGE}`, 2)
 const missing = redisMissing()
 if (missing !== undefined) leave(`${missing}\nThe fleet cannot be shown without it.`, 1)
 
-// Whatever ends this process takes the others along.
+// The processes of the fleet end with this one.
 process.on('SIGINT', () => leave('\nInterrupted.', 130))
 process.on('SIGTERM', () => process.exit(143))
 process.on('SIGHUP', () => process.exit(129))

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 
 const LOOK_EVERY_MS = 20
 /** Shorter ones are the ordinary work of one turn. */
-const SHORTEST_STALL_MS = 80
+const SHORTEST_STALL_MS = 40
 const MOST_STALLS = 1_000
 /** How long what is closed may take to go. */
 const MOST_WAIT_MS = 30_000

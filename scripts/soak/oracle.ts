@@ -59,6 +59,8 @@ export interface EndedCall {
 
 /** A token request takes up to 2 s, and a token lives for up to 3 s. */
 const TAIL_MS = 4_000
+/** An attempt of a token request takes no longer. */
+const ATTEMPT_MS = 800
 /** How late a call may end after its caller's own limit. */
 const PROMPT_MS = 1_000
 const SLACK_MS = 5
@@ -81,9 +83,14 @@ export function explain(call: EndedCall): string | undefined {
     case 'closed':
       return closedMeanwhile(call)
     case 'token':
-      return trouble(call, 'token') ?? (outcome.code === 'ERR_TOKEN_TIMEOUT' ? standstill(call) : undefined)
+      return (
+        trouble(call, 'token') ??
+        (outcome.code === 'ERR_TOKEN_TIMEOUT' ? standstill(call, ATTEMPT_MS) : undefined)
+      )
     case 'limit':
-      return ownFault(call) ?? trouble(call, 'latency') ?? waitForToken(call) ?? standstill(call)
+      return (
+        ownFault(call) ?? trouble(call, 'latency') ?? waitForToken(call) ?? standstill(call, call.limitMs)
+      )
     case 'status':
       return outcome.status === 401 ? explain401(call) : ownFault(call)
     case 'body':
@@ -142,7 +149,8 @@ function explain401(call: EndedCall): string | undefined {
   if (!call.repeatable) return '401, body sent once'
   if (first !== last && first?.record.jti !== jti) return '401 to the repeat, too'
   if ((call.suppressedAt ?? 0) >= call.startedAt) return '401, renewal suppressed'
-  return (trouble(call, 'token') ?? closedMeanwhile(call)) && '401, renewal failed'
+  const failed = trouble(call, 'token') ?? closedMeanwhile(call) ?? standstill(call, ATTEMPT_MS)
+  return failed && '401, renewal failed'
 }
 
 function closedMeanwhile({ closedAt = Number.NaN, startedAt, endedAt }: EndedCall): string | undefined {
@@ -158,8 +166,8 @@ function trouble(call: EndedCall, kind: Trouble['kind']): string | undefined {
   return found && `${kind}: ${found.name}`
 }
 
-/** A machine that stood still for a third of the limit explains that time ran out, and nothing else. */
-function standstill({ startedAt, endedAt, limitMs, stalledMs }: EndedCall): string | undefined {
+/** A machine that stood still for a third of a limit explains that the limit was exceeded, and nothing else. */
+function standstill({ startedAt, endedAt, stalledMs }: EndedCall, limitMs: number): string | undefined {
   return stalledMs(startedAt - TAIL_MS, endedAt) >= limitMs / 3 ? 'this machine stood still' : undefined
 }
 

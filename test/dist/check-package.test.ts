@@ -132,9 +132,9 @@ describe('bundled code', () => {
     expect(bundledPackages(MANIFEST, sources)).toEqual(['async-mutex', 'tslib'])
   })
 
-  it('needs its licence in the package', () => {
+  it('needs its license in the package', () => {
     expect(licenseProblems(folder, ['zod'])).toEqual([
-      'zod is bundled into dist, and no packed licence names it (THIRD-PARTY-LICENSES.md)',
+      'zod is bundled into dist, and no packed license names it (THIRD-PARTY-LICENSES.md)',
     ])
     plant('THIRD-PARTY-LICENSES.md', '## zod\nMIT')
     expect(licenseProblems(folder, ['zod'])).toEqual([])

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import type { Answer } from '../model/endpoint.ts'
 import type { GrantOptions } from '../model/grant.ts'
 
-/** What the server does with commands; `full` refuses to write. */
+/** What the server does with commands; `full`: it rejects writes. */
 export type Mood = 'well' | 'hangs' | 'down' | 'full'
 
 export type Action =
@@ -12,14 +12,14 @@ export type Action =
   | { readonly does: 'callAll' | 'revokeAll' | 'flush' }
   /** An API rejects the token that this process got last, or one of those before: the answer took its time. */
   | { readonly does: 'reject'; readonly who: number; readonly nth: number }
-  /** Time goes by while everybody does what is due. */
+  /** Time goes by, and everything that is due happens. */
   | { readonly does: 'pass'; readonly ms: number }
-  /** Time has gone by before anybody gets round to anything. */
+  /** Time goes by before anything that is due happens. */
   | { readonly does: 'jump'; readonly ms: number }
   | { readonly does: 'pause' | 'goOn' | 'holdLink' | 'letLinkGo'; readonly who: number }
   /** `replaced`: a new process takes its place. */
   | { readonly does: 'crash' | 'close'; readonly who: number; readonly replaced: boolean }
-  /** Its connection is lost; so many of its commands had left the machine, and arrive all the same. */
+  /** Its connection is lost; so many of its commands have left the machine and still arrive. */
   | { readonly does: 'cut'; readonly who: number; readonly arriving: number }
   | { readonly does: 'server'; readonly mood: Mood }
 
@@ -57,12 +57,12 @@ const anAnswer = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('no connection', 'hang', 'lost') }) },
 ) as fc.Arbitrary<Answer>
 
-/** What tells one process from another, besides its name. */
+/** How the processes differ. */
 export interface Machine {
   /** How far its clocks are from the server's (ms). */
   readonly monotonicMs: number
   readonly epochMs: number
-  /** A client sends again what was not answered when the connection was lost (ioredis), or says so (node-redis). */
+  /** Whether the client sends unanswered commands again after a lost connection (ioredis), or rejects them (node-redis). */
   readonly resends: boolean
   /** Whether commands keep their order: not so in a pool, nor where a cluster redirects them. */
   readonly ordered: boolean
@@ -116,7 +116,7 @@ function stories(anAction: fc.Arbitrary<Action>): fc.Arbitrary<Story> {
   })
 }
 
-/** Some fleets live in peace, so that its rules are tried, too; each of the others has troubles of its own. */
+/** Some fleets have no trouble, so that rules for that are tried, too; each of the others has troubles of its own. */
 export const aStory: fc.Arbitrary<Story> = fc.oneof(
   { weight: 1, arbitrary: stories(fc.oneof(...inCalm)) },
   {

@@ -26,7 +26,7 @@ export class Fleet implements Model {
   readonly endpoint: ModelEndpoint
   readonly server: Server
   readonly clock = new ScheduledClock()
-  /** Dead and closed ones, too. */
+  /** Including those that crashed or were closed. */
   readonly processes: FleetProcess[] = []
   readonly #plan: FleetPlan
   readonly #later: Later
@@ -223,7 +223,7 @@ interface Run {
   readonly driver: Driver
 }
 
-/** Not by `scheduleSequence`, which nothing but the next action can follow while one waits. */
+/** Not by `scheduleSequence`: while one of its actions waits, nothing else could be scheduled. */
 async function act(actions: readonly Action[], { fleet, driver }: Run): Promise<void> {
   for (const action of actions) {
     await driver.later(JSON.stringify(action))
@@ -233,7 +233,7 @@ async function act(actions: readonly Action[], { fleet, driver }: Run): Promise<
   }
 }
 
-/** All who live do this at once: they must end up with the same token, for one token request. */
+/** All living processes do this at once: they must get the same token, for one token request. */
 async function costsOne(
   rule: Rule,
   acquire: (process: FleetProcess) => Promise<string | undefined>,

@@ -41,7 +41,7 @@ export interface Issued {
   readonly value: string
   /** Its place in the order in which the token endpoint issued them. */
   readonly number: number
-  /** Who asked for it, and when. */
+  /** Which process requested it, and when. */
   readonly by: string
   readonly requestedAt: number
   readonly lifetimeMs: number
@@ -125,13 +125,13 @@ export class RateLimit {
     this.#ledger = ledger
   }
 
-  /** A process has paid for a renewal, which it began at `askedAt`. */
-  renewed(by: string, askedAt: number): void {
-    const agoMs = askedAt - this.#renewedAt
+  /** A process has renewed a rejected token by a request of `beganAt`. */
+  renewed(by: string, beganAt: number): void {
+    const agoMs = beganAt - this.#renewedAt
     if (agoMs < this.#gapMs && !this.disturbed)
       this.#ledger.problem('rateLimit', `${by} renews ${agoMs} ms after the last one, not ${this.#gapMs}`)
     const begunAnew = agoMs > 2 * this.#gapMs + QUIET_MS
     this.#gapMs = begunAnew ? FIRST_GAP_MS : Math.min(2 * this.#gapMs, MOST_GAP_MS)
-    this.#renewedAt = askedAt
+    this.#renewedAt = beganAt
   }
 }

@@ -1,4 +1,4 @@
-/** Watches one process: when it asks, what it gets, and how its callers fare. */
+/** Watches one process: when it requests tokens, which ones it gets, and what its callers get. */
 import type { AuthEvent } from '../../src/index.ts'
 import { isMerchantAuthError } from '../../src/index.ts'
 import type { Answer } from '../model/endpoint.ts'
@@ -7,23 +7,23 @@ import type { Ledger, RateLimit } from './ledger.ts'
 import type { Command } from './redis.ts'
 import { isTokenKey, type RedisReferee } from './redis-referee.ts'
 
-/** The lease of another, and the token request. */
+/** Another process's lease, and the token request. */
 const MOST_TIMEOUTS = 2
 const MOST_GRACE_MS = 1_000
 const OPERATION_MS = 250
-/** The last turn's removal, writing and giving back; looking, the rate limit; once more lease and look, twice. */
+/** Delete, write and release of the last turn; read, rate limit; lease and read once more, twice. */
 const MOST_OPERATIONS = 10
 const MOST_UNNOTICED_MS = 100
 
-/** What is known of the turn that a process waits for, or has. */
+/** One acquisition through the store: read, lease, read, request, write, release. */
 interface Turn {
-  /** When it first asked for the lease. */
+  /** When it first tried to get the lease. */
   waitsSince: number | undefined
   hasHadLease: boolean
   storeFailed: boolean
-  /** A look at the store failed. */
-  lookFailed: boolean
-  /** Whether it has led to something, so that the next look begins another. */
+  /** A read failed. */
+  readFailed: boolean
+  /** Whether it has ended, so that the next read begins another. */
   over: boolean
 }
 
@@ -31,7 +31,7 @@ const NEW_TURN: Turn = {
   waitsSince: undefined,
   hasHadLease: false,
   storeFailed: false,
-  lookFailed: false,
+  readFailed: false,
   over: false,
 }
 
@@ -44,16 +44,16 @@ export class ProcessReferee {
   readonly #redis: RedisReferee
   readonly #rateLimit: RateLimit
   readonly #rejected = new Set<string>()
-  /** What may not be handed out again. */
+  /** Tokens that may not be handed out again. */
   #barred = new Set<string>()
   #turn: Turn = { ...NEW_TURN, over: true }
-  /** Whether it looks out for another process's token, and how long (ms) it has been asleep while one was there. */
-  #looksOut = false
+  /** Whether it waits for another process's token, and how long (ms) it has been asleep while one was there. */
+  #polls = false
   #unnoticedMs = 0
   #hasHadToken = false
   #inFlight = 0
   #requestedAt = 0
-  #askedAt = 0
+  #beganAt = 0
   #source: 'endpoint' | 'store' = 'store'
   /** Whether the last answer was a fault. */
   #wasFault = false
@@ -77,10 +77,10 @@ export class ProcessReferee {
     if (script === READ && this.#turn.over) this.#turn = { ...NEW_TURN }
     if (script === LEASE) {
       this.#turn.waitsSince ??= this.ledger.now
-      this.#looksOut = true
+      this.#polls = true
     }
-    if (this.#turn.lookFailed && (script === READ || script === LEASE))
-      this.#problem('alone', 'goes on with a store that has failed')
+    if (this.#turn.readFailed && (script === READ || script === LEASE))
+      this.#problem('alone', 'continues with a store that has failed')
   }
 
   /** Whether no token request is in flight. */
@@ -88,11 +88,11 @@ export class ProcessReferee {
     return this.#inFlight === 0
   }
 
-  /** Time in which nothing was under way, nor due. */
+  /** Time in which nothing was under way or due. */
   lives(ms: number): void {
-    this.#unnoticedMs = this.#looksOut && this.#redis.offers(this.name) ? this.#unnoticedMs + ms : 0
+    this.#unnoticedMs = this.#polls && this.#redis.offers(this.name) ? this.#unnoticedMs + ms : 0
     if (this.#unnoticedMs > MOST_UNNOTICED_MS)
-      this.#problem('notice', `does not, for ${this.#unnoticedMs} ms`)
+      this.#problem('notice', `sees nothing for ${this.#unnoticedMs} ms`)
   }
 
   /** `close()` has ended while commands were under way. */
@@ -100,20 +100,20 @@ export class ProcessReferee {
     if (!this.#turn.storeFailed) this.#problem('rest', 'leaves commands behind')
   }
 
-  /** Thinks that a token lives for so long (ms). */
+  /** It takes a token to live for so long (ms). */
   expects(value: string, ms: number): void {
     const { requestedAt = 0, lifetimeMs = 0 } = this.ledger.issued(value) ?? {}
     const beyondMs = ms - (requestedAt + lifetimeMs - this.ledger.now)
-    if (beyondMs > 1) this.#problem('outlive', `thinks that ${value} lives ${beyondMs} ms longer`) // Redis rounds
+    if (beyondMs > 1) this.#problem('outlive', `takes ${value} to live ${beyondMs} ms longer`) // Redis rounds
   }
 
   getsLease(): void {
     this.#turn.hasHadLease = true
-    this.#looksOut = false
+    this.#polls = false
   }
 
   requestBegins(): void {
-    if (this.closed) this.#problem('closed', 'asks for a token after close()')
+    if (this.closed) this.#problem('closed', 'requests a token after close()')
     this.#inFlight += 1
     this.#requestedAt = this.ledger.now
     this.#wasFault = false
@@ -151,8 +151,8 @@ export class ProcessReferee {
 
   /** A caller no longer waits, however that ended. */
   ends(): void {
-    this.#turn.lookFailed = false
-    this.#looksOut = false
+    this.#turn.readFailed = false
+    this.#polls = false
     this.#unnoticedMs = 0
   }
 
@@ -167,35 +167,35 @@ export class ProcessReferee {
     if (event.type === 'store-failed') {
       this.ledger.note(`${this.name}: store-failed ${event.operation} ${event.code}`)
       this.#turn.storeFailed = true
-      if (event.operation === 'get' && isAwaited && !this.#turn.over) this.#turn.lookFailed = true
+      if (event.operation === 'get' && isAwaited && !this.#turn.over) this.#turn.readFailed = true
       this.#rateLimit.disturbed = true
     } else if (event.type === 'token-requested') {
-      if (event.attempt === 1) this.#asks()
+      if (event.attempt === 1) this.#begins()
     } else if (event.type === 'token-acquired') this.#acquires(event.source)
     else if (event.type === 'token-renewed') {
       if (event.reason === 'rejected' && this.#source === 'endpoint')
-        this.#rateLimit.renewed(this.name, this.#askedAt)
+        this.#rateLimit.renewed(this.name, this.#beganAt)
     } else if (event.type === 'renewal-suppressed') this.#turn.over = true
     else if (event.type === 'token-request-failed') this.#requestFails(event.code)
   }
 
-  #asks(): void {
+  #begins(): void {
     const { waitsSince, hasHadLease, storeFailed } = this.#turn
     const { now, options } = this.ledger
-    this.#askedAt = now
-    this.#looksOut = false
+    this.#beganAt = now
+    this.#polls = false
     this.#turn.over = true
     const hasWaited = waitsSince !== undefined && now - waitsSince >= options.timeoutMs
-    if (!hasHadLease && !storeFailed && !hasWaited) this.#problem('turn', 'asks')
+    if (!hasHadLease && !storeFailed && !hasWaited) this.#problem('turn', 'makes a token request')
     if (!hasHadLease) this.#rateLimit.disturbed = true
     const usable = storeFailed ? undefined : this.#redis.usable(this.name, now, !this.#hasHadToken)
-    if (usable !== undefined) this.#problem('need', `asks, though ${usable.value} is there`)
+    if (usable !== undefined) this.#problem('need', `makes a token request, though ${usable.value} is there`)
   }
 
   #acquires(source: 'endpoint' | 'store'): void {
     this.ledger.note(`${this.name} has a token from the ${source}`)
     this.#source = source
-    this.#looksOut = false
+    this.#polls = false
     this.#turn.over = true
     this.#hasHadToken = true
     this.#wasFailed = false

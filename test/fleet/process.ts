@@ -11,7 +11,7 @@ import { Steps } from './steps.ts'
 
 const API = 'https://api.test.example/merchant'
 
-/** What a process lives in. */
+/** What a process shares with the others. */
 export interface Surroundings {
   readonly server: Server
   readonly endpoint: ModelEndpoint
@@ -22,7 +22,7 @@ export interface Surroundings {
 /** One thing that a caller waits for. */
 interface Waiting {
   readonly name: string
-  /** Time in which the process was able to do what it had to do. */
+  /** Time in which the process was able to work. */
   waitedMs: number
 }
 
@@ -31,7 +31,7 @@ export class FleetProcess {
   readonly machine: Machine
   readonly clock: ScheduledClock
   readonly link: Link
-  /** What it does. */
+  /** Everything that it does. */
   readonly steps: Steps
   readonly waiting = new Set<Waiting>()
   readonly #provider: TokenProvider
@@ -83,12 +83,12 @@ export class FleetProcess {
     return this.referee.name
   }
 
-  /** Whether calls of it count: it is neither dead nor closed. */
+  /** Whether it is neither dead nor closed. */
   get lives(): boolean {
     return !this.steps.areOver && !this.referee.closed
   }
 
-  /** The token that it hands out, where there is one. */
+  /** The token that it hands out; undefined where it has none. */
   async getToken(): Promise<string | undefined> {
     return await this.#wait('getToken', async () => this.#valueOf(await this.#provider.getToken()))
   }
@@ -133,7 +133,7 @@ export class FleetProcess {
     this.clock.advance(ms)
   }
 
-  /** Its value, and whether it says the truth about its end. */
+  /** The value of a token whose expiry must be right. */
   #valueOf({ value, expiresAt }: AccessToken): string {
     this.referee.expects(value, expiresAt - this.clock.epochMs())
     return value

@@ -36,7 +36,7 @@ export class RedisReferee implements Watcher {
     this.#onLease = onLease
   }
 
-  /** Who holds the lease now. */
+  /** The process that holds the lease now. */
   get holder(): string | undefined {
     return this.#held?.by
   }
@@ -67,17 +67,17 @@ export class RedisReferee implements Watcher {
     )
   }
 
-  /** The token in Redis that this process could have acquired instead of requesting another at `askedAt` with the lease. */
-  usable(by: string, askedAt: number, hasNone = false): Issued | undefined {
+  /** The token in Redis that this process could have acquired instead of requesting another at `requestedAt` with the lease. */
+  usable(by: string, requestedAt: number, hasNone = false): Issued | undefined {
     const [entry, lease] = [this.#entry, this.#lease]
     if (entry === undefined || lease?.by !== by || entry.since > lease.takenAt) return undefined
     const { token } = entry
     if (this.#ledger.isRejected(token.value, by)) return undefined
-    const seenMs = this.#shownMs(by) + (this.#ledger.now - askedAt)
+    const seenMs = this.#shownMs(by) + (this.#ledger.now - requestedAt)
     return seenMs > (hasNone ? 0 : token.grant.windowMs) + ROUNDING_MS ? token : undefined
   }
 
-  /** For how long (ms) the token that is there may still be handed out, as this process sees it at the worst. */
+  /** For how long (ms) the token that is there may still be handed out, as this process sees it in the worst case. */
   #shownMs(by: string): number {
     if (this.#entry === undefined) return 0
     const { token, endsAt } = this.#entry

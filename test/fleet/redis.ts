@@ -4,19 +4,19 @@ import { READ, RELEASE, REMOVE, REMOVE_AS_OWNER, SimulatedRedis } from '../suppo
 import type { Machine, Mood } from './actions.ts'
 import { Steps } from './steps.ts'
 
-/** What a command or an answer takes on its way. */
+/** How long a command or an answer is on its way. */
 const HALF_MS = [0.1, 2.5] as const
 
 /** How a command ended. */
 export type Outcome = { readonly result: unknown } | { readonly error: Error }
 
-/** What stands under a key, and what remains of its time (ms). */
+/** The value of a key, and what remains of its time (ms). */
 export interface Seen {
   readonly value: string | undefined
   readonly ttlMs: number
 }
 
-/** Sees each command that was executed, and of what there is after it. */
+/** Sees each command that was executed, and what is there after it. */
 export interface Watcher {
   executed(by: string, command: Command, result: unknown, after: { entry: Seen; lease: Seen }): void
 }
@@ -56,7 +56,7 @@ export class Server {
     return this.#redis.keys()
   }
 
-  /** Takes a command, and answers it when it comes to it. */
+  /** Takes a command, and answers it when it has executed it. */
   take(by: string, command: Command, answer: (outcome: Outcome) => void): void {
     this.commands += 1
     if (this.#mood === 'hangs') this.#kept.push(() => this.take(by, command, answer))
@@ -96,12 +96,12 @@ interface Connection {
   isLost: boolean
 }
 
-/** Whose link it is, and what it goes to. */
+/** The two ends of a link. */
 export interface LinkContext {
   readonly name: string
   readonly machine: Machine
   readonly server: Server
-  /** What the process does. */
+  /** The steps of the process. */
   readonly steps: Steps
   readonly later: Later
   /** Sees each command, as it is sent. */
@@ -109,7 +109,7 @@ export interface LinkContext {
 }
 
 export class Link {
-  /** Whether a lease could not be given back. */
+  /** Whether a lease could not be released. */
   troubled = false
   readonly network: Steps
   readonly #context: LinkContext
@@ -158,7 +158,7 @@ export class Link {
       if (!this.#connection.isLost) this.#send(this.#connection, command)
     })
 
-  /** Loses the connection. What has left the machine arrives all the same, before what is sent on the next one. */
+  /** Loses the connection. Commands that have left the machine still arrive, before those of the next connection. */
   cut(arriving: number): void {
     const lost = this.#connection
     if (lost.isLost) return

@@ -1,4 +1,4 @@
-/** A token endpoint in the hands of a schedule: it answers in turn as it is told, and its answers travel. */
+/** A token endpoint in the hands of a schedule: it gives the answers of a list in turn. */
 import type { ScheduledClock } from '../support/clock.ts'
 
 /** How it answers one request. */

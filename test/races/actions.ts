@@ -72,7 +72,7 @@ const anAnswer: fc.Arbitrary<Answer> = fc.oneof(
   },
 ) as fc.Arbitrary<Answer>
 
-/** What a provider may be told. */
+/** Options of the provider. */
 const someOptions = fc.record({
   timeoutMs: fc.constantFrom(4_000, 10_000),
   retries: fc.nat(2),

@@ -1,4 +1,4 @@
-/** What a provider may do, by what can be seen from outside: it finds every breach of a rule. */
+/** Finds every breach of a rule, by what can be seen of a provider from outside. */
 import type { AuthEvent } from '../../src/index.ts'
 import type { Answer, Sent } from '../model/endpoint.ts'
 import { Grant } from '../model/grant.ts'
@@ -26,13 +26,13 @@ export const RULES = {
 
 type Rule = keyof typeof RULES
 
-/** A failed acquisition, and how long it keeps the endpoint alone. */
+/** A failed acquisition, and how long the provider must back off after it. */
 interface Failure {
   readonly at: number
   readonly leastMs: number
   readonly mostMs: number
   readonly retryAfterMs: number
-  /** Whether it may have been one that nobody waited for, and whether it was so without a doubt. */
+  /** Whether no caller may have waited for it, and whether certainly none did. */
   readonly background: boolean
   readonly surelyBackground: boolean
 }
@@ -46,7 +46,7 @@ const NO_FAILURE: Failure = {
   surelyBackground: false,
 }
 
-/** An acquisition that runs, and the rejections that alone may have been the reason for it. */
+/** An acquisition that runs, and the APIs whose rejections are its only possible reason. */
 interface Acquisition {
   readonly at: number
   readonly background: boolean
@@ -54,7 +54,7 @@ interface Acquisition {
   readonly apis: ReadonlySet<string>
 }
 
-/** The rejections of one API: how often it may have a token renewed (contract 5.7). */
+/** The rejections of one API: how often they may cause a renewal (contract 5.7). */
 class RateLimit {
   #gapMs = 0
   #openAt = Number.NEGATIVE_INFINITY
@@ -147,7 +147,7 @@ export class Referee {
     return [...this.#grants.keys()]
   }
 
-  /** A token has reached somebody: only one whose time has not come, and not after the end. */
+  /** A token is handed out: that must be before its margin, and before close(). */
   handedOut(value: string, to: string): void {
     const grant = this.#grants.get(value)
     if (grant === undefined) {
@@ -167,7 +167,7 @@ export class Referee {
     this.#rateLimitOf(api).rejected(this.#clock.monotonicMs())
   }
 
-  /** Whether the current token may be handed out, whichever way doubts are read. */
+  /** Whether the current token may be handed out, however the wall clock was stepped. */
   certainlyServable(): boolean {
     return this.#current !== undefined && this.#current.certainlyRemainsMs(this.#clock) > 0
   }
@@ -190,7 +190,7 @@ export class Referee {
     return this.#clock.monotonicMs() >= at + (surelyBackground ? retryAfterMs : mostMs)
   }
 
-  /** Keeps the acquisitions by the provider's own events. */
+  /** Follows the acquisitions by the provider's events. */
   readonly hears = (event: AuthEvent): void => {
     if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#acquisitionBegins()

@@ -147,6 +147,8 @@ describe('a 401', () => {
     const failed = [...troubles, trouble('token', 9_000, 12_000)]
     expect(why(status(401), { arrivals, troubles: failed })).toBe('401, renewal failed')
     expect(why(status(401), { arrivals, troubles, closedAt: 10_500 })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, troubles, stalledMs: () => 300 })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, stalledMs: () => 900 })).toBeUndefined()
   })
 
   it('of a fault is explained like that of a rejected token, and by an insufficient scope alone', () => {

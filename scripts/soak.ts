@@ -4,7 +4,6 @@
  * npm run soak -- --minutes 10 [--seed 1] [--record]     --record: writes the figures to docs/faults.md
  */
 import { getEventListeners } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { inspect, parseArgs } from 'node:util'
 import axios from 'axios'
 import { startSandbox } from 'merchant-auth/testing'
@@ -16,9 +15,8 @@ import { makeCall } from './soak/call.ts'
 import { Clients, ProviderFigures } from './soak/clients.ts'
 import { heapUsed, Remains, StallWatch } from './soak/machine.ts'
 import { breachOf, type EndedCall, explain } from './soak/oracle.ts'
+import { Counts, inText, type Row, record } from './soak/report.ts'
 import { PLACES, pause, Records, Service } from './soak/service.ts'
-
-type Row = readonly [what: string, value: string | number, note?: string]
 
 /** Callers that share a provider. */
 interface Group {
@@ -60,7 +58,10 @@ const troubleEndsAt = startedAt + durationMs - HEALTHY_MS
 const sandbox = await startSandbox()
 sandbox.production.configure({ header: 'X-Api-Token', scheme: '' })
 const records = new Records(sandbox)
-const services = PLACES.map((place) => new Service(place, { sandbox, records, random: random.fork() }))
+const troubles = new Counts()
+const services = PLACES.map(
+  (place) => new Service(place, { sandbox, records, troubles, random: random.fork() }),
+)
 const figures = new ProviderFigures()
 const groups: Group[] = Array.from({ length: CLIENTS_PER_PLACE * services.length }, (_, nth) => ({
   clients: new Clients(services[nth % services.length] as Service, figures, random),
@@ -69,7 +70,7 @@ const groups: Group[] = Array.from({ length: CLIENTS_PER_PLACE * services.length
 const closing: Promise<void>[] = []
 const stopped = new AbortController()
 const shared = new AbortController().signal
-const explained = new Map<string, number>()
+const explained = new Counts()
 const problems: string[] = []
 /** What callers got, to be searched for secrets at the end. */
 const sampled = new Set<string>()
@@ -134,13 +135,14 @@ if (handles.length > 0) problems.push(`Open handles left: ${handles.join(', ')}`
 problems.push(...remains.warnings, ...remains.unhandled.map((reason) => `Unhandled rejection: ${reason}`))
 
 const rows = tableRows()
-const widths = [0, 1].map((at) => Math.max(...rows.map((row) => String(row[at]).length)))
-for (const [what, value, note = ''] of rows)
-  console.log(`${what.padEnd(widths[0] ?? 0)}  ${String(value).padStart(widths[1] ?? 0)}   ${note}`.trimEnd())
+console.log(inText(rows))
 for (const problem of problems.slice(0, 20)) console.log(`\n${problem}`)
 console.log(problems.length === 0 ? '\nAll is well.' : `\n${problems.length} problems.`)
 if (interrupted) console.log('It was interrupted.')
-if (values.record && problems.length === 0 && !interrupted) recordTable()
+if (values.record && problems.length === 0 && !interrupted) {
+  record(rows)
+  console.log('The figures are in docs/faults.md.')
+}
 process.exitCode = problems.length > 0 ? 1 : interrupted ? 130 : 0
 
 async function callOnAndOn(nth: number): Promise<void> {
@@ -154,9 +156,9 @@ async function callOnAndOn(nth: number): Promise<void> {
     const { call, got } = await makeCall(clients, { id, random: own, shared, mayLeave })
     const stalledMs = (from: number, to: number): number => stalls.stalledMs(from, to)
     // A redirect may have led it to the other environment.
-    const met = new Set([call.place, ...call.arrivals.map(({ place }) => place)])
-    const troubles = services.filter(({ place }) => met.has(place)).flatMap((service) => service.troubles)
-    judge({ ...call, troubles, stalledMs }, clients, got)
+    const places = new Set([call.place, ...call.arrivals.map(({ place }) => place)])
+    const met = services.filter(({ place }) => places.has(place)).flatMap((service) => service.troubles)
+    judge({ ...call, troubles: met, stalledMs }, clients, got)
     await pause(own.between(40, 160), stopped.signal)
   }
   calling -= 1
@@ -181,7 +183,7 @@ function judge(call: EndedCall, { service, tokens }: Clients, got: unknown): voi
     return
   }
   const why = explain(call)
-  if (why !== undefined) explained.set(why, (explained.get(why) ?? 0) + 1)
+  if (why !== undefined) explained.add(why)
   else problems.push(`Nothing explains this failure: ${inspect(call, { depth: 5 })}\n${String(got)}`)
   // Of each kind at each client, and of every twentieth failure.
   const what = `${call.client}, ${outcome.kind}`
@@ -210,9 +212,6 @@ function tokenRequests(): number {
 
 function tableRows(): Row[] {
   const { expiring, rejected } = figures.renewed
-  const troubles = new Map<string, number>()
-  for (const [name, count] of services.flatMap((service) => [...service.troubleCounts]))
-    troubles.set(name, (troubles.get(name) ?? 0) + count)
   return [
     [
       'duration',
@@ -230,11 +229,11 @@ function tableRows(): Row[] {
       `by ${CALLERS} callers with axios (http, fetch), fetch and undici; the slowest took ${slowestMs} ms`,
     ],
     ['succeeded', succeeded, `${recovered} of them after the recovery`],
-    ['failed and explained', sum(explained)],
-    ...sorted(explained).map(([why, count]): Row => [`  ${why}`, count]),
-    ['failed and unexplained', calls - succeeded - sum(explained)],
-    ['faults met', sum(records.faultsMet), listed(records.faultsMet)],
-    ['troubles', sum(troubles), listed(troubles)],
+    ['failed and explained', explained.total],
+    ...explained.sorted().map(([why, count]): Row => [`  ${why}`, count]),
+    ['failed and unexplained', calls - succeeded - explained.total],
+    ['faults met', records.faultsMet.total, String(records.faultsMet)],
+    ['troubles', troubles.total, String(troubles)],
     ['token requests', requested, `${figures.failedAttempts} failed; ${figures.providers} providers`],
     ['401s that the APIs answered', unauthorized, `${figures.suppressed} times without a renewal`],
     ['renewals', expiring + rejected, `${expiring} in the background, ${rejected} after a rejection`],
@@ -248,37 +247,6 @@ function tableRows(): Row[] {
   ]
 }
 
-function sorted(counts: ReadonlyMap<string, number>): [string, number][] {
-  return [...counts].sort(([a], [b]) => a.localeCompare(b))
-}
-
-function sum(counts: ReadonlyMap<string, number>): number {
-  return [...counts.values()].reduce((total, count) => total + count, 0)
-}
-
-function listed(counts: ReadonlyMap<string, number>): string {
-  return sorted(counts)
-    .map(([name, count]) => `${name} ${count}`)
-    .join(', ')
-}
-
 function mebibytes(bytes: number): string {
   return `${(bytes / 1024 / 1024).toFixed(1)} MiB`
-}
-
-/** Writes the table to its place in docs/faults.md. */
-function recordTable(): void {
-  const page = new URL('../docs/faults.md', import.meta.url)
-  const text = readFileSync(page, 'utf8')
-  const place = /(<!-- begin: soak -->\n)[\s\S]*?(<!-- end -->)/
-  if (!place.test(text)) throw new Error('docs/faults.md has no place for the table of the soak')
-  const lines = rows.map(
-    ([what, value, note = '']) => `| ${what.replace(/^ +/, '– ')} | ${value} | ${note} |`,
-  )
-  const table = ['|  |  |  |', '| --- | --- | --- |', ...lines].join('\n')
-  writeFileSync(
-    page,
-    text.replace(place, (_, begin: string, end: string) => `${begin}\n${table}\n\n${end}`),
-  )
-  console.log('The figures are in docs/faults.md.')
 }

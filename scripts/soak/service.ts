@@ -5,6 +5,7 @@ import type { Fault, Sandbox, SandboxEnvironment, SandboxTarget } from 'merchant
 import type { Random } from '../../test/support/random.ts'
 import { apiFaults, TOKEN_FAULTS } from './faults.ts'
 import { type Arrival, nameOf, type Place, type Trouble, tailEnd } from './oracle.ts'
+import { Counts } from './report.ts'
 
 /** Names a call to the APIs. */
 export const CALL_HEADER = 'x-soak-call'
@@ -18,7 +19,7 @@ const KEPT_MS = 60_000
 
 /** What the APIs did to each call, by its id, and how many faults there were. */
 export class Records {
-  readonly faultsMet = new Map<string, number>()
+  readonly faultsMet = new Counts()
   readonly #sandbox: Sandbox
   readonly #faults = new Map<string, Fault>()
   readonly #calls = new Map<string, Arrival[]>()
@@ -50,15 +51,21 @@ export class Records {
     for (const place of PLACES) {
       for (const record of this.#sandbox[place].requests()) {
         const fault = this.#faults.get(`${place}/${record.fault}`)
-        if (fault !== undefined) {
-          const row = `${record.target === 'token' ? 'token' : 'API'}: ${nameOf(fault)}`
-          this.faultsMet.set(row, (this.faultsMet.get(row) ?? 0) + 1)
-        }
+        if (fault !== undefined)
+          this.faultsMet.add(`${record.target === 'token' ? 'token' : 'API'}: ${nameOf(fault)}`)
         this.#calls.get(record.headers[CALL_HEADER] ?? '')?.push({ place, record, fault })
       }
       this.#sandbox[place].clearRequests()
     }
   }
+}
+
+interface ServiceOptions {
+  readonly sandbox: Sandbox
+  readonly records: Records
+  /** How often each trouble was made. */
+  readonly troubles: Counts
+  readonly random: Random
 }
 
 export class Service {
@@ -70,23 +77,21 @@ export class Service {
   /** The newest ones, to be searched for. */
   readonly secrets: string[]
   troubles: Trouble[] = []
-  readonly troubleCounts = new Map<string, number>()
   /** Whether calls meet faults of the APIs. */
   stormy = false
   readonly #apiFaults: readonly Fault[]
   readonly #random: Random
+  readonly #counts: Counts
   #secret: string
   #secretFault: (() => Promise<string>) | undefined
 
   /** Only the test environment rotates its client secret. */
-  constructor(
-    place: Place,
-    { sandbox, records, random }: { sandbox: Sandbox; records: Records; random: Random },
-  ) {
+  constructor(place: Place, { sandbox, records, troubles, random }: ServiceOptions) {
     this.place = place
     this.environment = sandbox[place]
     this.records = records
     this.#random = random
+    this.#counts = troubles
     this.#apiFaults = apiFaults(sandbox[place === 'test' ? 'production' : 'test'].environment.authUrl)
     this.#secret = this.environment.clientSecret
     this.secrets = [this.#secret]
@@ -162,7 +167,7 @@ export class Service {
   #begin(kind: Trouble['kind'], name: string): Trouble {
     const trouble = { kind, name, from: Date.now(), to: Infinity }
     this.troubles = [...this.troubles.filter((one) => tailEnd(one) > Date.now() - KEPT_MS), trouble]
-    this.troubleCounts.set(name, (this.troubleCounts.get(name) ?? 0) + 1)
+    this.#counts.add(name)
     return trouble
   }
 

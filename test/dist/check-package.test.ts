@@ -86,7 +86,7 @@ describe('the contents', () => {
     [
       'dist/b.d.ts',
       '/// <reference types="node" />\nexport type B = 1',
-      'dist/b.d.ts asks by a reference for declarations that not all callers have',
+      'dist/b.d.ts references declarations that not all callers have',
     ],
   ])('may not have in %s: %s', (path, text, problem) => {
     plant(path, text)

@@ -1,5 +1,5 @@
 /**
- * Installs the packages that are measured, and this one as it would be published, and runs the benchmark.
+ * Installs what is measured, this package as it would be published too, and runs the benchmark.
  *
  * npm run bench [-- --check] [-- --only cost,flat]
  */
@@ -15,7 +15,7 @@ const packed = mkdtempSync(join(tmpdir(), 'merchant-auth-bench-'))
 const quiet = ['--no-audit', '--no-fund', '--loglevel', 'error']
 
 try {
-  // It is built already: a second build would remove dist while other programs read it.
+  // Built already. Its dist is not removed and built anew under whoever reads it.
   npm(['pack', '--ignore-scripts', '--pack-destination', packed, '--silent'], root)
   const tarball = readdirSync(packed).find((name) => name.endsWith('.tgz'))
   if (!tarball) throw new Error('npm pack wrote no tarball')

@@ -15,7 +15,7 @@ export interface Bundled {
   /** The folder that has the package installed. */
   readonly folder: string
   readonly specifiers: readonly string[]
-  /** Packages that the program installs itself. */
+  /** Packages that the program has anyway. */
   readonly external: readonly string[]
 }
 

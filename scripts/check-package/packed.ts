@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 
 export const root: string = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The fields of a package.json that are read here. */
+/** What is read here of a package.json. */
 export interface Manifest {
   readonly name: string
   readonly version: string
@@ -30,7 +30,7 @@ export interface Packed {
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH']}` }
 const run = promisify(execFile)
 
-/** The output of a command. It rejects when the command fails, with its stderr in the message. */
+/** What a command prints. It rejects where the command fails, with what it printed to stderr in the message. */
 export async function output(
   cwd: string,
   [command, ...args]: readonly [string, ...string[]],
@@ -39,11 +39,11 @@ export async function output(
   return stdout
 }
 
-/** Packs what dist holds. Without scripts: `prepack` would build again while tests use dist. */
+/** Packs what dist holds. Without scripts: `prepack` would build anew, under the feet of tests that run meanwhile. */
 export async function pack(destination: string): Promise<Packed> {
   if (!existsSync(join(root, 'dist'))) throw new Error('dist is missing: npm run build makes it')
   await mkdir(destination, { recursive: true })
-  const listing = await output(root, [
+  const told = await output(root, [
     'npm',
     'pack',
     '--json',
@@ -51,12 +51,9 @@ export async function pack(destination: string): Promise<Packed> {
     '--pack-destination',
     destination,
   ])
-  const listed = JSON.parse(listing) as Record<
-    string,
-    { filename: string; size: number; unpackedSize: number }
-  >
+  const listed = JSON.parse(told) as Record<string, { filename: string; size: number; unpackedSize: number }>
   const [first] = Object.values(listed) // npm 12 names each package, npm before lists them
-  if (first === undefined) throw new Error(`npm pack lists no tarball: ${listing}`)
+  if (first === undefined) throw new Error(`npm pack told nothing of a tarball: ${told}`)
   return {
     tarball: join(destination, first.filename),
     packedBytes: first.size,
@@ -64,7 +61,7 @@ export async function pack(destination: string): Promise<Packed> {
   }
 }
 
-/** Installs packages in a folder that is, or becomes, a project of its own. */
+/** Installs packages in a folder that is, or becomes, a project of its own. Nothing else is around it. */
 export async function install(folder: string, packages: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true })
   const manifest = join(folder, 'package.json')

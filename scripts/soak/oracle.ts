@@ -61,6 +61,8 @@ export interface EndedCall {
 const TAIL_MS = 4_000
 /** An attempt of a token request takes no longer. */
 const ATTEMPT_MS = 800
+/** What it ends with where the token endpoint, or the function that yields the secret, takes too long. */
+const TIME_OUTS = new Set(['ERR_TOKEN_TIMEOUT', 'ERR_CLIENT_SECRET'])
 /** How late a call may end after its caller's own limit. */
 const PROMPT_MS = 1_000
 const SLACK_MS = 5
@@ -84,8 +86,7 @@ export function explain(call: EndedCall): string | undefined {
       return closedMeanwhile(call)
     case 'token':
       return (
-        trouble(call, 'token') ??
-        (outcome.code === 'ERR_TOKEN_TIMEOUT' ? standstill(call, ATTEMPT_MS) : undefined)
+        trouble(call, 'token') ?? (TIME_OUTS.has(outcome.code) ? standstill(call, ATTEMPT_MS) : undefined)
       )
     case 'limit':
       return (

@@ -1,6 +1,6 @@
 /**
- * Builds dist: declarations by tsc, code by scripts/bundle.ts. Where dist is already what these sources make, it is left
- * as it is, so that the scripts that build beforehand lose no time, nor take it away from programs that run.
+ * Builds dist: declarations by tsc, code by scripts/bundle.ts. A dist that is up to date stays as it is, so that scripts
+ * that build first lose no time and do not remove it while other programs use it.
  *
  * npm run build [-- --force]
  */
@@ -29,14 +29,14 @@ if (values.force !== true && existsSync(stamp) && readFileSync(stamp, 'utf8') ==
   console.log('dist is up to date.')
 } else {
   rmSync(stamp, { force: true })
-  rmSync(join(root, 'dist'), { recursive: true, force: true }) // a file deleted from src must not live on
+  rmSync(join(root, 'dist'), { recursive: true, force: true }) // no file may stay whose source was deleted
   run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json')
   run('scripts/bundle.ts')
   mkdirSync(dirname(stamp), { recursive: true })
   writeFileSync(stamp, state())
 }
 
-/** What dist is made of, and what it is. */
+/** The hashes of the sources and of dist. */
 function state(): string {
   return JSON.stringify({ of: hashOf(MADE_OF), is: hashOf(MADE) })
 }

@@ -1,4 +1,4 @@
-/** Bundles the entries with what they need of zod and other small packages, and drops declarations nobody can reach. */
+/** Bundles the entries with the small packages that they need, and removes unreachable declarations. */
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,12 +12,12 @@ const entries = [
   ...Object.values(packageJson.bin),
 ]
 
-/** What users install besides: dependencies and optional peers. */
+/** Packages that users install themselves: dependencies and optional peers. */
 const external = Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }).map(
   (name) => new RegExp(`^${name}(/|$)`),
 )
 
-/** What several entries have in common, under names that say what it is: stack traces show them. */
+/** Code that entries share, in chunks with names of their own: stack traces show them. */
 const GROUPS = [
   { name: 'zod', test: /node_modules[\\/]zod[\\/]/ },
   { name: 'errors', test: /src[\\/](?:errors|clock)\.ts$/ },
@@ -56,7 +56,7 @@ function sourceOf(file: string): string {
   return join(root, 'src', `${nameOf(file)}.ts`)
 }
 
-/** The folders of the packages that code was taken from, and of those that are part of them. */
+/** The folders of the bundled packages, and of the packages that are part of those. */
 function packagesIn(output: readonly OutputChunk[]): string[] {
   const modules = output.flatMap((chunk) =>
     Object.entries(chunk.modules).flatMap(([id, { renderedLength }]) => (renderedLength > 0 ? [id] : [])),
@@ -69,7 +69,7 @@ function packagesIn(output: readonly OutputChunk[]): string[] {
   return [...folders].sort()
 }
 
-/** Their licenses ask for their text to go along with the code. */
+/** Their licenses require that their text accompanies the code. */
 function writeLicenses(packages: readonly string[]): void {
   const texts = packages.map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
@@ -81,13 +81,13 @@ function writeLicenses(packages: readonly string[]): void {
   writeFileSync(join(root, 'THIRD-PARTY-LICENSES.md'), [title, ...texts].join('\n'))
 }
 
-/** Drops the declarations that no public one leads to: they may name packages that users do not have. */
+/** Removes declarations that no public one refers to: they may name packages that users do not have. */
 function tidyDeclarations(): void {
   const { files } = reachableFrom(root)
   for (const path of globSync('dist/**/*.d.ts', { cwd: root })) {
     const file = join(root, path)
     if (!files.has(path)) rmSync(file)
-    // tsc leaves the endings of the sources, which not every tool takes for those of declarations.
+    // tsc keeps the extension .ts in imports, which not every tool resolves to a declaration.
     else writeFileSync(file, readFileSync(file, 'utf8').replace(/(from '\.[^']+)\.ts'/g, "$1.js'"))
   }
 }

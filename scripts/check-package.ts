@@ -1,10 +1,11 @@
 /**
- * Looks over the package as npm would publish it: packs what dist holds, installs it by itself, and fails when it holds
- * what nobody needs, lacks what somebody does, or has grown beyond `check-package/limits.ts`.
+ * Checks the package as npm would publish it: packs dist, installs the tarball, and fails when a file is missing or not
+ * needed, or when a size exceeds its limit in `check-package/limits.ts`.
  *
  * npm run check:package [-- --publish --tag v1.2.3] [--keep FOLDER]
  *
- * With `--publish` also whether this version may be published under that tag. With `--keep` the tarball stays in FOLDER.
+ * With `--publish` it also checks whether this version may be published under that tag. With `--keep` the tarball stays
+ * in FOLDER.
  */
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * Makes the API reference from the sources, with the manual beside it: docs/api/out/index.html. Fails on a warning:
- * something public without a comment, a type that is used and not exported, a link that leads nowhere. typedoc does not
- * look at what stands behind the # of a link, and drops code from the anchors of headings: that is looked at here.
+ * Generates the API reference from the sources, next to the manual: docs/api/out/index.html. Fails on a warning:
+ * something public without a comment, a type that is used but not exported, a broken link. typedoc does not check the
+ * fragment of a link and drops code from the anchors of headings, so that fragments are checked here.
  *
  * npm run docs
  */
@@ -35,7 +35,7 @@ function sourceOf(built: string): string {
   return join(root, 'src', relative('dist', built).replace(/\.js$/, '.ts'))
 }
 
-/** What the lock file has, unless it is there already. */
+/** Installs what the lock file names, unless that is installed already. */
 function install(): void {
   const lock = readFileSync(join(api, 'package-lock.json'))
   const hash = createHash('sha256').update(lock).digest('hex')
@@ -64,7 +64,7 @@ function run(command: string, args: readonly string[]): void {
   if (status !== 0) process.exit(1)
 }
 
-/** A module without its name, which a tag `@module` gives it, would be called after its file. */
+/** Without the tag `@module` a module would be named after its file. */
 function checkModules(): void {
   const { children } = JSON.parse(readFileSync(join(out, 'api.json'), 'utf8')) as {
     children: readonly { name: string }[]
@@ -75,21 +75,21 @@ function checkModules(): void {
   if (unnamed.length > 0) process.exit(1)
 }
 
-/** Every link from one page to another, or to a place in one, leads to what there is. */
+/** Every link to a page, or to a place in one, must have a target. */
 function checkLinks(): void {
   const anchors = new Map<string, ReadonlySet<string>>()
-  const dead = new Set<string>()
+  const broken = new Set<string>()
   for (const page of globSync('**/*.html', { cwd: out, exclude: ['media/**'] })) {
     for (const href of attributes(readFileSync(join(out, page), 'utf8'), 'href')) {
       const url = new URL(href, pathToFileURL(join(out, page)))
-      if (url.protocol === 'file:' && !leadsSomewhere(url, anchors)) dead.add(`${page}: ${href}`)
+      if (url.protocol === 'file:' && !hasTarget(url, anchors)) broken.add(`${page}: ${href}`)
     }
   }
-  for (const link of dead) console.error(`${link} leads nowhere`)
-  if (dead.size > 0) process.exit(1)
+  for (const link of broken) console.error(`${link} is a broken link`)
+  if (broken.size > 0) process.exit(1)
 }
 
-function leadsSomewhere(url: URL, anchors: Map<string, ReadonlySet<string>>): boolean {
+function hasTarget(url: URL, anchors: Map<string, ReadonlySet<string>>): boolean {
   const path = fileURLToPath(url)
   const file = statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'index.html') : path
   let known = anchors.get(file)
@@ -101,7 +101,7 @@ function leadsSomewhere(url: URL, anchors: Map<string, ReadonlySet<string>>): bo
   return url.hash === '' || known.has(decodeURIComponent(url.hash.slice(1)))
 }
 
-/** The values of an attribute, wherever it stands. */
+/** All values of an attribute in a page. */
 function attributes(html: string, name: string): string[] {
   return [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, 'g'))].map(({ 1: value = '' }) =>
     value.replaceAll('&amp;', '&'),

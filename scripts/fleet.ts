@@ -1,17 +1,15 @@
 /**
- * Many processes of one service, and what they ask of the token endpoint: each for itself, then with one store for
- * all of them.
+ * Many processes of one service, and their token requests: each for itself, then with one store for all of them.
  *
  * npm run fleet -- --processes 32 [--lifetime 5] [--frozen]
  */
 import { styleText } from 'node:util'
 import { redisMissing } from '../test/support/redis-server.ts'
 import { LIFETIMES, readOptions, USAGE } from './fleet/options.ts'
-import { FROZEN, RUNS } from './fleet/plans.ts'
-import { noteOn, tableOf, type Verdict, verdictsOf } from './fleet/results.ts'
-import { type RunResult, run, shortly } from './fleet/run.ts'
+import { tableOf, verdictsOf } from './fleet/results.ts'
+import { FROZEN, inWords, RUNS, type RunResult, run } from './fleet/run.ts'
 
-/** Servers that stand still for longer make processes wait for each other. */
+/** Servers that stand still for longer let processes wait for each other. */
 const BUSY_MS = 250
 
 const options = readOptions(process.argv.slice(2))
@@ -20,7 +18,7 @@ if ('problem' in options) leave(`${options.problem}\n\n${USAGE}`, 2)
 const missing = redisMissing()
 if (missing !== undefined) leave(`${missing}\nThe fleet cannot be shown without it.`, 1)
 
-// Whatever ends this process takes the others along.
+// The processes of the fleet end with this one.
 process.on('SIGINT', () => leave('\nInterrupted.', 130))
 process.on('SIGTERM', () => process.exit(143))
 process.on('SIGHUP', () => process.exit(129))
@@ -36,14 +34,18 @@ const results: RunResult[] = []
 for (const plan of plans) {
   console.log(`${plan.mark}  ${plan.title}`)
   const result = await run(plan, options).catch((error: Error) => leave(`\n${error.message}`, 1))
-  console.log(`   ${shortly(result.processes, result.tokenRequests)}\n`)
+  console.log(`   ${inWords(result.processes, result.tokenRequests)}\n`)
   results.push(result)
 }
 console.log(`${tableOf(results)}\n`)
-console.log(`${noteOn(options)}\n`)
 
 let allGood = true
-for (const result of results) for (const verdict of verdictsOf(result)) show(result.plan.mark, verdict)
+for (const result of results) {
+  for (const { good, text } of verdictsOf(result)) {
+    console.log(`${good ? styleText('green', '✔') : styleText('red', '✘')} ${result.plan.mark}  ${text}`)
+    allGood &&= good
+  }
+}
 const lateMs = Math.round(Math.max(...results.map((result) => result.lateMs)))
 if (!allGood && lateMs > BUSY_MS)
   console.log(
@@ -51,12 +53,6 @@ if (!allGood && lateMs > BUSY_MS)
       'fewer processes or a longer --lifetime say more.',
   )
 process.exitCode = allGood ? 0 : 1
-
-function show(run: string, { good, text }: Verdict): void {
-  const mark = good ? styleText('green', '✔') : styleText('red', '✘')
-  console.log(`${mark} ${run}  ${text}`)
-  allGood &&= good
-}
 
 function perSecond(ms: number): string {
   return (1_000 / ms).toFixed(1).replace(/\.0$/, '')

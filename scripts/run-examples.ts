@@ -7,10 +7,10 @@ const LIMIT_MS = 120_000
 const AT_ONCE = 2
 
 interface Outcome {
-  /** What it printed, on stdout and stderr. */
+  /** What it wrote to stdout and stderr. */
   readonly output: string
   readonly ms: number
-  /** Why it failed; undefined where it ran well. */
+  /** Why it failed; undefined: it did not. */
   readonly failure: string | undefined
 }
 
@@ -24,7 +24,7 @@ const outcomes = new Map<string, Outcome>()
 const waiting = [...names]
 const shown = [...names]
 const startedAt = performance.now()
-await Promise.all(Array.from({ length: AT_ONCE }, runThoseThatWait))
+await Promise.all(Array.from({ length: AT_ONCE }, runWaiting))
 
 const failed = [...outcomes.values()].filter(({ failure }) => failure !== undefined)
 console.log('\n--- Summary')
@@ -32,14 +32,14 @@ for (const name of names) {
   const { ms = 0, failure } = outcomes.get(name) ?? {}
   console.log(`${seconds(ms).padStart(6)}  ${name}${failure === undefined ? '' : `: FAILED (${failure})`}`)
 }
-const end = failed.length === 0 ? 'all ran well' : `${failed.length} failed`
+const end = failed.length === 0 ? 'all passed' : `${failed.length} failed`
 console.log(`${seconds(performance.now() - startedAt).padStart(6)}  for ${names.length} programs: ${end}`)
 process.exitCode = failed.length === 0 && names.length > 0 ? 0 : 1
 
-async function runThoseThatWait(): Promise<void> {
+async function runWaiting(): Promise<void> {
   for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
     outcomes.set(name, await run(name))
-    showThoseInTurn()
+    showNext()
   }
 }
 
@@ -56,7 +56,7 @@ function run(name: string): Promise<Outcome> {
   const limit = setTimeout(() => {
     late = true
     child.kill('SIGKILL')
-    // A process that it has started may keep these open.
+    // Its own child processes may keep these open.
     child.stdout.destroy()
     child.stderr.destroy()
   }, LIMIT_MS)
@@ -72,8 +72,8 @@ function run(name: string): Promise<Outcome> {
   })
 }
 
-/** Prints what has ended, but nothing before those whose names come first. */
-function showThoseInTurn(): void {
+/** Prints the outcomes in the order of the names. */
+function showNext(): void {
   for (let name = shown[0]; name !== undefined; name = shown[0]) {
     const outcome = outcomes.get(name)
     if (outcome === undefined) return

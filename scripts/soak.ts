@@ -1,32 +1,43 @@
 /**
  * Calls without end while the service fails in every way it can: each failed call must be explained by a fault.
  *
- * npm run soak -- --minutes 10 [--seed 1] [--record]
+ * npm run soak -- --minutes 10 [--seed 1] [--record]     --record: writes the figures to docs/faults.md
  */
-import { parseArgs } from 'node:util'
+import { getEventListeners } from 'node:events'
+import { inspect, parseArgs } from 'node:util'
+import axios from 'axios'
 import { startSandbox } from 'merchant-auth/testing'
-import { Caller } from './soak/caller.ts'
-import { Crew } from './soak/crew.ts'
-import { Ledger, PLACES } from './soak/ledger.ts'
-import { Mischief, pause } from './soak/mischief.ts'
-import { Progress } from './soak/progress.ts'
-import { Random } from './soak/random.ts'
-import { heapUsed, listenersOf, Remains } from './soak/remains.ts'
-import { inText, mebibytes, record } from './soak/report.ts'
-import { problemsOf, type Results, rowsOf } from './soak/results.ts'
-import { StallWatch } from './soak/stalls.ts'
-import { Tally } from './soak/tally.ts'
-import { Vault } from './soak/vault.ts'
+import packageJson from '../package.json' with { type: 'json' }
+import { findLeaks } from '../test/support/leaks.ts'
+import { Random } from '../test/support/random.ts'
+import { Progress } from './progress.ts'
+import { makeCall } from './soak/call.ts'
+import { Clients, ProviderFigures } from './soak/clients.ts'
+import { heapUsed, Remains, StallWatch } from './soak/machine.ts'
+import { breachOf, type EndedCall, explain } from './soak/oracle.ts'
+import { Counts, inText, type Row, record } from './soak/report.ts'
+import { PLACES, pause, Records, Service } from './soak/service.ts'
+
+/** Callers that share a provider. */
+interface Group {
+  clients: Clients
+  replaceAt: number
+}
 
 const CALLERS = 40
-const CREWS_PER_PLACE = 3
+const CLIENTS_PER_PLACE = 3
 const WARM_UP_MS = 1_000
-/** Faults end 5 s before the part in which none may fail any more. */
+/** Nothing goes wrong in the last part, in which no call may fail once the troubles are over for good. */
 const HEALTHY_MS = 8_000
-/** On a machine that stands still now and then it may take longer to see that all is well again. */
+/** On a slow machine it may take longer to see that all is well again. */
 const MOST_RECOVERY_MS = 120_000
-/** No call is ready to wait this long. */
 const LAST_CALLS_MS = 60_000
+/** A provider renews less and less often while its tokens are rejected: it is replaced before it renews no more. */
+const PROVIDER_LIFE_MS = [4_000, 20_000] as const
+/** Code that is compiled and caches that fill may take this much. */
+const MOST_GROWTH_BYTES = 10 * 1024 * 1024
+const MOST_SAMPLES = 120
+const SAMPLE_EVERY = 20
 
 const { values } = parseArgs({
   options: { minutes: { type: 'string' }, seed: { type: 'string' }, record: { type: 'boolean' } },
@@ -39,155 +50,203 @@ if (!(durationMs >= WARM_UP_MS + HEALTHY_MS + 2_000) || !Number.isInteger(seed))
 }
 
 console.log(`A soak of ${durationMs / 60_000} min with ${CALLERS} callers. Seed ${seed}.\n`)
-const remains = new Remains()
+using remains = new Remains()
+using stalls = new StallWatch()
 const random = new Random(seed)
+const startedAt = Date.now()
+const troubleEndsAt = startedAt + durationMs - HEALTHY_MS
 const sandbox = await startSandbox()
-const ledger = new Ledger(sandbox)
-const tally = new Tally(ledger)
+sandbox.production.configure({ header: 'X-Api-Token', scheme: '' })
+const records = new Records(sandbox)
+const troubles = new Counts()
+const services = PLACES.map(
+  (place) => new Service(place, { sandbox, records, troubles, random: random.fork() }),
+)
+const figures = new ProviderFigures()
+const groups: Group[] = Array.from({ length: CLIENTS_PER_PLACE * services.length }, (_, nth) => ({
+  clients: new Clients(services[nth % services.length] as Service, figures, random),
+  replaceAt: startedAt + random.between(...PROVIDER_LIFE_MS),
+}))
+const closing: Promise<void>[] = []
 const stopped = new AbortController()
 const shared = new AbortController().signal
-const startedAt = Date.now()
-const mischiefEndsAt = startedAt + durationMs - HEALTHY_MS
+const explained = new Counts()
+const problems: string[] = []
+/** What callers got, to be searched for secrets at the end. */
+const sampled = new Set<string>()
+let samples: { readonly what: string; readonly got: unknown; readonly secrets: readonly string[] }[] = []
+let [calls, succeeded, recovered, slowestMs, calling] = [0, 0, 0, 0, 0]
 let mayLeave = false
-let interrupted = false
 
-const onInterrupt = (): void => {
-  if (interrupted) process.exit(130)
-  interrupted = true
-  stopped.abort()
+const interrupt = (): void => {
+  if (stopped.signal.aborted) process.exit(130)
+  stopped.abort('interrupted')
 }
-process.on('SIGINT', onInterrupt)
-
-// The test environment rotates its secret; production has the token in another header.
-sandbox.production.configure({ header: 'X-Api-Token', scheme: '' })
-const all: Crew[] = []
-const mischiefs = PLACES.map((place) => {
-  const vault = new Vault(ledger, place, place === 'test')
-  const crews: Crew[] = []
-  const mischief = new Mischief(place, { random: random.fork(), ledger, crews })
-  for (let nth = 0; nth < CREWS_PER_PLACE; nth += 1) {
-    const crew = new Crew({
-      name: `${place}-${nth + 1}`,
-      place,
-      vault,
-      ledger,
-      figures: tally.figures,
-      random: random.fork(),
-      attach: place === 'test' ? {} : { header: 'X-Api-Token', scheme: '' },
-      onFailure: (inARow) => mischief.onFailure(inARow),
-    })
-    crews.push(crew)
-    all.push(crew)
-  }
-  return mischief
-})
-
-const progress = new Progress(durationMs, () => {
-  const { token } = tokenCounts()
-  return [
-    `${tally.calls} calls`,
-    `${tally.explainedCount} failed and explained`,
-    `${tally.unexplained} unexplained`,
-    `${token} token requests`,
-    `heap ${mebibytes(process.memoryUsage().heapUsed)}`,
-  ].join(', ')
-})
-const stallWatch = new StallWatch(ledger)
-const housekeeping = setInterval(() => {
-  ledger.sweep()
-  ledger.prune()
-  if (mayLeave) for (const crew of all) crew.replaceIfOld()
-}, 250)
+process.on('SIGINT', interrupt)
 
 // Calls, first without faults, then with, then without again.
-let calling = 0
-const callers = Array.from({ length: CALLERS }, async (_, nth) => {
-  const crew = all[nth % all.length] as Crew
-  calling += 1
-  await new Caller({
-    name: `call-${nth + 1}`,
-    place: crew.place,
-    crew,
-    ledger,
-    random: random.fork(),
-    shared,
-    mayLeave: () => mayLeave,
-    onEnd: (call, story, got) => {
-      stallWatch.look()
-      tally.ended(call, story, got, crew.vault.secrets)
-    },
-  }).run(stopped.signal)
-  calling -= 1
-})
+const callers = Array.from({ length: CALLERS }, (_, nth) => callOnAndOn(nth))
+const progress = new Progress(
+  () =>
+    `${Math.round((Date.now() - startedAt) / 1_000)} of ${durationMs / 1_000} s: ${calls} calls, ` +
+    `${calls - succeeded} failed, ${problems.length} problems, ${tokenRequests()} token requests`,
+  durationMs > 60_000 ? 10_000 : 5_000,
+)
 await pause(WARM_UP_MS, stopped.signal)
 const heapAtStart = await heapUsed()
 mayLeave = true
-await Promise.all(mischiefs.map((mischief) => mischief.run(mischiefEndsAt, stopped.signal)))
+await Promise.all(services.map((service) => service.run(troubleEndsAt, stopped.signal)))
 mayLeave = false
 await pause(startedAt + durationMs - Date.now(), stopped.signal)
 const recoversBy = Date.now() + MOST_RECOVERY_MS
-while (tally.observed < CALLERS && Date.now() < recoversBy && !stopped.signal.aborted)
+while (recovered < CALLERS && Date.now() < recoversBy && !stopped.signal.aborted)
   await pause(100, stopped.signal)
+const interrupted = stopped.signal.reason === 'interrupted'
 stopped.abort()
 const patience = new AbortController()
 await Promise.race([Promise.all(callers), pause(LAST_CALLS_MS, patience.signal)])
 patience.abort()
+const ranMs = Date.now() - startedAt
+progress[Symbol.dispose]()
+stalls[Symbol.dispose]()
 
 // What is left of it.
-const ranMs = Date.now() - startedAt
-progress.end()
-clearInterval(housekeeping)
-stallWatch.end()
-ledger.sweep()
-const counts = tokenCounts()
-await Promise.all(all.map((crew) => crew.close()))
-const listenersLeft = listenersOf(shared)
+records.sweep()
+const { production, test } = { production: sandbox.production.counts, test: sandbox.test.counts }
+const unauthorized = production.unauthorized + test.unauthorized
+const requested = tokenRequests()
+await Promise.all([...closing, ...groups.map(({ clients }) => clients.close())])
 await sandbox.close()
-process.off('SIGINT', onInterrupt)
+process.off('SIGINT', interrupt)
 const handles = await remains.openHandles()
-const { searched, leaks } = await tally.searchSamples()
-ledger.clear()
+const searched = samples.length + 1
+const leaks = await searchSamples()
 const heapAtEnd = await heapUsed()
-remains.end()
+const listeners = remains.processListeners()
+const sharedListeners = getEventListeners(shared, 'abort').length
+if (sharedListeners > 0) listeners.push(`${sharedListeners} on a signal that calls share`)
 
-const results: Results = {
-  tally,
-  ledger,
-  ranMs,
-  seed,
-  callers: CALLERS,
-  calling,
-  interrupted,
-  counts,
-  heapAtStart,
-  heapAtEnd,
-  listeners: [
-    ...(listenersLeft > 0 ? [`${listenersLeft} on a signal that calls shared`] : []),
-    ...remains.processListeners(),
-  ],
-  handles,
-  remains,
-  leaks,
-  searched,
-}
-const rows = rowsOf(results)
-const problems = problemsOf(results)
-console.log(`\n${inText(rows)}\n`)
-for (const told of [...tally.told, ...tally.figures.breaches.slice(0, 20), ...leaks.slice(0, 20)])
-  console.log(`${told}\n`)
-for (const reason of remains.unhandled.slice(0, 5)) console.log(reason)
-console.log(problems.length === 0 ? 'All is well.' : `Not well: ${problems.join('; ')}.`)
+problems.push(...figures.breaches, ...leaks.map((leak) => `A secret in ${leak}`))
+if (calling > 0) problems.push(`${calling} callers wait for their last call`)
+if (recovered === 0 && !interrupted) problems.push('No call ended after the recovery')
+if (heapAtEnd - heapAtStart > MOST_GROWTH_BYTES) problems.push('The heap grew')
+if (listeners.length > 0) problems.push(`Listeners left: ${listeners.join(', ')}`)
+if (handles.length > 0) problems.push(`Open handles left: ${handles.join(', ')}`)
+problems.push(...remains.warnings, ...remains.unhandled.map((reason) => `Unhandled rejection: ${reason}`))
+
+const rows = tableRows()
+console.log(inText(rows))
+for (const problem of problems.slice(0, 20)) console.log(`\n${problem}`)
+console.log(problems.length === 0 ? '\nAll is well.' : `\n${problems.length} problems.`)
 if (interrupted) console.log('It was interrupted.')
 if (values.record && problems.length === 0 && !interrupted) {
-  record(new URL('../docs/faults.md', import.meta.url), rows)
+  record(rows)
   console.log('The figures are in docs/faults.md.')
 }
 process.exitCode = problems.length > 0 ? 1 : interrupted ? 130 : 0
 
-function tokenCounts(): { token: number; unauthorized: number } {
-  const [production, test] = [sandbox.production.counts, sandbox.test.counts]
-  return {
-    token: production.token + test.token,
-    unauthorized: production.unauthorized + test.unauthorized,
+async function callOnAndOn(nth: number): Promise<void> {
+  const group = groups[nth % groups.length] as Group
+  const own = random.fork()
+  calling += 1
+  for (let made = 1; !stopped.signal.aborted; made += 1) {
+    if (mayLeave && Date.now() >= group.replaceAt) replace(group)
+    const { clients } = group
+    const id = `call-${nth + 1}-${made}`
+    const { call, got } = await makeCall(clients, { id, random: own, shared, mayLeave })
+    const stalledMs = (from: number, to: number): number => stalls.stalledMs(from, to)
+    // A redirect may have led it to the other environment.
+    const places = new Set([call.place, ...call.arrivals.map(({ place }) => place)])
+    const met = services.filter(({ place }) => places.has(place)).flatMap((service) => service.troubles)
+    judge({ ...call, troubles: met, stalledMs }, clients, got)
+    await pause(own.between(40, 160), stopped.signal)
   }
+  calling -= 1
+}
+
+/** Callers may still wait for the provider that is closed. */
+function replace(group: Group): void {
+  closing.push(group.clients.close())
+  group.clients = new Clients(group.clients.service, figures, random)
+  group.replaceAt = Date.now() + random.between(...PROVIDER_LIFE_MS)
+}
+
+function judge(call: EndedCall, { service, tokens }: Clients, got: unknown): void {
+  calls += 1
+  slowestMs = Math.max(slowestMs, call.endedAt - call.startedAt)
+  if (call.startedAt > Math.max(troubleEndsAt, service.recoveredAt)) recovered += 1
+  const breach = breachOf(call)
+  if (breach !== undefined) problems.push(breach)
+  const { outcome } = call
+  if (outcome.kind === 'ok') {
+    succeeded += 1
+    return
+  }
+  const why = explain(call)
+  if (why !== undefined) explained.add(why)
+  else problems.push(`Nothing explains this failure: ${inspect(call, { depth: 5 })}\n${String(got)}`)
+  // Of each kind at each client, and of every twentieth failure.
+  const what = `${call.client}, ${outcome.kind}`
+  if ((sampled.has(what) && (calls - succeeded) % SAMPLE_EVERY !== 0) || samples.length >= MOST_SAMPLES)
+    return
+  sampled.add(what)
+  samples.push({ what: `${call.id} (${what})`, got, secrets: [...service.secrets, ...tokens] })
+}
+
+/** Where a secret shows in what callers got, or in an event. */
+async function searchSamples(): Promise<string[]> {
+  const secrets = [...new Set(samples.flatMap((sample) => sample.secrets))]
+  const leaks: string[] = []
+  for (const sample of [...samples, { what: 'events', got: figures.events, secrets }]) {
+    leaks.push(...findLeaks(sample.got, sample.secrets).map((where) => `${sample.what}: ${where}`))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  samples = []
+  figures.events.length = 0
+  return leaks
+}
+
+function tokenRequests(): number {
+  return sandbox.production.counts.token + sandbox.test.counts.token
+}
+
+function tableRows(): Row[] {
+  const { expiring, rejected } = figures.renewed
+  return [
+    [
+      'duration',
+      `${(ranMs / 60_000).toFixed(2)} min`,
+      `${new Date().toISOString().slice(0, 10)}, seed ${seed}`,
+    ],
+    [
+      'versions',
+      `Node.js ${process.versions.node}`,
+      `axios ${axios.VERSION}, merchant-auth ${packageJson.version}`,
+    ],
+    [
+      'calls',
+      calls,
+      `by ${CALLERS} callers with axios (http, fetch), fetch and undici; the slowest took ${slowestMs} ms`,
+    ],
+    ['succeeded', succeeded, `${recovered} of them after the recovery`],
+    ['failed and explained', explained.total],
+    ...explained.sorted().map(([why, count]): Row => [`  ${why}`, count]),
+    ['failed and unexplained', calls - succeeded - explained.total],
+    ['faults met', records.faultsMet.total, String(records.faultsMet)],
+    ['troubles', troubles.total, String(troubles)],
+    ['token requests', requested, `${figures.failedAttempts} failed; ${figures.providers} providers`],
+    ['401s that the APIs answered', unauthorized, `${figures.suppressed} times without a renewal`],
+    ['renewals', expiring + rejected, `${expiring} in the background, ${rejected} after a rejection`],
+    ['heap at start', mebibytes(heapAtStart), 'after warm-up and garbage collection, all running'],
+    ['heap at end', mebibytes(heapAtEnd), `all closed; may grow by ${mebibytes(MOST_GROWTH_BYTES)}`],
+    ['listeners left', listeners.length, 'on the process, and on a signal that calls share'],
+    ['open handles left', handles.length],
+    ['unhandled rejections', remains.unhandled.length],
+    ['MaxListeners warnings', remains.warnings.length],
+    ['secrets in output', leaks.length, `of ${searched} errors and answers`],
+  ]
+}
+
+function mebibytes(bytes: number): string {
+  return `${(bytes / 1024 / 1024).toFixed(1)} MiB`
 }

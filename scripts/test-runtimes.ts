@@ -1,5 +1,5 @@
 /**
- * The packed package in every runtime that it is promised for: Node.js (the oldest and the newest 22, 24, 26), Bun and
+ * Tests the packed package in every supported runtime: Node.js (the oldest and the newest 22, 24, 26), Bun and
  * Deno. Prints a table, and compares it with the one in README.md.
  *
  * npm run test:runtimes [-- --update]     --update: writes the table to README.md
@@ -19,7 +19,7 @@ const AT_ONCE = 2
 
 const { update } = parseArgs({ options: { update: { type: 'boolean', default: false } } }).values
 
-// Whatever ends this process takes the others along.
+// The child processes end with this one.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1))
 
 const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-runtimes-'))
@@ -65,7 +65,7 @@ function problemsOf({ title, reports }: Result): string[] {
   )
 }
 
-/** Whether README.md says what was found; with --update it does from now on. */
+/** Whether README.md has this table. With --update it is written there. */
 async function compare(table: string, complete: boolean): Promise<boolean> {
   const readme = await readFile(README, 'utf8')
   const known = tableIn(readme)

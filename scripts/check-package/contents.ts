@@ -1,4 +1,4 @@
-/** What is in the package, and whether its users need it: each problem as a sentence. */
+/** Which files are in the package, and whether its users need them: each problem as a sentence. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { filesOf, readManifest, root } from './packed.ts'
@@ -42,11 +42,11 @@ function textProblems(path: string, text: string): string[] {
   if (/^\/\/[#@] sourceMappingURL=(?!data:)/m.test(text))
     problems.push(`${path} names a source map, and none is packed`)
   if (path.endsWith('.d.ts') && /^\/\/\/ *<reference/m.test(text))
-    problems.push(`${path} asks by a reference for declarations that not all callers have`)
+    problems.push(`${path} references declarations that not all callers have`)
   return problems
 }
 
-/** Links of the packed pages that lead nowhere, neither in the package nor in the repository that npm shows it with. */
+/** Links of the packed pages that have no target, neither in the package nor in the repository. */
 export function linkProblems(folder: string, repository: string = root): string[] {
   return filesOf(folder)
     .filter((path) => PAGE.test(path))

@@ -1,4 +1,4 @@
-/** What a module imports: by its syntax, so that neither a comment nor a string is taken for an import. */
+/** What a module imports, by its syntax tree: a comment or a string is not an import. */
 import { builtinModules } from 'node:module'
 import { parseAst } from 'rolldown/parseAst'
 
@@ -45,7 +45,7 @@ function visit(value: unknown, see: (node: Node) => void): void {
   }
 }
 
-/** The text of a string, or of a template without expressions, which is what minifiers make of one. */
+/** The text of a string, or of a template without expressions, which minifiers write instead. */
 function textOf(value: unknown): string | undefined {
   const node = value as { value?: unknown; literal?: unknown; quasis?: readonly Node[] } | null | undefined
   if (typeof node?.value === 'string') return node.value

@@ -1,4 +1,4 @@
-/** The licences of packages that were bundled into dist: they go where the code goes. */
+/** The licenses of packages that were bundled into dist, which must accompany their code. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importsAtRuntimeOf, packageOf } from './imports.ts'
@@ -17,14 +17,14 @@ export function bundledPackages(manifest: Manifest, sources: ReadonlyMap<string,
   return [...bundled].sort()
 }
 
-/** Bundled packages that no licence text in the package names. */
+/** Bundled packages that no license text in the package names. */
 export function licenseProblems(folder: string, bundled: readonly string[]): string[] {
   const texts = filesOf(folder)
     .filter((path) => /^(?:LICENSE|THIRD-PARTY-LICENSES)/.test(path))
     .map((path) => readFileSync(join(folder, path), 'utf8'))
   return bundled
     .filter((name) => !texts.some((text) => text.includes(name)))
-    .map((name) => `${name} is bundled into dist, and no packed licence names it (THIRD-PARTY-LICENSES.md)`)
+    .map((name) => `${name} is bundled into dist, and no packed license names it (THIRD-PARTY-LICENSES.md)`)
 }
 
 /** The modules of src with their code. */

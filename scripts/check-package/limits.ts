@@ -1,4 +1,4 @@
-/** How large the package may be. Raise a number only for something that its users get in return. */
+/** How large the package may be. Raise a limit only for something that users benefit from. */
 
 /** What a program loads at first: these entries with all dependencies but the peers, minified and gzipped. */
 export interface FirstLoad {

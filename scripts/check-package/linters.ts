@@ -1,4 +1,4 @@
-/** What publint and attw say of the tarball. Neither may say anything. */
+/** What publint and attw report on the tarball. Neither may report anything. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'

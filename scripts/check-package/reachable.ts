@@ -1,4 +1,4 @@
-/** Which files of an unpacked package somebody can get at, from the entries of its exports and its commands along the imports. */
+/** Which files of an unpacked package can be reached along the imports, from its exports and its commands. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { importsOf, packageOf } from './imports.ts'
@@ -37,7 +37,7 @@ export function reachableFrom(folder: string): Reached {
   return { files, packages, missing }
 }
 
-/** The file that a relative specifier means; between declarations `./a.js` and `./a.ts` both mean `./a.d.ts`. */
+/** The file of a relative specifier; in declarations `./a.js` and `./a.ts` both refer to `./a.d.ts`. */
 function fileOf(specifier: string, importer: string): string {
   const path = posix.join(posix.dirname(importer), specifier)
   return importer.endsWith('.d.ts') ? path.replace(/(?:\.d)?\.[jt]s$/, '.d.ts') : path

@@ -1,4 +1,4 @@
-/** The sizes that have a limit, side by side with it. */
+/** The sizes of the package next to their limits. */
 import { join } from 'node:path'
 import { measure } from './first-load.ts'
 import { FIRST_LOADS, INSTALLED_PACKAGES, TARBALL_PACKED_BYTES, TARBALL_UNPACKED_BYTES } from './limits.ts'

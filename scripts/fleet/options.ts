@@ -1,4 +1,4 @@
-/** What the command line of the fleet may say. */
+/** The command line of the fleet. */
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 
@@ -8,7 +8,7 @@ Starts many processes of one service at once, with real tokens that live for a
 few seconds, and counts what they ask of the token endpoint: first each for
 itself, then with one Redis for all, then with a Redis that is killed half-way.
 Needs redis-server. More than about 8 processes for each core of this machine
-want longer lifetimes, too.
+need longer lifetimes, too.
 
   --processes N   how many processes, from 2 to 256 (default: 32)
   --lifetime N    how long a token lives, from 3 to 300 seconds (default: 5);
@@ -16,7 +16,7 @@ want longer lifetimes, too.
   --frozen        one more run, in which Redis hangs for a while
   --help          this text`
 
-/** At so many calls a second a small machine has time left for all that make and answer them. */
+/** So many calls a second leave a small machine time for the processes that make and answer them. */
 const CALLS_PER_CORE = 80
 const MOST_CALLS_PER_PROCESS = 20
 
@@ -31,10 +31,7 @@ export interface FleetOptions {
 /** Each run takes so many lifetimes. */
 export const LIFETIMES = 2
 
-/** The cold start takes this part of the first lifetime: nobody renews before it is over. */
-export const COLD_START_LIFETIMES = 0.5
-
-/** What was said, what is wrong with it (a sentence), or that help was asked for. */
+/** The options, a sentence that says what is wrong with them, or that help was asked for. */
 export function readOptions(
   args: readonly string[],
   cores: number = availableParallelism(),

@@ -1,53 +1,46 @@
-/** What the fleet's parent and its processes tell each other. */
+/** What the fleet's parent and its processes send each other. */
 import type { Environment } from 'merchant-auth'
 
-/** Which package a process talks to Redis with. */
-export type RedisClient = 'node-redis' | 'ioredis'
-
-/** What one process does. It is told once, and begins when it is told again. */
+/** What one process does. It gets it once, and begins with the next message. */
 export interface Task {
   readonly environment: Environment
   readonly clientId: string
   readonly clientSecret: string
   readonly url: string
   readonly caller: 'fetch' | 'axios'
-  readonly store: { readonly url: string; readonly client: RedisClient } | undefined
+  /** Undefined: the store in memory. */
+  readonly store: { readonly url: string; readonly client: 'node-redis' | 'ioredis' } | undefined
   /** From one call to the next (ms). */
   readonly everyMs: number
-  /** When the cold start is over (ms). */
-  readonly settledAfterMs: number
-  /** No call begins later (ms), once the store has failed where it is to. */
+  /** No call begins later (ms), once the store has failed where it is to fail. */
   readonly durationMs: number
   readonly storeFails: boolean
-  /** A token that is handed out lives for as long (ms) at least: one that takes longer to the API may expire on its way. */
+  /** A token lives at least this long (ms) after it is handed out: a call that takes longer may be rejected. */
   readonly marginMs: number
 }
 
-/** What one process has done until now. */
+/** What one process has done so far. */
 export interface Figures {
   calls: number
-  /** Without a good answer, by what they ended with. */
+  /** Calls without a good answer, by what they ended with. */
   failures: Record<string, number>
-  /** Answers with status 401 among them. */
+  /** Answers with status 401. */
   unauthorized: number
-  /** When the tokens were asked for that came from the token endpoint (ms since the epoch). */
-  askedAt: number[]
+  /** When it requested the tokens that it got from the token endpoint (ms since the epoch). */
+  requestedAt: number[]
   fromStore: number
   storeFailures: number
   /** From the start until there was a token (ms). */
   firstTokenMs: number | undefined
-  /** Of the calls that began after the cold start. */
-  slowCalls: number
-  /** Of the same calls (ms). */
-  longestMs: number
+  longestCallMs: number
 }
 
-/** What a process tells: that it is connected, then figures, the last ones when all of its calls have ended. */
+/** What a process sends: that it is connected, then figures, the last ones when all of its calls have ended. */
 export type Report =
   | { readonly type: 'ready' }
   | { readonly type: 'figures'; readonly figures: Figures; readonly last: boolean }
 
-/** No process goes on for more than so many times its duration. */
+/** No process runs for more than so many times its duration. */
 export const MOST_DURATIONS = 10
 
 export function noFigures(): Figures {
@@ -55,15 +48,10 @@ export function noFigures(): Figures {
     calls: 0,
     failures: {},
     unauthorized: 0,
-    askedAt: [],
+    requestedAt: [],
     fromStore: 0,
     storeFailures: 0,
     firstTokenMs: undefined,
-    slowCalls: 0,
-    longestMs: 0,
+    longestCallMs: 0,
   }
-}
-
-export function failedCalls({ failures }: Figures): number {
-  return Object.values(failures).reduce((sum, count) => sum + count, 0)
 }

@@ -1,9 +1,9 @@
-/** What the runs found: a table for people, and what had to be so. */
-import { COLD_START_LIFETIMES, type FleetOptions, LIFETIMES } from './options.ts'
-import { type Figures, failedCalls } from './protocol.ts'
-import type { RunResult } from './run.ts'
+/** The results of the runs: a table, and what must hold of them. */
+import { LIFETIMES } from './options.ts'
+import type { Figures } from './protocol.ts'
+import { failedCalls, type RunResult } from './run.ts'
 
-/** What had to be so, and whether it is. */
+/** Something that must hold, and whether it does. */
 export interface Verdict {
   readonly good: boolean
   readonly text: string
@@ -26,14 +26,12 @@ export function tableOf(results: readonly RunResult[]): string {
     ['  failed', (result) => failedOf(result)],
     ['  401 seen by the caller', ({ processes }) => sum(processes, (each) => each.unauthorized)],
     ['token requests', ({ tokenRequests }) => tokenRequests],
-    ['  at the cold start', ({ atColdStart }) => atColdStart],
     ['  for each lifetime', ({ tokenRequests }) => (tokenRequests / LIFETIMES).toFixed(1)],
     ['tokens from the store', (result) => ofStore(result, (each) => each.fromStore)],
-    ['store failures told', (result) => ofStore(result, (each) => each.storeFailures)],
+    ['store-failed events', (result) => ofStore(result, (each) => each.storeFailures)],
     ['wait for the first token', ({ processes }) => inMs(median(firstTokens(processes)))],
     ['  the longest', ({ processes }) => inMs(Math.max(...firstTokens(processes)))],
-    ['later calls over 100 ms', ({ processes }) => sum(processes, (each) => each.slowCalls)],
-    ['  the longest call', ({ processes }) => inMs(Math.max(...processes.map((each) => each.longestMs)))],
+    ['the longest call', ({ processes }) => inMs(Math.max(...processes.map((each) => each.longestCallMs)))],
     ['machine late by up to', ({ lateMs }) => inMs(lateMs)],
   ]
   const width = Math.max(...rows.map(([what]) => what.length))
@@ -42,45 +40,41 @@ export function tableOf(results: readonly RunResult[]): string {
     .join('\n')
 }
 
-/** What the words of the table mean. */
-export function noteOn({ lifetimeS }: FleetOptions): string {
-  return `The cold start is the first ${COLD_START_LIFETIMES * lifetimeS} s; later calls are those after it.`
-}
-
-/** What had to be so in this run. */
+/** What must hold in this run. */
 export function verdictsOf(result: RunResult): Verdict[] {
   const { plan, processes, tokenRequests } = result
-  const asked = `${tokenRequests} token requests`
+  const requests = `${tokenRequests} token requests`
   if (plan.mark === 'a') {
     const least = LIFETIMES * processes.length
     return [
       {
         good: tokenRequests >= least,
-        text: `${asked}, each process for itself (expected: ${least} or more)`,
+        text: `${requests}, each process for itself (expected: ${least} or more)`,
       },
     ]
   }
   if (plan.mark === 'b') {
-    // Who cannot reach the store in time asks by itself.
+    // A process that cannot reach the store in time makes a request of its own.
     const alone = sum(processes, ({ storeFailures }) => storeFailures)
     const early = earlyOf(result)
     const good = tokenRequests >= LIFETIMES && early <= alone
-    const text = `${asked} for the whole fleet, ${early} while a token was fresh (expected: ${LIFETIMES} or more, ${alone})`
+    const text = `${requests} for the whole fleet, ${early} while a token was fresh (expected: ${LIFETIMES} or more, ${alone})`
     return [{ good, text }, noFailedCall(result)]
   }
-  const told = processes.filter(({ storeFailures }) => storeFailures > 0).length
+  const failing = processes.filter(({ storeFailures }) => storeFailures > 0).length
   // A Redis that is back may be back before some of them need it.
   const [least, expected] = plan.mark === 'c' ? [processes.length, 'all'] : [1, '1 or more']
-  const text = `${told} processes told that the store failed (expected: ${expected})`
-  return [noFailedCall(result), { good: told >= least, text }]
+  const text = `${failing} processes emitted store-failed (expected: ${expected})`
+  return [noFailedCall(result), { good: failing >= least, text }]
 }
 
-/** How many tokens were asked for while the one before was too fresh to be renewed. */
+/** How many tokens were requested while the one before was too fresh to be renewed. */
 function earlyOf({ processes, lifetimeMs }: RunResult): number {
-  const askedAt = processes.flatMap((each) => each.askedAt).sort((a, b) => a - b)
+  const requestedAt = processes.flatMap((each) => each.requestedAt).sort((a, b) => a - b)
   const wholeMs = 1 // clocks are read in whole ms
-  return askedAt.filter(
-    (at, nth) => at - (askedAt[nth - 1] ?? Number.NEGATIVE_INFINITY) < RENEWED_AFTER * lifetimeMs - wholeMs,
+  return requestedAt.filter(
+    (at, nth) =>
+      at - (requestedAt[nth - 1] ?? Number.NEGATIVE_INFINITY) < RENEWED_AFTER * lifetimeMs - wholeMs,
   ).length
 }
 
@@ -113,7 +107,7 @@ function whyOf(processes: readonly Figures[]): string {
   return [...counts].map(([why, count]) => `${count} × ${why}`).join(', ')
 }
 
-/** How long each process waited; for ever, where it never had a token. */
+/** How long each process waited; Infinity where it never got a token. */
 function firstTokens(processes: readonly Figures[]): number[] {
   return processes.map(({ firstTokenMs }) => firstTokenMs ?? Number.POSITIVE_INFINITY)
 }

@@ -86,7 +86,7 @@ describe('the contents', () => {
     [
       'dist/b.d.ts',
       '/// <reference types="node" />\nexport type B = 1',
-      'dist/b.d.ts asks by a reference for declarations that not all callers have',
+      'dist/b.d.ts references declarations that not all callers have',
     ],
   ])('may not have in %s: %s', (path, text, problem) => {
     plant(path, text)
@@ -132,9 +132,9 @@ describe('bundled code', () => {
     expect(bundledPackages(MANIFEST, sources)).toEqual(['async-mutex', 'tslib'])
   })
 
-  it('needs its licence in the package', () => {
+  it('needs its license in the package', () => {
     expect(licenseProblems(folder, ['zod'])).toEqual([
-      'zod is bundled into dist, and no packed licence names it (THIRD-PARTY-LICENSES.md)',
+      'zod is bundled into dist, and no packed license names it (THIRD-PARTY-LICENSES.md)',
     ])
     plant('THIRD-PARTY-LICENSES.md', '## zod\nMIT')
     expect(licenseProblems(folder, ['zod'])).toEqual([])

@@ -22,7 +22,7 @@ it('has pages without a link that leads nowhere', () => {
   expect(linkProblems(unpacked)).toEqual([])
 })
 
-it('holds the licence of all code in it', () => {
+it('holds the license of all code in it', () => {
   expect(licenseProblems(unpacked, bundledPackages(readManifest(unpacked), sources()))).toEqual([])
 })
 

@@ -1,25 +1,25 @@
 /** What can happen to a fleet: what its callers do, what becomes of its processes, its network and its Redis. */
 import fc from 'fast-check'
-import type { Answer } from '../races/actions.ts'
-import type { RefereeOptions } from '../races/record.ts'
+import type { Answer } from '../model/endpoint.ts'
+import type { GrantOptions } from '../model/grant.ts'
 
-/** What the server does with commands; `full` refuses to write. */
+/** What the server does with commands; `full`: it rejects writes. */
 export type Mood = 'well' | 'hangs' | 'down' | 'full'
 
 export type Action =
-  /** An API is called, which refuses tokens that are revoked. */
+  /** An API is called, which rejects tokens that are revoked. */
   | { readonly does: 'call'; readonly who: number }
   | { readonly does: 'callAll' | 'revokeAll' | 'flush' }
-  /** An API refuses the token that this process got last, or one of those before: the answer took its time. */
-  | { readonly does: 'refuse'; readonly who: number; readonly nth: number }
-  /** Time goes by while everybody does what is due. */
+  /** An API rejects the token that this process got last, or one of those before: the answer took its time. */
+  | { readonly does: 'reject'; readonly who: number; readonly nth: number }
+  /** Time goes by, and everything that is due happens. */
   | { readonly does: 'pass'; readonly ms: number }
-  /** Time has gone by before anybody gets round to anything. */
+  /** Time goes by before anything that is due happens. */
   | { readonly does: 'jump'; readonly ms: number }
   | { readonly does: 'pause' | 'goOn' | 'holdLink' | 'letLinkGo'; readonly who: number }
   /** `replaced`: a new process takes its place. */
   | { readonly does: 'crash' | 'close'; readonly who: number; readonly replaced: boolean }
-  /** Its connection is lost; so many of its commands had left the machine, and arrive all the same. */
+  /** Its connection is lost; so many of its commands have left the machine and still arrive. */
   | { readonly does: 'cut'; readonly who: number; readonly arriving: number }
   | { readonly does: 'server'; readonly mood: Mood }
 
@@ -34,7 +34,7 @@ function weighted(weight: number, action: { [K in string]: fc.Arbitrary<unknown>
 const inCalm = [
   weighted(8, { does: fc.constant('call'), who }),
   weighted(3, { does: fc.constant('callAll') }),
-  weighted(4, { does: fc.constant('refuse'), who, nth: fc.oneof(fc.constant(0), fc.nat(2)) }),
+  weighted(4, { does: fc.constant('reject'), who, nth: fc.oneof(fc.constant(0), fc.nat(2)) }),
   weighted(2, { does: fc.constant('revokeAll') }),
   weighted(6, { does: fc.constant('pass'), ms: passing }),
 ]
@@ -54,20 +54,20 @@ const lifetimeSeconds = fc.constantFrom(2, 5, 20, 100, 1_000)
 const anAnswer = fc.oneof(
   { weight: 9, arbitrary: fc.record({ kind: fc.constant('token'), lifetimeSeconds }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('status'), status: fc.constantFrom(400, 503) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('no connection', 'hang', 'deaf') }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('no connection', 'hang', 'lost') }) },
 ) as fc.Arbitrary<Answer>
 
-/** What tells one process from another, besides its name. */
+/** How the processes differ. */
 export interface Machine {
   /** How far its clocks are from the server's (ms). */
   readonly monotonicMs: number
   readonly epochMs: number
-  /** A client sends again what was not answered when the connection was lost (ioredis), or says so (node-redis). */
+  /** Whether the client sends unanswered commands again after a lost connection (ioredis), or rejects them (node-redis). */
   readonly resends: boolean
   /** Whether commands keep their order: not so in a pool, nor where a cluster redirects them. */
   readonly ordered: boolean
-  /** Whether other steps come between a token and its sealing. */
-  readonly sealsLate: boolean
+  /** Whether other steps come between a token and its encryption. */
+  readonly encryptsLate: boolean
 }
 
 const aMachine: fc.Arbitrary<Machine> = fc.record({
@@ -78,11 +78,12 @@ const aMachine: fc.Arbitrary<Machine> = fc.record({
     { weight: 3, arbitrary: fc.constant(true) },
     { weight: 1, arbitrary: fc.constant(false) },
   ),
-  sealsLate: fc.boolean(),
+  encryptsLate: fc.boolean(),
 })
 
-export interface FleetOptions extends RefereeOptions {
+export interface FleetOptions extends GrantOptions {
   readonly timeoutMs: number
+  readonly retries: number
 }
 
 /** A fleet and what happens to it, before the schedule has mixed it. */
@@ -115,7 +116,7 @@ function stories(anAction: fc.Arbitrary<Action>): fc.Arbitrary<Story> {
   })
 }
 
-/** Some fleets live in peace, so that its rules are tried, too; each of the others has troubles of its own. */
+/** Some fleets have no trouble, so that rules for that are tried, too; each of the others has troubles of its own. */
 export const aStory: fc.Arbitrary<Story> = fc.oneof(
   { weight: 1, arbitrary: stories(fc.oneof(...inCalm)) },
   {

@@ -1,83 +1,108 @@
 /** The processes of a fleet with their Redis and their token endpoint, and what happens to them. */
-import { RaceClock } from '../races/clock.ts'
+import type fc from 'fast-check'
+import { Driver, look, type Model } from '../model/driver.ts'
+import { type Later, ModelEndpoint } from '../model/endpoint.ts'
+import { ScheduledClock } from '../support/clock.ts'
 import type { Action, Machine, Story } from './actions.ts'
-import { FleetEndpoint } from './endpoint.ts'
-import { Ledger } from './ledger.ts'
+import { encryption } from './encryption.ts'
+import { Ledger, RateLimit, type Rule } from './ledger.ts'
 import { FleetProcess } from './process.ts'
 import { ProcessReferee } from './process-referee.ts'
-import { Rations } from './rations.ts'
+import { Server } from './redis.ts'
 import { RedisReferee } from './redis-referee.ts'
-import { sealing } from './sealing.ts'
-import { Server } from './server.ts'
-import type { Later } from './steps.ts'
 
-export class Fleet {
+/** After this long no token, no lease, no cooldown and no rate limit is left. */
+const LONG_MS = 3 * 60 * 60_000
+
+export interface FleetPlan extends Pick<Story, 'machines' | 'answers' | 'options'> {
+  /** Of the tokens that `answers` does not name. */
+  readonly lifetimeSeconds?: number
+  /** A process has the lease. */
+  readonly onLease?: (process: FleetProcess) => void
+}
+
+export class Fleet implements Model {
   readonly ledger: Ledger
-  readonly endpoint: FleetEndpoint
-  /** Dead and closed ones, too. */
+  readonly endpoint: ModelEndpoint
+  readonly server: Server
+  readonly clock = new ScheduledClock()
+  /** Including those that crashed or were closed. */
   readonly processes: FleetProcess[] = []
-  readonly #story: Story
+  readonly #plan: FleetPlan
   readonly #later: Later
-  readonly #clock = new RaceClock(() => {})
-  readonly #rations: Rations
+  readonly #rateLimit: RateLimit
   readonly #redis: RedisReferee
-  readonly #server: Server
   readonly #revoked = new Set<string>()
+  #started = 0
 
-  constructor(story: Story, later: Later) {
-    this.#story = story
+  constructor(plan: FleetPlan, later: Later) {
+    this.#plan = plan
     this.#later = later
-    this.ledger = new Ledger(this.#clock, story.options)
-    this.#rations = new Rations(this.ledger)
-    this.#redis = new RedisReferee(this.ledger, (by) => this.#named(by)?.referee.getsLease())
-    this.#server = new Server(() => this.#clock.monotonicMs(), this.#redis)
-    this.endpoint = new FleetEndpoint(story.answers, this.ledger, later)
-    for (const machine of story.machines) this.#start(machine)
-    sealing.contents.clear()
-    sealing.before = async (content) => await this.#beforeSealing(content)
+    this.ledger = new Ledger(this.clock, plan.options)
+    this.#rateLimit = new RateLimit(this.ledger)
+    this.#redis = new RedisReferee(this.ledger, (by) => {
+      const process = this.#named(by)
+      process?.referee.getsLease()
+      if (process !== undefined) plan.onLease?.(process)
+    })
+    this.server = new Server(() => this.clock.monotonicMs(), this.#redis)
+    this.endpoint = new ModelEndpoint(plan.answers, {
+      clock: this.clock,
+      later,
+      lifetimeSeconds: plan.lifetimeSeconds,
+    })
+    for (const machine of plan.machines) this.#start(machine)
+    encryption.before = async ({ value = '' }) => await this.#beforeEncryption(value)
   }
 
   get living(): FleetProcess[] {
     return this.processes.filter((process) => process.lives)
   }
 
-  /** Puts an end to every trouble; where nobody is left, all start anew. */
+  /** Ends every trouble; where no process is left, all start anew. */
   heal(): void {
-    this.ledger.tell('all is well again')
+    this.ledger.note('all is well again')
     this.endpoint.heal()
-    this.#server.mood = 'well'
+    this.server.mood = 'well'
     for (const process of this.processes) {
       process.link.network.letGo()
       process.steps.letGo()
     }
-    if (this.living.length === 0) for (const machine of this.#story.machines) this.#start(machine)
+    if (this.living.length === 0) for (const machine of this.#plan.machines) this.#start(machine)
   }
 
-  /** Lets time go by for everybody. */
+  /** Lets time go by for every process. */
   advance(ms: number): void {
-    this.#clock.advance(ms)
+    this.clock.advance(ms)
     for (const process of this.processes) process.advance(ms)
   }
 
-  /** How long (ms) until the next sleeper wakes; undefined where nobody sleeps. */
   untilNextWakeMs(): number | undefined {
-    const alive = this.processes.filter((process) => !process.steps.areOver)
-    const next = Math.min(...alive.map(({ clock }) => clock.untilNextWakeMs() ?? Number.POSITIVE_INFINITY))
+    let next = Number.POSITIVE_INFINITY
+    for (const { steps, clock } of this.processes)
+      if (!steps.areOver) next = Math.min(next, clock.untilNextWakeMs() ?? next)
     return Number.isFinite(next) ? next : undefined
   }
 
-  /** What must hold whenever everything has come to rest. */
-  look(): void {
+  problems(): readonly string[] {
+    const { problems, log } = this.ledger
+    return problems.length > 0 ? [...problems, ...log] : problems
+  }
+
+  look(over: boolean): void {
     const { holder } = this.#redis
     for (const process of this.processes) {
       const { name, referee, link, waiting, steps } = process
-      if (steps.areOver || steps.isHeld) continue
+      if (steps.areOver) continue
+      if (over && waiting.size > 0)
+        this.ledger.problem('settles', `${[...waiting][0]?.name} of ${name} does not`)
+      if (steps.isHeld) continue
       const call = referee.closed && [...waiting].find((one) => one.name !== 'close()')
       if (call) this.ledger.problem('closed', `${name}: ${call.name} waits on`)
       if (holder === name && process.isIdle && !link.troubled)
         this.ledger.problem('rest', `${name} has the lease and nothing to do`)
     }
-    if (this.#redis.leaseWasLost) this.#rations.disturbed = true
+    if (this.#redis.leaseWasLost) this.#rateLimit.disturbed = true
   }
 
   act(action: Exclude<Action, { does: 'pass' }>): void {
@@ -89,14 +114,14 @@ export class Fleet {
         for (const value of this.ledger.values()) this.#revoked.add(value)
         break
       case 'flush':
-        this.#server.flush()
+        this.server.flush()
         this.#redis.flushed()
         break
       case 'jump':
         this.advance(action.ms)
         break
       case 'server':
-        this.#server.mood = action.mood
+        this.server.mood = action.mood
         break
       default: {
         const process = this.living[action.who % this.living.length]
@@ -110,7 +135,7 @@ export class Fleet {
       case 'call':
         this.#call(process)
         break
-      case 'refuse': {
+      case 'reject': {
         const value = process.referee.got.at(-1 - action.nth)
         if (value !== undefined) process.renewToken(value)
         break
@@ -132,7 +157,7 @@ export class Fleet {
         break
       case 'crash':
         process.steps.end()
-        this.#rations.disturbed = true
+        this.#rateLimit.disturbed = true
         if (action.replaced) this.#start(process.machine)
         break
       case 'close':
@@ -141,7 +166,7 @@ export class Fleet {
     }
   }
 
-  /** Takes the token to an API, which may refuse it. */
+  /** Calls an API, which may reject the token. */
   async #call(process: FleetProcess): Promise<void> {
     const value = await process.getToken()
     if (value === undefined) return
@@ -150,13 +175,14 @@ export class Fleet {
   }
 
   #start(machine: Machine): void {
-    const name = `p${this.processes.length + 1}`
-    const referee = new ProcessReferee(name, this.ledger, this.#redis, this.#rations)
+    this.#started += 1
+    const name = `p${this.#started}`
+    const referee = new ProcessReferee(name, this.ledger, this.#redis, this.#rateLimit)
     this.processes.push(
       new FleetProcess(referee, machine, {
-        server: this.#server,
+        server: this.server,
         endpoint: this.endpoint,
-        options: this.#story.options,
+        options: this.#plan.options,
         later: this.#later,
       }),
     )
@@ -166,10 +192,60 @@ export class Fleet {
     return this.processes.find((process) => process.name === name)
   }
 
-  /** A token that was just got: its process may be held up before it has sealed it. */
-  async #beforeSealing(content: unknown): Promise<void> {
-    const by = this.ledger.issued((content as { value?: string }).value ?? '')?.by
+  /** A token that was just acquired: its process may be held up before it has encrypted it. */
+  async #beforeEncryption(value: string): Promise<void> {
+    const by = this.ledger.issued(value)?.by
     const process = by === undefined ? undefined : this.#named(by)
-    if (process?.machine.sealsLate) await process.steps.later(`${by} has sealed it`)
+    if (process?.machine.encryptsLate) await process.steps.later(`${by} has encrypted it`)
   }
+}
+
+/** Runs a story, then lets the world heal, and looks whether all is as if nothing had happened. */
+export async function runStory(schedule: fc.Scheduler, story: Story): Promise<void> {
+  const driver = new Driver(schedule)
+  const fleet = new Fleet(story, driver.later)
+  const done = act(story.actions, { fleet, driver })
+  await driver.runScheduled(fleet)
+  await done
+  fleet.heal()
+  await driver.runToTheEnd(fleet)
+  fleet.advance(LONG_MS)
+  const [value = ''] = await costsOne('one', (process) => process.getToken(), { fleet, driver })
+  await costsOne('renewal', (process) => process.renewToken(value), { fleet, driver })
+  for (const process of fleet.living) process.close()
+  await driver.runScheduled(fleet)
+  if (fleet.untilNextWakeMs() !== undefined) fleet.ledger.problem('rest', 'a timer runs after close()')
+  await driver.runToTheEnd(fleet)
+}
+
+interface Run {
+  readonly fleet: Fleet
+  readonly driver: Driver
+}
+
+/** Not by `scheduleSequence`: while one of its actions waits, nothing else could be scheduled. */
+async function act(actions: readonly Action[], { fleet, driver }: Run): Promise<void> {
+  for (const action of actions) {
+    await driver.later(JSON.stringify(action))
+    fleet.ledger.note(`* ${JSON.stringify(action)}`)
+    if (action.does === 'pass') await driver.pass(action.ms)
+    else fleet.act(action)
+  }
+}
+
+/** All living processes do this at once: they must get the same token, for one token request. */
+async function costsOne(
+  rule: Rule,
+  acquire: (process: FleetProcess) => Promise<string | undefined>,
+  { fleet, driver }: Run,
+): Promise<Set<string>> {
+  const before = fleet.endpoint.requests
+  const values = new Set<string>()
+  for (const process of fleet.living) acquire(process).then((value) => values.add(String(value)))
+  await driver.runToTheEnd(fleet)
+  const requests = fleet.endpoint.requests - before
+  if (requests !== 1) fleet.ledger.problem(rule, `${requests} token requests`)
+  if (values.size !== 1) fleet.ledger.problem('shared', `they got ${[...values].join(' and ')}`)
+  look(fleet, true)
+  return values
 }

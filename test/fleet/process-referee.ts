@@ -1,30 +1,29 @@
-/** Watches one process: when it asks, what it gets, and how its callers fare. */
+/** Watches one process: when it requests tokens, which ones it gets, and what its callers get. */
 import type { AuthEvent } from '../../src/index.ts'
 import { isMerchantAuthError } from '../../src/index.ts'
-import { LEASE, READ } from '../../src/store/redis-scripts.ts'
-import type { Fate } from './endpoint.ts'
-import type { Ledger } from './ledger.ts'
-import type { Command } from './link.ts'
-import type { Rations } from './rations.ts'
+import type { Answer } from '../model/endpoint.ts'
+import { LEASE, READ } from '../support/simulated-redis.ts'
+import type { Ledger, RateLimit } from './ledger.ts'
+import type { Command } from './redis.ts'
 import { isTokenKey, type RedisReferee } from './redis-referee.ts'
 
-/** The lease of another, and the token request. */
+/** Another process's lease, and the token request. */
 const MOST_TIMEOUTS = 2
 const MOST_GRACE_MS = 1_000
 const OPERATION_MS = 250
-/** The last turn's removal, writing and giving back; looking, the ration; once more lease and look, twice. */
+/** Delete, write and release of the last turn; read, rate limit; lease and read once more, twice. */
 const MOST_OPERATIONS = 10
 const MOST_UNNOTICED_MS = 100
 
-/** What is known of the turn that a process waits for, or has. */
+/** One acquisition through the store: read, lease, read, request, write, release. */
 interface Turn {
-  /** When it first asked for the lease. */
+  /** When it first tried to get the lease. */
   waitsSince: number | undefined
   hasHadLease: boolean
   storeFailed: boolean
-  /** A look at the store failed. */
-  lookFailed: boolean
-  /** Whether it has led to something, so that the next look begins another. */
+  /** A read failed. */
+  readFailed: boolean
+  /** Whether it has ended, so that the next read begins another. */
   over: boolean
 }
 
@@ -32,7 +31,7 @@ const NEW_TURN: Turn = {
   waitsSince: undefined,
   hasHadLease: false,
   storeFailed: false,
-  lookFailed: false,
+  readFailed: false,
   over: false,
 }
 
@@ -41,46 +40,47 @@ export class ProcessReferee {
   /** The tokens that were handed out, the last one at the end. */
   readonly got: string[] = []
   readonly name: string
-  readonly #ledger: Ledger
+  readonly ledger: Ledger
   readonly #redis: RedisReferee
-  readonly #rations: Rations
-  readonly #refused = new Set<string>()
-  /** What may not be handed out again. */
+  readonly #rateLimit: RateLimit
+  readonly #rejected = new Set<string>()
+  /** Tokens that may not be handed out again. */
   #barred = new Set<string>()
   #turn: Turn = { ...NEW_TURN, over: true }
-  /** Whether it looks out for another process's token, and how long (ms) it has been asleep while one was there. */
-  #looksOut = false
+  /** Whether it waits for another process's token, and how long (ms) it has been asleep while one was there. */
+  #polls = false
   #unnoticedMs = 0
   #hasHadToken = false
   #inFlight = 0
   #requestedAt = 0
-  #askedAt = 0
+  #beganAt = 0
   #source: 'endpoint' | 'store' = 'store'
-  #fate: Fate
-  /** Whether the token endpoint has let it down since it last had a token. */
-  #letDown = false
+  /** Whether the last answer was a fault. */
+  #wasFault = false
+  /** Whether the token endpoint has failed it since it last had a token. */
+  #wasFailed = false
 
-  constructor(name: string, ledger: Ledger, redis: RedisReferee, rations: Rations) {
+  constructor(name: string, ledger: Ledger, redis: RedisReferee, rateLimit: RateLimit) {
     this.name = name
-    this.#ledger = ledger
+    this.ledger = ledger
     this.#redis = redis
-    this.#rations = rations
+    this.#rateLimit = rateLimit
   }
 
   /** How long (ms) a caller may wait at the most. */
   get mostMs(): number {
-    return MOST_TIMEOUTS * this.#ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + MOST_GRACE_MS
+    return MOST_TIMEOUTS * this.ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + MOST_GRACE_MS
   }
 
   sends({ script, keys }: Command): void {
     if (!isTokenKey(keys[0] ?? '')) return
     if (script === READ && this.#turn.over) this.#turn = { ...NEW_TURN }
     if (script === LEASE) {
-      this.#turn.waitsSince ??= this.#ledger.now
-      this.#looksOut = true
+      this.#turn.waitsSince ??= this.ledger.now
+      this.#polls = true
     }
-    if (this.#turn.lookFailed && (script === READ || script === LEASE))
-      this.#problem('alone', 'goes on with a store that has failed')
+    if (this.#turn.readFailed && (script === READ || script === LEASE))
+      this.#problem('alone', 'continues with a store that has failed')
   }
 
   /** Whether no token request is in flight. */
@@ -88,11 +88,11 @@ export class ProcessReferee {
     return this.#inFlight === 0
   }
 
-  /** Time in which nothing was under way, nor due. */
+  /** Time in which nothing was under way or due. */
   lives(ms: number): void {
-    this.#unnoticedMs = this.#looksOut && this.#redis.offers(this.name) ? this.#unnoticedMs + ms : 0
+    this.#unnoticedMs = this.#polls && this.#redis.offers(this.name) ? this.#unnoticedMs + ms : 0
     if (this.#unnoticedMs > MOST_UNNOTICED_MS)
-      this.#problem('notice', `does not, for ${this.#unnoticedMs} ms`)
+      this.#problem('notice', `sees nothing for ${this.#unnoticedMs} ms`)
   }
 
   /** `close()` has ended while commands were under way. */
@@ -100,117 +100,118 @@ export class ProcessReferee {
     if (!this.#turn.storeFailed) this.#problem('rest', 'leaves commands behind')
   }
 
-  /** Thinks that a token lives for so long (ms). */
+  /** It takes a token to live for so long (ms). */
   expects(value: string, ms: number): void {
-    const { requestedAt = 0, lifetimeMs = 0 } = this.#ledger.issued(value) ?? {}
-    const beyondMs = ms - (requestedAt + lifetimeMs - this.#ledger.now)
-    if (beyondMs > 1) this.#problem('outlive', `thinks that ${value} lives ${beyondMs} ms longer`) // Redis rounds
+    const { requestedAt = 0, lifetimeMs = 0 } = this.ledger.issued(value) ?? {}
+    const beyondMs = ms - (requestedAt + lifetimeMs - this.ledger.now)
+    if (beyondMs > 1) this.#problem('outlive', `takes ${value} to live ${beyondMs} ms longer`) // Redis rounds
   }
 
   getsLease(): void {
     this.#turn.hasHadLease = true
-    this.#looksOut = false
+    this.#polls = false
   }
 
   requestBegins(): void {
-    if (this.closed) this.#problem('closed', 'asks for a token after close()')
+    if (this.closed) this.#problem('closed', 'requests a token after close()')
     this.#inFlight += 1
-    this.#requestedAt = this.#ledger.now
-    this.#fate = undefined
+    this.#requestedAt = this.ledger.now
+    this.#wasFault = false
     if (this.#inFlight > 1) this.#problem('inFlight', `has ${this.#inFlight}`)
   }
 
-  requestEnds(fate: Fate): void {
+  requestEnds(answer: Answer | undefined): void {
     if (this.#inFlight > 0) this.#inFlight -= 1
-    this.#fate = fate
+    this.#wasFault = answer !== undefined && answer.kind !== 'token'
   }
 
-  refuses(value: string): void {
-    this.#refused.add(value)
-    this.#ledger.refuse(this.name, value)
-    this.#ledger.tell(`${this.name} sees ${value} refused`)
+  rejects(value: string): void {
+    this.#rejected.add(value)
+    this.ledger.reject(this.name, value)
+    this.ledger.note(`${this.name} sees ${value} rejected`)
   }
 
   gets(value: string): void {
     if (this.got.at(-1) !== value) this.got.push(value)
-    this.#ledger.tell(`${this.name} hands out ${value}`)
-    const issued = this.#ledger.issued(value)
+    this.ledger.note(`${this.name} hands out ${value}`)
+    const issued = this.ledger.issued(value)
     if (issued === undefined) {
       this.#problem('margin', `got ${value}, which was never issued`)
       return
     }
     if (this.closed) this.#problem('closed', `hands out ${value}`)
-    const lateMs = -this.#ledger.remainsMs(issued)
+    const lateMs = -this.ledger.remainsMs(issued)
     if (lateMs > 1) this.#problem('margin', `got ${value} ${lateMs} ms after its end`) // Redis rounds
-    if (this.#barred.has(value)) this.#problem('refused', `got ${value}`)
+    if (this.#barred.has(value)) this.#problem('rejected', `got ${value}`)
   }
 
   waitsTooLong(name: string, ms: number): void {
     this.#problem('wait', `${name} takes ${ms} ms`)
   }
 
-  /** A caller waits no longer, whatever came of it. */
+  /** A caller no longer waits, however that ended. */
   ends(): void {
-    this.#turn.lookFailed = false
-    this.#looksOut = false
+    this.#turn.readFailed = false
+    this.#polls = false
+    this.#unnoticedMs = 0
   }
 
   fails(name: string, error: unknown): void {
-    this.#ledger.tell(`${this.name}: ${name} fails with ${(error as Error).message}`)
+    this.ledger.note(`${this.name}: ${name} fails with ${(error as Error).message}`)
     if (!isMerchantAuthError(error)) this.#problem('errors', `${name} rejects with ${error}`)
-    else if (!this.closed && !this.#letDown) this.#problem('failure', `${name} fails with ${error.code}`)
+    else if (!this.closed && !this.#wasFailed) this.#problem('failure', `${name} fails with ${error.code}`)
   }
 
   /** An event of the provider, while callers wait or not. */
   hears(event: AuthEvent, isAwaited: boolean): void {
     if (event.type === 'store-failed') {
-      this.#ledger.tell(`${this.name}: store-failed ${event.operation} ${event.code}`)
+      this.ledger.note(`${this.name}: store-failed ${event.operation} ${event.code}`)
       this.#turn.storeFailed = true
-      if (event.operation === 'get' && isAwaited && !this.#turn.over) this.#turn.lookFailed = true
-      this.#rations.disturbed = true
+      if (event.operation === 'get' && isAwaited && !this.#turn.over) this.#turn.readFailed = true
+      this.#rateLimit.disturbed = true
     } else if (event.type === 'token-requested') {
-      if (event.attempt === 1) this.#asks()
+      if (event.attempt === 1) this.#begins()
     } else if (event.type === 'token-acquired') this.#acquires(event.source)
     else if (event.type === 'token-renewed') {
       if (event.reason === 'rejected' && this.#source === 'endpoint')
-        this.#rations.renewed(this.name, this.#askedAt)
+        this.#rateLimit.renewed(this.name, this.#beganAt)
     } else if (event.type === 'renewal-suppressed') this.#turn.over = true
     else if (event.type === 'token-request-failed') this.#requestFails(event.code)
   }
 
-  #asks(): void {
+  #begins(): void {
     const { waitsSince, hasHadLease, storeFailed } = this.#turn
-    const { now, options } = this.#ledger
-    this.#askedAt = now
-    this.#looksOut = false
+    const { now, options } = this.ledger
+    this.#beganAt = now
+    this.#polls = false
     this.#turn.over = true
     const hasWaited = waitsSince !== undefined && now - waitsSince >= options.timeoutMs
-    if (!hasHadLease && !storeFailed && !hasWaited) this.#problem('turn', 'asks')
-    if (!hasHadLease) this.#rations.disturbed = true
-    const takeable = storeFailed ? undefined : this.#redis.takeable(this.name, now, !this.#hasHadToken)
-    if (takeable !== undefined) this.#problem('need', `asks, though ${takeable.value} is there`)
+    if (!hasHadLease && !storeFailed && !hasWaited) this.#problem('turn', 'makes a token request')
+    if (!hasHadLease) this.#rateLimit.disturbed = true
+    const usable = storeFailed ? undefined : this.#redis.usable(this.name, now, !this.#hasHadToken)
+    if (usable !== undefined) this.#problem('need', `makes a token request, though ${usable.value} is there`)
   }
 
   #acquires(source: 'endpoint' | 'store'): void {
-    this.#ledger.tell(`${this.name} has a token from the ${source}`)
+    this.ledger.note(`${this.name} has a token from the ${source}`)
     this.#source = source
-    this.#looksOut = false
+    this.#polls = false
     this.#turn.over = true
     this.#hasHadToken = true
-    this.#letDown = false
-    this.#barred = new Set(this.#refused)
+    this.#wasFailed = false
+    this.#barred = new Set(this.#rejected)
   }
 
-  /** An attempt was given up: with reason where it was answered so, or had a good part of the time that it may take. */
+  /** An attempt was given up: rightly where it was answered so, or had a good part of the time that it may take. */
   #requestFails(code: string): void {
-    const { now, options } = this.#ledger
+    const { now, options } = this.ledger
     const slow = now - this.#requestedAt >= options.timeoutMs / 4
-    this.#ledger.tell(`${this.name}: token request failed, ${code}`)
-    if (this.#fate === 'fault' || slow || this.#letDown || this.closed) this.#letDown = true
+    this.ledger.note(`${this.name}: token request failed, ${code}`)
+    if (this.#wasFault || slow || this.#wasFailed || this.closed) this.#wasFailed = true
     else this.#problem('failure', `gives up a token request with ${code} after ${now - this.#requestedAt} ms`)
   }
 
   #problem(rule: Parameters<Ledger['problem']>[0], what: string): void {
-    this.#ledger.problem(rule, `${this.name} ${what}`)
+    this.ledger.problem(rule, `${this.name} ${what}`)
   }
 }

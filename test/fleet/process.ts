@@ -2,20 +2,19 @@
 import { type AccessToken, createTokenProvider, type TokenProvider } from '../../src/index.ts'
 import { BoundedStore } from '../../src/store/bounded-store.ts'
 import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
-import { RaceClock } from '../races/clock.ts'
+import type { Later, ModelEndpoint } from '../model/endpoint.ts'
+import { ScheduledClock } from '../support/clock.ts'
 import type { FleetOptions, Machine } from './actions.ts'
-import type { FleetEndpoint } from './endpoint.ts'
-import { Link } from './link.ts'
 import type { ProcessReferee } from './process-referee.ts'
-import type { Server } from './server.ts'
-import { type Later, Steps } from './steps.ts'
+import { Link, type Server } from './redis.ts'
+import { Steps } from './steps.ts'
 
 const API = 'https://api.test.example/merchant'
 
-/** What a process lives in. */
+/** What a process shares with the others. */
 export interface Surroundings {
   readonly server: Server
-  readonly endpoint: FleetEndpoint
+  readonly endpoint: ModelEndpoint
   readonly options: FleetOptions
   readonly later: Later
 }
@@ -23,16 +22,16 @@ export interface Surroundings {
 /** One thing that a caller waits for. */
 interface Waiting {
   readonly name: string
-  /** Time in which the process was able to do what it had to do. */
+  /** Time in which the process was able to work. */
   waitedMs: number
 }
 
 export class FleetProcess {
   readonly referee: ProcessReferee
   readonly machine: Machine
-  readonly clock: RaceClock
+  readonly clock: ScheduledClock
   readonly link: Link
-  /** What it does. */
+  /** Everything that it does. */
   readonly steps: Steps
   readonly waiting = new Set<Waiting>()
   readonly #provider: TokenProvider
@@ -42,7 +41,7 @@ export class FleetProcess {
     this.referee = referee
     this.machine = machine
     this.steps = new Steps(later)
-    this.clock = new RaceClock((wake) => void this.steps.later(`a timer of ${name} fires`).then(wake))
+    this.clock = new ScheduledClock((wake) => void this.steps.later(`a timer of ${name} fires`).then(wake))
     this.clock.advance(machine.monotonicMs)
     this.clock.stepWallClock(machine.epochMs - machine.monotonicMs)
     this.link = new Link({
@@ -66,11 +65,15 @@ export class FleetProcess {
       store: new BoundedStore(store, clock),
       fetch: endpoint.fetchOf({
         name,
-        arrives: (label) => this.steps.later(label),
-        begins: () => referee.requestBegins(),
-        ends: (fate) => referee.requestEnds(fate),
+        requestBegins: () => referee.requestBegins(),
+        requestEnds: (answer) => referee.requestEnds(answer),
+        issue: ({ sent, lifetimeMs }) => referee.ledger.issue(name, sent, lifetimeMs),
+        arrives: this.steps.later,
       }),
-      onEvent: (event) => referee.hears(event, this.waiting.size > 0),
+      onEvent: (event) => {
+        if (event.type === 'store-failed') this.link.giveUp()
+        referee.hears(event, this.waiting.size > 0)
+      },
       clock,
       ...options,
     })
@@ -80,19 +83,19 @@ export class FleetProcess {
     return this.referee.name
   }
 
-  /** Whether calls of it count: it is neither dead nor closed. */
+  /** Whether it is neither dead nor closed. */
   get lives(): boolean {
     return !this.steps.areOver && !this.referee.closed
   }
 
-  /** The token that it hands out, where there is one. */
+  /** The token that it hands out; undefined where it has none. */
   async getToken(): Promise<string | undefined> {
     return await this.#wait('getToken', async () => this.#valueOf(await this.#provider.getToken()))
   }
 
-  /** An API has refused this token: what it hands out instead. */
+  /** An API has rejected this token: what it hands out instead. */
   async renewToken(value: string): Promise<string | undefined> {
-    this.referee.refuses(value)
+    this.referee.rejects(value)
     return await this.#wait('renewToken', async () => {
       const token = await this.#provider.renewToken(value, { url: `${API}/orders` })
       if (token?.value === value) throw new Error(`renewToken gave ${value} back`)
@@ -104,7 +107,7 @@ export class FleetProcess {
     this.referee.closed = true
     await this.#wait('close()', async () => {
       await this.#provider.close()
-      if (!this.link.idle) this.referee.leavesBehind()
+      if (this.link.isAwaited) this.referee.leavesBehind()
       return undefined
     })
   }
@@ -119,9 +122,9 @@ export class FleetProcess {
   advance(ms: number): void {
     if (this.steps.areOver) return
     const { mostMs } = this.referee
-    if (this.steps.idle && !this.steps.isHeld) {
+    if (this.waiting.size > 0 && this.steps.idle && !this.steps.isHeld) {
       const activeMs = Math.min(ms, this.clock.untilNextWakeMs() ?? ms)
-      this.referee.lives(this.link.idle && this.waiting.size > 0 ? activeMs : 0)
+      this.referee.lives(this.link.idle ? activeMs : 0)
       for (const call of this.waiting) {
         call.waitedMs += activeMs
         if (call.waitedMs > mostMs) this.referee.waitsTooLong(call.name, call.waitedMs)
@@ -130,7 +133,7 @@ export class FleetProcess {
     this.clock.advance(ms)
   }
 
-  /** Its value, and whether it says the truth about its end. */
+  /** The value of a token whose expiry must be right. */
   #valueOf({ value, expiresAt }: AccessToken): string {
     this.referee.expects(value, expiresAt - this.clock.epochMs())
     return value

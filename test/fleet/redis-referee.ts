@@ -1,9 +1,8 @@
-/** Watches the keys in Redis: who held the lease when, and which token stood there. */
-import * as scripts from '../../src/store/redis-scripts.ts'
+/** Watches the keys in Redis: which process held the lease when, and which token was there. */
+import * as scripts from '../support/simulated-redis.ts'
+import { contentOf } from './encryption.ts'
 import type { Issued, Ledger } from './ledger.ts'
-import type { Command } from './link.ts'
-import { sealing } from './sealing.ts'
-import type { Seen, Watcher } from './server.ts'
+import type { Command, Seen, Watcher } from './redis.ts'
 
 /** Redis counts in whole milliseconds. */
 const ROUNDING_MS = 1
@@ -37,14 +36,14 @@ export class RedisReferee implements Watcher {
     this.#onLease = onLease
   }
 
-  /** Who holds the lease now. */
+  /** The process that holds the lease now. */
   get holder(): string | undefined {
     return this.#held?.by
   }
 
   executed(by: string, command: Command, result: unknown, after: { entry: Seen; lease: Seen }): void {
     const [entry = ''] = command.keys
-    this.#ledger.tell(`Redis: ${by} ${nameOf(command.script)} -> ${shown(result)}`)
+    this.#ledger.note(`Redis: ${by} ${nameOf(command.script)} -> ${shown(result)}`)
     if (!isTokenKey(entry)) return
     if (command.script === scripts.READ) this.#noteDelay(by, this.#ledger.now - command.sentAt)
     this.#judgeLease(by, command, after.lease)
@@ -58,32 +57,32 @@ export class RedisReferee implements Watcher {
     this.#entry = undefined
   }
 
-  /** Whether a token is there that will do for this process, whatever it has. */
+  /** Whether a token is there that this process may use, whatever it has cached. */
   offers(by: string): boolean {
     const { token } = this.#entry ?? {}
     return (
       token !== undefined &&
-      !this.#ledger.isRefused(token.value, by) &&
+      !this.#ledger.isRejected(token.value, by) &&
       this.#shownMs(by) > token.grant.windowMs
     )
   }
 
-  /** The token in Redis that this process could have taken instead of asking for another at `askedAt` with the lease. */
-  takeable(by: string, askedAt: number, hasNone = false): Issued | undefined {
+  /** The token in Redis that this process could have acquired instead of requesting another at `requestedAt` with the lease. */
+  usable(by: string, requestedAt: number, hasNone = false): Issued | undefined {
     const [entry, lease] = [this.#entry, this.#lease]
     if (entry === undefined || lease?.by !== by || entry.since > lease.takenAt) return undefined
     const { token } = entry
-    if (this.#ledger.isRefused(token.value, by)) return undefined
-    const seenMs = this.#shownMs(by) + (this.#ledger.now - askedAt)
+    if (this.#ledger.isRejected(token.value, by)) return undefined
+    const seenMs = this.#shownMs(by) + (this.#ledger.now - requestedAt)
     return seenMs > (hasNone ? 0 : token.grant.windowMs) + ROUNDING_MS ? token : undefined
   }
 
-  /** For how long (ms) the token that is there may still be handed out, as this process sees it at the worst. */
+  /** For how long (ms) the token that is there may still be handed out, as this process sees it in the worst case. */
   #shownMs(by: string): number {
     if (this.#entry === undefined) return 0
     const { token, endsAt } = this.#entry
     const shorterMs = token.requestedAt + token.lifetimeMs - endsAt
-    // What a command takes to the server is taken off by whoever reads.
+    // A reader subtracts what its command took to the server.
     return this.#ledger.remainsMs(token) - shorterMs - (this.#delays.get(by) ?? 0)
   }
 
@@ -102,7 +101,7 @@ export class RedisReferee implements Watcher {
     if (before !== undefined && before.owner !== owner) {
       const takesItsOwn = args[2] === before.owner && by === before.by
       if (ranOut) this.leaseWasLost = true
-      else if (takesItsOwn) this.#ledger.tell(`${by} takes over a lease that it could not give back`)
+      else if (takesItsOwn) this.#ledger.note(`${by} takes over a lease that it could not give back`)
       else if (owner !== undefined) this.#ledger.problem('holder', `${by} took the lease of ${before.by}`)
       else if (args[0] !== before.owner)
         this.#ledger.problem('holder', `${by} gave up the lease of ${before.by}`)
@@ -117,10 +116,10 @@ export class RedisReferee implements Watcher {
     } else if (isLonger) this.#ledger.problem('holder', `${by} made the lease of ${before.by} longer`)
   }
 
-  #judgeEntry(by: string, { value: sealed, ttlMs }: Seen): void {
+  #judgeEntry(by: string, { value: encrypted, ttlMs }: Seen): void {
     const { now } = this.#ledger
     const before = this.#entry
-    const value = (sealing.contents.get(sealed ?? '') as { value: string } | undefined)?.value
+    const value = contentOf(encrypted)?.value
     const token = value === undefined ? undefined : this.#ledger.issued(value)
     const expired = before !== undefined && before.endsAt <= now + ROUNDING_MS
     if (token === undefined) {
@@ -136,8 +135,8 @@ export class RedisReferee implements Watcher {
   }
 
   #judgeRemoval(by: string, { value }: Issued): void {
-    if (this.holder !== by) this.#ledger.problem('fence', `${by} takes ${value} out without the lease`)
-    if (!this.#ledger.isRefused(value)) this.#ledger.problem('removal', `${by} takes ${value} out`)
+    if (this.holder !== by) this.#ledger.problem('fence', `${by} deletes ${value} without the lease`)
+    if (!this.#ledger.isRejected(value)) this.#ledger.problem('removal', `${by} deletes ${value}`)
   }
 
   #judgeWrite(by: string, token: Issued, endsAt: number): void {
@@ -146,9 +145,9 @@ export class RedisReferee implements Watcher {
     if (this.holder !== by) problem('fence', `${by} writes ${value} without the lease`)
     else if (requestedAt < (this.#lease?.takenAt ?? 0))
       problem('fence', `${by} writes ${value}, which it asked for before it took the lease`)
-    const takeable = this.takeable(by, requestedAt)
-    if (takeable !== undefined && takeable !== token)
-      problem('lifetime', `${by} writes ${value}, though ${takeable.value} was there`)
+    const usable = this.usable(by, requestedAt)
+    if (usable !== undefined && usable !== token)
+      problem('lifetime', `${by} writes ${value}, though ${usable.value} was there`)
     if (number < this.#newest) problem('order', `${by} writes ${value} after token-${this.#newest}`)
     this.#newest = Math.max(this.#newest, number)
     const beyondMs = endsAt - (requestedAt + lifetimeMs)
@@ -164,7 +163,7 @@ function nameOf(script: string): string {
   return Object.entries(scripts).find(([, text]) => text === script)?.[0] ?? 'an unknown script'
 }
 
-/** With what was sealed in the place of its sealed form. */
+/** With entries decrypted. */
 function shown(result: unknown): string {
-  return JSON.stringify(result, (_, value) => sealing.contents.get(value) ?? value)
+  return JSON.stringify(result, (_, value) => contentOf(value) ?? value)
 }

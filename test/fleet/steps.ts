@@ -1,7 +1,5 @@
 /** Steps in the hands of a schedule, which can be held back, or never come. */
-
-/** Has something happen when the schedule says so. */
-export type Later = (label: string) => Promise<void>
+import type { Later } from '../model/endpoint.ts'
 
 export class Steps {
   readonly #later: Later
@@ -27,12 +25,11 @@ export class Steps {
   }
 
   /** Resolves when the schedule says so and they are not held back. */
-  later(label: string): Promise<void> {
-    return new Promise((resolve) => {
+  readonly later: Later = (label, takesMs) =>
+    new Promise((resolve) => {
       this.#pending += 1
-      this.#take(label, resolve)
+      this.#later(label, takesMs).then(() => this.#arrive(label, resolve))
     })
-  }
 
   /** Resolves at once, or when they are no longer held back. */
   ready(label: string): Promise<void> {
@@ -58,14 +55,10 @@ export class Steps {
     this.#state = 'over'
   }
 
-  #take(label: string, resolve: () => void): void {
-    this.#later(label).then(() => this.#arrive(label, resolve))
-  }
-
   #arrive(label: string, resolve: () => void): void {
     if (this.#state === 'over') return
     if (this.#state === 'held') {
-      this.#held.push(() => this.#take(label, resolve))
+      this.#held.push(() => this.#later(label).then(() => this.#arrive(label, resolve)))
       return
     }
     this.#pending -= 1

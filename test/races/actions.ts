@@ -1,12 +1,7 @@
 /** What can happen in a race: what callers do, what the world does to them, and how the endpoint answers. */
 import fc from 'fast-check'
-import type { RefereeOptions } from './record.ts'
-
-/** How the token endpoint answers one request. */
-export type Answer =
-  | { readonly kind: 'token'; readonly lifetimeSeconds: number }
-  | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: number }
-  | { readonly kind: 'no connection' | 'bad body' | 'hang' | 'hang at body' | 'deaf' }
+import type { Answer } from '../model/endpoint.ts'
+import type { GrantOptions } from '../model/grant.ts'
 
 export type Action =
   | { readonly does: 'getToken'; readonly abortable: boolean }
@@ -16,7 +11,7 @@ export type Action =
   | { readonly does: 'abort'; readonly nth: number }
   | { readonly does: 'advance' | 'stepWallClock' | 'freeze'; readonly ms: number }
   | { readonly does: 'revoke' }
-  | { readonly does: 'refuseAll'; readonly api: number; readonly refuses: boolean }
+  | { readonly does: 'rejectAll'; readonly api: number; readonly rejects: boolean }
   | { readonly does: 'close' }
 
 const api = fc.nat(1)
@@ -42,7 +37,7 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
     }),
   },
   { weight: 9, arbitrary: fc.record({ does: fc.constant('revoke') }) },
-  { weight: 3, arbitrary: fc.record({ does: fc.constant('refuseAll'), api, refuses: fc.boolean() }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant('rejectAll'), api, rejects: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('close') }) },
 ) as fc.Arbitrary<Action>
 
@@ -77,7 +72,7 @@ const anAnswer: fc.Arbitrary<Answer> = fc.oneof(
   },
 ) as fc.Arbitrary<Answer>
 
-/** What a provider may be told. */
+/** Options of the provider. */
 const someOptions = fc.record({
   timeoutMs: fc.constantFrom(4_000, 10_000),
   retries: fc.nat(2),
@@ -85,11 +80,16 @@ const someOptions = fc.record({
   refreshAheadMs: fc.constantFrom(undefined, undefined, 0, 60_000),
 })
 
+export interface RaceOptions extends GrantOptions {
+  readonly timeoutMs: number
+  readonly retries: number
+}
+
 /** A race, before the schedule has mixed it. */
 export interface Race {
   readonly actions: readonly Action[]
   readonly answers: readonly Answer[]
-  readonly options: RefereeOptions & { readonly timeoutMs: number }
+  readonly options: RaceOptions
   readonly seed: number
 }
 

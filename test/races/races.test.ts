@@ -1,32 +1,17 @@
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { describe, inject, it } from 'vitest'
 import { tell } from '../faults/told.ts'
-import { forget } from '../support/recorded.ts'
-import { aRace, type Race } from './actions.ts'
-import { settled } from './clock.ts'
-import { randomFrom } from './random.ts'
-import { RULES } from './rules.ts'
+import { seeded } from '../model/driver.ts'
+import { aRace } from './actions.ts'
+import { RULES } from './referee.ts'
 import { World } from './world.ts'
-
-const unhandled: unknown[] = []
-const note = (reason: unknown): void => void unhandled.push(reason)
-beforeEach(() => void process.on('unhandledRejection', note))
-afterEach(() => void process.off('unhandledRejection', note))
-
-async function run(schedule: fc.Scheduler, race: Race): Promise<void> {
-  const random = vi.spyOn(Math, 'random').mockImplementation(randomFrom(race.seed))
-  const world = new World(schedule, race)
-  await world.run()
-  await settled()
-  random.mockRestore()
-  forget()
-  expect(world.referee.problems).toEqual([])
-  expect(unhandled, RULES.unhandled).toEqual([])
-}
 
 describe('a provider, its callers and the world, in any order', () => {
   it('keep every rule', { timeout: 100 * inject('schedules') }, async ({ task }) => {
-    await fc.assert(fc.asyncProperty(fc.scheduler(), aRace, run), { numRuns: inject('schedules') })
+    const property = fc.asyncProperty(fc.scheduler(), aRace, (schedule, race) =>
+      seeded(race.seed, () => new World(schedule, race).run()),
+    )
+    await fc.assert(property, { numRuns: inject('schedules') })
     for (const row of Object.values(RULES))
       tell(task, { table: 'races', row, column: `broken in ${inject('schedules')} schedules`, cell: 'never' })
   })

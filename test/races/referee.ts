@@ -1,17 +1,90 @@
-/** The model: what a provider may do, kept by what can be seen from outside, and every breach of it. */
+/** Finds every breach of a rule, by what can be seen of a provider from outside. */
 import type { AuthEvent } from '../../src/index.ts'
-import type { Answer } from './actions.ts'
-import type { RaceClock } from './clock.ts'
-import { type Acquisition, type Failure, Grant, NO_FAILURE, Ration, type RefereeOptions } from './record.ts'
-import { RULES, type Rule } from './rules.ts'
+import type { Answer, Sent } from '../model/endpoint.ts'
+import { Grant } from '../model/grant.ts'
+import type { ScheduledClock } from '../support/clock.ts'
+import type { RaceOptions } from './actions.ts'
+
+/** What must hold in every race (contract 3 and 5). */
+export const RULES = {
+  inFlight: 'at most one token request in flight',
+  margin: 'no token is handed out past its margin, on either clock',
+  atOnce: 'no call waits while a valid token is cached, or during a cooldown',
+  need: 'no renewal without need, nor for a token that has been replaced',
+  twice: 'no call is made a third time',
+  retries: 'no more attempts than `retries` says',
+  cooldown: 'cooldowns are kept',
+  rateLimit: 'the rate limit of renewals after rejections is kept',
+  settles: 'every call settles',
+  signals: 'an aborted call ends at once, with the reason of its signal',
+  errors: 'callers get errors of this package, each one of its own',
+  closed: 'after `close()` nobody waits, and nobody gets or asks for a token',
+  recovery: 'a caller without a token makes a request, and gets a token when all is well again',
+  rest: 'no timer is left',
+  unhandled: 'no unhandled rejection',
+} as const
+
+type Rule = keyof typeof RULES
+
+/** A failed acquisition, and how long the provider must back off after it. */
+interface Failure {
+  readonly at: number
+  readonly leastMs: number
+  readonly mostMs: number
+  readonly retryAfterMs: number
+  /** Whether no caller may have waited for it, and whether certainly none did. */
+  readonly background: boolean
+  readonly surelyBackground: boolean
+}
+
+const NO_FAILURE: Failure = {
+  at: Number.NEGATIVE_INFINITY,
+  leastMs: 0,
+  mostMs: 0,
+  retryAfterMs: 0,
+  background: true,
+  surelyBackground: false,
+}
+
+/** An acquisition that runs, and the APIs whose rejections are its only possible reason. */
+interface Acquisition {
+  readonly at: number
+  readonly background: boolean
+  readonly surelyBackground: boolean
+  readonly apis: ReadonlySet<string>
+}
+
+/** The rejections of one API: how often they may cause a renewal (contract 5.7). */
+class RateLimit {
+  #gapMs = 0
+  #openAt = Number.NEGATIVE_INFINITY
+  #lastRejection = Number.POSITIVE_INFINITY
+
+  rejected(now: number): void {
+    if (now - this.#lastRejection > this.#gapMs + 60_000) {
+      this.#gapMs = 0
+      this.#openAt = Number.NEGATIVE_INFINITY
+    }
+    this.#lastRejection = now
+  }
+
+  isOpen(now: number): boolean {
+    return this.#openAt <= now
+  }
+
+  renewed(at: number): void {
+    this.#gapMs = Math.min(this.#gapMs === 0 ? 1_000 : this.#gapMs * 2, 300_000)
+    this.#openAt = at + this.#gapMs
+  }
+}
 
 export class Referee {
   readonly problems: string[] = []
-  readonly #clock: RaceClock
-  readonly #options: RefereeOptions
+  readonly #clock: ScheduledClock
+  readonly #options: RaceOptions
   readonly #grants = new Map<string, Grant>()
   readonly #rejected = new Map<string, Set<string>>()
-  readonly #rations = new Map<string, Ration>()
+  readonly #rateLimits = new Map<string, RateLimit>()
   #current: Grant | undefined
   #failure: Failure | undefined
   #failures = 0
@@ -23,7 +96,7 @@ export class Referee {
   /** The acquisition that runs: why it may, and since when. */
   #running: Acquisition | undefined
 
-  constructor(clock: RaceClock, options: RefereeOptions) {
+  constructor(clock: ScheduledClock, options: RaceOptions) {
     this.#clock = clock
     this.#options = options
   }
@@ -35,11 +108,6 @@ export class Referee {
 
   get closed(): boolean {
     return this.#closed
-  }
-
-  /** The value of the current token, where one was given and may still be handed out. */
-  get current(): string | undefined {
-    return this.#current?.value
   }
 
   problem(rule: Rule, what: string): void {
@@ -67,19 +135,23 @@ export class Referee {
     this.#lastAnswer = answer
   }
 
-  granted(
-    value: string,
-    sent: { at: number; wallAt: number; aheadMs: number },
-    lifetimeSeconds: number,
-  ): void {
-    this.#grants.set(value, new Grant(value, sent, lifetimeSeconds * 1_000, this.#options))
+  /** The endpoint issues a token. Returns its value. */
+  issues(sent: Sent, lifetimeMs: number): string {
+    const value = `token-${this.#grants.size + 1}`
+    this.#grants.set(value, new Grant(value, sent, lifetimeMs, this.#options))
+    return value
   }
 
-  /** A token has reached somebody: only one whose time has not come, and not after the end. */
+  /** The tokens that were issued, oldest first. */
+  get issued(): string[] {
+    return [...this.#grants.keys()]
+  }
+
+  /** A token is handed out: that must be before its margin, and before close(). */
   handedOut(value: string, to: string): void {
     const grant = this.#grants.get(value)
     if (grant === undefined) {
-      this.problem('margin', `${to} got a token that was never given`)
+      this.problem('margin', `${to} got a token that was never issued`)
       return
     }
     if (this.#closed) this.problem('closed', `${to} got a token after close()`)
@@ -87,15 +159,15 @@ export class Referee {
     if (remainsMs <= 0) this.problem('margin', `${to} got ${value} ${-remainsMs} ms after its end`)
   }
 
-  /** An API, or a caller, has refused a token. */
-  refused(value: string, api: string): void {
+  /** An API, or a caller, has rejected a token. */
+  rejects(value: string, api: string): void {
     if (this.#closed || value !== this.#current?.value || !this.maybeServable()) return
     const apis = this.#rejected.get(value) ?? new Set()
     this.#rejected.set(value, apis.add(api))
-    this.#rationOf(api).rejected(this.#clock.monotonicMs())
+    this.#rateLimitOf(api).rejected(this.#clock.monotonicMs())
   }
 
-  /** Whether the current token may be handed out, whichever way doubts are read. */
+  /** Whether the current token may be handed out, however the wall clock was stepped. */
   certainlyServable(): boolean {
     return this.#current !== undefined && this.#current.certainlyRemainsMs(this.#clock) > 0
   }
@@ -111,15 +183,15 @@ export class Referee {
     return cooling && !this.maybeServable() && this.#running === undefined && !this.#closed
   }
 
-  /** Whether a caller without a token must have the endpoint asked. */
+  /** Whether a caller without a token must make a request. */
   mustAsk(): boolean {
     if (this.#closed || this.#running !== undefined || this.maybeServable()) return false
     const { at, mostMs, retryAfterMs, surelyBackground } = this.#failure ?? NO_FAILURE
     return this.#clock.monotonicMs() >= at + (surelyBackground ? retryAfterMs : mostMs)
   }
 
-  /** Keeps the acquisitions by the provider's own events. */
-  readonly heard = (event: AuthEvent): void => {
+  /** Follows the acquisitions by the provider's events. */
+  readonly hears = (event: AuthEvent): void => {
     if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#acquisitionBegins()
       if (event.attempt > this.#options.retries + 1) this.problem('retries', `attempt ${event.attempt}`)
@@ -134,10 +206,10 @@ export class Referee {
     const certain = this.certainlyServable()
     const inWindow = current !== undefined && current.certainlyRemainsMs(this.#clock) <= current.windowMs
     const apis = this.#rejected.get(current?.value ?? '') ?? new Set<string>()
-    const mayRenew = [...apis].filter((api) => this.#rationOf(api).isOpen(now))
+    const mayRenew = [...apis].filter((api) => this.#rateLimitOf(api).isOpen(now))
     if (certain && !inWindow && mayRenew.length === 0) {
-      if (apis.size === 0) this.problem('need', 'the current one was refused by nobody')
-      else this.problem('ration', `asked for ${[...apis].join()}`)
+      if (apis.size === 0) this.problem('need', 'nobody rejected the current one')
+      else this.problem('rateLimit', `asked for ${[...apis].join()}`)
     }
     const failure = this.#failure
     if (failure !== undefined) {
@@ -158,7 +230,7 @@ export class Referee {
     const { apis = new Set<string>(), at = 0 } = this.#running ?? {}
     const [api] = apis
     if (apis.size === 1 && api !== undefined) {
-      this.#rationOf(api).renewed(at)
+      this.#rateLimitOf(api).renewed(at)
     }
     this.#running = undefined
     this.#failure = undefined
@@ -185,12 +257,12 @@ export class Referee {
     this.#running = undefined
   }
 
-  #rationOf(api: string): Ration {
-    let ration = this.#rations.get(api)
-    if (ration === undefined) {
-      ration = new Ration()
-      this.#rations.set(api, ration)
+  #rateLimitOf(api: string): RateLimit {
+    let rateLimit = this.#rateLimits.get(api)
+    if (rateLimit === undefined) {
+      rateLimit = new RateLimit()
+      this.#rateLimits.set(api, rateLimit)
     }
-    return ration
+    return rateLimit
   }
 }

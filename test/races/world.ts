@@ -6,33 +6,48 @@ import {
   isMerchantAuthError,
   type TokenProvider,
 } from '../../src/index.ts'
+import { Driver, type Model } from '../model/driver.ts'
+import { ModelEndpoint } from '../model/endpoint.ts'
+import { ScheduledClock } from '../support/clock.ts'
 import type { Action, Race } from './actions.ts'
-import { APIS, type Call } from './call.ts'
-import { RaceClock, settled } from './clock.ts'
-import { RaceEndpoint } from './endpoint.ts'
 import { Referee } from './referee.ts'
 
-const MOST_STEPS = 2_000
+const APIS = ['https://api.test.example/merchant', 'https://api.test.example/in-store']
 
-export class World {
-  readonly referee: Referee
-  readonly #clock: RaceClock
+/** Something that a caller waits for. */
+interface Call {
+  readonly name: string
+  readonly controller: AbortController | undefined
+  sends: number
+  /** Whether an API has it: close() is not its business then. */
+  sending: boolean
+  settled: boolean
+  /** How many token requests there must have been when everything has settled. */
+  requestsDue: number
+}
+
+export class World implements Model {
+  readonly #referee: Referee
+  readonly #driver: Driver
+  readonly #clock: ScheduledClock
   readonly #schedule: fc.Scheduler
   readonly #race: Race
   readonly #provider: TokenProvider
   readonly #authFetch: typeof fetch
-  readonly #endpoint: RaceEndpoint
+  readonly #endpoint: ModelEndpoint
   readonly #calls: Call[] = []
   readonly #revoked = new Set<string>()
-  readonly #refusing = new Set<string>()
+  readonly #rejecting = new Set<string>()
   readonly #failures = new Set<unknown>()
 
   constructor(schedule: fc.Scheduler, race: Race) {
     this.#schedule = schedule
     this.#race = race
-    this.#clock = new RaceClock((wake) => void this.#later('a timer fires').then(wake))
-    this.referee = new Referee(this.#clock, race.options)
-    this.#endpoint = new RaceEndpoint(race.answers, this.#clock, this.referee, (label) => this.#later(label))
+    this.#driver = new Driver(schedule)
+    const { later } = this.#driver
+    this.#clock = new ScheduledClock((wake) => void later('a timer fires').then(wake))
+    this.#referee = new Referee(this.#clock, race.options)
+    this.#endpoint = new ModelEndpoint(race.answers, { clock: this.#clock, later })
     this.#provider = createTokenProvider({
       environment: {
         authUrl: 'https://auth.test.example',
@@ -41,15 +56,21 @@ export class World {
       },
       clientId: 'client-1',
       clientSecret: 'swordfish',
-      fetch: this.#endpoint.fetch,
-      onEvent: this.referee.heard,
+      fetch: this.#endpoint.fetchOf({
+        name: 'the provider',
+        requestBegins: () => this.#referee.requestBegins(),
+        requestEnds: (answer) => this.#referee.requestEnds(answer),
+        issue: ({ sent, lifetimeMs, aborted }) =>
+          aborted ? 'too-late' : this.#referee.issues(sent, lifetimeMs),
+      }),
+      onEvent: this.#referee.hears,
       clock: this.#clock,
       ...race.options,
     })
     this.#authFetch = createAuthFetch(this.#provider, { fetch: this.#api })
   }
 
-  /** Runs the race, then lets the world heal, and looks whether everybody got home. */
+  /** Runs the race, then lets the world heal, and looks whether every call comes to a good end. */
   async run(): Promise<void> {
     this.#schedule.scheduleSequence(
       this.#race.actions.map((action) => ({
@@ -57,56 +78,45 @@ export class World {
         builder: async () => this.#act(action),
       })),
     )
-    await this.#runScheduled()
+    await this.#driver.runScheduled(this)
     this.#endpoint.heal()
-    this.#refusing.clear()
-    await this.#runToTheEnd()
-    if (!this.referee.closed) {
+    this.#rejecting.clear()
+    await this.#driver.runToTheEnd(this)
+    if (!this.#referee.closed) {
       this.#clock.advance(61_000) // longer than any cooldown
       this.#getToken(false, 'the caller after the outage')
-      await this.#runToTheEnd()
-      if (this.#provider.currentToken() === undefined) this.referee.problem('recovery', 'no recovery')
+      await this.#driver.runToTheEnd(this)
+      if (this.#provider.currentToken() === undefined) this.#referee.problem('recovery', 'no recovery')
       this.#act({ does: 'close' })
     }
-    await this.#runToTheEnd()
-    if (this.#clock.untilNextWakeMs() !== undefined) this.referee.problem('rest', 'a sleeper is left')
+    await this.#driver.runScheduled(this)
+    if (this.untilNextWakeMs() !== undefined) this.#referee.problem('rest', 'a timer runs')
+    await this.#driver.runToTheEnd(this)
   }
 
-  async #runToTheEnd(): Promise<void> {
-    for (let step = 0; step < MOST_STEPS; step += 1) {
-      await this.#runScheduled()
-      const waiting = this.#calls.find((call) => !call.settled)
-      const ms = this.#clock.untilNextWakeMs()
-      if (waiting !== undefined && ms === undefined)
-        this.referee.problem('settles', `${waiting.name} never settles`)
-      if (ms === undefined) return
-      this.#clock.advance(ms)
-    }
-    this.referee.problem('settles', 'no end')
+  untilNextWakeMs(): number | undefined {
+    return this.#clock.untilNextWakeMs()
   }
 
-  async #runScheduled(): Promise<void> {
-    await settled()
-    for (let step = 0; this.#schedule.count() > 0; step += 1) {
-      if (step > MOST_STEPS) this.referee.problem('settles', 'no end of what is scheduled')
-      await this.#schedule.waitOne()
-      await settled()
-      this.#look()
-      if (this.referee.problems.length > 0) throw new Error(this.referee.problems.join('\n'))
-    }
+  advance(ms: number): void {
+    this.#clock.advance(ms)
   }
 
-  /** What must hold whenever everything has come to rest. */
-  #look(): void {
+  problems(): readonly string[] {
+    return this.#referee.problems
+  }
+
+  look(over: boolean): void {
     for (const call of this.#calls) {
-      if (this.referee.requests < call.requestsDue)
-        this.referee.problem('recovery', `${call.name} did not have the endpoint asked`)
+      if (this.#referee.requests < call.requestsDue)
+        this.#referee.problem('recovery', `${call.name} led to no token request`)
       if (call.settled) continue
+      if (over) this.#referee.problem('settles', `${call.name} never settles`)
       if (call.controller?.signal.aborted)
-        this.referee.problem('signals', `${call.name} waits on after its abort`)
-      if (this.referee.closed && !call.sending)
-        this.referee.problem('closed', `${call.name} waits on after close()`)
-      if (call.name.endsWith('at once')) this.referee.problem('atOnce', `${call.name} was made to wait`)
+        this.#referee.problem('signals', `${call.name} waits on after its abort`)
+      if (this.#referee.closed && !call.sending)
+        this.#referee.problem('closed', `${call.name} waits on after close()`)
+      if (call.name.endsWith('at once')) this.#referee.problem('atOnce', `${call.name} was made to wait`)
     }
   }
 
@@ -122,7 +132,7 @@ export class World {
         this.#currentToken()
         break
       case 'renewToken':
-        this.#renewToken(this.#endpoint.given.at(-1 - action.nth), action.api)
+        this.#renewToken(this.#referee.issued.at(-1 - action.nth), action.api)
         break
       case 'abort':
         this.#abort(action.nth)
@@ -134,17 +144,17 @@ export class World {
       case 'stepWallClock':
         this.#clock.stepWallClock(action.ms)
         this.#endpoint.wallClockStepped(action.ms)
-        this.referee.wallClockStepped(action.ms)
+        this.#referee.wallClockStepped(action.ms)
         break
       case 'revoke':
-        for (const value of this.#endpoint.given) this.#revoked.add(value)
+        for (const value of this.#referee.issued) this.#revoked.add(value)
         break
-      case 'refuseAll':
-        if (action.refuses) this.#refusing.add(APIS[action.api] ?? '')
-        else this.#refusing.delete(APIS[action.api] ?? '')
+      case 'rejectAll':
+        if (action.rejects) this.#rejecting.add(APIS[action.api] ?? '')
+        else this.#rejecting.delete(APIS[action.api] ?? '')
         break
       case 'close':
-        this.referee.close()
+        this.#referee.close()
         this.#track('close()', undefined, () => this.#provider.close())
     }
   }
@@ -155,37 +165,37 @@ export class World {
   }
 
   #currentToken(): void {
-    const certain = this.referee.certainlyServable()
+    const certain = this.#referee.certainlyServable()
     const token = this.#provider.currentToken()
-    if (token !== undefined) this.referee.handedOut(token.value, 'currentToken')
-    else if (certain) this.referee.problem('atOnce', 'currentToken() gives nothing')
+    if (token !== undefined) this.#referee.handedOut(token.value, 'currentToken')
+    else if (certain) this.#referee.problem('atOnce', 'currentToken() gives nothing')
   }
 
   #getToken(abortable: boolean, name: string): void {
     const controller = abortable ? new AbortController() : undefined
-    const certain = this.referee.certainlyServable() || this.referee.certainlyCooling()
+    const certain = this.#referee.certainlyServable() || this.#referee.certainlyCooling()
     this.#track(`${name}${certain ? ', at once' : ''}`, controller, async () => {
       const token = await this.#provider.getToken({ signal: controller?.signal })
-      this.referee.handedOut(token.value, name)
+      this.#referee.handedOut(token.value, name)
     })
   }
 
   #renewToken(value: string | undefined, api: number | undefined): void {
     if (value === undefined) return
     const url = api === undefined ? undefined : APIS[api]
-    this.referee.refused(value, String(url))
+    this.#referee.rejects(value, String(url))
     this.#track('renewToken', undefined, async () => {
       const token = await this.#provider.renewToken(value, { ...(url && { url }) })
-      if (token === undefined && this.referee.closed) this.referee.problem('closed', 'renewToken resolves')
+      if (token === undefined && this.#referee.closed) this.#referee.problem('closed', 'renewToken resolves')
       if (token === undefined) return
-      this.referee.handedOut(token.value, 'renewToken')
-      if (token.value === value) this.referee.problem('need', 'renewToken gave the rejected token')
+      this.#referee.handedOut(token.value, 'renewToken')
+      if (token.value === value) this.#referee.problem('need', 'renewToken gave the rejected token')
     })
   }
 
   #call(api: string, abortable: boolean): void {
     const controller = abortable ? new AbortController() : undefined
-    const served = this.referee.certainlyServable()
+    const served = this.#referee.certainlyServable()
     const call = this.#track('call', controller, async (self) => {
       const id = this.#calls.indexOf(self)
       await this.#authFetch(`${api}/orders/${id}`, {
@@ -195,18 +205,18 @@ export class World {
       })
     })
     if (served && call.sends === 0)
-      this.referee.problem('atOnce', 'a call was made to wait while a token was there')
+      this.#referee.problem('atOnce', 'a call was made to wait while a token was there')
   }
 
   #track(name: string, controller: AbortController | undefined, run: (self: Call) => Promise<void>): Call {
-    const requestsDue = this.referee.mustAsk() ? this.referee.requests + 1 : 0
+    const requestsDue = this.#referee.mustAsk() ? this.#referee.requests + 1 : 0
     const call: Call = { name, controller, sends: 0, sending: false, settled: false, requestsDue }
     this.#calls.push(call)
     const ends = (error?: unknown): void => {
       call.settled = true
       if (controller?.signal.aborted) {
         if (error !== controller.signal.reason)
-          this.referee.problem('signals', `${name} did not end by its abort`)
+          this.#referee.problem('signals', `${name} did not end by its abort`)
       } else if (error !== undefined) this.#failed(name, error)
     }
     run(call).then(() => ends(), ends)
@@ -214,14 +224,9 @@ export class World {
   }
 
   #failed(name: string, error: unknown): void {
-    if (!isMerchantAuthError(error)) this.referee.problem('errors', `${name} rejects with ${error}`)
-    if (this.#failures.has(error)) this.referee.problem('errors', `${name} got another's error`)
+    if (!isMerchantAuthError(error)) this.#referee.problem('errors', `${name} rejects with ${error}`)
+    if (this.#failures.has(error)) this.#referee.problem('errors', `${name} got another's error`)
     this.#failures.add(error)
-  }
-
-  /** When the schedule says so. */
-  #later(label: string): Promise<void> {
-    return this.#schedule.schedule(Promise.resolve(), label)
   }
 
   readonly #api: typeof fetch = (input, init = {}) => {
@@ -229,19 +234,19 @@ export class World {
     const api = APIS.find((one) => url.startsWith(one)) ?? ''
     const call = this.#calls[Number(url.split('/').at(-1))]
     const value = new Headers(init.headers).get('authorization')?.slice('Bearer '.length) ?? ''
-    this.referee.handedOut(value, 'an API')
+    this.#referee.handedOut(value, 'an API')
     if (call === undefined) throw new Error('no such call')
     call.sends += 1
     call.sending = true
-    if (call.sends > 2) this.referee.problem('twice', 'a call was made a third time')
+    if (call.sends > 2) this.#referee.problem('twice', 'a call was made a third time')
     return new Promise((resolve, reject) => {
       init.signal?.addEventListener('abort', () => reject(init.signal?.reason))
-      this.#later('an API answers').then(() => {
+      this.#driver.later('an API answers').then(() => {
         if (init.signal?.aborted) return
         call.sending = false
-        const refuses = this.#revoked.has(value) || this.#refusing.has(api)
-        if (refuses) this.referee.refused(value, api)
-        resolve(new Response(null, { status: refuses ? 401 : 200 }))
+        const rejects = this.#revoked.has(value) || this.#rejecting.has(api)
+        if (rejects) this.#referee.rejects(value, api)
+        resolve(new Response(null, { status: rejects ? 401 : 200 }))
       })
     })
   }

@@ -123,10 +123,10 @@ export class Rig {
     })
   }
 
-  /** How many requests the token endpoint got, and how many of them it refused. */
-  get requests(): { sent: number; refused: number } {
+  /** How many requests the token endpoint got, and how many of them it rejected. */
+  get requests(): { sent: number; rejected: number } {
     const sent = this.#service.requests('token')
-    return { sent: sent.length, refused: sent.filter(({ status }) => status === 401).length }
+    return { sent: sent.length, rejected: sent.filter(({ status }) => status === 401).length }
   }
 
   /** Resolves when calls of each client have come to their end, at least five of them begun from now on. */
@@ -139,15 +139,15 @@ export class Rig {
   }
 
   /** Resolves when there have been so many events of a type. */
-  async told(type: AuthEvent['type'], times: number): Promise<void> {
+  async emitted(type: AuthEvent['type'], times: number): Promise<void> {
     await eventually(() => expect(this.#countOf(type)).toBeGreaterThanOrEqual(times))
   }
 
-  /** Lets the token in hand come into its refresh window, and resolves when it has been replaced. */
+  /** Lets the cached token come into its refresh window, and resolves when it has been replaced. */
   async renewal(): Promise<void> {
     const renewed = this.#countOf('token-renewed')
     this.clock.advance(IN_WINDOW_MS)
-    await this.told('token-renewed', renewed + 1)
+    await this.emitted('token-renewed', renewed + 1)
     await this.callsGoOn()
   }
 
@@ -181,7 +181,7 @@ export async function startRig(
   const service = sandbox.test
   const rig = new Rig(service, await optionsOf(service))
   await rig.callsGoOn()
-  expect(rig.requests).toEqual({ sent: 1, refused: 0 })
+  expect(rig.requests).toEqual({ sent: 1, rejected: 0 })
   return { service, rig }
 }
 

@@ -1,4 +1,4 @@
-/** The client secret is replaced while calls go on: none fails, and no token request is made that it does not take. */
+/** The client secret is replaced while calls go on: none fails, and every token request that is made is accepted. */
 import { writeSync } from 'node:fs'
 import { mkdir, mkdtemp, open, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ beforeEach(() => noteSecret(NEW_SECRET))
 afterEach(tidy) // no call may have failed, but for those that a test expects
 
 describe('a client secret that is replaced in the vault, under load', () => {
-  it('while both are accepted: one token request for each renewal, and none is refused', async () => {
+  it('while both are accepted: one token request for each renewal, and none is rejected', async () => {
     const { service, rig, vault } = await startWithVault()
     service.acceptSecrets(service.clientSecret, NEW_SECRET)
     await rig.renewal() // the vault still has the old one
@@ -31,7 +31,7 @@ describe('a client secret that is replaced in the vault, under load', () => {
     service.acceptSecrets(NEW_SECRET)
     await rig.callsGoOn()
     await rig.renewal()
-    expect(rig.requests).toEqual({ sent: 4, refused: 0 })
+    expect(rig.requests).toEqual({ sent: 4, rejected: 0 })
   })
 
   it.each([
@@ -45,29 +45,29 @@ describe('a client secret that is replaced in the vault, under load', () => {
       service.acceptSecrets(NEW_SECRET)
     }
     rig.clock.advance(aheadMs)
-    await rig.told(type, type === 'token-acquired' ? 2 : 1)
+    await rig.emitted(type, type === 'token-acquired' ? 2 : 1)
     await rig.callsGoOn()
-    expect(rig.requests).toEqual({ sent: 3, refused: 1 })
+    expect(rig.requests).toEqual({ sent: 3, rejected: 1 })
     await rig.renewal()
-    expect(rig.requests).toEqual({ sent: 4, refused: 1 })
+    expect(rig.requests).toEqual({ sent: 4, rejected: 1 })
   })
 
   it('after it was revoked: the current token serves, and renewals are tried after 1 s, then 2 s', async () => {
     const { service, rig, vault } = await startWithVault()
     service.acceptSecrets(NEW_SECRET)
     rig.clock.advance(IN_WINDOW_MS)
-    await rig.told('token-request-failed', 1)
+    await rig.emitted('token-request-failed', 1)
     await rig.callsGoOn()
-    expect(rig.requests).toEqual({ sent: 2, refused: 1 })
+    expect(rig.requests).toEqual({ sent: 2, rejected: 1 })
     rig.clock.advance(1_000)
-    await rig.told('token-request-failed', 2)
+    await rig.emitted('token-request-failed', 2)
     await rig.callsGoOn()
-    expect(rig.requests).toEqual({ sent: 3, refused: 2 })
+    expect(rig.requests).toEqual({ sent: 3, rejected: 2 })
     vault.secret = NEW_SECRET
     rig.clock.advance(2_000)
-    await rig.told('token-renewed', 1)
+    await rig.emitted('token-renewed', 1)
     await rig.renewal() // past the life of the first token, too
-    expect(rig.requests).toEqual({ sent: 5, refused: 2 })
+    expect(rig.requests).toEqual({ sent: 5, rejected: 2 })
   })
 
   it('only after the token has expired: calls fail at once and say why, until the vault has it', async () => {
@@ -75,17 +75,17 @@ describe('a client secret that is replaced in the vault, under load', () => {
     service.acceptSecrets(NEW_SECRET)
     rig.clock.advance(LIFETIME_MS)
     await eventually(() => expect(rig.failures.length).toBeGreaterThan(50)) // 20 of them have waited
-    expect(rig.requests).toEqual({ sent: 2, refused: 1 })
+    expect(rig.requests).toEqual({ sent: 2, rejected: 1 })
     vault.secret = NEW_SECRET
     rig.clock.advance(1_000)
-    await rig.told('token-acquired', 2)
+    await rig.emitted('token-acquired', 2)
     for (const failure of rig.failures) {
       expect(failure).toBeInstanceOf(TokenRequestError)
       expect(failure).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 401, error: 'invalid_client' })
     }
     rig.expectedFailures = rig.failures.length
     await rig.callsGoOn()
-    expect(rig.requests).toEqual({ sent: 3, refused: 1 })
+    expect(rig.requests).toEqual({ sent: 3, rejected: 1 })
   })
 })
 
@@ -117,7 +117,7 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     await rename(`${file}.new`, file)
     service.acceptSecrets(NEW_SECRET)
     await rig.renewal()
-    expect(rig.requests).toEqual({ sent: 2, refused: 0 })
+    expect(rig.requests).toEqual({ sent: 2, rejected: 0 })
   })
 
   it('by a link to another folder, as Kubernetes does it', async () => {
@@ -135,7 +135,7 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     await version(folder, '..version-2', NEW_SECRET)
     service.acceptSecrets(NEW_SECRET)
     await rig.renewal()
-    expect(rig.requests).toEqual({ sent: 2, refused: 0 })
+    expect(rig.requests).toEqual({ sent: 2, rejected: 0 })
   })
 
   it('by writing it anew: while it is empty no request is sent, and the attempt is made again', async () => {
@@ -151,6 +151,6 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     }
     await rig.renewal()
     expect(codes).toEqual(['ERR_CLIENT_SECRET'])
-    expect(rig.requests).toEqual({ sent: 2, refused: 0 })
+    expect(rig.requests).toEqual({ sent: 2, rejected: 0 })
   })
 })

@@ -49,8 +49,8 @@ describe('two environments', () => {
       expect(counts).toMatchObject({ token: 1, merchant: 2, 'in-store': 2 })
       const fields = requests.flatMap(({ fields }) => fields?.['audience'] ?? [])
       expect(fields).toEqual([environment.audience])
-      const refused = requests.filter(({ status }) => status === 401)
-      expect(refused.map(({ headers }) => headers['authorization'])).toEqual([undefined, undefined])
+      const rejected = requests.filter(({ status }) => status === 401)
+      expect(rejected.map(({ headers }) => headers['authorization'])).toEqual([undefined, undefined])
     }
   })
 })

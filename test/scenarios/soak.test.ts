@@ -1,262 +1,207 @@
-/** The soak's matching: what explains a failed call, and above all what does not. */
+/** The oracle of the soak: what explains a failed call, and above all what does not. */
 import type { Fault, SandboxRequest } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
-import type { Outcome, TokenTry } from '../../scripts/soak/evidence.ts'
-import { breachOf, explain } from '../../scripts/soak/matching.ts'
-import { call, evidence, failure, sent, tokenTry, trouble, why } from './soak-evidence.ts'
+import {
+  type Arrival,
+  breachOf,
+  type EndedCall,
+  explain,
+  type Outcome,
+  type Place,
+  type Trouble,
+} from '../../scripts/soak/oracle.ts'
 
-describe('an answer that is no good', () => {
-  const faults = {
-    'test/fault-1': { kind: 'status', status: 503 },
-    'test/fault-2': { kind: 'reset' },
-    'test/fault-3': { kind: 'hang' },
-    'test/fault-4': { kind: 'json', body: null },
-  } satisfies Record<string, Fault>
-  const status = (code: number): Outcome => ({ kind: 'status', status: code })
+/** A call that lasted from 10 000 to 11 000. */
+const ended = (outcome: Outcome, more: Partial<EndedCall> = {}): EndedCall => ({
+  id: 'call-1',
+  client: 'fetch',
+  place: 'test',
+  startedAt: 10_000,
+  endedAt: 11_000,
+  limitMs: 1_000,
+  repeatable: true,
+  outcome,
+  arrivals: [],
+  troubles: [],
+  stalledMs: () => 0,
+  ...more,
+})
 
-  it.each<[string, Outcome, string, boolean]>([
-    ['status 503 by a fault of that status', status(503), 'fault-1', true],
-    ['status 500 by a fault of another status', status(500), 'fault-1', false],
-    ['a broken connection by a reset', { kind: 'network' }, 'fault-2', true],
-    ['a broken connection by a hang at the headers', { kind: 'network' }, 'fault-3', false],
-    ['a limit by a hang', { kind: 'limit' }, 'fault-3', true],
-    ['a limit by a reset', { kind: 'limit' }, 'fault-2', false],
-    ['another body by other JSON', { kind: 'body' }, 'fault-4', true],
-    ['another body by a status', { kind: 'body' }, 'fault-1', false],
-    ['what no client gives', { kind: 'strange', told: 'x' }, 'fault-1', false],
-  ])('%s', (_, outcome, fault, explained) => {
-    const found = explain(call(outcome), evidence({ requests: [sent({ fault })], faults }))
-    expect(found?.ids).toEqual(explained ? [`test/${fault}`] : undefined)
+/** Its request, which arrived at 10 010. */
+const arrival = (more: Partial<SandboxRequest> = {}, fault?: Fault, place: Place = 'test'): Arrival => ({
+  place,
+  fault,
+  record: {
+    id: 1,
+    at: 10_010,
+    target: 'merchant',
+    method: 'GET',
+    path: '/merchant',
+    headers: {},
+    jti: 'a',
+    ...more,
+  },
+})
+
+const trouble = (kind: Trouble['kind'], from: number, to: number): Trouble => ({ kind, name: 'x', from, to })
+const status = (code: number): Outcome => ({ kind: 'status', status: code })
+const why = (outcome: Outcome, more: Partial<EndedCall> = {}) => explain(ended(outcome, more))
+
+describe('a failed call', () => {
+  const reset: Fault = { kind: 'reset' }
+  const hang: Fault = { kind: 'hang' }
+  const unavailable: Fault = { kind: 'status', status: 503 }
+
+  it.each<[string, Outcome, Fault | undefined, string | undefined]>([
+    ['status 503, and its request met that fault', status(503), unavailable, 'API: status 503'],
+    ['status 503, and its request met no fault', status(503), undefined, undefined],
+    ['status 500, and its request met the fault of another status', status(500), unavailable, undefined],
+    ['a broken connection, and its request met a reset', { kind: 'network' }, reset, 'API: reset'],
+    ['a broken connection, and its request met a hang', { kind: 'network' }, hang, undefined],
+    ['a time-out, and its request met a hang', { kind: 'limit' }, hang, 'API: hang at headers'],
+    ['a time-out, and its request met a reset', { kind: 'limit' }, reset, undefined],
+    [
+      'another body, and its request met other JSON',
+      { kind: 'body' },
+      { kind: 'json', body: null },
+      'API: json',
+    ],
+    ['another body, and its request met a status', { kind: 'body' }, unavailable, undefined],
+    ['an error that no client gives', { kind: 'strange', message: 'x' }, unavailable, undefined],
+    [
+      'a token error, and its request met a fault of the API',
+      { kind: 'token', code: 'ERR_TOKEN_STATUS' },
+      unavailable,
+      undefined,
+    ],
+  ])('that ended with %s', (_, outcome, fault, expected) => {
+    expect(why(outcome, { arrivals: [arrival({}, fault)] })).toBe(expected)
   })
 
-  it('is not explained without a fault, by one of another environment, or by one of an earlier request', () => {
-    expect(why(call(status(503)), { requests: [sent({})], faults })).toBeUndefined()
-    expect(
-      why(call(status(503)), { requests: [sent({ fault: 'fault-1' }, 'production')], faults }),
-    ).toBeUndefined()
-    const requests = [sent({ fault: 'fault-1' }), sent({ jti: 'two' })]
-    expect(why(call(status(503)), { requests, faults })).toBeUndefined()
+  it('is explained by the fault of its last request, not of an earlier one', () => {
+    const arrivals = [arrival({}, unavailable), arrival()]
+    expect(why(status(503), { arrivals })).toBeUndefined()
+    expect(why(status(503), { arrivals: arrivals.reverse() })).toBe('API: status 503')
   })
 
-  it('is explained by a redirect only where that leads', () => {
-    const redirect = { 'test/fault-1': { kind: 'redirect', location: '/elsewhere' } } satisfies Record<
-      string,
-      Fault
-    >
-    const to = (path: string) => [sent({ fault: 'fault-1', status: 307 }), sent({ path, status: 404 })]
-    expect(why(call(status(404)), { requests: to('/elsewhere'), faults: redirect })).toBe('API: redirect')
-    expect(why(call(status(404)), { requests: to('/other'), faults: redirect })).toBeUndefined()
-    expect(why(call(status(500)), { requests: to('/elsewhere'), faults: redirect })).toBeUndefined()
+  it('is explained by a redirect on the way, but not with a status that no redirect leads to', () => {
+    const arrivals = [arrival({}, { kind: 'redirect', location: '/elsewhere' }), arrival({ status: 404 })]
+    expect(why(status(404), { arrivals })).toBe('API: redirect')
+    expect(why(status(500), { arrivals })).toBeUndefined()
+  })
+
+  it('for want of a token is explained by trouble with the token endpoint, until the cooldown after it is over', () => {
+    const error: Outcome = { kind: 'token', code: 'ERR_TOKEN_STATUS' }
+    const until = (to: number) => ({ troubles: [trouble('token', Math.min(to, 10_000) - 1_000, to)] })
+    expect(why(error)).toBeUndefined()
+    expect(why(error, until(Infinity))).toBe('token: x')
+    expect(why(error, until(5_001))).toBe('token: x')
+    expect(why(error, until(4_999))).toBeUndefined()
+    expect(why(error, { troubles: [trouble('token', 11_001, 12_000)] })).toBeUndefined()
+    expect(why(error, { troubles: [trouble('rejection', 9_000, 12_000)] })).toBeUndefined()
+    expect(why(error, { ...until(4_999), stalledMs: () => 100 })).toBe('token: x')
+  })
+
+  it('that timed out is explained by trouble with the token endpoint only while it had no answer to wait for', () => {
+    const troubles = [trouble('token', 9_000, 12_000)]
+    expect(why({ kind: 'limit' }, { troubles })).toBe('token: x')
+    expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival({ status: 401 })] })).toBe('token: x')
+    expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival({ at: 10_900 })] })).toBe('token: x')
+    expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival()] })).toBeUndefined()
+  })
+
+  it('that timed out is explained by slow APIs meanwhile, and by a machine that stood still for a third of the limit', () => {
+    const latency = (to: number) => ({ troubles: [trouble('latency', 9_000, to)], arrivals: [arrival()] })
+    expect(why({ kind: 'limit' }, latency(10_500))).toBe('latency: x')
+    expect(why({ kind: 'limit' }, latency(9_500))).toBeUndefined()
+    const stood = (ms: number) => ({ stalledMs: () => ms, arrivals: [arrival()] })
+    expect(why({ kind: 'limit' }, stood(400))).toBe('this machine stood still')
+    expect(why({ kind: 'limit' }, stood(300))).toBeUndefined()
+    for (const code of ['ERR_TOKEN_TIMEOUT', 'ERR_CLIENT_SECRET'])
+      expect(why({ kind: 'token', code }, stood(400))).toBe('this machine stood still')
+    expect(why({ kind: 'token', code: 'ERR_TOKEN_STATUS' }, stood(900))).toBeUndefined()
+    expect(why({ kind: 'network' }, stood(900))).toBeUndefined()
+  })
+
+  it('is explained by its caller that left, and by the end of its own provider', () => {
+    expect(why({ kind: 'left' }, { leftAt: 10_900 })).toBe('the caller left')
+    expect(why({ kind: 'left' })).toBeUndefined()
+    expect(why({ kind: 'closed' }, { closedAt: 10_900 })).toBe('provider closed')
+    expect(why({ kind: 'closed' }, { closedAt: 9_000 })).toBeUndefined()
+    expect(why({ kind: 'closed' })).toBeUndefined()
   })
 })
 
 describe('a 401', () => {
-  const refused = (more: Partial<SandboxRequest> = {}) => sent({ status: 401, ...more })
-  const ended = call({ kind: 'status', status: 401 })
-  const suppressed = [{ at: 10_020, api: 'http://127.0.0.1:1/merchant' }]
-  const troubles = [trouble('revocation', { jti: 'one' })]
+  const rejected = arrival({ status: 401, errorDescription: 'The token was revoked' })
+  const arrivals = [rejected]
+  const troubles = [trouble('rejection', 9_000, 12_000)]
+  const suppressedAt = 10_020
 
-  it('is explained by a revocation and a suppressed renewal of that API, together', () => {
-    const requests = [refused()]
-    expect(explain(ended, evidence({ requests, troubles, story: { suppressed } }))).toEqual({
-      why: '401, renewal suppressed',
-      ids: ['revocation-1'],
-    })
-    expect(why(ended, { requests, troubles })).toBeUndefined()
-    expect(why(ended, { requests, story: { suppressed } })).toBeUndefined()
-    const other = [{ at: 10_020, api: 'http://127.0.0.1:1/in-store' }]
-    expect(why(ended, { requests, troubles, story: { suppressed: other } })).toBeUndefined()
+  it('is explained by a rejected token and by what prevented its renewal, together', () => {
+    expect(why(status(401), { arrivals, troubles, suppressedAt })).toBe('401, renewal suppressed')
+    expect(why(status(401), { arrivals, troubles })).toBeUndefined()
+    expect(why(status(401), { arrivals, suppressedAt })).toBeUndefined()
+    expect(why(status(401), { arrivals, troubles, suppressedAt: 9_000 })).toBeUndefined()
+    expect(why(status(401), { arrivals, troubles, repeatable: false })).toBe('401, body sent once')
+    expect(why(status(401), { arrivals, repeatable: false })).toBeUndefined()
+    const failed = [...troubles, trouble('token', 9_000, 12_000)]
+    expect(why(status(401), { arrivals, troubles: failed })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, troubles, closedAt: 10_500 })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, troubles, stalledMs: () => 300 })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, stalledMs: () => 900 })).toBeUndefined()
   })
 
-  it('is not explained by the revocation of another token, or of one issued later, or by a later one', () => {
-    const story = { suppressed }
-    const requests = [refused()]
-    expect(why(ended, { requests, story, troubles: [trouble('revocation', { jti: 'two' })] })).toBeUndefined()
-    expect(
-      why(ended, { requests, story, troubles: [trouble('revocation', { from: 8_000 })] }),
-    ).toBeUndefined()
-    expect(
-      why(ended, { requests, story, troubles: [trouble('revocation', { from: 10_500 })] }),
-    ).toBeUndefined()
-    expect(why(ended, { requests, story, troubles: [trouble('revocation')] })).toBe('401, renewal suppressed')
+  it('of a fault is explained like that of a rejected token, and by an insufficient scope alone', () => {
+    const fault = (error: string): Fault => ({
+      kind: 'status',
+      status: 401,
+      headers: { 'www-authenticate': error },
+    })
+    const met = (error: string) => [arrival({ status: 401 }, fault(error))]
+    expect(why(status(401), { arrivals: met('Bearer error="insufficient_scope"') })).toBe(
+      '401, insufficient scope',
+    )
+    expect(why(status(401), { arrivals: met('Bearer error="invalid_token"') })).toBeUndefined()
+    expect(why(status(401), { arrivals: met('Bearer error="invalid_token"'), suppressedAt })).toBeDefined()
+  })
+
+  it('to the repeat is explained where it carried another token', () => {
+    const repeat = (jti: string) => [rejected, { ...rejected, record: { ...rejected.record, jti } }]
+    expect(why(status(401), { troubles, arrivals: repeat('b') })).toBe('401 to the repeat, too')
+    expect(why(status(401), { troubles, arrivals: repeat('a') })).toBeUndefined()
   })
 
   it('to a request without a token that was issued is never explained', () => {
-    const { jti: _, ...record } = refused().record
-    const requests = [{ place: 'test', record } as const]
-    expect(why(ended, { requests, troubles: [trouble('revocation')], story: { suppressed } })).toBeUndefined()
-  })
-
-  it('to the repeat is explained where both tokens were refused, and were two', () => {
-    const both = [trouble('revocation')]
-    const repeat = (jti: string) => [refused(), refused({ at: 10_100, jti })]
-    expect(why(ended, { requests: repeat('two'), troubles: both })).toBe('401 to the repeat, too')
-    expect(why(ended, { requests: repeat('one'), troubles: both })).toBeUndefined()
-    expect(why(ended, { requests: repeat('two'), troubles })).toBeUndefined()
-  })
-
-  it('is explained by a renewal that failed, unless a token came after that', () => {
-    const faults = { 'test/fault-1': { kind: 'status', status: 503 } } satisfies Record<string, Fault>
-    const failures = [failure(tokenTry({ fault: 'fault-1' }), { at: 9_500 })]
-    const requests = [refused()]
-    expect(explain(ended, evidence({ requests, troubles, faults, story: { failures } }))?.ids).toEqual([
-      'revocation-1',
-      'test/fault-1',
-    ])
+    const { jti: _, ...record } = rejected.record
     expect(
-      why(ended, { requests, troubles, faults, story: { failures, acquiredAt: [9_700] } }),
+      why(status(401), { troubles, suppressedAt, arrivals: [{ place: 'test', record }] }),
     ).toBeUndefined()
   })
-
-  it('to a body that is sent once needs no more than the refusal', () => {
-    const once = call({ kind: 'status', status: 401 }, { repeatable: false })
-    expect(why(once, { requests: [refused()], troubles })).toBe('401, body sent once')
-    expect(why(once, { requests: [refused()] })).toBeUndefined()
-  })
 })
 
-describe('no token', () => {
-  const faults = { 'test/fault-1': { kind: 'status', status: 503 } } satisfies Record<string, Fault>
-  const token = (more = {}) =>
-    call({ kind: 'token', code: 'ERR_TOKEN_STATUS', status: 503, attempts: 3, ...more })
+describe('the contract is broken', () => {
+  const ok: Outcome = { kind: 'ok' }
+  const headers = { authorization: '[hidden]' }
 
-  it('is explained by a failure of the same kind that the caller waited for, and by its fault', () => {
-    const failures = [failure(tokenTry({ fault: 'fault-1' }))]
-    expect(explain(token(), evidence({ faults, story: { failures } }))?.ids).toEqual(['test/fault-1'])
-    expect(why(token({ status: 500 }), { faults, story: { failures } })).toBeUndefined()
-    expect(why(token({ attempts: 1 }), { faults, story: { failures } })).toBeUndefined()
-    expect(why(token(), { faults, story: { failures: [failure(tokenTry({}))] } })).toBeUndefined()
-    expect(
-      why(token(), { faults: { 'test/fault-1': { kind: 'reset' } }, story: { failures } }),
-    ).toBeUndefined()
+  it.each<[string, Partial<EndedCall>, string | undefined]>([
+    ['not by a call that was sent twice', { arrivals: [arrival(), arrival()] }, undefined],
+    ['by a call that was sent three times', { arrivals: [arrival(), arrival(), arrival()] }, '3 times'],
+    [
+      'by a token in another environment',
+      { arrivals: [arrival(), arrival({ headers }, undefined, 'production')] },
+      'production',
+    ],
+    [
+      'not by a call without a token there',
+      { arrivals: [arrival(), arrival({}, undefined, 'production')] },
+      undefined,
+    ],
+    ['by a call that goes on after the signal of its caller', { dueAt: 9_900 }, '1100 ms after'],
+    ['by a call that goes on after its caller left', { leftAt: 9_900 }, '1100 ms after'],
+    ['not while this machine stood still', { dueAt: 9_900, stalledMs: () => 500 }, undefined],
+  ])('%s', (_, more, breach) => {
+    const found = breachOf(ended(ok, more))
+    expect(found).toEqual(breach === undefined ? undefined : expect.stringContaining(breach))
   })
-
-  it('is explained by the cooldown of an earlier failure for as long as the contract lets it last', () => {
-    const failures = [failure(tokenTry({ fault: 'fault-1' }), { at: 9_900, cooldownMs: 2_000 })]
-    const story = { failures }
-    expect(why(token({ retryAfterMs: 900 }), { faults, story })).toBe('token: status 503')
-    expect(why(token({ retryAfterMs: 1_500 }), { faults, story })).toBeUndefined()
-    expect(why(token(), { faults, story })).toBeUndefined()
-    expect(
-      why(token({ retryAfterMs: 900 }), { faults, story: { failures, acquiredAt: [10_200] } }),
-    ).toBeUndefined()
-  })
-
-  it('after a secret was replaced is explained by that, whatever else the answer met', () => {
-    const slow = { 'test/fault-1': { kind: 'slow-body', durationMs: 100 } } satisfies Record<string, Fault>
-    const refused = { ...failure(tokenTry({ fault: 'fault-1', status: 401 })), status: 401 }
-    const story = { failures: [refused] }
-    const ended = token({ status: 401 })
-    expect(why(ended, { faults: slow, story, troubles: [trouble('rotation', { to: 10_150 })] })).toBe(
-      'token: rotated secret',
-    )
-    expect(why(ended, { faults: slow, story, troubles: [trouble('rotation')] })).toBeUndefined()
-  })
-
-  it('in the time that was left is explained by what the attempts of the same token request met before', () => {
-    const hang = { 'test/fault-1': { kind: 'hang' } } satisfies Record<string, Fault>
-    const first = tokenTry({ fault: 'fault-1' }, { startedAt: 9_900 })
-    const last = tokenTry({}, { startedAt: 10_700 })
-    const failed = (attempts: number) => ({
-      ...failure(last, { attempts }),
-      code: 'ERR_TOKEN_TIMEOUT',
-      status: undefined,
-    })
-    const ended = (attempts: number) => call({ kind: 'token', code: 'ERR_TOKEN_TIMEOUT', attempts })
-    const story = (attempts: number) => ({ tries: [first, last], failures: [failed(attempts)] })
-    expect(why(ended(2), { faults: hang, story: story(2) })).toBe('token: hang at headers')
-    expect(why(ended(1), { faults: hang, story: story(1) })).toBeUndefined()
-    expect(why(ended(2), { story: story(2) })).toBeUndefined()
-  })
-
-  it('for want of a client secret is explained by the vault, at that moment', () => {
-    const failed = {
-      ...failure(tokenTry({})),
-      code: 'ERR_CLIENT_SECRET',
-      status: undefined,
-      tried: undefined,
-    }
-    const ended = call({ kind: 'token', code: 'ERR_CLIENT_SECRET', attempts: 3 })
-    const vault = (to: number) => [trouble('vault', { to })]
-    expect(why(ended, { story: { failures: [failed] }, troubles: vault(10_900) })).toBe(
-      'token: client secret',
-    )
-    expect(why(ended, { story: { failures: [failed] }, troubles: vault(10_500) })).toBeUndefined()
-  })
-
-  it('in time is explained by a token request that was still held up, and by no earlier one', () => {
-    const ended = call({ kind: 'limit' })
-    const tries = [tokenTry({ fault: 'fault-1' }, { endedAt: Number.POSITIVE_INFINITY })]
-    expect(why(ended, { faults, story: { tries } })).toBe('token: status 503')
-    expect(why(ended, { faults, story: { tries, acquiredAt: [10_300] } })).toBeUndefined()
-    expect(why(ended, { faults, story: { tries: [tokenTry({})] } })).toBeUndefined()
-    // Where its request came in good time, it waited for no token; where it came late, it did.
-    const requests = (at: number) => [sent({ status: 200, at })]
-    expect(why(ended, { faults, story: { tries }, requests: requests(10_010) })).toBeUndefined()
-    const story = { tries, acquiredAt: [10_890] }
-    expect(why(ended, { faults, story, requests: requests(10_900) })).toBe('token: status 503')
-  })
-
-  it('in time is explained by the pause after an attempt that failed before the call, and by a slow API', () => {
-    const ended = call({ kind: 'limit' })
-    const earlier = tokenTry({ fault: 'fault-1' }, { startedAt: 9_800, endedAt: 9_900 })
-    expect(why(ended, { faults, story: { tries: [earlier] } })).toBe('token: status 503')
-    expect(why(ended, { faults, story: { tries: [earlier], acquiredAt: [9_950] } })).toBeUndefined()
-    const requests = [sent({ status: 401 })]
-    const slow = (apiLatencyMs: number) => [trouble('latency', { to: 10_500, apiLatencyMs })]
-    expect(why(ended, { requests, troubles: slow(1_000) })).toBe('API: latency')
-    expect(why(ended, { requests, troubles: slow(100) })).toBeUndefined()
-  })
-
-  it('in time is explained by a machine that stood still for a third of it', () => {
-    const stall = (ms: number) => [trouble('stall', { ms })]
-    expect(why(call({ kind: 'limit' }), { troubles: stall(400) })).toBe('this machine stood still')
-    expect(why(call({ kind: 'limit' }), { troubles: stall(200) })).toBeUndefined()
-    expect(why(call({ kind: 'network' }), { troubles: stall(900) })).toBeUndefined()
-  })
-})
-
-it('a token request that ran out of time is explained by a machine that stood still in any attempt of it', () => {
-  const timeout = { code: 'ERR_TOKEN_TIMEOUT', attempts: 2 }
-  const tries = [8_000, 10_800].map((startedAt) => {
-    const { record: _, ...tried } = tokenTry({}, { startedAt })
-    return tried
-  })
-  const last = failure(tries[1] as TokenTry, { ...timeout, status: undefined })
-  const stood = (from: number) => ({
-    story: { tries, failures: [last] },
-    troubles: [trouble('stall', { from, to: from + 1_000, ms: 1_000 })],
-  })
-  const ended = call({ kind: 'token', ...timeout })
-  expect(why(ended, stood(8_500))).toBe('this machine stood still')
-  expect(why(ended, stood(6_500))).toBeUndefined()
-})
-
-it('a closed provider explains its own callers, and a caller that leaves explains itself', () => {
-  const close = (id: string) => [trouble('close', { id, to: 10_010 })]
-  expect(why(call({ kind: 'closed' }), { troubles: close('close-test-1.1') })).toBe('provider closed')
-  expect(why(call({ kind: 'closed' }), { troubles: close('close-test-2.1') })).toBeUndefined()
-  const left = (at: number) => call({ kind: 'left' }, { left: { id: 'leave-1', at } })
-  expect(why(left(10_900), {})).toBe('the caller left')
-  expect(why(left(10_100), {})).toBeUndefined()
-  expect(why(call({ kind: 'left' }), {})).toBeUndefined()
-})
-
-it('a call that was sent three times, or a token at the wrong place, breaks the contract', () => {
-  const ok = call({ kind: 'ok' })
-  expect(breachOf(ok, evidence({ requests: [sent({}), sent({})] }))).toBeUndefined()
-  expect(breachOf(ok, evidence({ requests: [sent({}), sent({}), sent({})] }))).toContain('3 times')
-  const stray = sent({ headers: { authorization: '[hidden]' } }, 'production')
-  expect(breachOf(ok, evidence({ requests: [sent({}), stray] }))).toContain('production')
-  expect(breachOf(ok, evidence({ requests: [sent({}), sent({}, 'production')] }))).toBeUndefined()
-})
-
-it('a call that outlives its caller breaks the contract, unless this machine stood still', () => {
-  const late = call({ kind: 'ok' }, { endedAt: 12_000 })
-  expect(breachOf(late, evidence({}))).toContain('1000 ms later')
-  expect(breachOf({ ...late, wholeLimit: false }, evidence({}))).toBeUndefined()
-  const stall = trouble('stall', { from: 11_000, to: 11_900, ms: 900 })
-  expect(breachOf(late, evidence({ troubles: [stall] }))).toBeUndefined()
-  const left = call({ kind: 'ok' }, { left: { id: 'leave-1', at: 10_100 } })
-  expect(breachOf(left, evidence({}))).toContain('900 ms later')
 })

@@ -11,7 +11,7 @@ describe('a service under steady load', () => {
     rig.waits = 0 // the first calls had to
     for (let renewals = 1; renewals <= 5; renewals += 1) {
       await rig.renewal()
-      expect(rig.requests).toEqual({ sent: 1 + renewals, refused: 0 })
+      expect(rig.requests).toEqual({ sent: 1 + renewals, rejected: 0 })
     }
     expect(rig.waits).toBe(0)
     expect(service.counts.unauthorized).toBe(0)

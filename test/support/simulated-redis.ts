@@ -9,6 +9,8 @@ import {
   WRITE_AS_OWNER,
 } from '../../src/store/redis-scripts.ts'
 
+export * from '../../src/store/redis-scripts.ts'
+
 interface Entry {
   readonly value: string
   readonly endsAt: number

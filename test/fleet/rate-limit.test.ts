@@ -9,7 +9,7 @@ import { ENVIRONMENT, MERCHANT_URL, ScriptedEndpoint } from '../token/harness.ts
 
 const LOOK_EVERY_MS = 50
 
-it('a token that is refused before the ration of its renewal is written costs no other at once', async () => {
+it('a token that is rejected before the rate limit of its renewal is written is not renewed at once', async () => {
   const clock = new ManualClock()
   const endpoint = new ScriptedEndpoint([])
   const redis = new SimulatedRedis(() => clock.monotonicMs())
@@ -24,7 +24,7 @@ it('a token that is refused before the ration of its renewal is written costs no
     letGo = resolve
   })
   const slowly: RunScript = async (script, keys, args) => {
-    if (script === WRITE) await heldUp // a ration
+    if (script === WRITE) await heldUp // of a rate limit
     return await run(script, keys, args)
   }
   const provider = (with_: RunScript): TokenProvider =>

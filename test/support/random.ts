@@ -1,4 +1,4 @@
-/** Random choices that come again with the same seed. */
+/** Random choices that a seed determines. */
 
 export class Random {
   #state: number

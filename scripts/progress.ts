@@ -1,5 +1,4 @@
-/** Shows what goes on: one line kept up to date on a terminal, otherwise a line each second. */
-
+/** Shows that a program runs: one line kept up to date on a terminal, otherwise a line now and then. */
 const { stdout } = process
 
 export class Progress implements Disposable {
@@ -7,10 +6,10 @@ export class Progress implements Disposable {
   readonly #timer: NodeJS.Timeout
   #last = ''
 
-  constructor(line: () => string) {
+  /** @param everyMs how often a line is written where there is no terminal */
+  constructor(line: () => string, everyMs: number) {
     this.#line = line
-    this.#timer = setInterval(() => this.#show(), stdout.isTTY ? 100 : 1_000)
-    this.#show()
+    this.#timer = setInterval(() => this.#show(), stdout.isTTY ? 250 : everyMs)
   }
 
   [Symbol.dispose](): void {
@@ -19,7 +18,7 @@ export class Progress implements Disposable {
   }
 
   #show(): void {
-    const line = `   ${this.#line()}`
+    const line = this.#line()
     if (stdout.isTTY) stdout.write(`\r\x1b[2K${line.slice(0, stdout.columns - 1)}`)
     else if (line !== this.#last) stdout.write(`${line}\n`)
     this.#last = line

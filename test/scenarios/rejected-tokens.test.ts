@@ -46,7 +46,7 @@ describe('a revoked token', () => {
   })
 })
 
-describe('an API that refuses every token', () => {
+describe('an API that rejects every token', () => {
   it('costs one token more, gives callers their 401s, and does the other API no harm', async () => {
     await using sandbox = await startSandbox()
     const { tokens, events, merchant, inStore } = clients(sandbox.test)
@@ -64,7 +64,7 @@ describe('an API that refuses every token', () => {
       expect.objectContaining({ type: 'renewal-suppressed', api: sandbox.test.merchantUrl }),
     )
     sandbox.test.revoke()
-    expect((await inStore.get('/sales')).status).toBe(200) // its own ration is unused
+    expect((await inStore.get('/sales')).status).toBe(200) // its own rate limit is unused
     expect(sandbox.test.counts.token).toBe(3)
     await tokens.close()
   })

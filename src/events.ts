@@ -1,6 +1,6 @@
 /** The events by which the package is seen, and their two outlets: `onEvent` and the diagnostics channel. */
 import { type Channel, channel } from 'node:diagnostics_channel'
-import type { TokenProvider } from './token/token-provider.ts'
+import type { Environment } from './environments.ts'
 
 interface AuthEventBase {
   /** The environment's name, where it has one. */
@@ -143,7 +143,10 @@ export function rememberOutlet(provider: object, outlet: Outlet): void {
 }
 
 /** The outlet of a provider; of one made elsewhere, the diagnostics channel and its current token. */
-export function outletOf(provider: Pick<TokenProvider, 'environment' | 'currentToken'>): Outlet {
+export function outletOf(provider: {
+  readonly environment: Environment
+  currentToken(): { readonly value: string } | undefined
+}): Outlet {
   const secrets = {
     *[Symbol.iterator]() {
       const token = provider.currentToken()

@@ -1,6 +1,7 @@
 /** The fleet: processes that are started, replaced and crash, all with the package's own provider and store. */
 import { createTokenProvider, type TokenProvider, type TokenStore } from '../../src/index.ts'
-import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
+import { createRedisTokenStore } from '../../src/store/redis.ts'
+import { redisClient } from '../../test/support/simulated-redis.ts'
 import { Random } from '../soak/random.ts'
 import { Accidents } from './accidents.ts'
 import { Figures, type Outcome } from './figures.ts'
@@ -21,7 +22,6 @@ const CLIENT = {
   clientId: 'client-1',
   clientSecret: 'swordfish',
 }
-const REDIS_OPTIONS = { keyPrefix: 'merchant-auth:', operationTimeoutMs: 250 }
 const PROGRESS_PARTS = 200
 
 /** How far a run has come. */
@@ -127,8 +127,7 @@ class Fleet {
 
   #createStore(process: SimulatedProcess, random: Random): TokenStore | undefined {
     if (this.#variant === 'no store') return undefined
-    const { clock } = process
-    const store = new RedisTokenStore(this.#redis.runnerFor(process, random), { ...REDIS_OPTIONS, clock })
+    const store = createRedisTokenStore(redisClient(this.#redis.runnerFor(process, random)))
     if (this.#variant === 'store with lease') return store
     return {
       get: (key) => store.get(key),

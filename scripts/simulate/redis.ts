@@ -1,7 +1,6 @@
 /** The simulated Redis on its network: each command takes its time, and in the outage for ever. */
 
-import type { RunScript } from '../../src/store/redis-client.ts'
-import { LEASE, RELEASE, WRITE, WRITE_AS_OWNER } from '../../src/store/redis-scripts.ts'
+import { LEASE, RELEASE, type RunScript, WRITE, WRITE_AS_OWNER } from '../../src/store/redis-scripts.ts'
 import { SimulatedRedis } from '../../test/support/simulated-redis.ts'
 import type { Random } from '../soak/random.ts'
 import type { Accidents } from './accidents.ts'

@@ -1,7 +1,7 @@
 /** The plain request interceptor for axios: it attaches, and leaves everything after that to axios. */
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { attachesTo } from './axios-adapters.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardFurther, guardOf, mayLeadElsewhere, takeOff } from './axios-redirects.ts'

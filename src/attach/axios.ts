@@ -5,7 +5,7 @@
  */
 import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import { authorize } from './authorized-call.ts'
 import { OwnAdapters, originalAdapter } from './axios-adapters.ts'
 import { AxiosCall } from './axios-call.ts'

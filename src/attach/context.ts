@@ -5,7 +5,7 @@ import { outletOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 
 /** Why a call goes without the token. That it is the request for one is not emitted. */
 export type WithheldReason = TokenWithheldEvent['reason'] | 'token-request'

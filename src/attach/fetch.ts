@@ -2,7 +2,7 @@
 import { startTimer } from '../clock.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import { type AuthorizedCall, authorize, MAX_DRAINED_BYTES, MAX_DRAINING_MS } from './authorized-call.ts'
 import { type AttachContext, createAttachContext, headerValue, whyWithheld } from './context.ts'
 import { classWith, copyOfHeaders, type FetchHeaders, hasHeader, withHeader } from './fetch-headers.ts'

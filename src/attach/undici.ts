@@ -4,7 +4,7 @@
  * @module merchant-auth/undici
  */
 import type { AttachOptions } from '../options.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext, type WithheldReason, whyWithheld } from './context.ts'
 import { snapshotOf } from './replay.ts'
 import { type CallOptions, type CallParts, putOn, UndiciCall } from './undici-call.ts'

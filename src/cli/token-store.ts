@@ -4,7 +4,7 @@ import { ConfigurationError } from '../errors.ts'
 import type { AuthEvent } from '../events.ts'
 import { createRedisTokenStore } from '../store/redis.ts'
 import type { TokenStore } from '../store/token-store.ts'
-import { codeOf } from '../store/watched-store.ts'
+import { storeErrorCode as codeOf } from '../vocabulary.ts'
 import { untilAborted } from '../waiting.ts'
 import { paint, type Surroundings } from './terminal.ts'
 

@@ -1,7 +1,7 @@
 /** `merchant-auth token`: the access token on stdout, for scripts. */
 import { tokenEndpoint } from '../environments.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { createTokenProvider } from '../token/token-provider.ts'
+import { createTokenProvider } from '../token/provider.ts'
 import type { AdviceContext } from './advice-network.ts'
 import { readArguments, UsageError } from './arguments.ts'
 import { watchConnection } from './connection.ts'

@@ -1,7 +1,7 @@
-/** What keeps a token for more than one process: the contract that a store fulfils. */
+/** What keeps a token for more than one process: the interface that a store implements. */
 
 /**
- * Keeps sealed values, for all processes that are to share one token. Values are encrypted before they get here.
+ * Keeps encrypted values, for all processes that are to share one token. Values are encrypted before they get here.
  * A store may be slow, fail or hang: no call fails for it.
  *
  * @see createRedisTokenStore in `merchant-auth/redis`
@@ -45,3 +45,15 @@ export interface TokenStore {
    */
   readonly operationTimeoutMs?: number | undefined
 }
+
+/** What gives a lease back. That of a store which can tell also writes for as long as the lease is its owner's. */
+export interface Release {
+  (): Promise<void>
+  /** As the store's `set` for the lease's key. `leftMs`: what should be left of the lease when the command runs. */
+  set?(value: string, ttlMs: number, leftMs: number): Promise<void>
+  /** As the store's `delete` for the lease's key. */
+  delete?(): Promise<void>
+}
+
+/** How long (ms) an operation may take by default. */
+export const OPERATION_TIMEOUT_MS = 250

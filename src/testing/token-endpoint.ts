@@ -1,5 +1,5 @@
 /** The token endpoint: which token requests it takes, and how it refuses the others (RFC 6749 §5.2). */
-import { parseJson } from '../token/access-token.ts'
+import { parseJson } from '../token/token-response.ts'
 import { type Answer, jsonAnswer } from './exchange.ts'
 
 /** What a token request asks, or what is wrong with the way in which it asks. */

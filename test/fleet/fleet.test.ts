@@ -9,10 +9,13 @@ import { RULES } from './rules.ts'
 import { sealing } from './sealing.ts'
 import { World } from './world.ts'
 
-vi.mock('../../src/store/sealing.ts', async (original) => {
-  const { watchedSealing } = await import('./sealing.ts')
-  const { SealingKey } = await original<typeof import('../../src/store/sealing.ts')>()
-  return { SealingKey: watchedSealing(SealingKey) }
+vi.mock('jose/jwe/compact/encrypt', async (original) => {
+  const { watchedEncrypt } = await import('./sealing.ts')
+  return watchedEncrypt(await original())
+})
+vi.mock('jose/jwe/compact/decrypt', async (original) => {
+  const { watchedDecrypt } = await import('./sealing.ts')
+  return watchedDecrypt(await original())
 })
 
 const SCHEDULES = Math.round(0.3 * inject('schedules'))
@@ -37,7 +40,7 @@ async function run(schedule: fc.Scheduler, story: Story): Promise<void> {
 
 describe('a fleet, its Redis and the token endpoint, in any order', () => {
   it('keep every rule', { timeout: 200 * SCHEDULES + 60_000 }, async ({ task }) => {
-    await import('../../src/token/shared-entries.ts') // not in the middle of a schedule
+    await import('../../src/token/shared-token.ts') // not in the middle of a schedule
     await fc.assert(fc.asyncProperty(fc.scheduler(), aStory, run), { numRuns: SCHEDULES })
     for (const row of Object.values(RULES))
       tell(task, { table: 'fleet', row, column: `broken in ${SCHEDULES} schedules`, cell: 'never' })

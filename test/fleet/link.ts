@@ -1,6 +1,5 @@
 /** A process's way to Redis: its client and the network, where commands and answers are held up, lost and sent again. */
-import type { RunScript } from '../../src/store/redis-client.ts'
-import { RELEASE } from '../../src/store/redis-scripts.ts'
+import { RELEASE, type RunScript } from '../../src/store/redis-scripts.ts'
 import type { Machine } from './actions.ts'
 import type { Outcome, Server } from './server.ts'
 import { type Later, Steps } from './steps.ts'

@@ -1,61 +1,62 @@
-/** Sealing in the model: at once and under the schedule's hand, or the real one, waited for. */
+/** Encryption in the model: at once and under the schedule's hand, or the real one, waited for. */
+import type { CompactDecryptResult, CompactEncrypt } from 'jose'
 
-import { createHash } from 'node:crypto'
-import type { SealingKey } from '../../src/store/sealing.ts'
-
-type Sealing = Pick<SealingKey, 'id' | 'seal' | 'open'>
+type Encrypt = typeof import('jose/jwe/compact/encrypt')
+type Decrypt = typeof import('jose/jwe/compact/decrypt')
 
 export const sealing = {
-  /** Whether to seal as in production. */
+  /** Whether to encrypt as in production. */
   real: false,
   /** How many operations of the real one run, in threads of their own. */
   running: 0,
-  /** What comes between a content and its sealed form. */
+  /** What comes between a content and its encrypted form. */
   before: async (_content: unknown): Promise<void> => {},
-  /** What was sealed, by its sealed form. */
+  /** What was encrypted, by its encrypted form. */
   contents: new Map<string, unknown>(),
 }
 
-/** Still bound to its name and key. */
-class QuickSealing implements Sealing {
-  readonly id: string
+/** What stands in for jose's encryption. It is still bound to the key, which is derived from the entry's name. */
+export function watchedEncrypt({ CompactEncrypt: Real }: Encrypt): { CompactEncrypt: unknown } {
+  class Watched {
+    readonly #plaintext: Uint8Array
+    #header: Parameters<CompactEncrypt['setProtectedHeader']>[0] = { alg: 'dir', enc: 'A256GCM' }
 
-  constructor(secret: string, salt: string) {
-    this.id = createHash('sha256').update(`${secret} ${salt}`).digest('base64url')
-  }
+    constructor(plaintext: Uint8Array) {
+      this.#plaintext = plaintext
+    }
 
-  async seal(name: string, content: unknown): Promise<string> {
-    return JSON.stringify([this.id, name, content])
-  }
+    setProtectedHeader(header: Parameters<CompactEncrypt['setProtectedHeader']>[0]): this {
+      this.#header = header
+      return this
+    }
 
-  async open(name: string, sealed: string): Promise<unknown> {
-    const [id, sealedName, content] = JSON.parse(sealed)
-    return id === this.id && sealedName === name ? content : undefined
+    async encrypt(key: Uint8Array): Promise<string> {
+      const text = new TextDecoder().decode(this.#plaintext)
+      const content: unknown = JSON.parse(text)
+      await sealing.before(content)
+      const encrypted = sealing.real
+        ? await counted(new Real(this.#plaintext).setProtectedHeader(this.#header).encrypt(key))
+        : JSON.stringify([Buffer.from(key).toString('hex'), text])
+      sealing.contents.set(encrypted, content)
+      return encrypted
+    }
   }
+  return { CompactEncrypt: Watched }
 }
 
-/** What stands in for `SealingKey`. */
-export function watchedSealing(Real: typeof SealingKey): new (secret: string, salt: string) => Sealing {
-  return class implements Sealing {
-    readonly id: string
-    readonly #sealing: Sealing
-
-    constructor(secret: string, salt: string) {
-      this.#sealing = sealing.real ? new Real(secret, salt) : new QuickSealing(secret, salt)
-      this.id = this.#sealing.id
-    }
-
-    async seal(name: string, content: unknown): Promise<string> {
-      await sealing.before(content)
-      const sealed = await counted(this.#sealing.seal(name, content))
-      sealing.contents.set(sealed, content)
-      return sealed
-    }
-
-    open(name: string, sealed: string): Promise<unknown> {
-      return counted(this.#sealing.open(name, sealed))
-    }
+/** What stands in for jose's decryption. */
+export function watchedDecrypt({ compactDecrypt }: Decrypt): { compactDecrypt: unknown } {
+  const decrypt = async (
+    encrypted: string,
+    key: Uint8Array,
+    options: object,
+  ): Promise<Pick<CompactDecryptResult, 'plaintext'>> => {
+    if (sealing.real) return await counted(compactDecrypt(encrypted, key, options))
+    const [usedKey, text] = JSON.parse(encrypted) as [string, string]
+    if (usedKey !== Buffer.from(key).toString('hex')) throw new Error('decryption operation failed')
+    return { plaintext: new TextEncoder().encode(text) }
   }
+  return { compactDecrypt: decrypt }
 }
 
 async function counted<T>(operation: Promise<T>): Promise<T> {

@@ -1,5 +1,4 @@
 /** What the tests on real redis-servers share: the servers, and processes that have a token in common by them. */
-import '../../src/token/shared-entries.ts' // loaded before a test begins, as its first use would be a matter of files
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type AuthEvent,

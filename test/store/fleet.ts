@@ -1,5 +1,4 @@
 /** Several processes as one test has them: providers on one store, one token endpoint and one clock. */
-import '../../src/token/shared-entries.ts' // loaded before a test begins, as its first use would be a matter of files
 import type { AuthEvent, Clock, StoreFailedEvent, TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { ManualClock, settled } from '../support/clock.ts'
 import { noteSecret } from '../support/recorded.ts'

@@ -77,7 +77,7 @@ describe('a first failure says how long the token endpoint is left alone', () =>
     for (const error of errors) {
       expect(error).toBeInstanceOf(type)
       expect(error).toMatchObject({ retryAfterMs })
-      expect(error.message).not.toContain('is left alone for another')
+      expect(error.message).not.toContain('is not asked again for another')
     }
     expect(errors[0]).not.toBe(errors[1])
   })

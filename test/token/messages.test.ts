@@ -73,7 +73,7 @@ describe('the message of a status', () => {
   it('says how long the endpoint asks to be left alone', async () => {
     const error = await failure(status(429, oauth('slow_down'), { 'retry-after': '45' }))
     expect(error.message).toBe(
-      `${WHERE} answered 429 (slow_down). It asks to be left alone for 45000 ms. Too many token requests: try again later.`,
+      `${WHERE} answered 429 (slow_down). It asks for a pause of 45000 ms. Too many token requests: try again later.`,
     )
   })
 
@@ -100,7 +100,7 @@ describe('the message of a status', () => {
     await clock.advance(400)
     expect((await rejection(provider.getToken())).message).toBe(
       `${WHERE} answered 503. The token endpoint is in trouble: try again later.` +
-        ' The token endpoint is left alone for another 600 ms after this failure.',
+        ' The token endpoint is not asked again for another 600 ms after this failure.',
     )
   })
 })
@@ -136,7 +136,7 @@ describe('the message of no answer', () => {
 })
 
 describe('the message of a clientSecret function', () => {
-  const NEXT = `, so no token was asked for at https://auth.test.example/oauth/token.`
+  const NEXT = `, so no token was requested at https://auth.test.example/oauth/token.`
 
   it.each([
     ['that throws', () => Promise.reject(new Error(SECRET)), 'threw'],
@@ -172,13 +172,13 @@ describe('the message and the issues of an answer that is no token response', ()
     const error = await failure<TokenResponseError>(answer)
     expect(error.issues).toEqual([{ field, reason }])
     expect(error.message).toBe(
-      `${WHERE} gave an answer that is no token response: ${field} ${reason}. Check authUrl.`,
+      `${WHERE} gave an answer that is not a token response: ${field} ${reason}. Check authUrl.`,
     )
   })
 
   it('name all of them at once', async () => {
     expect((await failure(granted({ expires_in: null, token_type: 5 }))).message).toBe(
-      `${WHERE} gave an answer that is no token response: expires_in ${EXPIRES}; token_type must be Bearer. Check authUrl.`,
+      `${WHERE} gave an answer that is not a token response: expires_in ${EXPIRES}; token_type must be Bearer. Check authUrl.`,
     )
   })
 

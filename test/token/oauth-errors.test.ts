@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { createTokenProvider, type TokenRequestError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { readRetryAfter } from '../../src/token/token-answer.ts'
+import { readRetryAfter } from '../../src/token/token-response.ts'
 import { ENVIRONMENT, granted, rejection, rig, SECRET, status } from './harness.ts'
 
 async function failure(code: number, body: unknown): Promise<TokenRequestError> {

@@ -10,7 +10,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 describe('a provider without a store', () => {
   it.each([
-    ['a secret', SECRET, 3],
+    ['a secret', SECRET, 12],
     ['a function', async () => SECRET, 12],
   ])(
     'sends its first request and its renewals as soon as without the option: with %s',

@@ -53,7 +53,7 @@ export function longLived({ leases = true } = {}): Fleet {
  * An API refuses what is the current token of the fleet, which this process has taken from the store by then:
  * whether the token endpoint gives another. With `null` for a url it is not known which API that is.
  */
-export async function refused(
+export async function rejected(
   fleet: Fleet,
   { provider, url = MERCHANT_URL }: Process & { readonly url?: string | null },
 ): Promise<boolean> {
@@ -72,7 +72,7 @@ export async function oneRenewed(leases = true): Promise<{ fleet: Fleet; one: Pr
   const fleet = longLived({ leases })
   const one = await fleet.begin()
   const other = await fleet.begin()
-  expect(await refused(fleet, one)).toBe(true)
+  expect(await rejected(fleet, one)).toBe(true)
   return { fleet, one, other }
 }
 

@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   ENVIRONMENT,
   granted,
-  hang,
   MERCHANT_URL,
   noConnection,
   rejection,
@@ -146,16 +145,6 @@ describe('the events of a secret that is replaced while it is refused', () => {
         remainsMs: 1_000_000,
       },
     ])
-  })
-})
-
-describe('the events of a provider that is closed while it asks', () => {
-  it('tell of no token', async () => {
-    const { provider, events } = rig([hang])
-    const waiting = rejection(provider.getToken())
-    await provider.close()
-    await waiting
-    expect(events.map(({ type }) => type)).not.toContain('token-acquired')
   })
 })
 

@@ -1,9 +1,10 @@
-/** One token for all processes that have a store in common: who asks, who takes, and how long it lives where it is taken. */
+/** One token for all processes that have a store in common, and how long it lives in each. */
 import type { AuthEvent } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Fleet, quiet, sourcesOf } from '../store/fleet.ts'
+import { elsewhere, Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
-import { granted, hang, rejection, rig, SECRET } from './harness.ts'
+import { oneAhead, sharing } from '../store/scenes.ts'
+import { granted, hang, IN_STORE_URL, MERCHANT_URL, rejection, rig, SECRET, status } from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
@@ -214,4 +215,180 @@ it('two stores have nothing in common', async () => {
   const { token } = await fleet.begin()
   const other = fleet.start({ store: new MemoryStore(fleet.clock) })
   expect((await other.provider.getToken()).value).not.toBe(token)
+})
+
+describe('a token in the store', () => {
+  it.each([
+    ['the same', {}],
+    ['hours ahead', { monotonicMs: 5_000_000, epochMs: 3 * 3_600_000 }],
+    ['hours behind', { monotonicMs: -900, epochMs: -3 * 3_600_000 }],
+  ])(
+    'lives on for as long as the store says, where the clocks of the next machine are %s',
+    async (_, hands) => {
+      const fleet = new Fleet()
+      await fleet.begin()
+      await fleet.skip(400_000)
+      const clock = elsewhere(fleet.clock, hands)
+      const { provider } = fleet.start({ clock, refreshAheadMs: 0 })
+      const token = await provider.getToken()
+      expect(token.expiresAt).toBe(clock.epochMs() + 600_000)
+      await fleet.skip(589_999) // the margin of 10 s ends its use
+      expect(provider.currentToken()).toBe(token)
+      await fleet.skip(1)
+      expect(provider.currentToken()).toBeUndefined()
+    },
+  )
+
+  it('has the margin and the refresh window of its whole lifetime, however late it is taken', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(granted({ expires_in: 100 }))
+    await fleet.begin({ refreshAheadMs: 0 })
+    await fleet.skip(60_000)
+    const { provider } = fleet.start()
+    const token = await provider.getToken() // a margin of 5 s, and before it a window of 20 s
+    fleet.store.asked.length = 0
+    await fleet.skip(14_999)
+    expect(provider.currentToken()).toBe(token)
+    await quiet()
+    expect(fleet.store.asked).toEqual([])
+    await fleet.skip(1)
+    expect(provider.currentToken()).toBe(token)
+    await quiet()
+    expect(fleet.store.operations).toContain('get')
+    expect(provider.currentToken()?.value).not.toBe(token.value)
+  })
+
+  it('is older by the time that the store took to answer', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    fleet.store.faults.get = async (run) => {
+      const found = await run()
+      await fleet.clock.sleep(200)
+      return found
+    }
+    const askedAt = fleet.clock.epochMs()
+    const waiting = fleet.start().provider.getToken()
+    await fleet.pass(200)
+    expect((await waiting).expiresAt).toBe(askedAt + 1_000_000)
+  })
+
+  it('lives no longer than the token endpoint said, whatever the store says', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    const key = fleet.store.tokenKey
+    fleet.store.put(key, String(fleet.store.entry(key)?.value), 10_000_000)
+    const { expiresAt } = await fleet.start().provider.getToken()
+    expect(expiresAt).toBe(fleet.clock.epochMs() + 1_000_000)
+  })
+
+  it('within its margin is left there, and another is asked for', async () => {
+    const fleet = new Fleet()
+    const { token } = await fleet.begin()
+    await fleet.skip(989_999)
+    const unhurried = { refreshAheadMs: 0 }
+    expect((await fleet.start(unhurried).provider.getToken()).value).toBe(token)
+    await fleet.skip(1)
+    const { provider, events } = fleet.start(unhurried)
+    expect((await provider.getToken()).value).not.toBe(token)
+    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
+  })
+
+  it('is kept there for exactly the time that it has left', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(async (init) => {
+      await fleet.clock.sleep(1_500)
+      return await granted()(init)
+    })
+    const { provider } = fleet.start()
+    const waiting = provider.getToken()
+    await fleet.pass(1_500)
+    await waiting
+    expect(fleet.store.asked.find(({ operation }) => operation === 'set')).toMatchObject({ ttlMs: 998_500 })
+  })
+})
+
+const url = MERCHANT_URL
+
+describe('a newer token of another process', () => {
+  it('is taken although it came between the look at the token and that at the ration', async () => {
+    const { fleet, processes, token } = await sharing(2)
+    const [one, other] = processes as [Process, Process]
+    fleet.store.faults.get = async (run) => {
+      if (!fleet.store.asked.at(-1)?.key.includes('.ration-')) return await run()
+      fleet.store.faults.get = undefined
+      await one.provider.renewToken(token, { url })
+      await quiet()
+      return await run()
+    }
+    const newer = await other.provider.renewToken(token, { url })
+    expect([newer?.value, fleet.endpoint.count]).toEqual([one.provider.currentToken()?.value, 2])
+    expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
+  })
+
+  it('costs nothing of the ration', async () => {
+    const { fleet, other, token, newer } = await oneAhead()
+    await fleet.skip(1_000) // so that the first one's gap is over
+    await other.provider.renewToken(token, { url })
+    const third = await other.provider.renewToken(newer, { url })
+    expect([newer, undefined]).not.toContain(third?.value)
+    expect(fleet.endpoint.count).toBe(3)
+  })
+
+  it('is taken while the ration is closed', async () => {
+    const { fleet, one, other, token, newer } = await oneAhead()
+    await fleet.skip(1_000)
+    await other.provider.renewToken(token, { url })
+    const third = await other.provider.renewToken(newer, { url }) // and now the gap is 2 s
+    await fleet.skip(1_000)
+    expect((await one.provider.renewToken(newer, { url }))?.value).toBe(third?.value)
+    expect(fleet.endpoint.count).toBe(3)
+    expect(one.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
+  })
+
+  it('is looked for at most once a second while the ration is closed', async () => {
+    const { fleet, one, newer } = await oneAhead()
+    await fleet.skip(1_000)
+    const latest = String((await one.provider.renewToken(newer, { url }))?.value)
+    await quiet()
+    fleet.store.asked.length = 0
+    await fleet.skip(500)
+    const refuse = async (times: number): Promise<void> => {
+      for (let time = 0; time < times; time += 1)
+        expect(await one.provider.renewToken(latest, { url })).toBeUndefined()
+    }
+    await refuse(10)
+    await fleet.skip(499)
+    await refuse(10)
+    expect(fleet.store.operations).toEqual([])
+    await fleet.skip(1)
+    await refuse(10)
+    await quiet()
+    const once = ['get', 'lease', 'get', 'delete', 'release'] // nobody else is to take it
+    expect(fleet.store.operations).toEqual(once)
+    await fleet.skip(499)
+    await refuse(10)
+    expect(fleet.store.operations).toEqual(once)
+  })
+
+  it('is taken while the token endpoint is left alone after a failure', async () => {
+    const { fleet, processes, token } = await sharing(2)
+    const [one, other] = processes as [Process, Process]
+    fleet.endpoint.answers.push(status(400))
+    await rejection(one.provider.renewToken(token, { url }))
+    const newer = await other.provider.renewToken(token, { url: IN_STORE_URL })
+    await quiet()
+    expect((await one.provider.renewToken(token, { url }))?.value).toBe(newer?.value)
+    expect(fleet.endpoint.count).toBe(3)
+  })
+
+  it('that is not there leaves the failure, and what remains of its time', async () => {
+    const { fleet, processes, token } = await sharing(1)
+    const [{ provider }] = processes as [Process]
+    fleet.endpoint.answers.push(status(400))
+    await rejection(provider.renewToken(token, { url }))
+    await fleet.skip(400)
+    const error = await rejection(provider.renewToken(token, { url }))
+    expect(error).toMatchObject({ status: 400, retryAfterMs: 600 })
+    expect(fleet.endpoint.count).toBe(2)
+  })
 })

@@ -8,6 +8,8 @@ import {
 } from 'merchant-auth'
 import { createRedisTokenStore, type RedisTokenStoreOptions, type TokenStore } from 'merchant-auth/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { SafeStore } from '../../src/store/safe-store.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import {
   type RedisCluster,
@@ -126,6 +128,12 @@ export class Rig {
   /** As `store`, where the client cannot connect now. */
   unconnected(): TokenStore {
     return createRedisTokenStore(this.connect().client)
+  }
+
+  /** A store as a provider uses it. */
+  safe(store: TokenStore): SafeStore {
+    const context = { client: 'client', encryptionKeys: [SECRET], clock: systemClock, secrets: [] }
+    return new SafeStore(store, { ...context, emit: () => {} })
   }
 
   start(store: TokenStore, options: Partial<TokenProviderOptions> = {}): Member {

@@ -11,7 +11,7 @@ import type { TokenStore } from '../store/token-store.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
 import type { AccessToken, CachedToken } from './access-token.ts'
 import { Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
-import type { Acquisition, SharedToken, Turn } from './shared-token.ts'
+import type { Acquisition, SharedToken } from './shared-token.ts'
 import {
   ClientSecret,
   expiredOnArrival,
@@ -152,10 +152,8 @@ class ClientCredentialsProvider implements TokenProvider {
       const token = this.currentToken()
       if (token !== undefined) return token
       if (!this.#lookIsDue) this.#assertNoCooldown()
-      await this.#waiters.wait(
-        singleFlight(`${this.#id}`, () => this.#acquireFirst()),
-        signal,
-      )
+      const acquired = singleFlight(`${this.#id}`, () => this.#acquireFirst())
+      await this.#waiters.wait(acquired, signal)
     }
     throw expiredOnArrival(this.environment, this.#context.secrets)
   }
@@ -177,10 +175,8 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
       // The key names the token by its number: its value must not be seen where keys are.
       const key = `${this.#id} ${this.#tokens} ${api}`
-      await this.#waiters.wait(
-        singleFlight(key, () => this.#replace(value, api)),
-        signal,
-      )
+      const replaced = singleFlight(key, () => this.#replace(value, api))
+      await this.#waiters.wait(replaced, signal)
     }
     return this.#otherThan(value)
   }
@@ -204,7 +200,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (this.#servable() !== undefined) return
       if (!this.#lookIsDue) this.#assertNoCooldown()
       const cooldownEndsAt = this.#cooldown.endsForCallersAt
-      if (!(await this.#acquire(startedAt, { cooldownEndsAt }))) this.#assertNoCooldown()
+      if (!(await this.#acquire({ startedAt, background: false, cooldownEndsAt }))) this.#assertNoCooldown()
     })
   }
 
@@ -216,7 +212,8 @@ class ClientCredentialsProvider implements TokenProvider {
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api, limit: this.#renewalLimit(api) }
       const cooldownEndsAt = this.#cooldown.endsAt
-      if (await this.#acquire(startedAt, { replaces: rejected, rejection, cooldownEndsAt })) {
+      const acquisition = { startedAt, background: false, cooldownEndsAt, replaces: rejected, rejection }
+      if (await this.#acquire(acquisition)) {
         // The token endpoint may have given the same one out again.
         if (this.#otherThan(rejected) !== undefined)
           this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
@@ -234,12 +231,10 @@ class ClientCredentialsProvider implements TokenProvider {
         const { token, lifetime } = this.#cached ?? {}
         if (lifetime === undefined || lifetime.servableForMs(this.#options.clock) > lifetime.windowMs) return
         if (this.#now() < cooldownEndsAt) return
-        const isRenewed = await this.#acquire(this.#now(), {
-          background: true,
-          replaces: token?.value,
-          cooldownEndsAt,
-        })
-        if (isRenewed) this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
+        const startedAt = this.#now()
+        const replaces = token?.value
+        if (await this.#acquire({ startedAt, background: true, cooldownEndsAt, replaces }))
+          this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
         else this.#nextRenewalAt = this.#now() + Math.min(lifetime.windowMs / 10, MAX_BACKGROUND_PAUSE_MS)
       })
       .catch(() => {}) // the cooldown has begun, events were emitted, and the current token stays in use
@@ -249,27 +244,13 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** Acquires a token and caches it; false where there is none and none may be requested. Only under the lock. */
-  async #acquire(
-    startedAt: number,
-    {
-      background = false,
-      ...why
-    }: Omit<Acquisition, 'background' | 'clientSecret' | 'deadline' | 'rejected'> & { background?: boolean },
-  ): Promise<boolean> {
+  async #acquire(acquisition: Acquisition): Promise<boolean> {
     const { clock, timeoutMs } = this.#options
-    const deadline = startedAt + timeoutMs
+    const { background, startedAt } = acquisition
     // A caller that waited for another one's request that hung has no time left for its own.
-    if (this.#lastFailure !== undefined && deadline - this.#now() < timeoutMs / 4) throw this.#failure()
+    if (this.#lastFailure !== undefined && this.#now() - startedAt > 0.75 * timeoutMs) throw this.#failure()
     try {
-      const clientSecret = new ClientSecret(this.#options, this.#context)
-      const rejected = this.#rejected
-      const acquired = await this.#fromStoreOrEndpoint({
-        ...why,
-        background,
-        clientSecret,
-        deadline,
-        rejected,
-      })
+      const acquired = await this.#fromStoreOrEndpoint(acquisition)
       this.#assertOpen()
       if (acquired === undefined) return false
       const { cached, source } = acquired
@@ -298,28 +279,32 @@ class ClientCredentialsProvider implements TokenProvider {
   async #fromStoreOrEndpoint(
     acquisition: Acquisition,
   ): Promise<{ cached: CachedToken; source: 'endpoint' | 'store' } | undefined> {
-    const turn = this.#options.store && (await this.#beginTurn(this.#options.store, acquisition))
+    const { background, startedAt } = acquisition
+    const { store, timeoutMs } = this.#options
+    const clientSecret = new ClientSecret(this.#options, this.#context)
+    const shared = store && (await this.#sharedToken(store))
+    const turn = shared && (await shared.begin(acquisition, clientSecret))
     let requested: CachedToken | undefined
     try {
       if (turn?.found !== undefined) return { cached: turn.found, source: 'store' }
       const requestedAt = this.#now()
       if (!(turn?.mayRequest ?? mayRequest(acquisition, requestedAt))) return undefined
-      const deadline = acquisition.deadline + (turn?.waitedMs ?? 0)
-      requested = await requestToken(this.#options, { ...this.#context, ...acquisition, deadline })
+      const deadline = startedAt + timeoutMs + (turn?.waitedMs ?? 0)
+      const request = { ...this.#context, background, clientSecret, deadline }
+      requested = await requestToken(this.#options, request)
       acquisition.rejection?.limit.renewed(requestedAt)
       return { cached: requested, source: 'endpoint' }
     } finally {
-      if (turn !== undefined) this.#shared?.end(turn, requested)
+      if (turn !== undefined) shared?.end(turn, requested)
     }
   }
 
-  async #beginTurn(store: TokenStore, acquisition: Acquisition): Promise<Turn> {
+  async #sharedToken(store: TokenStore): Promise<SharedToken> {
     this.#sharedLookAt = this.#now()
-    if (this.#shared === undefined) {
-      const { SharedToken } = await import('./shared-token.ts')
-      this.#shared = new SharedToken(store, this.#options, this.#context)
-    }
-    return await this.#shared.begin(acquisition)
+    const { SharedToken } = await import('./shared-token.ts')
+    const context = { ...this.#context, rejected: this.#rejected }
+    this.#shared ??= new SharedToken(store, this.#options, context)
+    return this.#shared
   }
 
   /** Whether it is time to see what other processes have, even where the token endpoint may not be asked. */

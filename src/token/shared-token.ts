@@ -30,13 +30,16 @@ const limitEntry = z.object({
 
 /** What a token is acquired for. */
 export interface Acquisition extends RequestLimits {
-  readonly clientSecret: ClientSecret
-  /** When (monotonic ms) a token request must have ended; the time spent waiting for other processes comes on top. */
-  readonly deadline: number
+  /** When (monotonic ms) it began: `timeoutMs` counts from there, without the time spent waiting for other processes. */
+  readonly startedAt: number
   /** Whether it is a background renewal, for which another process's token must not be due for renewal itself. */
   readonly background: boolean
   /** The value of the token that is to be replaced. */
   readonly replaces?: string | undefined
+}
+
+/** What a provider hands to its part in the shared token. */
+export interface SharedTokenContext extends ProviderContext {
   /** The values of tokens that an API rejected: they are not accepted from the store again. */
   readonly rejected: readonly string[]
 }
@@ -45,32 +48,32 @@ export interface Acquisition extends RequestLimits {
 export class SharedToken {
   readonly #store: TokenStore
   readonly #options: ResolvedOptions
-  readonly #context: ProviderContext
+  readonly #context: SharedTokenContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
   /** Whether the store still works, when the last turn has written there. */
   #writing: Promise<boolean> = WRITTEN
   /** The last turn's writing, and the release of its lease. */
   #ending: Promise<unknown> = WRITTEN
 
-  constructor(store: TokenStore, options: ResolvedOptions, context: ProviderContext) {
+  constructor(store: TokenStore, options: ResolvedOptions, context: SharedTokenContext) {
     this.#store = store
     this.#options = options
     this.#context = context
   }
 
   /** Waits for this process's turn. It ends with another process's token, or with the right to request one, or with neither. */
-  async begin(acquisition: Acquisition): Promise<Turn> {
+  async begin(acquisition: Acquisition, clientSecret: ClientSecret): Promise<Turn> {
     const { closed } = this.#context
-    const startedAt = this.#now()
+    const from = this.#now()
     const works = await untilAborted(this.#writing, closed) // what the last turn writes comes first
-    const waitedMs = this.#now() - startedAt
-    const late = { ...acquisition, deadline: acquisition.deadline + waitedMs }
-    const store = works ? await untilAborted(this.#open(late), closed) : undefined
-    const turn = new Turn(store, { ...this.#context, acquisition, options: this.#options })
+    const waitedMs = this.#now() - from
+    const late = { ...acquisition, startedAt: acquisition.startedAt + waitedMs }
+    const store = works ? await untilAborted(this.#open(late, clientSecret), closed) : undefined
+    const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, clientSecret })
     try {
-      const from = this.#now()
+      const lookedAt = this.#now()
       await untilAborted(turn.begun, closed)
-      turn.waitedMs = waitedMs + this.#now() - from
+      turn.waitedMs = waitedMs + this.#now() - lookedAt
       return turn
     } catch (error) {
       this.end(turn)
@@ -81,8 +84,7 @@ export class SharedToken {
   /** Ends a turn: what was requested in it is there for the others. Only the next turn waits for that. */
   end(turn: Turn, requested?: CachedToken): void {
     // A token for a new secret is not for processes with the old one: it may have been replaced for a reason.
-    const { clientSecret } = turn.acquisition
-    const isShared = this.#options.encryptionKeys || clientSecret.last === this.#safe?.firstKey
+    const isShared = this.#options.encryptionKeys || turn.clientSecret.last === this.#safe?.firstKey
     const writing = turn.write(isShared ? requested : undefined)
     this.#writing = writing
     this.#ending = writing.then(() => {
@@ -100,12 +102,13 @@ export class SharedToken {
    * What this process can read in the store; undefined where there is no key. A clientSecret function is asked for one
    * only where the token endpoint may be asked, too.
    */
-  async #open(acquisition: Acquisition): Promise<SafeStore | undefined> {
-    const { clock, environment, clientId, encryptionKeys } = this.#options
-    const { clientSecret } = acquisition
+  async #open(acquisition: Acquisition, clientSecret: ClientSecret): Promise<SafeStore | undefined> {
+    const { clock, environment, clientId, encryptionKeys, timeoutMs } = this.#options
+    const { background, startedAt } = acquisition
     if (!encryptionKeys && clientSecret.mayChange && !mayRequest(acquisition, this.#now()))
       return this.#safe?.store
-    const endsAt = attemptEndsAt(this.#options, { ...acquisition, attempt: 1 })
+    const deadline = startedAt + timeoutMs
+    const endsAt = attemptEndsAt(this.#options, { attempt: 1, background, deadline })
     const keys = encryptionKeys ?? [(await clientSecret.askAhead(endsAt)) ?? '']
     const firstKey = keys[0]
     if (!firstKey) return this.#safe?.store
@@ -123,8 +126,9 @@ export class SharedToken {
   }
 }
 
-interface TurnContext extends ProviderContext {
+interface TurnContext extends SharedTokenContext {
   readonly acquisition: Acquisition
+  readonly clientSecret: ClientSecret
   readonly options: ResolvedOptions
 }
 
@@ -139,26 +143,29 @@ export class Turn {
   mayRequest = false
   /** How long (ms) it waited for other processes. */
   waitedMs = 0
-  readonly acquisition: Acquisition
+  readonly clientSecret: ClientSecret
+  /** Resolves when it has come to that. */
   readonly begun: Promise<void>
   #store: SafeStore | undefined
+  readonly #acquisition: Acquisition
   readonly #options: ResolvedOptions
-  readonly #context: ProviderContext
+  readonly #context: SharedTokenContext
   #lease: Lease | undefined
   /** Where the last look saw a rejected token. */
   #rejectedAt: Place | undefined
   #removal: Promise<unknown> = WRITTEN
 
-  constructor(store: SafeStore | undefined, { acquisition, options, ...context }: TurnContext) {
+  constructor(store: SafeStore | undefined, context: TurnContext) {
     this.#store = store
-    this.acquisition = acquisition
-    this.#options = options
+    this.clientSecret = context.clientSecret
+    this.#acquisition = context.acquisition
+    this.#options = context.options
     this.#context = context
     this.begun = this.#begin()
   }
 
   async #begin(): Promise<void> {
-    const { rejection } = this.acquisition
+    const { rejection } = this.#acquisition
     if ((await this.#look()) || !this.#isAllowed) return
     if (rejection !== undefined) {
       await this.#readLimit()
@@ -173,7 +180,7 @@ export class Turn {
   }
 
   get #isAllowed(): boolean {
-    return mayRequest(this.acquisition, this.#now())
+    return mayRequest(this.#acquisition, this.#now())
   }
 
   /** Looks for a token that will do. */
@@ -183,7 +190,7 @@ export class Turn {
       for (const place of store.placesOf('token')) {
         const entry = await store.read(place, tokenEntry)
         if (entry === undefined) continue
-        if (this.acquisition.rejected.includes(entry.content.value)) this.#rejectedAt = place
+        if (this.#context.rejected.includes(entry.content.value)) this.#rejectedAt = place
         const cached = this.#usable(entry)
         if (cached !== undefined) return cached
       }
@@ -194,9 +201,9 @@ export class Turn {
 
   /** What remains of its lifetime goes by the store's account: the clocks of the machine that wrote it may say anything. */
   #usable({ content, ttlMs, readAt }: Entry<z.output<typeof tokenEntry>>): CachedToken | undefined {
-    const { background, rejected, replaces } = this.acquisition
+    const { background, replaces } = this.#acquisition
     const { value, scope, lifetimeMs } = content
-    if (value === replaces || rejected.includes(value)) return undefined
+    if (value === replaces || this.#context.rejected.includes(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
     const response = { value, scope, lifetimeMs, sentAt }
@@ -218,7 +225,7 @@ export class Turn {
       this.#lease = await this.#attempt((store) => store.lease('token', this.#leaseMs))
       if (this.#lease !== undefined) return !(await this.#look())
       if (!this.#store?.hasLeases) return true
-      if (this.acquisition.background) return false
+      if (this.#acquisition.background) return false
       if (this.#now() >= giveUpAt) return true
       await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       if (await this.#look()) return false
@@ -227,7 +234,7 @@ export class Turn {
 
   /** Makes the limit as strict as that of the processes which renewed for this API before. */
   async #readLimit(): Promise<void> {
-    const { rejection } = this.acquisition
+    const { rejection } = this.#acquisition
     if (rejection === undefined) return
     await this.#attempt(async (store) => {
       for (const place of store.placesOf(limitName(rejection.api))) {
@@ -260,7 +267,7 @@ export class Turn {
 
   async #writeToken(store: SafeStore, { token, lifetime, lifetimeMs }: CachedToken): Promise<void> {
     const { clock } = this.#options
-    const { rejection } = this.acquisition
+    const { rejection } = this.#acquisition
     const { value, scope } = token
     await store.write('token', {
       content: { value, scope, lifetimeMs },

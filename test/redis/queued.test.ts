@@ -25,7 +25,7 @@ const restart = async (rig: Rig): Promise<void> => {
 const ABSENCES: readonly Absence[] = [
   { name: 'hangs for a while', leave: freeze, comeBack: (rig) => rig.every((server) => server.thaw()) },
   { name: 'is away for a while', leave: (rig) => rig.every((server) => server.kill()), comeBack: restart },
-  { name: 'dies with the commands in hand', leave: freeze, comeBack: restart },
+  { name: 'dies with the commands received', leave: freeze, comeBack: restart },
 ]
 
 onEachRedis((rig) => {

@@ -196,7 +196,7 @@ export class Rig {
   }
 }
 
-/** What was told of the store. */
+/** The events of a store that failed. */
 export function failuresOf(events: readonly AuthEvent[]): string[] {
   return events.flatMap((event) =>
     event.type === 'store-failed' ? [`${event.operation} ${event.code}`] : [],

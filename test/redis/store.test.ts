@@ -38,7 +38,7 @@ onEachRedis((rig) => {
   })
 
   describe('a lease', () => {
-    it('is for one alone, until it is given back', async () => {
+    it('is for one alone, until it is released', async () => {
       const [one, other] = [await rig.store(), await rig.store()]
       const giveBack = await one.lease?.('key', LONG_MS)
       expect(await other.lease?.('key', LONG_MS)).toBeUndefined()
@@ -60,7 +60,7 @@ onEachRedis((rig) => {
       await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)
     })
 
-    it('is not given back by somebody who has lost it', async () => {
+    it('is not released by somebody who has lost it', async () => {
       const [one, other, third] = [await rig.store(), await rig.store(), await rig.store()]
       const giveBack = await one.lease?.('key', 1)
       await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)

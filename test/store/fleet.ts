@@ -82,7 +82,7 @@ export function elsewhere(clock: Clock, { monotonicMs = 0, epochMs = 0 }): Clock
   }
 }
 
-/** What was told of the store. */
+/** The events of a store that failed. */
 export function failuresOf(events: readonly AuthEvent[]): Omit<StoreFailedEvent, 'type' | 'environment'>[] {
   return events
     .filter((event) => event.type === 'store-failed')

@@ -119,7 +119,7 @@ describe('createRedisTokenStore', () => {
     [{ eval: () => {}, sendCommand: () => {} }],
     [{ eval: () => {}, status: 'ready', isOpen: true }],
     [{ eval: 'eval', call: () => {}, status: 'ready' }],
-  ])('refuses what is neither client: %j', (given) => {
+  ])('rejects what is neither client: %j', (given) => {
     expect(problemsOf(given)).toEqual(['client'])
   })
 
@@ -152,7 +152,7 @@ describe('createRedisTokenStore', () => {
     expect(problemsOf({}, { keyPrefix: '{' }).sort()).toEqual(['client', 'keyPrefix'])
   })
 
-  it('allows Redis 250 ms for an operation, or what it is told', () => {
+  it('allows Redis 250 ms for an operation, or what the options say', () => {
     expect(createRedisTokenStore(client).operationTimeoutMs).toBe(250)
     expect(createRedisTokenStore(client, { operationTimeoutMs: 40 }).operationTimeoutMs).toBe(40)
   })

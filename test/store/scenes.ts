@@ -50,7 +50,7 @@ export function longLived({ leases = true } = {}): Fleet {
 }
 
 /**
- * An API refuses what is the current token of the fleet, which this process has taken from the store by then:
+ * An API rejects what is the current token of the fleet, which this process has taken from the store by then:
  * whether the token endpoint gives another. With `null` for a url it is not known which API that is.
  */
 export async function rejected(
@@ -76,8 +76,8 @@ export async function oneRenewed(leases = true): Promise<{ fleet: Fleet; one: Pr
   return { fleet, one, other }
 }
 
-/** An entry for a name, sealed with the key that is derived from the client secret. */
-export async function sealedByHand(key: string, content: unknown): Promise<string> {
+/** An entry for a name, encrypted with the key that is derived from the client secret. */
+export async function encryptedByHand(key: string, content: unknown): Promise<string> {
   const client = key.split('.').at(-2) ?? ''
   const derived = hkdfSync('sha256', SECRET, client, `merchant-auth v1 entry ${key}`, 32)
   return await new CompactEncrypt(Buffer.from(JSON.stringify(content)))

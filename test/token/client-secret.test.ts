@@ -92,38 +92,38 @@ describe.each([
   ['401', status(401)],
   ['invalid_client', status(400, { error: 'invalid_client' })],
   ['access_denied', status(403, { error: 'access_denied' })],
-])('a secret refused by %s', (_, refused) => {
+])('a secret rejected by %s', (_, rejected) => {
   it.each([0, 2])(
     'is replaced once by another that the function yields, with retries: %i',
     async (retries) => {
-      const { provider, endpoint } = rig([refused], { clientSecret: rotating(), retries })
+      const { provider, endpoint } = rig([rejected], { clientSecret: rotating(), retries })
       await expect(provider.getToken()).resolves.toBeDefined()
       expect(secretsSent(endpoint)).toEqual(['secret-no-1', 'secret-no-2'])
     },
   )
 
   it('is replaced only once', async () => {
-    const { provider, endpoint } = rig([refused, refused], { clientSecret: rotating() })
+    const { provider, endpoint } = rig([rejected, rejected], { clientSecret: rotating() })
     await expect(provider.getToken()).rejects.toMatchObject({ attempts: 2, retryable: false })
     expect(endpoint.count).toBe(2)
   })
 
   it('is not sent again where the function yields the same', async () => {
     const clientSecret = vi.fn(() => 'the-same-secret')
-    const { provider, endpoint } = rig([refused], { clientSecret })
+    const { provider, endpoint } = rig([rejected], { clientSecret })
     await expect(provider.getToken()).rejects.toMatchObject({ attempts: 1 })
     expect([clientSecret.mock.calls.length, endpoint.count]).toEqual([2, 1])
   })
 
   it('is the failure, where the function then fails', async () => {
     const clientSecret = vi.fn<() => string>().mockReturnValueOnce('secret-no-1').mockReturnValueOnce('')
-    const { provider, endpoint } = rig([refused], { clientSecret })
+    const { provider, endpoint } = rig([rejected], { clientSecret })
     await expect(provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_STATUS', attempts: 1 })
     expect(endpoint.count).toBe(1)
   })
 
   it('that is a string is not sent again', async () => {
-    const { provider, endpoint } = rig([refused])
+    const { provider, endpoint } = rig([rejected])
     await expect(provider.getToken()).rejects.toMatchObject({ attempts: 1 })
     expect(endpoint.count).toBe(1)
   })
@@ -138,7 +138,7 @@ it('a secret replaced during the request does not use up its retries', async () 
   expect(endpoint.count).toBe(4)
 })
 
-it('a secret that is refused again in a later attempt is not asked for once more', async () => {
+it('a secret that is rejected again in a later attempt is not asked for once more', async () => {
   const clientSecret = rotating()
   const answers = [status(401), status(503), status(401), granted()]
   const { provider, endpoint, clock } = rig(answers, { clientSecret, retries: 2 })
@@ -172,7 +172,7 @@ it('a function that throws with a secret which it yielded earlier shows nothing 
 const encryptionKeys = ['a key of at least thirty-two bytes']
 
 describe('a client secret', () => {
-  it('seals where no keys are given: those with another share nothing with it', async () => {
+  it('encrypts where no keys are given: processes with another one share nothing with it', async () => {
     const fleet = new Fleet()
     const one = await fleet.begin({ clientSecret: 'secret-no-1' })
     const two = await fleet.begin({ clientSecret: 'secret-no-2' })
@@ -225,7 +225,7 @@ describe('a client secret', () => {
     expect((await provider.getToken()).value).toBe(token)
   })
 
-  it('is asked for once where a token is taken from the store, and not at all with keys', async () => {
+  it('is asked for once where a token is acquired from the store, and not at all with keys', async () => {
     const fleet = new Fleet()
     const clientSecret = vi.fn(async () => SECRET)
     await fleet.begin()
@@ -243,7 +243,7 @@ describe('a clientSecret function', () => {
     ['throws', () => Promise.reject(new Error('the vault is shut'))],
     ['yields undefined', () => undefined],
     ['yields an empty text', () => ''],
-  ])('that %s fails the token request as without a store, which is left alone', async (_, clientSecret) => {
+  ])('that %s fails the token request as without a store, which is not used', async (_, clientSecret) => {
     const fleet = new Fleet()
     const { provider, events } = fleet.start({ clientSecret: clientSecret as () => string })
     const failing = rejection(provider.getToken())
@@ -272,7 +272,7 @@ describe('a clientSecret function', () => {
     expect((await provider.getToken()).value).toBe(token)
   })
 
-  it('that hangs while the lease is held has it given back in the end', async () => {
+  it('that hangs while the lease is held has it released in the end', async () => {
     const fleet = new Fleet()
     const clientSecret = (): Promise<string> => new Promise(() => {})
     const failing = rejection(fleet.start({ clientSecret, encryptionKeys }).provider.getToken())

@@ -65,7 +65,7 @@ describe('the cooldown after failures in a row', () => {
   })
 })
 
-describe('a first failure says how long the token endpoint is left alone', () => {
+describe('a first failure says how long the token endpoint is not asked again', () => {
   it.each([
     ['a TokenRequestError', status(503), TokenRequestError, 1_000],
     ['a TokenResponseError', granted({ token_type: 'mac' }), TokenResponseError, 1_000],
@@ -139,7 +139,7 @@ describe('a call in the cooldown', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('that was refused its token while the background renewal failed is held back, but not after expiry', async () => {
+  it('that was rejected its token while the background renewal failed is held back, but not after expiry', async () => {
     const { provider, endpoint, clock } = rig([granted({ expires_in: 100 }), status(503)], { retries: 0 })
     const token = await provider.getToken()
     await clock.advance(90_000)

@@ -3,7 +3,7 @@
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
-import { sealedByHand } from '../store/scenes.ts'
+import { encryptedByHand } from '../store/scenes.ts'
 import { findLeaks } from '../support/leaks.ts'
 import { ENVIRONMENT, granted, IN_STORE_URL, MERCHANT_URL, rejection, SECRET } from './harness.ts'
 
@@ -96,7 +96,7 @@ describe('encryptionKeys', () => {
     expect(fleet.store.operations).not.toContain('delete')
   })
 
-  it("in the middle of that let a refused token be followed by the other entry's", async () => {
+  it("in the middle of that let a rejected token be followed by the other entry's", async () => {
     const fleet = new Fleet()
     const newer = await fleet.begin({ encryptionKeys: [b, a] })
     const older = await fleet.begin({ encryptionKeys: [a] })
@@ -104,7 +104,7 @@ describe('encryptionKeys', () => {
     expect([taken?.value, fleet.endpoint.count]).toEqual([older.token, 2])
   })
 
-  it('in the middle of that let nobody take a refused token again', async () => {
+  it('in the middle of that let nobody take a rejected token again', async () => {
     const fleet = new Fleet()
     const newer = await fleet.begin({ encryptionKeys: [b, a] })
     await fleet.begin({ encryptionKeys: [a] })
@@ -114,7 +114,7 @@ describe('encryptionKeys', () => {
     expect((await next.provider.getToken()).value).not.toBe(newer.token)
   })
 
-  it('in the middle of that keep what another has put in the place of a refused token', async () => {
+  it('in the middle of that keep what another has put in the place of a rejected token', async () => {
     const fleet = new Fleet()
     const older = await fleet.begin({ encryptionKeys: [a] })
     const newer = await fleet.begin({ encryptionKeys: [b, a] })
@@ -130,7 +130,7 @@ describe('encryptionKeys', () => {
 const DAY_S = 86_400
 const UNREADABLE = { operation: 'get', code: 'UNREADABLE' }
 
-/** A fleet that has everything in the store that there can be: a token, and the rations of two APIs. */
+/** A fleet that has everything in the store that there can be: a token, and the rate limits of two APIs. */
 async function wellStocked(options = {}) {
   const fleet = new Fleet()
   fleet.endpoint.otherwise = (init) => granted({ expires_in: DAY_S, scope: 'merchant:all' })(init)
@@ -151,7 +151,7 @@ function seen({ store }: Fleet): string[] {
   return [...store.keys, ...values, ...parts.map((part) => Buffer.from(part, 'base64').toString('latin1'))]
 }
 
-describe('whoever reads the store', () => {
+describe('somebody who reads the store', () => {
   it.each([
     ['the client secret', {}],
     [
@@ -159,7 +159,7 @@ describe('whoever reads the store', () => {
       { encryptionKeys: ['a key of at least thirty-two bytes', 'and an older one of as many bytes'] },
     ],
   ])(
-    'finds no token, scope, secret, client or address, where entries are sealed with %s',
+    'finds no token, scope, secret, client or address, where entries are encrypted with %s',
     async (_, options) => {
       const { fleet, token } = await wellStocked(options)
       const hidden = [
@@ -201,14 +201,14 @@ describe('whoever reads the store', () => {
     expect(String(cause)).toBe('Error: no secret for [hidden]')
   })
 
-  it('sees nothing of it in what a provider prints', async () => {
+  it('sees nothing of it in the log output of a provider', async () => {
     const { provider, events } = await wellStocked({ encryptionKeys: ['marlin-marlin-marlin-marlin-marlin'] })
     const printed = inspect(provider, { depth: 9, showHidden: true }) + JSON.stringify([provider, events])
     expect(printed).not.toContain('marlin')
   })
 })
 
-describe('whoever writes to the store', () => {
+describe('somebody who writes to the store', () => {
   /** Another process finds the token's entry changed: it must ask for a token of its own. */
   const expectOfNoUse = async (fleet: Fleet, value: string): Promise<void> => {
     fleet.store.put(fleet.store.tokenKey, value, 1_000_000)
@@ -234,17 +234,20 @@ describe('whoever writes to the store', () => {
     ['a scope that is no text', { value: 'head.body', lifetimeMs: 1_000_000, scope: 5 }],
     ['null', null],
     ['a text', 'head.body'],
-  ])('and has the key, but has other ideas of an entry, is told of, and not used: %s', async (_, content) => {
-    const fleet = new Fleet()
-    await fleet.begin()
-    await expectOfNoUse(fleet, await sealedByHand(fleet.store.tokenKey, content))
-  })
+  ])(
+    'and has the key, but has other ideas of an entry, causes an event, and no use of it: %s',
+    async (_, content) => {
+      const fleet = new Fleet()
+      await fleet.begin()
+      await expectOfNoUse(fleet, await encryptedByHand(fleet.store.tokenKey, content))
+    },
+  )
 
   it('and has the key, may write as this package does', async () => {
     const fleet = new Fleet()
     await fleet.begin()
     const content = { value: 'written.by.hand', lifetimeMs: 1_000_000 }
-    fleet.store.put(fleet.store.tokenKey, await sealedByHand(fleet.store.tokenKey, content), 500_000)
+    fleet.store.put(fleet.store.tokenKey, await encryptedByHand(fleet.store.tokenKey, content), 500_000)
     expect((await fleet.start().provider.getToken()).value).toBe('written.by.hand')
   })
 })

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { elsewhere, failuresOf, type Process } from '../store/fleet.ts'
 import { answers, FAILURES } from '../store/memory-store.ts'
-import { longLived, oneRenewed, rejected, sealedByHand } from '../store/scenes.ts'
+import { encryptedByHand, longLived, oneRenewed, rejected } from '../store/scenes.ts'
 import { granted, IN_STORE_URL, MERCHANT_URL, type Rig, rejection, rig, status } from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
@@ -17,7 +17,7 @@ function long(): Rig {
   return made
 }
 
-/** An API refuses the current token: whether it is renewed. */
+/** An API rejects the current token: whether it is renewed. */
 async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> {
   const token = await provider.getToken()
   const newer = await provider.renewToken(token, { url })
@@ -26,7 +26,7 @@ async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> 
 }
 
 describe('renewals after rejections', () => {
-  it('are immediate at first, and tell the rejection and the renewal', async () => {
+  it('are immediate at first, and emit the rejection and the renewal', async () => {
     const made = long()
     await made.provider.getToken()
     made.events.length = 0
@@ -94,7 +94,7 @@ describe('renewals after rejections', () => {
     }
   })
 
-  it('are rationed for each apiUrls entry by itself', async () => {
+  it('are limited for each apiUrls entry by itself', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
     expect(await renewed(made)).toBe(false)
@@ -103,7 +103,7 @@ describe('renewals after rejections', () => {
     expect(await renewed(made, `${MERCHANT}/refunds?a=b`)).toBe(false)
   })
 
-  it('without a url have a ration of their own, and for a foreign url there are none', async () => {
+  it('without a url have a rate limit of their own, and for a foreign url there are none', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
     const token = await made.provider.getToken()
@@ -137,7 +137,7 @@ describe('renewals after rejections', () => {
   })
 
   it.each([1, 5, 61.5, 62, 130, 150])(
-    'are at most 20 in any hour, however an API that refuses all is called (every %f s)',
+    'are at most 20 in any hour, however an API that rejects all is called (every %f s)',
     async (seconds) => {
       let now = 0
       const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
@@ -163,7 +163,7 @@ describe('renewals after rejections', () => {
   )
 })
 
-describe('the ration of an hour', () => {
+describe('the rate limit of an hour', () => {
   it('is used up by the twentieth renewal, and comes back an hour after the first', async () => {
     const made = long()
     for (let pair = 0; pair < 10; pair += 1) {
@@ -207,7 +207,7 @@ describe('a rejected token', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('that two APIs refuse while no other can be had costs one request, and an error for each', async () => {
+  it('that two APIs reject while no other can be had costs one request, and an error for each', async () => {
     const { provider, endpoint } = rig([granted(), status(503)], { retries: 0 })
     const token = await provider.getToken()
     const errors = await Promise.all(
@@ -237,7 +237,7 @@ describe('a rejected token', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('stays in use for calls that were not refused, while it is renewed', async () => {
+  it('stays in use for calls that were not rejected, while it is renewed', async () => {
     const gate = Promise.withResolvers<void>()
     const { provider } = rig([granted(), () => gate.promise.then(() => granted()({}))])
     const token = await provider.getToken()
@@ -320,7 +320,7 @@ describe('the gap after a renewal', () => {
     expect(new Set(fleet.store.keys.filter((key) => key.includes('.ration-'))).size).toBe(2)
   })
 
-  it('is shared by refusals without a url, too, which have one of their own', async () => {
+  it('is shared by rejections without a url, too, which have one of their own', async () => {
     const { fleet, other } = await oneRenewed()
     expect(await rejected(fleet, { ...other, url: null })).toBe(true)
     expect(await rejected(fleet, { ...fleet.start(), url: null })).toBe(false)
@@ -348,7 +348,7 @@ describe('the gap after a renewal', () => {
 
   it('of a process itself is not made shorter by what the store says', async () => {
     const { fleet, one } = await oneRenewed()
-    const { rationKey: key } = fleet.store
+    const { limitKey: key } = fleet.store
     const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
     await fleet.skip(1_000)
     expect(await rejected(fleet, one)).toBe(true) // and now the gap is 2 s
@@ -361,7 +361,7 @@ describe('the gap after a renewal', () => {
 
   it('is kept in the store for an hour', async () => {
     const { fleet } = await oneRenewed()
-    const { rationKey: key } = fleet.store
+    const { limitKey: key } = fleet.store
     expect(fleet.store.entry(key)?.ttlMs).toBe(HOUR_MS)
   })
 })
@@ -371,7 +371,7 @@ function mostInAnHour(askedAt: readonly number[]): number {
   return Math.max(...askedAt.map((from) => askedAt.filter((at) => at >= from && at < from + HOUR_MS).length))
 }
 
-describe('an API that refuses every token', () => {
+describe('an API that rejects every token', () => {
   it.each([
     { seconds: 10, processes: 3 },
     { seconds: 65, processes: 2 },
@@ -426,13 +426,13 @@ describe('an API that refuses every token', () => {
   })
 })
 
-describe('a ration that cannot be read', () => {
+describe('a rate limit that cannot be read', () => {
   it.each([
     ['throws', FAILURES.throws],
     ['rejects', FAILURES.rejects],
     ['hangs', FAILURES.hangs],
-    ['makes no sense', answers(5)],
-    ['was sealed by nobody', answers({ value: 'text', ttlMs: HOUR_MS })],
+    ['cannot be parsed', answers(5)],
+    ['was not encrypted', answers({ value: 'text', ttlMs: HOUR_MS })],
     ['is none', answers(undefined)],
   ])("leaves each process its own, because the store's answer %s", async (_, fault) => {
     const { fleet, one, other } = await oneRenewed()
@@ -445,10 +445,10 @@ describe('a ration that cannot be read', () => {
     expect(await again).toBe(false)
   })
 
-  it('is told as any other failure', async () => {
+  it('emits the event of any other failure', async () => {
     const { fleet, other } = await oneRenewed()
     await fleet.skip(1_000)
-    const { rationKey: key } = fleet.store
+    const { limitKey: key } = fleet.store
     fleet.store.put(key, 'text', HOUR_MS)
     expect(await rejected(fleet, other)).toBe(true)
     expect(failuresOf(other.events)).toEqual([{ operation: 'get', code: 'UNREADABLE' }])
@@ -456,7 +456,7 @@ describe('a ration that cannot be read', () => {
 
   it('because the token of another entry was put in its place counts as absent', async () => {
     const { fleet, other } = await oneRenewed()
-    const { rationKey: key } = fleet.store
+    const { limitKey: key } = fleet.store
     fleet.store.put(key, String(fleet.store.entry(fleet.store.tokenKey)?.value), HOUR_MS)
     expect(await rejected(fleet, other)).toBe(true)
     expect(failuresOf(other.events)).toContainEqual({ operation: 'get', code: 'UNREADABLE' })
@@ -470,8 +470,8 @@ describe('a ration that cannot be read', () => {
     ['null', null],
   ])('because somebody with the key has other ideas of it counts as absent: %s', async (_, content) => {
     const { fleet, other } = await oneRenewed()
-    const { rationKey: key } = fleet.store
-    fleet.store.put(key, await sealedByHand(key, content), HOUR_MS)
+    const { limitKey: key } = fleet.store
+    fleet.store.put(key, await encryptedByHand(key, content), HOUR_MS)
     fleet.store.asked.length = 0
     expect(await rejected(fleet, other)).toBe(true)
     expect(fleet.store.operations.filter((operation) => operation === 'set')).toHaveLength(2)

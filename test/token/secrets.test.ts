@@ -14,7 +14,7 @@ import { type Answer, granted, noConnection, rejection, rig, SECRET, status } fr
 const MORE = [{}, { showHidden: true }, { getters: true }, { showProxy: true }, { customInspect: false }]
 const ALL = { showHidden: true, getters: true, showProxy: true, customInspect: false, depth: Infinity }
 
-function prints(value: object): string[] {
+function inspected(value: object): string[] {
   return [...MORE, ALL].map((options) => inspect(value, { ...options, maxStringLength: null }))
 }
 
@@ -28,10 +28,10 @@ describe('an access token', () => {
     expect(Object.keys(token)).toEqual(keys)
     expect(token).toMatchObject({ tokenType: 'Bearer', value: 'a.b.c' })
     expect(Object.isFrozen(token)).toBe(true)
-    for (const print of prints(token)) expect(print).not.toContain('a.b.c')
+    for (const text of inspected(token)) expect(text).not.toContain('a.b.c')
   })
 
-  it('hides its value from everything that copies, compares or prints it', async () => {
+  it('hides its value from everything that copies, compares or logs it', async () => {
     const token = await rig([granted({ access_token: 'a.b.c', scope: 'merchant' })]).provider.getToken()
     const table = new PassThrough()
     new Console(table).table([token])
@@ -60,21 +60,21 @@ describe('an access token', () => {
   })
 })
 
-describe('no print of', () => {
+describe('no log output of', () => {
   it('a provider shows the secret or the token', async () => {
     const { provider } = rig([granted({ access_token: 'a.b.c' })])
     await provider.getToken()
     const statics = createStaticTokenProvider({ value: 'a.b.c' })
-    for (const print of [...prints(provider), ...prints(statics)]) {
-      expect(print).not.toContain('a.b.c')
-      expect(print).not.toContain(SECRET)
+    for (const text of [...inspected(provider), ...inspected(statics)]) {
+      expect(text).not.toContain('a.b.c')
+      expect(text).not.toContain(SECRET)
     }
   })
 
   it('a sandbox shows its client secret', async () => {
     await using sandbox = await startSandbox()
-    for (const print of [...prints(sandbox), ...prints(sandbox.test)])
-      expect(print).not.toContain(sandbox.test.clientSecret)
+    for (const text of [...inspected(sandbox), ...inspected(sandbox.test)])
+      expect(text).not.toContain(sandbox.test.clientSecret)
   })
 })
 
@@ -105,9 +105,9 @@ const unreadable = async (code: string): Promise<Response> =>
   new Response(new ReadableStream({ pull: (controller) => controller.error(failed(code)) }))
 
 const FAILURES: [string, Answer][] = [
-  ['a refused client', status(401, { error: 'invalid_client' })],
-  ['a refused audience', status(403, { error: 'access_denied' })],
-  ['a refused target', status(400, { error: 'invalid_target' })],
+  ['a rejected client', status(401, { error: 'invalid_client' })],
+  ['a rejected audience', status(403, { error: 'access_denied' })],
+  ['a rejected target', status(400, { error: 'invalid_target' })],
   ['a status', status(503)],
   ['no connection', noConnection],
   ['a redirect', status(302)],

@@ -35,7 +35,7 @@ describe('processes that need a token at the same time', () => {
     expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
   })
 
-  it('each ask where the store has no lease, and whoever comes later takes the last', async () => {
+  it('each ask where the store has no lease, and a later one acquires the last', async () => {
     const fleet = new Fleet({ leases: false })
     const two = [fleet.start(), fleet.start()]
     const tokens = await Promise.all(two.map(({ provider }) => provider.getToken()))
@@ -88,7 +88,7 @@ describe('a process that waits for another', () => {
     expect(fleet.endpoint.count).toBe(1)
   })
 
-  it('takes over when the lease is given back and nothing is there', async () => {
+  it('takes over when the lease is released and nothing is there', async () => {
     const { fleet, giveBack } = await heldByAnother(60_000)
     const waiting = fleet.start().provider.getToken()
     await fleet.pass(2_000)
@@ -149,7 +149,7 @@ describe('a process that waits for another', () => {
     expect(await staying).toBe(provider.currentToken())
   })
 
-  it('leaves at once with a refused token, too', async () => {
+  it('leaves at once with a rejected token, too', async () => {
     const fleet = new Fleet()
     const { provider, token } = await fleet.begin()
     fleet.store.hold(fleet.store.tokenKey, 60_000)
@@ -210,7 +210,7 @@ describe('the lease', () => {
     return { fleet, ...fleet.start() }
   }
 
-  it('is given back after the token was written, and not before', async () => {
+  it('is released after the token was written, and not before', async () => {
     const { fleet, provider } = await began()
     fleet.store.faults.set = slow(fleet.clock, 200)
     await provider.getToken()
@@ -220,7 +220,7 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.store.keys.length]).toEqual([0, 1])
   })
 
-  it('is given back after the token was written, though the ration could not be', async () => {
+  it('is released after the token was written, though the rate limit could not be', async () => {
     const { fleet, provider } = await began()
     const token = await provider.getToken()
     await quiet()
@@ -237,7 +237,7 @@ describe('the lease', () => {
   it.each([
     ['an error', status(400, { error: 'invalid_request' })],
     ['no token response', granted({ expires_in: 0 })],
-  ])('is given back at once when the token endpoint has %s', async (_, answer) => {
+  ])('is released at once when the token endpoint has %s', async (_, answer) => {
     const { fleet, provider } = await began()
     fleet.endpoint.answers.push(answer)
     await rejection(provider.getToken())
@@ -260,7 +260,7 @@ describe('the lease', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is given back when its holder is closed, which writes nothing', async () => {
+  it('is released when its holder is closed, which writes nothing', async () => {
     const { fleet, provider } = await began()
     fleet.endpoint.answers.push(hang)
     const waiting = rejection(provider.getToken())
@@ -271,7 +271,7 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.store.keys, fleet.clock.sleeping]).toEqual([0, [], 0])
   })
 
-  it('that arrives after the process was closed is given back', async () => {
+  it('that arrives after the process was closed is released', async () => {
     const { fleet, provider } = await began()
     fleet.store.faults.lease = async (run) => {
       const release = await run()
@@ -288,7 +288,7 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.endpoint.count]).toEqual([0, 0])
   })
 
-  it('is given back when the second look finds a token, for which nothing is asked', async () => {
+  it('is released when the second look finds a token, for which nothing is asked', async () => {
     const { fleet, token, write, giveBack } = await heldByAnother(60_000)
     giveBack()
     fleet.store.faults.lease = (run) => {
@@ -324,7 +324,7 @@ describe('the lease', () => {
     ['true', true],
     ['a text', 'yes'],
     ['an object', {}],
-  ])('that a store gives by %s is one that cannot be given back', async (_, release) => {
+  ])('that a store gives by %s is one that cannot be released', async (_, release) => {
     const { fleet, provider, events } = await began()
     fleet.store.faults.lease = answers(release)
     expect(await fleet.tookMs(provider.getToken())).toBe(0)
@@ -422,8 +422,8 @@ describe('a process in a cooldown', () => {
   })
 })
 
-describe('what is told of a store', () => {
-  it('is told once for each unreadable entry, however long it is looked at', async () => {
+describe('the events of a store', () => {
+  it('come once for each unreadable entry, however long it is looked at', async () => {
     const fleet = new Fleet()
     const encryptionKeys = [`${SECRET}-1`, `${SECRET}-2`]
     await fleet.begin({ encryptionKeys })

@@ -47,7 +47,7 @@ describe('a token that is due', () => {
     ])
   })
 
-  it('is taken from another process with the events of a renewal', async () => {
+  it('is acquired from another process with the events of a renewal', async () => {
     const { processes } = await due(2)
     const [, other] = processes
     other?.provider.currentToken()
@@ -239,7 +239,7 @@ it('a slow store holds up no call while a token is renewed in the background', a
 const url = MERCHANT_URL
 const MERCHANT = 'https://api.test.example/merchant'
 
-describe('a refused token', () => {
+describe('a rejected token', () => {
   it('is renewed once for all processes that have it, at whatever time they notice', async () => {
     const { fleet, processes, token } = await sharing(5)
     fleet.endpoint.answers.push(async (init) => {
@@ -269,7 +269,7 @@ describe('a refused token', () => {
     ])
   })
 
-  it('is followed by the newer one although it was refused without a url', async () => {
+  it('is followed by the newer one although it was rejected without a url', async () => {
     const { fleet, other, token, newer } = await oneAhead()
     expect((await other.provider.renewToken(token))?.value).toBe(newer)
     expect(fleet.endpoint.count).toBe(2)
@@ -284,7 +284,7 @@ describe('a refused token', () => {
     expect((await fleet.start().provider.getToken()).value).toBe(provider.currentToken()?.value)
   })
 
-  it('is taken out of the store before another is there', async () => {
+  it('is removed of the store before another is there', async () => {
     const { fleet, processes, token } = await sharing(1)
     fleet.endpoint.answers.push(async (init) => {
       await fleet.clock.sleep(1_000)
@@ -299,7 +299,7 @@ describe('a refused token', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is taken out although no other can be had', async () => {
+  it('is removed although no other can be had', async () => {
     const { fleet, processes, token } = await sharing(1)
     fleet.endpoint.answers.push(status(400))
     const renewal = processes[0]?.provider.renewToken(token, { url })
@@ -309,14 +309,14 @@ describe('a refused token', () => {
     expect(fleet.store.keys).toEqual([])
   })
 
-  it('is not taken out where another is there', async () => {
+  it('is not removed where another is there', async () => {
     const { fleet, other, token, newer } = await oneAhead()
     await other.provider.renewToken(token, { url })
     expect(fleet.store.operations).not.toContain('delete')
     expect((await fleet.start().provider.getToken()).value).toBe(newer)
   })
 
-  it('is not taken out where another came while the lease was waited for', async () => {
+  it('is not removed where another came while the lease was waited for', async () => {
     const { fleet, processes, token } = await sharing(2)
     const [one, other] = processes as [Process, Process]
     fleet.endpoint.answers.push(async (init) => {
@@ -331,7 +331,7 @@ describe('a refused token', () => {
     expect((await fleet.start().provider.getToken()).value).toBe(first?.value)
   })
 
-  it('is taken out of a store without a lease, too', async () => {
+  it('is removed of a store without a lease, too', async () => {
     const fleet = new Fleet({ leases: false })
     const { provider, token } = await fleet.begin()
     fleet.endpoint.answers.push(status(400))
@@ -340,7 +340,7 @@ describe('a refused token', () => {
     expect(fleet.store.keys).toEqual([])
   })
 
-  it('that stays there because the store fails is taken by this process never again', async () => {
+  it('that stays there because the store fails is acquired by this process never again', async () => {
     const { fleet, processes, token } = await sharing(1)
     const [{ provider }] = processes as [Process]
     fleet.store.faults.delete = FAILURES.rejects
@@ -360,14 +360,14 @@ describe('a refused token', () => {
     const [{ provider }] = processes as [Process]
     const key = fleet.store.tokenKey
     const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
-    let refused: string | undefined = token
+    let rejected: string | undefined = token
     for (let time = 0; time < 12; time += 1) {
-      refused = (await provider.renewToken(String(refused), { url }))?.value
+      rejected = (await provider.renewToken(String(rejected), { url }))?.value
       await quiet()
       await fleet.skip(62_001)
     }
     fleet.store.put(key, value, ttlMs)
-    expect((await provider.renewToken(String(refused), { url }))?.value).not.toBe(token)
+    expect((await provider.renewToken(String(rejected), { url }))?.value).not.toBe(token)
   })
 
   it('at a place outside apiUrls is no matter for the store', async () => {
@@ -389,7 +389,7 @@ describe('a refused token', () => {
 
 describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
   it.each(['get', 'lease', 'set', 'delete', 'release'] as const)(
-    'does not keep a refused token from being renewed: %s',
+    'does not keep a rejected token from being renewed: %s',
     async (operation) => {
       const { fleet, processes, token } = await sharing(1)
       const [{ provider, events }] = processes as [Process]
@@ -407,7 +407,7 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
     },
   )
 
-  it('when the refused token is taken out keeps the next one for this process', async () => {
+  it('when the rejected token is removed keeps the next one for this process', async () => {
     const { fleet, processes, token } = await sharing(1)
     const [{ provider }] = processes as [Process]
     fleet.store.faults.delete = FAILURES[way]
@@ -417,7 +417,7 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
   })
 })
 
-it('a refused token is taken out while another is asked for: no call waits for it', async () => {
+it('a rejected token is removed while another is asked for: no call waits for it', async () => {
   const { fleet, processes, token } = await sharing(1)
   fleet.store.faults.delete = slow(fleet.clock, 200)
   const renewal = processes[0]?.provider.renewToken(token, { url })

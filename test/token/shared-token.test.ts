@@ -38,7 +38,7 @@ describe('a provider without a store', () => {
 })
 
 describe('a token in the store', () => {
-  it('is taken by the next process: one token request, and an event that says so', async () => {
+  it('is acquired by the next process: one token request, and an event that says so', async () => {
     const fleet = new Fleet()
     const { token } = await fleet.begin()
     await fleet.clock.advance(300_000)
@@ -69,7 +69,7 @@ describe('a token in the store', () => {
     expect(fleet.store.operations).toEqual(['get'])
   })
 
-  it('is taken with its scope, or without one where it has none', async () => {
+  it('is acquired with its scope, or without one where it has none', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(granted({ scope: 'merchant' }), granted())
     await fleet.begin()
@@ -176,7 +176,7 @@ describe('writing the token', () => {
     expect(fleet.store.leased).toBe(0)
   })
 
-  it('comes before the next turn, and is taken off the time of nobody', async () => {
+  it('comes before the next turn, and costs no request any time', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)
     const { provider } = fleet.start()
@@ -239,7 +239,7 @@ describe('a token in the store', () => {
     },
   )
 
-  it('has the margin and the refresh window of its whole lifetime, however late it is taken', async () => {
+  it('has the margin and the refresh window of its whole lifetime, however late it is acquired', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(granted({ expires_in: 100 }))
     await fleet.begin({ refreshAheadMs: 0 })
@@ -310,7 +310,7 @@ describe('a token in the store', () => {
 const url = MERCHANT_URL
 
 describe('a newer token of another process', () => {
-  it('is taken although it came between the look at the token and that at the ration', async () => {
+  it('is acquired although it came between the look at the token and that at the rate limit', async () => {
     const { fleet, processes, token } = await sharing(2)
     const [one, other] = processes as [Process, Process]
     fleet.store.faults.get = async (run) => {
@@ -325,7 +325,7 @@ describe('a newer token of another process', () => {
     expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
   })
 
-  it('costs nothing of the ration', async () => {
+  it('uses up nothing of the rate limit', async () => {
     const { fleet, other, token, newer } = await oneAhead()
     await fleet.skip(1_000) // so that the first one's gap is over
     await other.provider.renewToken(token, { url })
@@ -334,7 +334,7 @@ describe('a newer token of another process', () => {
     expect(fleet.endpoint.count).toBe(3)
   })
 
-  it('is taken while the ration is closed', async () => {
+  it('is acquired while the rate limit allows no renewal', async () => {
     const { fleet, one, other, token, newer } = await oneAhead()
     await fleet.skip(1_000)
     await other.provider.renewToken(token, { url })
@@ -345,32 +345,32 @@ describe('a newer token of another process', () => {
     expect(one.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
   })
 
-  it('is looked for at most once a second while the ration is closed', async () => {
+  it('is looked for at most once a second while the rate limit allows no renewal', async () => {
     const { fleet, one, newer } = await oneAhead()
     await fleet.skip(1_000)
     const latest = String((await one.provider.renewToken(newer, { url }))?.value)
     await quiet()
     fleet.store.asked.length = 0
     await fleet.skip(500)
-    const refuse = async (times: number): Promise<void> => {
+    const reject = async (times: number): Promise<void> => {
       for (let time = 0; time < times; time += 1)
         expect(await one.provider.renewToken(latest, { url })).toBeUndefined()
     }
-    await refuse(10)
+    await reject(10)
     await fleet.skip(499)
-    await refuse(10)
+    await reject(10)
     expect(fleet.store.operations).toEqual([])
     await fleet.skip(1)
-    await refuse(10)
+    await reject(10)
     await quiet()
     const once = ['get', 'lease', 'get', 'delete', 'release'] // nobody else is to take it
     expect(fleet.store.operations).toEqual(once)
     await fleet.skip(499)
-    await refuse(10)
+    await reject(10)
     expect(fleet.store.operations).toEqual(once)
   })
 
-  it('is taken while the token endpoint is left alone after a failure', async () => {
+  it('is acquired while the token endpoint is not asked after a failure', async () => {
     const { fleet, processes, token } = await sharing(2)
     const [one, other] = processes as [Process, Process]
     fleet.endpoint.answers.push(status(400))

@@ -185,7 +185,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('does not ask when that one fails and asks to be left alone', async () => {
+  it('does not ask when that one fails and asks for a pause', async () => {
     const { provider, endpoint, clock, token, answer } = await held(status(503, '', { 'retry-after': '20' }))
     await clock.advance(989_999)
     expect(provider.currentToken()).toBe(token)
@@ -197,7 +197,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('with a refused token gets the new one, and uses up no ration', async () => {
+  it('with a rejected token gets the new one, and uses up nothing of the rate limit', async () => {
     const { provider, endpoint, clock, token, answer } = await held(granted())
     await clock.advance(800_000)
     provider.currentToken()
@@ -211,7 +211,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('that took nearly all its time and gave the refused token again, asks in what is left', async () => {
+  it('that took nearly all its time and gave the rejected token again, asks in what is left', async () => {
     const slowly =
       (answer: Answer): Answer =>
       async (init) => {
@@ -240,7 +240,7 @@ describe('a renewal after a rejection that fails', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('is shared by the other API that refused the same token', async () => {
+  it('is shared by the other API that rejected the same token', async () => {
     const { provider, endpoint, token, answer } = await held(status(503))
     const renewals = [MERCHANT_URL, IN_STORE_URL].map((url) => rejection(provider.renewToken(token, { url })))
     await settled()
@@ -250,9 +250,9 @@ describe('a renewal after a rejection that fails', () => {
   })
 })
 
-describe('two APIs that refuse a token while a background renewal runs', () => {
+describe('two APIs that reject a token while a background renewal runs', () => {
   /** The merchant API has just had a renewal, the in-store API none; the next answer waits for the test. */
-  async function rationed(next: Answer) {
+  async function limited(next: Answer) {
     const gate = Promise.withResolvers<void>()
     const same = granted({ access_token: 'the.same.token' })
     const made = rig([granted(), same, (init) => gate.promise.then(() => next(init))], { retries: 0 })
@@ -266,8 +266,8 @@ describe('two APIs that refuse a token while a background renewal runs', () => {
     return { ...made, token, answer: () => gate.resolve() }
   }
 
-  it('each go by a ration of their own: the one does not wait for what the other may not have', async () => {
-    const { provider, endpoint, token, answer } = await rationed(granted({ access_token: 'the.same.token' }))
+  it('each have a rate limit of their own: the one does not wait for what the other may not have', async () => {
+    const { provider, endpoint, token, answer } = await limited(granted({ access_token: 'the.same.token' }))
     void provider.renewToken(token, { url: MERCHANT_URL })
     const inStore = provider.renewToken(token, { url: IN_STORE_URL })
     answer()

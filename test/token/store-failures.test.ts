@@ -103,8 +103,8 @@ describe('the event store-failed', () => {
       const { provider, events } = fleet.start({ environment })
       await provider.getToken()
       const named = 'name' in environment ? { environment: 'test' } : {}
-      const told = { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' }
-      expect(events[0]).toEqual({ ...told, ...named })
+      const emitted = { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' }
+      expect(events[0]).toEqual({ ...emitted, ...named })
     }
   })
 
@@ -164,7 +164,7 @@ it('a store that fails for hours costs each token that is needed one operation, 
   expect((await fleet.start().provider.getToken()).value).toBe(value)
 })
 
-describe('what a store answers that makes no sense', () => {
+describe('an answer of a store that cannot be parsed', () => {
   it.each([
     ['a number', 5],
     ['a text', 'text'],
@@ -178,18 +178,18 @@ describe('what a store answers that makes no sense', () => {
     ['a text for the time', { value: 'text', ttlMs: '500000' }],
     ['NaN for the time', { value: 'text', ttlMs: Number.NaN }],
     ['no end', { value: 'text', ttlMs: Number.POSITIVE_INFINITY }],
-    ['a text that nobody sealed', { value: 'text', ttlMs: 500_000 }],
+    ['a text that is not encrypted', { value: 'text', ttlMs: 500_000 }],
     ['an empty text', { value: '', ttlMs: 500_000 }],
     ['a huge text', { value: 'x'.repeat(16_000_000), ttlMs: 500_000 }],
     ['a huge text with dots', { value: `${'eyJ9'.repeat(1_000_000)}....`, ttlMs: 500_000 }],
-  ])('counts as absent, and is told: %s', async (_, answer) => {
+  ])('counts as absent, and causes an event: %s', async (_, answer) => {
     const { fleet, provider, events } = fleetOf()
     fleet.store.faults.get = answers(answer)
     await provider.getToken()
     await quiet()
     expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
-    const told = { operation: 'get', code: 'UNREADABLE' }
-    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [told]])
+    const emitted = { operation: 'get', code: 'UNREADABLE' }
+    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [emitted]])
     fleet.store.faults.get = undefined
     const other = fleet.start()
     await other.provider.getToken()
@@ -201,7 +201,7 @@ describe('what a store answers that makes no sense', () => {
     ['null', null],
     ['an entry whose time is over', { value: 'text', ttlMs: 0 }],
     ['an entry whose time is long over', { value: 'text', ttlMs: -1 }],
-  ])('is an absence like any other, and not told: %s', async (_, answer) => {
+  ])('is an absence like any other, and causes no event: %s', async (_, answer) => {
     const { fleet, provider, events } = fleetOf()
     fleet.store.faults.get = answers(answer)
     await provider.getToken()
@@ -224,7 +224,7 @@ describe('what a store answers that makes no sense', () => {
       await expect(provider.getToken()).resolves.toBeDefined()
     })
 
-    it('is told', async () => {
+    it('causes an event', async () => {
       const { fleet, provider, events } = fleetOf()
       fleet.store.faults.get = answers(hostile)
       await provider.getToken()
@@ -267,7 +267,7 @@ describe.concurrent('a process with a store', () => {
     expect(await run('{ set: hang }', `${GET}; ${CLOSE}`)).toEqual({ said: 'token\nclosed', code: 0 })
   })
 
-  it('outlives a store that refuses a lease by false', async () => {
+  it('outlives a store that denies a lease by false', async () => {
     const work = `${GET}; await new Promise((go) => setTimeout(go, 100)); console.log('alive')`
     expect(await run('{ lease: async () => false }', work)).toEqual({ said: 'token\nalive', code: 0 })
   })

@@ -267,7 +267,7 @@ describe('the last attempt gets all that is left of timeoutMs', () => {
     expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 3 })
   })
 
-  it('and so does the one with another secret, after the first was refused', async () => {
+  it('and so does the one with another secret, after the first was rejected', async () => {
     const secrets = ['swordfish-1', 'swordfish-2']
     const clientSecret = () => secrets.shift() ?? ''
     const { provider, endpoint, clock } = rig([status(401), hang], { retries: 0, clientSecret })
@@ -442,7 +442,7 @@ describe('the pause before another attempt', () => {
     await waiting
   })
 
-  it('is anything down to nothing (full jitter), and told in the events', async () => {
+  it('is anything down to nothing (full jitter), and in the events', async () => {
     const { provider, endpoint, clock, events } = rig([], { retries: 3 })
     endpoint.otherwise = status(500)
     random.mockReturnValueOnce(0).mockReturnValueOnce(0.5).mockReturnValueOnce(0.25)

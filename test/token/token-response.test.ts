@@ -102,11 +102,11 @@ describe('expires_in', () => {
     ['"Infinity"', 'Infinity'],
     ['other text', 'an hour'],
     ['other digits', '٣٦'],
-  ])('%s is refused, by name', async (_, expires_in) => {
+  ])('%s is rejected, by name', async (_, expires_in) => {
     expect(await issuesOf(granted({ expires_in }))).toEqual(['expires_in'])
   })
 
-  it('beyond all numbers is refused', async () => {
+  it('beyond all numbers is rejected', async () => {
     const body = '{"access_token":"a.b.c","token_type":"Bearer","expires_in":1e400}'
     expect(await issuesOf(text(body))).toEqual(['expires_in'])
   })
@@ -133,7 +133,7 @@ describe('access_token', () => {
     ['with letters beyond ASCII', 'abcdéf'],
     ['with = in the middle', 'abc=def'],
     ['of = alone', '==='],
-  ])('%s is refused, by name', async (_, access_token) => {
+  ])('%s is rejected, by name', async (_, access_token) => {
     expect(await issuesOf(granted({ access_token }))).toEqual(['access_token'])
   })
 })
@@ -145,7 +145,7 @@ describe('token_type and scope', () => {
   })
 
   it.each([undefined, null, '', 'mac', 'DPoP', 'Bearer ', 'xBearer', 5])(
-    'token_type %j is refused',
+    'token_type %j is rejected',
     async (token_type) => {
       expect(await issuesOf(granted({ token_type }))).toEqual(['token_type'])
     },
@@ -213,7 +213,7 @@ describe('the answer as a whole', () => {
     ['a number', text('5')],
     ['a string', text('"a.b.c"')],
     ['a body over 64 KiB', text(VALID.padEnd(64 * 1024 + 1))],
-  ])('of %s is refused', async (_, answer) => {
+  ])('of %s is rejected', async (_, answer) => {
     expect((await issuesOf(answer)).length).toBeGreaterThan(0)
   })
 
@@ -221,7 +221,7 @@ describe('the answer as a whole', () => {
     ['as gzip and is not', 'gzip', Buffer.from(VALID)],
     ['as deflate and is not', 'deflate', Buffer.from(VALID)],
     ['as br and is not', 'br', Buffer.alloc(40, 255)],
-  ])('that is announced %s is refused, and not retried', async (_, encoding, body) => {
+  ])('that is announced %s is rejected, and not retried', async (_, encoding, body) => {
     const headers = { 'content-encoding': encoding, 'content-type': 'application/json' }
     const server = createServer((_, response) => response.writeHead(200, headers).end(body))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -324,8 +324,8 @@ describe('an error answer of RFC 6749', () => {
       status(401, { error: `bad ${echoed}`, error_description: `secret ${echoed} is wrong` }),
     )
     expect(error.errorDescription).toMatch(/^(?:secret )?\[hidden\](?: is wrong)?$/)
-    for (const print of [inspect(error, { depth: 9 }), JSON.stringify(error), error.stack, error.message])
-      expect(print).not.toContain(echoed)
+    for (const shown of [inspect(error, { depth: 9 }), JSON.stringify(error), error.stack, error.message])
+      expect(shown).not.toContain(echoed)
   })
 
   it('that echoes a secret which a function yielded shows nothing of it', async () => {
@@ -456,7 +456,7 @@ describe('the message of a status', () => {
     )
   })
 
-  it('says how long the endpoint asks to be left alone', async () => {
+  it('says how long the endpoint asks for a pause', async () => {
     const error = await failure(status(429, oauth('slow_down'), { 'retry-after': '45' }))
     expect(error.message).toBe(
       `${WHERE} answered 429 (slow_down). It asks for a pause of 45000 ms. Too many token requests: try again later.`,

@@ -89,7 +89,7 @@ describe('a first failure says how long the token endpoint is not asked again', 
   })
 
   it('which is not at all where a call had no time left after a failure in the background', async () => {
-    const { provider, clock } = rig([granted(), deaf, deaf])
+    const { provider, clock, endpoint } = rig([granted(), deaf, deaf])
     await provider.getToken()
     await clock.advance(989_999)
     provider.currentToken()
@@ -97,6 +97,7 @@ describe('a first failure says how long the token endpoint is not asked again', 
     const waiting = rejection(provider.getToken())
     await clock.advance(10_000)
     expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryAfterMs: 0 })
+    expect(endpoint.count).toBe(3)
   })
 })
 

@@ -114,13 +114,6 @@ describe('renewals after rejections', () => {
     ).toBeUndefined()
   })
 
-  it('for a place outside apiUrls there are none, and nothing is asked for', async () => {
-    const made = long()
-    const token = await made.provider.getToken()
-    expect(await made.provider.renewToken(token, { url: 'https://x.example/orders' })).toBeUndefined()
-    expect(made.endpoint.count).toBe(1)
-  })
-
   it('that failed use up nothing', async () => {
     const made = long()
     const token = await made.provider.getToken()
@@ -185,15 +178,6 @@ describe('the rate limit of an hour', () => {
 })
 
 describe('a rejected token', () => {
-  it('that is no longer the current one costs no renewal', async () => {
-    const { provider, endpoint } = long()
-    const old = await provider.getToken()
-    const newer = await provider.renewToken(old, { url: MERCHANT_URL })
-    expect(await provider.renewToken(old, { url: MERCHANT_URL })).toBe(newer)
-    expect(await provider.renewToken(old.value, { url: IN_STORE_URL })).toBe(newer)
-    expect(endpoint.count).toBe(2)
-  })
-
   it('that many calls on both APIs had is renewed once for all', async () => {
     const { provider, endpoint } = long()
     const old = await provider.getToken()

@@ -47,22 +47,16 @@ describe('a token that is due', () => {
     ])
   })
 
-  it('is acquired from another process with the events of a renewal', async () => {
-    const { processes } = await due(2)
+  it('is acquired from another process by a single look, with the events of a renewal', async () => {
+    const { fleet, processes } = await due(2)
     const [, other] = processes
+    fleet.store.asked.length = 0
     other?.provider.currentToken()
     await quiet()
     expect(other?.events).toMatchObject([
       { type: 'token-acquired', source: 'store', lifetimeMs: 1_000_000 },
       { type: 'token-renewed', reason: 'expiring' },
     ])
-  })
-
-  it('costs the one who finds a newer one a single look', async () => {
-    const { fleet, processes } = await due(2)
-    fleet.store.asked.length = 0
-    processes[1]?.provider.currentToken()
-    await quiet()
     expect(fleet.store.operations).toEqual(['get'])
   })
 

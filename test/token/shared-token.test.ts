@@ -200,16 +200,6 @@ describe('writing the token', () => {
   })
 })
 
-it('a store that is given to two providers of one process is shared by them, too', async () => {
-  const fleet = new Fleet()
-  const [one, two] = [fleet.start(), fleet.start()]
-  const waiting = Promise.all([one.provider.getToken(), two.provider.getToken()])
-  await fleet.pass(100)
-  const [first, second] = await waiting
-  expect(first.value).toBe(second.value)
-  expect(fleet.endpoint.count).toBe(1)
-})
-
 it('two stores have nothing in common', async () => {
   const fleet = new Fleet()
   const { token } = await fleet.begin()

@@ -1,6 +1,6 @@
 /** Many callers share one token request, and those that wait behind another's look again before they ask. */
 import { createHook } from 'node:async_hooks'
-import { ProviderClosedError, TokenRequestError, TokenResponseError } from 'merchant-auth'
+import { ProviderClosedError } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import {
@@ -77,18 +77,6 @@ describe('many callers', () => {
     const tokens = await Promise.all([one.provider.getToken(), other.provider.getToken()])
     expect(tokens[0].value).not.toBe(tokens[1].value)
     expect([one.endpoint.count, other.endpoint.count]).toEqual([1, 1])
-  })
-
-  it.each([
-    ['TokenRequestError', status(403, { error: 'access_denied' }), TokenRequestError],
-    ['TokenResponseError', granted({ expires_in: -1 }), TokenResponseError],
-  ])('each get a %s of their own from a failure that they share', async (_, answer, type) => {
-    const { provider, endpoint } = rig([answer])
-    const errors = await Promise.all(Array.from({ length: 5 }, () => rejection(provider.getToken())))
-    expect(new Set(errors).size).toBe(5)
-    for (const error of errors) expect(error).toBeInstanceOf(type)
-    expect(new Set(errors.map(({ message }) => message)).size).toBe(1)
-    expect(endpoint.count).toBe(1)
   })
 })
 
@@ -237,15 +225,6 @@ describe('a renewal after a rejection that fails', () => {
     await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503 })
     clock.stepWallClock(990_000)
     await expect(provider.getToken()).rejects.toMatchObject({ status: 503, retryAfterMs: 1_000 })
-    expect(endpoint.count).toBe(2)
-  })
-
-  it('is shared by the other API that rejected the same token', async () => {
-    const { provider, endpoint, token, answer } = await held(status(503))
-    const renewals = [MERCHANT_URL, IN_STORE_URL].map((url) => rejection(provider.renewToken(token, { url })))
-    await settled()
-    answer()
-    for (const error of await Promise.all(renewals)) expect(error).toMatchObject({ status: 503 })
     expect(endpoint.count).toBe(2)
   })
 })

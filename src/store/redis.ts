@@ -98,7 +98,7 @@ export function createRedisTokenStore(
   return new RedisTokenStore(run, { keyPrefix, operationTimeoutMs })
 }
 
-/** How a client runs scripts; undefined where it is neither of the two. They are told apart by shape: neither is imported. */
+/** How a client runs scripts; undefined where it is neither of the two. They are recognized by shape: neither is imported. */
 function scriptRunner(client: unknown): RunScript | undefined {
   if (isIORedis(client)) {
     return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args.map(String))

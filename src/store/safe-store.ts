@@ -39,7 +39,7 @@ export interface Lease {
 
 /** Whose entries they are, and what else they go by. */
 export interface SafeStoreContext {
-  /** A hash of what tells clients apart. */
+  /** A hash of what distinguishes clients. */
   readonly client: string
   /** The first one encrypts, all decrypt. */
   readonly encryptionKeys: readonly string[]
@@ -156,12 +156,12 @@ export class SafeStore {
 
 /** A secret to encrypt with (JWE, RFC 7516). Each entry gets a key of its own, derived from it (HKDF-SHA-256, RFC 5869). */
 class EncryptionKey {
-  /** Tells keys apart, and says nothing about them. */
+  /** Distinguishes keys, and reveals nothing about them. */
   readonly id: string
   readonly #secret: string
   readonly #salt: string
 
-  /** `salt` tells clients apart that have the same secret. */
+  /** `salt` distinguishes clients that have the same secret. */
   constructor(secret: string, salt: string) {
     this.#secret = secret
     this.#salt = salt

@@ -46,10 +46,10 @@ export interface TokenStore {
   readonly operationTimeoutMs?: number | undefined
 }
 
-/** What gives a lease back. That of a store which can tell also writes for as long as the lease is its owner's. */
+/** Releases a lease. Where a store can check who owns it, `set` and `delete` take effect only while the lease lasts. */
 export interface Release {
   (): Promise<void>
-  /** As the store's `set` for the lease's key. `leftMs`: what should be left of the lease when the command runs. */
+  /** As the store's `set` for the lease's key. `leftMs` of the lease should be left when the command runs. */
   set?(value: string, ttlMs: number, leftMs: number): Promise<void>
   /** As the store's `delete` for the lease's key. */
   delete?(): Promise<void>

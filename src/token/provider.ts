@@ -111,7 +111,7 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #cooldown = new Cooldown()
   readonly #renewalLimits = new Map<string | undefined, RenewalLimit>()
   readonly #waiters = new Waiters()
-  /** Tells the flights of providers apart. */
+  /** Distinguishes the flights of providers. */
   readonly #id = ++providers
   /** The values of tokens that an API rejected: they are not accepted from the store again. */
   readonly #rejected: string[] = []

@@ -86,7 +86,7 @@ const MAX_PER_HOUR = 20
 /** Renewals are further apart than this: one that two processes know of differs by less. */
 const SAME_MS = 500
 
-/** What one process tells the others of its renewals for one API. */
+/** What one process shares with the others about its renewals for one API. */
 export interface RenewalHistory {
   /** The gap (ms) after the last of them. */
   readonly gapMs: number

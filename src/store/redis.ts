@@ -130,11 +130,19 @@ function surviveErrors(client: object): void {
   if (listenerCount?.call(client, 'error') === 0) on?.call(client, 'error', () => {})
 }
 
+/** A lease that writes for its owner alone; by this process's own clock where `leftMs` is not given. */
+type OwnedLease = Required<Omit<Release, 'set'>> & {
+  (): Promise<void>
+  set(value: string, ttlMs: number, leftMs?: number): Promise<void>
+}
+
 /** A token store in which everything is done by scripts, and takes as long as it takes. */
 class RedisTokenStore implements TokenStore {
   readonly operationTimeoutMs: number
   readonly #run: RunScript
   readonly #keyPrefix: string
+  /** By key, the lease that this process acquired last, or has lost without knowing it. */
+  readonly #leases = new Map<string, OwnedLease>()
   /** By key, the owner of a lease that may still be there, although this process no longer uses it. */
   readonly #stale = new Map<string, string>()
 
@@ -151,11 +159,15 @@ class RedisTokenStore implements TokenStore {
   }
 
   async set(key: string, value: string, ttlMs: number): Promise<void> {
-    await this.#run(WRITE, this.#keysOf(key), [value, Math.floor(ttlMs)])
+    const lease = this.#leases.get(key)
+    if (lease === undefined) await this.#run(WRITE, this.#keysOf(key), [value, Math.floor(ttlMs)])
+    else await lease.set(value, ttlMs)
   }
 
   async delete(key: string): Promise<void> {
-    await this.#run(REMOVE, this.#keysOf(key), [])
+    const lease = this.#leases.get(key)
+    if (lease === undefined) await this.#run(REMOVE, this.#keysOf(key), [])
+    else await lease.delete()
   }
 
   async lease(key: string, ttlMs: number): Promise<Release | undefined> {
@@ -168,14 +180,22 @@ class RedisTokenStore implements TokenStore {
       this.#release(key, owner).catch(() => {}) // only the answer may have been lost
       throw error
     }
-    return Object.assign(() => this.#release(key, owner), {
-      set: async (value: string, valueMs: number, leftMs: number) => {
+    const endsAt = performance.now() + ttlMs
+    const release = async (): Promise<void> => {
+      if (this.#leases.get(key) === lease) this.#leases.delete(key)
+      await this.#release(key, owner)
+    }
+    const lease: OwnedLease = Object.assign(release, {
+      store: this,
+      set: async (value: string, valueMs: number, leftMs = endsAt - performance.now()) => {
         await this.#run(WRITE_AS_OWNER, keys, [owner, value, valueMs, leftMs])
       },
       delete: async () => {
         await this.#run(REMOVE_AS_OWNER, keys, [owner])
       },
     })
+    this.#leases.set(key, lease)
+    return lease
   }
 
   async #release(key: string, owner: string): Promise<void> {

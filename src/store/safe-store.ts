@@ -32,7 +32,8 @@ export interface Entry<T> {
 export interface Lease {
   readonly key: string
   readonly release: () => Promise<void>
-  readonly owner: Release
+  /** What writes for this lease alone, where the store has it; a store around another one is to write itself. */
+  readonly owner: Release | undefined
   /** When (monotonic ms) it ends, at the latest. */
   readonly endsAt: number
 }
@@ -116,15 +117,16 @@ export class SafeStore {
     const [{ key }] = this.placesOf(name)
     let late = false
     const acquire = async (): Promise<Release | undefined> => {
-      const owner = await this.#store.lease?.(key, ttlMs)
-      if (owner && late) owner().catch(() => {}) // nobody would use it, and nobody else could have it
-      return owner || undefined // a store may say no by null or false
+      const release = await this.#store.lease?.(key, ttlMs)
+      if (release && late) release().catch(() => {}) // nobody would use it, and nobody else could have it
+      return release || undefined // a store may say no by null or false
     }
     try {
-      const owner = await this.#run('lease', acquire)
-      if (owner === undefined) return undefined
+      const release = await this.#run('lease', acquire)
+      if (release === undefined) return undefined
       const endsAt = this.#context.clock.monotonicMs() + ttlMs
-      return { key, owner, endsAt, release: () => this.#run('lease', () => owner()) }
+      const owner = release.store === this.#store ? release : undefined
+      return { key, owner, endsAt, release: () => this.#run('lease', () => release()) }
     } catch (error) {
       late = true
       throw error

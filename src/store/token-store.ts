@@ -46,9 +46,14 @@ export interface TokenStore {
   readonly operationTimeoutMs?: number | undefined
 }
 
-/** Releases a lease. Where a store can check who owns it, `set` and `delete` take effect only while the lease lasts. */
+/**
+ * What releases a lease. That of `createRedisTokenStore` also writes for its owner alone, so that providers which share a
+ * store object do not write by the leases of each other.
+ */
 export interface Release {
   (): Promise<void>
+  /** The store that gave it. */
+  readonly store?: TokenStore
   /** As the store's `set` for the lease's key. `leftMs` of the lease should be left when the command runs. */
   set?(value: string, ttlMs: number, leftMs: number): Promise<void>
   /** As the store's `delete` for the lease's key. */

@@ -301,9 +301,8 @@ class ClientCredentialsProvider implements TokenProvider {
 
   async #sharedToken(store: TokenStore): Promise<SharedToken> {
     this.#sharedLookAt = this.#now()
-    const { SharedToken } = await import('./shared-token.ts')
     const context = { ...this.#context, rejected: this.#rejected }
-    this.#shared ??= new SharedToken(store, this.#options, context)
+    this.#shared ??= new (await import('./shared-token.ts')).SharedToken(store, this.#options, context)
     return this.#shared
   }
 

@@ -2,7 +2,12 @@
 import { EventEmitter } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import { ConfigurationError } from 'merchant-auth'
-import { createRedisTokenStore, type IORedisLike, type NodeRedisLike } from 'merchant-auth/redis'
+import {
+  createRedisTokenStore,
+  type IORedisLike,
+  type NodeRedisLike,
+  type TokenStore,
+} from 'merchant-auth/redis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod/mini'
@@ -229,6 +234,40 @@ describe('the store on Redis', () => {
     expect(await found()).toMatchObject({ content: 'newer' })
     await other.delete(place, newer)
     expect(await found()).toEqual({})
+  })
+
+  it('writes as the owner of the lease also where another store is around it', async () => {
+    const { clock, one, other } = made()
+    const release = await one.raw.lease?.('k', 1_000)
+    await one.raw.set('k', 'mine', 5_000)
+    expect(await one.raw.get('k')).toMatchObject({ value: 'mine' })
+    await clock.advance(1_000)
+    await other.raw.lease?.('k', 1_000)
+    await other.raw.set('k', 'newer', 5_000)
+    await one.raw.set('k', 'older', 5_000)
+    await one.raw.delete('k')
+    expect(await other.raw.get('k')).toMatchObject({ value: 'newer' })
+    await release?.()
+    await one.raw.delete('k') // as anybody may
+    expect(await other.raw.get('k')).toBeUndefined()
+  })
+
+  it('leaves what is written to the store around it', async () => {
+    const { one, redis } = made()
+    const upper: string[] = []
+    const around: TokenStore = {
+      get: (key) => one.raw.get(key),
+      set: (key, value, ttlMs) => {
+        upper.push(value)
+        return one.raw.set(key, value, ttlMs)
+      },
+      delete: (key) => one.raw.delete(key),
+      lease: async (key, ttlMs) => await one.raw.lease?.(key, ttlMs),
+    }
+    const fleet = new Fleet()
+    await fleet.start({ store: around }).provider.getToken()
+    await quiet()
+    expect([upper.length, redis.keys().length]).toEqual([1, 1])
   })
 
   it('writes nothing once its lease is over, though no other process has another', async () => {

@@ -130,11 +130,7 @@ function surviveErrors(client: object): void {
   if (listenerCount?.call(client, 'error') === 0) on?.call(client, 'error', () => {})
 }
 
-/** A lease that writes for its owner alone; by this process's own clock where `leftMs` is not given. */
-type OwnedLease = Required<Omit<Release, 'set'>> & {
-  (): Promise<void>
-  set(value: string, ttlMs: number, leftMs?: number): Promise<void>
-}
+type Lease = Release & Required<Pick<Release, 'set' | 'delete'>>
 
 /** A token store in which everything is done by scripts, and takes as long as it takes. */
 class RedisTokenStore implements TokenStore {
@@ -142,7 +138,7 @@ class RedisTokenStore implements TokenStore {
   readonly #run: RunScript
   readonly #keyPrefix: string
   /** By key, the lease that this process acquired last, or has lost without knowing it. */
-  readonly #leases = new Map<string, OwnedLease>()
+  readonly #leases = new Map<string, Lease>()
   /** By key, the owner of a lease that may still be there, although this process no longer uses it. */
   readonly #stale = new Map<string, string>()
 
@@ -185,7 +181,7 @@ class RedisTokenStore implements TokenStore {
       if (this.#leases.get(key) === lease) this.#leases.delete(key)
       await this.#release(key, owner)
     }
-    const lease: OwnedLease = Object.assign(release, {
+    const lease: Lease = Object.assign(release, {
       store: this,
       set: async (value: string, valueMs: number, leftMs = endsAt - performance.now()) => {
         await this.#run(WRITE_AS_OWNER, keys, [owner, value, valueMs, leftMs])

@@ -54,8 +54,8 @@ export interface Release {
   (): Promise<void>
   /** The store that gave it. */
   readonly store?: TokenStore
-  /** As the store's `set` for the lease's key. `leftMs` of the lease should be left when the command runs. */
-  set?(value: string, ttlMs: number, leftMs: number): Promise<void>
+  /** As the store's `set` for the lease's key. `leftMs` of the lease should be left when the command runs, by the caller's clock. */
+  set?(value: string, ttlMs: number, leftMs?: number): Promise<void>
   /** As the store's `delete` for the lease's key. */
   delete?(): Promise<void>
 }

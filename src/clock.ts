@@ -41,7 +41,7 @@ export function startTimer(
 
 /**
  * The clocks of this machine. Both are looked up at each use, so that fake timers work. No sleep keeps the process
- * alive: whoever waits for a token does.
+ * alive: a caller that waits for a token does.
  */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),

@@ -1,4 +1,4 @@
-/** The errors of this package: one class per kind of failure, a stable code on each, and the guard that tells them. */
+/** The errors of this package: one class per kind of failure, a stable code on each, and the guard that recognizes them. */
 
 /**
  * What went wrong, for programs. Codes are part of the public interface and do not change within a major version.
@@ -178,8 +178,8 @@ for (const [type, name] of [
 Object.defineProperty(MerchantAuthError.prototype, BRAND, { value: true })
 
 /**
- * An error object of one's own for one of many who share a failure, with how long (ms) the token endpoint is left alone
- * from now on, and perhaps with more to say.
+ * A separate error object for one of many callers that share a failure, with how long (ms) the token endpoint is not
+ * asked from now on, and perhaps with a note.
  */
 export function ownCopy(error: unknown, remainingMs?: number, note = ''): unknown {
   const pause = remainingMs === undefined ? undefined : { retryAfterMs: Math.ceil(remainingMs) }

@@ -1,6 +1,6 @@
 /** The events by which the package is seen, and their two outlets: `onEvent` and the diagnostics channel. */
 import { type Channel, channel } from 'node:diagnostics_channel'
-import type { TokenProvider } from './token/token-provider.ts'
+import type { Environment } from './environments.ts'
 
 interface AuthEventBase {
   /** The environment's name, where it has one. */
@@ -44,24 +44,24 @@ export interface TokenRequestFailedEvent extends AuthEventBase {
   readonly nextTryMs?: number | undefined
 }
 
-/** An API refused a token. */
+/** An API rejected a token. */
 export interface TokenRejectedEvent extends AuthEventBase {
   readonly type: 'token-rejected'
-  /** The `apiUrls` entry that refused it, where it is known. */
+  /** The `apiUrls` entry that rejected it, where it is known. */
   readonly api?: string | undefined
 }
 
-/** A token was replaced before its end: in the background, or because an API had refused it. */
+/** A token was replaced before its end: in the background, or because an API had rejected it. */
 export interface TokenRenewedEvent extends AuthEventBase {
   readonly type: 'token-renewed'
-  /** It was about to expire, or an API refused it. */
+  /** It was about to expire, or an API rejected it. */
   readonly reason: 'expiring' | 'rejected'
 }
 
-/** A refused token is not renewed now, because renewals for this API are rationed. */
+/** A rejected token is not renewed now, because of the rate limit of renewals for this API. */
 export interface RenewalSuppressedEvent extends AuthEventBase {
   readonly type: 'renewal-suppressed'
-  /** The `apiUrls` entry that refused the token, where it is known. */
+  /** The `apiUrls` entry that rejected the token, where it is known. */
   readonly api?: string | undefined
   /** When (ms from now) the next renewal for this API may come. */
   readonly nextRenewalMs: number
@@ -84,12 +84,12 @@ export interface StoreFailedEvent extends AuthEventBase {
   /**
    * Why, where it is known: a system error's code (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too
    * long), the word that a Redis error begins with (`READONLY`, `OOM`), or `UNREADABLE` for an entry that is there
-   * and makes no sense.
+   * and cannot be parsed.
    */
   readonly code?: string | undefined
 }
 
-/** Everything that `onEvent` and the diagnostics channel `merchant-auth` tell, told apart by `type`. */
+/** Every event that `onEvent` and the diagnostics channel `merchant-auth` get, by its `type`. */
 export type AuthEvent =
   | TokenRequestedEvent
   | TokenAcquiredEvent
@@ -143,7 +143,10 @@ export function rememberOutlet(provider: object, outlet: Outlet): void {
 }
 
 /** The outlet of a provider; of one made elsewhere, the diagnostics channel and its current token. */
-export function outletOf(provider: Pick<TokenProvider, 'environment' | 'currentToken'>): Outlet {
+export function outletOf(provider: {
+  readonly environment: Environment
+  currentToken(): { readonly value: string } | undefined
+}): Outlet {
   const secrets = {
     *[Symbol.iterator]() {
       const token = provider.currentToken()

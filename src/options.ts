@@ -15,7 +15,7 @@ export interface TokenProviderOptions {
   readonly clientId: string
   /**
    * The client secret, or a function that yields it and is asked before every token request. Where a function
-   * yields another secret after the token endpoint refused the last one, the request is made once more. Where it
+   * yields another secret after the token endpoint rejected the last one, the request is made once more. Where it
    * throws, hangs or yields nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)

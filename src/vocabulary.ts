@@ -46,3 +46,15 @@ export const ERROR_MESSAGES: KnownWords = {
 function setOf(words: string): Set<string> {
   return new Set(words.split(' '))
 }
+
+const CODE = /^[A-Z][A-Z0-9_]{1,39}(?![^ ])/
+
+/** The code of a store's failure (ECONNREFUSED), or the word in capitals that a Redis error begins with (READONLY, OOM). */
+export function storeErrorCode(error: unknown): string | undefined {
+  try {
+    const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+    return [code, message].map((text) => CODE.exec(String(text))?.[0]).find(Boolean)
+  } catch {
+    return undefined // a foreign object may throw when it is read
+  }
+}

@@ -78,12 +78,12 @@ export async function within<T>(
   }
 }
 
-/** Those who wait for a token. While there are any, the process stays alive. */
+/** The callers that wait for a token. While there are any, the process stays alive. */
 export class Waiters {
   #waiting = 0
   #letExit = (): void => {}
 
-  /** Waits for what others wait for too, with an error object of one's own. */
+  /** Waits for what others wait for too, with a separate error object. */
   async wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     if (this.#waiting === 0) this.#letExit = startTimer(() => {}, MAX_TIMER_MS, { keepsAlive: true })
     this.#waiting += 1

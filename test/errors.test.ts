@@ -94,9 +94,9 @@ describe('the error of a browser', () => {
       code: 'ERR_BROWSER',
       message:
         'merchant-auth does not run in a browser:\n' +
-        '  - clientSecret: belongs on a server: whoever opens the page could read it',
+        '  - clientSecret: belongs on a server: anybody who opens the page could read it',
       problems: [
-        { option: 'clientSecret', reason: 'belongs on a server: whoever opens the page could read it' },
+        { option: 'clientSecret', reason: 'belongs on a server: anybody who opens the page could read it' },
       ],
     })
   })

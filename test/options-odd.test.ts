@@ -14,7 +14,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
 import { FaultQueues } from '../src/testing/faults.ts'
 import { changedSettings, DEFAULT_SETTINGS } from '../src/testing/settings.ts'
-import { createTokenProvider } from '../src/token/token-provider.ts' // without what the tests wrap around it
+import { createTokenProvider } from '../src/token/provider.ts' // without what the tests wrap around it
 import { provided } from './attach/provided.ts'
 import { ENVIRONMENT } from './token/harness.ts'
 

@@ -7,7 +7,7 @@ import { outletOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 
 /** How many bytes of a discarded response are read, at most, so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024

@@ -1,7 +1,7 @@
 /** The plain request interceptor for axios: it attaches the token, and axios does the rest. */
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext } from './authorize.ts'
 import { attachesTo, configGetsToken, isCanceled, urlOf, waitWithin } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'

@@ -6,7 +6,7 @@
 import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import {
   type AttachContext,
   type Attempt,

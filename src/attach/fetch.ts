@@ -2,7 +2,7 @@
 import { startTimer } from '../clock.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import { untilAborted } from '../waiting.ts'
 import {
   type AttachContext,

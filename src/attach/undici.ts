@@ -4,7 +4,7 @@
  * @module merchant-auth/undici
  */
 import type { AttachOptions } from '../options.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import { createAttachContext, getsToken } from './authorize.ts'
 import { snapshotOf } from './body.ts'
 import { areUndiciHeaders, copyUndiciHeaders, hasUndiciHeader } from './headers.ts'

@@ -3,9 +3,9 @@ import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { createRedisTokenStore } from '../store/redis.ts'
 import type { TokenStore } from '../store/token-store.ts'
-import { codeOf } from '../store/watched-store.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { createTokenProvider, type TokenProvider } from '../token/token-provider.ts'
+import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
+import { storeErrorCode } from '../vocabulary.ts'
 import { untilAborted } from '../waiting.ts'
 import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
 import { watchConnection } from './connection.ts'
@@ -151,7 +151,7 @@ async function openStore(
     await untilAborted(client.connect(), AbortSignal.any([signal, timeout]))
   } catch (error) {
     client.close()
-    if (!signal.aborted) report(timeout.aborted ? 'ETIMEDOUT' : codeOf(error))
+    if (!signal.aborted) report(timeout.aborted ? 'ETIMEDOUT' : storeErrorCode(error))
     return undefined
   }
   return { store: client.store, close: () => client.close(), report }

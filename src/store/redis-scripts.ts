@@ -1,4 +1,11 @@
-/** What runs inside Redis, each script at one stroke. Keys: the token's entry, and its lease. */
+/** What runs inside Redis, each script atomically. Keys: the token's entry, and its lease. */
+
+/** Runs a script on the node that has the keys, which are all in one slot. */
+export type RunScript = (
+  script: string,
+  keys: readonly string[],
+  args: readonly (string | number)[],
+) => Promise<unknown>
 
 /** An entry, and what remains of its time (ms). Something of another kind is an empty text, to be written over. */
 export const READ = `
@@ -15,8 +22,8 @@ export const WRITE = `return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])`
 export const REMOVE = `return redis.call('DEL', KEYS[1])`
 
 /**
- * Takes the lease (https://redis.io/docs/latest/commands/set/#patterns). Sent a second time, because the answer to
- * the first was lost, it still yields it. One that the same process could not give back is taken over.
+ * Acquires the lease (https://redis.io/docs/latest/commands/set/#patterns). Sent a second time, because the answer to
+ * the first was lost, it still yields it. A lease that the same process could not release is taken over.
  * ARGV: owner, ms, owner before or ''.
  */
 export const LEASE = `
@@ -24,13 +31,13 @@ if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
 if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 return redis.call('GET', KEYS[2]) == ARGV[1] and 1 or 0`
 
-/** Gives the lease back, where it is still the owner's. ARGV: owner. */
+/** Releases the lease, where it is still the owner's. ARGV: owner. */
 export const RELEASE = `
 return redis.call('GET', KEYS[2]) == ARGV[1] and redis.call('DEL', KEYS[2]) or 0`
 
 /**
- * Writes for the owner of the lease alone: whoever lost it may have an older token in hand than the one that is
- * there. How late the command runs is read off the lease: that time is taken off the entry's, too.
+ * Writes for the owner of the lease alone: a process that lost it may have an older token than the one that is
+ * there. How late the command runs shows in what is left of the lease: the entry's time is shortened by as much.
  * ARGV: owner, value, ms, what should be left of the lease (ms).
  */
 export const WRITE_AS_OWNER = `

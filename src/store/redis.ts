@@ -3,17 +3,40 @@
  *
  * @module merchant-auth/redis
  */
+import { randomUUID } from 'node:crypto'
+import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
 import { copied, ms, problemsOf } from '../checks.ts'
-import { systemClock } from '../clock.ts'
 import { ConfigurationError } from '../errors.ts'
-import { BoundedStore, OPERATION_TIMEOUT_MS } from './bounded-store.ts'
-import { type IORedisLike, type NodeRedisLike, scriptRunner, surviveErrors } from './redis-client.ts'
-import { RedisTokenStore } from './redis-token-store.ts'
-import type { TokenStore } from './token-store.ts'
+import {
+  LEASE,
+  READ,
+  RELEASE,
+  REMOVE,
+  REMOVE_AS_OWNER,
+  type RunScript,
+  WRITE,
+  WRITE_AS_OWNER,
+} from './redis-scripts.ts'
+import { OPERATION_TIMEOUT_MS, type Release, type TokenStore } from './token-store.ts'
 
-export type { IORedisLike, NodeRedisLike } from './redis-client.ts'
 export type { TokenStore } from './token-store.ts'
+
+/** A client or cluster of node-redis (the package `redis`), as far as it is used here. */
+export interface NodeRedisLike {
+  /** Runs a Lua script. */
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  /** Whether it is connected, or connecting. */
+  readonly isOpen: boolean
+}
+
+/** A client or cluster of ioredis, as far as it is used here. */
+export interface IORedisLike {
+  /** Runs a Lua script. */
+  eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>
+  /** How far its connection is: `ready`, for example. */
+  readonly status: string
+}
 
 /** Options of `createRedisTokenStore`. */
 export interface RedisTokenStoreOptions {
@@ -71,8 +94,115 @@ export function createRedisTokenStore(
     throw new ConfigurationError('The Redis token store cannot be used', problems)
   }
   const { keyPrefix = 'merchant-auth:', operationTimeoutMs = OPERATION_TIMEOUT_MS } = parsed.data
-  const own = (): TokenStore =>
-    new RedisTokenStore(run, { keyPrefix, operationTimeoutMs, clock: systemClock })
   surviveErrors(client)
-  return new BoundedStore(own(), systemClock, own)
+  return new RedisTokenStore(run, { keyPrefix, operationTimeoutMs })
+}
+
+/** How a client runs scripts; undefined where it is neither of the two. They are recognized by shape: neither is imported. */
+function scriptRunner(client: unknown): RunScript | undefined {
+  if (isIORedis(client)) {
+    return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args.map(String))
+  }
+  if (isNodeRedis(client)) {
+    return (script, keys, args) => client.eval(script, { keys: [...keys], arguments: args.map(String) })
+  }
+  return undefined
+}
+
+function isIORedis(client: unknown): client is IORedisLike {
+  return has(client, 'eval') && has(client, 'call') && typeof Reflect.get(client, 'status') === 'string'
+}
+
+function isNodeRedis(client: unknown): client is NodeRedisLike {
+  return (
+    has(client, 'eval') && has(client, 'sendCommand') && typeof Reflect.get(client, 'isOpen') === 'boolean'
+  )
+}
+
+function has(client: unknown, name: string): client is object {
+  return typeof client === 'object' && client !== null && typeof Reflect.get(client, name) === 'function'
+}
+
+/** Without a listener an error that node-redis emits would end the process. ioredis only logs it. */
+function surviveErrors(client: object): void {
+  if (isIORedis(client)) return
+  const { listenerCount, on } = client as Partial<EventEmitter>
+  if (listenerCount?.call(client, 'error') === 0) on?.call(client, 'error', () => {})
+}
+
+type Lease = Release & Required<Pick<Release, 'set' | 'delete'>>
+
+/** A token store in which everything is done by scripts, and takes as long as it takes. */
+class RedisTokenStore implements TokenStore {
+  readonly operationTimeoutMs: number
+  readonly #run: RunScript
+  readonly #keyPrefix: string
+  /** By key, the lease that this process acquired last, or has lost without knowing it. */
+  readonly #leases = new Map<string, Lease>()
+  /** By key, the owner of a lease that may still be there, although this process no longer uses it. */
+  readonly #stale = new Map<string, string>()
+
+  constructor(run: RunScript, options: { keyPrefix: string; operationTimeoutMs: number }) {
+    this.#run = run
+    this.#keyPrefix = options.keyPrefix
+    this.operationTimeoutMs = options.operationTimeoutMs
+  }
+
+  async get(key: string): Promise<{ value: string; ttlMs: number } | undefined> {
+    const [value, ttlMs] = (await this.#run(READ, this.#keysOf(key), [])) as [unknown, unknown]
+    if (value === null || value === undefined) return undefined
+    return { value: String(value), ttlMs: Number(ttlMs) }
+  }
+
+  async set(key: string, value: string, ttlMs: number): Promise<void> {
+    const lease = this.#leases.get(key)
+    if (lease === undefined) await this.#run(WRITE, this.#keysOf(key), [value, Math.floor(ttlMs)])
+    else await lease.set(value, ttlMs)
+  }
+
+  async delete(key: string): Promise<void> {
+    const lease = this.#leases.get(key)
+    if (lease === undefined) await this.#run(REMOVE, this.#keysOf(key), [])
+    else await lease.delete()
+  }
+
+  async lease(key: string, ttlMs: number): Promise<Release | undefined> {
+    const owner = randomUUID()
+    const keys = this.#keysOf(key)
+    try {
+      const acquired = await this.#run(LEASE, keys, [owner, Math.ceil(ttlMs), this.#stale.get(key) ?? ''])
+      if (Number(acquired) !== 1) return undefined
+    } catch (error) {
+      this.#release(key, owner).catch(() => {}) // only the answer may have been lost
+      throw error
+    }
+    const endsAt = performance.now() + ttlMs
+    const release = async (): Promise<void> => {
+      if (this.#leases.get(key) === lease) this.#leases.delete(key)
+      await this.#release(key, owner)
+    }
+    const lease: Lease = Object.assign(release, {
+      store: this,
+      set: async (value: string, valueMs: number, leftMs = endsAt - performance.now()) => {
+        await this.#run(WRITE_AS_OWNER, keys, [owner, value, valueMs, leftMs])
+      },
+      delete: async () => {
+        await this.#run(REMOVE_AS_OWNER, keys, [owner])
+      },
+    })
+    this.#leases.set(key, lease)
+    return lease
+  }
+
+  async #release(key: string, owner: string): Promise<void> {
+    this.#stale.set(key, owner)
+    await this.#run(RELEASE, this.#keysOf(key), [owner])
+    if (this.#stale.get(key) === owner) this.#stale.delete(key)
+  }
+
+  /** The token's key and its lease's. */
+  #keysOf(key: string): [string, string] {
+    const entry = `${this.#keyPrefix}{${key}}`
+    return [entry, `${entry}:lease`]
+  }
 }

@@ -1,7 +1,7 @@
-/** What keeps a token for more than one process: the contract that a store fulfils. */
+/** What keeps a token for more than one process: the interface that a store implements. */
 
 /**
- * Keeps sealed values, for all processes that are to share one token. Values are encrypted before they get here.
+ * Keeps encrypted values, for all processes that are to share one token. Values are encrypted before they get here.
  * A store may be slow, fail or hang: no call fails for it.
  *
  * @see createRedisTokenStore in `merchant-auth/redis`
@@ -45,3 +45,20 @@ export interface TokenStore {
    */
   readonly operationTimeoutMs?: number | undefined
 }
+
+/**
+ * What releases a lease. That of `createRedisTokenStore` also writes for its owner alone, so that providers which share a
+ * store object do not write by the leases of each other.
+ */
+export interface Release {
+  (): Promise<void>
+  /** The store that gave it. */
+  readonly store?: TokenStore
+  /** As the store's `set` for the lease's key. `leftMs` of the lease should be left when the command runs, by the caller's clock. */
+  set?(value: string, ttlMs: number, leftMs?: number): Promise<void>
+  /** As the store's `delete` for the lease's key. */
+  delete?(): Promise<void>
+}
+
+/** How long (ms) an operation may take by default. */
+export const OPERATION_TIMEOUT_MS = 250

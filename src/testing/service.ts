@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash, randomUUID } from 'node:crypto'
 import { decodeJwt, errors, type GenerateKeyPairResult, generateKeyPair, jwtVerify, SignJWT } from 'jose'
-import { parseJson } from '../token/access-token.ts'
+import { parseJson } from '../token/token-response.ts'
 import { type Answer, jsonAnswer } from './exchange.ts'
 import type { SandboxRequest, SandboxSettings } from './types.ts'
 

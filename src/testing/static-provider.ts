@@ -4,7 +4,7 @@ import { copied } from '../checks.ts'
 import { checkEnvironment, type Environment } from '../environments.ts'
 import { ConfigurationError, ProviderClosedError } from '../errors.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
-import type { TokenProvider } from '../token/token-provider.ts'
+import type { TokenProvider } from '../token/provider.ts'
 import { checked } from './settings.ts'
 
 /** Options of `createStaticTokenProvider`. */

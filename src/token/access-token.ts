@@ -1,12 +1,14 @@
-/** A token response becomes a token: what is accepted, what is not, and a token that does not print its value. */
-import * as z from 'zod/mini'
-import type { ResponseIssue } from '../errors.ts'
+/** An access token: what callers get, which shows its value in no log output, and what a provider caches. */
+import type { ResolvedOptions } from '../options.ts'
+import { HIDDEN, redact, type UsedSecrets } from '../redact.ts'
+import { Lifetime } from './lifetime.ts'
+import type { TokenResponse } from './token-response.ts'
 
-/** An access token. Its value is readable, but appears in no print and no JSON of it. */
+/** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
 export interface AccessToken {
   /** What goes into the header: one or more of the characters of a bearer token (RFC 6750 §2.1). */
   readonly value: string
-  /** What kind of token it is (RFC 6750); no other kind is accepted. */
+  /** The token's type (RFC 6750); no other type is accepted. */
   readonly tokenType: 'Bearer'
   /** The scopes that the service granted, separated by spaces; undefined where it did not say. */
   readonly scope?: string | undefined
@@ -37,72 +39,45 @@ class HiddenAccessToken implements AccessToken {
 hideGetters(HiddenAccessToken)
 
 /**
- * Keeps what the getters of a class yield out of every print of its instances. `inspect` with `showHidden` and `getters`
- * calls the getters of prototypes, up to the first whose constructor is one of JavaScript's own.
+ * Keeps what the getters of a class return out of all inspect output of its instances. `inspect` with `showHidden` and
+ * `getters` calls the getters of prototypes, up to the first whose constructor is one of JavaScript's own.
  */
 export function hideGetters({ prototype }: { readonly prototype: object }): void {
   Object.defineProperty(prototype, 'constructor', { value: Object })
 }
 
-/** Makes a token whose value is hidden from prints. */
+/** Creates a token whose value is hidden from inspect and JSON output. */
 export function createAccessToken(value: string, expiresAt: number, scope?: string): AccessToken {
   return new HiddenAccessToken(value, expiresAt, scope)
 }
 
-/** What a token response says, in this package's words. */
-export interface TokenGrant {
-  readonly value: string
-  readonly scope: string | undefined
-  /** At most ten years. */
+/** A token as a provider caches it. */
+export interface CachedToken {
+  readonly token: AccessToken
+  readonly lifetime: Lifetime
+  /** As the token endpoint gave it. */
   readonly lifetimeMs: number
 }
 
-const TEN_YEARS_MS = 10 * 365 * 24 * 60 * 60 * 1000
-
-/** RFC 6750 §2.1: the characters that a bearer token may have. */
-const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
-
-const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
-const EXPIRES = 'must be a positive whole number of seconds'
-
-const tokenResponse = z.object(
-  {
-    access_token: z.string(TOKEN).check(z.regex(B64TOKEN, TOKEN)),
-    expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
-    token_type: z.string('must be Bearer').check(z.regex(/^bearer$/i, 'must be Bearer')),
-    scope: z.optional(z.unknown()),
-  },
-  'must be a JSON object',
-)
-
-/** A positive integer or its decimal string. Nothing is coerced: true, "" and [5] are what they are. */
-function isPositiveSeconds(value: unknown): boolean {
-  if (typeof value === 'string') return /^\d+$/.test(value) && Number(value) > 0
-  return Number.isInteger(value) && Number(value) > 0
+/** Makes what a provider caches of a token response. */
+export function createCachedToken(
+  { value, scope, lifetimeMs, sentAt }: TokenResponse,
+  options: ResolvedOptions,
+  secrets: UsedSecrets,
+): CachedToken {
+  const lifetime = new Lifetime(sentAt, lifetimeMs, options, Math.random())
+  secrets.add(value)
+  const shown = scope === undefined ? undefined : redactScope(scope, secrets)
+  return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, shown), lifetime, lifetimeMs }
 }
 
-/** Reads the text of a token response (RFC 6749 §5.1): the grant in it, or what is wrong with it. */
-export function readTokenResponse(text: string): TokenGrant | ResponseIssue[] {
-  const parsed = z.safeParse(tokenResponse, parseJson(text))
-  if (!parsed.success) {
-    return parsed.error.issues.map(({ path, message }) => ({
-      field: String(path[0] ?? 'body'),
-      reason: message,
-    }))
-  }
-  const { access_token, expires_in, scope } = parsed.data
-  return {
-    value: access_token,
-    scope: typeof scope === 'string' ? scope : undefined,
-    lifetimeMs: Math.min(Number(expires_in) * 1000, TEN_YEARS_MS),
-  }
-}
+/** `redact` searches no text that is longer than two of these. */
+const PIECE = /.{1,4000}(?: |$)| *[^ ]+ ?/gs
 
-/** JSON.parse, without its error messages: they echo the input, and so perhaps a token. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+/** The scope without secrets. A long one is searched in pieces of whole values, each together with the next. */
+function redactScope(scope: string, secrets: UsedSecrets): string {
+  const pieces = scope.match(PIECE) ?? []
+  if (pieces.length < 3) return redact(scope, secrets)
+  const texts = pieces.map((piece, n) => piece + (pieces[n + 1] ?? ''))
+  return texts.every((text) => redact(text, secrets) === text) ? scope : HIDDEN
 }

@@ -1,7 +1,7 @@
-/** Servable, due, expired: the arithmetic of a token's life on two clocks, and nothing else. */
+/** A token's lifetime on two clocks: how long it may be handed out, and when it is renewed. */
 import type { Clock, Instant } from '../clock.ts'
 
-/** What a caller may have said about the end of a token's use. */
+/** The options that change when a token is renewed, and no longer handed out. */
 export interface LifetimeOptions {
   readonly refreshAheadMs: number | undefined
   readonly expiryMarginMs: number | undefined
@@ -10,9 +10,9 @@ export interface LifetimeOptions {
 const MAX_WINDOW_MS = 5 * 60 * 1000
 const MAX_MARGIN_MS = 10 * 1000
 
-/** The life of one token, counted from the moment its request was sent. */
+/** The lifetime of one token, counted from the moment its request was sent. */
 export class Lifetime {
-  /** How long before the end of its use it is renewed in the background (ms); 0: never. */
+  /** How long before its margin the token is renewed in the background (ms); 0: never. */
   readonly windowMs: number
   readonly #sentAt: Instant
   readonly #usableMs: number

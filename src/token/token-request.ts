@@ -1,7 +1,7 @@
-/** One token request: a POST to the token endpoint, its faults, and its retries. */
+/** One token request (RFC 6749 §4.4.2): the client secret, the POST to the token endpoint, its failures and its retries. */
 import pRetry from 'p-retry'
-import { type Instant, readClock } from '../clock.ts'
-import { tokenEndpoint } from '../environments.ts'
+import { readClock } from '../clock.ts'
+import { type Environment, tokenEndpoint } from '../environments.ts'
 import {
   MerchantAuthError,
   type ResponseIssue,
@@ -11,95 +11,99 @@ import {
 } from '../errors.ts'
 import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
+import { LEAST_SECRET, redactedCause, shownUrl, UsedSecrets } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
-import { readTokenResponse, type TokenGrant } from './access-token.ts'
-import { type ClientSecret, isRefusedSecret } from './client-secret.ts'
+import { type CachedToken, createCachedToken } from './access-token.ts'
 import {
   adviceFor,
-  codeOf,
-  isWrongEncoding,
-  MAX_ANSWER_BYTES,
-  readAnswerText,
+  isRedirect,
+  type OAuthError,
   readOAuthError,
   readRetryAfter,
+  readTokenResponse,
   redirectTarget,
-} from './token-answer.ts'
-import { postToken } from './token-wire.ts'
+} from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
 
-/** A grant, and when the request for it was sent. */
-export interface SentGrant extends TokenGrant {
-  readonly sentAt: Instant
+/** What the parts of a provider share, besides its options. */
+export interface ProviderContext {
+  readonly emit: Emit
+  /** The client secrets and tokens used so far, to be kept out of errors and events. */
+  readonly secrets: UsedSecrets
+  /** Aborted when the provider is closed. */
+  readonly closed: AbortSignal
 }
 
-/** What a token request goes by, besides the options. */
-export interface TokenRequestContext<Token> {
-  readonly emit: Emit
+/** What one token request goes by, besides the options. */
+export interface TokenRequestContext extends ProviderContext {
+  readonly clientSecret: ClientSecret
   /** When (monotonic ms) the last attempt must have ended. */
   readonly deadline: number
-  /** Whether it is a renewal in the background. */
-  readonly ahead: boolean
-  /** Ends the request, whatever it waits for. */
-  readonly closed: AbortSignal
-  readonly clientSecret: ClientSecret
-  readonly secrets: UsedSecrets
-  /** Makes a token of a grant; throws a TokenResponseError where it is of no use. */
-  accept(grant: SentGrant): Token
+  /** Whether it is a background renewal. */
+  readonly background: boolean
 }
 
 /**
- * Asks the token endpoint, with up to `retries` further attempts before the deadline.
+ * Requests a token, with up to `retries` further attempts before the deadline.
  *
  * @throws TokenRequestError
  * @throws TokenResponseError
  */
-export function requestToken<Token>(
-  options: ResolvedOptions,
-  context: TokenRequestContext<Token>,
-): Promise<Token> {
+export function requestToken(options: ResolvedOptions, context: TokenRequestContext): Promise<CachedToken> {
   return new TokenRequest(options, context).send()
 }
 
 /**
  * When (monotonic ms) an attempt must have ended: one that another may follow gets at most half of `timeoutMs`, the last
- * one all that is left. After a background renewal comes the request of whoever then waits.
+ * one all that is left. After a background renewal comes the request of a caller that then waits.
  */
 export function attemptEndsAt(
   { clock, retries, timeoutMs }: ResolvedOptions,
-  { attempt, deadline, ahead }: { attempt: number; deadline: number; ahead: boolean },
+  { attempt, deadline, background }: { attempt: number; deadline: number; background: boolean },
 ): number {
-  const isLast = attempt > retries && !ahead
+  const isLast = attempt > retries && !background
   return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
 }
 
-class TokenRequest<Token> {
+/** The token endpoint's URL, fit to be shown: a secret may stand in its path by mistake. */
+function shownEndpoint(environment: Environment, secrets: Iterable<string>): string {
+  return shownUrl(tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, secrets) }))
+}
+
+/** The error for a token that had expired before it could be handed out. */
+export function expiredOnArrival(environment: Environment, secrets: Iterable<string>): TokenResponseError {
+  return new TokenResponseError(
+    `POST ${shownEndpoint(environment, secrets)} gave a token that had expired before it could be used. ` +
+      'Its lifetime is too short for the time that the answer takes.',
+    [{ field: 'expires_in', reason: 'is shorter than the request took' }],
+  )
+}
+
+class TokenRequest {
   readonly #options: ResolvedOptions
-  readonly #context: TokenRequestContext<Token>
+  readonly #context: TokenRequestContext
   #attempts = 0
   #askedForAnother = false
 
-  constructor(options: ResolvedOptions, context: TokenRequestContext<Token>) {
+  constructor(options: ResolvedOptions, context: TokenRequestContext) {
     this.#options = options
     this.#context = context
   }
 
-  /** Fit to be shown: a secret may stand in the path by mistake. */
   get #endpoint(): string {
-    const { environment } = this.#options
-    return tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, this.#context.secrets) })
+    return shownEndpoint(this.#options.environment, this.#context.secrets)
   }
 
-  send(): Promise<Token> {
+  send(): Promise<CachedToken> {
     const { closed } = this.#context
     return pRetry((attempt) => this.#attempt(attempt), {
       retries: this.#options.retries,
       signal: closed,
-      minTimeout: 0, // the pause is taken below, on the provider's clock
+      minTimeout: 0, // the pause is made below, on the provider's clock
       onFailedAttempt: async ({ error, retriesLeft, retriesConsumed }) => {
         const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
-        this.#tellFailed(error, pauseMs)
+        this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
         await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
       },
@@ -114,7 +118,7 @@ class TokenRequest<Token> {
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
-  async #attempt(attempt: number): Promise<Token> {
+  async #attempt(attempt: number): Promise<CachedToken> {
     const until = (): number => attemptEndsAt(this.#options, { ...this.#context, attempt })
     const endsAt = until()
     this.#attempts += 1
@@ -124,74 +128,104 @@ class TokenRequest<Token> {
     } catch (error) {
       const another = await this.#anotherSecret(error, secret, until())
       if (another === undefined) throw error
-      this.#tellFailed(error, 0)
+      this.#emitFailed(error, 0)
       this.#attempts += 1
       return await this.#post(another, until())
     }
   }
 
-  #askForSecret(endsAt: number): Promise<string> {
-    const { clientSecret, closed } = this.#context
-    return clientSecret.ask(this.#options.clock, { endsAt, closed }, (what, cause) =>
-      this.#failure(
-        `The clientSecret function ${what}, so no token was asked for at ${shownUrl(this.#endpoint)}.`,
-        { code: 'ERR_CLIENT_SECRET', retryable: true, cause },
-      ),
-    )
-  }
-
-  /** A secret other than the refused one, once: it may have been replaced since it was read. */
-  async #anotherSecret(error: unknown, refused: string, endsAt: number): Promise<string | undefined> {
-    if (!this.#context.clientSecret.mayChange || this.#askedForAnother || !isRefusedSecret(error)) return
-    this.#askedForAnother = true
+  async #askForSecret(endsAt: number): Promise<string> {
     try {
-      const secret = await this.#askForSecret(endsAt)
-      return secret === refused ? undefined : secret
-    } catch {
-      return undefined // the refusal says more
+      return await this.#context.clientSecret.ask(endsAt)
+    } catch (error) {
+      if (!(error instanceof NoSecret)) throw error
+      const { message, cause } = error
+      throw this.#failure(
+        `The clientSecret function ${message}, so no token was requested at ${this.#endpoint}.`,
+        {
+          code: 'ERR_CLIENT_SECRET',
+          retryable: true,
+          cause,
+        },
+      )
     }
   }
 
-  async #post(secret: string, endsAt: number): Promise<Token> {
-    const leftMs = Math.max(0, Math.round(endsAt - this.#options.clock.monotonicMs()))
+  /** A secret other than the rejected one, once: it may have been replaced since it was read. */
+  async #anotherSecret(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
+    if (!this.#context.clientSecret.mayChange || this.#askedForAnother || !isRejectedSecret(error)) return
+    this.#askedForAnother = true
+    try {
+      const secret = await this.#askForSecret(endsAt)
+      return secret === rejected ? undefined : secret
+    } catch {
+      return undefined // the rejection says more
+    }
+  }
+
+  async #post(secret: string, endsAt: number): Promise<CachedToken> {
+    const { clock } = this.#options
+    const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
     return await within(
-      this.#options.clock,
+      clock,
       { endsAt, closed: this.#context.closed },
       (signal) => this.#exchange(secret, endsAt, signal),
       () =>
         this.#failure(
-          `POST ${shownUrl(this.#endpoint)} was not answered within ${leftMs} ms. ` +
+          `POST ${this.#endpoint} was not answered within ${leftMs} ms. ` +
             'The token endpoint hangs or is slow: try again later, or raise timeoutMs.',
           { code: 'ERR_TOKEN_TIMEOUT', retryable: true },
         ),
     )
   }
 
-  async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<Token> {
-    this.#context.emit({
-      type: 'token-requested',
-      attempt: this.#attempts,
-      url: shownUrl(this.#endpoint),
-    })
+  async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<CachedToken> {
+    const { emit, secrets } = this.#context
+    emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
     const sentAt = readClock(this.#options.clock)
     let response: Response | undefined
     try {
-      response = await postToken(this.#options, secret, signal)
-      if (response.ok && !response.redirected) {
-        const grant = this.#grantOf(await readAnswerText(response))
-        return this.#context.accept({ ...grant, sentAt })
-      }
-      throw this.#statusFailure(response, await this.#errorText(response, endsAt, signal))
+      response = await this.#fetch(secret, signal)
+      if (isRedirect(response)) throw this.#redirectFailure(response)
+      if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
+      const read = await readTokenResponse(response, sentAt)
+      if (Array.isArray(read)) throw this.#badResponse(read)
+      const cached = createCachedToken(read, this.#options, secrets)
+      if (cached.lifetime.servableForMs(this.#options.clock) > 0) return cached
+      throw expiredOnArrival(this.#options.environment, secrets)
     } catch (error) {
       if (error instanceof MerchantAuthError) throw error
-      throw this.#networkFailure(redactedCause(error, this.#context.secrets), response !== undefined)
+      throw this.#networkFailure(redactedCause(error, secrets), response !== undefined)
     }
+  }
+
+  #fetch(secret: string, signal: AbortSignal): Promise<Response> {
+    const { bodyFormat, clientId, environment, fetch } = this.#options
+    const fields = {
+      client_id: clientId,
+      client_secret: secret,
+      audience: environment.audience,
+      grant_type: 'client_credentials',
+    }
+    const json = bodyFormat === 'json'
+    return fetch(tokenEndpoint(environment), {
+      method: 'POST',
+      headers: {
+        'content-type': json ? 'application/json' : 'application/x-www-form-urlencoded',
+        accept: 'application/json',
+      },
+      body: json ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
+      redirect: 'manual', // a 307 would send the secret on to another host
+      signal,
+    })
   }
 
   /** There was no answer, or one that cannot be read to its end. */
   #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
     const code = codeOf(cause)
-    if (isWrongEncoding(code)) return this.#badAnswer([{ field: 'body', reason: 'cannot be decompressed' }])
+    // A body that is not what its Content-Encoding says came whole, and would be no better again.
+    if (code !== undefined && /^(?:Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_)/.test(code))
+      return this.#badResponse([{ field: 'body', reason: 'cannot be decompressed' }])
     const [what, advice] = began
       ? [
           'got an answer that broke off before its end',
@@ -199,60 +233,63 @@ class TokenRequest<Token> {
         ]
       : ['got no answer', 'Check authUrl and the network.']
     const reason = code === undefined ? '' : ` (${code})`
-    const message = `POST ${shownUrl(this.#endpoint)} ${what}${reason}. ${advice}`
+    const message = `POST ${this.#endpoint} ${what}${reason}. ${advice}`
     return this.#failure(message, { code: 'ERR_TOKEN_NETWORK', retryable: true, cause })
   }
 
-  /** The text of an error answer, where it comes in good time: the status says enough without it. */
-  async #errorText(response: Response, endsAt: number, signal: AbortSignal): Promise<string | undefined> {
-    if (response.status < 400) return undefined
-    const { clock } = this.#options
-    const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
-    const late = (): Error => new Error('The error body is slow')
-    return await within(clock, half, () => readAnswerText(response), late).catch(() => undefined)
-  }
-
-  /** Reads a token response: its text, undefined when it was too long. */
-  #grantOf(text: string | undefined): TokenGrant {
-    const grant =
-      text === undefined
-        ? [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
-        : readTokenResponse(text)
-    if (Array.isArray(grant)) throw this.#badAnswer(grant)
-    return grant
-  }
-
-  #badAnswer(issues: ResponseIssue[]): TokenResponseError {
+  #badResponse(issues: ResponseIssue[]): TokenResponseError {
     const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     return new TokenResponseError(
-      `POST ${shownUrl(this.#endpoint)} gave an answer that is no token response: ${what}. Check authUrl.`,
+      `POST ${this.#endpoint} gave an answer that is not a token response: ${what}. Check authUrl.`,
       issues,
     )
   }
 
-  #statusFailure(response: Response, text: string | undefined): TokenRequestError {
+  #redirectFailure(response: Response): TokenRequestError {
     const { status } = response
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
-    const answered = { status, retryAfterMs, answer: { retryAfterMs } }
-    const where = `POST ${shownUrl(this.#endpoint)}`
-    if (response.redirected || response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
-      const to = redirectTarget(response, this.#context.secrets)
-      return this.#failure(
-        `${where} answered with a redirect${to && ` to ${to}`}, which is never followed: the secret would go along. Check authUrl.`,
-        { ...answered, code: 'ERR_TOKEN_REDIRECT', retryable: false, answer: { location: to, retryAfterMs } },
-      )
-    }
-    const oauth = readOAuthError(text, this.#context.secrets)
-    const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
-    const pause = retryAfterMs === undefined ? '' : ` It asks to be left alone for ${retryAfterMs} ms.`
+    const location = redirectTarget(response, this.#context.secrets)
     return this.#failure(
-      `${where} answered ${status}${details && ` (${details})`}.${pause} ${adviceFor(status, oauth, this.#options.bodyFormat)}`,
+      `POST ${this.#endpoint} answered with a redirect${location && ` to ${location}`}, which is never followed: ` +
+        'the secret would go along. Check authUrl.',
       {
-        ...answered,
-        ...oauth,
+        code: 'ERR_TOKEN_REDIRECT',
+        retryable: false,
+        status,
+        retryAfterMs,
+        answer: { location, retryAfterMs },
+      },
+    )
+  }
+
+  async #statusFailure(response: Response, endsAt: number, signal: AbortSignal): Promise<TokenRequestError> {
+    const { status } = response
+    const oauth = await this.#oauthError(response, endsAt, signal)
+    const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
+    const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
+    const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
+    return this.#failure(
+      `POST ${this.#endpoint} answered ${status}${details && ` (${details})`}.${pause} ` +
+        adviceFor(status, oauth, this.#options.bodyFormat),
+      {
         code: 'ERR_TOKEN_STATUS',
         retryable: status === 408 || status === 429 || status >= 500,
+        status,
+        ...oauth,
+        retryAfterMs,
+        answer: { retryAfterMs },
       },
+    )
+  }
+
+  /** What an error body says, where it comes in time: the status says enough without it. */
+  async #oauthError(response: Response, endsAt: number, signal: AbortSignal): Promise<OAuthError> {
+    if (response.status < 400) return {}
+    const { clock } = this.#options
+    const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
+    const late = (): Error => new Error('The error body is slow')
+    return await within(clock, half, () => readOAuthError(response, this.#context.secrets), late).catch(
+      () => ({}),
     )
   }
 
@@ -260,7 +297,7 @@ class TokenRequest<Token> {
     return new TokenRequestError(message, { ...failure, attempts: this.#attempts })
   }
 
-  #tellFailed(error: unknown, nextTryMs: number | undefined): void {
+  #emitFailed(error: unknown, nextTryMs: number | undefined): void {
     const { code, status, error: oauth } = error as Partial<TokenRequestError>
     this.#context.emit({
       type: 'token-request-failed',
@@ -271,4 +308,98 @@ class TokenRequest<Token> {
       ...(nextTryMs === undefined ? undefined : { nextTryMs }),
     })
   }
+}
+
+/** The first code in a chain of causes, such as ECONNREFUSED. */
+function codeOf(cause: Error | undefined): string | undefined {
+  for (let error: unknown = cause; error instanceof Error; error = error.cause) {
+    if ('code' in error) return String(error.code)
+  }
+  return undefined
+}
+
+/** Whether the token endpoint rejected the client: perhaps for a secret that was replaced since it was read. */
+function isRejectedSecret(error: unknown): boolean {
+  return (
+    error instanceof TokenRequestError &&
+    (error.status === 401 || error.error === 'invalid_client' || error.error === 'access_denied')
+  )
+}
+
+/** Why there is no client secret: the end of a sentence. */
+class NoSecret extends Error {}
+
+/** The client secret for one token: given, or asked for. */
+export class ClientSecret {
+  readonly #options: ResolvedOptions
+  readonly #context: ProviderContext
+  #ahead: Promise<string> | undefined
+  #last: string | undefined
+
+  constructor(options: ResolvedOptions, context: ProviderContext) {
+    this.#options = options
+    this.#context = context
+  }
+
+  /** The last one that was obtained. */
+  get last(): string | undefined {
+    return this.#last
+  }
+
+  /** Whether another secret may be obtained by asking again. */
+  get mayChange(): boolean {
+    return typeof this.#options.clientSecret === 'function'
+  }
+
+  /**
+   * The secret, where it comes before `endsAt` (monotonic ms).
+   *
+   * @throws NoSecret
+   */
+  ask(endsAt: number): Promise<string> {
+    const asked = this.#ahead ?? this.#askNow(endsAt)
+    this.#ahead = undefined
+    return asked
+  }
+
+  /** As `ask`, but undefined where there is none; the next `ask` has the same answer, without asking again. */
+  async askAhead(endsAt: number): Promise<string | undefined> {
+    this.#ahead = this.#askNow(endsAt)
+    return await this.#ahead.catch(() => undefined)
+  }
+
+  async #askNow(endsAt: number): Promise<string> {
+    const { clientSecret, clock } = this.#options
+    const { closed, secrets } = this.#context
+    if (typeof clientSecret === 'string') {
+      this.#last = clientSecret
+    } else {
+      const ask = async (): Promise<unknown> => {
+        try {
+          return await clientSecret()
+        } catch (error) {
+          throw new NoSecret('threw', { cause: redactedCause(error, secrets) })
+        }
+      }
+      const late = (): Error => new NoSecret('did not answer in time')
+      const secret = await within(clock, { endsAt, closed }, ask, late)
+      if (typeof secret !== 'string' || secret === '') throw new NoSecret('yielded no secret')
+      warnIfWeak(secret)
+      this.#last = secret
+    }
+    secrets.add(this.#last)
+    return this.#last
+  }
+}
+
+const weak = new UsedSecrets()
+
+/** Emits a process warning for a short secret, once for each. */
+export function warnIfWeak(secret: string): void {
+  if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
+  process.emitWarning(
+    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and text from servers that happens to ` +
+      'contain it is hidden in errors and events. Ask the service for another one.',
+    { code: 'MERCHANT_AUTH_WEAK_SECRET' },
+  )
 }

@@ -1,9 +1,9 @@
 /** One process of a fleet: a provider with a store, clocks and a link of its own, which may stand still or die. */
 import { type AccessToken, createTokenProvider, type TokenProvider } from '../../src/index.ts'
-import { BoundedStore } from '../../src/store/bounded-store.ts'
-import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
+import { createRedisTokenStore } from '../../src/store/redis.ts'
 import type { Later, ModelEndpoint } from '../model/endpoint.ts'
 import { ScheduledClock } from '../support/clock.ts'
+import { redisClient } from '../support/simulated-redis.ts'
 import type { FleetOptions, Machine } from './actions.ts'
 import type { ProcessReferee } from './process-referee.ts'
 import { Link, type Server } from './redis.ts'
@@ -53,7 +53,6 @@ export class FleetProcess {
       onCommand: (command) => referee.sends(command),
     })
     const { clock } = this
-    const store = new RedisTokenStore(this.link.run, { keyPrefix: 'm:', operationTimeoutMs: 250, clock })
     this.#provider = createTokenProvider({
       environment: {
         authUrl: 'https://auth.test.example',
@@ -62,7 +61,7 @@ export class FleetProcess {
       },
       clientId: 'client-1',
       clientSecret: 'swordfish',
-      store: new BoundedStore(store, clock),
+      store: createRedisTokenStore(redisClient(this.link.run), { keyPrefix: 'm:' }),
       fetch: endpoint.fetchOf({
         name,
         requestBegins: () => referee.requestBegins(),

@@ -1,10 +1,9 @@
 import { createTokenProvider, type TokenProvider } from 'merchant-auth'
+import { createRedisTokenStore } from 'merchant-auth/redis'
 import { expect, it, vi } from 'vitest'
-import type { RunScript } from '../../src/store/redis-client.ts'
-import { LEASE, READ, WRITE } from '../../src/store/redis-scripts.ts'
-import { RedisTokenStore } from '../../src/store/redis-token-store.ts'
+import { LEASE, READ, type RunScript, WRITE } from '../../src/store/redis-scripts.ts'
 import { ManualClock } from '../support/clock.ts'
-import { SimulatedRedis } from '../support/simulated-redis.ts'
+import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { ENVIRONMENT, MERCHANT_URL, ScriptedEndpoint } from '../token/harness.ts'
 
 const LOOK_EVERY_MS = 50
@@ -32,7 +31,7 @@ it('a token that is rejected before the rate limit of its renewal is written is 
       environment: ENVIRONMENT,
       clientId: 'client-1',
       clientSecret: 'swordfish',
-      store: new RedisTokenStore(with_, { keyPrefix: '', operationTimeoutMs: 250, clock }),
+      store: createRedisTokenStore(redisClient(with_), { keyPrefix: '' }),
       fetch: endpoint.fetch,
       clock,
     })

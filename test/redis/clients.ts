@@ -52,7 +52,7 @@ const CONNECT: Record<Client, Record<Layout, (ports: readonly number[]) => Conne
 }
 
 function withEvents(client: Redis | Cluster): Connection {
-  client.on('error', () => {}) // else it prints them
+  client.on('error', () => {}) // else it logs them
   const ready = new Promise((resolve) => client.once('ready', () => resolve(undefined)))
   return { client, ready, close: () => client.disconnect(), quit: () => client.quit() }
 }

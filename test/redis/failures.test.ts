@@ -1,4 +1,4 @@
-/** Redis fails in every way it can: no call fails with it, one operation is waited for, an event tells, and afterwards a token is shared again. */
+/** Redis fails in every way it can: no call fails with it, one operation is waited for, an event says so, and afterwards a token is shared again. */
 import { Redis } from 'ioredis'
 import type { TokenStore } from 'merchant-auth'
 import { describe, expect, inject, it } from 'vitest'
@@ -155,7 +155,7 @@ onEachRedis((rig) => {
       return { store, value, key, server }
     }
 
-    it('that makes no sense counts as absent, and is replaced', async () => {
+    it('that cannot be parsed counts as absent, and is replaced', async () => {
       const { store } = await alter('set', 'rubbish', 'px', '60000')
       const { events, value } = await begin(store)
       expect(new Set(failuresOf(events))).toEqual(new Set(['get UNREADABLE']))
@@ -173,7 +173,7 @@ onEachRedis((rig) => {
       expect((await begin(await rig.store())).value).toBe(value)
     })
 
-    it('of another kind makes no sense either, and is replaced', async () => {
+    it('of another kind cannot be parsed either, and is replaced', async () => {
       const { store, key, server } = await alter('del')
       await server.command('rpush', key, 'item')
       const { events, value } = await begin(store)

@@ -1,4 +1,4 @@
-/** The one place that tells a contributor why there are no tests on a real Redis. */
+/** The one place that says to a contributor why there are no tests on a real Redis. */
 import { expect, it } from 'vitest'
 import { redisMissing } from '../support/redis-server.ts'
 import { SKIPPED } from './rig.ts'

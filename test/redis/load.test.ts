@@ -65,9 +65,9 @@ async function load(rig: Rig, lifetimeMs: number) {
       return !tokens.includes(undefined) && new Set(tokens).size === 1
     })
   const noticed = () => {
-    const told = () => members.map(({ events }) => failuresOf(events).length)
-    const before = told()
-    return eventually('all to notice', async () => told().every((count, n) => count > (before[n] ?? 0)))
+    const emitted = () => members.map(({ events }) => failuresOf(events).length)
+    const before = emitted()
+    return eventually('all to notice', async () => emitted().every((count, n) => count > (before[n] ?? 0)))
   }
 
   try {

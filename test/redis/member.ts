@@ -10,10 +10,10 @@ const store = createRedisTokenStore(connection.client)
 let issued = 0
 
 async function call(): Promise<void> {
-  const told: string[] = []
+  const emitted: string[] = []
   const onEvent = (event: AuthEvent): void => {
-    if (event.type === 'store-failed') told.push('store-failed')
-    if (event.type === 'token-acquired') told.push(event.source)
+    if (event.type === 'store-failed') emitted.push('store-failed')
+    if (event.type === 'token-acquired') emitted.push(event.source)
   }
   await using tokens = createTokenProvider({
     environment: {
@@ -31,7 +31,7 @@ async function call(): Promise<void> {
     onEvent,
   })
   await tokens.getToken()
-  console.log(told.join(' '))
+  console.log(emitted.join(' '))
 }
 
 for await (const word of createInterface(process.stdin)) {

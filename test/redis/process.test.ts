@@ -1,4 +1,4 @@
-/** A process survives its Redis, whoever listens to the client's errors, and ends when it has closed what it has. */
+/** A process survives its Redis, with or without a listener for the client's errors, and ends when it has closed what it has. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'

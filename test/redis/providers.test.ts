@@ -99,25 +99,25 @@ onEachRedis((rig) => {
     })
   })
 
-  describe('a token that an API refused', () => {
+  describe('a token that an API rejected', () => {
     const renew = ({ provider }: Member, token: string) => provider.renewToken(token, { url: MERCHANT_URL })
 
     it.each(['at once', 'one after the other'])('is renewed once for all who ask %s', async (when) => {
       const members = await rig.startAll(MEMBERS)
-      const [refused = ''] = await tokensOf(members)
+      const [rejected = ''] = await tokensOf(members)
       const renewed: (AccessToken | undefined)[] = []
       if (when === 'at once')
-        renewed.push(...(await Promise.all(members.map((each) => renew(each, refused)))))
+        renewed.push(...(await Promise.all(members.map((each) => renew(each, rejected)))))
       else {
-        for (const member of members) renewed.push(await renew(member, refused))
+        for (const member of members) renewed.push(await renew(member, rejected))
       }
       expect(new Set(renewed.map((token) => token?.value)).size).toBe(1)
-      expect(renewed[0]?.value).toEqual(expect.not.stringMatching(refused))
+      expect(renewed[0]?.value).toEqual(expect.not.stringMatching(rejected))
       expect(rig.endpoint.count).toBe(2)
       expect(await tokensOf(await rig.startAll(1))).toEqual(new Set([renewed[0]?.value]))
     })
 
-    it('is replaced by the newer one for whoever looked before that was there, and finds the ration used up', async () => {
+    it('is replaced by the newer one for a process that looked before that was there, and finds the rate limit used up', async () => {
       const [one] = await rig.startAll(1)
       const store = await rig.store()
       const renewal = Promise.withResolvers<unknown>()
@@ -127,16 +127,16 @@ onEachRedis((rig) => {
         }),
       )
       const members = one === undefined ? [] : [one, other]
-      const [refused = ''] = await tokensOf(members)
+      const [rejected = ''] = await tokensOf(members)
       rig.endpoint.otherwise = late(ASKING_MS)
-      const renewed = members.map((member) => renew(member, refused))
+      const renewed = members.map((member) => renew(member, rejected))
       await renewed[0]
       await rig.written()
       renewal.resolve(undefined)
       expect((await renewed[1])?.value).toBe((await renewed[0])?.value)
     })
 
-    it('is renewed again no sooner than 1 s after that, whoever asks', async () => {
+    it('is renewed again no sooner than 1 s after that, by any process', async () => {
       const askedAt: number[] = []
       rig.endpoint.otherwise = (init) => {
         askedAt.push(performance.now())

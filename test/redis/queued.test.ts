@@ -2,9 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRedisTokenStore } from 'merchant-auth/redis'
 import { expect, it } from 'vitest'
+import * as z from 'zod/mini'
+import type { Lease } from '../../src/store/safe-store.ts'
 import { connect } from './clients.ts'
 import { openPassage } from './lossy-passage.ts'
-import { answer, DEFAULTS, eventually, onEachRedis, type Rig } from './rig.ts'
+import { DEFAULTS, eventually, onEachRedis, type Rig } from './rig.ts'
 
 const LONG_MS = 60_000
 
@@ -23,35 +25,40 @@ const restart = async (rig: Rig): Promise<void> => {
 const ABSENCES: readonly Absence[] = [
   { name: 'hangs for a while', leave: freeze, comeBack: (rig) => rig.every((server) => server.thaw()) },
   { name: 'is away for a while', leave: (rig) => rig.every((server) => server.kill()), comeBack: restart },
-  { name: 'dies with the commands in hand', leave: freeze, comeBack: restart },
+  { name: 'dies with the commands received', leave: freeze, comeBack: restart },
 ]
 
 onEachRedis((rig) => {
   it.each(ABSENCES)(
     'a Redis that $name has neither a lease nor a value left over',
     async ({ leave, comeBack }) => {
-      const [store, observer] = [await rig.store(DEFAULTS), await rig.store()]
-      const leased = async (key: string) => {
-        let giveBack: (() => Promise<void>) | undefined
+      const store = rig.safe(await rig.store(DEFAULTS))
+      const leased = async (name: string): Promise<Lease> => {
+        let lease: Lease | undefined
         await eventually('a lease', async () => {
-          giveBack = await store.lease?.(key, LONG_MS).catch(() => undefined)
-          return giveBack !== undefined
+          lease = await store.lease(name, LONG_MS).catch(() => undefined)
+          return lease !== undefined
         })
-        return giveBack
+        return lease as Lease
       }
-      const giveBack = await leased('given back')
-      await leased('written')
+      const released = await leased('released')
+      const written = await leased('written')
       await leave(rig)
+      const content = 'value'
       await Promise.all([
-        expect(store.lease?.('taken', LONG_MS)).rejects.toThrow(),
-        expect(giveBack?.()).rejects.toThrow(),
-        expect(store.set('written', 'value', 200)).rejects.toThrow(), // its time is over when Redis comes back
+        expect(store.lease('acquired', LONG_MS)).rejects.toThrow(),
+        expect(released.release()).rejects.toThrow(),
+        // its time is over when Redis comes back
+        expect(store.write('written', { content, ttlMs: () => 200, lease: written })).rejects.toThrow(),
       ])
       await sleep(200)
       await comeBack(rig)
-      await answer(store, 'written')
-      expect(await observer.get('written')).toBeUndefined()
-      for (const key of ['taken', 'given back']) await answer(store, key)
+      for (const name of ['written', 'acquired', 'released']) {
+        await eventually('Redis', async () => {
+          const [place] = store.placesOf(name)
+          return (await store.read(place, z.string()).catch(() => 'away')) === undefined
+        })
+      }
       await eventually('the end of the leases', async () => {
         const keys = (await rig.entries()).map(({ key }) => key)
         return keys.every((key) => key.includes('written') && key.endsWith(':lease'))

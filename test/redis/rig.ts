@@ -1,5 +1,4 @@
 /** What the tests on real redis-servers share: the servers, and processes that have a token in common by them. */
-import '../../src/token/shared-entries.ts' // loaded before a test begins, as its first use would be a matter of files
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type AuthEvent,
@@ -9,6 +8,8 @@ import {
 } from 'merchant-auth'
 import { createRedisTokenStore, type RedisTokenStoreOptions, type TokenStore } from 'merchant-auth/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { SafeStore } from '../../src/store/safe-store.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import {
   type RedisCluster,
@@ -129,6 +130,12 @@ export class Rig {
     return createRedisTokenStore(this.connect().client)
   }
 
+  /** A store as a provider uses it. */
+  safe(store: TokenStore): SafeStore {
+    const context = { client: 'client', encryptionKeys: [SECRET], clock: systemClock, secrets: [] }
+    return new SafeStore(store, { ...context, emit: () => {} })
+  }
+
   start(store: TokenStore, options: Partial<TokenProviderOptions> = {}): Member {
     const events: AuthEvent[] = []
     const provider = createTokenProvider({
@@ -189,7 +196,7 @@ export class Rig {
   }
 }
 
-/** What was told of the store. */
+/** The events of a store that failed. */
 export function failuresOf(events: readonly AuthEvent[]): string[] {
   return events.flatMap((event) =>
     event.type === 'store-failed' ? [`${event.operation} ${event.code}`] : [],

@@ -1,6 +1,7 @@
 /** The contract of a token store, kept by a real Redis. */
 import { createRedisTokenStore } from 'merchant-auth/redis'
 import { describe, expect, it } from 'vitest'
+import type { Release } from '../../src/store/token-store.ts'
 import { findLeaks } from '../support/leaks.ts'
 import { SECRET } from '../token/harness.ts'
 import { type Entry, eventually, onEachRedis } from './rig.ts'
@@ -37,7 +38,7 @@ onEachRedis((rig) => {
   })
 
   describe('a lease', () => {
-    it('is for one alone, until it is given back', async () => {
+    it('is for one alone, until it is released', async () => {
       const [one, other] = [await rig.store(), await rig.store()]
       const giveBack = await one.lease?.('key', LONG_MS)
       expect(await other.lease?.('key', LONG_MS)).toBeUndefined()
@@ -59,7 +60,7 @@ onEachRedis((rig) => {
       await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)
     })
 
-    it('is not given back by somebody who has lost it', async () => {
+    it('is not released by somebody who has lost it', async () => {
       const [one, other, third] = [await rig.store(), await rig.store(), await rig.store()]
       const giveBack = await one.lease?.('key', 1)
       await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)
@@ -75,21 +76,21 @@ onEachRedis((rig) => {
     ])('writes nothing and deletes nothing: lost %s', async (_, taken) => {
       const [one, other] = [await rig.store(), await rig.store()]
       await other.set('key', 'newer', LONG_MS)
-      await one.lease?.('key', 1)
+      const lost: Release | undefined = await one.lease?.('key', 1)
       await eventually('its end', async () => (await other.lease?.('key', taken ? LONG_MS : 1)) !== undefined)
       if (!taken) await eventually('that end', async () => (await rig.entries()).length === 1)
-      await one.set('key', 'older', LONG_MS)
+      await lost?.set?.('older', LONG_MS, 0)
       expect(await other.get('key')).toMatchObject({ value: 'newer' })
-      await one.delete('key')
+      await lost?.delete?.()
       expect(await other.get('key')).toMatchObject({ value: 'newer' })
     })
   })
 
   it('takes off the time that a write waited for Redis', async () => {
     const store = await rig.store()
-    await store.lease?.('key', LONG_MS)
+    const lease: Release | undefined = await store.lease?.('key', LONG_MS)
     rig.every((server) => server.freeze())
-    const written = store.set('key', 'value', LONG_MS)
+    const written = lease?.set?.('value', LONG_MS, LONG_MS)
     await new Promise((resolve) => setImmediate(resolve))
     const from = performance.now() // the write waits by now
     await new Promise((resolve) => setTimeout(resolve, 300))

@@ -1,5 +1,4 @@
 /** Several processes as one test has them: providers on one store, one token endpoint and one clock. */
-import '../../src/token/shared-entries.ts' // loaded before a test begins, as its first use would be a matter of files
 import type { AuthEvent, Clock, StoreFailedEvent, TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { ManualClock, settled } from '../support/clock.ts'
 import { noteSecret } from '../support/recorded.ts'
@@ -83,7 +82,7 @@ export function elsewhere(clock: Clock, { monotonicMs = 0, epochMs = 0 }): Clock
   }
 }
 
-/** What was told of the store. */
+/** The events of a store that failed. */
 export function failuresOf(events: readonly AuthEvent[]): Omit<StoreFailedEvent, 'type' | 'environment'>[] {
   return events
     .filter((event) => event.type === 'store-failed')

@@ -54,8 +54,8 @@ export class MemoryStore implements TokenStore {
     return this.#only('v1.token.')
   }
 
-  /** The name of the ration's entry, where there is one and no other. */
-  get rationKey(): string {
+  /** The name of the rate limit's entry, where there is one and no other. */
+  get limitKey(): string {
     return this.#only('v1.ration-')
   }
 
@@ -109,7 +109,7 @@ export class MemoryStore implements TokenStore {
   }
 }
 
-/** What a store's own error might say; none of it may be told. */
+/** What a store's own error might say; none of it may be shown. */
 export const ERROR_TEXT = 'connection to redis://app:swordfish@10.0.0.1 lost'
 
 /** The ways to fail, by name. */
@@ -132,7 +132,7 @@ export function slow(clock: Clock, ms: number): Fault {
   }
 }
 
-/** An answer that makes no sense. */
+/** An answer that cannot be parsed. */
 export function answers(value: unknown): Fault {
   return async () => value
 }

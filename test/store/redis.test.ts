@@ -1,13 +1,22 @@
-/** The store on Redis, by clients that are no more than the shape that it asks for. */
+/** The store on Redis: the clients that it takes, its options, and what it does as the owner of a lease. */
 import { EventEmitter } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import { ConfigurationError } from 'merchant-auth'
-import { createRedisTokenStore, type IORedisLike, type NodeRedisLike } from 'merchant-auth/redis'
+import {
+  createRedisTokenStore,
+  type IORedisLike,
+  type NodeRedisLike,
+  type TokenStore,
+} from 'merchant-auth/redis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { describe, expect, it } from 'vitest'
-import { SimulatedRedis } from '../support/simulated-redis.ts'
+import * as z from 'zod/mini'
+import type { RunScript } from '../../src/store/redis-scripts.ts'
+import { SafeStore } from '../../src/store/safe-store.ts'
+import { ManualClock, settled } from '../support/clock.ts'
+import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { rejection } from '../token/harness.ts'
-import { Fleet, sourcesOf } from './fleet.ts'
+import { Fleet, failuresOf, quiet, sourcesOf } from './fleet.ts'
 
 /** A client of node-redis, as far as it is needed. */
 class NodeRedis extends EventEmitter implements NodeRedisLike {
@@ -115,7 +124,7 @@ describe('createRedisTokenStore', () => {
     [{ eval: () => {}, sendCommand: () => {} }],
     [{ eval: () => {}, status: 'ready', isOpen: true }],
     [{ eval: 'eval', call: () => {}, status: 'ready' }],
-  ])('refuses what is neither client: %j', (given) => {
+  ])('rejects what is neither client: %j', (given) => {
     expect(problemsOf(given)).toEqual(['client'])
   })
 
@@ -148,17 +157,21 @@ describe('createRedisTokenStore', () => {
     expect(problemsOf({}, { keyPrefix: '{' }).sort()).toEqual(['client', 'keyPrefix'])
   })
 
-  it('allows Redis 250 ms for an operation, or what it is told', () => {
+  it('allows Redis 250 ms for an operation, or what the options say', () => {
     expect(createRedisTokenStore(client).operationTimeoutMs).toBe(250)
     expect(createRedisTokenStore(client, { operationTimeoutMs: 40 }).operationTimeoutMs).toBe(40)
   })
 
-  it('ends an operation that hangs in that time', async () => {
+  it('may hang: no call waits for longer', async () => {
+    const fleet = new Fleet()
     const hung = Object.assign(new IORedis(new SimulatedRedis(() => 0)), {
       eval: () => new Promise(() => {}),
     })
-    const store = createRedisTokenStore(hung, { operationTimeoutMs: 20 })
-    expect(await rejection(store.get('k'))).toMatchObject({ code: 'ETIMEDOUT' })
+    const { provider, events } = fleet.start({
+      store: createRedisTokenStore(hung, { operationTimeoutMs: 20 }),
+    })
+    expect(await fleet.tookMs(provider.getToken())).toBe(20)
+    expect(failuresOf(events)).toEqual([{ operation: 'get', code: 'ETIMEDOUT' }])
   })
 
   it('listens to errors of a node-redis client to which nobody does, once', () => {
@@ -179,5 +192,181 @@ describe('createRedisTokenStore', () => {
     nodeRedis.on('error', () => {})
     createRedisTokenStore(nodeRedis)
     expect(nodeRedis.listenerCount('error')).toBe(1)
+  })
+})
+
+describe('the store on Redis', () => {
+  function made() {
+    const clock = new ManualClock()
+    const redis = new SimulatedRedis(() => clock.monotonicMs())
+    const sent: (readonly (string | number)[])[] = []
+    let answer: RunScript = async (script, keys, args) => redis.execute(script, keys, args)
+    const run: RunScript = (script, keys, args) => {
+      sent.push(args)
+      return answer(script, keys, args)
+    }
+    const context = { client: '', encryptionKeys: ['swordfish'], clock, emit: () => {}, secrets: [] }
+    const start = () => {
+      const store = createRedisTokenStore(redisClient(run), { keyPrefix: 'p:', operationTimeoutMs: 5_000 })
+      return Object.assign(new SafeStore(store, context), { raw: store })
+    }
+    const [one, other] = [start(), start()]
+    const [place] = one.placesOf('token')
+    const found = async (): Promise<{ content?: string; ttlMs?: number }> =>
+      (await one.read(place, z.string())) ?? {}
+    const answerWith = (how: RunScript): void => {
+      answer = how
+    }
+    return { clock, redis, sent, one, other, place, found, answerWith }
+  }
+
+  it('writes and deletes as the owner of the lease, and not when another process has it', async () => {
+    const { clock, one, other, place, found } = made()
+    const lease = await one.lease('token', 1_000)
+    await clock.advance(999)
+    await one.write('token', { content: 'mine', ttlMs: () => 5_000, lease })
+    expect(await found()).toMatchObject({ content: 'mine' })
+    await clock.advance(1)
+    const newer = await other.lease('token', 1_000)
+    await other.write('token', { content: 'newer', ttlMs: () => 5_000, lease: newer })
+    await one.write('token', { content: 'older', ttlMs: () => 5_000, lease })
+    await one.delete(place, lease)
+    expect(await found()).toMatchObject({ content: 'newer' })
+    await other.delete(place, newer)
+    expect(await found()).toEqual({})
+  })
+
+  it('writes as the owner of the lease also where another store is around it', async () => {
+    const { clock, one, other } = made()
+    const release = await one.raw.lease?.('k', 1_000)
+    await one.raw.set('k', 'mine', 5_000)
+    expect(await one.raw.get('k')).toMatchObject({ value: 'mine' })
+    await clock.advance(1_000)
+    await other.raw.lease?.('k', 1_000)
+    await other.raw.set('k', 'newer', 5_000)
+    await one.raw.set('k', 'older', 5_000)
+    await one.raw.delete('k')
+    expect(await other.raw.get('k')).toMatchObject({ value: 'newer' })
+    await release?.()
+    await one.raw.delete('k') // as anybody may
+    expect(await other.raw.get('k')).toBeUndefined()
+  })
+
+  it('leaves what is written to the store around it', async () => {
+    const { one, redis } = made()
+    const upper: string[] = []
+    const around: TokenStore = {
+      get: (key) => one.raw.get(key),
+      set: (key, value, ttlMs) => {
+        upper.push(value)
+        return one.raw.set(key, value, ttlMs)
+      },
+      delete: (key) => one.raw.delete(key),
+      lease: async (key, ttlMs) => await one.raw.lease?.(key, ttlMs),
+    }
+    const fleet = new Fleet()
+    await fleet.start({ store: around }).provider.getToken()
+    await quiet()
+    expect([upper.length, redis.keys().length]).toEqual([1, 1])
+  })
+
+  it('writes nothing once its lease is over, though no other process has another', async () => {
+    const { clock, one, found } = made()
+    const lease = await one.lease('token', 1_000)
+    await clock.advance(1_000)
+    await one.write('token', { content: 'late', ttlMs: () => 5_000, lease })
+    expect(await found()).toEqual({})
+  })
+
+  it('keeps the leases of one process apart: one that is over writes nothing while the next one lasts', async () => {
+    const { clock, one, found } = made()
+    const first = await one.lease('token', 1_000)
+    await clock.advance(1_000)
+    const second = await one.lease('token', 1_000)
+    await one.write('token', { content: 'older', ttlMs: () => 5_000, lease: first })
+    expect(await found()).toEqual({})
+    await first?.release()
+    await one.write('token', { content: 'newer', ttlMs: () => 5_000, lease: second })
+    expect(await found()).toMatchObject({ content: 'newer' })
+  })
+
+  it('releases its own lease alone, and writes without one as anybody may', async () => {
+    const { clock, redis, one, other, found } = made()
+    const lease = await one.lease('token', 1_000)
+    await clock.advance(1_000)
+    await other.lease('token', 1_000)
+    await lease?.release()
+    expect(redis.keys()).toEqual([expect.stringMatching(/^p:\{.*\}:lease$/)])
+    await one.write('token', { content: 'v', ttlMs: () => 5_000 })
+    expect(await found()).toMatchObject({ content: 'v' })
+  })
+
+  it('gives an entry that is written late as much less time', async () => {
+    const { clock, redis, one, found, answerWith } = made()
+    const slowly: RunScript = async (script, keys, args) => {
+      await clock.sleep(400)
+      return redis.execute(script, keys, args)
+    }
+    answerWith(slowly)
+    const leasing = one.lease('token', 10_000)
+    await clock.advance(400)
+    const lease = await leasing
+    await clock.advance(1_000)
+    const writing = one.write('token', { content: 'v', ttlMs: () => 5_000, lease })
+    await quiet()
+    await clock.advance(400)
+    await writing
+    answerWith(async (script, keys, args) => redis.execute(script, keys, args))
+    expect(await found()).toMatchObject({ ttlMs: 4_600 })
+  })
+
+  it('releases a lease whose answer was lost, and says no more than that it was', async () => {
+    const { redis, sent, one, answerWith } = made()
+    answerWith(async () => {
+      throw new Error('lost')
+    })
+    expect(await rejection(Promise.resolve(one.raw.lease?.('k', 1_000)))).toMatchObject({ message: 'lost' })
+    await settled()
+    expect(sent).toEqual([[expect.any(String), '1000', ''], [sent[0]?.[0]]])
+    expect(redis.keys()).toEqual([])
+  })
+
+  it('takes over a lease that it could not release', async () => {
+    const { redis, one, other, answerWith } = made()
+    const release = await one.raw.lease?.('k', 1_000)
+    answerWith(async () => {
+      throw new Error('lost')
+    })
+    await rejection(Promise.resolve(release?.()))
+    answerWith(async (script, keys, args) => redis.execute(script, keys, args))
+    expect(await other.raw.lease?.('k', 1_000)).toBeUndefined()
+    expect(await one.raw.lease?.('k', 1_000)).toBeTypeOf('function')
+    expect(await one.raw.lease?.('k', 1_000)).toBeUndefined()
+  })
+
+  it('has another name for itself in each lease', async () => {
+    const { sent, one } = made()
+    await one.raw.lease?.('k', 1_000)
+    await one.raw.lease?.('l', 1_000)
+    expect(new Set(sent.map(([owner]) => owner)).size).toBe(2)
+  })
+
+  it.each([
+    ['nothing', [null, -2], undefined],
+    ['nothing at all', [undefined, -2], undefined],
+    ['a value as bytes', [Buffer.from('v'), 500], { value: 'v', ttlMs: 500 }],
+    ['a time as text', ['v', '500'], { value: 'v', ttlMs: 500 }],
+    ['an entry without an end', ['v', -1], { value: 'v', ttlMs: -1 }],
+  ])('reads %s', async (_, answer, found) => {
+    const { one, answerWith } = made()
+    answerWith(async () => answer)
+    expect(await one.raw.get('k')).toEqual(found)
+  })
+
+  it('sends whole milliseconds', async () => {
+    const { sent, one } = made()
+    await one.raw.set('k', 'v', 999.7)
+    await one.raw.lease?.('k', 0.5)
+    expect(sent.map(([, ms]) => ms)).toEqual(['999', '1'])
   })
 })

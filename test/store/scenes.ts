@@ -50,10 +50,10 @@ export function longLived({ leases = true } = {}): Fleet {
 }
 
 /**
- * An API refuses what is the current token of the fleet, which this process has taken from the store by then:
+ * An API rejects what is the current token of the fleet, which this process has taken from the store by then:
  * whether the token endpoint gives another. With `null` for a url it is not known which API that is.
  */
-export async function refused(
+export async function rejected(
   fleet: Fleet,
   { provider, url = MERCHANT_URL }: Process & { readonly url?: string | null },
 ): Promise<boolean> {
@@ -72,12 +72,12 @@ export async function oneRenewed(leases = true): Promise<{ fleet: Fleet; one: Pr
   const fleet = longLived({ leases })
   const one = await fleet.begin()
   const other = await fleet.begin()
-  expect(await refused(fleet, one)).toBe(true)
+  expect(await rejected(fleet, one)).toBe(true)
   return { fleet, one, other }
 }
 
-/** An entry for a name, sealed with the key that is derived from the client secret. */
-export async function sealedByHand(key: string, content: unknown): Promise<string> {
+/** An entry for a name, encrypted with the key that is derived from the client secret. */
+export async function encryptedByHand(key: string, content: unknown): Promise<string> {
   const client = key.split('.').at(-2) ?? ''
   const derived = hkdfSync('sha256', SECRET, client, `merchant-auth v1 entry ${key}`, 32)
   return await new CompactEncrypt(Buffer.from(JSON.stringify(content)))

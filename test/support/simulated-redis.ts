@@ -1,15 +1,30 @@
 /** Redis as the store sees it: what each script does, at one stroke, on a clock of the test's. */
+import type { IORedisLike } from 'merchant-auth/redis'
 import {
   LEASE,
   READ,
   RELEASE,
   REMOVE,
   REMOVE_AS_OWNER,
+  type RunScript,
   WRITE,
   WRITE_AS_OWNER,
 } from '../../src/store/redis-scripts.ts'
 
 export * from '../../src/store/redis-scripts.ts'
+
+/** A client that hands each script to a function. */
+export function redisClient(run: RunScript): IORedisLike {
+  const call = (): void => {} // it is known by that
+  return Object.assign(
+    { call },
+    {
+      status: 'ready',
+      eval: (script: string, count: number, ...rest: string[]) =>
+        run(script, rest.slice(0, count), rest.slice(count)),
+    },
+  )
+}
 
 interface Entry {
   readonly value: string

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { defineEnvironments } from '../../src/environments.ts'
 import { ConfigurationError } from '../../src/errors.ts'
 import { type Sandbox, startSandbox } from '../../src/testing/index.ts'
-import { createTokenProvider } from '../../src/token/token-provider.ts'
+import { createTokenProvider } from '../../src/token/provider.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import {
   call,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { runProgram } from '../support/program.ts'
-import { deaf, granted, hang, rejection, rig, status } from './harness.ts'
+import { granted, hang, rig, status } from './harness.ts'
 
 const random = vi.spyOn(Math, 'random')
 beforeEach(() => void random.mockReturnValue(0))
@@ -140,18 +140,6 @@ describe('a background renewal that fails', () => {
     const waiting = provider.getToken()
     await clock.advance(4_000)
     await expect(waiting).resolves.toBeDefined()
-    expect(endpoint.count).toBe(3)
-  })
-
-  it('late leaves no new request to a call that has no time left for one', async () => {
-    const { provider, clock, endpoint } = rig([granted(), deaf, deaf])
-    await provider.getToken()
-    await clock.advance(989_999)
-    provider.currentToken()
-    await clock.advance(1)
-    const waiting = rejection(provider.getToken())
-    await clock.advance(10_000)
-    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT' })
     expect(endpoint.count).toBe(3)
   })
 })

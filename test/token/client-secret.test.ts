@@ -1,7 +1,9 @@
+/** The client secret: given, or asked of a function, also by processes that share a token. */
 import { inspect } from 'node:util'
-import { TokenRequestError } from 'merchant-auth'
+import { ProviderClosedError, TokenRequestError } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { granted, rejection, rig, type ScriptedEndpoint, status } from './harness.ts'
+import { Fleet, failuresOf, quiet } from '../store/fleet.ts'
+import { granted, hang, rejection, rig, type ScriptedEndpoint, SECRET, status } from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
@@ -90,38 +92,38 @@ describe.each([
   ['401', status(401)],
   ['invalid_client', status(400, { error: 'invalid_client' })],
   ['access_denied', status(403, { error: 'access_denied' })],
-])('a secret refused by %s', (_, refused) => {
+])('a secret rejected by %s', (_, rejected) => {
   it.each([0, 2])(
     'is replaced once by another that the function yields, with retries: %i',
     async (retries) => {
-      const { provider, endpoint } = rig([refused], { clientSecret: rotating(), retries })
+      const { provider, endpoint } = rig([rejected], { clientSecret: rotating(), retries })
       await expect(provider.getToken()).resolves.toBeDefined()
       expect(secretsSent(endpoint)).toEqual(['secret-no-1', 'secret-no-2'])
     },
   )
 
   it('is replaced only once', async () => {
-    const { provider, endpoint } = rig([refused, refused], { clientSecret: rotating() })
+    const { provider, endpoint } = rig([rejected, rejected], { clientSecret: rotating() })
     await expect(provider.getToken()).rejects.toMatchObject({ attempts: 2, retryable: false })
     expect(endpoint.count).toBe(2)
   })
 
   it('is not sent again where the function yields the same', async () => {
     const clientSecret = vi.fn(() => 'the-same-secret')
-    const { provider, endpoint } = rig([refused], { clientSecret })
+    const { provider, endpoint } = rig([rejected], { clientSecret })
     await expect(provider.getToken()).rejects.toMatchObject({ attempts: 1 })
     expect([clientSecret.mock.calls.length, endpoint.count]).toEqual([2, 1])
   })
 
   it('is the failure, where the function then fails', async () => {
     const clientSecret = vi.fn<() => string>().mockReturnValueOnce('secret-no-1').mockReturnValueOnce('')
-    const { provider, endpoint } = rig([refused], { clientSecret })
+    const { provider, endpoint } = rig([rejected], { clientSecret })
     await expect(provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_STATUS', attempts: 1 })
     expect(endpoint.count).toBe(1)
   })
 
   it('that is a string is not sent again', async () => {
-    const { provider, endpoint } = rig([refused])
+    const { provider, endpoint } = rig([rejected])
     await expect(provider.getToken()).rejects.toMatchObject({ attempts: 1 })
     expect(endpoint.count).toBe(1)
   })
@@ -136,7 +138,7 @@ it('a secret replaced during the request does not use up its retries', async () 
   expect(endpoint.count).toBe(4)
 })
 
-it('a secret that is refused again in a later attempt is not asked for once more', async () => {
+it('a secret that is rejected again in a later attempt is not asked for once more', async () => {
   const clientSecret = rotating()
   const answers = [status(401), status(503), status(401), granted()]
   const { provider, endpoint, clock } = rig(answers, { clientSecret, retries: 2 })
@@ -165,4 +167,161 @@ it('a function that throws with a secret which it yielded earlier shows nothing 
   const error = await rejection(provider.getToken())
   expect(error).toMatchObject({ code: 'ERR_CLIENT_SECRET' })
   expect(inspect(error, { depth: 9 })).not.toContain('secret-no-1')
+})
+
+const encryptionKeys = ['a key of at least thirty-two bytes']
+
+describe('a client secret', () => {
+  it('encrypts where no keys are given: processes with another one share nothing with it', async () => {
+    const fleet = new Fleet()
+    const one = await fleet.begin({ clientSecret: 'secret-no-1' })
+    const two = await fleet.begin({ clientSecret: 'secret-no-2' })
+    expect(one.token).not.toBe(two.token)
+    for (const { clientSecret, token } of [
+      { ...one, clientSecret: 'secret-no-1' },
+      { ...two, clientSecret: async () => 'secret-no-2' },
+    ])
+      expect((await fleet.begin({ clientSecret })).token).toBe(token)
+    expect([fleet.endpoint.count, fleet.store.keys.length]).toEqual([2, 2])
+  })
+
+  it('that a function replaces leads to entries under the new one', async () => {
+    const fleet = new Fleet()
+    let secret = 'secret-no-1'
+    const { provider } = await fleet.begin({ clientSecret: () => secret })
+    secret = 'secret-no-2'
+    await fleet.skip(1_000_000)
+    const { value } = await provider.getToken()
+    await quiet()
+    expect((await fleet.begin({ clientSecret: 'secret-no-2' })).token).toBe(value)
+    expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).not.toBe(value)
+  })
+
+  it('is asked for once for the look and the request', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(() => SECRET)
+    await fleet.begin({ clientSecret })
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+  })
+
+  it('that was replaced between the look and the request yields nothing for those who have the old one', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(() => 'secret-no-2').mockImplementationOnce(() => 'secret-no-1')
+    fleet.endpoint.answers.push(status(401))
+    const { token } = await fleet.begin({ clientSecret })
+    expect([clientSecret.mock.calls.length, fleet.store.keys]).toEqual([2, []])
+    expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).not.toBe(token)
+  })
+
+  it('that cannot be had any more still opens what another process has put there', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(() => SECRET)
+    const { provider } = await fleet.begin({ clientSecret })
+    clientSecret.mockImplementation(() => {
+      throw new Error('the vault is shut')
+    })
+    await fleet.skip(1_000_000)
+    const { token } = await fleet.begin()
+    expect((await provider.getToken()).value).toBe(token)
+  })
+
+  it('is asked for once where a token is acquired from the store, and not at all with keys', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(async () => SECRET)
+    await fleet.begin()
+    await fleet.begin({ clientSecret })
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+    await fleet.begin({ encryptionKeys })
+    await fleet.begin({ clientSecret, encryptionKeys })
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+})
+
+describe('a clientSecret function', () => {
+  it.each([
+    ['throws', () => Promise.reject(new Error('the vault is shut'))],
+    ['yields undefined', () => undefined],
+    ['yields an empty text', () => ''],
+  ])('that %s fails the token request as without a store, which is not used', async (_, clientSecret) => {
+    const fleet = new Fleet()
+    const { provider, events } = fleet.start({ clientSecret: clientSecret as () => string })
+    const failing = rejection(provider.getToken())
+    await fleet.tookMs(failing)
+    expect(await failing).toMatchObject({ code: 'ERR_CLIENT_SECRET', attempts: 3 })
+    expect([fleet.store.asked, fleet.endpoint.count, failuresOf(events)]).toEqual([[], 0, []])
+  })
+
+  it('that hangs fails it within timeoutMs', async () => {
+    const fleet = new Fleet()
+    const failing = rejection(
+      fleet.start({ clientSecret: () => new Promise<string>(() => {}) }).provider.getToken(),
+    )
+    expect(await fleet.tookMs(failing)).toBe(10_000)
+    expect(await failing).toMatchObject({ code: 'ERR_CLIENT_SECRET' })
+    expect([fleet.store.asked, fleet.clock.sleeping]).toEqual([[], 0])
+  })
+
+  it.each([
+    ['hangs', () => new Promise<string>(() => {})],
+    ['throws', () => Promise.reject(new Error('the vault is shut'))],
+  ])('that %s keeps nobody from a token in the store, where there are keys', async (_, clientSecret) => {
+    const fleet = new Fleet()
+    const { token } = await fleet.begin({ encryptionKeys })
+    const { provider } = fleet.start({ clientSecret, encryptionKeys })
+    expect((await provider.getToken()).value).toBe(token)
+  })
+
+  it('that hangs while the lease is held has it released in the end', async () => {
+    const fleet = new Fleet()
+    const clientSecret = (): Promise<string> => new Promise(() => {})
+    const failing = rejection(fleet.start({ clientSecret, encryptionKeys }).provider.getToken())
+    expect(await fleet.tookMs(failing)).toBe(10_000)
+    expect(await failing).toMatchObject({ code: 'ERR_CLIENT_SECRET', attempts: 2 })
+    await quiet()
+    expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
+  })
+
+  it('that hangs before the look is left at once by close()', async () => {
+    const fleet = new Fleet()
+    const { provider } = fleet.start({ clientSecret: () => new Promise<string>(() => {}) })
+    const waiting = rejection(provider.getToken())
+    await quiet()
+    await provider.close()
+    expect(await waiting).toBeInstanceOf(ProviderClosedError)
+    expect([fleet.store.asked, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 0])
+  })
+
+  it('that takes its time leaves the token request what remains of timeoutMs', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = hang
+    const clientSecret = async (): Promise<string> => {
+      await fleet.clock.sleep(2_000)
+      return SECRET
+    }
+    const failing = rejection(fleet.start({ clientSecret }).provider.getToken())
+    expect(await fleet.tookMs(failing)).toBe(10_000)
+    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT' })
+    expect(fleet.store.operations).toContain('get')
+  })
+
+  it('that throws once is a failed attempt, and the token stays with the process', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi
+      .fn<() => string>()
+      .mockReturnValue(SECRET)
+      .mockImplementationOnce(() => {
+        throw new Error('the vault is shut')
+      })
+    const { provider, events } = fleet.start({ clientSecret })
+    const waiting = provider.getToken()
+    await fleet.tookMs(waiting)
+    await expect(waiting).resolves.toBeDefined()
+    await quiet()
+    expect([fleet.store.asked, failuresOf(events)]).toEqual([[], []])
+    await fleet.skip(1_000_000)
+    await provider.getToken()
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+  })
 })

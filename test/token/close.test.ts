@@ -25,7 +25,7 @@ describe('close()', () => {
     expect(clock.sleeping).toBe(0)
   })
 
-  it('ends the wait of a refused call that is not to have a renewal, too', async () => {
+  it('ends the wait of a rejected call that is not to have a renewal, too', async () => {
     const { provider, endpoint, clock, events } = rig([
       granted({ expires_in: 100 }),
       granted({ expires_in: 100 }),

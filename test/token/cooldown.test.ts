@@ -65,7 +65,7 @@ describe('the cooldown after failures in a row', () => {
   })
 })
 
-describe('a first failure says how long the token endpoint is left alone', () => {
+describe('a first failure says how long the token endpoint is not asked again', () => {
   it.each([
     ['a TokenRequestError', status(503), TokenRequestError, 1_000],
     ['a TokenResponseError', granted({ token_type: 'mac' }), TokenResponseError, 1_000],
@@ -77,7 +77,7 @@ describe('a first failure says how long the token endpoint is left alone', () =>
     for (const error of errors) {
       expect(error).toBeInstanceOf(type)
       expect(error).toMatchObject({ retryAfterMs })
-      expect(error.message).not.toContain('is left alone for another')
+      expect(error.message).not.toContain('is not asked again for another')
     }
     expect(errors[0]).not.toBe(errors[1])
   })
@@ -89,7 +89,7 @@ describe('a first failure says how long the token endpoint is left alone', () =>
   })
 
   it('which is not at all where a call had no time left after a failure in the background', async () => {
-    const { provider, clock } = rig([granted(), deaf, deaf])
+    const { provider, clock, endpoint } = rig([granted(), deaf, deaf])
     await provider.getToken()
     await clock.advance(989_999)
     provider.currentToken()
@@ -97,6 +97,7 @@ describe('a first failure says how long the token endpoint is left alone', () =>
     const waiting = rejection(provider.getToken())
     await clock.advance(10_000)
     expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryAfterMs: 0 })
+    expect(endpoint.count).toBe(3)
   })
 })
 
@@ -139,7 +140,7 @@ describe('a call in the cooldown', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('that was refused its token while the background renewal failed is held back, but not after expiry', async () => {
+  it('that was rejected its token while the background renewal failed is held back, but not after expiry', async () => {
     const { provider, endpoint, clock } = rig([granted({ expires_in: 100 }), status(503)], { retries: 0 })
     const token = await provider.getToken()
     await clock.advance(90_000)

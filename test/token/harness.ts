@@ -1,4 +1,5 @@
 /** What the tests of the token share: a scripted token endpoint, a clock that stands, and a provider on both. */
+import '../../src/token/shared-token.ts' // loaded before a test begins, as its first use would be a matter of files
 import {
   type AuthEvent,
   createTokenProvider,

@@ -1,7 +1,7 @@
 import { TokenResponseError } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ManualClock } from '../support/clock.ts'
-import { type Answer, granted, rejection, rig } from './harness.ts'
+import { type Answer, granted, rig } from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
@@ -52,22 +52,6 @@ describe('the life of a token', () => {
     await clock.advance(990_000)
     expect((await provider.getToken()).value).not.toBe(first.value)
     expect(endpoint.count).toBe(2)
-  })
-
-  it('that ends before the answer arrives makes a TokenResponseError', async () => {
-    const clock = new ManualClock()
-    const late: Answer = async () => {
-      await clock.sleep(950)
-      return granted({ expires_in: 1 })({})
-    }
-    const { provider, endpoint } = rig([late], { clock })
-    const waiting = rejection<TokenResponseError>(provider.getToken())
-    await clock.advance(950)
-    const error = await waiting
-    expect(error).toBeInstanceOf(TokenResponseError)
-    expect(error.issues.map(({ field }) => field)).toEqual(['expires_in'])
-    expect(provider.currentToken()).toBeUndefined()
-    expect(endpoint.count).toBe(1)
   })
 })
 

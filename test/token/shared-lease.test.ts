@@ -1,11 +1,13 @@
-/** Who asks the token endpoint when several processes need a token at the same time, and how the others wait. */
+/** Which process asks the token endpoint, how the others wait, and when the lease is released. */
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
+import { createRedisTokenStore } from 'merchant-auth/redis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
-import { FAILURES } from '../store/memory-store.ts'
+import { elsewhere, Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
+import { answers, FAILURES, slow } from '../store/memory-store.ts'
 import { heldByAnother } from '../store/scenes.ts'
-import { type Answer, granted, hang, rejection } from './harness.ts'
+import { SimulatedRedis } from '../support/simulated-redis.ts'
+import { type Answer, granted, hang, MERCHANT_URL, rejection, SECRET, status } from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
@@ -33,7 +35,7 @@ describe('processes that need a token at the same time', () => {
     expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
   })
 
-  it('each ask where the store has no lease, and whoever comes later takes the last', async () => {
+  it('each ask where the store has no lease, and a later one acquires the last', async () => {
     const fleet = new Fleet({ leases: false })
     const two = [fleet.start(), fleet.start()]
     const tokens = await Promise.all(two.map(({ provider }) => provider.getToken()))
@@ -86,7 +88,7 @@ describe('a process that waits for another', () => {
     expect(fleet.endpoint.count).toBe(1)
   })
 
-  it('takes over when the lease is given back and nothing is there', async () => {
+  it('takes over when the lease is released and nothing is there', async () => {
     const { fleet, giveBack } = await heldByAnother(60_000)
     const waiting = fleet.start().provider.getToken()
     await fleet.pass(2_000)
@@ -147,7 +149,7 @@ describe('a process that waits for another', () => {
     expect(await staying).toBe(provider.currentToken())
   })
 
-  it('leaves at once with a refused token, too', async () => {
+  it('leaves at once with a rejected token, too', async () => {
     const fleet = new Fleet()
     const { provider, token } = await fleet.begin()
     fleet.store.hold(fleet.store.tokenKey, 60_000)
@@ -199,5 +201,237 @@ describe('a process that waits for another', () => {
       .provider.getToken()
     fleet.clock.stepWallClock(-3_600_000)
     expect(await fleet.tookMs(waiting)).toBe(1_250)
+  })
+})
+
+describe('the lease', () => {
+  const began = async (): Promise<{ fleet: Fleet } & Process> => {
+    const fleet = new Fleet()
+    return { fleet, ...fleet.start() }
+  }
+
+  it('is released after the token was written, and not before', async () => {
+    const { fleet, provider } = await began()
+    fleet.store.faults.set = slow(fleet.clock, 200)
+    await provider.getToken()
+    await fleet.pass(190)
+    expect([fleet.store.leased, fleet.store.keys.length]).toEqual([1, 0])
+    await fleet.pass(10)
+    expect([fleet.store.leased, fleet.store.keys.length]).toEqual([0, 1])
+  })
+
+  it('is released after the token was written, though the rate limit could not be', async () => {
+    const { fleet, provider } = await began()
+    const token = await provider.getToken()
+    await quiet()
+    fleet.store.faults.set = async (run) => {
+      if (fleet.store.asked.at(-1)?.key.includes('.ration-')) throw new Error('no')
+      await fleet.clock.sleep(200)
+      return await run()
+    }
+    await provider.renewToken(token, { url: MERCHANT_URL })
+    await fleet.pass(190)
+    expect(fleet.store.leased).toBe(1)
+  })
+
+  it.each([
+    ['an error', status(400, { error: 'invalid_request' })],
+    ['no token response', granted({ expires_in: 0 })],
+  ])('is released at once when the token endpoint has %s', async (_, answer) => {
+    const { fleet, provider } = await began()
+    fleet.endpoint.answers.push(answer)
+    await rejection(provider.getToken())
+    await quiet()
+    expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
+  })
+
+  it('goes to the next process when the token request of one has failed', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(async () => {
+      await fleet.clock.sleep(100)
+      return new Response('', { status: 400 })
+    })
+    const [one, two] = [fleet.start(), fleet.start()]
+    const failing = rejection(one.provider.getToken())
+    await quiet()
+    const waiting = two.provider.getToken()
+    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(200)
+    expect(await failing).toMatchObject({ status: 400 })
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('is released when its holder is closed, which writes nothing', async () => {
+    const { fleet, provider } = await began()
+    fleet.endpoint.answers.push(hang)
+    const waiting = rejection(provider.getToken())
+    await quiet()
+    expect(fleet.store.leased).toBe(1)
+    await provider.close()
+    expect(await waiting).toBeInstanceOf(ProviderClosedError)
+    expect([fleet.store.leased, fleet.store.keys, fleet.clock.sleeping]).toEqual([0, [], 0])
+  })
+
+  it('that arrives after the process was closed is released', async () => {
+    const { fleet, provider } = await began()
+    fleet.store.faults.lease = async (run) => {
+      const release = await run()
+      await fleet.clock.sleep(100)
+      return release
+    }
+    const waiting = rejection(provider.getToken())
+    await quiet()
+    expect(fleet.store.leased).toBe(1)
+    const closing = provider.close()
+    expect(await waiting).toBeInstanceOf(ProviderClosedError)
+    await fleet.pass(100)
+    await closing
+    expect([fleet.store.leased, fleet.endpoint.count]).toEqual([0, 0])
+  })
+
+  it('is released when the second look finds a token, for which nothing is asked', async () => {
+    const { fleet, token, write, giveBack } = await heldByAnother(60_000)
+    giveBack()
+    fleet.store.faults.lease = (run) => {
+      write()
+      return run()
+    }
+    const { provider, events } = fleet.start()
+    expect((await provider.getToken()).value).toBe(token)
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'release'])
+    expect([fleet.endpoint.count, fleet.store.leased, sourcesOf(events)]).toEqual([1, 0, ['store']])
+  })
+
+  it('is asked for after a look, and the token endpoint after another', async () => {
+    const { fleet, provider } = await began()
+    const order: string[] = []
+    for (const operation of ['get', 'lease', 'set', 'release'] as const) {
+      fleet.store.faults[operation] = (run) => {
+        order.push(operation)
+        return run()
+      }
+    }
+    fleet.endpoint.answers.push((init) => {
+      order.push('token request')
+      return granted()(init)
+    })
+    await provider.getToken()
+    await quiet()
+    expect(order).toEqual(['get', 'lease', 'get', 'token request', 'set', 'release'])
+  })
+
+  it.each([
+    ['true', true],
+    ['a text', 'yes'],
+    ['an object', {}],
+  ])('that a store gives by %s is one that cannot be released', async (_, release) => {
+    const { fleet, provider, events } = await began()
+    fleet.store.faults.lease = answers(release)
+    expect(await fleet.tookMs(provider.getToken())).toBe(0)
+    await quiet()
+    expect(failuresOf(events)).toEqual([{ operation: 'lease' }])
+    await provider.close()
+  })
+})
+
+describe('a crowd of processes', () => {
+  it('has two token requests, not one each, where the first holder dies', async () => {
+    const fleet = new Fleet()
+    const { provider } = await fleet.begin()
+    const key = fleet.store.tokenKey
+    await provider.close()
+    await fleet.store.delete(key)
+    await fleet.store.lease?.(key, 10_000) // and nothing more is heard of it
+    fleet.endpoint.otherwise = async (init) => {
+      await fleet.clock.sleep(400)
+      return await granted()(init)
+    }
+    const before = fleet.endpoint.count
+    const waiting = Promise.all(Array.from({ length: 32 }, () => fleet.start().provider.getToken()))
+    expect(await fleet.tookMs(waiting)).toBeLessThan(10_600)
+    expect(fleet.endpoint.count).toBe(before + 1)
+  })
+
+  it('tries one after the other where the token endpoint fails, and hears of it', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = status(400)
+    const processes = Array.from({ length: 8 }, () => fleet.start())
+    const failing = Promise.all(processes.map(({ provider }) => rejection(provider.getToken())))
+    expect(await fleet.tookMs(failing)).toBeLessThan(1_000)
+    for (const error of await failing) expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 400 })
+    expect(fleet.endpoint.count).toBe(8)
+  })
+})
+
+describe('two providers of one process on one Redis store', () => {
+  it('do not write by the leases of each other', async () => {
+    const fleet = new Fleet()
+    const redis = new SimulatedRedis(() => performance.now())
+    const client = {
+      status: 'ready',
+      call: vi.fn(),
+      eval: async (script: string, count: number, ...rest: string[]) =>
+        redis.execute(script, rest.slice(0, count), rest.slice(count)),
+    }
+    const store = createRedisTokenStore(client)
+    let answer = (): void => {}
+    fleet.endpoint.answers.push(async (init) => {
+      await new Promise<void>((resolve) => {
+        answer = resolve
+      })
+      return await granted({ access_token: 'older.one' })(init)
+    })
+    const late = fleet.start({ store }).provider.getToken()
+    await vi.waitFor(() => expect(fleet.endpoint.count).toBe(1))
+    redis.flush() // the lease is lost
+    const newer = await fleet.start({ store }).provider.getToken()
+    await quiet()
+    answer()
+    expect((await late).value).toBe('older.one')
+    await quiet()
+    expect((await fleet.start({ store }).provider.getToken()).value).toBe(newer.value)
+  })
+})
+
+describe('a process in a cooldown', () => {
+  it('does not ask its clientSecret function, and fails at once', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(() => new Promise<string>(() => {}))
+    const { provider } = fleet.start({ clientSecret, timeoutMs: 4_000, retries: 0 })
+    const first = rejection(provider.getToken())
+    expect(await fleet.tookMs(first)).toBe(4_000)
+    await fleet.skip(999)
+    expect(await fleet.tookMs(rejection(provider.getToken()))).toBe(0)
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+  })
+
+  it('looks once a second for what other processes have', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(400))
+    const { provider } = fleet.start()
+    await rejection(provider.getToken())
+    await quiet()
+    await fleet.skip(500)
+    const { token } = await fleet.begin()
+    expect(await rejection(provider.getToken())).toMatchObject({ status: 400 })
+    expect(fleet.store.asked).toEqual([])
+    await fleet.skip(499)
+    expect((await rejection(provider.getToken())) ?? 'none').toMatchObject({ status: 400 })
+    await fleet.skip(1)
+    expect((await provider.getToken()).value).toBe(token)
+  })
+})
+
+describe('the events of a store', () => {
+  it('come once for each unreadable entry, however long it is looked at', async () => {
+    const fleet = new Fleet()
+    const encryptionKeys = [`${SECRET}-1`, `${SECRET}-2`]
+    await fleet.begin({ encryptionKeys })
+    const [key = ''] = fleet.store.keys
+    const { provider, events } = fleet.start({ encryptionKeys })
+    fleet.store.faults.get = async () => ({ value: 'rubbish', ttlMs: 1_000 })
+    await fleet.store.lease?.(key, 2_000)
+    await fleet.tookMs(provider.getToken())
+    expect(failuresOf(events)).toEqual(Array(2).fill({ operation: 'get', code: 'UNREADABLE' }))
   })
 })

@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import {
   ENVIRONMENT,
   granted,
-  hang,
   MERCHANT_URL,
   noConnection,
   rejection,
@@ -23,8 +22,8 @@ describe('the fields of an event', () => {
   it('of an environment without a name are these, and the same with environment where it has one', async () => {
     const { name: _, ...nameless } = ENVIRONMENT
     for (const environment of [nameless, ENVIRONMENT]) {
-      const refusal = status(400, { error: 'invalid_request' })
-      const answers = [noConnection, status(503), refusal, granted(), granted()]
+      const badRequest = status(400, { error: 'invalid_request' })
+      const answers = [noConnection, status(503), badRequest, granted(), granted()]
       const { provider, events, clock } = rig(answers, { environment })
       const failing = rejection(provider.getToken())
       await clock.advance(0)
@@ -70,7 +69,7 @@ describe('the fields of an event', () => {
 })
 
 describe('the events of a renewal after a rejection', () => {
-  it('for a token that has been replaced are none, and no ration is touched', async () => {
+  it('for a token that has been replaced are none, and no rate limit is touched', async () => {
     const { provider, events, endpoint } = rig()
     const old = await provider.getToken()
     const token = await provider.renewToken(old)
@@ -82,22 +81,22 @@ describe('the events of a renewal after a rejection', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('that may not come yet are told for each call, also where they come at once', async () => {
+  it('that may not come yet are emitted for each call, also where they come at once', async () => {
     const { provider, events } = rig()
     const token = await provider.renewToken(await provider.getToken(), { url: MERCHANT_URL })
     events.length = 0
-    const refused = [1, 2, 3].map(() => provider.renewToken(token ?? '', { url: MERCHANT_URL }))
-    expect(await Promise.all(refused)).toEqual([undefined, undefined, undefined])
-    const told = { environment: 'test', api: MERCHANT }
+    const rejected = [1, 2, 3].map(() => provider.renewToken(token ?? '', { url: MERCHANT_URL }))
+    expect(await Promise.all(rejected)).toEqual([undefined, undefined, undefined])
+    const emitted = { environment: 'test', api: MERCHANT }
     expect(events.filter(({ type }) => type === 'token-rejected')).toEqual(
-      [1, 2, 3].map(() => ({ type: 'token-rejected', ...told })),
+      [1, 2, 3].map(() => ({ type: 'token-rejected', ...emitted })),
     )
     expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual(
-      [1, 2, 3].map(() => ({ type: 'renewal-suppressed', nextRenewalMs: 1_000, ...told })),
+      [1, 2, 3].map(() => ({ type: 'renewal-suppressed', nextRenewalMs: 1_000, ...emitted })),
     )
   })
 
-  it('that many calls share are told once', async () => {
+  it('that many calls share are emitted once', async () => {
     const { provider, events } = rig()
     const token = await provider.getToken()
     await Promise.all([1, 2, 3].map(() => provider.renewToken(token, { url: MERCHANT_URL })))
@@ -106,7 +105,7 @@ describe('the events of a renewal after a rejection', () => {
     expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
   })
 
-  it('tell of no renewal where the same token is given out again', async () => {
+  it('say nothing of a renewal where the same token is given out again', async () => {
     const { provider, events, endpoint } = rig()
     endpoint.otherwise = granted({ access_token: 'the.same.token' })
     const token = await provider.getToken()
@@ -125,8 +124,8 @@ describe('the events of a renewal after a rejection', () => {
   })
 })
 
-describe('the events of a secret that is replaced while it is refused', () => {
-  it('tell the refusal, and the next attempt at once', async () => {
+describe('the events of a secret that is replaced while it is rejected', () => {
+  it('say that it was rejected, and that the next attempt follows at once', async () => {
     let asked = 0
     const clientSecret = (): string => {
       asked += 1
@@ -146,16 +145,6 @@ describe('the events of a secret that is replaced while it is refused', () => {
         remainsMs: 1_000_000,
       },
     ])
-  })
-})
-
-describe('the events of a provider that is closed while it asks', () => {
-  it('tell of no token', async () => {
-    const { provider, events } = rig([hang])
-    const waiting = rejection(provider.getToken())
-    await provider.close()
-    await waiting
-    expect(events.map(({ type }) => type)).not.toContain('token-acquired')
   })
 })
 

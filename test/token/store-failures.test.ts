@@ -1,8 +1,9 @@
-/** A store that fails in every way: no call fails for it, or waits for longer than one operation may take. */
+/** A store that fails or answers nonsense: no call fails for it, or waits for longer than one operation may take. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
-import { CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
+import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
+import { runProgram } from '../support/program.ts'
 import { ENVIRONMENT, granted, MERCHANT_URL, rejection, status } from './harness.ts'
 
 const WAYS = ['throws', 'rejects', 'hangs'] as const
@@ -23,48 +24,28 @@ describe.each(WAYS)('an operation that %s', (way) => {
     { operation: 'lease', asked: ['get', 'lease'] },
     { operation: 'set', asked: ['get', 'lease', 'get', 'set', 'release'] },
     { operation: 'release', asked: ['get', 'lease', 'get', 'set', 'release'] },
-  ])('fails no call, and the store is left alone in this turn: $operation', async ({ operation, asked }) => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.faults[operation] = FAILURES[way]
-    const waiting = provider.getToken()
-    const isWaitedFor = way === 'hangs' && (operation === 'get' || operation === 'lease')
-    expect(await fleet.tookMs(waiting)).toBe(isWaitedFor ? 250 : 0)
-    expect(await waiting).toBe(provider.currentToken())
-    await fleet.tookMs(provider.close())
-    await fleet.pass(250)
-    expect(fleet.store.operations).toEqual(asked)
-    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
-    expect(fleet.clock.sleeping).toBe(0)
-  })
-
-  it.each<Operation>(['get', 'lease', 'set', 'release'])(
-    'does not keep the next turn from the store: %s',
-    async (operation) => {
+  ])(
+    'fails no call, emits no more than a code, and is the last one of this turn, but not of the next: $operation',
+    async ({ operation, asked }) => {
       const { fleet, provider, events } = fleetOf()
       fleet.store.faults[operation] = FAILURES[way]
-      await fleet.tookMs(provider.getToken())
-      await fleet.pass(250)
+      const waiting = provider.getToken()
+      const isWaitedFor = way === 'hangs' && (operation === 'get' || operation === 'lease')
+      expect(await fleet.tookMs(waiting)).toBe(isWaitedFor ? 250 : 0)
+      expect(await waiting).toBe(provider.currentToken())
+      await fleet.pass(500)
+      expect(fleet.store.operations).toEqual(asked)
+      expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
+      expect(fleet.clock.sleeping).toBe(0)
+      for (const word of ['v1.', ...ERROR_TEXT.split(/\W+/).filter(({ length }) => length > 2)])
+        expect(JSON.stringify(events)).not.toContain(word)
       fleet.store.faults[operation] = undefined
       await fleet.skip(1_000_000)
       fleet.store.asked.length = 0
-      events.length = 0
       await provider.getToken()
       await quiet()
       expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
-      expect(failuresOf(events)).toEqual([])
-    },
-  )
-
-  it.each<Operation>(['get', 'lease', 'set', 'release'])(
-    'tells nothing of the error: %s',
-    async (operation) => {
-      const { fleet, provider, events } = fleetOf()
-      fleet.store.faults[operation] = FAILURES[way]
-      await fleet.tookMs(provider.getToken())
-      await fleet.pass(250)
-      const told = JSON.stringify(events)
-      for (const word of ERROR_TEXT.split(/\W+/)) if (word.length > 2) expect(told).not.toContain(word)
-      expect(told).not.toContain('v1.')
+      expect(failuresOf(events)).toHaveLength(1)
     },
   )
 
@@ -92,15 +73,6 @@ describe.each(WAYS)('an operation that %s', (way) => {
     fleet.store.faults[operation] = FAILURES[way]
     expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(50 + 250)
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
-  })
-
-  it('behind the back of many calls at once costs one operation for all', async () => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.faults.get = FAILURES[way]
-    const waiting = Promise.all(Array.from({ length: 100 }, () => provider.getToken()))
-    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(250)
-    expect(new Set(await waiting).size).toBe(1)
-    expect([fleet.store.operations, failuresOf(events).length]).toEqual([['get'], 1])
   })
 
   it('leaves a failed token request what it is', async () => {
@@ -131,8 +103,8 @@ describe('the event store-failed', () => {
       const { provider, events } = fleet.start({ environment })
       await provider.getToken()
       const named = 'name' in environment ? { environment: 'test' } : {}
-      const told = { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' }
-      expect(events[0]).toEqual({ ...told, ...named })
+      const emitted = { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' }
+      expect(events[0]).toEqual({ ...emitted, ...named })
     }
   })
 
@@ -150,26 +122,9 @@ describe('the event store-failed', () => {
     expect(heard).toEqual(events)
     expect(failuresOf(events)).toHaveLength(1)
   })
-
-  it('disturbs nothing where its listener throws', async () => {
-    const fleet = new Fleet()
-    fleet.store.faults.get = FAILURES.rejects
-    const onEvent = (): void => {
-      throw new Error('the log is full')
-    }
-    await expect(fleet.start({ onEvent }).provider.getToken()).resolves.toBeDefined()
-  })
 })
 
 describe('an operation that takes its time', () => {
-  it.each([50, 1_000])('may take as long as the store itself allows: %i ms', async (operationTimeoutMs) => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.operationTimeoutMs = operationTimeoutMs
-    fleet.store.faults.get = FAILURES.hangs
-    expect(await fleet.tookMs(provider.getToken())).toBe(operationTimeoutMs)
-    expect(failuresOf(events)).toEqual([{ operation: 'get', code: 'ETIMEDOUT' }])
-  })
-
   it('and is done in time is no failure', async () => {
     const { fleet, provider, events } = fleetOf()
     for (const operation of ['get', 'set', 'lease', 'release'] as const)
@@ -181,42 +136,6 @@ describe('an operation that takes its time', () => {
     expect([...failuresOf(events), ...failuresOf(other.events)]).toEqual([])
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
-
-  it('too long and yields a lease then has it given back', async () => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.faults.lease = slow(fleet.clock, 300)
-    expect(await fleet.tookMs(provider.getToken())).toBe(250)
-    await fleet.pass(40)
-    expect(fleet.store.operations).toEqual(['get', 'lease'])
-    await fleet.pass(10)
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'release'])
-    expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
-    expect(failuresOf(events)).toEqual([{ operation: 'lease', code: 'ETIMEDOUT' }])
-  })
-
-  it.each(WAYS)('too long and yields a lease then, which %s when it is given back', async (way) => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.faults.lease = slow(fleet.clock, 300)
-    fleet.store.faults.release = FAILURES[way]
-    await fleet.tookMs(provider.getToken())
-    await fleet.pass(600)
-    expect(failuresOf(events)).toEqual([{ operation: 'lease', code: 'ETIMEDOUT' }])
-    expect(fleet.clock.sleeping).toBe(0)
-  })
-
-  it.each<Operation>(['get', 'set', 'lease', 'release'])(
-    'too long and fails then raises nothing more: %s',
-    async (operation) => {
-      const { fleet, provider, events } = fleetOf()
-      fleet.store.faults[operation] = async () => {
-        await fleet.clock.sleep(300)
-        throw new Error(ERROR_TEXT)
-      }
-      await fleet.tookMs(provider.getToken())
-      await fleet.pass(1_000)
-      expect(failuresOf(events)).toEqual([failure(operation, 'hangs')])
-    },
-  )
 
   it('costs the next call that needs another token no more than one of them', async () => {
     const { fleet, provider } = fleetOf()
@@ -243,4 +162,113 @@ it('a store that fails for hours costs each token that is needed one operation, 
   const { value } = await provider.getToken()
   await quiet()
   expect((await fleet.start().provider.getToken()).value).toBe(value)
+})
+
+describe('an answer of a store that cannot be parsed', () => {
+  it.each([
+    ['a number', 5],
+    ['a text', 'text'],
+    ['true', true],
+    ['an array', []],
+    ['an empty object', {}],
+    ['a value that is no text', { value: 5, ttlMs: 500_000 }],
+    ['no time', { value: 'text' }],
+    ['no value', { ttlMs: 500_000 }],
+    ['null for the time', { value: 'text', ttlMs: null }],
+    ['a text for the time', { value: 'text', ttlMs: '500000' }],
+    ['NaN for the time', { value: 'text', ttlMs: Number.NaN }],
+    ['no end', { value: 'text', ttlMs: Number.POSITIVE_INFINITY }],
+    ['a text that is not encrypted', { value: 'text', ttlMs: 500_000 }],
+    ['an empty text', { value: '', ttlMs: 500_000 }],
+    ['a huge text', { value: 'x'.repeat(16_000_000), ttlMs: 500_000 }],
+    ['a huge text with dots', { value: `${'eyJ9'.repeat(1_000_000)}....`, ttlMs: 500_000 }],
+  ])('counts as absent, and causes an event: %s', async (_, answer) => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.faults.get = answers(answer)
+    await provider.getToken()
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+    const emitted = { operation: 'get', code: 'UNREADABLE' }
+    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [emitted]])
+    fleet.store.faults.get = undefined
+    const other = fleet.start()
+    await other.provider.getToken()
+    expect(sourcesOf(other.events)).toEqual(['store'])
+  })
+
+  it.each([
+    ['undefined', undefined],
+    ['null', null],
+    ['an entry whose time is over', { value: 'text', ttlMs: 0 }],
+    ['an entry whose time is long over', { value: 'text', ttlMs: -1 }],
+  ])('is an absence like any other, and causes no event: %s', async (_, answer) => {
+    const { fleet, provider, events } = fleetOf()
+    fleet.store.faults.get = answers(answer)
+    await provider.getToken()
+    await quiet()
+    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+  })
+
+  describe('because it throws on being read', () => {
+    const hostile = {
+      get value(): string {
+        throw new Error(ERROR_TEXT)
+      },
+      ttlMs: 500_000,
+    }
+
+    it('fails no call', async () => {
+      const { fleet, provider } = fleetOf()
+      fleet.store.faults.get = answers(hostile)
+      await expect(provider.getToken()).resolves.toBeDefined()
+    })
+
+    it('causes an event', async () => {
+      const { fleet, provider, events } = fleetOf()
+      fleet.store.faults.get = answers(hostile)
+      await provider.getToken()
+      expect(failuresOf(events)[0]).toMatchObject({ operation: 'get' })
+    })
+  })
+})
+
+/** What a program says that has a provider on the store `{ get, set, delete, ...store }`, and how it ends. */
+const run = (store: string, work: string) =>
+  runProgram(`
+    const hang = () => new Promise(() => {})
+    const tokens = createTokenProvider({
+      environment: { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] },
+      clientId: 'c', clientSecret: 'swordfish',
+      store: { get: async () => undefined, set: async () => {}, delete: async () => {}, ...${store} },
+      timeoutMs: 2_000,
+      fetch: async () => Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' }),
+    })
+    ${work}`)
+
+const GET = "await tokens.getToken(); console.log('token')"
+const CLOSE = "await tokens.close(); console.log('closed')"
+
+describe.concurrent('a process with a store', () => {
+  it('stays alive while a call waits for a store that hangs', async () => {
+    expect(await run('{ get: hang }', GET)).toEqual({ said: 'token', code: 0 })
+  })
+
+  it('stays alive while a call waits for another process', async () => {
+    const lease = `{ lease: async () => (looks += 1) > 5 ? async () => {} : undefined }`
+    expect(await run(lease, `globalThis.looks = 0; ${GET}`)).toEqual({ said: 'token', code: 0 })
+  })
+
+  it('is not kept alive by a write that hangs, whatever it may take', async () => {
+    expect(await run('{ set: hang, operationTimeoutMs: 3_600_000 }', GET)).toEqual({ said: 'token', code: 0 })
+  })
+
+  it('stays alive while close() waits for a store that hangs', async () => {
+    expect(await run('{ set: hang }', `${GET}; ${CLOSE}`)).toEqual({ said: 'token\nclosed', code: 0 })
+  })
+
+  it('outlives a store that denies a lease by false', async () => {
+    const work = `${GET}; await new Promise((go) => setTimeout(go, 100)); console.log('alive')`
+    expect(await run('{ lease: async () => false }', work)).toEqual({ said: 'token\nalive', code: 0 })
+  })
 })

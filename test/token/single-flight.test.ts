@@ -1,12 +1,124 @@
-/** Who waits behind another's token request looks again before asking: at the token, the cooldown and the time left. */
+/** Many callers share one token request, and those that wait behind another's look again before they ask. */
 import { createHook } from 'node:async_hooks'
 import { ProviderClosedError } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
-import { type Answer, granted, hang, IN_STORE_URL, MERCHANT_URL, rejection, rig, status } from './harness.ts'
+import {
+  type Answer,
+  granted,
+  hang,
+  IN_STORE_URL,
+  MERCHANT_URL,
+  type Rig,
+  rejection,
+  rig,
+  status,
+} from './harness.ts'
 
 beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
 afterEach(() => void vi.restoreAllMocks())
+
+describe('many callers', () => {
+  it('make one token request, and all get its token', async () => {
+    const { provider, endpoint } = rig()
+    const tokens = await Promise.all(Array.from({ length: 1_000 }, () => provider.getToken()))
+    expect(endpoint.count).toBe(1)
+    expect(new Set(tokens.map(({ value }) => value)).size).toBe(1)
+  })
+
+  it('make one token request also when they come while it is under way', async () => {
+    const { provider, endpoint, clock } = rig([hang], { retries: 0 })
+    const first = rejection(provider.getToken())
+    await clock.advance(9_999)
+    const second = rejection(provider.getToken())
+    await clock.advance(1)
+    await Promise.all([first, second])
+    expect(endpoint.count).toBe(1)
+  })
+
+  it('leave the rejected token in the key of no map while it is renewed', async () => {
+    const { provider } = rig()
+    const token = await provider.getToken()
+    const set = vi.spyOn(Map.prototype, 'set')
+    const renewals = await Promise.all([provider.renewToken(token), provider.renewToken(token)])
+    const keys = set.mock.calls.map(([key]) => String(key))
+    set.mockRestore()
+    expect(renewals[0]).toBe(renewals[1])
+    expect(keys.filter((key) => key.includes(token.value))).toEqual([])
+  })
+
+  it('never see two requests in flight, with renewals and expiry mixed', async () => {
+    let inFlight = 0
+    let most = 0
+    const { provider, clock } = rig([], {
+      fetch: async () => {
+        inFlight += 1
+        most = Math.max(most, inFlight)
+        await settled()
+        inFlight -= 1
+        return granted()({})
+      },
+    })
+    const first = await provider.getToken()
+    await clock.advance(800_000)
+    provider.currentToken()
+    await Promise.all([
+      provider.renewToken(first),
+      provider.renewToken(first, { url: 'https://api.test.example/in-store/1' }),
+      provider.getToken(),
+    ])
+    await settled()
+    expect(most).toBe(1)
+  })
+
+  it('with two providers share nothing', async () => {
+    const one = rig()
+    const other = rig()
+    const tokens = await Promise.all([one.provider.getToken(), other.provider.getToken()])
+    expect(tokens[0].value).not.toBe(tokens[1].value)
+    expect([one.endpoint.count, other.endpoint.count]).toEqual([1, 1])
+  })
+})
+
+describe('the hot path', () => {
+  const fresh = async (): Promise<Rig> => {
+    const made = rig()
+    await made.provider.getToken()
+    await settled() // what the call may have begun has ended
+    made.events.length = 0
+    return made
+  }
+
+  it('is synchronous, gives the same token and leaves nothing behind', async () => {
+    const { provider, endpoint, clock, events } = await fresh()
+    const token = provider.currentToken()
+    expect(token).not.toBeInstanceOf(Promise)
+    for (let call = 0; call < 1_000; call += 1) expect(provider.currentToken()).toBe(token)
+    expect([endpoint.count, clock.sleeping, events.length]).toEqual([1, 0, 0])
+  })
+
+  it('makes no promise and no timer', async () => {
+    const { provider } = await fresh()
+    const made: string[] = []
+    const hook = createHook({ init: (_, type) => void made.push(type) }).enable()
+    for (let call = 0; call < 100; call += 1) provider.currentToken()
+    hook.disable()
+    expect(made).toEqual([])
+  })
+
+  it('gives nothing where there is no token, and asks for none', async () => {
+    const { provider, endpoint } = rig()
+    expect(provider.currentToken()).toBeUndefined()
+    await settled()
+    expect(endpoint.count).toBe(0)
+  })
+
+  it('gives to getToken too, without a further request', async () => {
+    const { provider, endpoint } = await fresh()
+    expect(await provider.getToken()).toBe(provider.currentToken())
+    expect(endpoint.count).toBe(1)
+  })
+})
 
 /** A provider with a token of 1 000 s (window: the last 200 s before 990 s) whose next answer waits for the test. */
 async function held(next: Answer, retries = 0) {
@@ -61,7 +173,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('does not ask when that one fails and asks to be left alone', async () => {
+  it('does not ask when that one fails and asks for a pause', async () => {
     const { provider, endpoint, clock, token, answer } = await held(status(503, '', { 'retry-after': '20' }))
     await clock.advance(989_999)
     expect(provider.currentToken()).toBe(token)
@@ -73,7 +185,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('with a refused token gets the new one, and uses up no ration', async () => {
+  it('with a rejected token gets the new one, and uses up nothing of the rate limit', async () => {
     const { provider, endpoint, clock, token, answer } = await held(granted())
     await clock.advance(800_000)
     provider.currentToken()
@@ -87,7 +199,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('that took nearly all its time and gave the refused token again, asks in what is left', async () => {
+  it('that took nearly all its time and gave the rejected token again, asks in what is left', async () => {
     const slowly =
       (answer: Answer): Answer =>
       async (init) => {
@@ -115,20 +227,11 @@ describe('a renewal after a rejection that fails', () => {
     await expect(provider.getToken()).rejects.toMatchObject({ status: 503, retryAfterMs: 1_000 })
     expect(endpoint.count).toBe(2)
   })
-
-  it('is shared by the other API that refused the same token', async () => {
-    const { provider, endpoint, token, answer } = await held(status(503))
-    const renewals = [MERCHANT_URL, IN_STORE_URL].map((url) => rejection(provider.renewToken(token, { url })))
-    await settled()
-    answer()
-    for (const error of await Promise.all(renewals)) expect(error).toMatchObject({ status: 503 })
-    expect(endpoint.count).toBe(2)
-  })
 })
 
-describe('two APIs that refuse a token while a background renewal runs', () => {
+describe('two APIs that reject a token while a background renewal runs', () => {
   /** The merchant API has just had a renewal, the in-store API none; the next answer waits for the test. */
-  async function rationed(next: Answer) {
+  async function limited(next: Answer) {
     const gate = Promise.withResolvers<void>()
     const same = granted({ access_token: 'the.same.token' })
     const made = rig([granted(), same, (init) => gate.promise.then(() => next(init))], { retries: 0 })
@@ -142,8 +245,8 @@ describe('two APIs that refuse a token while a background renewal runs', () => {
     return { ...made, token, answer: () => gate.resolve() }
   }
 
-  it('each go by a ration of their own: the one does not wait for what the other may not have', async () => {
-    const { provider, endpoint, token, answer } = await rationed(granted({ access_token: 'the.same.token' }))
+  it('each have a rate limit of their own: the one does not wait for what the other may not have', async () => {
+    const { provider, endpoint, token, answer } = await limited(granted({ access_token: 'the.same.token' }))
     void provider.renewToken(token, { url: MERCHANT_URL })
     const inStore = provider.renewToken(token, { url: IN_STORE_URL })
     answer()

@@ -1,13 +1,71 @@
-/** What the token endpoint answers, read with care: bounded, and without trust in what it says. */
+/** The token endpoint's answer, read with care: bounded in size, checked, and nothing of it shown that may be a secret. */
+import * as z from 'zod/mini'
+import type { Instant } from '../clock.ts'
+import type { ResponseIssue } from '../errors.ts'
 import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
-import { parseJson } from './access-token.ts'
 
-/** The most bytes of an answer that are read, after decompression. */
-export const MAX_ANSWER_BYTES: number = 64 * 1024
+/** A token as it came from the token endpoint, or out of the store. */
+export interface TokenResponse {
+  readonly value: string
+  readonly scope: string | undefined
+  /** At most ten years. */
+  readonly lifetimeMs: number
+  /** When its request was sent: the lifetime counts from there. */
+  readonly sentAt: Instant
+}
 
-/** The answer's text; undefined where it is longer than {@link MAX_ANSWER_BYTES}, which ends the reading. */
-export async function readAnswerText(response: Response): Promise<string | undefined> {
+const MAX_ANSWER_BYTES = 64 * 1024
+const TEN_YEARS_MS = 10 * 365 * 24 * 60 * 60 * 1000
+
+/** RFC 6750 §2.1: the characters that a bearer token may have. */
+const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
+
+const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
+const EXPIRES = 'must be a positive whole number of seconds'
+
+const tokenResponse = z.object(
+  {
+    access_token: z.string(TOKEN).check(z.regex(B64TOKEN, TOKEN)),
+    expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
+    token_type: z.string('must be Bearer').check(z.regex(/^bearer$/i, 'must be Bearer')),
+    scope: z.optional(z.unknown()),
+  },
+  'must be a JSON object',
+)
+
+/** A positive integer or its decimal string. Nothing is coerced: true, "" and [5] are rejected. */
+function isPositiveSeconds(value: unknown): boolean {
+  if (typeof value === 'string') return /^\d+$/.test(value) && Number(value) > 0
+  return Number.isInteger(value) && Number(value) > 0
+}
+
+/** Reads a token response (RFC 6749 §5.1): the token in it, or what is wrong with it. */
+export async function readTokenResponse(
+  response: Response,
+  sentAt: Instant,
+): Promise<TokenResponse | ResponseIssue[]> {
+  const text = await readText(response)
+  if (text === undefined)
+    return [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
+  const parsed = z.safeParse(tokenResponse, parseJson(text))
+  if (!parsed.success) {
+    return parsed.error.issues.map(({ path, message }) => ({
+      field: String(path[0] ?? 'body'),
+      reason: message,
+    }))
+  }
+  const { access_token, expires_in, scope } = parsed.data
+  return {
+    value: access_token,
+    scope: typeof scope === 'string' ? scope : undefined,
+    lifetimeMs: Math.min(Number(expires_in) * 1000, TEN_YEARS_MS),
+    sentAt,
+  }
+}
+
+/** The body's text; undefined where it is longer than 64 KiB after decompression, which ends the reading. */
+async function readText(response: Response): Promise<string | undefined> {
   if (response.body === null) return ''
   const decoder = new TextDecoder()
   let text = ''
@@ -20,15 +78,24 @@ export async function readAnswerText(response: Response): Promise<string | undef
   return text + decoder.decode()
 }
 
+/** JSON.parse, without its error messages: they echo the input, and so perhaps a token. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** The error of an OAuth answer (RFC 6749 §5.2), fit to be shown. */
 export interface OAuthError {
   readonly error?: string | undefined
   readonly errorDescription?: string | undefined
 }
 
-/** Reads an error body; whatever is not as RFC 6749 has it is left out. */
-export function readOAuthError(text: string | undefined, secrets: Iterable<string>): OAuthError {
-  const body = text === undefined ? undefined : parseJson(text)
+/** Reads an error body; fields that are not as RFC 6749 defines them are left out. */
+export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
+  const body = parseJson((await readText(response)) ?? '')
   if (typeof body !== 'object' || body === null) return {}
   const { error, error_description } = body as Partial<Record<string, unknown>>
   const isKnown = typeof error === 'string' && OAUTH_ERRORS.has(error)
@@ -57,6 +124,11 @@ export function readRetryAfter(response: Response, epochMs: number): number | un
   return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
 }
 
+/** Whether an answer is a redirect, or came after one was followed. */
+export function isRedirect({ redirected, type, status }: Response): boolean {
+  return redirected || type === 'opaqueredirect' || (status >= 300 && status < 400)
+}
+
 /** The origin that a redirect leads to, fit to be shown; '' where it is not known. */
 export function redirectTarget(response: Response, secrets: Iterable<string>): string {
   const location = response.headers.get('location')
@@ -65,7 +137,7 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   return shown(new URL(location, base).origin, 100, secrets) ?? ''
 }
 
-/** What a server may say that finds no field in a body that it does not understand. */
+/** The errors of a server that finds no field in a body whose format it does not understand. */
 const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
   undefined,
   'invalid_request',
@@ -81,17 +153,4 @@ export function adviceFor(status: number, { error }: OAuthError, bodyFormat: 'js
   const isFormat = status === 415 || (status === 400 && FORMAT_ERRORS.has(error))
   const format = " A server that takes a form instead of JSON needs bodyFormat: 'form'."
   return `Check authUrl, clientId and audience.${bodyFormat === 'json' && isFormat ? format : ''}`
-}
-
-/** The first code in a chain of causes, such as ECONNREFUSED. */
-export function codeOf(cause: Error | undefined): string | undefined {
-  for (let error: unknown = cause; error instanceof Error; error = error.cause) {
-    if ('code' in error) return String(error.code)
-  }
-  return undefined
-}
-
-/** Whether a code says that a body is not what its Content-Encoding says: it came whole, and would be no better again. */
-export function isWrongEncoding(code: string | undefined): boolean {
-  return code !== undefined && /^(?:Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_)/.test(code)
 }

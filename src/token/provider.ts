@@ -1,0 +1,366 @@
+/** The token provider: the cached token of one client, single flight, and the order of what asks the token endpoint. */
+import { Mutex } from 'async-mutex'
+import pMemoize from 'p-memoize'
+import { type Destinations, destinationsOf } from '../destinations.ts'
+import type { Environment } from '../environments.ts'
+import { ConfigurationError, ownCopy, ProviderClosedError, type TokenRequestError } from '../errors.ts'
+import { createEmit, rememberOutlet } from '../events.ts'
+import { type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
+import { UsedSecrets } from '../redact.ts'
+import type { TokenStore } from '../store/token-store.ts'
+import { throwIfAborted, Waiters } from '../waiting.ts'
+import type { AccessToken, CachedToken } from './access-token.ts'
+import { Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
+import type { Acquisition, SharedToken } from './shared-token.ts'
+import {
+  ClientSecret,
+  expiredOnArrival,
+  type ProviderContext,
+  requestToken,
+  warnIfWeak,
+} from './token-request.ts'
+
+/** What hands out the current token of one environment, and renews it. */
+export interface TokenProvider {
+  /** The environment as it was given: a frozen copy. */
+  readonly environment: Environment
+  /**
+   * The cached token, without waiting: undefined where there is none that may still be sent. In the refresh
+   * window this starts a background renewal.
+   */
+  currentToken(): AccessToken | undefined
+  /**
+   * The cached token, or a new one. Concurrent calls share one token request; `signal` ends this call's wait alone.
+   *
+   * @throws TokenRequestError where no token could be acquired, or could not a moment ago (`retryAfterMs`)
+   * @throws TokenResponseError where the token endpoint's answer is not a token response
+   * @throws ProviderClosedError after `close()`
+   * @throws the signal's reason
+   * @example
+   * const { value } = await tokens.getToken({ signal: AbortSignal.timeout(5_000) })
+   */
+  getToken(options?: { readonly signal?: AbortSignal | undefined }): Promise<AccessToken>
+  /**
+   * A token other than the `rejected` one, for which an API answered 401: the current token where it is newer,
+   * else a renewed one. Concurrent calls share one renewal. Resolves with undefined where the rate limit of renewals for
+   * the API of `url` allows none at the moment, where `url` is not below `apiUrls`, and where the token endpoint gave out
+   * the rejected token again.
+   *
+   * @param rejected the token that the rejected call carried, or its value
+   * @param options `url`: what was called, so that its API's rate limit is used; `signal`: ends this call's wait alone
+   * @throws as `getToken` does
+   */
+  renewToken(
+    rejected: AccessToken | string,
+    options?: { readonly signal?: AbortSignal | undefined; readonly url?: string | URL | undefined },
+  ): Promise<AccessToken | undefined>
+  /** Forgets the token, aborts the request in flight and ends every wait. Later calls reject with `ProviderClosedError`. */
+  close(): Promise<void>
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * Creates the provider of one environment's token, to be shared by everything that calls its APIs. It asks for
+ * nothing until a token is needed, and then by the client credentials grant (RFC 6749 §4.4).
+ *
+ * @param options environment, client id and client secret; everything else has a default. They are checked, and copied
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option; (`ERR_BROWSER`) in a browser
+ * @example
+ * const tokens = createTokenProvider({
+ *   environment: environments.test,
+ *   clientId: process.env.CLIENT_ID ?? '',
+ *   clientSecret: process.env.CLIENT_SECRET ?? '',
+ * })
+ */
+export function createTokenProvider(options: TokenProviderOptions): TokenProvider {
+  if ('document' in globalThis && globalThis.process?.versions?.node === undefined) {
+    throw new ConfigurationError(
+      'merchant-auth does not run in a browser',
+      [{ option: 'clientSecret', reason: 'belongs on a server: anybody who opens the page could read it' }],
+      'ERR_BROWSER',
+    )
+  }
+  return new ClientCredentialsProvider(resolveOptions(options))
+}
+
+// A look after a wait finds the token gone only where a clock jumped in between; this ends the looking.
+const MAX_LOOKS = 3
+const MAX_BACKGROUND_PAUSE_MS = 1_000
+const LOOK_AGAIN_MS = 1_000
+const MAX_REJECTED = 16
+
+/** Single flight: calls with the same key share one run. Made once, as there may be thousands of providers. */
+const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<void>) => run(), {
+  cache: false,
+})
+
+let providers = 0
+
+class ClientCredentialsProvider implements TokenProvider {
+  readonly environment: Environment
+  readonly #options: ResolvedOptions
+  readonly #context: ProviderContext
+  /** Where there is a store: loaded when it is used first, as encryption takes time to load. */
+  #shared: SharedToken | undefined
+  #sharedLookAt = Number.NEGATIVE_INFINITY
+  readonly #destinations: Destinations
+  readonly #closing = new AbortController()
+  /** One order for everything that may ask the token endpoint: it does so in here, after a second look. */
+  readonly #endpointLock = new Mutex()
+  readonly #cooldown = new Cooldown()
+  readonly #renewalLimits = new Map<string | undefined, RenewalLimit>()
+  readonly #waiters = new Waiters()
+  /** Distinguishes the flights of providers. */
+  readonly #id = ++providers
+  /** The values of tokens that an API rejected: they are not accepted from the store again. */
+  readonly #rejected: string[] = []
+  #cached: CachedToken | undefined
+  /** How many tokens were cached so far. */
+  #tokens = 0
+  #lastFailure: unknown
+  #isRenewing = false
+  /** When (monotonic ms) to see whether another process has renewed the token. */
+  #nextRenewalAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: ResolvedOptions) {
+    const { clientSecret, encryptionKeys = [], environment, onEvent } = options
+    const emit = createEmit(onEvent, environment.name)
+    const secrets = new UsedSecrets()
+    this.environment = environment
+    this.#options = options
+    this.#context = { emit, secrets, closed: this.#closing.signal }
+    this.#destinations = destinationsOf(environment)
+    rememberOutlet(this, { emit, secrets })
+    for (const key of encryptionKeys) secrets.add(key)
+    if (typeof clientSecret === 'string') warnIfWeak(clientSecret)
+  }
+
+  currentToken(): AccessToken | undefined {
+    const cached = this.#cached
+    if (cached === undefined) return undefined
+    const servableForMs = cached.lifetime.servableForMs(this.#options.clock)
+    if (servableForMs <= 0) return undefined
+    if (servableForMs <= cached.lifetime.windowMs) this.#renewInBackground()
+    return cached.token
+  }
+
+  async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
+    for (let look = 0; look < MAX_LOOKS; look += 1) {
+      this.#assertOpen()
+      throwIfAborted(signal)
+      const token = this.currentToken()
+      if (token !== undefined) return token
+      if (!this.#lookIsDue) this.#assertNoCooldown()
+      const acquired = singleFlight(`${this.#id}`, () => this.#acquireFirst())
+      await this.#waiters.wait(acquired, signal)
+    }
+    throw expiredOnArrival(this.environment, this.#context.secrets)
+  }
+
+  async renewToken(
+    rejected: AccessToken | string,
+    { signal, url }: { signal?: AbortSignal | undefined; url?: string | URL | undefined } = {},
+  ): Promise<AccessToken | undefined> {
+    throwIfAborted(signal)
+    const value = typeof rejected === 'string' ? rejected : rejected.value
+    const newer = this.#otherThan(value)
+    if (newer !== undefined) return newer
+    const api = this.#destinations(String(url)).api
+    if (url === undefined || api !== undefined) this.#noteRejected(value)
+    if (this.#servable() === undefined) return await this.getToken({ signal })
+    if (url !== undefined && api === undefined) return undefined // what another place rejects says nothing of the token
+    this.#context.emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
+    this.#renewalLimit(api).rejected(this.#now())
+    if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
+      // The key names the token by its number: its value must not be seen where keys are.
+      const key = `${this.#id} ${this.#tokens} ${api}`
+      const replaced = singleFlight(key, () => this.#replace(value, api))
+      await this.#waiters.wait(replaced, signal)
+    }
+    return this.#otherThan(value)
+  }
+
+  async close(): Promise<void> {
+    this.#cached = undefined
+    this.#closing.abort(new ProviderClosedError())
+    const idle = this.#endpointLock.waitForUnlock().then(() => this.#shared?.settled())
+    await this.#waiters.wait(idle, undefined)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  /** Acquires a token for the callers that have none. */
+  async #acquireFirst(): Promise<void> {
+    const startedAt = this.#now()
+    await this.#endpointLock.runExclusive(async () => {
+      this.#assertOpen()
+      if (this.#servable() !== undefined) return
+      if (!this.#lookIsDue) this.#assertNoCooldown()
+      const cooldownEndsAt = this.#cooldown.endsForCallersAt
+      if (!(await this.#acquire({ startedAt, background: false, cooldownEndsAt }))) this.#assertNoCooldown()
+    })
+  }
+
+  /** Replaces a token that an API rejected. */
+  async #replace(rejected: string, api: string | undefined): Promise<void> {
+    const startedAt = this.#now()
+    await this.#endpointLock.runExclusive(async () => {
+      this.#assertOpen()
+      if (this.#otherThan(rejected) !== undefined) return
+      const rejection = { api, limit: this.#renewalLimit(api) }
+      const cooldownEndsAt = this.#cooldown.endsAt
+      const acquisition = { startedAt, background: false, cooldownEndsAt, replaces: rejected, rejection }
+      if (await this.#acquire(acquisition)) {
+        // The token endpoint may have given the same one out again.
+        if (this.#otherThan(rejected) !== undefined)
+          this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
+      } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.endsAt)
+    })
+  }
+
+  #renewInBackground(): void {
+    if (this.#isRenewing || this.#now() < Math.max(this.#nextRenewalAt, this.#cooldown.endsAt)) return
+    this.#isRenewing = true
+    this.#endpointLock
+      .runExclusive(async () => {
+        this.#assertOpen()
+        const cooldownEndsAt = this.#cooldown.endsAt
+        const { token, lifetime } = this.#cached ?? {}
+        if (lifetime === undefined || lifetime.servableForMs(this.#options.clock) > lifetime.windowMs) return
+        if (this.#now() < cooldownEndsAt) return
+        const startedAt = this.#now()
+        const replaces = token?.value
+        if (await this.#acquire({ startedAt, background: true, cooldownEndsAt, replaces }))
+          this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
+        else this.#nextRenewalAt = this.#now() + Math.min(lifetime.windowMs / 10, MAX_BACKGROUND_PAUSE_MS)
+      })
+      .catch(() => {}) // the cooldown has begun, events were emitted, and the current token stays in use
+      .finally(() => {
+        this.#isRenewing = false
+      })
+  }
+
+  /** Acquires a token and caches it; false where there is none and none may be requested. Only under the lock. */
+  async #acquire(acquisition: Acquisition): Promise<boolean> {
+    const { clock, timeoutMs } = this.#options
+    const { background, startedAt } = acquisition
+    // A caller that waited for another one's request that hung has no time left for its own.
+    if (this.#lastFailure !== undefined && this.#now() - startedAt > 0.75 * timeoutMs) throw this.#failure()
+    try {
+      const acquired = await this.#fromStoreOrEndpoint(acquisition)
+      this.#assertOpen()
+      if (acquired === undefined) return false
+      const { cached, source } = acquired
+      this.#cached = cached
+      this.#tokens += 1
+      this.#cooldown.succeeded()
+      this.#lastFailure = undefined
+      this.#context.emit({
+        type: 'token-acquired',
+        source,
+        durationMs: this.#now() - startedAt,
+        lifetimeMs: cached.lifetimeMs,
+        remainsMs: cached.lifetime.remainsMs(clock),
+      })
+      return true
+    } catch (error) {
+      this.#assertOpen()
+      this.#lastFailure = error
+      const { status = 0, retryAfterMs } = error as Partial<TokenRequestError>
+      const clientError = status >= 400 && status < 500
+      this.#cooldown.failed(this.#now(), { clientError, retryAfterMs, background })
+      throw this.#failure()
+    }
+  }
+
+  async #fromStoreOrEndpoint(
+    acquisition: Acquisition,
+  ): Promise<{ cached: CachedToken; source: 'endpoint' | 'store' } | undefined> {
+    const { background, startedAt } = acquisition
+    const { store, timeoutMs } = this.#options
+    const clientSecret = new ClientSecret(this.#options, this.#context)
+    const shared = store && (await this.#sharedToken(store))
+    const turn = shared && (await shared.begin(acquisition, clientSecret))
+    let requested: CachedToken | undefined
+    try {
+      if (turn?.found !== undefined) return { cached: turn.found, source: 'store' }
+      const requestedAt = this.#now()
+      if (!(turn?.mayRequest ?? mayRequest(acquisition, requestedAt))) return undefined
+      const deadline = startedAt + timeoutMs + (turn?.waitedMs ?? 0)
+      const request = { ...this.#context, background, clientSecret, deadline }
+      requested = await requestToken(this.#options, request)
+      acquisition.rejection?.limit.renewed(requestedAt)
+      return { cached: requested, source: 'endpoint' }
+    } finally {
+      if (turn !== undefined) shared?.end(turn, requested)
+    }
+  }
+
+  async #sharedToken(store: TokenStore): Promise<SharedToken> {
+    this.#sharedLookAt = this.#now()
+    const context = { ...this.#context, rejected: this.#rejected }
+    this.#shared ??= new (await import('./shared-token.ts')).SharedToken(store, this.#options, context)
+    return this.#shared
+  }
+
+  /** Whether it is time to see what other processes have, even where the token endpoint may not be asked. */
+  get #lookIsDue(): boolean {
+    return this.#options.store !== undefined && this.#now() - this.#sharedLookAt >= LOOK_AGAIN_MS
+  }
+
+  #noteRejected(value: string): void {
+    if (!this.#rejected.includes(value)) this.#rejected.push(value)
+    if (this.#rejected.length > MAX_REJECTED) this.#rejected.shift()
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonicMs()
+  }
+
+  #servable(): AccessToken | undefined {
+    const cached = this.#cached
+    return cached !== undefined && cached.lifetime.servableForMs(this.#options.clock) > 0
+      ? cached.token
+      : undefined
+  }
+
+  #otherThan(value: string): AccessToken | undefined {
+    const token = this.currentToken()
+    return token?.value === value ? undefined : token
+  }
+
+  #renewalLimit(api: string | undefined): RenewalLimit {
+    const limit = this.#renewalLimits.get(api) ?? new RenewalLimit()
+    this.#renewalLimits.set(api, limit)
+    return limit
+  }
+
+  #mayRenew(api: string | undefined): boolean {
+    const nextRenewalMs = this.#renewalLimit(api).waitMs(this.#now())
+    if (nextRenewalMs === 0) return true
+    this.#context.emit({
+      type: 'renewal-suppressed',
+      nextRenewalMs,
+      ...(api === undefined ? undefined : { api }),
+    })
+    return false
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new ProviderClosedError()
+  }
+
+  #assertNoCooldown(endsAt = this.#cooldown.endsForCallersAt): void {
+    const remainsMs = endsAt - this.#now()
+    const note = ` The token endpoint is not asked again for another ${Math.ceil(remainsMs)} ms after this failure.`
+    if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs, note)
+  }
+
+  /** The last failure, with how long it holds back callers from now on. */
+  #failure(): unknown {
+    return ownCopy(this.#lastFailure, Math.max(0, this.#cooldown.endsForCallersAt - this.#now()))
+  }
+}

@@ -1,0 +1,433 @@
+/** A store made safe: its operations end in time, its failures are events, and its entries are encrypted. */
+import { hkdfSync } from 'node:crypto'
+import { MessageChannel } from 'node:worker_threads'
+import { CompactEncrypt, CompactSign, FlattenedEncrypt } from 'jose'
+import type { AuthEvent, Clock, TokenStore } from 'merchant-auth'
+import { describe, expect, it } from 'vitest'
+import * as z from 'zod/mini'
+import { systemClock } from '../../src/clock.ts'
+import { createEmit } from '../../src/events.ts'
+import { SafeStore } from '../../src/store/safe-store.ts'
+import { ManualClock, settled } from '../support/clock.ts'
+import { rejection } from '../token/harness.ts'
+import { quiet } from './fleet.ts'
+import { answers, FAILURES, MemoryStore, slow } from './memory-store.ts'
+
+const SECRET = 'swordfish'
+const ANY = z.custom<unknown>((value) => value !== undefined)
+const CLIENT = 'client'
+const CONTENT = { value: 'head.body.signature', lifetimeMs: 1_000 }
+
+function safe(inner: TokenStore, clock: Clock, { client = CLIENT, keys = [SECRET] } = {}) {
+  const events: AuthEvent[] = []
+  const emit = createEmit((event) => events.push(event), undefined)
+  const store = new SafeStore(inner, { client, encryptionKeys: keys, clock, emit, secrets: ['SWORDFISH'] })
+  const [place] = store.placesOf('token')
+  return { events, store, place, key: place.key, read: () => store.read(place, ANY) }
+}
+
+function made({ leases = true } = {}) {
+  const clock = new ManualClock()
+  const inner = new MemoryStore(clock, { leases })
+  return { clock, inner, ...safe(inner, clock) }
+}
+
+type Made = Pick<ReturnType<typeof made>, 'store' | 'place' | 'read'>
+const OPERATIONS = {
+  get: ({ read }: Made) => read(),
+  set: ({ store }: Made) => store.write('token', { content: CONTENT, ttlMs: () => 500 }),
+  delete: ({ store, place }: Made) => store.delete(place, undefined),
+  lease: ({ store }: Made) => store.lease('token', 700),
+}
+const names = Object.keys(OPERATIONS) as (keyof typeof OPERATIONS)[]
+
+describe('a store that works', () => {
+  it('does what it is asked to, with the same arguments, and no event', async () => {
+    const { clock, inner, events, key, ...rest } = made()
+    await OPERATIONS.set(rest)
+    await clock.advance(200)
+    const readAt = { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
+    expect(await OPERATIONS.get(rest)).toEqual({ content: CONTENT, ttlMs: 300, readAt })
+    const lease = await OPERATIONS.lease(rest)
+    expect(await OPERATIONS.lease(rest)).toBeUndefined()
+    await lease?.release()
+    await OPERATIONS.delete(rest)
+    expect(await OPERATIONS.get(rest)).toBeUndefined()
+    expect(inner.asked).toEqual([
+      { operation: 'set', key, ttlMs: 500 },
+      { operation: 'get', key },
+      { operation: 'lease', key, ttlMs: 700 },
+      { operation: 'lease', key, ttlMs: 700 },
+      { operation: 'release', key },
+      { operation: 'delete', key },
+      { operation: 'get', key },
+    ])
+    expect([events, clock.sleeping]).toEqual([[], 0])
+  })
+
+  it('may do without leases', async () => {
+    expect(made().store.hasLeases).toBe(true)
+    const { store } = made({ leases: false })
+    expect([store.hasLeases, await store.lease('token', 100)]).toEqual([false, undefined])
+  })
+
+  it('has an entry that is as old as the time at which it was asked for', async () => {
+    const { clock, inner, store, read } = made()
+    await store.write('token', { content: CONTENT, ttlMs: () => 10_000 })
+    inner.faults.get = slow(clock, 100)
+    const readAt = { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
+    const waiting = read()
+    await clock.advance(100)
+    expect(await waiting).toMatchObject({ ttlMs: 9_900, readAt })
+  })
+
+  it.each([
+    [0.9, []],
+    [1, [1]],
+    [1_999.9, [1_999]],
+  ])('keeps an entry that has %d ms left for so many whole ones: %j', async (ms, kept) => {
+    const { inner, store } = made()
+    await store.write('token', { content: CONTENT, ttlMs: () => ms })
+    expect(inner.asked.map(({ ttlMs }) => ttlMs)).toEqual(kept)
+  })
+
+  it.each([null, false, 0, ''])('may say by %j that another has the lease', async (no) => {
+    const { inner, store } = made()
+    inner.faults.lease = answers(no)
+    expect(await store.lease('token', 1)).toBeUndefined()
+  })
+})
+
+describe('a store that fails', () => {
+  it.each(names)('emits an event with the operation and the code: %s', async (name) => {
+    for (const how of [FAILURES.rejects, FAILURES.throws]) {
+      const { clock, inner, events, ...rest } = made()
+      inner.faults[name] = how
+      await rejection(OPERATIONS[name](rest))
+      expect(events).toEqual([{ type: 'store-failed', operation: name, code: 'ECONNREFUSED' }])
+      expect(clock.sleeping).toBe(0)
+    }
+  })
+
+  it.each(names)('has 250 ms for an operation: %s', async (name) => {
+    const { clock, inner, events, ...rest } = made()
+    inner.faults[name] = FAILURES.hangs
+    const ended = rejection(OPERATIONS[name](rest))
+    await quiet()
+    await clock.advance(249)
+    expect(events).toEqual([])
+    await clock.advance(1)
+    await ended
+    expect(events).toEqual([{ type: 'store-failed', operation: name, code: 'ETIMEDOUT' }])
+    expect(clock.sleeping).toBe(0)
+  })
+
+  it('fails in the same ways where a lease is to be released', async () => {
+    for (const [how, code] of [
+      [FAILURES.throws, 'ECONNREFUSED'],
+      [FAILURES.hangs, 'ETIMEDOUT'],
+    ] as const) {
+      const { clock, inner, events, store } = made()
+      inner.faults.release = how
+      const lease = await store.lease('token', 1_000)
+      const ended = rejection(Promise.resolve(lease?.release()))
+      await clock.advance(250)
+      await ended
+      expect(events).toEqual([{ type: 'store-failed', operation: 'lease', code }])
+    }
+  })
+
+  it('has the time that it asks for, as it is at the moment', async () => {
+    const { clock, inner, events, read } = made()
+    inner.faults.get = FAILURES.hangs
+    for (const ms of [40, 3_000]) {
+      inner.operationTimeoutMs = ms
+      const ended = rejection(read())
+      await clock.advance(ms - 1)
+      events.length = 0
+      await clock.advance(1)
+      await ended
+      expect(events.length).toBe(1)
+    }
+  })
+
+  it('gets a lease back that comes too late, and nothing is raised where that fails', async () => {
+    for (const release of [undefined, FAILURES.throws, FAILURES.rejects, FAILURES.hangs]) {
+      const { clock, inner, events, store } = made()
+      inner.faults.lease = slow(clock, 400)
+      inner.faults.release = release
+      const ended = rejection(store.lease('token', 1_000))
+      await clock.advance(250)
+      await ended
+      await clock.advance(1_000)
+      expect(inner.operations).toEqual(['lease', 'release'])
+      expect([events.length, clock.sleeping]).toEqual([1, 0])
+    }
+  })
+
+  it('gets nothing back where the late answer is that another holds the lease', async () => {
+    const { clock, inner, store, key } = made()
+    inner.hold(key, 60_000)
+    inner.faults.lease = slow(clock, 400)
+    const ended = rejection(store.lease('token', 1_000))
+    await clock.advance(1_000)
+    await ended
+    expect(inner.operations).toEqual(['lease'])
+  })
+
+  it('is not heard of later', async () => {
+    const { clock, inner, events, read } = made()
+    inner.faults.get = async () => {
+      await clock.sleep(300)
+      throw new Error('late')
+    }
+    const ended = rejection(read())
+    await clock.advance(250)
+    await ended
+    await clock.advance(50) // an unhandled rejection would end this run
+    await settled()
+    expect([events.length, clock.sleeping]).toEqual([1, 0])
+  })
+})
+
+describe('a process that stood still', () => {
+  const blockFor = (ms: number): void => {
+    const until = performance.now() + ms
+    while (performance.now() < until);
+  }
+  const others = { set: async () => {}, delete: async () => {} }
+
+  it('does not take its store for a slow one', async () => {
+    const get = async () => {
+      await new Promise((resolve) => setImmediate(resolve)) // as node-redis does before it sends
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      return undefined
+    }
+    const { read } = safe({ ...others, get }, systemClock)
+    const answer = read()
+    blockFor(300)
+    await expect(answer).resolves.toBeUndefined()
+  })
+
+  it('reads an answer that arrived meanwhile, past the limit', async () => {
+    const { port1, port2 } = new MessageChannel()
+    const get = (): Promise<undefined> =>
+      new Promise((resolve) => {
+        port2.once('message', () => resolve(undefined))
+        port1.postMessage('')
+      })
+    await new Promise((go) => setImmediate(go)) // then come the timers, and then what has arrived
+    const waiting = safe({ ...others, get, operationTimeoutMs: 5 }, systemClock).read()
+    blockFor(20)
+    await expect(waiting).resolves.toBeUndefined()
+    port1.close()
+  })
+})
+
+describe('the code of a failure', () => {
+  const codeOf = async (error: unknown): Promise<unknown> => {
+    const { inner, events, read } = made()
+    inner.faults.get = () => Promise.reject(error)
+    await rejection(read())
+    return events
+  }
+
+  it.each([
+    ['ECONNREFUSED', Object.assign(new Error('connect 10.0.0.1:6379'), { code: 'ECONNREFUSED' })],
+    ['READONLY', new Error("READONLY You can't write against a read only replica.")],
+    ['OOM', new Error("OOM command not allowed when used memory > 'maxmemory'.")],
+    ['CLUSTERDOWN', new Error('CLUSTERDOWN The cluster is down')],
+    ['NOAUTH', new Error('NOAUTH')],
+    ['ERR_STORE_2', { code: 'ERR_STORE_2' }],
+    ['LOADING', { code: 'loading', message: 'LOADING Redis is loading the dataset in memory' }],
+  ])('is %s', async (code, error) => {
+    expect(await codeOf(error)).toEqual([{ type: 'store-failed', operation: 'get', code }])
+  })
+
+  it.each([
+    ['says a sentence', new Error('Socket closed unexpectedly')],
+    ['says capitals that go on', new Error('ABC-swordfish')],
+    ['says capitals before a colon', new Error('SWORDFISHES: no')],
+    ['says capitals in the middle', new Error('the code is ECONNREFUSED')],
+    ['says capitals in another line', new Error('lost\nECONNREFUSED')],
+    ['says one letter', new Error('A store failed')],
+    ['says more than 40 capitals', new Error('A'.repeat(41))],
+    ['has a number', { code: 111 }],
+    ['is a text', 'ECONNREFUSED'],
+    ['is undefined', undefined],
+    ['is null', null],
+    ['cannot be read', Object.defineProperty({}, 'code', { get: () => FAILURES.throws(async () => {}) })],
+    ['has a secret', { code: 'SWORDFISH' }],
+  ])('is left out of the event where the error %s', async (_, error) => {
+    expect(await codeOf(error)).toEqual([{ type: 'store-failed', operation: 'get' }])
+  })
+})
+
+/** RFC 5869, as it is written down in the documentation. */
+const derived = (bytes: number, purpose: string) =>
+  new Uint8Array(hkdfSync('sha256', SECRET, CLIENT, `merchant-auth v1 ${purpose}`, bytes))
+
+const text = (content: unknown) => new TextEncoder().encode(JSON.stringify(content))
+
+/** Encrypted by hand, with the right key. */
+const byHand = (header: { alg: string; enc: string }, bytes: number, content: Uint8Array) =>
+  new CompactEncrypt(content).setProtectedHeader(header).encrypt(derived(bytes, `entry ${made().key}`))
+
+/** An entry as it is in the store. */
+async function encrypted(content: unknown = CONTENT): Promise<string> {
+  const { inner, store, key } = made()
+  await store.write('token', { content, ttlMs: () => 500 })
+  return inner.entry(key)?.value ?? ''
+}
+
+/** What is read of an entry, and whether an event says that it cannot be. */
+async function decrypted(value: string, { inner, events, key, read } = made()): Promise<unknown> {
+  inner.put(key, value, 500)
+  const entry = await read()
+  const unreadable = [{ type: 'store-failed', operation: 'get', code: 'UNREADABLE' }]
+  expect(events).toEqual(entry === undefined ? unreadable : [])
+  return entry?.content
+}
+
+describe('an entry', () => {
+  it.each([[CONTENT], [{ value: 'ключ', scope: '' }], ['text'], [5], [null], [[]]])(
+    'is read as it was written: %j',
+    async (content) => {
+      expect(await decrypted(await encrypted(content))).toEqual(content)
+    },
+  )
+
+  it('is a JWE of five parts whose header names algorithm and key, and no more', async () => {
+    const [header = '', ...rest] = (await encrypted()).split('.')
+    const kid = made().key.split('.').at(-1)
+    expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({
+      alg: 'dir',
+      enc: 'A256GCM',
+      kid,
+    })
+    expect([rest.length, rest[0]]).toEqual([4, '']) // no encrypted key
+  })
+
+  it('is another text each time', async () => {
+    expect(await encrypted()).not.toBe(await encrypted())
+  })
+
+  it('can be read where the key is derived as it is written down', async () => {
+    const value = await byHand({ alg: 'dir', enc: 'A256GCM' }, 32, text(CONTENT))
+    expect(await decrypted(value)).toEqual(CONTENT)
+  })
+
+  it('cannot be read under another name, with another secret, or for another client with the same secret', async () => {
+    const value = await encrypted()
+    const clock = new ManualClock()
+    const inner = new MemoryStore(clock)
+    for (const other of [{ client: 'other' }, { keys: ['Swordfish'] }])
+      expect(await decrypted(value, { clock, inner, ...safe(inner, clock, other) })).toBeUndefined()
+    const { store, events } = safe(inner, clock)
+    const [place] = store.placesOf('ration')
+    inner.put(place.key, value, 500)
+    expect([await store.read(place, ANY), events.length]).toEqual([undefined, 1])
+  })
+
+  it.each([
+    ['header', 0],
+    ['initialization vector', 2],
+    ['ciphertext', 3],
+    ['tag', 4],
+  ])('cannot be read after a change in any byte of its %s', async (_, part) => {
+    const parts = (await encrypted()).split('.')
+    const original = Buffer.from(parts[part] ?? '', 'base64url')
+    expect(original.length).toBeGreaterThan(10)
+    for (const [at, byte] of original.entries()) {
+      const changed = Buffer.from(original)
+      changed[at] = byte ^ 1
+      expect(await decrypted(parts.with(part, changed.toString('base64url')).join('.'))).toBeUndefined()
+    }
+  })
+
+  it('cannot be read with an encrypted key put in, a part left out or doubled, or cut', async () => {
+    const whole = await encrypted()
+    const parts = whole.split('.')
+    for (const changed of [
+      parts.with(1, 'AAAA').join('.'),
+      parts.slice(0, 4).join('.'),
+      `${whole}.${parts[4]}`,
+      whole.slice(0, -1),
+      whole.slice(1),
+      ` ${whole}`,
+      parts.with(4, '').join('.'),
+      parts.with(4, (parts[4] ?? '').slice(0, 6)).join('.'),
+      '',
+      '....',
+      'text',
+    ])
+      expect(await decrypted(changed), changed).toBeUndefined()
+  })
+
+  it.each([
+    { alg: 'dir', enc: 'A128GCM', bytes: 16 },
+    { alg: 'dir', enc: 'A192GCM', bytes: 24 },
+    { alg: 'dir', enc: 'A128CBC-HS256', bytes: 32 },
+    { alg: 'dir', enc: 'A256CBC-HS512', bytes: 64 },
+    { alg: 'A256KW', enc: 'A256GCM', bytes: 32 },
+    { alg: 'A256GCMKW', enc: 'A256GCM', bytes: 32 },
+    { alg: 'PBES2-HS256+A128KW', enc: 'A256GCM', bytes: 32 },
+  ])(
+    'cannot be read by another algorithm, even with the right secret: $alg, $enc',
+    async ({ alg, enc, bytes }) => {
+      expect(await decrypted(await byHand({ alg, enc }, bytes, text(CONTENT)))).toBeUndefined()
+    },
+  )
+
+  it('cannot be read where it is signed, neither signed nor encrypted, or not JSON', async () => {
+    const secret = derived(32, `entry ${made().key}`)
+    const signed = await new CompactSign(text(CONTENT)).setProtectedHeader({ alg: 'HS256' }).sign(secret)
+    const plain = Buffer.from(JSON.stringify(CONTENT)).toString('base64url')
+    const none = Buffer.from('{"alg":"none"}').toString('base64url')
+    const header = { alg: 'dir', enc: 'A256GCM' }
+    const flattened = await new FlattenedEncrypt(text(CONTENT)).setProtectedHeader(header).encrypt(secret)
+    for (const value of [
+      signed,
+      `${none}.${plain}.`,
+      `${none}...${plain}.`,
+      JSON.stringify(flattened),
+      JSON.stringify(CONTENT),
+      plain,
+      await byHand(header, 32, new TextEncoder().encode('{"value":')),
+    ])
+      expect(await decrypted(value), value).toBeUndefined()
+  })
+
+  it('costs no time where it asks for a key to be derived billions of times', async () => {
+    const header = { alg: 'PBES2-HS512+A256KW', enc: 'A256GCM', p2s: 'AAAA', p2c: 4_000_000_000 } // an hour, and the test would end first
+    const begin = Buffer.from(JSON.stringify(header)).toString('base64url')
+    expect(await decrypted(`${begin}.AAAA.AAAAAAAAAAAAAAAA.AAAA.AAAAAAAAAAAAAAAAAAAAAA`)).toBeUndefined()
+  })
+
+  it('is not decrypted beyond 256 KiB', async () => {
+    const value = await encrypted('x'.repeat(196_520))
+    expect(value.length).toBe(262_144)
+    expect(await decrypted(value)).toHaveLength(196_520)
+    expect(await decrypted(await encrypted('x'.repeat(196_521)))).toBeUndefined()
+  })
+})
+
+describe('the name of a key', () => {
+  const idOf = (other: Parameters<typeof safe>[2]): string =>
+    safe(made().inner, systemClock, other).key.split('.').at(-1) ?? ''
+
+  it('is another for each secret and each client', () => {
+    expect(idOf({})).toBe(idOf({}))
+    expect(new Set([idOf({}), idOf({ keys: ['Swordfish'] }), idOf({ client: 'other' })]).size).toBe(3)
+  })
+
+  it('is derived as it is written down, so that all processes of a fleet know it', () => {
+    expect(idOf({})).toBe(Buffer.from(derived(12, 'id')).toString('base64url'))
+  })
+
+  it('is short, and says nothing of the secret', () => {
+    expect(idOf({})).toMatch(/^[\w-]{16}$/)
+    expect(Buffer.from(idOf({}), 'base64url').toString('latin1')).not.toContain(SECRET.slice(0, 4))
+    expect(Buffer.from(idOf({}), 'base64url')).not.toEqual(Buffer.from(derived(12, `entry ${made().key}`)))
+  })
+})

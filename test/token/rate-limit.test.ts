@@ -1,0 +1,463 @@
+/** Renewals after rejections are limited: for each API, in one process and in all that share a token. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { elsewhere, failuresOf, type Process } from '../store/fleet.ts'
+import { answers, FAILURES } from '../store/memory-store.ts'
+import { encryptedByHand, longLived, oneRenewed, rejected } from '../store/scenes.ts'
+import { granted, IN_STORE_URL, MERCHANT_URL, type Rig, rejection, rig, status } from './harness.ts'
+
+beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
+afterEach(() => void vi.restoreAllMocks())
+
+const DAY = { expires_in: 86_400 }
+const MERCHANT = 'https://api.test.example/merchant'
+
+function long(): Rig {
+  const made = rig([], { retries: 0 })
+  made.endpoint.otherwise = granted(DAY)
+  return made
+}
+
+/** An API rejects the current token: whether it is renewed. */
+async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> {
+  const token = await provider.getToken()
+  const newer = await provider.renewToken(token, { url })
+  expect(newer?.value).not.toBe(token.value)
+  return newer !== undefined
+}
+
+describe('renewals after rejections', () => {
+  it('are immediate at first, and emit the rejection and the renewal', async () => {
+    const made = long()
+    await made.provider.getToken()
+    made.events.length = 0
+    expect(await renewed(made)).toBe(true)
+    expect(made.events).toMatchObject([
+      { type: 'token-rejected', api: MERCHANT },
+      { type: 'token-requested' },
+      { type: 'token-acquired' },
+      { type: 'token-renewed', reason: 'rejected' },
+    ])
+  })
+
+  it('may follow after 1 s, doubling to 5 min', async () => {
+    const made = long()
+    expect(await renewed(made)).toBe(true)
+    const gaps: number[] = []
+    for (const gapMs of [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map((seconds) => seconds * 1_000)) {
+      await made.clock.advance(gapMs - 1)
+      if (!(await renewed(made))) {
+        await made.clock.advance(1)
+        if (await renewed(made)) gaps.push(gapMs)
+      }
+    }
+    expect(gaps).toEqual([
+      1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000, 300_000,
+    ])
+  })
+
+  it('that may not come yet yield nothing, with the event renewal-suppressed', async () => {
+    const made = long()
+    await renewed(made)
+    await made.clock.advance(400)
+    made.events.length = 0
+    expect(await renewed(made)).toBe(false)
+    expect(made.events).toEqual([
+      { type: 'token-rejected', api: MERCHANT, environment: 'test' },
+      { type: 'renewal-suppressed', api: MERCHANT, nextRenewalMs: 600, environment: 'test' },
+    ])
+  })
+
+  it.each([
+    { quietMs: 62_001, again: true, of: 'longer than a minute and the gap resets' },
+    { quietMs: 62_000, again: false, of: 'a minute and no more resets nothing' },
+    { quietMs: 61_999, again: false, of: 'shorter than that resets nothing' },
+  ])('begin anew after quiet: $of', async ({ quietMs, again }) => {
+    const made = long()
+    await renewed(made)
+    await made.clock.advance(1_000)
+    expect(await renewed(made)).toBe(true) // the gap is now 2 s
+    await made.clock.advance(quietMs)
+    expect(await renewed(made)).toBe(true)
+    await made.clock.advance(1_000)
+    expect(await renewed(made)).toBe(again)
+  })
+
+  it('do not begin anew while rejections go on, though none is renewed', async () => {
+    const made = long()
+    for (const seconds of [0, 1, 2, 4, 8, 16, 32, 64]) {
+      await made.clock.advance(seconds * 1_000)
+      expect(await renewed(made)).toBe(true)
+    }
+    for (let waited = 0; waited < 120; waited += 30) {
+      await made.clock.advance(30_000)
+      expect(await renewed(made)).toBe(false)
+    }
+  })
+
+  it('are limited for each apiUrls entry by itself', async () => {
+    const made = long()
+    expect(await renewed(made)).toBe(true)
+    expect(await renewed(made)).toBe(false)
+    expect(await renewed(made, IN_STORE_URL)).toBe(true)
+    expect(await renewed(made, IN_STORE_URL)).toBe(false)
+    expect(await renewed(made, `${MERCHANT}/refunds?a=b`)).toBe(false)
+  })
+
+  it('without a url have a rate limit of their own, and for a foreign url there are none', async () => {
+    const made = long()
+    expect(await renewed(made)).toBe(true)
+    const token = await made.provider.getToken()
+    const newer = await made.provider.renewToken(token)
+    expect(newer).toBeDefined()
+    expect(
+      await made.provider.renewToken(newer ?? token, { url: new URL('https://x.example') }),
+    ).toBeUndefined()
+  })
+
+  it('that failed use up nothing', async () => {
+    const made = long()
+    const token = await made.provider.getToken()
+    for (const cooldownMs of [1_000, 2_000, 4_000]) {
+      made.endpoint.answers.push(status(503))
+      await expect(made.provider.renewToken(token, { url: MERCHANT_URL })).rejects.toMatchObject({
+        status: 503,
+      })
+      await made.clock.advance(cooldownMs)
+    }
+    expect(await renewed(made)).toBe(true)
+    await made.clock.advance(1_000)
+    expect(await renewed(made)).toBe(true)
+  })
+
+  it.each([1, 5, 61.5, 62, 130, 150])(
+    'are at most 20 in any hour, however an API that rejects all is called (every %f s)',
+    async (seconds) => {
+      let now = 0
+      const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
+      const { provider, endpoint } = rig([], { clock, retries: 0 })
+      endpoint.otherwise = granted(DAY)
+      let token = await provider.getToken()
+      const renewedAt: number[] = []
+      for (let at = 0; at < 2 * 3_600; at += seconds) {
+        const newer = await provider.renewToken(token, { url: MERCHANT_URL })
+        if (newer !== undefined) {
+          token = newer
+          renewedAt.push(at)
+        }
+        now += seconds * 1_000
+      }
+      const mostInAnHour = Math.max(
+        ...renewedAt.map((from) => renewedAt.filter((at) => at >= from && at < from + 3_600).length),
+      )
+      expect(mostInAnHour).toBeLessThanOrEqual(20)
+      expect(mostInAnHour).toBeGreaterThan(10)
+      expect(endpoint.count).toBe(renewedAt.length + 1)
+    },
+  )
+})
+
+describe('the rate limit of an hour', () => {
+  it('is used up by the twentieth renewal, and comes back an hour after the first', async () => {
+    const made = long()
+    for (let pair = 0; pair < 10; pair += 1) {
+      expect(await renewed(made)).toBe(true)
+      await made.clock.advance(1_000)
+      expect(await renewed(made)).toBe(true)
+      await made.clock.advance(62_001) // long enough for the gap to begin anew
+    }
+    made.events.length = 0
+    expect(await renewed(made)).toBe(false)
+    expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 2_969_990 })
+    await made.clock.advance(2_969_989)
+    expect(await renewed(made)).toBe(false)
+    await made.clock.advance(1)
+    expect(await renewed(made)).toBe(true)
+    expect(await renewed(made)).toBe(false)
+    expect(made.endpoint.count).toBe(22)
+  })
+})
+
+describe('a rejected token', () => {
+  it('that many calls on both APIs had is renewed once for all', async () => {
+    const { provider, endpoint } = long()
+    const old = await provider.getToken()
+    const renewed = await Promise.all(
+      Array.from({ length: 1_000 }, (_, n) =>
+        provider.renewToken(n % 3 ? old : old.value, { url: n % 2 ? MERCHANT_URL : IN_STORE_URL }),
+      ),
+    )
+    expect(new Set(renewed).size).toBe(1)
+    expect(renewed[0]).toBe(provider.currentToken())
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('that two APIs reject while no other can be had costs one request, and an error for each', async () => {
+    const { provider, endpoint } = rig([granted(), status(503)], { retries: 0 })
+    const token = await provider.getToken()
+    const errors = await Promise.all(
+      [MERCHANT_URL, IN_STORE_URL].map((url) => rejection(provider.renewToken(token, { url }))),
+    )
+    for (const error of errors) expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 503 })
+    expect(errors[0]).not.toBe(errors[1])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('that has expired meanwhile is followed by an ordinary new one', async () => {
+    const made = long()
+    const old = await made.provider.getToken()
+    made.clock.stepWallClock(86_400_000)
+    expect((await made.provider.renewToken(old, { url: MERCHANT_URL }))?.value).not.toBe(old.value)
+  })
+
+  it('that the token endpoint gives out again yields nothing, and another one later', async () => {
+    const { provider, endpoint, clock } = rig([], { retries: 0 })
+    endpoint.otherwise = granted({ access_token: 'the.same.token' })
+    const token = await provider.getToken()
+    expect(await provider.renewToken(token)).toBeUndefined()
+    expect(endpoint.count).toBe(2)
+    await clock.advance(1_000)
+    endpoint.otherwise = granted()
+    expect((await provider.renewToken(token))?.value).not.toBe(token.value)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('stays in use for calls that were not rejected, while it is renewed', async () => {
+    const gate = Promise.withResolvers<void>()
+    const { provider } = rig([granted(), () => gate.promise.then(() => granted()({}))])
+    const token = await provider.getToken()
+    const renewal = provider.renewToken(token)
+    expect(await provider.getToken()).toBe(token)
+    gate.resolve()
+    expect((await renewal)?.value).toBe(provider.currentToken()?.value)
+  })
+})
+
+const HOUR_MS = 3_600_000
+/** Enough, after two renewals in a row, for the gap to begin anew. */
+const QUIET_MS = 64_001
+
+describe('the gap after a renewal', () => {
+  it.each([
+    ['with a lease', true],
+    ['without', false],
+  ])('holds for the next process, too: on a store %s', async (_, leases) => {
+    const { fleet, other } = await oneRenewed(leases)
+    await fleet.skip(400)
+    other.events.length = 0
+    expect(await rejected(fleet, other)).toBe(false)
+    expect(other.events.at(-1)).toEqual({
+      type: 'renewal-suppressed',
+      api: MERCHANT,
+      nextRenewalMs: 600,
+      environment: 'test',
+    })
+    await fleet.skip(599)
+    expect(await rejected(fleet, other)).toBe(false)
+    await fleet.skip(1)
+    expect(await rejected(fleet, other)).toBe(true)
+  })
+
+  it('holds for a process that starts in it', async () => {
+    const { fleet } = await oneRenewed()
+    expect(await rejected(fleet, fleet.start())).toBe(false)
+  })
+
+  it('doubles from process to process', async () => {
+    const { fleet, one, other } = await oneRenewed()
+    const processes = [other, one, fleet.start(), fleet.start(), other]
+    for (const [n, gapMs] of [1_000, 2_000, 4_000, 8_000, 16_000].entries()) {
+      const process = processes[n] ?? one
+      await fleet.skip(gapMs - 1)
+      expect(await rejected(fleet, process)).toBe(false)
+      await fleet.skip(1)
+      expect(await rejected(fleet, process)).toBe(true)
+    }
+  })
+
+  it.each([
+    { agoMs: 62_000, isOver: false, when: 'a minute and twice the gap ago' },
+    { agoMs: 62_001, isOver: true, when: 'longer ago than that' },
+  ])('is forgotten or not by a process that starts $when', async ({ agoMs, isOver }) => {
+    const { fleet } = await oneRenewed()
+    await fleet.skip(agoMs)
+    const late = fleet.start()
+    expect(await rejected(fleet, late)).toBe(true)
+    await fleet.skip(1_000)
+    expect(await rejected(fleet, late)).toBe(isOver)
+  })
+
+  it('is measured by the store, whatever the clocks of the machines say', async () => {
+    const { fleet } = await oneRenewed()
+    await fleet.skip(999)
+    const clock = elsewhere(fleet.clock, { monotonicMs: 12_345_678, epochMs: -5 * HOUR_MS })
+    const late = fleet.start({ clock })
+    expect(await rejected(fleet, late)).toBe(false)
+    await fleet.skip(1)
+    expect(await rejected(fleet, late)).toBe(true)
+  })
+
+  it('is for one API alone', async () => {
+    const { fleet, other } = await oneRenewed()
+    expect(await rejected(fleet, other)).toBe(false)
+    expect(await rejected(fleet, { ...other, url: IN_STORE_URL })).toBe(true)
+    expect(await rejected(fleet, { ...fleet.start(), url: IN_STORE_URL })).toBe(false)
+    expect(new Set(fleet.store.keys.filter((key) => key.includes('.ration-'))).size).toBe(2)
+  })
+
+  it('is shared by rejections without a url, too, which have one of their own', async () => {
+    const { fleet, other } = await oneRenewed()
+    expect(await rejected(fleet, { ...other, url: null })).toBe(true)
+    expect(await rejected(fleet, { ...fleet.start(), url: null })).toBe(false)
+  })
+
+  it('is for one client alone', async () => {
+    const { fleet } = await oneRenewed()
+    const stranger = fleet.start({ clientId: 'client-2' })
+    expect(await rejected(fleet, stranger)).toBe(true)
+  })
+
+  it('is not begun by a renewal that failed', async () => {
+    const { fleet, other } = await oneRenewed()
+    await fleet.skip(1_000)
+    fleet.endpoint.answers.push(() => new Response('', { status: 400 }))
+    await expect(rejected(fleet, other)).rejects.toMatchObject({ status: 400 })
+    expect(await rejected(fleet, fleet.start())).toBe(true)
+  })
+
+  it('is not begun by a renewal in the background, nor by a first token', async () => {
+    const fleet = longLived()
+    await fleet.begin()
+    expect(fleet.store.keys.filter((key) => key.includes('.ration-'))).toEqual([])
+  })
+
+  it('of a process itself is not made shorter by what the store says', async () => {
+    const { fleet, one } = await oneRenewed()
+    const { limitKey: key } = fleet.store
+    const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
+    await fleet.skip(1_000)
+    expect(await rejected(fleet, one)).toBe(true) // and now the gap is 2 s
+    fleet.store.put(key, value, ttlMs)
+    await fleet.skip(1_999)
+    expect(await rejected(fleet, one)).toBe(false)
+    await fleet.skip(1)
+    expect(await rejected(fleet, one)).toBe(true)
+  })
+
+  it('is kept in the store for an hour', async () => {
+    const { fleet } = await oneRenewed()
+    const { limitKey: key } = fleet.store
+    expect(fleet.store.entry(key)?.ttlMs).toBe(HOUR_MS)
+  })
+})
+
+/** When the token endpoint was asked, and how many of these times were within one hour at the most. */
+function mostInAnHour(askedAt: readonly number[]): number {
+  return Math.max(...askedAt.map((from) => askedAt.filter((at) => at >= from && at < from + HOUR_MS).length))
+}
+
+describe('an API that rejects every token', () => {
+  it.each([
+    { seconds: 10, processes: 3 },
+    { seconds: 65, processes: 2 },
+    { seconds: 130, processes: 4 },
+  ])(
+    'costs all processes together at most 20 an hour, called in turn by $processes of them every $seconds s',
+    async ({ seconds, processes: count }) => {
+      const fleet = longLived()
+      const processes = Array.from({ length: count }, () => fleet.start())
+      await processes[0]?.provider.getToken()
+      const askedAt: number[] = []
+      for (let step = 0; step < 100; step += 1) {
+        const process = processes[step % count]
+        if (process && (await rejected(fleet, process))) askedAt.push(step * seconds * 1_000)
+        await fleet.clock.advance(seconds * 1_000)
+      }
+      expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(20)
+      expect(askedAt.length).toBeGreaterThan(5)
+    },
+  )
+
+  it('costs no more where each call comes from a process that has just started', async () => {
+    const fleet = longLived()
+    const askedAt: number[] = []
+    for (let step = 0; step < 130; step += 1) {
+      const process = fleet.start()
+      if (await rejected(fleet, process)) askedAt.push(fleet.clock.monotonicMs())
+      await process.provider.close()
+      await fleet.clock.advance(step % 2 === 0 ? 1_000 : QUIET_MS)
+    }
+    expect(askedAt.length).toBeGreaterThan(20)
+    expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(20)
+  })
+
+  it('costs no more where a process renewed twenty times, long ago', async () => {
+    const fleet = longLived()
+    const askedAt: number[] = []
+    const renewInPairs = async (process: Process, pairs: number): Promise<void> => {
+      for (let step = 0; step < 2 * pairs; step += 1) {
+        if (await rejected(fleet, process)) askedAt.push(fleet.clock.monotonicMs())
+        await fleet.skip(step % 2 === 0 ? 1_000 : QUIET_MS)
+      }
+    }
+    const veteran = await fleet.begin()
+    await renewInPairs(veteran, 10)
+    await fleet.skip(3 * HOUR_MS)
+    const other = fleet.start()
+    await renewInPairs(other, 9)
+    await renewInPairs(veteran, 1)
+    await renewInPairs(other, 9)
+    expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(20)
+  })
+})
+
+describe('a rate limit that cannot be read', () => {
+  it.each([
+    ['throws', FAILURES.throws],
+    ['rejects', FAILURES.rejects],
+    ['hangs', FAILURES.hangs],
+    ['cannot be parsed', answers(5)],
+    ['was not encrypted', answers({ value: 'text', ttlMs: HOUR_MS })],
+    ['is none', answers(undefined)],
+  ])("leaves each process its own, because the store's answer %s", async (_, fault) => {
+    const { fleet, one, other } = await oneRenewed()
+    fleet.store.faults.get = fault
+    const renewal = rejected(fleet, other)
+    await fleet.tookMs(renewal)
+    expect(await renewal).toBe(true)
+    const again = rejected(fleet, one)
+    await fleet.tookMs(again)
+    expect(await again).toBe(false)
+  })
+
+  it('emits the event of any other failure', async () => {
+    const { fleet, other } = await oneRenewed()
+    await fleet.skip(1_000)
+    const { limitKey: key } = fleet.store
+    fleet.store.put(key, 'text', HOUR_MS)
+    expect(await rejected(fleet, other)).toBe(true)
+    expect(failuresOf(other.events)).toEqual([{ operation: 'get', code: 'UNREADABLE' }])
+  })
+
+  it('because the token of another entry was put in its place counts as absent', async () => {
+    const { fleet, other } = await oneRenewed()
+    const { limitKey: key } = fleet.store
+    fleet.store.put(key, String(fleet.store.entry(fleet.store.tokenKey)?.value), HOUR_MS)
+    expect(await rejected(fleet, other)).toBe(true)
+    expect(failuresOf(other.events)).toContainEqual({ operation: 'get', code: 'UNREADABLE' })
+  })
+
+  it.each([
+    ['no gap', { renewedAgoMs: [0] }],
+    ['no renewals', { gapMs: 1_000 }],
+    ['renewals that are no times', { gapMs: 1_000, renewedAgoMs: ['now'] }],
+    ['an empty list of them', { gapMs: 1_000, renewedAgoMs: [] }],
+    ['null', null],
+  ])('because somebody with the key has other ideas of it counts as absent: %s', async (_, content) => {
+    const { fleet, other } = await oneRenewed()
+    const { limitKey: key } = fleet.store
+    fleet.store.put(key, await encryptedByHand(key, content), HOUR_MS)
+    fleet.store.asked.length = 0
+    expect(await rejected(fleet, other)).toBe(true)
+    expect(fleet.store.operations.filter((operation) => operation === 'set')).toHaveLength(2)
+  })
+})

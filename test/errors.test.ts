@@ -9,7 +9,7 @@ import {
   TokenResponseError,
 } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import { ownCopy } from '../src/errors.ts'
+import { copyForCaller } from '../src/errors.ts'
 import { ENVIRONMENT, granted, noConnection, rejection, rig, SECRET, status } from './token/harness.ts'
 
 const requestError = new TokenRequestError('POST https://auth.example/oauth/token answered 503.', {
@@ -130,7 +130,7 @@ describe('isMerchantAuthError', () => {
 
 describe('an error object of one’s own', () => {
   it.each([requestError, responseError, closedError])('is another %s with the same fields', (error) => {
-    const copy = ownCopy(error) as MerchantAuthError
+    const copy = copyForCaller(error) as MerchantAuthError
     expect(copy).not.toBe(error)
     expect(copy.constructor).toBe(error.constructor)
     expect(copy.toJSON()).toEqual(error.toJSON())
@@ -138,18 +138,18 @@ describe('an error object of one’s own', () => {
   })
 
   it('says what remains, in whole milliseconds', () => {
-    expect(ownCopy(requestError, 1_234.5, ' Later.')).toMatchObject({
+    expect(copyForCaller(requestError, 1_234.5, ' Later.')).toMatchObject({
       retryAfterMs: 1_235,
       message: `${requestError.message} Later.`,
     })
-    expect(ownCopy(responseError, 9)).toMatchObject({ retryAfterMs: 9, message: responseError.message })
-    expect(ownCopy(ownCopy(responseError, 9))).toMatchObject({ retryAfterMs: 9 })
+    expect(copyForCaller(responseError, 9)).toMatchObject({ retryAfterMs: 9, message: responseError.message })
+    expect(copyForCaller(copyForCaller(responseError, 9))).toMatchObject({ retryAfterMs: 9 })
   })
 
   it('of something foreign is that itself', () => {
     const foreign = new Error('foreign')
-    expect(ownCopy(foreign)).toBe(foreign)
-    expect(ownCopy(configurationError)).toBe(configurationError)
+    expect(copyForCaller(foreign)).toBe(foreign)
+    expect(copyForCaller(configurationError)).toBe(configurationError)
   })
 })
 

@@ -116,7 +116,7 @@ describe('optionsFromEnv', () => {
     expect(withFile(file)).toEqual([[NAME, 'names an empty file']])
     await writeFile(file, 'x')
     expect(problemsOf({ ...GOOD, [NAME]: file })).toEqual([
-      [NAME, 'must not be set beside MERCHANT_AUTH_CLIENT_SECRET'],
+      [NAME, 'must not be set together with MERCHANT_AUTH_CLIENT_SECRET'],
     ])
   })
 

@@ -3,7 +3,7 @@ import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Environment } from '../environments.ts'
-import { ownCopy, ProviderClosedError, type TokenRequestError } from '../errors.ts'
+import { copyForCaller, ProviderClosedError, type TokenRequestError } from '../errors.ts'
 import { createEmit, type Emit, rememberOutlet } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { UsedSecrets } from '../redact.ts'
@@ -250,11 +250,11 @@ export class ClientCredentialsProvider implements TokenProvider {
 
   #assertNoCooldown(remainsMs = this.#cooldown.remainsForCallersMs(this.#now())): void {
     const note = ` The token endpoint is left alone for another ${Math.ceil(remainsMs)} ms after this failure.`
-    if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs, note)
+    if (remainsMs > 0) throw copyForCaller(this.#lastFailure, remainsMs, note)
   }
 
   /** The last failure, with how long it holds back callers from now on. */
   #failure(): unknown {
-    return ownCopy(this.#lastFailure, this.#cooldown.remainsForCallersMs(this.#now()))
+    return copyForCaller(this.#lastFailure, this.#cooldown.remainsForCallersMs(this.#now()))
   }
 }

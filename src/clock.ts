@@ -1,12 +1,12 @@
-/** Time as the package reads it: two clocks and a sleep, exchangeable in tests. */
+/** Time: two clocks and a sleep, which tests can replace. */
 
-/** A source of time. Give one of your own in tests; everything that waits or expires goes by it. */
+/** A source of time. Replace it in tests: everything that waits or expires uses it. */
 export interface Clock {
-  /** Milliseconds on a clock that never goes back, such as `performance.now()`. */
+  /** Milliseconds on a clock that never goes backward, such as `performance.now()`. */
   monotonicMs(): number
   /** Milliseconds since the epoch, such as `Date.now()`. */
   epochMs(): number
-  /** Resolves after `ms`. Rejects with the signal's reason, and leaves no timer, when the signal is aborted first. */
+  /** Resolves after `ms`. If the signal is aborted first, rejects with the signal's reason and leaves no timer behind. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
@@ -21,12 +21,12 @@ export function readClock(clock: Clock): Instant {
   return { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
 }
 
-/** setTimeout takes no longer delay; a longer one would fire at once. */
+/** The longest delay that setTimeout supports; a longer one would fire immediately. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1
 
 /**
- * Runs something after `ms`, unless what it returns is called first. That stays the timer's own function when fake timers
- * replace the global one in between.
+ * Runs a function after `ms`. Returns a function that cancels the timer. It uses the `clearTimeout` of the time when the
+ * timer was set, even if fake timers replace the global one later.
  */
 export function startTimer(
   run: () => void,
@@ -35,13 +35,13 @@ export function startTimer(
 ): () => void {
   const { clearTimeout } = globalThis
   const timer = setTimeout(run, Math.min(ms, MAX_TIMER_MS))
-  if (!keepsAlive) timer.unref?.() // some runtimes' timers are numbers
+  if (!keepsAlive) timer.unref?.() // timers are numbers in some runtimes
   return () => clearTimeout(timer)
 }
 
 /**
- * The clocks of this machine. Both are looked up at each use, so that fake timers work. No sleep keeps the process
- * alive: a caller that waits for a token does.
+ * The system clocks. Both are looked up at each use, so that fake timers work. A sleep does not keep the process alive;
+ * callers that wait for a token do.
  */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),

@@ -1,32 +1,32 @@
-/** Which URLs may have the token? Judged on the URL as it is sent: parsed, with dot segments and backslashes resolved. */
+/** Which URLs may get the token: decided on the URL that is sent, after parsing has resolved dot segments and backslashes. */
 import { canonicalUrl, type Environment, isFrozenCopy, tokenEndpoint } from './environments.ts'
 
-/** What a URL is to an environment. */
+/** How a URL relates to an environment. */
 export interface Destination {
-  /** The `apiUrls` entry that the URL is below; undefined: it may not have the token. */
+  /** The `apiUrls` entry that the URL is below; undefined if the URL may not get the token. */
   readonly api: string | undefined
   readonly isTokenEndpoint: boolean
-  /** Whether the URL carries credentials of its own. */
+  /** Whether the URL contains a user name or a password. */
   readonly hasUserInfo: boolean
 }
 
-/** Judges absolute URLs. */
+/** Classifies an absolute URL. */
 export type Destinations = (url: string) => Destination
 
-/** One `apiUrls` entry, ready for comparison. */
+/** One `apiUrls` entry, prepared for comparison. */
 interface Api {
   readonly origin: string
-  /** Its path without the slash at its end. */
+  /** The path without a trailing slash. */
   readonly path: string
-  /** Origin and path with a slash at the end. */
+  /** Origin and path with a trailing slash. */
   readonly prefix: string
-  /** What a plain URL below it is. */
+  /** The result for a plain URL below this entry. */
   readonly destination: Destination
 }
 
 /**
- * The rest of a URL, from the slash that ends a known prefix on, that needs no parsing: nothing in it is resolved
- * (no dot segment, no backslash, no percent sign, no control character) before the query begins.
+ * The rest of a URL after a known prefix, if it needs no parsing: up to the query it contains nothing that a parser would
+ * resolve (dot segments, backslashes, percent signs, control characters).
  */
 const PLAIN_REST = /(?:[\w~!$&'()*+,;=:@/-]|(?<=\w)\.(?=\w))*(?:$|[?#])/y
 
@@ -42,7 +42,7 @@ export function destinationsOf(environment: Environment): Destinations {
 }
 
 function newDestinations(environment: Environment): Destinations {
-  // A caller's own provider need not have a token endpoint.
+  // A provider that the caller implements may have no token endpoint.
   const endpoint = URL.canParse(environment.authUrl) ? tokenEndpoint(environment) : undefined
   const apis = environment.apiUrls
     .map((url): Api => {
@@ -51,8 +51,8 @@ function newDestinations(environment: Environment): Destinations {
       const destination = { ...NOWHERE, api: url }
       return { origin, path: base.slice(origin.length), prefix: `${base}/`, destination }
     })
-    .sort((a, b) => b.path.length - a.path.length) // of nested entries the inner one counts
-  // The next call often has the same URL, and a renewal asks for it again.
+    .sort((a, b) => b.path.length - a.path.length) // for nested entries, the innermost one wins
+  // The next call often has the same URL, and a renewal looks it up again.
   let last = NOWHERE
   let lastUrl = ''
   return (url) => {
@@ -64,7 +64,7 @@ function newDestinations(environment: Environment): Destinations {
   }
 }
 
-/** The common case without a parser: a URL that begins, to the letter, with a known prefix. */
+/** The common case, without parsing: a URL that starts with exactly a known prefix. */
 function plainMatch(apis: readonly Api[], url: string): Destination | undefined {
   if (url.includes('/oauth/token')) return undefined
   for (const { prefix, destination } of apis) {
@@ -78,7 +78,7 @@ function plainMatch(apis: readonly Api[], url: string): Destination | undefined 
 function parsedMatch(apis: readonly Api[], url: string, endpoint: string | undefined): Destination {
   if (!URL.canParse(url)) return NOWHERE
   const { origin, pathname, username, password } = new URL(url)
-  // An encoded slash is one path segment to some servers, and two to others.
+  // Some servers treat an encoded slash as a path separator, and others do not.
   const isAmbiguous = /%2f|%5c/i.test(pathname)
   const api = apis.find((api) => api.origin === origin && `${pathname}/`.startsWith(`${api.path}/`))
   return {

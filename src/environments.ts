@@ -1,25 +1,25 @@
-/** Production and test: what an environment is, what is wrong with one, and a checked set of them. */
-import { itemsOf, namesOf, partOf } from './checks.ts'
+/** Environments such as production and test: their type, their validation, and a checked set of them. */
+import { itemsOf, keysOf, propertyOf } from './checks.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
 export interface Environment {
   /**
    * A name for messages and events, for example `test`.
-   * @default none; with `defineEnvironments` the environment's key
+   * @default none; with `defineEnvironments`, the environment's key
    */
   readonly name?: string | undefined
   /** Base URL of the token endpoint, which is `{authUrl}/oauth/token`. https, or http on a loopback host. */
   readonly authUrl: string
-  /** The audience (as a rule a URL) that tokens are asked for; it is sent as it stands here. */
+  /** The audience to request tokens for, usually a URL. It is sent unchanged. */
   readonly audience: string
   /**
-   * Base URLs (at least one) of the merchant API and the in-store API. Only URLs below one of them get the token: of the
-   * same origin, with the same path or one that goes on at a `/`. https, or http on a loopback host.
+   * Base URLs (at least one) of the merchant API and the in-store API. Only URLs below one of them get the token: same
+   * origin, and a path that is equal or continues after a `/`. https, or http on a loopback host.
    */
   readonly apiUrls: readonly string[]
   /**
-   * Allows http to hosts other than loopback ones. The secret and the tokens then cross the network in clear.
+   * Allows http to hosts other than loopback hosts. The client secret and the tokens then cross the network unencrypted.
    * @default false
    */
   readonly allowInsecureRequests?: boolean | undefined
@@ -30,19 +30,19 @@ export function tokenEndpoint(environment: Environment): string {
   return `${canonicalUrl(environment.authUrl)}/oauth/token`
 }
 
-/** Scheme, host, port and path of a base URL, without the slash at its end. */
+/** Scheme, host, port and path of a base URL, without a trailing slash. */
 export function canonicalUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/$/, '')
 }
 
-/** A frozen copy of an environment, or what is wrong with it, each problem with the option's path below `at`. */
+/** A frozen copy of an environment, or its problems. The option names of the problems start with `at`. */
 export function checkEnvironment(value: unknown, at: string, key?: string): Environment | Problem[] {
   if (isFrozenCopy(value) && (key === undefined || value.name !== undefined)) return value
-  if (namesOf(value) === undefined) {
+  if (keysOf(value) === undefined) {
     return [{ option: at, reason: 'must be an object with authUrl, audience and apiUrls' }]
   }
-  const part = (name: keyof Environment): unknown => partOf(value, name)
+  const part = (name: keyof Environment): unknown => propertyOf(value, name)
   const authUrl = part('authUrl')
   const audience = part('audience')
   const apiUrls = itemsOf(part('apiUrls'))
@@ -82,7 +82,7 @@ function authUrlProblem(value: unknown, insecure: boolean): string | undefined {
 function apiUrlProblem(value: unknown, insecure: boolean): string | undefined {
   const problem = baseUrlProblem(value, insecure)
   if (problem === undefined && /%2f|%5c/i.test(new URL(value as string).pathname)) {
-    return 'must not have an encoded slash (%2f) or backslash (%5c) in its path'
+    return 'must not contain an encoded slash (%2f) or backslash (%5c) in its path'
   }
   return problem
 }
@@ -92,26 +92,26 @@ function baseUrlProblem(value: unknown, insecure: boolean): string | undefined {
   const url = new URL(value)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
   if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
-    return 'must use https (http is for loopback hosts, or with allowInsecureRequests: true)'
+    return 'must use https (http is allowed for loopback hosts, or with allowInsecureRequests: true)'
   }
-  if (url.username !== '' || url.password !== '') return 'must not have a user name or password in it'
-  if (value.includes('?') || value.includes('#')) return 'must not have a query or a fragment'
+  if (url.username !== '' || url.password !== '') return 'must not contain a user name or a password'
+  if (value.includes('?') || value.includes('#')) return 'must not contain a query or a fragment'
   return undefined
 }
 
-/** localhost and names below it (RFC 6761), 127.0.0.0/8 and ::1; the URL parser has written them in one form. */
+/** localhost and its subdomains (RFC 6761), 127.0.0.0/8 and ::1, as the URL parser normalizes them. */
 function isLoopback(hostname: string): boolean {
   return /^(?:(?:.+\.)?localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 
 /**
- * Checks a set of environments and freezes it. Each must be complete by itself; token endpoints and audiences
- * must differ between them, and no URL may lie below the `apiUrls` of two of them, so that no token of one
- * environment can reach another. An environment without a name gets its key as one.
+ * Checks a set of environments and freezes it. Each environment must be complete. Token endpoints and audiences must
+ * differ between environments, and no URL may be below the `apiUrls` of two of them, so that a token of one environment
+ * cannot reach another. The key of an environment is its default name.
  *
- * @param environments the environments, by their names: usually `production` and `test`
- * @returns frozen copies of them, under the same names
- * @typeParam T the set, so that each of its names is known
+ * @param environments the environments by name, usually `production` and `test`
+ * @returns frozen copies under the same names
+ * @typeParam T the set, so that TypeScript knows each name
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
  * @example
  * const environments = defineEnvironments({
@@ -130,7 +130,7 @@ function isLoopback(hostname: string): boolean {
 export function defineEnvironments<const T extends Readonly<Record<string, Environment>>>(
   environments: T,
 ): T {
-  const names = namesOf(environments) ?? []
+  const names = keysOf(environments) ?? []
   if (names.length === 0) {
     throw new ConfigurationError('The environments cannot be used', [
       { option: 'environments', reason: 'must be an object with at least one environment' },
@@ -139,7 +139,7 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   const checked: [string, Environment][] = []
   const problems: Problem[] = []
   for (const name of names) {
-    const environment = checkEnvironment(partOf(environments, name), name, name)
+    const environment = checkEnvironment(propertyOf(environments, name), name, name)
     if (Array.isArray(environment)) problems.push(...environment)
     else checked.push([name, environment])
   }
@@ -148,15 +148,15 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   return Object.freeze(Object.fromEntries(checked)) as T
 }
 
-/** Frozen copies. Who has one already needs no other: thousands of providers may be made with the same. */
+/** The frozen copies, which are reused: an application may create thousands of providers for one environment. */
 const copies = new WeakSet<object>()
 
-/** Whether an environment is such a copy, and so will never be another. */
+/** Whether an environment is such a copy, which cannot change. */
 export function isFrozenCopy(environment: unknown): environment is Environment {
   return copies.has(environment as Environment)
 }
 
-/** A frozen copy of what an environment is made of, and nothing else. */
+/** A frozen copy of an environment, without any other properties. */
 export function frozenEnvironment({
   name,
   authUrl,
@@ -180,16 +180,16 @@ function overlaps(entries: [string, Environment][]): Problem[] {
   entries.forEach(([key, environment], index) => {
     for (const [otherKey, other] of entries.slice(0, index)) {
       if (tokenEndpoint(environment) === tokenEndpoint(other)) {
-        problems.push({ option: `${key}.authUrl`, reason: `is the token endpoint of ${otherKey} too` })
+        problems.push({ option: `${key}.authUrl`, reason: `is also the token endpoint of ${otherKey}` })
       }
       if (environment.audience === other.audience) {
-        problems.push({ option: `${key}.audience`, reason: `is the audience of ${otherKey} too` })
+        problems.push({ option: `${key}.audience`, reason: `is also the audience of ${otherKey}` })
       }
       environment.apiUrls.forEach((url, position) => {
         if (other.apiUrls.some((otherUrl) => isBelow(url, otherUrl) || isBelow(otherUrl, url))) {
           problems.push({
             option: `${key}.apiUrls[${position}]`,
-            reason: `overlaps with the apiUrls of ${otherKey}: its tokens would reach both`,
+            reason: `overlaps with the apiUrls of ${otherKey}: its tokens would reach both environments`,
           })
         }
       })

@@ -1,16 +1,16 @@
-/** The errors of this package: one class per kind of failure, a stable code on each, and the guard that recognizes them. */
+/** The errors of this package: one class for each kind of failure, stable codes, and the type guard. */
 
 /**
- * What went wrong, for programs. Codes are part of the public interface and do not change within a major version.
+ * What failed, for programs. Codes are part of the public API and do not change within a major version.
  *
- * - `ERR_CONFIGURATION`: an option cannot be used
+ * - `ERR_CONFIGURATION`: an option is invalid
  * - `ERR_BROWSER`: a provider was created in a browser
- * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint, or its answer broke off before its end
- * - `ERR_TOKEN_TIMEOUT`: no answer of the token endpoint in time
- * - `ERR_TOKEN_STATUS`: the token endpoint answered with an error
- * - `ERR_TOKEN_REDIRECT`: the token endpoint answered with a redirect, which is never followed
- * - `ERR_CLIENT_SECRET`: the function `clientSecret` threw, hung or yielded nothing
- * - `ERR_TOKEN_RESPONSE`: the token endpoint's answer was a success, but no usable token
+ * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint, or its response was incomplete
+ * - `ERR_TOKEN_TIMEOUT`: no response from the token endpoint in time
+ * - `ERR_TOKEN_STATUS`: the token endpoint returned an error status
+ * - `ERR_TOKEN_REDIRECT`: the token endpoint returned a redirect, which is never followed
+ * - `ERR_CLIENT_SECRET`: the `clientSecret` function threw, timed out or returned nothing
+ * - `ERR_TOKEN_RESPONSE`: the token endpoint returned a success status, but no usable token
  * - `ERR_PROVIDER_CLOSED`: the provider was closed
  */
 export type MerchantAuthErrorCode =
@@ -27,11 +27,11 @@ export type MerchantAuthErrorCode =
 const BRAND = Symbol.for('merchant-auth.error')
 
 /**
- * The base of every error that this package makes. Neither the client secret nor a token is in any of its parts or
- * prints.
+ * The base class of all errors of this package. No error contains the client secret or a token, in its fields or in its
+ * log output.
  */
 export class MerchantAuthError extends Error {
-  /** What went wrong, for programs. */
+  /** What failed, for programs. */
   readonly code: MerchantAuthErrorCode
 
   /** @internal */
@@ -40,26 +40,26 @@ export class MerchantAuthError extends Error {
     this.code = code
   }
 
-  /** The fields of this error for a structured log: name, code, message and what its class adds. */
+  /** The fields for a structured log: name, code, message, and the fields of the subclass. */
   toJSON(): Record<string, unknown> {
     return { ...Object.fromEntries(Object.entries(this)), name: this.name, message: this.message }
   }
 }
 
-/** One option that is wrong, and why. */
+/** One invalid option, and the reason. */
 export interface Problem {
-  /** The option's name, with its path: `environment.apiUrls[0]`. */
+  /** The option's name with its path, for example `environment.apiUrls[0]`. */
   readonly option: string
-  /** What is wrong with it. Never holds the value. */
+  /** Why it is invalid. Never contains the value. */
   readonly reason: string
 }
 
 /**
- * Options that cannot work. Thrown before any request, with all problems at once. Its `code` is `ERR_CONFIGURATION`, or
+ * Invalid options. Thrown before any request, with all problems at once. Its `code` is `ERR_CONFIGURATION`, or
  * `ERR_BROWSER` in a browser.
  */
 export class ConfigurationError extends MerchantAuthError {
-  /** Everything that is wrong. */
+  /** All problems. */
   readonly problems: readonly Problem[]
 
   /** @internal */
@@ -90,28 +90,28 @@ export interface TokenRequestFailure {
 }
 
 /**
- * No token could be had. Its `code` says why: `ERR_TOKEN_NETWORK`, `ERR_TOKEN_TIMEOUT`, `ERR_TOKEN_STATUS`,
- * `ERR_TOKEN_REDIRECT` or `ERR_CLIENT_SECRET`; its `cause` is the error below it, where there is one.
+ * The token request failed. Its `code` says why: `ERR_TOKEN_NETWORK`, `ERR_TOKEN_TIMEOUT`, `ERR_TOKEN_STATUS`,
+ * `ERR_TOKEN_REDIRECT` or `ERR_CLIENT_SECRET`. Its `cause` is the underlying error, if there is one.
  */
 export class TokenRequestError extends MerchantAuthError {
-  /** HTTP status of the token endpoint's answer; undefined where there was none. */
+  /** HTTP status of the token endpoint's response; undefined if there was no response. */
   readonly status: number | undefined
-  /** The `error` code of the answer (RFC 6749 §5.2), for example `invalid_client`. */
+  /** The `error` code of the response (RFC 6749 §5.2), for example `invalid_client`. */
   readonly error: string | undefined
-  /** The `error_description` of the answer, with secrets taken out and at most 300 characters long. */
+  /** The `error_description` of the response, redacted and cut to 300 characters. */
   readonly errorDescription: string | undefined
-  /** How many attempts (at least 1) were made for this one failure. */
+  /** Number of attempts (at least 1) before this failure. */
   readonly attempts: number
   /**
-   * How long (ms) this package will not ask the token endpoint again: the pause after a failure, or what remains of it,
-   * and Retry-After (RFC 9110 §10.2.3) as far as it is obeyed. Calls in the meantime fail at once.
+   * How long (ms) this package sends no further token request: the rest of the cooldown, and Retry-After (RFC 9110
+   * §10.2.3) within its limits. Calls fail immediately until then.
    */
   readonly retryAfterMs: number | undefined
-  /** Whether the same request may succeed later without a change on this side. */
+  /** Whether the same request may succeed later without any change by the caller. */
   readonly retryable: boolean
   /**
-   * What else the answer said, for `merchant-auth check`: where a redirect leads to, fit to be shown, and how long (ms)
-   * Retry-After asks to wait. Not enumerable, because the message says the same.
+   * More about the response, for `merchant-auth check`: the redacted redirect location, and the delay (ms) that
+   * Retry-After asks for. Not enumerable, because the message contains the same information.
    * @internal
    */
   declare readonly answer:
@@ -131,22 +131,21 @@ export class TokenRequestError extends MerchantAuthError {
   }
 }
 
-/** One field of a token response that cannot be used. */
+/** One invalid field of a token response. */
 export interface ResponseIssue {
-  /** Name of the field on the wire; `body` for the whole answer. */
+  /** Name of the field in the response; `body` for the whole response. */
   readonly field: string
-  /** What is wrong with it. Never holds the value. */
+  /** Why it is invalid. Never contains the value. */
   readonly reason: string
 }
 
 /**
- * The token endpoint answered with success, but with nothing that can be used as a token (RFC 6749 §5.1). Its `code` is
- * `ERR_TOKEN_RESPONSE`.
+ * The token endpoint returned a success status, but no usable token (RFC 6749 §5.1). Its `code` is `ERR_TOKEN_RESPONSE`.
  */
 export class TokenResponseError extends MerchantAuthError {
-  /** Which fields of the answer cannot be used, and why. */
+  /** The invalid fields of the response, and the reasons. */
   readonly issues: readonly ResponseIssue[]
-  /** How long (ms) this package will not ask the token endpoint again, as on a {@link TokenRequestError}. */
+  /** How long (ms) this package sends no further token request, as on a {@link TokenRequestError}. */
   readonly retryAfterMs: number | undefined
 
   /** @internal */
@@ -157,7 +156,7 @@ export class TokenResponseError extends MerchantAuthError {
   }
 }
 
-/** The provider was closed, before the call or while it waited. Its `code` is `ERR_PROVIDER_CLOSED`. */
+/** The provider was closed before or during the call. Its `code` is `ERR_PROVIDER_CLOSED`. */
 export class ProviderClosedError extends MerchantAuthError {
   /** @internal */
   constructor() {
@@ -165,7 +164,7 @@ export class ProviderClosedError extends MerchantAuthError {
   }
 }
 
-// On the prototypes, so that no print shows the name a second time, among the fields.
+// On the prototypes, so that inspect does not list the name again among the fields.
 for (const [type, name] of [
   [MerchantAuthError, 'MerchantAuthError'],
   [ConfigurationError, 'ConfigurationError'],
@@ -178,10 +177,12 @@ for (const [type, name] of [
 Object.defineProperty(MerchantAuthError.prototype, BRAND, { value: true })
 
 /**
- * A separate error object for one of many callers that share a failure, with how long (ms) the token endpoint is not
- * asked from now on, and perhaps with a note.
+ * A separate error object for one of the callers that share a failure.
+ *
+ * @param remainingMs how long (ms) no further token request is sent
+ * @param note text to append to the message
  */
-export function ownCopy(error: unknown, remainingMs?: number, note = ''): unknown {
+export function copyForCaller(error: unknown, remainingMs?: number, note = ''): unknown {
   const pause = remainingMs === undefined ? undefined : { retryAfterMs: Math.ceil(remainingMs) }
   if (error instanceof TokenRequestError) {
     const { answer, cause } = error
@@ -199,9 +200,9 @@ export function ownCopy(error: unknown, remainingMs?: number, note = ''): unknow
 }
 
 /**
- * Whether a value is an error of this package, also when it comes from another copy of it, where `instanceof` fails.
+ * Whether a value is an error of this package. Also works across copies of the package, where `instanceof` fails.
  *
- * @param value anything that was thrown
+ * @param value any thrown value
  */
 export function isMerchantAuthError(value: unknown): value is MerchantAuthError {
   return typeof value === 'object' && value !== null && (value as { [BRAND]?: unknown })[BRAND] === true

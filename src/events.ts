@@ -1,13 +1,13 @@
-/** The events by which the package is seen, and their two outlets: `onEvent` and the diagnostics channel. */
+/** The events, and where they are emitted: `onEvent` and the diagnostics channel. */
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { Environment } from './environments.ts'
 
 interface AuthEventBase {
-  /** The environment's name, where it has one. */
+  /** The environment's name, if it has one. */
   readonly environment?: string | undefined
 }
 
-/** A request goes to the token endpoint. */
+/** An attempt at a token request begins. */
 export interface TokenRequestedEvent extends AuthEventBase {
   readonly type: 'token-requested'
   /** 1 for the first attempt. */
@@ -16,80 +16,79 @@ export interface TokenRequestedEvent extends AuthEventBase {
   readonly url: string
 }
 
-/** A token has arrived. */
+/** The provider acquired a token. */
 export interface TokenAcquiredEvent extends AuthEventBase {
   readonly type: 'token-acquired'
-  /** Whether the token endpoint gave it, or the store had it. */
+  /** Whether the token came from the token endpoint or from the store. */
   readonly source: 'endpoint' | 'store'
-  /** From the moment a token was wanted (ms), with the wait for a turn and the store. */
+  /** Time (ms) from the need for a token to its arrival, including waits for other requests and for the store. */
   readonly durationMs: number
-  /** The token's lifetime (ms) as the token endpoint gave it. */
+  /** The token's lifetime (ms) as issued by the token endpoint. */
   readonly lifetimeMs: number
-  /** How much of it remains (ms): less than `lifetimeMs` by the time that it took, and that it was in a store. */
+  /** What remains of the lifetime (ms): `lifetimeMs` minus the time of the request and the time in the store. */
   readonly remainsMs: number
 }
 
-/** An attempt at the token endpoint failed. */
+/** An attempt at a token request failed. */
 export interface TokenRequestFailedEvent extends AuthEventBase {
   readonly type: 'token-request-failed'
   /** 1 for the first attempt. */
   readonly attempt: number
-  /** The code of the error that this attempt ended with. */
+  /** The code of the error of this attempt. */
   readonly code: string
-  /** HTTP status of the answer; undefined where there was none, or a success. */
+  /** HTTP status of the response; undefined if there was no response, or if it was a success. */
   readonly status?: number | undefined
-  /** The OAuth error code of the answer. */
+  /** The OAuth error code of the response. */
   readonly error?: string | undefined
-  /** When (ms from now) the next attempt follows; undefined where none does. */
+  /** Delay (ms) until the next attempt; undefined if there is none. */
   readonly nextTryMs?: number | undefined
 }
 
 /** An API rejected a token. */
 export interface TokenRejectedEvent extends AuthEventBase {
   readonly type: 'token-rejected'
-  /** The `apiUrls` entry that rejected it, where it is known. */
+  /** The `apiUrls` entry that rejected it, if known. */
   readonly api?: string | undefined
 }
 
-/** A token was replaced before its end: in the background, or because an API had rejected it. */
+/** A token was replaced before it expired: in the background, or because an API rejected it. */
 export interface TokenRenewedEvent extends AuthEventBase {
   readonly type: 'token-renewed'
-  /** It was about to expire, or an API rejected it. */
+  /** Why: the token was about to expire, or an API rejected it. */
   readonly reason: 'expiring' | 'rejected'
 }
 
-/** A rejected token is not renewed now, because of the rate limit of renewals for this API. */
+/** A rejected token was not renewed, because renewals for this API are rate limited. */
 export interface RenewalSuppressedEvent extends AuthEventBase {
   readonly type: 'renewal-suppressed'
-  /** The `apiUrls` entry that rejected the token, where it is known. */
+  /** The `apiUrls` entry that rejected the token, if known. */
   readonly api?: string | undefined
-  /** When (ms from now) the next renewal for this API may come. */
+  /** Delay (ms) until the next renewal for this API is allowed. */
   readonly nextRenewalMs: number
 }
 
-/** A call went out without the token. */
+/** A call was sent without the token. */
 export interface TokenWithheldEvent extends AuthEventBase {
   readonly type: 'token-withheld'
-  /** Not below `apiUrls`; a header of that name set by the caller; credentials of the caller's own. */
+  /** Why: the URL is not below `apiUrls`, the caller set the header, or the caller gave other credentials. */
   readonly reason: 'destination' | 'own-header' | 'own-credentials'
   /** The call's URL without user info, query and fragment. */
   readonly url: string
 }
 
-/** A token store failed; the process went on by itself. */
+/** A token store failed. The process continued without it. */
 export interface StoreFailedEvent extends AuthEventBase {
   readonly type: 'store-failed'
-  /** What the store was asked to do. */
+  /** The operation that failed. */
   readonly operation: 'get' | 'set' | 'delete' | 'lease'
   /**
-   * Why, where it is known: a system error's code (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too
-   * long), the word that a Redis error begins with (`READONLY`, `OOM`), or `UNREADABLE` for an entry that is there
-   * and cannot be parsed.
+   * Why, if known: the code of a system error (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too long), the
+   * first word of a Redis error (`READONLY`, `OOM`), or `UNREADABLE` for an entry that cannot be decrypted or parsed.
    */
   readonly code?: string | undefined
 }
 
-/** Every event that `onEvent` and the diagnostics channel `merchant-auth` get, by its `type`. */
+/** All events of `onEvent` and of the diagnostics channel `merchant-auth`, discriminated by `type`. */
 export type AuthEvent =
   | TokenRequestedEvent
   | TokenAcquiredEvent
@@ -102,18 +101,18 @@ export type AuthEvent =
 
 const diagnostics: Channel = channel('merchant-auth')
 
-/** Emits an event to the listeners. One that costs something to make is given as a function, called only where one listens. */
+/** Emits an event. A function is called only if somebody listens, so that unused events cost nothing to create. */
 export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
-/** Emits the events of one provider. A listener that throws, or rejects, disturbs nothing. */
+/** Emits the events of one provider. Errors of `onEvent` are ignored. */
 export function createEmit(
   onEvent: ((event: AuthEvent) => void) | undefined,
   environment: string | undefined,
 ): Emit {
   return (given) => {
     if (onEvent === undefined && !diagnostics.hasSubscribers) return
-    const made = typeof given === 'function' ? given() : given
-    const event = Object.freeze(environment === undefined ? made : { ...made, environment })
+    const created = typeof given === 'function' ? given() : given
+    const event = Object.freeze(environment === undefined ? created : { ...created, environment })
     if (onEvent !== undefined) callSafely(onEvent, event)
     if (diagnostics.hasSubscribers) diagnostics.publish(event)
   }
@@ -124,25 +123,25 @@ function callSafely(listener: (event: AuthEvent) => void, event: AuthEvent): voi
     const returned: unknown = listener(event)
     if (returned instanceof Promise) returned.catch(() => {})
   } catch {
-    // A listener's fault is the listener's.
+    // An error in a listener must not affect the call.
   }
 }
 
-/** What an attachment needs of a provider to emit its own events. */
+/** What an attachment needs from a provider to emit events. */
 export interface Outlet {
   readonly emit: Emit
-  /** The client secrets and tokens that may stand in no event. */
+  /** The client secrets and tokens that no event may contain. */
   readonly secrets: Iterable<string>
 }
 
 const outlets = new WeakMap<object, Outlet>()
 
-/** Makes a provider's outlet known to those who attach its token. */
+/** Registers the outlet of a provider for its attachments. */
 export function rememberOutlet(provider: object, outlet: Outlet): void {
   outlets.set(provider, outlet)
 }
 
-/** The outlet of a provider; of one made elsewhere, the diagnostics channel and its current token. */
+/** The outlet of a provider. For a provider that the caller implements: the diagnostics channel and its current token. */
 export function outletOf(provider: {
   readonly environment: Environment
   currentToken(): { readonly value: string } | undefined

@@ -1,7 +1,7 @@
 /**
- * The token, and fetch; no other client is loaded. A provider ({@link createTokenProvider}) gets the access token of one
- * environment and renews it; {@link createAuthFetch} puts it on fetch. Other clients, a store for many processes and
- * what tests need have entries of their own.
+ * The token provider, and fetch. {@link createTokenProvider} acquires the access token of one environment and renews it;
+ * {@link createAuthFetch} attaches it to fetch calls. Other clients, the Redis store and test tools are separate entry
+ * points, and this one loads none of them.
  *
  * @module merchant-auth
  */

@@ -1,7 +1,7 @@
-/** A provider's options from environment variables, as containers get them. */
+/** A provider's options from environment variables. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { partOf } from './checks.ts'
+import { propertyOf } from './checks.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 import { resolveOptions, type TokenProviderOptions } from './options.ts'
 
@@ -19,7 +19,7 @@ const DURATIONS = {
   expiryMarginMs: 'MERCHANT_AUTH_EXPIRY_MARGIN_MS',
 } as const
 
-/** Which variable an option comes from. */
+/** The variable that sets each option. */
 const VARIABLES: Readonly<Record<string, string>> = {
   ...DURATIONS,
   clientId: CLIENT_ID,
@@ -29,22 +29,23 @@ const VARIABLES: Readonly<Record<string, string>> = {
   'environment.apiUrls': API_URLS,
 }
 
-/** Environment variables, by their names; undefined where one is not set. */
+/** Environment variables by name; undefined if one is not set. */
 type Variables = Readonly<Record<string, string | undefined>>
 
 /**
- * The options of a provider from environment variables; an empty variable counts as unset.
+ * Reads the options of a provider from environment variables. An empty variable counts as unset.
  *
  * - `MERCHANT_AUTH_URL`, `MERCHANT_AUTH_AUDIENCE`, `MERCHANT_AUTH_API_URLS` (separated by commas): the environment
  * - `MERCHANT_AUTH_CLIENT_ID`
- * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that holds it and is read again before
- *   every token request, so that a secret can be replaced without a restart. Line breaks at its end are left out.
- * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: as the options
+ * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that contains the secret. It is read
+ *   before every token request, so that a new secret needs no restart. Trailing line breaks are removed.
+ * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: the options with these
+ *   names
  *
- * No print of the result shows the secret.
+ * The inspect and JSON output of the result does not contain the secret.
  *
- * @param env the variables, by their names; by default those of the process
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem, by the variable's name
+ * @param env the variables by name; by default those of the process
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem, each with the variable's name
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
  */
@@ -65,19 +66,19 @@ export function optionsFromEnv(
     ...durationsFrom(read, problems),
   }
   problems.push(...problemsIn(options, read))
-  // Of a variable that is not a string there is no more to say.
+  // A variable that is not a string has only that problem.
   const first = problems.filter(({ option }, n) => problems.findIndex((p) => p.option === option) === n)
   if (first.length > 0) throw new ConfigurationError(WHAT, first)
   return options
 }
 
-/** The variables that are read here; those that are not strings are named, and count as unset. */
+/** The variables that this file reads. One that is not a string is a problem, and counts as unset. */
 function variablesOf(env: unknown, problems: Problem[]): Variables {
   if (typeof env !== 'object' || env === null)
     throw new ConfigurationError(WHAT, [{ option: 'env', reason: 'must be an object' }])
   return Object.fromEntries(
     [...Object.values(VARIABLES), CLIENT_SECRET_FILE].map((name) => {
-      const value = partOf(env, name) ?? undefined
+      const value = propertyOf(env, name) ?? undefined
       if (value === undefined || typeof value === 'string') return [name, value]
       problems.push({ option: name, reason: 'must be a string' })
       return [name, undefined]
@@ -85,12 +86,12 @@ function variablesOf(env: unknown, problems: Problem[]): Variables {
   )
 }
 
-/** A function in any case: of a string a print would show the letters. */
+/** Always a function, because inspect would show a string. */
 function secretFrom(env: Variables, problems: Problem[]): () => string | Promise<string> {
   const secret = env[CLIENT_SECRET] || undefined
   const file = env[CLIENT_SECRET_FILE]?.trim() || undefined
   if (secret !== undefined && file !== undefined)
-    problems.push({ option: CLIENT_SECRET_FILE, reason: `must not be set beside ${CLIENT_SECRET}` })
+    problems.push({ option: CLIENT_SECRET_FILE, reason: `must not be set together with ${CLIENT_SECRET}` })
   else if (secret === undefined && file === undefined)
     problems.push({ option: CLIENT_SECRET, reason: `is not set, and neither is ${CLIENT_SECRET_FILE}` })
   if (file === undefined) return () => secret ?? ''
@@ -107,7 +108,7 @@ function secretFileProblem(file: string): string | undefined {
   }
 }
 
-/** The text of a file without the line breaks at its end. */
+/** A text without its trailing line breaks. */
 export function withoutLineEnd(text: string): string {
   let end = text.length
   while (end > 0 && '\r\n'.includes(text.charAt(end - 1))) end -= 1
@@ -128,7 +129,7 @@ function durationsFrom(
   return durations
 }
 
-/** What a provider would find wrong with the options, by the variable's name. */
+/** The problems that a provider would find in the options, each with the variable's name. */
 function problemsIn(options: TokenProviderOptions, read: (name: string) => string | undefined): Problem[] {
   try {
     resolveOptions(options)
@@ -138,9 +139,9 @@ function problemsIn(options: TokenProviderOptions, read: (name: string) => strin
     return error.problems.map(({ option, reason }) => {
       const [, path = option, place = ''] = /^(.*?)(\[\d+\])?$/.exec(option) ?? []
       const variable = VARIABLES[path] ?? option
-      // No variable allows http elsewhere.
-      const told = reason.replace(', or with allowInsecureRequests: true', '')
-      return { option: variable + place, reason: read(variable) === undefined ? 'is not set' : told }
+      // No variable sets allowInsecureRequests.
+      const explained = reason.replace(', or with allowInsecureRequests: true', '')
+      return { option: variable + place, reason: read(variable) === undefined ? 'is not set' : explained }
     })
   }
 }

@@ -1,6 +1,17 @@
-/** What a caller may say: every option with its default, and all problems at once. */
+/** The options: their documentation, defaults and validation. All problems are reported at once. */
 import * as z from 'zod/mini'
-import { copied, copyOf, fn, having, headerName, ms, partOf, problemsOf, schemeName, text } from './checks.ts'
+import {
+  copied,
+  copyOf,
+  fn,
+  headerName,
+  ms,
+  objectWith,
+  problemsOf,
+  propertyOf,
+  schemeName,
+  text,
+} from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
 import { checkEnvironment, type Environment } from './environments.ts'
 import { ConfigurationError } from './errors.ts'
@@ -9,96 +20,96 @@ import type { TokenStore } from './store/token-store.ts'
 
 /** Options of `createTokenProvider`. */
 export interface TokenProviderOptions {
-  /** The environment whose token endpoint is asked and whose APIs get the token. */
+  /** The environment: its token endpoint issues the token, and its APIs get it. */
   readonly environment: Environment
-  /** The client id (RFC 6749 §2.2): any text but an empty one. */
+  /** The client id (RFC 6749 §2.2): any non-empty string. */
   readonly clientId: string
   /**
-   * The client secret, or a function that yields it and is asked before every token request. Where a function
-   * yields another secret after the token endpoint rejected the last one, the request is made once more. Where it
-   * throws, hangs or yields nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
+   * The client secret, or a function that returns it (or a promise for it). The function is called before every token
+   * request. If the token endpoint rejects the secret and the function then returns a different one, the request is
+   * repeated once. If the function throws, times out or returns nothing, waiting calls reject with a `TokenRequestError`
+   * (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
   /**
-   * Time (ms, 1 to 2^31-1) for a whole token request with its retries and pauses. An attempt
-   * that another may follow gets at most half of it. After it, waiting calls reject with a `TokenRequestError`.
+   * Time limit (ms, 1 to 2^31-1) for a token request, including its retries and pauses. An attempt that is not the last
+   * gets at most half of it. After the limit, waiting calls reject with a `TokenRequestError`.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) after a first one that failed with no connection, a time-out, an answer that broke off,
-   * 408, 429 or 5xx. The
-   * pauses between them are random, up to 200 ms and doubling, or what Retry-After (RFC 9110 §10.2.3) asks for.
+   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete response, 408, 429 or
+   * 5xx. The pauses are random, at first up to 200 ms and then doubling, or as long as Retry-After (RFC 9110 §10.2.3) asks.
    * @default 2
    */
   readonly retries?: number | undefined
   /**
-   * How long (ms, 0 to 2^31-1) before the end of its use a token is renewed in the background, shortened by a random
-   * 0 to 25 % for each token, so that many processes do not renew together. 0: never in the background. At most 50 %
-   * of a token's lifetime.
+   * How long (ms, 0 to 2^31-1) before the provider stops using a token it renews the token in the background. For each
+   * token it is shortened by a random 0 to 25 %, so that many processes do not renew at the same time. 0 disables
+   * background renewal. Capped at 50 % of the token's lifetime.
    * @default min(300_000, 20 % of the lifetime)
    */
   readonly refreshAheadMs?: number | undefined
   /**
-   * How long (ms, 0 to 2^31-1) before its expiry a token is no longer handed out, so that it does not expire on its
-   * way. At most 25 % of a token's lifetime.
+   * How long (ms, 0 to 2^31-1) before its expiry the provider stops using a token, so that it does not expire in transit.
+   * Capped at 25 % of the token's lifetime.
    * @default min(10_000, 5 % of the lifetime)
    */
   readonly expiryMarginMs?: number | undefined
   /**
-   * How the token request is written: `json` as the service wants it, `form` as RFC 6749 §4.4.2 has it.
+   * The format of the token request: `json`, which the payment service expects, or `form` as in RFC 6749 §4.4.2.
    * @default 'json'
    */
   readonly bodyFormat?: 'json' | 'form' | undefined
   /**
-   * Where the token is kept for other processes too, so that they need not ask for one of their own:
-   * `createRedisTokenStore` of `merchant-auth/redis`, or one of your own. No call fails when it does.
-   * @default none: the token is kept in the memory of this process
+   * A store that shares the token between processes: `createRedisTokenStore` of `merchant-auth/redis`, or your own. No
+   * call fails because the store fails.
+   * @default none: the token is cached in the memory of this process
    */
   readonly store?: TokenStore | undefined
   /**
-   * Keys (at least 32 random bytes each, as text) for what goes to the store: the first one writes, all read, so
-   * that keys can be replaced without a pause. Not used without a store.
+   * Encryption keys for store entries (strings with at least 32 random bytes each). The first one encrypts, and all
+   * decrypt, so that keys can be rotated without an interruption. Not used without a store.
    * @default derived from the client secret
    */
   readonly encryptionKeys?: readonly string[] | undefined
   /**
-   * What sends the token request: for proxies, mutual TLS, tests.
+   * The fetch that sends the token request, for example for proxies, mutual TLS or tests.
    * @default globalThis.fetch, looked up at each use
    */
   readonly fetch?: typeof fetch | undefined
-  /** Called with every event, at once. What it throws, or rejects with, is ignored. */
+  /** Called synchronously with every event. Its errors and rejections are ignored. */
   readonly onEvent?: ((event: AuthEvent) => void) | undefined
   /**
-   * Where time comes from.
-   * @default the clocks of this machine
+   * The source of time, for tests.
+   * @default the system clocks
    */
   readonly clock?: Clock | undefined
 }
 
-/** Options of everything that attaches the token to calls. */
+/** Options of the functions that attach the token to calls. */
 export interface AttachOptions {
   /**
-   * The request header (a name of RFC 9110 §5.1) that carries the token; not one that clients set themselves or drop, such
-   * as `Host` and `Content-Type`. Under another name than `Authorization`
-   * redirects are not followed by fetch, axios' fetch adapter and undici, which would take it along.
+   * The request header (a name of RFC 9110 §5.1) that carries the token. Headers that clients set or drop themselves, such
+   * as `Host` and `Content-Type`, are invalid. With a name other than `Authorization`, fetch, axios' fetch adapter and
+   * undici do not follow redirects, because they would send the header to another origin.
    * @default 'Authorization'
    */
   readonly header?: string | undefined
   /**
-   * What stands before the token in the header; `''` sends the bare token.
+   * The scheme before the token in the header; `''` sends the bare token.
    * @default 'Bearer'
    */
   readonly scheme?: string | undefined
   /**
-   * Statuses of the API (400 to 599) upon which the token is renewed and the call is made once more. `[]` never
-   * renews, and never keeps a body for a second try.
+   * Statuses of the API (400 to 599) after which the token is renewed and the call is repeated once. `[]` disables
+   * renewal after a response, and never copies a body to repeat a call.
    * @default [401]
    */
   readonly renewOnStatus?: readonly number[] | undefined
 }
 
-/** Checked options with their defaults. */
+/** Validated options, with defaults applied. */
 export interface ResolvedOptions {
   readonly environment: Environment
   readonly clientId: string
@@ -115,15 +126,15 @@ export interface ResolvedOptions {
   readonly clock: Clock
 }
 
-/** Checked attach options with their defaults. */
+/** Validated attach options, with defaults applied. */
 export interface ResolvedAttach {
   readonly header: string
   /** The header's name in lower case. */
   readonly headerKey: string
-  /** What stands before the token, with the space between. */
+  /** The scheme and the space before the token, or ''. */
   readonly prefix: string
   readonly renewOnStatus: readonly number[]
-  /** The fetch to wrap, where one was given. */
+  /** The fetch to wrap, if one was given. */
   readonly fetch: typeof fetch | undefined
 }
 
@@ -134,17 +145,17 @@ function isDurationOrNothing(ms: unknown): boolean {
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
 const STORE = 'must have the functions get, set and delete'
-const LEASE = 'must have a function as lease, where it has one'
-const STORE_TIMEOUT = 'must have an operationTimeoutMs of 1 to 2147483647 ms, where it has one'
+const LEASE = 'lease, if present, must be a function'
+const STORE_TIMEOUT = 'operationTimeoutMs, if present, must be a number of milliseconds from 1 to 2147483647'
 const KEY = 'must be a non-empty string'
 const KEYS = 'must be an array with at least one key'
 
 const providerShape = z.strictObject({
-  environment: z.optional(z.unknown()), // checked with the environments
+  environment: z.optional(z.unknown()), // checkEnvironment() checks it
   clientId: text('must be a non-empty string'),
   clientSecret: z.custom<string | (() => string | Promise<string>)>(
     (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
-    'must be a non-empty string, or a function that yields one',
+    'must be a non-empty string, or a function that returns one',
   ),
   timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),
   retries: z.optional(
@@ -156,16 +167,16 @@ const providerShape = z.strictObject({
   expiryMarginMs: z.optional(ms(0, DURATION)),
   bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
   store: z.optional(
-    having<TokenStore>(['get', 'set', 'delete'], STORE).check(
-      z.refine((store) => ['undefined', 'function'].includes(typeof partOf(store, 'lease')), LEASE),
-      z.refine((store) => isDurationOrNothing(partOf(store, 'operationTimeoutMs')), STORE_TIMEOUT),
+    objectWith<TokenStore>(['get', 'set', 'delete'], STORE).check(
+      z.refine((store) => ['undefined', 'function'].includes(typeof propertyOf(store, 'lease')), LEASE),
+      z.refine((store) => isDurationOrNothing(propertyOf(store, 'operationTimeoutMs')), STORE_TIMEOUT),
     ),
   ),
   encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.refine((keys) => keys.length > 0, KEYS))),
   fetch: z.optional(fn<typeof fetch>('must be a function')),
   onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),
   clock: z.optional(
-    having<Clock>(
+    objectWith<Clock>(
       ['monotonicMs', 'epochMs', 'sleep'],
       'must have the functions monotonicMs, epochMs and sleep',
     ),
@@ -190,20 +201,20 @@ const attachParts = {
 
 const attachShape = copied(z.strictObject(attachParts))
 
-/** The schema of what `createAuthFetch` takes: the fetch to wrap, too. */
+/** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
 const attachFetchShape = copied(
   z.strictObject({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
 )
 
 /**
- * Checks the options of a provider.
+ * Validates the options of a provider.
  *
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const given = copyOf(options, Object.keys(providerShape.shape))
   const parsed = z.safeParse(providerShape, given)
-  const environment = checkEnvironment(partOf(given, 'environment'), 'environment')
+  const environment = checkEnvironment(propertyOf(given, 'environment'), 'environment')
   if (!parsed.success || Array.isArray(environment)) {
     const problems = parsed.success ? [] : problemsOf(parsed.error)
     if (Array.isArray(environment)) problems.push(...environment)
@@ -228,7 +239,7 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 }
 
 /**
- * Checks what is to be attached, and how.
+ * Validates a provider and the options of an attachment.
  *
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
  */
@@ -239,10 +250,10 @@ export function resolveAttach(
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (typeof partOf(tokens, 'getToken') !== 'function')
+  if (typeof propertyOf(tokens, 'getToken') !== 'function')
     problems.unshift({
       option: 'tokens',
-      reason: 'must be a token provider, as createTokenProvider() makes it',
+      reason: 'must be a token provider, as createTokenProvider() returns it',
     })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)

@@ -1,28 +1,28 @@
-/** Keeps secrets out of what can be logged. Only foreign text is searched: answers, headers, URLs, errors of others. */
+/** Removes secrets from text that can be logged. Only foreign text is searched: responses, headers, URLs, other errors. */
 import { ERROR_CODES, ERROR_MESSAGES, ERROR_NAMES, type KnownWords } from './vocabulary.ts'
 
 export const HIDDEN = '[hidden]'
-/** A longer text is not worth the search, and is not shown. */
+/** Longer text is replaced without a search, which would be too slow. */
 export const MAX_SEARCHED = 10_000
-/** What is left of a text around a shorter secret would tell which one it is. */
+/** With a shorter secret, the text around a replacement could reveal the secret. */
 export const LEAST_SECRET = 8
-/** Of fewer characters, any text may have the base64 or the hexadecimal by chance. */
+/** The base64 or hexadecimal form of a shorter secret appears in other text by chance. */
 const LEAST_ENCODED = 3
-/** How often a text may be escaped anew before nothing of it is shown. */
+/** How many levels of escapes are decoded. Text with more levels is replaced entirely. */
 const MAX_ESCAPES = 5
 const MAX_CAUSES = 5
-/** How many secrets are remembered: client secrets and tokens, also of those that were replaced a while ago. */
-const MOST_SECRETS = 16
+/** How many client secrets and tokens are remembered, including replaced ones. */
+const MAX_SECRETS = 16
 
-/** The client secrets and tokens used last, to be kept out of whatever is shown. */
+/** The most recently used client secrets and tokens. */
 export class UsedSecrets implements Iterable<string> {
   readonly #secrets = new Set<string>()
 
-  /** Remembers a secret as the one used last. Returns whether it is a new one. */
+  /** Adds a secret, or marks it as the most recently used. Returns whether it is new. */
   add(secret: string): boolean {
     const isNew = !this.#secrets.delete(secret)
     this.#secrets.add(secret)
-    for (const oldest of this.#secrets) if (this.#secrets.size > MOST_SECRETS) this.#secrets.delete(oldest)
+    for (const oldest of this.#secrets) if (this.#secrets.size > MAX_SECRETS) this.#secrets.delete(oldest)
     return isNew
   }
 
@@ -32,46 +32,46 @@ export class UsedSecrets implements Iterable<string> {
 }
 
 /**
- * Foreign text without secrets: each is replaced where it stands as it is. Where one can be read in another case or
- * spelling, or is so short that the rest of the text would tell it, nothing of the text is shown.
+ * Foreign text without secrets. A verbatim secret is replaced. If the text contains a secret in another case or encoding,
+ * or one that is too short to replace, the whole text is replaced.
  */
 export function redact(text: string, secrets: Iterable<string>): string {
   if (text.length > MAX_SEARCHED) return HIDDEN
   const all = [...secrets].filter(({ length }) => length <= MAX_SEARCHED)
   const parts = all
     .filter(({ length }) => length >= LEAST_SECRET)
-    .sort((a, b) => b.length - a.length) // so that none leaves the rest of a longer one
+    .sort((a, b) => b.length - a.length) // so that a secret does not split a longer one that contains it
     .reduce((parts, secret) => parts.flatMap((part) => part.split(secret)), [text])
   const forms = all.flatMap((secret) => [
-    ...readings(secret).map(readable),
+    ...decodedForms(secret).map(normalized),
     ...(secret.length < LEAST_ENCODED ? [] : [Buffer.from(secret).toString('hex')]),
   ])
-  const wanted = forms.filter((form) => form !== '')
-  return parts.some((part) => holds(part, wanted)) ? HIDDEN : parts.join(HIDDEN)
+  const searched = forms.filter((form) => form !== '')
+  return parts.some((part) => containsAny(part, searched)) ? HIDDEN : parts.join(HIDDEN)
 }
 
-/** A word as it is where it is a known one, which is no news of a secret; else searched as any foreign text. */
+/** Returns a known word unchanged, because it reveals no secret. Redacts any other text. */
 export function redactWord(word: string, known: KnownWords, secrets: Iterable<string>): string {
   return known.has(word) ? word : redact(word, secrets)
 }
 
-/** Whether one of the forms can be read in a text, in its escapes, in the escapes of those, or in base64 in any of them. */
-function holds(text: string, forms: readonly string[], isDecoded = false): boolean {
+/** Whether a text contains one of the forms, directly, escaped any number of times, or in base64. */
+function containsAny(text: string, forms: readonly string[], isDecoded = false): boolean {
   let read = text
   for (let times = 0; times < MAX_ESCAPES; times += 1) {
-    const plain = readable(read)
+    const plain = normalized(read)
     if (forms.some((form) => plain.includes(form))) return true
     const encoded = isDecoded ? [] : forms.filter(({ length }) => length >= LEAST_ENCODED)
-    if (encoded.length > 0 && holds(decoded(read), encoded, true)) return true
+    if (encoded.length > 0 && containsAny(decoded(read), encoded, true)) return true
     const next = unescaped(read)
     if (next === read) return false
     read = next
   }
-  return true // there is no end to its escapes
+  return true // too many levels of escapes
 }
 
-/** A secret, and what it reads as where its own characters are taken for escapes. */
-function readings(secret: string): string[] {
+/** A secret, and what remains of it if its own characters are decoded as escapes. */
+function decodedForms(secret: string): string[] {
   const all = [secret]
   for (let next = unescaped(secret); !all.includes(next) && all.length < MAX_ESCAPES; next = unescaped(next))
     if (next.length >= LEAST_ENCODED) all.push(next)
@@ -79,15 +79,15 @@ function readings(secret: string): string[] {
   return all
 }
 
-/** Without case, without what nobody sees, and without blanks, which forms write as a plus. */
-function readable(text: string): string {
+/** In lower case, without invisible characters, and without blanks, which forms encode as a plus. */
+function normalized(text: string): string {
   return text
     .normalize('NFKC')
     .replace(/[\p{C}\s\uFFFD+]+/gu, '')
     .toLowerCase()
 }
 
-/** What the base64 in a text stands for, wherever within a run of it something begins. */
+/** The decoded base64 of a text, at each of the four possible offsets. */
 function decoded(text: string): string {
   const runs = text.replace(/[\p{C}\s]+/gu, '').match(/[\w+/-]{4,}/g) ?? []
   const from = (start: number): string[] =>
@@ -98,7 +98,7 @@ function decoded(text: string): string {
 const ESCAPE =
   /(&#x[\da-f]{1,8};?|\\u\{[\da-f]{1,6}\}|[\\%]u[\da-f]{4}|\\x[\da-f]{2})|&#(\d{1,8});?|&([a-z]{2,6});|((?:%[\da-f]{2})+)|\\(.)/gis
 
-/** The text with every HTML, JavaScript and percent escape read once. */
+/** The text with one level of HTML, JavaScript and percent escapes decoded. */
 function unescaped(text: string): string {
   return text.replace(
     ESCAPE,
@@ -133,8 +133,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 }
 
 /**
- * A copy of a foreign error (of fetch, of a secret's source) that holds name, message, stack, code and the
- * cause chain, searched, and nothing else: such errors may carry whole requests.
+ * A redacted copy of a foreign error, for example of fetch or of a `clientSecret` function. It has name, message, stack,
+ * code and the cause chain, and nothing else, because such errors may contain whole requests.
  */
 export function redactedCause(error: unknown, secrets: Iterable<string>, depth = 0): Error | undefined {
   if (typeof error !== 'object' || error === null || depth === MAX_CAUSES) return undefined
@@ -154,7 +154,7 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
   return copy
 }
 
-/** A foreign object may do anything when it is read. */
+/** Reading a foreign object may throw. */
 function readSafely<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -163,7 +163,7 @@ function readSafely<T>(read: () => T): T | undefined {
   }
 }
 
-/** The place of a URL that may be shown: without user info, query and fragment, and without secrets in its path. */
+/** A URL for log output: without user info, query and fragment, and with its path redacted. */
 export function shownUrl(url: string | URL, secrets?: Iterable<string>): string {
   if (!URL.canParse(String(url))) return '(not a URL)'
   const { protocol, host, pathname } = new URL(url)

@@ -1,10 +1,10 @@
-/** Many callers, one promise: each may leave when its own signal says so, and nobody else notices. */
+/** Waiting: many callers share one promise, and each can stop waiting by its own signal without affecting the others. */
 import { type Clock, MAX_TIMER_MS, startTimer } from './clock.ts'
-import { ownCopy } from './errors.ts'
+import { copyForCaller } from './errors.ts'
 
 type OnAbort = (reason: unknown) => void
 
-/** What the one listener of a signal runs, and how it is removed. */
+/** The functions that the single listener of a signal runs, and how to remove it. */
 interface Followers {
   readonly runs: Set<OnAbort>
   readonly end: () => void
@@ -13,8 +13,8 @@ interface Followers {
 const followed = new WeakMap<AbortSignal, Followers>()
 
 /**
- * Runs something when a signal is aborted: at once where it is already, never after the returned function was called.
- * However many follow a signal, it has one listener, and none after the last one has stopped.
+ * Runs a function when a signal is aborted, or immediately if it already is. The returned function cancels this. All
+ * functions share one listener on the signal, which is removed with the last one.
  */
 export function onAbort(signal: AbortSignal | null | undefined, run: OnAbort): () => void {
   if (!signal) return () => {}
@@ -45,7 +45,7 @@ function follow(signal: AbortSignal): Followers {
   return followers
 }
 
-/** The promise, or a rejection with the signal's reason, whichever comes first. Leaves no listener behind. */
+/** Settles with the promise, or rejects with the signal's reason if that comes first. Leaves no listener behind. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise
   return new Promise<T>((resolve, reject) => {
@@ -55,8 +55,8 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
 }
 
 /**
- * Runs something that must end at `endsAt` (monotonic ms) or when `closed` is aborted, even if it does not
- * listen to the signal that it is given. After `endsAt` (the process was suspended, say) it is not started.
+ * Runs a function, and stops waiting for it at `endsAt` (monotonic ms) or when `closed` is aborted, even if the function
+ * ignores its signal. After `endsAt` (for example, because the process was suspended) the function is not started.
  */
 export async function within<T>(
   clock: Pick<Clock, 'monotonicMs' | 'sleep'>,
@@ -78,19 +78,19 @@ export async function within<T>(
   }
 }
 
-/** The callers that wait for a token. While there are any, the process stays alive. */
+/** The callers that wait for a token. They keep the process alive. */
 export class Waiters {
   #waiting = 0
   #letExit = (): void => {}
 
-  /** Waits for what others wait for too, with a separate error object. */
+  /** Waits for a shared promise. If it rejects, each caller gets a separate error object. */
   async wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     if (this.#waiting === 0) this.#letExit = startTimer(() => {}, MAX_TIMER_MS, { keepsAlive: true })
     this.#waiting += 1
     try {
       await untilAborted(shared, signal)
     } catch (error) {
-      throw signal?.aborted && error === signal.reason ? error : ownCopy(error)
+      throw signal?.aborted && error === signal.reason ? error : copyForCaller(error)
     } finally {
       this.#waiting -= 1
       if (this.#waiting === 0) this.#letExit()
@@ -98,7 +98,7 @@ export class Waiters {
   }
 }
 
-/** As AbortSignal.throwIfAborted, which the signals of older libraries do not have. */
+/** Like AbortSignal.throwIfAborted, which the signals of older libraries lack. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason
 }

@@ -5,7 +5,7 @@ import { systemClock as clock } from '../src/clock.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-describe('the clock of this machine', () => {
+describe('the system clock', () => {
   it('reads both clocks at each use', () => {
     const before = [clock.monotonicMs(), clock.epochMs()]
     vi.advanceTimersByTime(1_500)
@@ -14,7 +14,7 @@ describe('the clock of this machine', () => {
     ])
   })
 
-  it('sleeps as long as it is told, and leaves no listener', async () => {
+  it('sleeps for the given time, and leaves no listener', async () => {
     const { signal } = new AbortController()
     const woken = vi.fn()
     const sleep = clock.sleep(1_000, signal).then(woken)
@@ -25,7 +25,7 @@ describe('the clock of this machine', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0)
   })
 
-  it('wakes with the reason of the signal, and leaves no timer', async () => {
+  it('rejects with the reason of the signal, and leaves no timer', async () => {
     const abort = new AbortController()
     const sleep = expect(clock.sleep(1_000, abort.signal)).rejects.toBe('woken')
     abort.abort('woken')
@@ -33,12 +33,12 @@ describe('the clock of this machine', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('does not fall asleep with a signal that is aborted', async () => {
+  it('does not sleep if the signal is already aborted', async () => {
     await expect(clock.sleep(1_000, AbortSignal.abort('awake'))).rejects.toBe('awake')
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('does not wake at once from a sleep longer than a timer can be', async () => {
+  it('does not return immediately from a sleep that is longer than a timer supports', async () => {
     const woken = vi.fn()
     void clock.sleep(2 ** 31 + 5).then(woken)
     await vi.advanceTimersByTimeAsync(1_000_000)

@@ -21,7 +21,7 @@ function problemsOf(environments: unknown): string[] {
 }
 
 describe('defineEnvironments', () => {
-  it('gives the environments, frozen to the ground, and named by their keys', () => {
+  it('returns the environments, deeply frozen, with their keys as names', () => {
     const environments = defineEnvironments({ production, test: { ...test, name: 'sandbox' } })
     expect(environments.production).toEqual({ ...production, name: 'production' })
     expect(environments.test.name).toBe('sandbox')
@@ -29,7 +29,7 @@ describe('defineEnvironments', () => {
       expect(Object.isFrozen(part)).toBe(true)
   })
 
-  it('gives what all providers share, and what a provider made of it has', () => {
+  it('returns objects that all providers share', () => {
     const environments = defineEnvironments({ test })
     const create = (environment: Environment) =>
       createTokenProvider({ environment, clientId: 'id', clientSecret: 'swordfish' })
@@ -39,7 +39,7 @@ describe('defineEnvironments', () => {
     expect(create(test).environment).not.toBe(test) // which may still be changed
   })
 
-  it('changes nothing of the caller’s', () => {
+  it('does not change the caller’s objects', () => {
     const given = { production: { ...production, apiUrls: [...production.apiUrls] } }
     defineEnvironments(given)
     expect(given).toEqual({ production })
@@ -61,7 +61,7 @@ describe('defineEnvironments', () => {
     ])
   })
 
-  it.each([undefined, null, 5, {}])('refuses %j', (environments) => {
+  it.each([undefined, null, 5, {}])('rejects %j', (environments) => {
     expect(problemsOf(environments)).toEqual(['environments'])
   })
 
@@ -76,11 +76,11 @@ describe('defineEnvironments', () => {
       { apiUrls: ['HTTPS://API.example:443/x/../merchant/'] },
       ['test.apiUrls[0]'],
     ],
-  ])('refuses two environments with %s', (_, more, problems) => {
+  ])('rejects two environments with %s', (_, more, problems) => {
     expect(problemsOf({ production, test: { ...test, ...more } })).toEqual(problems)
   })
 
-  it('accepts paths that only begin alike', () => {
+  it('accepts paths that share only a prefix', () => {
     const other = { ...test, apiUrls: ['https://api.example/merchant-test'] }
     expect(() => defineEnvironments({ production, test: other })).not.toThrow()
   })
@@ -92,7 +92,7 @@ describe('defineEnvironments', () => {
     'https://auth.example/oauth/token',
     'https://auth.example/oauth/token/',
     'https://user@auth.example',
-  ])('refuses %s as authUrl', (authUrl) => {
+  ])('rejects %s as authUrl', (authUrl) => {
     expect(problemsOf({ production: { ...production, authUrl } })).toEqual(['production.authUrl'])
   })
 
@@ -101,14 +101,14 @@ describe('defineEnvironments', () => {
     'https://api.example/a%5cb',
     'https://api.example/?a',
     'api.example',
-  ])('refuses %s as one of apiUrls', (url) => {
+  ])('rejects %s in apiUrls', (url) => {
     expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
   })
 })
 
 describe('http', () => {
   it.each(['localhost', 'api.localhost', '127.0.0.1', '127.8.9.10', '[::1]', '2130706433'])(
-    'is for loopback hosts: %s',
+    'is allowed for loopback hosts: %s',
     (host) => {
       const environment = { authUrl: `http://${host}:1`, audience: 'a', apiUrls: [`http://${host}:2`] }
       expect(defineEnvironments({ test: environment })).toMatchObject({ test: environment })
@@ -116,7 +116,7 @@ describe('http', () => {
   )
 
   it.each(['localhost.example', '128.0.0.1', '127.0.0.1.example', '[::2]', 'notlocalhost'])(
-    'is not for other hosts: %s',
+    'is not allowed for other hosts: %s',
     (host) => {
       const environment = { authUrl: `http://${host}`, audience: 'a', apiUrls: ['https://api.example'] }
       expect(() => defineEnvironments({ test: environment })).toThrow(/test\.authUrl: must use https/)

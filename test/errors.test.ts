@@ -9,7 +9,7 @@ import {
   TokenResponseError,
 } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import { ownCopy } from '../src/errors.ts'
+import { copyForCaller } from '../src/errors.ts'
 import { ENVIRONMENT, granted, noConnection, rejection, rig, SECRET, status } from './token/harness.ts'
 
 const requestError = new TokenRequestError('POST https://auth.example/oauth/token answered 503.', {
@@ -41,7 +41,7 @@ describe('every error', () => {
     expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name, code, message: error.message })
   })
 
-  it('has the fields of its class, in JSON too', () => {
+  it('has the fields of its class, also in JSON', () => {
     const fields = {
       status: 503,
       error: 'temporarily_unavailable',
@@ -66,7 +66,7 @@ describe('every error', () => {
     ['a status', status(404)],
     ['a redirect', status(307)],
     ['a bad answer', granted({ expires_in: null })],
-  ])('about %s names method and URL, without query, and something to do', async (_, answer) => {
+  ])('about %s names method and URL without the query, and what to do', async (_, answer) => {
     const { provider } = rig([answer], { retries: 0 })
     const { message } = await rejection(provider.getToken())
     expect(message).toMatch(/POST https:\/\/auth\.test\.example\/oauth\/token(?![?#\w])/)
@@ -79,7 +79,7 @@ describe('the error of a browser', () => {
     ['no process at all', undefined],
     ['a process without versions', {}],
     ['a process of another kind', { versions: {} }],
-  ])('with %s says why, to the letter', (_, process) => {
+  ])('with %s has exactly this message', (_, process) => {
     vi.stubGlobal('document', {})
     vi.stubGlobal('process', process)
     let thrown: unknown
@@ -103,11 +103,11 @@ describe('the error of a browser', () => {
 })
 
 describe('isMerchantAuthError', () => {
-  it.each([requestError, responseError, closedError, configurationError])('knows %s', (error) => {
+  it.each([requestError, responseError, closedError, configurationError])('recognizes %s', (error) => {
     expect(isMerchantAuthError(error)).toBe(true)
   })
 
-  it('knows the errors of another copy of the package', async () => {
+  it('recognizes the errors of another copy of the package', async () => {
     vi.resetModules()
     const copy = await import('../src/errors.ts')
     const foreign = new copy.ProviderClosedError()
@@ -116,48 +116,48 @@ describe('isMerchantAuthError', () => {
     expect(copy.isMerchantAuthError(closedError)).toBe(true)
   })
 
-  it('goes by the mark merchant-auth.error', () => {
+  it('uses the symbol merchant-auth.error', () => {
     expect(isMerchantAuthError({ [Symbol.for('merchant-auth.error')]: true })).toBe(true)
   })
 
   it.each([new Error('other'), { code: 'ERR_TOKEN_STATUS' }, null, undefined, 'text', 5])(
-    'does not know %s',
+    'does not recognize %s',
     (value) => {
       expect(isMerchantAuthError(value)).toBe(false)
     },
   )
 })
 
-describe('an error object of one’s own', () => {
-  it.each([requestError, responseError, closedError])('is another %s with the same fields', (error) => {
-    const copy = ownCopy(error) as MerchantAuthError
+describe('the error object of one of several callers', () => {
+  it.each([requestError, responseError, closedError])('is a different %s with the same fields', (error) => {
+    const copy = copyForCaller(error) as MerchantAuthError
     expect(copy).not.toBe(error)
     expect(copy.constructor).toBe(error.constructor)
     expect(copy.toJSON()).toEqual(error.toJSON())
     expect(copy.cause).toBe(error.cause)
   })
 
-  it('says what remains, in whole milliseconds', () => {
-    expect(ownCopy(requestError, 1_234.5, ' Later.')).toMatchObject({
+  it('has the remaining time in whole milliseconds', () => {
+    expect(copyForCaller(requestError, 1_234.5, ' Later.')).toMatchObject({
       retryAfterMs: 1_235,
       message: `${requestError.message} Later.`,
     })
-    expect(ownCopy(responseError, 9)).toMatchObject({ retryAfterMs: 9, message: responseError.message })
-    expect(ownCopy(ownCopy(responseError, 9))).toMatchObject({ retryAfterMs: 9 })
+    expect(copyForCaller(responseError, 9)).toMatchObject({ retryAfterMs: 9, message: responseError.message })
+    expect(copyForCaller(copyForCaller(responseError, 9))).toMatchObject({ retryAfterMs: 9 })
   })
 
-  it('of something foreign is that itself', () => {
+  it('is the same object for a foreign error', () => {
     const foreign = new Error('foreign')
-    expect(ownCopy(foreign)).toBe(foreign)
-    expect(ownCopy(configurationError)).toBe(configurationError)
+    expect(copyForCaller(foreign)).toBe(foreign)
+    expect(copyForCaller(configurationError)).toBe(configurationError)
   })
 })
 
-describe('what may be printed without harm', () => {
+describe('the log output without secrets', () => {
   const prints = (value: unknown): string =>
     [inspect(value, { depth: Infinity, showHidden: true }), JSON.stringify(value), String(value)].join('\n')
 
-  it('is a token: its value is readable, and in no print of it', async () => {
+  it('of a token does not contain its value, which can be read', async () => {
     const { provider } = rig([granted({ access_token: 'eyJh.cGF5.c2ln', scope: 'merchant' })])
     const token = await provider.getToken()
     expect(token.value).toBe('eyJh.cGF5.c2ln')
@@ -171,7 +171,7 @@ describe('what may be printed without harm', () => {
     expect(Object.isFrozen(token)).toBe(true)
   })
 
-  it('is a provider, with its environment', async () => {
+  it('of a provider contains its environment', async () => {
     const { provider } = rig([granted({ access_token: 'eyJh.cGF5.c2ln' })])
     await provider.getToken()
     const printed = prints(provider)
@@ -179,7 +179,7 @@ describe('what may be printed without harm', () => {
     for (const secret of [SECRET, 'cGF5']) expect(printed).not.toContain(secret)
   })
 
-  it('is every event of a provider', async () => {
+  it('includes every event of a provider', async () => {
     const answers = [
       status(401, { error: 'invalid_client', error_description: SECRET }),
       granted({ access_token: 'eyJh.cGF5.c2ln' }),
@@ -192,7 +192,7 @@ describe('what may be printed without harm', () => {
     for (const secret of [SECRET, 'cGF5']) expect(prints(events)).not.toContain(secret)
   })
 
-  it('is a ConfigurationError', () => {
+  it('includes a ConfigurationError', () => {
     const options = { clientId: 'c', clientSecret: SECRET, nonsense: SECRET }
     let thrown: unknown
     try {

@@ -20,7 +20,7 @@ afterEach(() => void vi.restoreAllMocks())
 const environment = 'test'
 
 describe('the events', () => {
-  it('tell of a token that was asked for and came', async () => {
+  it('are emitted when a token is requested and acquired', async () => {
     const { provider, events } = rig([granted({ expires_in: 36_000 })])
     await provider.getToken()
     expect(events).toEqual([
@@ -36,14 +36,14 @@ describe('the events', () => {
     ])
   })
 
-  it('name the token endpoint where authUrl has a path', async () => {
+  it('name the token endpoint if authUrl has a path', async () => {
     const authUrl = 'https://auth.test.example/tenant'
     const { provider, events } = rig([], { environment: { ...ENVIRONMENT, authUrl } })
     await provider.getToken()
     expect(events[0]).toMatchObject({ url: 'https://auth.test.example/tenant/oauth/token' })
   })
 
-  it('tell of each failed attempt, and of the next', async () => {
+  it('are emitted for each failed attempt, with the delay of the next', async () => {
     const refusal = status(400, { error: 'invalid_request' })
     const { provider, events, clock } = rig([noConnection, status(503, '', { 'retry-after': '2' }), refusal])
     const waiting = rejection(provider.getToken())
@@ -73,7 +73,7 @@ describe('the events', () => {
     ])
   })
 
-  it('tell of a bad answer by its code', async () => {
+  it('have the code of an invalid response', async () => {
     const { provider, events } = rig([granted({ token_type: 'mac' })])
     await rejection(provider.getToken())
     expect(events[1]).toEqual({
@@ -84,7 +84,7 @@ describe('the events', () => {
     })
   })
 
-  it('tell how long it took, pauses and all', async () => {
+  it('include the pauses in the duration', async () => {
     const { provider, events, clock } = rig([status(503, '', { 'retry-after': '2' })])
     const waiting = provider.getToken()
     await clock.advance(2_000)
@@ -92,14 +92,14 @@ describe('the events', () => {
     expect(events.at(-1)).toMatchObject({ type: 'token-acquired', durationMs: 2_000 })
   })
 
-  it('name no environment that has no name', async () => {
+  it('have no environment if it has no name', async () => {
     const { name: _, ...nameless } = ENVIRONMENT
     const { provider, events } = rig([], { environment: nameless })
     await provider.getToken()
     for (const event of events) expect(event).not.toHaveProperty('environment')
   })
 
-  it('come to onEvent and to the diagnostics channel alike, frozen', async () => {
+  it('are the same frozen objects in onEvent and on the diagnostics channel', async () => {
     const published: unknown[] = []
     const listener = (event: unknown): void => void published.push(event)
     subscribe('merchant-auth', listener)
@@ -118,7 +118,7 @@ describe('the events', () => {
     for (const event of events) expect(Object.isFrozen(event)).toBe(true)
   })
 
-  it('come to the channel where there is no onEvent', async () => {
+  it('are published on the channel without onEvent', async () => {
     const published: unknown[] = []
     const listener = (event: unknown): void => void published.push(event)
     subscribe('merchant-auth', listener)
@@ -131,7 +131,7 @@ describe('the events', () => {
 })
 
 describe('a listener', () => {
-  it('that throws disturbs nothing', async () => {
+  it('that throws affects nothing', async () => {
     const onEvent = vi.fn(() => {
       throw new Error('a fault of the listener')
     })
@@ -140,7 +140,7 @@ describe('a listener', () => {
     expect(onEvent).toHaveBeenCalledTimes(2)
   })
 
-  it('that throws does not keep the event from the channel', async () => {
+  it('that throws does not prevent the event on the channel', async () => {
     const listener = vi.fn()
     subscribe('merchant-auth', listener)
     const { provider } = rig([], {
@@ -153,7 +153,7 @@ describe('a listener', () => {
     expect(listener).toHaveBeenCalledTimes(2)
   })
 
-  it('that rejects disturbs nothing', async () => {
+  it('that rejects affects nothing', async () => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
     let called = 0
@@ -186,14 +186,14 @@ describe('the outlet of a provider', () => {
 
   const provider = (name?: string) => provided({ current: token('current.token'), name })
 
-  it('is found by the provider', () => {
+  it('is found for its provider', () => {
     const outlet = { emit: vi.fn(), secrets: [] }
     const own = provider()
     rememberOutlet(own, outlet)
     expect(outletOf(own)).toBe(outlet)
   })
 
-  it('of one made elsewhere is the channel, and its current token is a secret', () => {
+  it('is the channel for a provider of the caller, with its current token as a secret', () => {
     const listener = vi.fn()
     const { emit, secrets } = outletOf(provider('other'))
     subscribe('merchant-auth', listener)
@@ -203,7 +203,7 @@ describe('the outlet of a provider', () => {
     expect([...secrets]).toEqual(['current.token'])
   })
 
-  it('leaves the event of the caller as it is', () => {
+  it('does not change the event of the caller', () => {
     const own = { ...event }
     createEmit(() => {}, 'test')(own)
     expect(own).toEqual(event)

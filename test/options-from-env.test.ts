@@ -37,7 +37,7 @@ function problemsOf(env: Readonly<Record<string, string | undefined>>): [string,
 }
 
 describe('optionsFromEnv', () => {
-  it('gives what the variables say, and no more', async () => {
+  it('returns what the variables set, and no more', async () => {
     const { clientSecret, ...options } = optionsFromEnv(GOOD)
     expect(options).toEqual({
       environment: {
@@ -63,7 +63,7 @@ describe('optionsFromEnv', () => {
     })
   })
 
-  it('reads process.env where it is told nothing', () => {
+  it('reads process.env by default', () => {
     for (const [name, value] of Object.entries(GOOD)) vi.stubEnv(name, value)
     try {
       expect(optionsFromEnv().clientId).toBe('client-1')
@@ -72,7 +72,7 @@ describe('optionsFromEnv', () => {
     }
   })
 
-  it('names all problems at once, by the variable', () => {
+  it('names all problems at once, each with its variable', () => {
     expect(problemsOf({})).toEqual([
       ['MERCHANT_AUTH_CLIENT_SECRET', 'is not set, and neither is MERCHANT_AUTH_CLIENT_SECRET_FILE'],
       ['MERCHANT_AUTH_CLIENT_ID', 'is not set'],
@@ -97,7 +97,7 @@ describe('optionsFromEnv', () => {
     ])
   })
 
-  it('takes an empty variable for one that is not set', () => {
+  it('treats an empty variable as unset', () => {
     const env = { ...GOOD, MERCHANT_AUTH_TIMEOUT_MS: '', MERCHANT_AUTH_CLIENT_SECRET_FILE: '' }
     expect(optionsFromEnv(env)).not.toHaveProperty('timeoutMs')
     expect(problemsOf({ ...GOOD, MERCHANT_AUTH_CLIENT_ID: ' ' })).toEqual([
@@ -105,7 +105,7 @@ describe('optionsFromEnv', () => {
     ])
   })
 
-  it('refuses two secrets, and a file that is missing, empty or none', async () => {
+  it('rejects two secrets, and a file that is missing, empty or not a file', async () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
     const file = join(folder, 'secret')
     const withFile = (path: string) => problemsOf({ ...rest, MERCHANT_AUTH_CLIENT_SECRET_FILE: path })
@@ -116,11 +116,11 @@ describe('optionsFromEnv', () => {
     expect(withFile(file)).toEqual([[NAME, 'names an empty file']])
     await writeFile(file, 'x')
     expect(problemsOf({ ...GOOD, [NAME]: file })).toEqual([
-      [NAME, 'must not be set beside MERCHANT_AUTH_CLIENT_SECRET'],
+      [NAME, 'must not be set together with MERCHANT_AUTH_CLIENT_SECRET'],
     ])
   })
 
-  it('reads a secret file in a time that grows with its length, whatever it holds', async () => {
+  it('reads a secret file in linear time, whatever it contains', async () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
     const lines = (length: number) => `${'\r\n'.repeat(length / 2)}x`
     const fileOf = (text: string) => join(folder, String(text.length))
@@ -129,7 +129,7 @@ describe('optionsFromEnv', () => {
     expect(growth(read, lines, 10_000)).toBeLessThan(24)
   })
 
-  it('gives options that no print shows the secret of', () => {
+  it('returns options whose log output does not contain the secret', () => {
     const options = optionsFromEnv(GOOD)
     for (const shown of [
       inspect(options, { depth: 9, showHidden: true, getters: true, customInspect: false }),
@@ -139,7 +139,7 @@ describe('optionsFromEnv', () => {
     expect(inspect({ ...options })).not.toContain(SECRET)
   })
 
-  it('has a file read again before each token request, so that a secret can be replaced', async () => {
+  it('reads the file again before each token request, so that a secret can be replaced', async () => {
     const file = join(folder, 'secret')
     await using sandbox = await startSandbox()
     const { environment, clientId, clientSecret } = sandbox.test

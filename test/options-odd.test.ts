@@ -1,4 +1,4 @@
-// Options that no type would allow, and objects that do what they like when they are read: always a ConfigurationError.
+// Options of invalid types, and objects with side effects when they are read: always a ConfigurationError.
 
 import * as fc from 'fast-check'
 import {
@@ -151,15 +151,15 @@ function withOdd(place: object): fc.Arbitrary<() => object> {
 }
 
 describe.each(Object.entries(FACTORIES))('%s', (_, { make, good }) => {
-  it('accepts the options that the others are made of', () => {
+  it('accepts the valid options that the invalid ones are derived from', () => {
     expect(problemsOf(() => make(good))).toEqual([])
   })
 
-  it('answers whatever it is given with a ConfigurationError, or accepts it', () => {
+  it('throws a ConfigurationError for any value that it does not accept', () => {
     fc.assert(fc.property(anything, (given) => void problemsOf(() => make(given()))))
   })
 
-  it('answers whatever stands in the place of an option, or within it, the same way', () => {
+  it('does the same for any value of an option, or within an option', () => {
     fc.assert(
       fc.property(withOdd(good), (given) => void problemsOf(() => make(given()))),
       { numRuns: 500 },
@@ -167,7 +167,7 @@ describe.each(Object.entries(FACTORIES))('%s', (_, { make, good }) => {
   })
 })
 
-describe('the name of what cannot be used', () => {
+describe('the name of an invalid option', () => {
   const HOLE: string[] = []
   HOLE[1] = 'https://x.example'
   const env = (more: object) => problemsOf(() => optionsFromEnv({ ...VARIABLES, ...more }))
@@ -243,7 +243,7 @@ describe('an extension of Object.prototype', () => {
       Reflect.deleteProperty(Object.prototype, name)
   })
 
-  it.each(Object.entries(FACTORIES))('is not taken for an option of %s', (_, { make, good }) => {
+  it.each(Object.entries(FACTORIES))('is not used as an option of %s', (_, { make, good }) => {
     extend('legacyExtend', () => {})
     extend('store', 'not a store')
     expect(problemsOf(() => make(good))).toEqual([])
@@ -259,7 +259,7 @@ describe('an extension of Object.prototype', () => {
     expect(Object.keys(resolveOptions({ ...GOOD, environment: unnamed }).environment)).not.toContain('name')
   })
 
-  it('is no reason to lose what a class gives its instances', () => {
+  it('does not hide the properties that a class gives its instances', () => {
     class Settings {
       clientId = 'client-1'
       get clientSecret() {
@@ -279,7 +279,7 @@ describe('an extension of Object.prototype', () => {
   })
 })
 
-describe('an option that is another each time it is read', () => {
+describe('an option that changes each time it is read', () => {
   it('is read once', () => {
     let reads = 0
     const options = {

@@ -84,22 +84,22 @@ describe('the options of a provider', () => {
     expect(problemsWith({ [option]: value })).toEqual([option])
   })
 
-  it.each(['get', 'set', 'delete'])('name a store that has no function %s', (missing) => {
+  it.each(['get', 'set', 'delete'])('name a store without the function %s', (missing) => {
     const store = { get: () => {}, set: () => {}, delete: () => {}, [missing]: undefined }
     expect(problemsWith({ store })).toEqual(['store'])
   })
 
-  it.each([null, 5, true])('name a store whose lease is no function: %j', (lease) => {
+  it.each([null, 5, true])('name a store whose lease is not a function: %j', (lease) => {
     const store = { get: () => {}, set: () => {}, delete: () => {}, lease }
     expect(problemsWith({ store })).toEqual(['store'])
   })
 
-  it('name each of the encryptionKeys that is none', () => {
+  it('name each invalid entry of encryptionKeys', () => {
     const options = { encryptionKeys: ['a key of at least thirty-two bytes', '', 5, null] }
     expect(problemsWith(options)).toEqual(['encryptionKeys[1]', 'encryptionKeys[2]', 'encryptionKeys[3]'])
   })
 
-  it('may name a store that is an instance of a class, and keys without one', () => {
+  it('may have a store that is an instance of a class, and keys without a store', () => {
     class Store {
       async get() {
         return undefined
@@ -119,7 +119,7 @@ describe('the options of a provider', () => {
     expect(problemsOf(() => resolveOptions(options))).not.toEqual([])
   })
 
-  it('may be left out, or undefined', () => {
+  it('may be omitted or undefined', () => {
     const unset = { timeoutMs: undefined, retries: undefined, fetch: undefined, onEvent: undefined }
     expect(() => createTokenProvider({ ...GOOD, ...unset, clock: undefined })).not.toThrow()
   })
@@ -129,7 +129,7 @@ describe('the options of a provider', () => {
     expect(() => createTokenProvider({ ...GOOD, ...limits })).not.toThrow()
   })
 
-  it('are shown in no error, whatever their value', () => {
+  it('do not appear in errors, whatever their values', () => {
     const options = {
       clientSecret: ['hunter2-hunter2'],
       clientId: { secret: 'hunter2-hunter2' },
@@ -141,7 +141,7 @@ describe('the options of a provider', () => {
     )
   })
 
-  it('are not changed, and not looked at again', async () => {
+  it('are not changed, and not read again', async () => {
     const environment = { ...ENVIRONMENT, apiUrls: [...ENVIRONMENT.apiUrls] }
     const { provider, endpoint } = rig([], { environment })
     environment.authUrl = 'https://evil.example'
@@ -177,7 +177,7 @@ describe('https', () => {
     'http://10.0.0.1',
     'http://0.0.0.0',
     'http://[::2]',
-  ])('forbids %s, unless allowInsecureRequests', (url) => {
+  ])('rejects %s without allowInsecureRequests', (url) => {
     const environment = { ...ENVIRONMENT, authUrl: url, apiUrls: ['https://a.example', url] }
     expect(problemsWith({ environment })).toEqual(['environment.authUrl', 'environment.apiUrls[1]'])
     const insecure = { ...environment, allowInsecureRequests: true }
@@ -194,7 +194,7 @@ describe('https', () => {
 })
 
 describe('a browser', () => {
-  it('is refused with an error that says why', () => {
+  it('is rejected with an error that says why', () => {
     vi.stubGlobal('document', {})
     vi.stubGlobal('process', { versions: {} })
     let thrown: unknown
@@ -230,7 +230,7 @@ describe('attach options', () => {
     ['renewOnStatus[1]', [401, 600]],
     ['renewOnStatus[0]', ['401']],
     ['headers', {}],
-  ])('%s is named where it is %j', (option, value) => {
+  ])('%s is named if it is %j', (option, value) => {
     expect(problemsOf(() => resolveAttach(provided(), { [option.replace(/\[.*/, '')]: value }))).toEqual([
       option,
     ])
@@ -249,11 +249,11 @@ describe('attach options', () => {
     'Trailer',
     'Transfer-Encoding',
     'upgrade',
-  ])('refuse the header %s, which no client or not every client sends with the token', (header) => {
+  ])('reject the header %s, which not every client sends with the token', (header) => {
     expect(problemsOf(() => resolveAttach(provided(), { header }))).toEqual(['header'])
   })
 
-  it('may be left out, for Authorization: Bearer and 401', () => {
+  it('may be omitted: the defaults are Authorization, Bearer and 401', () => {
     expect(resolveAttach(provided())).toEqual(
       resolveAttach(provided(), { header: 'Authorization', scheme: 'Bearer', renewOnStatus: [401] }),
     )

@@ -13,7 +13,7 @@ const throwing = (): never => {
 }
 
 describe('redact', () => {
-  it('takes a secret out where it stands as it is', () => {
+  it('replaces a verbatim secret', () => {
     expect(redact(`before ${SECRET} between ${SECRET} after`, [SECRET])).toBe(
       'before [hidden] between [hidden] after',
     )
@@ -29,7 +29,7 @@ describe('redact', () => {
     ['base64 without padding', Buffer.from(SECRET).toString('base64').replaceAll('=', '')],
     ['base64url', Buffer.from(SECRET).toString('base64url')],
     ['in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
-  ])('shows nothing of a text that has a secret %s', (_, written) => {
+  ])('hides a text that contains a secret %s', (_, written) => {
     expect(redact(`before ${written} after`, [SECRET])).toBe('[hidden]')
   })
 
@@ -39,7 +39,7 @@ describe('redact', () => {
     ['with hexadecimal numbers', 'it&#x27;s&#x2B;hush/hush'],
     ['with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
     ['in a mixture', 'it&apos;s%2Bhush/hush'],
-  ])('shows nothing of a text that has a secret %s', (_, written) => {
+  ])('hides a text that contains a secret %s', (_, written) => {
     expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
   })
 
@@ -55,7 +55,7 @@ describe('redact', () => {
       'in base64, percent-encoded',
       percent(`${Buffer.from('???').toString('base64')}${Buffer.from("it's+hush/hush").toString('base64')}`),
     ],
-  ])('shows nothing of a text that has a secret %s', (_, written) => {
+  ])('hides a text that contains a secret %s', (_, written) => {
     expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
   })
 
@@ -66,39 +66,46 @@ describe('redact', () => {
     ['Tr0ub4dor\\&3x', 'in HTML', 'Tr0ub4dor\\&#38;3x'],
     ['a\\"b\\"cdefgh', 'in HTML', 'a\\&quot;b\\&quot;cdefgh'],
     ['k&lt;"abcdef', 'in JSON', 'k&lt;\\"abcdef'],
-  ])('shows nothing of a text that has %j, which looks like an escape itself, %s', (secret, _, written) => {
+  ])('hides a text that contains %j, which looks like an escape itself, %s', (secret, _, written) => {
     expect(redact(`before ${written} after`, [secret])).toBe('[hidden]')
   })
 
   it.each([
     ['in base64 with blanks', 'aWQ6 bWVy Y2hh bnQt c2Vj cmV0 LVF6 ODE='],
     ['in full-width characters', 'ｍｅｒｃｈａｎｔ－ｓｅｃｒｅｔ－Ｑｚ８１'],
-  ])('shows nothing of a text that has a secret %s', (_, written) => {
+  ])('hides a text that contains a secret %s', (_, written) => {
     expect(redact(`before ${written} after`, ['merchant-secret-Qz81'])).toBe('[hidden]')
   })
 
-  it('shows nothing of a text that has a secret in lower case, as hosts are', () => {
+  it('hides a text that contains a secret in lower case, as hosts are', () => {
     expect(redact('https://swordfish.example', ['SwordFish'])).toBe('[hidden]')
   })
 
-  it.each(['', '1', '12', '123'])('finds it in the base64 of a longer text (%s before it)', (before) => {
-    const fields = JSON.stringify({ client_id: `c${before}`, client_secret: SECRET, x: 1 })
-    const texts = [fields, `c${before}:${SECRET}>?~~`, new URLSearchParams({ s: before + SECRET }).toString()]
-    for (const text of texts) {
-      const base64 = Buffer.from(text).toString('base64')
-      for (const written of [base64, Buffer.from(text).toString('base64url'), `x${base64}`, `/a/${base64}`])
-        expect(redact(`before Basic ${written} after`, [SECRET])).toBe('[hidden]')
-      expect(redact(base64.replace(/.{20}/g, '$&\r\n'), [SECRET])).toBe('[hidden]')
-      expect(redact(`before Basic ${base64} after`, ['of another kind'])).toContain(base64)
-    }
-  })
+  it.each(['', '1', '12', '123'])(
+    'finds a secret in the base64 of a longer text (%s before it)',
+    (before) => {
+      const fields = JSON.stringify({ client_id: `c${before}`, client_secret: SECRET, x: 1 })
+      const texts = [
+        fields,
+        `c${before}:${SECRET}>?~~`,
+        new URLSearchParams({ s: before + SECRET }).toString(),
+      ]
+      for (const text of texts) {
+        const base64 = Buffer.from(text).toString('base64')
+        for (const written of [base64, Buffer.from(text).toString('base64url'), `x${base64}`, `/a/${base64}`])
+          expect(redact(`before Basic ${written} after`, [SECRET])).toBe('[hidden]')
+        expect(redact(base64.replace(/.{20}/g, '$&\r\n'), [SECRET])).toBe('[hidden]')
+        expect(redact(`before Basic ${base64} after`, ['of another kind'])).toContain(base64)
+      }
+    },
+  )
 
   it.each([
     ['as it is', 'the e here'],
     ['within a word', 'the end'],
     ['in another case', 'E'],
     ['percent-encoded', '%65'],
-  ])('shows nothing of a text that has a secret of one character %s: the rest would tell it', (_, text) => {
+  ])('hides a text that contains a secret of one character %s, which the rest would reveal', (_, text) => {
     expect(redact(text, ['e'])).toBe('[hidden]')
     expect(redact(text, ['z'])).toBe(text)
   })
@@ -109,12 +116,12 @@ describe('redact', () => {
     ['\\u{2b}', 'Zx9\\u{2b}abQ7'],
     ['%u002b', 'Zx9%u002babQ7'],
     ['&plus;', 'Zx9&plus;abQ7'],
-  ])('shows nothing of a text in which a + is written %s before letters of hexadecimal', (_, written) => {
+  ])('hides a text in which a + is written %s before hexadecimal letters', (_, written) => {
     expect(redact(written, ['Zx9+abQ7'])).toBe('[hidden]')
     expect(redact(written, ['Zx9-abQ7'])).toBe(written)
   })
 
-  it('reads a text once for each secret, however long it is and whatever it is made of', () => {
+  it('takes linear time, whatever the text contains', () => {
     const used = new UsedSecrets()
     for (let nth = 0; nth < 16; nth += 1) used.add(`head-${nth}.${'payload'.repeat(100)}.signature`)
     for (const part of ['a', '\\', '%25', '%41', '&#', '\u200B', 'A+/=']) {
@@ -124,13 +131,13 @@ describe('redact', () => {
     expect(redact('a'.repeat(10_001), used)).toBe('[hidden]')
   })
 
-  it('does not take its own word for a secret', () => {
+  it('does not treat its own placeholder as a secret', () => {
     const secrets = ['the secret', 'hidden', 'den', 'hidden] x']
     expect(redact('the secret and x', secrets)).toBe('[hidden] and x')
     expect(redact('[hidden]', secrets)).toBe('[hidden]')
   })
 
-  it('remembers the sixteen secrets that were used last', () => {
+  it('remembers the sixteen most recently used secrets', () => {
     const used = new UsedSecrets()
     for (let nth = 0; nth < 17; nth += 1) used.add(`secret-${nth}-`)
     used.add('secret-1-')
@@ -143,24 +150,24 @@ describe('redact', () => {
     expect(redact('secret-1- secret-2- secret-17-', used)).toBe('[hidden] secret-2- [hidden]')
   })
 
-  it('shows nothing of a text that is escaped without end', () => {
+  it('hides a text with too many levels of escapes', () => {
     let text = 'x'
     for (let times = 0; times < 9; times += 1) text = encodeURIComponent(`%${text}`)
     expect(redact(text, ['swordfish'])).toBe('[hidden]')
   })
 
-  it('leaves a text alone that has a short secret by chance', () => {
+  it('does not change a text that contains a short secret by chance', () => {
     const text =
       'the base64 of a short text stands in many a text: WJ, QW, and so does a part of its hexadecimal, 6162'
     expect(redact(text, ['abc'])).toBe(text)
   })
 
-  it('finds a secret that is longer than the text, which grows when it is read', () => {
+  it('finds a secret that is longer than the text, which grows when it is decoded', () => {
     expect('İİİ'.toLowerCase()).toHaveLength(6)
     expect(redact('İİİ', ['İİİ'.toLowerCase()])).toBe('[hidden]')
   })
 
-  it('takes out every secret, and leaves other text alone', () => {
+  it('replaces every secret, and no other text', () => {
     const secrets = ['secret-one', 'secret-one-and-more', '', 'secret-three']
     expect(redact('secret-one two secret-one-and-more secret-three', secrets)).toBe(
       '[hidden] two [hidden] [hidden]',
@@ -186,7 +193,7 @@ describe('a redacted cause', () => {
     expect(copy?.stack).not.toContain(SECRET)
   })
 
-  it('keeps the names, codes and messages that are known, whatever the secret is, and no others', () => {
+  it('keeps known names, codes and messages, whatever the secret is, and no others', () => {
     const inner = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
     const cause = new TypeError('fetch failed', { cause: inner })
     const secrets = ['fetch', 'TypeError', 'E', 'ECONNREFUSED']
@@ -200,12 +207,12 @@ describe('a redacted cause', () => {
     expect(redactedCause(own, secrets)).toMatchObject({ name: '[hidden]', code: '[hidden]' })
   })
 
-  it('of an AggregateError goes on with its first error', () => {
+  it('of an AggregateError continues with its first error', () => {
     const aggregate = new AggregateError([new Error('first'), new Error('second')], 'all failed')
     expect(redactedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
   })
 
-  it('ends, though the chain does not', () => {
+  it('is finite, even if the chain is not', () => {
     const endless = new Error('round')
     endless.cause = endless
     let depth = 0
@@ -227,17 +234,17 @@ describe('a redacted cause', () => {
     expect(inspect(copy, { depth: 9, showHidden: true })).not.toContain(SECRET)
   })
 
-  it.each([undefined, null, 'text', 5])('of %j is none', (value) => {
+  it.each([undefined, null, 'text', 5])('of %j is undefined', (value) => {
     expect(redactedCause(value, [])).toBeUndefined()
   })
 
-  it('of an object that is no error is an error', () => {
+  it('of an object that is not an error is an error', () => {
     expect(redactedCause({}, [])).toMatchObject({ name: 'Error', message: '' })
     expect(redactedCause({ code: 5 }, [])).not.toHaveProperty('code')
   })
 })
 
-describe('the place of a URL', () => {
+describe('a URL in log output', () => {
   it.each([
     ['https://u:p@api.example:8443/a/b?token=x#y', 'https://api.example:8443/a/b'],
     ['https://api.example', 'https://api.example/'],
@@ -250,12 +257,12 @@ describe('the place of a URL', () => {
     ['https://api.example/a/hush-hush/b', 'https://api.example/a/[hidden]/b'],
     ['https://api.example/a/%68ush-hush/b', 'https://api.example/[hidden]'],
     ['https://api.example/a/b?hush-hush', 'https://api.example/a/b'],
-  ])('of %s is %s where a secret must not be shown', (url, shown) => {
+  ])('of %s is %s if it contains a secret', (url, shown) => {
     expect(shownUrl(url, ['hush-hush'])).toBe(shown)
     expect(URL.canParse(shown)).toBe(true)
   })
 
-  it('of what is no URL shows nothing of it', () => {
+  it('shows nothing of a text that is not a URL', () => {
     expect(shownUrl('secret stuff')).not.toContain('secret')
   })
 })

@@ -13,7 +13,7 @@ function gated() {
 }
 
 describe('the signal of a call', () => {
-  it('aborted before ends the call with its reason, and asks for nothing', async () => {
+  it('aborted before the call ends it with its reason, without a token request', async () => {
     const { provider, endpoint } = rig()
     const reason = new Error('not wanted')
     await expect(provider.getToken({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
@@ -21,14 +21,14 @@ describe('the signal of a call', () => {
     expect(endpoint.count).toBe(0)
   })
 
-  it('aborted before ends a renewal too', async () => {
+  it('aborted before a renewal ends it', async () => {
     const { provider, endpoint } = rig()
     const token = await provider.getToken()
     await expect(provider.renewToken(token, { signal: AbortSignal.abort('why') })).rejects.toBe('why')
     expect(endpoint.count).toBe(1)
   })
 
-  it('ends its wait at once and nobody else’s; the shared request runs on', async () => {
+  it('ends only the wait of its own call, immediately; the shared request continues', async () => {
     const { provider, endpoint, answer } = gated()
     const abort = new AbortController()
     const leaver = rejection(provider.getToken({ signal: abort.signal }))
@@ -44,7 +44,7 @@ describe('the signal of a call', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('of the only caller leaves the request running for the next', async () => {
+  it('of the only caller does not end the request, which the next caller uses', async () => {
     const { provider, endpoint, answer } = gated()
     const abort = new AbortController()
     const leaver = rejection(provider.getToken({ signal: abort.signal }))
@@ -56,7 +56,7 @@ describe('the signal of a call', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('may have any reason, and that reason is what the call rejects with', async () => {
+  it('may have any reason, and the call rejects with it', async () => {
     const { provider } = gated()
     const abort = new AbortController()
     const waiting = rejection(provider.getToken({ signal: abort.signal }))
@@ -65,7 +65,7 @@ describe('the signal of a call', () => {
     expect(await waiting).toBe(abort.signal.reason)
   })
 
-  it('ends the wait for a renewal with its reason, and the renewal comes all the same', async () => {
+  it('ends the wait for a renewal with its reason; the renewal continues', async () => {
     const gate = Promise.withResolvers<void>()
     const { provider } = rig([granted(), () => gate.promise.then(() => granted()({}))])
     const token = await provider.getToken()
@@ -95,7 +95,7 @@ describe('the signal of a call', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('aborted before ends the renewal of a token that has expired, and asks for nothing', async () => {
+  it('aborted before the renewal of an expired token ends it, without a token request', async () => {
     const { provider, clock, endpoint } = rig()
     const token = await provider.getToken()
     await clock.advance(990_000)
@@ -130,7 +130,7 @@ describe('the signal of a call', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('aborted under 10 000 waiters ends them all and keeps no listener', async () => {
+  it('aborted with 10 000 waiters ends them all and keeps no listener', async () => {
     const { provider } = gated()
     const abort = new AbortController()
     const waiting = Array.from({ length: 10_000 }, () =>
@@ -163,16 +163,16 @@ describe('the signal of a call', () => {
 })
 
 describe('untilAborted', () => {
-  it('is the promise itself where there is no signal', () => {
+  it('returns the same promise if there is no signal', () => {
     const promise = Promise.resolve(1)
     expect(untilAborted(promise, undefined)).toBe(promise)
   })
 
-  it('rejects with the reason of a signal that is aborted already', async () => {
+  it('rejects with the reason of a signal that is already aborted', async () => {
     await expect(untilAborted(Promise.resolve(1), AbortSignal.abort('why'))).rejects.toBe('why')
   })
 
-  it('leaves no unhandled rejection behind where the promise fails afterwards', async () => {
+  it('leaves no unhandled rejection if the promise rejects afterwards', async () => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
     const failing = Promise.reject(new Error('too late'))
@@ -183,13 +183,13 @@ describe('untilAborted', () => {
   })
 })
 
-describe('those who wait', () => {
+describe('waiting callers', () => {
   afterEach(() => {
     vi.useRealTimers()
     vi.restoreAllMocks()
   })
 
-  it('keep the process alive by one timer for all, until the last of them has gone', async () => {
+  it('keep the process alive with one shared timer, until the last one stops waiting', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { provider, answer } = gated()
     const abort = new AbortController()
@@ -205,7 +205,7 @@ describe('those who wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('keep it alive again at the next wait, and let it go after a failure', async () => {
+  it('keep it alive again at the next wait, and no longer after a failure', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const gate = Promise.withResolvers<void>()
     const failed = () => gate.promise.then(() => status(400)({}))
@@ -221,7 +221,7 @@ describe('those who wait', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('let the process end where fake timers are switched on while they wait', async () => {
+  it('do not keep the process alive if fake timers are installed while they wait', async () => {
     const set = vi.spyOn(globalThis, 'setTimeout')
     const { provider, answer } = gated()
     const waiting = provider.getToken()
@@ -235,7 +235,7 @@ describe('those who wait', () => {
     expect(keepingAlive[0]?._destroyed).toBe(true)
   })
 
-  it('get an error of their own also where their signal is aborted just after the failure', async () => {
+  it('get separate errors, even if their signal is aborted just after the failure', async () => {
     const failure = new ProviderClosedError()
     const shared = Promise.reject(failure)
     const abort = new AbortController()

@@ -3,7 +3,7 @@ import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Environment } from '../environments.ts'
-import { ConfigurationError, ownCopy, ProviderClosedError, type TokenRequestError } from '../errors.ts'
+import { ConfigurationError, copyForCaller, ProviderClosedError, type TokenRequestError } from '../errors.ts'
 import { createEmit, rememberOutlet } from '../events.ts'
 import { type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { UsedSecrets } from '../redact.ts'
@@ -356,11 +356,11 @@ class ClientCredentialsProvider implements TokenProvider {
   #assertNoCooldown(endsAt = this.#cooldown.endsForCallersAt): void {
     const remainsMs = endsAt - this.#now()
     const note = ` The token endpoint is not asked again for another ${Math.ceil(remainsMs)} ms after this failure.`
-    if (remainsMs > 0) throw ownCopy(this.#lastFailure, remainsMs, note)
+    if (remainsMs > 0) throw copyForCaller(this.#lastFailure, remainsMs, note)
   }
 
   /** The last failure, with how long it holds back callers from now on. */
   #failure(): unknown {
-    return ownCopy(this.#lastFailure, Math.max(0, this.#cooldown.endsForCallersAt - this.#now()))
+    return copyForCaller(this.#lastFailure, Math.max(0, this.#cooldown.endsForCallersAt - this.#now()))
   }
 }

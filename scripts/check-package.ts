@@ -1,10 +1,10 @@
 /**
- * Looks over the package as npm would publish it: packs what dist holds, installs it by itself, and fails when it holds
- * what nobody needs, lacks what somebody does, or has grown beyond `check-package/limits.ts`.
+ * Checks the package as npm would publish it: packs what dist holds, installs it by itself, and fails where it has
+ * files that users do not need, lacks files that they need, or is larger than `check-package/limits.ts` allows.
  *
  * npm run check:package [-- --publish --tag v1.2.3] [--keep FOLDER]
  *
- * With `--publish` also whether this version may be published under that tag. With `--keep` the tarball stays in FOLDER.
+ * `--publish` also checks whether this version may be published under that tag. `--keep` leaves the tarball in FOLDER.
  */
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -41,7 +41,7 @@ try {
     ...(values.publish === true ? publishProblems(manifest, { tag: values.tag, repository }) : []),
   ]
   for (const problem of problems) console.error(`- ${problem}`)
-  console.log(problems.length === 0 ? 'The package is in order.' : `${problems.length} problems.`)
+  console.log(problems.length === 0 ? 'The package has no problems.' : `${problems.length} problems.`)
   process.exitCode = problems.length === 0 ? 0 : 1
 
   if (values.keep !== undefined) {

@@ -1,4 +1,4 @@
-/** What is in the package, and whether its users need it: each problem as a sentence. */
+/** The files of the package: those that its users do not need, and those that they lack, each as a sentence. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { filesOf, readManifest, root } from './packed.ts'
@@ -46,7 +46,7 @@ function textProblems(path: string, text: string): string[] {
   return problems
 }
 
-/** Links of the packed pages that lead nowhere, neither in the package nor in the repository that npm shows it with. */
+/** Links of the packed pages to files that are neither in the package nor in the repository, which npm resolves links against. */
 export function linkProblems(folder: string, repository: string = root): string[] {
   return filesOf(folder)
     .filter((path) => PAGE.test(path))

@@ -1,4 +1,4 @@
-/** The licences of packages that were bundled into dist: they go where the code goes. */
+/** The licenses of packages that are bundled into dist: they have to be published with the code. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importsAtRuntimeOf, packageOf } from './imports.ts'
@@ -17,7 +17,7 @@ export function bundledPackages(manifest: Manifest, sources: ReadonlyMap<string,
   return [...bundled].sort()
 }
 
-/** Bundled packages that no licence text in the package names. */
+/** Bundled packages that no license text in the package names. */
 export function licenseProblems(folder: string, bundled: readonly string[]): string[] {
   const texts = filesOf(folder)
     .filter((path) => /^(?:LICENSE|THIRD-PARTY-LICENSES)/.test(path))

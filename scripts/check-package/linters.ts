@@ -1,4 +1,4 @@
-/** What publint and attw say of the tarball. Neither may say anything. */
+/** What publint and attw report about the tarball: every message is a problem. */
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'

@@ -1,7 +1,7 @@
 /** Whether this version may be published, and from where. */
 import type { Manifest } from './packed.ts'
 
-/** Where a workflow runs: what GitHub says of it in environment variables. */
+/** What GitHub's environment variables say about a workflow. */
 export interface Release {
   /** The tag that was released, such as `v1.2.3`. */
   readonly tag: string | undefined
@@ -9,7 +9,7 @@ export interface Release {
   readonly repository: string | undefined
 }
 
-/** What stands in the way of publishing. */
+/** What prevents publishing. */
 export function publishProblems(manifest: Manifest, { tag, repository }: Release): string[] {
   const { version } = manifest
   const url = typeof manifest.repository === 'string' ? manifest.repository : manifest.repository?.url

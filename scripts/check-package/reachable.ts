@@ -1,4 +1,4 @@
-/** Which files of an unpacked package somebody can get at, from the entries of its exports and its commands along the imports. */
+/** The files of an unpacked package that can be reached by imports from the entries of its exports and its commands. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { importsOf, packageOf } from './imports.ts'

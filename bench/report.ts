@@ -1,79 +1,102 @@
-/** Writes what was measured as Markdown: bench/RESULTS.md, and the few lines for the README of the package. */
-import { machine, versions } from './report-machine.ts'
-import { figure, verdictOf } from './report-marks.ts'
-import type { Section } from './section.ts'
+/** Judges the checks, and writes what was measured as Markdown: bench/RESULTS.md, and the tables in the package's README. */
+import { readFileSync } from 'node:fs'
+import { cpus, release, totalmem, type } from 'node:os'
+import { contenders } from './contenders/index.ts'
+import { shown } from './numbers.ts'
+import type { Check, Section } from './part.ts'
 
-type Cell = string | number
+export function isMissed({ value, limit, tolerance }: Check): boolean {
+  return !(value <= limit * tolerance)
+}
+
+function verdictOf(check: Check): string {
+  const { value, limit, target } = check
+  if (isMissed(check)) return 'missed'
+  if (target !== undefined && value > target) return `met, but the target is ${target}`
+  return value <= limit ? 'met' : 'met within the tolerance'
+}
+
+/** One line for the terminal. */
+export function checkInText(check: Check): string {
+  const { name, value, limit, tolerance } = check
+  return `${verdictOf(check)}: ${name}: ${figure(value)}, at most ${limit} × ${tolerance}`
+}
+
+function figure(value: number): string {
+  return Number.isInteger(value) ? shown(value) : value.toPrecision(3)
+}
 
 export function resultsPage(sections: readonly Section[]): string {
+  const names = new Set(contenders.flatMap(({ packages }) => packages))
   return [
     '# Results',
     '`npm run bench` writes this page. [README.md](README.md) says what is measured, and how.',
     table(['', ''], machine()),
     ...sections.flatMap(sectionInMarkdown),
     '## Versions',
-    table(['Package', 'Version'], versions()),
-    '',
+    table(
+      ['Package', 'Version'],
+      [...names].sort().map((name) => [name, versionOf(name)]),
+    ),
   ]
     .join('\n\n')
-    .trimEnd()
     .concat('\n')
 }
 
-function sectionInMarkdown({
-  title,
-  intro,
-  columns,
-  rows,
-  notes = [],
-  marks,
-  charts = [],
-}: Section): string[] {
+function sectionInMarkdown({ title, intro, columns, rows, notes = [], checks, chart }: Section): string[] {
+  const checkRows = checks.map((check) => [
+    check.name,
+    figure(check.value),
+    String(check.limit),
+    `× ${check.tolerance}`,
+    verdictOf(check),
+  ])
   return [
     `## ${title}`,
     intro,
-    ...charts.map((chart) => `![${chart.title}](charts/${chart.file})`),
+    ...(chart ? [`![${chart.title}](charts/${chart.file})`] : []),
     table(columns, rows),
     ...(notes.length > 0 ? [notes.map((note) => `- ${note}`).join('\n')] : []),
-    ...(marks.length > 0 ? [marksTable(marks)] : []),
+    ...(checks.length > 0 ? [table(['Check', 'Measured', 'At most', 'Tolerance', ''], checkRows)] : []),
   ]
 }
 
-function marksTable(marks: Section['marks']): string {
-  const rows = marks.map((mark) => [
-    mark.name,
-    figure(mark.value),
-    figure(mark.limit),
-    `× ${mark.room}`,
-    verdictOf(mark) + (mark.mayMiss !== undefined && mark.value > mark.limit ? `: ${mark.mayMiss}` : ''),
-  ])
-  return table(['Mark', 'Measured', 'At most', 'Room for noise', ''], rows)
+function machine(): [string, string][] {
+  return [
+    ['Date', new Date().toISOString().slice(0, 10)],
+    ['Processor', `${cpus()[0]?.model.trim() || 'unknown'}, ${cpus().length} cores`],
+    ['Memory', `${Math.round(totalmem() / 2 ** 30)} GiB`],
+    ['System', `${type()} ${release()}, ${process.arch}`],
+    ['Node.js', process.versions.node],
+  ]
+}
+
+function versionOf(name: string): string {
+  const file = new URL(`node_modules/${name}/package.json`, import.meta.url)
+  return String(JSON.parse(readFileSync(file, 'utf8')).version)
 }
 
 const START = '<!-- bench -->'
 const END = '<!-- /bench -->'
 
-/** @returns the README with the summaries between its two marks, or undefined if it has no such marks. */
-export function readmeWith(readme: string, sections: readonly Section[]): string | undefined {
+/** The README with the summaries between its two comments. */
+export function readmeWith(readme: string, sections: readonly Section[]): string {
   const [start, end] = [readme.indexOf(START), readme.indexOf(END)]
-  if (start < 0 || end < start) return undefined
+  if (start < 0 || end < start) throw new Error(`README.md has no place for the summary: ${START} … ${END}`)
   const tables = sections.flatMap(({ summary }) => (summary ? [table(summary.columns, summary.rows)] : []))
   const facts = new Map(machine())
   const source = `Measured on ${facts.get('Date')} with Node.js ${facts.get('Node.js')} on ${facts.get('Processor')}; all figures are in [bench/RESULTS.md](bench/RESULTS.md).`
   return `${readme.slice(0, start + START.length)}\n${[...tables, source].join('\n\n')}\n${readme.slice(end)}`
 }
 
-/** Columns in which each cell begins with a digit stand on the right. */
-export function table(columns: readonly string[], rows: readonly (readonly Cell[])[]): string {
+/** Columns in which each cell begins with a digit are aligned to the right. */
+function table(columns: readonly string[], rows: Section['rows']): string {
   const isNumeric = columns.map(
     (_, nth) =>
       rows.length > 0 && rows.every((row) => /^[-+]?\d/.test(String(row[nth] ?? '')) || row[nth] === ''),
   )
-  const line = (cells: readonly Cell[]) => `| ${cells.map((cell) => inCell(cell)).join(' | ')} |`
+  const line = (cells: Section['rows'][number]) =>
+    `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|')).join(' | ')} |`
   const rule = `|${isNumeric.map((numeric) => (numeric ? '---:' : '---')).join('|')}|`
   return [line(columns), rule, ...rows.map(line)].join('\n')
-}
-
-function inCell(cell: Cell): string {
-  return (typeof cell === 'number' ? figure(cell) : cell).replaceAll('|', '\\|')
 }

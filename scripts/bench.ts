@@ -1,40 +1,49 @@
 /**
  * Installs what is measured, this package as it would be published too, and runs the benchmark.
  *
- * npm run bench [-- --check] [-- --only cost,flat]
+ * npm run bench [-- --check] [-- --against FOLDER] [-- --only sockets,cost]
+ *
+ * FOLDER is another build of this package, with its package.json and dist: a worktree of an earlier version, say.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { pack } from './check-package/packed.ts'
 
+const { values } = parseArgs({
+  options: { check: { type: 'boolean' }, against: { type: 'string' }, only: { type: 'string' } },
+})
 const root = fileURLToPath(new URL('..', import.meta.url))
 const bench = join(root, 'bench')
-const packed = mkdtempSync(join(tmpdir(), 'merchant-auth-bench-'))
-const quiet = ['--no-audit', '--no-fund', '--loglevel', 'error']
+const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-bench-'))
 
 try {
-  // Built already. Its dist is not removed and built anew under whoever reads it.
-  npm(['pack', '--ignore-scripts', '--pack-destination', packed, '--silent'], root)
-  const tarball = readdirSync(packed).find((name) => name.endsWith('.tgz'))
-  if (!tarball) throw new Error('npm pack wrote no tarball')
-  npm(['ci', ...quiet], bench)
-  npm(['install', '--no-save', '--no-package-lock', ...quiet, join(packed, tarball)], bench)
+  const tarballs = [(await pack(join(folder, 'now'))).tarball]
+  if (values.against !== undefined)
+    tarballs.push(
+      `merchant-auth-before@file:${(await pack(join(folder, 'before'), resolve(values.against))).tarball}`,
+    )
+  npm(['ci'])
+  npm(['install', '--no-save', '--no-package-lock', ...tarballs])
 } finally {
-  rmSync(packed, { recursive: true, force: true })
+  rmSync(folder, { recursive: true, force: true })
 }
-const { status } = spawnSync(process.execPath, [join(bench, 'run.ts'), ...process.argv.slice(2)], {
-  stdio: 'inherit',
-})
-process.exitCode = status ?? 1
+const run = [join(bench, 'run.ts'), ...process.argv.slice(2)]
+process.exitCode = spawnSync(process.execPath, run, { stdio: 'inherit' }).status ?? 1
 
-function npm(args: readonly string[], cwd: string): void {
-  const { status, error } = spawnSync('npm', args, {
-    cwd,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    shell: process.platform === 'win32',
-  })
+function npm(args: readonly string[]): void {
+  const { status, error } = spawnSync(
+    'npm',
+    [...args, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'],
+    {
+      cwd: bench,
+      stdio: ['ignore', 'ignore', 'inherit'],
+      shell: process.platform === 'win32',
+    },
+  )
   if (error) throw error
-  if (status !== 0) throw new Error(`npm ${args[0]} in ${cwd} ended with ${status}`)
+  if (status !== 0) throw new Error(`npm ${args[0]} in ${bench} ended with code ${status}`)
 }

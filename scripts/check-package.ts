@@ -42,7 +42,7 @@ try {
     ...(values.publish === true ? publishProblems(manifest, { tag: values.tag, repository }) : []),
   ]
   for (const problem of problems) console.error(`- ${problem}`)
-  console.log(problems.length === 0 ? 'The package is in order.' : `${problems.length} problems.`)
+  console.log(problems.length === 0 ? 'The package has no problems.' : `${problems.length} problems.`)
   process.exitCode = problems.length === 0 ? 0 : 1
 
   if (values.keep !== undefined) {

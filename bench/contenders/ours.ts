@@ -1,19 +1,78 @@
-/** This package, in each of its forms. */
+/** This package in each of its forms; for a comparison of two builds, the earlier build too. */
 import type { Environment, TokenProvider } from 'merchant-auth'
-import type { Dispatcher } from 'undici'
-import type { Client, Contender, Service } from '../contender.ts'
-import { axiosClient, axiosInstance, fetchClient, undiciClient } from './clients.ts'
+import {
+  axiosClient,
+  axiosInstance,
+  type Client,
+  type Contender,
+  fetchClient,
+  type Service,
+  undiciClient,
+} from './contender.ts'
+
+/** `merchant-auth-before` is what `--against` installs. */
+type Package = 'merchant-auth' | 'merchant-auth-before'
+type Axios = typeof import('merchant-auth/axios')
+type Undici = typeof import('merchant-auth/undici')
+
+export const ours: readonly Contender[] = contendersOf('merchant-auth')
+export const oursBefore: readonly Contender[] = contendersOf('merchant-auth-before')
+
+/** The name of the same contender in the earlier build. */
+export function before(name: string): string {
+  return `${name}, before`
+}
 
 const environments = new WeakMap<Service, Environment>()
 
-/** A provider of one service. All have the same environment, as the clients of a platform do. */
-export async function providerOf(service: Service): Promise<TokenProvider> {
-  const { createTokenProvider, defineEnvironments } = await import('merchant-auth')
+/** All providers of a service have the same environment, as the clients of a platform do. */
+export async function providerOf(
+  service: Service,
+  from: Package = 'merchant-auth',
+): Promise<{ tokens: TokenProvider; createAuthFetch: typeof import('merchant-auth').createAuthFetch }> {
+  const entry: typeof import('merchant-auth') = await import(from)
   const { authUrl, audience, clientId, clientSecret, apiUrl } = service
-  const environment =
-    environments.get(service) ?? defineEnvironments({ bench: { authUrl, audience, apiUrls: [apiUrl] } }).bench
+  const environment = environments.get(service) ?? { authUrl, audience, apiUrls: [apiUrl] }
   environments.set(service, environment)
-  return createTokenProvider({ environment, clientId, clientSecret })
+  const tokens = entry.createTokenProvider({ environment, clientId, clientSecret })
+  return { tokens, createAuthFetch: entry.createAuthFetch }
+}
+
+function contendersOf(from: Package): Contender[] {
+  const isBefore = from === 'merchant-auth-before'
+  const contender = (name: string, client: Contender['client'], create: Contender['create']): Contender => ({
+    name: isBefore ? before(name) : name,
+    kind: isBefore ? 'before' : 'ours',
+    client,
+    packages: client === 'fetch' ? ['merchant-auth'] : ['merchant-auth', client],
+    create,
+  })
+  return [
+    contender('attachAuth', 'axios', async (service, transport) => {
+      const { attachAuth }: Axios = await import(`${from}/axios`)
+      const { tokens } = await providerOf(service, from)
+      const instance = await axiosInstance(service, transport)
+      attachAuth(instance, tokens)
+      return closing(tokens, axiosClient(instance))
+    }),
+    contender('createAuthInterceptor', 'axios', async (service, transport) => {
+      const { createAuthInterceptor }: Axios = await import(`${from}/axios`)
+      const { tokens } = await providerOf(service, from)
+      const instance = await axiosInstance(service, transport)
+      instance.interceptors.request.use(createAuthInterceptor(tokens))
+      return closing(tokens, axiosClient(instance))
+    }),
+    contender('createAuthFetch', 'fetch', async (service, transport) => {
+      const { tokens, createAuthFetch } = await providerOf(service, from)
+      const options = transport?.fetch && { fetch: transport.fetch }
+      return closing(tokens, fetchClient(service, createAuthFetch(tokens, options)))
+    }),
+    contender('createAuthDispatch', 'undici', async (service, transport) => {
+      const { createAuthDispatch }: Undici = await import(`${from}/undici`)
+      const { tokens } = await providerOf(service, from)
+      return closing(tokens, await undiciClient(service, createAuthDispatch(tokens), transport))
+    }),
+  ]
 }
 
 function closing(tokens: TokenProvider, client: Client): Client {
@@ -24,63 +83,4 @@ function closing(tokens: TokenProvider, client: Client): Client {
       await client.close?.()
     },
   }
-}
-
-export const attachAuth: Contender = {
-  name: 'attachAuth',
-  kind: 'ours',
-  client: 'axios',
-  packages: ['merchant-auth', 'axios'],
-  async create(service, transport) {
-    const { attachAuth } = await import('merchant-auth/axios')
-    const tokens = await providerOf(service)
-    const instance = await axiosInstance(service, transport)
-    attachAuth(instance, tokens)
-    return closing(tokens, axiosClient(instance))
-  },
-}
-
-export const createAuthInterceptor: Contender = {
-  name: 'createAuthInterceptor',
-  kind: 'ours',
-  client: 'axios',
-  packages: ['merchant-auth', 'axios'],
-  async create(service, transport) {
-    const { createAuthInterceptor } = await import('merchant-auth/axios')
-    const tokens = await providerOf(service)
-    const instance = await axiosInstance(service, transport)
-    instance.interceptors.request.use(createAuthInterceptor(tokens))
-    return closing(tokens, axiosClient(instance))
-  },
-}
-
-export const createAuthFetch: Contender = {
-  name: 'createAuthFetch',
-  kind: 'ours',
-  client: 'fetch',
-  packages: ['merchant-auth'],
-  async create(service, transport) {
-    const { createAuthFetch } = await import('merchant-auth')
-    const tokens = await providerOf(service)
-    const authFetch = createAuthFetch(tokens, transport && { fetch: transport.fetch })
-    return closing(tokens, fetchClient(service, authFetch))
-  },
-}
-
-export const createAuthDispatch: Contender = {
-  name: 'createAuthDispatch',
-  kind: 'ours',
-  client: 'undici',
-  packages: ['merchant-auth', 'undici'],
-  async create(service, transport) {
-    const entry: string = 'merchant-auth/undici'
-    const { createAuthDispatch } = (await import(entry)) as {
-      createAuthDispatch: (tokens: TokenProvider) => Dispatcher.DispatcherComposeInterceptor
-    }
-    const tokens = await providerOf(service)
-    return closing(
-      tokens,
-      await undiciClient(service, { transport, interceptor: createAuthDispatch(tokens) }),
-    )
-  },
 }

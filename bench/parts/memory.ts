@@ -1,146 +1,163 @@
-/** What calls leave behind in memory, and what an idle client takes. */
-import type { Contender } from '../contender.ts'
-import { contenders } from '../contenders/index.ts'
-import { measureApart, type Outcome } from '../measure/apart.ts'
-import type { IdleFound, IdleJob } from '../measure/idle-run.ts'
-import type { MemoryFound, MemoryJob } from '../measure/memory-run.ts'
-import { eachOf, progress } from '../measure/pool.ts'
-import { shown, shownBytes } from '../measure/stats.ts'
-import { isCheck, type Mark, runAlone, type Section } from '../section.ts'
-import { type RunningService, startService } from '../servers/service.ts'
+/** What an idle client takes in memory, and what calls leave behind. */
+import { getEventListeners } from 'node:events'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Client, Service } from '../contenders/contender.ts'
+import { contenderOf, contenders } from '../contenders/index.ts'
+import { shown, shownBytes } from '../numbers.ts'
+import {
+  type Check,
+  eachOf,
+  inOwnProcess,
+  isCheck,
+  mustBeFound,
+  progress,
+  runPart,
+  type Section,
+} from '../part.ts'
+import { startService } from '../service.ts'
+import { stubTransport } from '../stub.ts'
 
-const MANY_CALLS = isCheck ? 200_000 : 1_000_000
+const WIDTH = 2
 const CALLS = 100_000
-/** Slow clients make fewer calls. */
-const MOST_MS = 75_000
-/** Bytes that one call may leave behind: what the compiler adds to the heap meanwhile is in it. */
-const LIMIT = 0.5
-const OUR_CLIENTS = 10_000
+/**
+ * Calls between full collections. Tables of weak references grow with the garbage in between and do not shrink again:
+ * equal batches keep that out of the figures.
+ */
+const BATCH = 20_000
+const WARM_UP_BATCHES = 2
 const CLIENTS = 2_000
-const WIDTH = 4
-/** What it does is a part of what attachAuth does: a short run does without it. */
-const ATTACHES_ONLY = 'createAuthInterceptor'
+const CLIENTS_AT_ONCE = 50
+
+interface Job {
+  readonly name: string
+  readonly service: Service
+}
 
 interface Kept {
-  readonly contender: Contender
-  /** Undefined in a short run: what is kept without a signal is kept with one, too. */
-  readonly plain: Outcome<MemoryFound> | undefined
-  readonly signal: Outcome<MemoryFound>
+  readonly bytesPerCall: number
+  /** Listeners that are left on the signal. */
+  readonly listeners: number
 }
 
-export default async function memory(): Promise<readonly Section[]> {
-  const running = await startService()
-  try {
-    const chosen = contenders.filter(
-      ({ name, kind }) => !isCheck || (kind === 'ours' && name !== ATTACHES_ONLY),
-    )
-    const ways = isCheck ? [true] : [false, true]
-    const jobs = chosen.flatMap((contender) => ways.map((signal) => ({ contender, signal })))
-    const found = await eachOf(jobs, WIDTH, ({ contender, signal }) => callMany(contender, signal, running))
-    const kept = chosen.map((contender, index): Kept => {
-      const [signal, plain] = found.slice(index * ways.length, (index + 1) * ways.length).reverse()
-      if (signal === undefined) throw new Error(`${contender.name} was not measured`)
-      return { contender, plain, signal }
-    })
-    return isCheck ? [keptSection(kept)] : [keptSection(kept), await idleSection(running)]
-  } finally {
-    await running.close()
-  }
+interface Found {
+  /** Bytes for each idle client, before and after it has got a token. Undefined in a short run. */
+  readonly idle: { readonly isNew: number; readonly withToken: number } | undefined
+  readonly plain: Kept | undefined
+  /** With one signal that every call is given. What calls keep without a signal they keep with one, too. */
+  readonly signal: Kept
 }
 
-async function callMany(
-  { name, kind }: Contender,
-  signal: boolean,
-  { service }: RunningService,
-): Promise<Outcome<MemoryFound>> {
-  const calls = kind === 'ours' && name !== ATTACHES_ONLY ? MANY_CALLS : CALLS
-  progress(`${name}: ${calls} calls${signal ? ', with a signal' : ''}`)
-  const job: MemoryJob = { contender: name, service, calls, signal, mostMs: MOST_MS }
-  const outcome = await measureApart<MemoryFound>('./memory-run.ts', { job, timeoutMs: 3 * MOST_MS })
-  if ('why' in outcome && kind === 'ours') throw new Error(`${name}: ${outcome.why}`)
-  return outcome
-}
+const weigh = inOwnProcess(import.meta, weighClient)
 
-function keptSection(kept: readonly Kept[]): Section {
+async function weighClient({ name, service }: Job): Promise<Found> {
+  const idle = isCheck ? undefined : await weighIdle({ name, service })
+  const client = await contenderOf(name).create(service, stubTransport())
   return {
-    title: 'Memory kept by calls',
-    intro:
-      'What the heap in use has grown by after many calls made one after the other. A stub takes the place of the ' +
-      'network. Full collections come after every 20 000 calls and before each reading; 40 000 calls go before. Once ' +
-      'without a signal, once with one AbortSignal given to every call.',
-    columns: ['Client', 'calls', 'kept in all', 'with a signal', 'listeners left on the signal'],
-    rows: kept.map(({ contender, plain, signal }) => [
-      contender.name,
-      cell(plain ?? signal, ({ calls }) => shown(calls)),
-      plain === undefined ? '' : cell(plain, keptInAll),
-      cell(signal, keptInAll),
-      cell(signal, ({ listeners }) => String(listeners)),
-    ]),
-    notes: [
-      'What the compiler adds to the heap while it runs is in these figures, for every client.',
-      `How many calls: as many as can be made in ${MOST_MS / 1_000} s, up to ${shown(MANY_CALLS)} for this package (but for createAuthInterceptor) and ${shown(CALLS)} for the others.`,
-    ],
-    marks: kept
-      .filter(({ contender }) => contender.kind === 'ours')
-      .flatMap(({ contender, plain, signal }): Mark[] => [
-        ...(plain === undefined ? [] : [mark(`${contender.name}: bytes kept per call`, plain)]),
-        mark(`${contender.name}: bytes kept per call with a signal`, signal),
-        {
-          name: `${contender.name}: listeners left on the signal`,
-          value: 'found' in signal ? signal.found.listeners : Number.MAX_VALUE,
-          limit: 0,
-          room: 1,
-        },
-      ]),
+    idle,
+    plain: isCheck ? undefined : await callMany(client),
+    signal: await callMany(client, new AbortController().signal),
   }
 }
 
-function mark(name: string, outcome: Outcome<MemoryFound>): Mark {
-  const value = 'found' in outcome ? Math.max(0, bytesPerCall(outcome.found)) : Number.MAX_VALUE
-  return { name, value, limit: LIMIT, room: 1.5 }
+async function callMany(client: Client, signal?: AbortSignal): Promise<Kept> {
+  const options = signal && { signal }
+  let before = 0
+  let after = 0
+  for (let batch = 0; batch < WARM_UP_BATCHES + CALLS / BATCH; batch += 1) {
+    for (let made = 0; made < BATCH; made += 1) {
+      const status = await client.call('/orders', options)
+      if (status !== 200) throw new Error(`A call was answered ${status}`)
+    }
+    after = await usedBytes()
+    if (batch < WARM_UP_BATCHES) before = after
+  }
+  return {
+    bytesPerCall: Math.max(0, after - before) / CALLS,
+    listeners: signal ? getEventListeners(signal, 'abort').length : 0,
+  }
 }
 
-function bytesPerCall({ keptBytes, calls }: MemoryFound): number {
-  return keptBytes / calls
+async function weighIdle({ name, service }: Job): Promise<Found['idle']> {
+  const transport = stubTransport()
+  const create = () => contenderOf(name).create(service, transport)
+  await eachOf(Array.from({ length: 100 }), CLIENTS_AT_ONCE, async () => (await create()).call())
+  const before = await usedBytes()
+  const clients = await eachOf(Array.from({ length: CLIENTS }), CLIENTS_AT_ONCE, create)
+  const created = await usedBytes()
+  await eachOf(clients, CLIENTS_AT_ONCE, (client) => client.call())
+  const used = await usedBytes()
+  const { length } = clients // keeps them alive until here
+  return { isNew: (created - before) / length, withToken: (used - before) / length }
 }
 
-function keptInAll({ keptBytes }: MemoryFound): string {
-  return shownBytes(Math.max(0, keptBytes))
+/** Bytes of the heap that are in use after full collections. */
+async function usedBytes(): Promise<number> {
+  if (globalThis.gc === undefined) throw new Error('This program needs --expose-gc')
+  let least = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 4; round += 1) {
+    globalThis.gc()
+    await turn() // weak references and finalizers take a turn of their own
+    globalThis.gc()
+    least = Math.min(least, process.memoryUsage().heapUsed)
+  }
+  return least
 }
 
-function cell<Found>(outcome: Outcome<Found>, show: (found: Found) => string): string {
-  return 'found' in outcome ? show(outcome.found) : outcome.why
-}
-
-const PROVIDERS = ['createTokenProvider alone', 'createTokenProvider and createAuthFetch']
-
-async function idleSection({ service }: RunningService): Promise<Section> {
-  const names = [...PROVIDERS, ...contenders.map(({ name }) => name)]
-  const found = await eachOf(names, WIDTH, (what) => {
-    const isOurs =
-      PROVIDERS.includes(what) || contenders.some(({ name, kind }) => name === what && kind === 'ours')
-    const count = isOurs ? OUR_CLIENTS : CLIENTS
-    progress(`${what}: ${count} of them`)
-    const job: IdleJob = { what, service, count }
-    return measureApart<IdleFound>('./idle-run.ts', { job, timeoutMs: 60_000 })
+async function memory(): Promise<Section> {
+  const { service, close } = await startService()
+  const chosen = contenders.filter(
+    ({ name, kind }) => !isCheck || (kind === 'ours' && name !== 'createAuthInterceptor'),
+  )
+  const rows = await eachOf(chosen, WIDTH, async (contender) => {
+    progress(contender.name)
+    const outcome = await weigh({ name: contender.name, service }, 300_000)
+    mustBeFound(contender, outcome)
+    return { ...contender, outcome }
   })
+  await close()
   return {
-    title: 'Memory of an idle client',
+    title: 'Memory',
     intro:
-      `Bytes of the heap for each of ${shown(OUR_CLIENTS)} clients (of the others ${shown(CLIENTS)}) that do nothing: when they have been set up, and when each ` +
-      'has got its token (of about 700 characters) and made one call. With axios, the axios instance is part of it: see its floor.',
-    columns: ['Client', 'set up', 'with a token'],
-    rows: names.map((name, index) => {
-      const outcome = found[index] as Outcome<IdleFound>
-      return [
-        name,
-        cell(outcome, ({ newBytes }) => shownBytes(newBytes)),
-        cell(outcome, ({ withTokenBytes }) => shownBytes(withTokenBytes)),
+      `Bytes of the heap for each of ${shown(CLIENTS)} idle clients: when they have been set up, and when each has its token and has made one ` +
+      `call. Then, for one client, the growth of the heap by ${shown(CALLS)} calls made one after the other, without a signal and with ` +
+      `one AbortSignal given to every call; ${shown(WARM_UP_BATCHES * BATCH)} calls go before. A stub takes the place of the API.`,
+    columns: [
+      'Client',
+      'idle client, set up',
+      'with a token',
+      'kept by calls',
+      'by calls with a signal',
+      'listeners left',
+    ],
+    rows: rows.map(({ name, outcome }) => {
+      if ('why' in outcome) return [name, outcome.why, '', '', '', '']
+      const { idle, plain, signal } = outcome.found
+      const bytes = [
+        idle?.isNew,
+        idle?.withToken,
+        plain && plain.bytesPerCall * CALLS,
+        signal.bytesPerCall * CALLS,
       ]
+      return [name, ...bytes.map((each) => (each === undefined ? '' : shownBytes(each))), signal.listeners]
     }),
-    notes: ['The floors have their token from the start, and so has axios-auth-refresh here.'],
-    marks: [],
+    notes: [
+      'With axios, the axios instance is part of an idle client: see its baseline.',
+      'The baselines and axios-auth-refresh have their token from the start.',
+      'What the compiler adds to the heap while it runs is in what calls keep, for every client.',
+    ],
+    checks: rows
+      .filter(({ kind }) => kind === 'ours')
+      .flatMap(({ name, outcome }): Check[] => {
+        if ('why' in outcome) return []
+        const { plain, signal } = outcome.found
+        const limits = { limit: 0.5, tolerance: 1.5 }
+        return [
+          ...(plain ? [{ name: `${name}: bytes kept per call`, value: plain.bytesPerCall, ...limits }] : []),
+          { name: `${name}: bytes kept per call with a signal`, value: signal.bytesPerCall, ...limits },
+          { name: `${name}: listeners left on the signal`, value: signal.listeners, limit: 0, tolerance: 1 },
+        ]
+      }),
   }
 }
 
-await runAlone(import.meta, memory)
+await runPart(import.meta, memory)

@@ -1,14 +1,15 @@
-/** How long it takes to import each entry, in a fresh process each time. */
+/** How much CPU time it takes to import each entry, in a new process each time. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { contenders } from '../contenders/index.ts'
-import { progress } from '../measure/pool.ts'
-import { median, quantile, shown } from '../measure/stats.ts'
-import { isCheck, type Mark, runAlone, type Section } from '../section.ts'
+import { median, quantile, shown } from '../numbers.ts'
+import { isCheck, progress, runPart, type Section } from '../part.ts'
 
-const ROUNDS = isCheck ? 7 : 15
-const LIMIT = 0.6
+const ROUNDS = isCheck ? 5 : 9
+const AXIOS = 'axios'
+const OURS = 'merchant-auth'
+const NOTHING = 'data:text/javascript,'
 
 interface Entry {
   readonly name: string
@@ -16,103 +17,76 @@ interface Entry {
   readonly after?: string
 }
 
-const NOTHING = 'data:text/javascript,'
-const AXIOS = 'axios'
-const OURS: readonly Entry[] = [
-  { name: NOTHING },
-  { name: 'zod' },
-  { name: 'zod/mini' },
-  { name: AXIOS },
-  { name: 'merchant-auth' },
-  { name: 'merchant-auth/axios', after: AXIOS },
-  { name: 'merchant-auth/redis' },
-  { name: 'merchant-auth/undici' },
-  { name: 'merchant-auth/testing' },
-]
-const FOR_MARKS = ['zod', 'merchant-auth']
-/** What each imports of its package, where that is not the package itself. */
-const PEER_ENTRIES: Readonly<Record<string, string>> = { auth0: 'auth0/management' }
-
-const run = promisify(execFile)
-
-export default async function start(): Promise<Section> {
-  const entries = entriesToImport()
-  const times = new Map(entries.map(({ name }) => [name, [] as number[]]))
-  for (let round = 0; round < ROUNDS; round += 1) {
-    progress(`round ${round + 1} of ${ROUNDS}`)
-    for (const entry of entries) times.get(entry.name)?.push(await importMs(entry))
-  }
-  return sectionOf(entries, times)
-}
+/** What a user of a package imports, where that is not the package itself. */
+const ENTRIES: Readonly<Record<string, string>> = { auth0: 'auth0/management' }
 
 function entriesToImport(): readonly Entry[] {
-  if (isCheck) return OURS.filter(({ name }) => FOR_MARKS.includes(name))
+  if (isCheck) return [{ name: AXIOS }, { name: OURS }]
   const peers = contenders.filter(({ kind }) => kind === 'peer')
   const names = new Set(peers.flatMap(({ packages }) => packages).filter((name) => name !== AXIOS))
-  const theirs = [...names].map((name): Entry => {
-    const needsAxios = peers.some((peer) => peer.client === 'axios' && peer.packages.includes(name))
-    return { name: PEER_ENTRIES[name] ?? name, ...(needsAxios && { after: AXIOS }) }
-  })
-  return [...OURS, ...theirs].filter(({ name }) => isThere(name))
+  return [
+    { name: NOTHING },
+    { name: AXIOS },
+    { name: OURS },
+    { name: `${OURS}/axios`, after: AXIOS },
+    ...['redis', 'undici', 'testing'].map((entry) => ({ name: `${OURS}/${entry}` })),
+    ...[...names].map((name): Entry => {
+      const needsAxios = peers.some(({ client, packages }) => client === 'axios' && packages.includes(name))
+      return { name: ENTRIES[name] ?? name, ...(needsAxios && { after: AXIOS }) }
+    }),
+  ]
 }
 
-function isThere(name: string): boolean {
-  try {
-    import.meta.resolve(name)
-    return true
-  } catch {
-    return false // what the installed merchant-auth does not have yet is left out
-  }
-}
-
-async function importMs({ name, after }: Entry): Promise<number> {
+async function importMs({ name, after = NOTHING }: Entry): Promise<number> {
   const program = `
-    ${after === undefined ? '' : `await import(${JSON.stringify(after)})`}
-    const startedAt = performance.now()
+    await import(${JSON.stringify(after)})
+    const start = process.cpuUsage()
     await import(${JSON.stringify(name)})
-    process.stdout.write(String(performance.now() - startedAt))
+    const { user, system } = process.cpuUsage(start)
+    process.stdout.write(String((user + system) / 1_000))
     process.exit()`
-  const { stdout } = await run(process.execPath, ['--no-warnings', '--input-type=module', '-e', program], {
+  const options = {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     env: { ...process.env, NODE_COMPILE_CACHE: undefined, NODE_OPTIONS: undefined },
-  })
-  return Number(stdout)
+  }
+  const args = ['--no-warnings', '--input-type=module', '-e', program]
+  return Number((await promisify(execFile)(process.execPath, args, options)).stdout)
 }
 
-function sectionOf(entries: readonly Entry[], times: ReadonlyMap<string, readonly number[]>): Section {
+async function start(): Promise<Section> {
+  const entries = entriesToImport()
+  const times = new Map<string, number[]>()
+  for (let round = 0; round < ROUNDS; round += 1) {
+    progress(`round ${round + 1} of ${ROUNDS}`)
+    for (const entry of entries)
+      times.set(entry.name, [...(times.get(entry.name) ?? []), await importMs(entry)])
+  }
+  const ours = times.get(OURS) ?? []
+  const ratios = (times.get(AXIOS) ?? []).map((ms, round) => (ours[round] ?? Number.NaN) / ms)
   return {
     title: 'Import time',
     intro:
-      `The time that \`await import()\` takes in a fresh process: the median and the quartiles of ${ROUNDS} rounds, in each of which ` +
-      'every entry has its turn. The files are in the cache of the operating system. What is there for axios is imported ' +
+      `The CPU time that \`await import()\` takes in a new process: the median and the quartiles of ${ROUNDS} rounds, in each of which ` +
+      'every entry has its turn. The files are in the cache of the operating system. What extends axios is imported ' +
       'after axios, and only its own part counts.',
     columns: ['Entry', 'ms', 'quartiles'],
     rows: entries.map(({ name, after }) => {
       const own = times.get(name) ?? []
-      const label = name === NOTHING ? 'an empty module' : name
       return [
-        after === undefined ? label : `${label} (after ${after})`,
+        (name === NOTHING ? 'an empty module' : name) + (after ? ` (after ${after})` : ''),
         shown(median(own)),
         `${shown(quantile(own, 0.25))} to ${shown(quantile(own, 0.75))}`,
       ]
     }),
-    notes: [],
-    marks: marksOf(times),
+    checks: [
+      {
+        name: `import time of ${OURS} by that of ${AXIOS}`,
+        value: median(ratios),
+        limit: 0.3,
+        tolerance: 1.1,
+      },
+    ],
   }
 }
 
-function marksOf(times: ReadonlyMap<string, readonly number[]>): Mark[] {
-  const zod = times.get('zod') ?? []
-  const ratios = (times.get('merchant-auth') ?? []).map((ms, round) => ms / (zod[round] ?? Number.NaN))
-  return [
-    {
-      name: 'import time of merchant-auth by that of zod',
-      value: median(ratios),
-      limit: LIMIT,
-      room: 1.1,
-      mayMiss: 'it checks options with zod/mini, which is most of it',
-    },
-  ]
-}
-
-await runAlone(import.meta, start)
+await runPart(import.meta, start)

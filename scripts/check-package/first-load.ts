@@ -11,17 +11,31 @@ export interface Loaded {
 
 const ENTRY = 'entry.js'
 
-export interface Bundled {
+interface Program {
   /** The folder that has the package installed. */
   readonly folder: string
-  readonly specifiers: readonly string[]
   /** Packages that the program has anyway. */
   readonly external: readonly string[]
 }
 
 /** Bundles everything that these specifiers export. */
-export async function measure({ folder, specifiers, external }: Bundled): Promise<Loaded> {
+export function measure({
+  specifiers,
+  ...program
+}: Program & { readonly specifiers: readonly string[] }): Promise<Loaded> {
   const code = specifiers.map((specifier, at) => `export * as e${at} from '${specifier}'`).join('\n')
+  return measureCode({ ...program, code })
+}
+
+/**
+ * Bundles what a module with this code imports.
+ * @public bench/ uses it, and knip does not see bench/.
+ */
+export async function measureCode({
+  folder,
+  code,
+  external,
+}: Program & { readonly code: string }): Promise<Loaded> {
   const entry = `${folder}/${ENTRY}`
   const bundle = await rolldown({
     input: entry,

@@ -30,7 +30,7 @@ export interface Packed {
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH']}` }
 const run = promisify(execFile)
 
-/** What a command prints. It rejects where the command fails, with what it printed to stderr in the message. */
+/** The stdout of a command. Rejects where the command fails, with its stderr in the message. */
 export async function output(
   cwd: string,
   [command, ...args]: readonly [string, ...string[]],
@@ -39,11 +39,11 @@ export async function output(
   return stdout
 }
 
-/** Packs what dist holds. Without scripts: `prepack` would build anew, under the feet of tests that run meanwhile. */
-export async function pack(destination: string): Promise<Packed> {
-  if (!existsSync(join(root, 'dist'))) throw new Error('dist is missing: npm run build makes it')
+/** Packs what dist holds. Without scripts: `prepack` would build again while tests read dist. */
+export async function pack(destination: string, from: string = root): Promise<Packed> {
+  if (!existsSync(join(from, 'dist'))) throw new Error(`${from} has no dist: npm run build makes it`)
   await mkdir(destination, { recursive: true })
-  const told = await output(root, [
+  const listing = await output(from, [
     'npm',
     'pack',
     '--json',
@@ -51,9 +51,12 @@ export async function pack(destination: string): Promise<Packed> {
     '--pack-destination',
     destination,
   ])
-  const listed = JSON.parse(told) as Record<string, { filename: string; size: number; unpackedSize: number }>
+  const listed = JSON.parse(listing) as Record<
+    string,
+    { filename: string; size: number; unpackedSize: number }
+  >
   const [first] = Object.values(listed) // npm 12 names each package, npm before lists them
-  if (first === undefined) throw new Error(`npm pack told nothing of a tarball: ${told}`)
+  if (first === undefined) throw new Error(`npm pack listed no tarball: ${listing}`)
   return {
     tarball: join(destination, first.filename),
     packedBytes: first.size,

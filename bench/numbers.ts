@@ -1,19 +1,18 @@
-/** Medians, quantiles, and how figures are shown. */
+/** Medians, quantiles, and how figures are written. */
 
-/** The value below which the share `q` of the values lies; NaN of none. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length / 2
+  return ((sorted[Math.ceil(middle) - 1] ?? Number.NaN) + (sorted[Math.floor(middle)] ?? Number.NaN)) / 2
+}
+
+/** The value below which the share `q` of the values lies; NaN if there are none. */
 export function quantile(values: readonly number[], q: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length / 2
-  const [low, high] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]]
-  return low === undefined || high === undefined ? Number.NaN : (low + high) / 2
-}
-
-/** A count, or a figure with at least three digits that mean something; thousands are set apart. */
+/** A count, or a figure with about three significant digits; thousands are separated. */
 export function shown(value: number): string {
   if (!Number.isFinite(value)) return '-'
   const size = Math.abs(value)

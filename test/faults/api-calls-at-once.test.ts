@@ -11,7 +11,7 @@ import {
   TABLE,
   tally,
 } from './api-rig.ts'
-import { tell } from './told.ts'
+import { record } from './cells.ts'
 
 const GROUP = '250 calls at once'
 
@@ -30,8 +30,8 @@ describe(GROUP, () => {
     expect(healthy).toBe('250 × 200; 250 requests')
     expect(calls.events.filter(({ type }) => type === 'token-rejected').length).toBeLessThanOrEqual(250)
     const place = { table: TABLE, group: GROUP, column: client }
-    tell(task, { ...place, row: '401 for ever', cell: refusing })
-    tell(task, { ...place, row: 'the other API meanwhile', cell: healthy })
+    record(task, { ...place, row: '401 for ever', cell: refusing })
+    record(task, { ...place, row: 'the other API meanwhile', cell: healthy })
   })
 
   it.for(
@@ -54,7 +54,7 @@ describe(GROUP, () => {
     const statuses = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
     const cell = costOf(statuses, calls)
     expect(cell).toBe(expected)
-    tell(task, { table: TABLE, group: GROUP, row, column: client, cell })
+    record(task, { table: TABLE, group: GROUP, row, column: client, cell })
   })
 
   it.for(CLIENTS)('on %s, of which only the first token is accepted', async (client, { task }) => {
@@ -66,6 +66,6 @@ describe(GROUP, () => {
     const cell = costOf(statuses, calls)
     expect(cell).toBe('250 × 401; 3 tokens, 500 requests')
     const row = '401 to all tokens but one that has expired'
-    tell(task, { table: TABLE, group: GROUP, row, column: client, cell })
+    record(task, { table: TABLE, group: GROUP, row, column: client, cell })
   })
 })

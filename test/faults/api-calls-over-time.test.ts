@@ -1,7 +1,7 @@
 // A thousand calls to an API that refuses, their answers staggered, or one after another (contract 5.5 to 5.7).
 import { describe, expect, it } from 'vitest'
 import { CALLS, CLIENTS, callsOverLoopback, costOf, onEach, RULES, type Rule, TABLE } from './api-rig.ts'
-import { tell } from './told.ts'
+import { record } from './cells.ts'
 
 type Row = [row: string, rule: Rule, expected: string]
 
@@ -22,7 +22,7 @@ describe('250 calls at once, their answers staggered', () => {
     const statuses = await Promise.all(CALLS.map((n) => calls.get(`/merchant/orders/${n}`)))
     const cell = costOf(statuses, calls)
     expect(cell).toBe(expected)
-    tell(task, { table: TABLE, group: '250 calls, their answers staggered', row, column: client, cell })
+    record(task, { table: TABLE, group: '250 calls, their answers staggered', row, column: client, cell })
   })
 
   it.for(CLIENTS)('on %s with tokens that the API accepts only after 2 s', async (client, { task }) => {
@@ -34,7 +34,7 @@ describe('250 calls at once, their answers staggered', () => {
     const cell = costOf([...early, ...late], calls)
     expect(cell).toBe('250 × 200, 250 × 401; 2 tokens, 750 requests')
     const row = '401 to each token for 2 s, and 250 calls more'
-    tell(task, { table: TABLE, group: '250 calls, their answers staggered', row, column: client, cell })
+    record(task, { table: TABLE, group: '250 calls, their answers staggered', row, column: client, cell })
   })
 })
 
@@ -64,6 +64,6 @@ describe('250 calls one after another, within a second', () => {
     }
     const cell = costOf(statuses, calls)
     expect(cell).toBe(expected)
-    tell(task, { table: TABLE, group: '250 calls one after another', row, column: client, cell })
+    record(task, { table: TABLE, group: '250 calls one after another', row, column: client, cell })
   })
 })

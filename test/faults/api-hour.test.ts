@@ -2,7 +2,7 @@
 import { type AuthEvent, createAuthFetch } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { counted, JudgedApis, RULES, type Rule, rigAt, tally, thinOut } from './api-rig.ts'
-import { tell } from './told.ts'
+import { record } from './cells.ts'
 
 const GROUP = 'an hour of calls, one every …'
 const HOUR = 3_600
@@ -95,7 +95,7 @@ describe('an hour of calls', () => {
       expect(apis.merchant).toBe(sent + renewals)
       expect(events.filter(({ type }) => type === 'token-requested')).toHaveLength(1 + renewals)
       const cell = `${counted(renewals, 'renewal')}; ${tally(statuses)}`
-      tell(task, { table: 'api-hour', group: GROUP, row, column, cell })
+      record(task, { table: 'api-hour', group: GROUP, row, column, cell })
     },
   )
 
@@ -106,7 +106,7 @@ describe('an hour of calls', () => {
       const [most, expected] = FOR_EVER[column]
       expect([renewals, tally(statuses), tally(inStore)]).toEqual([2 * most, expected, expected])
       const cell = `${counted(renewals, 'renewal')}; 2 × ${tally(statuses)}`
-      tell(task, { table: 'api-hour', group: GROUP, row: '401 for ever, of both APIs', column, cell })
+      record(task, { table: 'api-hour', group: GROUP, row: '401 for ever, of both APIs', column, cell })
     },
   )
 })

@@ -2,8 +2,8 @@
 import axios from 'axios'
 import { type AttachOptions, type AuthEvent, createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
-import { scripted } from '../attach/calls.ts'
 import type { ManualClock } from '../support/clock.ts'
+import { scripted } from '../support/ground.ts'
 import { outcomes } from '../support/recorded.ts'
 import { ENVIRONMENT, granted, rig, type ScriptedEndpoint } from '../token/harness.ts'
 

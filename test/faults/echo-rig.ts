@@ -7,7 +7,7 @@ import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, expect, type TestContext } from 'vitest'
 import { findLeaks } from '../support/leaks.ts'
 import { MERCHANT_URL, type Rig, rejection, rig } from '../token/harness.ts'
-import { tell } from './told.ts'
+import { record } from './cells.ts'
 
 /** Of characters that HTML, JSON, URLs, forms and shells all write in other ways. */
 export const SECRET = `hush+"hush"/it's<me>&you=`
@@ -101,5 +101,5 @@ export async function failAndSearch(
     expect(leaksIn(printer, made, got, [SECRET, ...texts])).toEqual([])
     expect(got.name).toBe(error)
   }
-  tell(task, { table: 'echoes', group, row, column: client, cell: `${first.name}, nothing leaks` })
+  record(task, { table: 'echoes', group, row, column: client, cell: `${first.name}, nothing leaks` })
 }

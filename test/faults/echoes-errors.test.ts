@@ -2,8 +2,8 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { granted, MERCHANT_URL, status } from '../token/harness.ts'
+import { record } from './cells.ts'
 import { call, echoRig, failAndSearch, forEachClient, leaksIn, SECRET, usePrinter } from './echo-rig.ts'
-import { tell } from './told.ts'
 
 const printer = usePrinter()
 
@@ -125,7 +125,7 @@ describe('an echo when the token is renewed', () => {
     const status = got.response?.status ?? got.status
     expect(status).toBe(401)
     const row = 'the secret, after a 401 of the API'
-    tell(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
+    record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
   })
 
   it.for(CALLS)('%s: the old token, after a 401 of the API', async (column, { task }) => {
@@ -133,7 +133,7 @@ describe('an echo when the token is renewed', () => {
     const status = got.response?.status ?? got.status
     expect(status).toBe(401)
     const row = 'the old token, after a 401 of the API'
-    tell(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
+    record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
   })
 })
 
@@ -162,7 +162,7 @@ describe('a listener who prints everything, and throws it', () => {
     ])
     expect(leaksIn(printer, made, first, [SECRET, TOKEN, String(second?.value)])).toEqual([])
     const cell = `${types.size} kinds of events, nothing leaks`
-    tell(task, { table: 'echoes', group: 'listeners', row, column: 'provider.getToken()', cell })
+    record(task, { table: 'echoes', group: 'listeners', row, column: 'provider.getToken()', cell })
   })
 
   it.for([

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { tell } from '../faults/told.ts'
+import { record } from '../faults/cells.ts'
 import { settled } from '../races/clock.ts'
 import { randomFrom } from '../races/random.ts'
 import { forget } from '../support/recorded.ts'
@@ -40,7 +40,7 @@ describe('a fleet, its Redis and the token endpoint, in any order', () => {
     await import('../../src/token/shared-entries.ts') // not in the middle of a schedule
     await fc.assert(fc.asyncProperty(fc.scheduler(), aStory, run), { numRuns: SCHEDULES })
     for (const row of Object.values(RULES))
-      tell(task, { table: 'fleet', row, column: `broken in ${SCHEDULES} schedules`, cell: 'never' })
+      record(task, { table: 'fleet', row, column: `broken in ${SCHEDULES} schedules`, cell: 'never' })
   })
 
   it('keep every rule with entries that are really encrypted', async () => {

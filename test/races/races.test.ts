@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { tell } from '../faults/told.ts'
+import { record } from '../faults/cells.ts'
 import { forget } from '../support/recorded.ts'
 import { aRace, type Race } from './actions.ts'
 import { settled } from './clock.ts'
@@ -28,6 +28,11 @@ describe('a provider, its callers and the world, in any order', () => {
   it('keep every rule', { timeout: 100 * inject('schedules') }, async ({ task }) => {
     await fc.assert(fc.asyncProperty(fc.scheduler(), aRace, run), { numRuns: inject('schedules') })
     for (const row of Object.values(RULES))
-      tell(task, { table: 'races', row, column: `broken in ${inject('schedules')} schedules`, cell: 'never' })
+      record(task, {
+        table: 'races',
+        row,
+        column: `broken in ${inject('schedules')} schedules`,
+        cell: 'never',
+      })
   })
 })

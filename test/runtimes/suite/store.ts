@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import type { TokenStore } from 'merchant-auth'
 import { createRedisTokenStore } from 'merchant-auth/redis'
+import { inWorld, until } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
-import { inWorld, until } from './world.ts'
 
 group('One token for many processes')
 

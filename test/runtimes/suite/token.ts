@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createAuthFetch, ProviderClosedError } from 'merchant-auth'
+import { failureOf, inWorld, MovedClock, until } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
-import { failureOf, inWorld, MovedClock, until } from './world.ts'
 
 group('One token, until it expires')
 

@@ -8,8 +8,8 @@ import { AXIOS_FETCH, AXIOS_FUNCTION, AXIOS_HTTP, type Driver, FETCH, undiciDriv
 import { concerns, type Scenario } from './scenarios/scenario.ts'
 import { inWorld } from './world.ts'
 
-export const UNDICI: Driver = undiciDriver('undici', undici as never, createAuthDispatch)
-export const DRIVERS: readonly Driver[] = [AXIOS_HTTP, AXIOS_FETCH, AXIOS_FUNCTION, FETCH, UNDICI]
+const UNDICI: Driver = undiciDriver('undici', undici as never, createAuthDispatch)
+const DRIVERS: readonly Driver[] = [AXIOS_HTTP, AXIOS_FETCH, AXIOS_FUNCTION, FETCH, UNDICI]
 
 export function conform(table: string, scenarios: readonly Scenario[]): void {
   describe.for([...new Set(scenarios.map(({ group }) => group))])('%s', (group) => {

@@ -199,7 +199,7 @@ describe('one signal for 10 000 calls', { timeout: LONG_MS }, () => {
       const many = manyOf(column)
       const { signal } = new AbortController()
       if (renewal) await made.provider.getToken()
-      // An AbortSignal warns of nothing unless it is told to.
+      // An AbortSignal warns of nothing unless it is asked to.
       setMaxListeners(1, signal)
       if (renewal && column !== 'fetch') setMaxListeners(0, signal) // axios itself listens while it sends
       const statuses = calls(made, many, () => ({ signal }))

@@ -34,7 +34,7 @@ export interface Driver {
   readonly guardsPaths?: boolean
   /** A client with the token attached; without a provider a plain one. */
   create(tokens?: TokenProvider, attach?: AttachOptions): Client
-  /** Whether this is how the client tells its caller of an aborted signal. */
+  /** Whether a caller of this client gets this error for an aborted signal. */
   isAbort(error: unknown, reason: unknown): boolean
 }
 

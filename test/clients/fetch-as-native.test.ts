@@ -172,11 +172,11 @@ describe("undici's own fetch", () => {
 
 describe('a Request whose url says something else than it is', () => {
   class Lying extends Request {}
-  Object.defineProperty(Lying.prototype, 'url', { get: () => `${api}/told` })
+  Object.defineProperty(Lying.prototype, 'url', { get: () => `${api}/claimed` })
   const requests: Record<string, (url: string) => Request> = {
     'by a getter of its class': (url) => new Lying(url),
     'by a property of its own': (url) =>
-      Object.defineProperty(new Request(url), 'url', { value: `${api}/told` }),
+      Object.defineProperty(new Request(url), 'url', { value: `${api}/claimed` }),
   }
 
   it.each(Object.entries(requests))('gets no token for where it does not go (%s)', async (_, request) => {

@@ -9,39 +9,39 @@ const URL_CALLED = 'https://api.test.example/merchant/x'
 const KIB = 1024
 
 /** A 401 that counts what is read of its body, and whether it is cancelled. */
-function refusal(chunks: readonly number[], length?: number | string) {
-  const told = { read: 0, cancelled: 0, ended: false }
+function rejected(chunks: readonly number[], length?: number | string) {
+  const seen = { read: 0, cancelled: 0, ended: false }
   const left = [...chunks]
   const body = new ReadableStream<Uint8Array>(
     {
       pull: (controller) => {
         const size = left.shift()
         if (size === undefined) {
-          told.ended = true
+          seen.ended = true
           controller.close()
         } else {
-          told.read += size
+          seen.read += size
           controller.enqueue(new Uint8Array(size))
         }
       },
       cancel: () => {
-        told.cancelled += 1
+        seen.cancelled += 1
       },
     },
     { highWaterMark: 0 },
   )
   const headers: Record<string, string> = length === undefined ? {} : { 'content-length': String(length) }
-  return { told, response: new Response(body, { status: 401, headers }) }
+  return { seen, response: new Response(body, { status: 401, headers }) }
 }
 
 async function afterARepeat(chunks: readonly number[], length?: number | string) {
-  const { told, response } = refusal(chunks, length)
+  const { seen, response } = rejected(chunks, length)
   const answers = [response, new Response('fine')]
   const fetch = async () => answers.shift() ?? Response.error()
   const authFetch = createAuthFetch(provided({ current: token('current.token') }), { fetch })
   expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
-  for (let turn = 0; turn < 100 && !told.ended && told.cancelled === 0; turn += 1) await settled()
-  return told
+  for (let turn = 0; turn < 100 && !seen.ended && seen.cancelled === 0; turn += 1) await settled()
+  return seen
 }
 
 describe('the body of a 401 that is repeated', () => {
@@ -63,7 +63,7 @@ describe('the body of a 401 that is repeated', () => {
 
 describe('the body of a 401 whose caller has left', () => {
   it('is discarded too', async () => {
-    const { told, response } = refusal([KIB], 100_000)
+    const { seen, response } = rejected([KIB], 100_000)
     const renewing = Promise.withResolvers<void>()
     const renew: TokenProvider['renewToken'] = (_, wait) => {
       renewing.resolve()
@@ -78,11 +78,11 @@ describe('the body of a 401 whose caller has left', () => {
     abort.abort('enough')
     expect(await rejectionOf(call)).toBe('enough')
     await settled()
-    expect(told).toEqual({ read: 0, cancelled: 1, ended: false })
+    expect(seen).toEqual({ read: 0, cancelled: 1, ended: false })
   })
 
   it('is the caller’s who has not', async () => {
-    const { told, response } = refusal([KIB])
+    const { seen, response } = rejected([KIB])
     const renew = () => Promise.reject(new Error('no token'))
     const tokens = provided({ current: token('current.token'), renew })
     const { signal } = new AbortController()
@@ -90,7 +90,7 @@ describe('the body of a 401 whose caller has left', () => {
       response,
     )
     await settled()
-    expect(told).toEqual({ read: 0, cancelled: 0, ended: false })
+    expect(seen).toEqual({ read: 0, cancelled: 0, ended: false })
   })
 
   it('is cancelled where it does not come', async () => {

@@ -1,164 +1,292 @@
-// What createAuthFetch takes and gives (contract 5.1, 5.3, 5.8).
-import { ConfigurationError, createAuthFetch, TokenRequestError } from 'merchant-auth'
+// What createAuthFetch takes, what the wrapped fetch gets and gives, and when (contract 5.1, 5.3, 5.5, 5.8).
+import { ConfigurationError, createAuthFetch } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import { type HeadersGiven, rejectionOf, scripted, until, useGround } from '../support/ground.ts'
+import { rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { provided, token } from '../support/provided.ts'
 
-const ground = useGround()
-const withheld = () =>
-  ground.events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
-const url = (path = '/orders') => ground.env.merchantUrl + path
+type HeadersGiven = NonNullable<RequestInit['headers']>
 
-describe('a fetch with the token', () => {
-  it.each<[string, () => string | URL | Request]>([
-    ['a string', () => url()],
-    ['a URL', () => new URL(url())],
-    ['a Request', () => new Request(url(), { headers: { 'x-mine': '1' } })],
-  ])(
-    'takes %s',
-    async (name, input) => {
-      const answer = await createAuthFetch(ground.tokens)(
-        input(),
-        name === 'a Request' ? {} : { headers: { 'x-mine': '1' } },
-      )
-      expect(answer).toBeInstanceOf(Response)
-      expect(await answer.json()).toMatchObject({
-        headers: { authorization: expect.stringMatching(/^Bearer \[token /), 'x-mine': '1' },
-        path: '/merchant/orders',
-      })
-    },
-    5_000,
-  )
+const URL_CALLED = 'https://api.test.example/merchant/x'
+const TOKENS = provided({ current: token('current.token') })
+const AUTHORIZATION = 'Bearer current.token'
 
-  it.each<[string, HeadersGiven]>([
-    ['a record', { 'X-Mine': '1' }],
-    [
-      'an array',
-      [
-        ['X-Mine', '1'],
-        ['X-Mine', '2'],
-      ],
-    ],
-    ['Headers', new Headers({ 'X-Mine': '1' })],
-  ])('leaves headers given as %s as they are', async (_, headers) => {
-    const before = JSON.stringify([...new Headers(headers)])
-    const init: RequestInit = Object.freeze({ headers, method: 'PUT', body: 'x' })
-    const request = new Request(url(), init)
-    const authFetch = createAuthFetch(ground.tokens)
-    expect((await authFetch(url(), init)).status).toBe(200)
-    expect((await authFetch(request)).status).toBe(200)
-    expect((await authFetch(new Request(url()), { headers })).status).toBe(200)
-    expect(JSON.stringify([...new Headers(headers)])).toBe(before)
+/** A fetch that answers with these in turn, and then with 200. */
+function answering(...answers: unknown[]) {
+  let at = 0
+  return vi.fn<typeof fetch>(async () => {
+    at += 1
+    return (answers[at - 1] ?? new Response('fine')) as Response
+  })
+}
+
+async function given(
+  input: string | URL | Request,
+  init?: RequestInit,
+  attach: Parameters<typeof createAuthFetch>[1] = {},
+): Promise<{ input: unknown; init: RequestInit }> {
+  const wrapped = answering()
+  await createAuthFetch(TOKENS, { ...attach, fetch: wrapped })(input, init)
+  const [target, final = {}] = wrapped.mock.calls[0] ?? []
+  return { input: target, init: final }
+}
+
+describe('the fetch that is wrapped', () => {
+  it('is called at once where there is a token: no promise, no wait', async () => {
+    const wrapped = answering()
+    const getToken = vi.spyOn(TOKENS, 'getToken')
+    const call = createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED)
+    expect(wrapped).toHaveBeenCalledTimes(1)
+    await call
+    expect(getToken).not.toHaveBeenCalled()
+    getToken.mockRestore()
+  })
+
+  it('gets nothing that the caller did not give, but the token', async () => {
+    const headers = { Authorization: AUTHORIZATION }
+    expect(await given(URL_CALLED)).toStrictEqual({ input: URL_CALLED, init: { headers } })
+    const byUrl = await given(new URL(URL_CALLED), { method: 'PUT' })
+    expect(byUrl).toStrictEqual({ input: URL_CALLED, init: { method: 'PUT', headers } })
+    const request = new Request(URL_CALLED, { headers: { 'x-mine': '1' } })
+    const { input, init } = await given(request)
+    expect(input).toBe(request)
+    expect(Object.keys(init)).toEqual(['headers'])
     expect(request.headers.has('authorization')).toBe(false)
-    expect(ground.sent().every(({ headers: sent }) => sent['x-mine']?.startsWith('1'))).toBe(true)
+  })
+
+  it('gets headers of a record by the names that they have there', async () => {
+    const headers = { 'X-Mine': '1', aCCEPT: 'a/b' }
+    const { init } = await given(URL_CALLED, Object.freeze({ headers: Object.freeze(headers) }))
+    expect(init.headers).toStrictEqual({ 'X-Mine': '1', aCCEPT: 'a/b', Authorization: AUTHORIZATION })
+  })
+
+  it('is the one to reject a header that is none', async () => {
+    const { init } = await given(URL_CALLED, { headers: { 'X-Mine': '€' } })
+    expect(init.headers).toStrictEqual({ 'X-Mine': '€', Authorization: AUTHORIZATION })
   })
 
   it.each<[string, HeadersGiven]>([
-    ['a record', { aUTHORIZATION: 'Own one' }],
-    ['an array', [['authorization', 'Own one']]],
-    ['Headers', new Headers({ Authorization: 'Own one' })],
-  ])('leaves a header of the caller, given as %s, and does not renew', async (_, headers) => {
-    const authFetch = createAuthFetch(ground.tokens)
-    expect((await authFetch(url(), { headers })).status).toBe(401)
-    expect((await authFetch(new Request(url(), { headers }))).status).toBe(401)
-    expect(withheld()).toEqual(['own-header', 'own-header'])
-    expect(ground.env.counts.token).toBe(0)
+    ['an array', [['X-Mine', '1']]],
+    ['Headers', new Headers({ 'X-Mine': '1' })],
+    ['an iterable', new Map([['X-Mine', '1']]) as never],
+  ])('gets headers of %s too', async (_, headers) => {
+    const { init } = await given(URL_CALLED, { headers })
+    expect([...new Headers(init.headers)]).toEqual([
+      ['authorization', AUTHORIZATION],
+      ['x-mine', '1'],
+    ])
+    expect([...new Headers(headers)]).toEqual([['x-mine', '1']])
   })
 
-  it("takes the token where init.headers replace a Request's own", async () => {
-    const request = new Request(url(), { headers: { Authorization: 'Own one' } })
-    const answer = await createAuthFetch(ground.tokens)(request, { headers: { a: 'b' } })
-    expect(answer.status).toBe(200)
+  it.each<[string, HeadersGiven]>([
+    ['a record', { 'X-Mine': '1', aUTHORIZATION: 'Own one', Accept: 'a/b' }],
+    ['an array', [['X-Mine', '1'], ['aUTHORIZATION', 'Own one']]], // biome-ignore format: one line for each
+    ['Headers', new Headers({ 'X-Mine': '1', aUTHORIZATION: 'Own one' })],
+    ['an iterable', new Map([['aUTHORIZATION', 'Own one']]) as never],
+  ])('gets the very same, where a header of the caller’s is among those of %s', async (_, headers) => {
+    const init: RequestInit = { headers }
+    expect((await given(URL_CALLED, init)).init).toBe(init)
+    const request = new Request(URL_CALLED, { headers })
+    expect(await given(request)).toEqual({ input: request, init: {} })
+    // Headers of init replace those of a Request.
+    const replaced = await given(request, { headers: { a: 'b' } })
+    expect(replaced.init.headers).toEqual({ a: 'b', Authorization: AUTHORIZATION })
   })
 
-  it('passes all other places on, untouched', async () => {
-    await using other = await scripted((_, response) => void response.writeHead(401).end())
-    const wrapped = vi.fn<typeof fetch>(fetch)
-    const init = { headers: { a: 'b' } }
-    const input = new URL(other.url)
-    expect((await createAuthFetch(ground.tokens, { fetch: wrapped })(input, init)).status).toBe(401)
+  it('gets calls to other places as they are', async () => {
+    const wrapped = answering({ status: 401 })
+    const [input, init] = [new URL('https://elsewhere.example/x'), { headers: { a: 'b' } }]
+    expect((await createAuthFetch(TOKENS, { fetch: wrapped })(input, init)).status).toBe(401)
     expect(wrapped.mock.calls).toEqual([[input, init]])
     expect(wrapped.mock.calls[0]?.[1]).toBe(init)
-    expect(other.seen[0]?.headers.authorization).toBeUndefined()
-    expect(withheld()).toEqual(['destination'])
   })
 
-  it('withholds it where the URL has user info', async () => {
-    const wrapped = vi.fn<typeof fetch>(async () => new Response())
-    await createAuthFetch(ground.tokens, { fetch: wrapped })(url().replace('//', '//u:p@'))
-    expect(withheld()).toEqual(['own-credentials'])
+  it.each([null, undefined, 12, {}])('gets what is no URL as it is: %o', async (input) => {
+    expect((await given(input as never)).input).toBe(input)
   })
 
-  it('sends it bare in a header of another name', async () => {
-    ground.env.configure({ header: 'X-Custom', scheme: '' })
-    const authFetch = createAuthFetch(ground.tokens, { header: 'X-Custom', scheme: '' })
-    const answer = await authFetch(url(), { headers: { authorization: 'Basic x' } })
-    expect(await answer.json()).toMatchObject({ headers: { 'x-custom': expect.stringMatching(/^\[token /) } })
+  it('is asked not to follow redirects where the header is another one than Authorization', async () => {
+    const custom = { header: 'X-Access', scheme: '' }
+    const erring = new Request(URL_CALLED, { redirect: 'error' })
+    const redirectOf = async (...args: Parameters<typeof given>) => (await given(...args)).init.redirect
+    expect(await redirectOf(URL_CALLED, { redirect: 'follow' }, custom)).toBe('manual')
+    expect(await redirectOf(URL_CALLED, undefined, custom)).toBe('manual')
+    expect(await redirectOf(new Request(URL_CALLED), undefined, custom)).toBe('manual')
+    expect(await redirectOf(URL_CALLED, { redirect: 'error' }, custom)).toBe('error')
+    expect(await redirectOf(erring, undefined, custom)).toBeUndefined()
+    expect(await redirectOf(erring, { redirect: 'follow' }, custom)).toBe('manual')
+    expect(await redirectOf(URL_CALLED, { redirect: 'manual' })).toBe('manual')
+    expect(await redirectOf(URL_CALLED, { redirect: 'follow' })).toBe('follow')
+    expect(await redirectOf(URL_CALLED)).toBeUndefined()
   })
 
-  it('judges and sends what a URL object was at the time of the call', async () => {
-    await using other = await scripted((_, response) => void response.end())
-    const input = new URL(url('/first'))
-    const call = createAuthFetch(ground.tokens)(input)
-    input.href = `${other.url}/second`
-    expect(await (await call).json()).toMatchObject({ path: '/merchant/first' })
-    expect(other.seen).toEqual([])
+  it('gets a body itself where none is sent again', async () => {
+    const body = Buffer.from('a body')
+    const attach = { renewOnStatus: [] }
+    expect((await given(URL_CALLED, { method: 'POST', body }, attach)).init.body).toBe(body)
+    expect((await given(URL_CALLED, { body: null })).init).toHaveProperty('body', null)
+    const request = new Request(URL_CALLED, { method: 'POST', body: 'x' })
+    const clone = vi.spyOn(request, 'clone')
+    await given(request, undefined, attach)
+    expect(clone).not.toHaveBeenCalled()
   })
 
-  it('looks globalThis.fetch up at each call', async () => {
-    const authFetch = createAuthFetch(ground.tokens)
-    await ground.tokens.getToken()
+  it('may be a mock whose answers have no headers and no body', async () => {
+    const answer = { status: 200 }
+    const wrapped = answering({ status: 401 }, answer)
+    expect(await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED, { body: null })).toBe(answer)
+    expect(wrapped.mock.calls.map(([, init]) => init?.headers)).toEqual([
+      { Authorization: AUTHORIZATION },
+      { Authorization: 'Bearer second.token' },
+    ])
+  })
+
+  it('may answer a HEAD with a 401 that has a length and no body', async () => {
+    const rejected = new Response(null, { status: 401, headers: { 'content-length': '100000' } })
+    const authFetch = createAuthFetch(TOKENS, { fetch: answering(rejected) })
+    expect((await authFetch(URL_CALLED, { method: 'HEAD' })).status).toBe(200)
+  })
+
+  it('gets a Request that is used up once, even where it takes it', async () => {
+    const request = new Request(URL_CALLED, { method: 'POST', body: 'once' })
+    await request.text()
+    const wrapped = answering({ status: 401 })
+    expect(await createAuthFetch(TOKENS, { fetch: wrapped })(request)).toEqual({ status: 401 })
+    expect(wrapped).toHaveBeenCalledTimes(1)
+    await expect(createAuthFetch(TOKENS)(request)).rejects.toThrow(TypeError)
+  })
+
+  it('is looked up on globalThis at each call', async () => {
     const spy = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response('mocked'))
+    const authFetch = createAuthFetch(TOKENS)
     try {
-      expect(await (await authFetch(url())).text()).toBe('mocked')
+      expect(await (await authFetch(URL_CALLED)).text()).toBe('mocked')
+      spy.mockResolvedValue(new Response('again'))
+      expect(await (await authFetch(URL_CALLED)).text()).toBe('again')
     } finally {
       spy.mockRestore()
     }
-    expect((await authFetch(url())).status).toBe(200)
   })
+})
+
+describe('a fetch with the token', () => {
+  const ground = useGround()
 
   it('rejects, and never throws', async () => {
     const wrapped = vi.fn<typeof fetch>(() => {
       throw new TypeError('synchronous')
     })
-    const authFetch = createAuthFetch(ground.tokens, { fetch: wrapped })
-    await expect(authFetch('https://elsewhere.example')).rejects.toThrow('synchronous')
-    await ground.tokens.getToken()
-    await expect(authFetch(url())).rejects.toThrow('synchronous')
-    await expect(
-      authFetch({
-        toString: () => {
-          throw new Error('odd')
-        },
-      } as never),
-    ).rejects.toThrow('odd')
-    await expect(createAuthFetch(ground.tokens)('not a url')).rejects.toThrow(TypeError)
-    await expect(createAuthFetch(ground.tokens)(undefined as never)).rejects.toThrow(TypeError)
+    for (const url of ['https://elsewhere.example', URL_CALLED])
+      await expect(createAuthFetch(TOKENS, { fetch: wrapped })(url)).rejects.toThrow('synchronous')
+    const odd = {
+      toString: () => {
+        throw new Error('odd')
+      },
+    }
+    await expect(createAuthFetch(TOKENS)(odd as never)).rejects.toThrow('odd')
+    for (const input of ['not a url', undefined])
+      await expect(createAuthFetch(TOKENS)(input as never)).rejects.toThrow(TypeError)
   })
 
-  it('rejects as getToken does where no token can be had', async () => {
-    ground.env.fail('token', { kind: 'status', status: 400 })
-    await expect(createAuthFetch(ground.tokens)(url())).rejects.toBeInstanceOf(TokenRequestError)
+  it('gives the very answers and errors of the wrapped fetch', async () => {
+    const [response, failure] = [new Response('own'), new TypeError('own failure')]
+    const wrapped = vi.fn<typeof fetch>().mockResolvedValueOnce(response).mockRejectedValueOnce(failure)
+    const authFetch = createAuthFetch(TOKENS, { fetch: wrapped })
+    expect(await authFetch(URL_CALLED)).toBe(response)
+    expect(await rejectionOf(authFetch(URL_CALLED))).toBe(failure)
   })
 
-  it('is refused with wrong options', () => {
-    expect(() => createAuthFetch(ground.tokens, { scheme: 'a b' })).toThrow(ConfigurationError)
-    expect(() => createAuthFetch(undefined as never)).toThrow(ConfigurationError)
+  it('streams answers as they come, and ends them with an AbortError in their middle', async () => {
+    const held = Promise.withResolvers<void>()
+    await using server = await scripted(async ({ path }, response) => {
+      response.write('first')
+      if (path === '/hangs') return
+      await held.promise
+      response.end('second')
+    })
+    const authFetch = createAuthFetch(provided({ current: token('current.token'), apiUrls: [server.url] }))
+    const reader = (await authFetch(server.url)).body?.getReader()
+    expect(String(Buffer.from((await reader?.read())?.value ?? []))).toBe('first')
+    held.resolve()
+    expect(String(Buffer.from((await reader?.read())?.value ?? []))).toBe('second')
+    const abort = new AbortController()
+    const answer = await authFetch(`${server.url}/hangs`, { signal: abort.signal })
+    abort.abort()
+    await expect(answer.text()).rejects.toMatchObject({ name: 'AbortError' })
   })
 
+  it("follows no redirect where the caller asks for 'error' or 'manual'", async () => {
+    await using api = await scripted((_, response) => void response.writeHead(302, { location: '/x' }).end())
+    const tokens = provided({ current: token('current.token'), apiUrls: [api.url] })
+    for (const attach of [{}, { header: 'X-Custom' }]) {
+      const authFetch = createAuthFetch(tokens, attach)
+      for (const input of [api.url, new Request(api.url, { redirect: 'error' })])
+        await expect(authFetch(input, { redirect: 'error' })).rejects.toThrow(TypeError)
+      expect((await authFetch(api.url, { redirect: 'manual' })).status).toBe(302)
+    }
+  })
+
+  it.each(['while it waits for its token', 'before it is sent again'])(
+    'is sent as it was called, though the caller changes all that he gave %s',
+    async (when) => {
+      if (when === 'before it is sent again') {
+        await ground.tokens.getToken()
+        ground.env.revoke()
+      }
+      const [headers, body, form] = [new Headers(), Buffer.alloc(4), new URLSearchParams()]
+      const url = new URL(ground.env.merchantUrl)
+      const authFetch = createAuthFetch(ground.tokens)
+      const calls = [1, 2, 3].map((n) => {
+        headers.set('idempotency-key', `key-${n}`)
+        body.fill(String(n))
+        form.set('n', String(n))
+        url.pathname = `/merchant/${n}`
+        const init = { method: 'POST', headers, body: n === 3 ? form : body }
+        const call = authFetch(url, init)
+        init.body = Buffer.from('late')
+        return call
+      })
+      headers.set('idempotency-key', 'late')
+      body.fill('x')
+      form.set('n', 'x')
+      url.href = 'https://elsewhere.example/merchant/late'
+      await Promise.all(calls)
+      const sent = ground
+        .sent()
+        .map(({ path, headers, body }) => `${path} ${headers['idempotency-key']} ${body}`)
+      expect([...new Set(sent)].sort()).toEqual([
+        '/merchant/1 key-1 1111',
+        '/merchant/2 key-2 2222',
+        '/merchant/3 key-3 n=3',
+      ])
+    },
+  )
+
+  it('leaves no rejection without a handler where its signal was aborted before', async () => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    const signal = AbortSignal.abort('too late')
+    expect(await rejectionOf(createAuthFetch(ground.tokens)(ground.env.merchantUrl, { signal }))).toBe(
+      'too late',
+    )
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
+  })
+})
+
+describe('createAuthFetch', () => {
   it.each<[string, () => unknown, string[]]>([
-    [
-      'a fetch that is not a function',
-      () => createAuthFetch(ground.tokens, { fetch: 'no' as never }),
-      ['fetch'],
-    ],
-    ['null for its options', () => createAuthFetch(ground.tokens, null as never), ['options']],
-    ['a text for its options', () => createAuthFetch(ground.tokens, 'X-Token' as never), ['options']],
+    ['a fetch that is no function', () => createAuthFetch(TOKENS, { fetch: {} as never }), ['fetch']],
+    ['a scheme with a space', () => createAuthFetch(TOKENS, { scheme: 'a b' }), ['scheme']],
+    ['null for its options', () => createAuthFetch(TOKENS, null as never), ['options']],
+    ['a text for its options', () => createAuthFetch(TOKENS, 'X-Token' as never), ['options']],
+    ['no provider', () => createAuthFetch(undefined as never), ['tokens']],
     [
       'all of it wrong',
       () => createAuthFetch({} as never, { fetch: 1, header: '', other: 1 } as never),
       ['tokens', 'header', 'fetch', 'other'],
     ],
-  ])('is refused with every problem: %s', (_, make, options) => {
+  ])('rejects every problem at once: %s', (_, make, options) => {
     try {
       make()
       expect.unreachable()
@@ -166,63 +294,5 @@ describe('a fetch with the token', () => {
       expect(error).toBeInstanceOf(ConfigurationError)
       expect((error as ConfigurationError).problems.map(({ option }) => option)).toEqual(options)
     }
-  })
-})
-
-describe('its signal', () => {
-  it('ends the wait for a token at once, with its reason, and nobody else’s', async () => {
-    ground.env.configure({ tokenLatencyMs: 200 })
-    const authFetch = createAuthFetch(ground.tokens)
-    const abort = new AbortController()
-    const other = authFetch(url('/other'))
-    const mine = rejectionOf(authFetch(url('/mine'), { signal: abort.signal }))
-    const asRequest = rejectionOf(authFetch(new Request(url('/mine'), { signal: abort.signal })))
-    await until(() => ground.env.counts.token === 1)
-    const reason = { why: 'enough' }
-    abort.abort(reason)
-    expect(await mine).toBe(reason)
-    expect(await asRequest).toBe(reason)
-    expect((await other).status).toBe(200)
-    expect(ground.sent().map(({ path }) => path)).toEqual(['/merchant/other'])
-  })
-
-  it('may be a time-out, or aborted before', async () => {
-    ground.env.fail('token', { kind: 'hang' })
-    const authFetch = createAuthFetch(ground.tokens)
-    const late = await rejectionOf(authFetch(url(), { signal: AbortSignal.timeout(20) }))
-    expect(late).toMatchObject({ name: 'TimeoutError' })
-    expect(await rejectionOf(authFetch(url(), { signal: AbortSignal.abort() }))).toMatchObject({
-      name: 'AbortError',
-    })
-  })
-
-  it.each([[null], ['text'], [{ status: 401 }]])(
-    'may have any reason, during the call too: %o',
-    async (reason) => {
-      ground.env.fail('merchant', { kind: 'hang' })
-      const abort = new AbortController()
-      const call = rejectionOf(createAuthFetch(ground.tokens)(url(), { signal: abort.signal }))
-      await until(() => ground.sent().length === 1)
-      abort.abort(reason)
-      expect(await call).toBe(reason)
-      expect(ground.env.counts.token).toBe(1)
-    },
-  )
-
-  it('null in init takes that of a Request away', async () => {
-    const request = new Request(url(), { signal: AbortSignal.abort() })
-    expect((await createAuthFetch(ground.tokens)(request, { signal: null })).status).toBe(200)
-  })
-
-  it('ends the wait for a renewal, and the call itself', async () => {
-    await ground.tokens.getToken()
-    ground.env.revoke()
-    ground.env.fail('token', { kind: 'hang' })
-    const abort = new AbortController()
-    const call = rejectionOf(createAuthFetch(ground.tokens)(url(), { signal: abort.signal }))
-    await until(() => ground.env.counts.token === 2)
-    abort.abort()
-    expect(await call).toMatchObject({ name: 'AbortError' })
-    expect(ground.sent().length).toBe(1)
   })
 })

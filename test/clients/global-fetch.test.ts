@@ -119,7 +119,7 @@ describe('a fetch with the token in the place of the global one', () => {
 describe('a token request that comes by its own provider', () => {
   const ground = useGround()
 
-  /** A provider whose token endpoint lies below an API, and which sends its token requests as it is told. */
+  /** A provider whose token endpoint lies below an API, and which sends its token requests by the fetch that it is given. */
   const made = (own: { fetch?: typeof fetch }): TokenProvider => {
     const { environment, clientId, clientSecret } = ground.env
     const { fetch: send } = own

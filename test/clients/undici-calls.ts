@@ -1,4 +1,4 @@
-/** What the tests of undici share: dispatchers that are closed after each test, and handlers that note what they are told. */
+/** What the tests of undici share: dispatchers that are closed after each test, and handlers that note what they get. */
 import type { AccessToken } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, type Dispatcher } from 'undici'
@@ -35,8 +35,8 @@ export function noting(seen: Dispatcher.DispatchOptions[]): Interceptor {
   }
 }
 
-/** A handler that notes what it is told, in order. */
-export class Told implements Dispatcher.DispatchHandler {
+/** A handler that notes what it gets, in order. */
+export class NotingHandler implements Dispatcher.DispatchHandler {
   readonly events: string[] = []
   controller: Dispatcher.DispatchController | undefined
   error: (Error & { code?: string }) | undefined
@@ -87,10 +87,10 @@ export class Told implements Dispatcher.DispatchHandler {
 /** Two tokens of a test's own: the second one comes when `renew` is settled. */
 export function renewing(apiUrl: string) {
   let renew: (renewed: AccessToken | undefined) => void = () => {}
-  let refuse: (error: Error) => void = () => {}
+  let rejectRenewal: (error: Error) => void = () => {}
   const renewal = new Promise<AccessToken | undefined>((resolve, reject) => {
     renew = resolve
-    refuse = reject
+    rejectRenewal = reject
   })
   renewal.catch(() => {}) // it may be settled before it is asked for
   let asked = 0
@@ -102,7 +102,7 @@ export function renewing(apiUrl: string) {
       return renewal
     },
   })
-  return { tokens, renew, refuse, asked: () => asked }
+  return { tokens, renew, rejectRenewal, asked: () => asked }
 }
 
 export const at = 'http://api.example'
@@ -118,7 +118,7 @@ export function passedOn(options: object, tokens = held(), attach = {}) {
     seen.push({ options: given, handler })
     return false
   }) as unknown as Dispatcher['dispatch']
-  const handler = new Told()
+  const handler = new NotingHandler()
   const returned = dispatch(
     { origin: at, path: '/merchant/x', method: 'GET', ...options } as Dispatcher.DispatchOptions,
     handler,

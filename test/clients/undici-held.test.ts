@@ -5,12 +5,12 @@ import { Agent, request } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { scripted, until } from '../support/ground.ts'
 import { token } from '../support/provided.ts'
-import { agentWith, closing, createAuthDispatch, renewing, Told } from './undici-calls.ts'
+import { agentWith, closing, createAuthDispatch, NotingHandler, renewing } from './undici-calls.ts'
 
 describe('a 401 that is held back', () => {
   it.each<[string, string | undefined]>([
     ['fails', 'error'],
-    ['is rationed', undefined],
+    ['is suppressed', undefined],
     ['yields the same token', 'first.token'],
   ])('is handed out as it came when the renewal %s', async (_, renewed) => {
     await using server = await scripted((__, response) => {
@@ -19,8 +19,8 @@ describe('a 401 that is held back', () => {
       response.addTrailers({ 'x-t': 'tail' })
       response.end('own')
     })
-    const { tokens, renew, refuse } = renewing(server.url)
-    if (renewed === 'error') refuse(new Error('no renewal'))
+    const { tokens, renew, rejectRenewal } = renewing(server.url)
+    if (renewed === 'error') rejectRenewal(new Error('no renewal'))
     else renew(renewed === undefined ? undefined : token(renewed))
     const { statusCode, headers, body, trailers } = await request(server.url, {
       dispatcher: agentWith(createAuthDispatch(tokens)),
@@ -50,20 +50,20 @@ describe('a 401 that is held back', () => {
     const { tokens, renew, asked } = renewing(server.url)
     const { origin } = new URL(server.url)
     let pauses = 0
-    const told = new Told((controller) => {
+    const noted = new NotingHandler((controller) => {
       pauses += 1
       controller.pause()
       setImmediate(() => controller.resume())
     })
-    agentWith(createAuthDispatch(tokens)).dispatch({ origin, path: '/', method: 'GET' }, told)
+    agentWith(createAuthDispatch(tokens)).dispatch({ origin, path: '/', method: 'GET' }, noted)
     await until(() => asked() === 1)
     await new Promise((resolve) => setTimeout(resolve, 50)) // time in which all of it would arrive
     expect(socket?.writableLength).toBeGreaterThan(0)
-    expect(told.events).toEqual(['start'])
+    expect(noted.events).toEqual(['start'])
     renew(undefined)
-    await told.ended
-    expect(told.events).toEqual(['start', 'answer 401', 'end'])
-    expect(told.body.length).toBe(size)
+    await noted.ended
+    expect(noted.events).toEqual(['start', 'answer 401', 'end'])
+    expect(noted.body.length).toBe(size)
     expect(pauses).toBeGreaterThan(10)
   })
 
@@ -74,14 +74,14 @@ describe('a 401 that is held back', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const { tokens, renew, asked } = renewing(at)
-    const told = new Told()
-    agentWith(createAuthDispatch(tokens)).dispatch({ origin: at, path: '/', method: 'GET' }, told)
+    const noted = new NotingHandler()
+    agentWith(createAuthDispatch(tokens)).dispatch({ origin: at, path: '/', method: 'GET' }, noted)
     await until(() => asked() === 1)
     await new Promise((resolve) => server.close(resolve)) // resolves when the connection is gone
     renew(undefined)
-    await told.ended
-    expect([told.events, told.body]).toEqual([['start', 'answer 401', 'error'], 'half '])
-    expect(told.error?.code).toBe('UND_ERR_SOCKET')
+    await noted.ended
+    expect([noted.events, noted.body]).toEqual([['start', 'answer 401', 'error'], 'half '])
+    expect(noted.error?.code).toBe('UND_ERR_SOCKET')
   })
 
   it.each<[string, number, number]>([
@@ -102,5 +102,17 @@ describe('a 401 that is held back', () => {
     const { body } = await request(server.url, { dispatcher })
     expect(await body.text()).toBe('good')
     expect(sockets.size).toBe(connections)
+  })
+
+  it('that is dropped, and never ends, holds up nothing for long', async () => {
+    await using server = await scripted((_, response, nth) => {
+      if (nth === 1) response.writeHead(401).write('half')
+      else response.end('good')
+    })
+    const { tokens, renew } = renewing(server.url)
+    renew(token('second.token'))
+    const dispatcher = closing(new Agent({ connections: 1 })).compose(createAuthDispatch(tokens))
+    const { statusCode, body } = await request(server.url, { dispatcher })
+    expect([statusCode, await body.text()]).toEqual([200, 'good'])
   })
 })

@@ -5,7 +5,7 @@ import { type Dispatcher, interceptors, request } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf, type Scripted, scripted, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentWith, createAuthDispatch, Told } from './undici-calls.ts'
+import { agentWith, createAuthDispatch, NotingHandler } from './undici-calls.ts'
 
 const ground = useGround()
 const ORDERS = ['above', 'below'] as const
@@ -204,15 +204,15 @@ it('shows no token in what undici gives its caller', async () => {
   await ground.tokens.getToken()
   ground.env.revoke()
   const dispatcher = agentWith(createAuthDispatch(ground.tokens))
-  const told = new Told()
+  const noted = new NotingHandler()
   const { origin, pathname } = new URL(ground.env.merchantUrl)
-  dispatcher.dispatch({ origin, path: pathname, method: 'GET' }, told)
-  await told.ended
+  dispatcher.dispatch({ origin, path: pathname, method: 'GET' }, noted)
+  await noted.ended
   const answer = await request(ground.env.merchantUrl, { dispatcher, opaque: { mine: true } })
   ground.env.fail('merchant', { kind: 'reset' })
   const error = await rejectionOf(request(ground.env.merchantUrl, { dispatcher }))
   expect(error).toMatchObject({ code: 'ECONNRESET' })
-  for (const shown of [answer, error, told.controller, dispatcher]) {
+  for (const shown of [answer, error, noted.controller, dispatcher]) {
     const text = inspect(shown, { depth: 20, showHidden: true, getters: true })
     expect(text.length).toBeGreaterThan(100)
     expect(text).not.toContain(ground.tokens.currentToken()?.value)

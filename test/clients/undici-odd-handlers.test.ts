@@ -74,7 +74,7 @@ const BODIES: Record<string, () => string | Readable | null> = {
 
 /** What becomes of a call whose handler acts in one of its callbacks. */
 async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, act: Act) {
-  const told: string[] = []
+  const noted: string[] = []
   const caught: unknown[] = []
   let last: Dispatcher.DispatchController | undefined
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
@@ -82,8 +82,8 @@ async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, ac
     [...CALLBACKS, 'onResponseError'].map((name) => [
       name,
       (...args: [Dispatcher.DispatchController, unknown]) => {
-        if (name === 'onRequestStart') [last] = [args[0], told.splice(0)] // a call that waits, or is made again, has two
-        told.push(name)
+        if (name === 'onRequestStart') [last] = [args[0], noted.splice(0)] // a call that waits, or is made again, has two
+        noted.push(name)
         if (name === 'onResponseError') caught.push(args[1])
         if (name === 'onResponseEnd' || name === 'onResponseError') end()
         if (name === at && last !== undefined) act(last)
@@ -98,7 +98,7 @@ async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, ac
   await turn()
   return {
     returned,
-    told,
+    noted,
     caught: caught.map((error) => (error === reason || error === thrown ? error : describeError(error))),
     aborted: last?.aborted,
     reason: last?.reason,

@@ -5,7 +5,7 @@ import { type Dispatcher, errors } from 'undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Scripted, scripted } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentWith, createAuthDispatch, Told } from './undici-calls.ts'
+import { agentWith, createAuthDispatch, NotingHandler } from './undici-calls.ts'
 
 const FIRST = 'Bearer first.token'
 const SECOND = 'Bearer second.token'
@@ -37,25 +37,25 @@ const AGAIN = 'that is made again after a 401'
 
 type Options = Record<string, unknown>
 
-/** What becomes of a call: what is thrown, what its handler is told, and what the API gets besides the token. */
-async function outcomeOf(dispatcher: Dispatcher, options: Options, told = new Told()) {
+/** What becomes of a call: what is thrown, what its handler gets, and what the API gets besides the token. */
+async function outcomeOf(dispatcher: Dispatcher, options: Options, noted = new NotingHandler()) {
   server.seen.length = 0
   let thrown: unknown
   try {
-    dispatcher.dispatch(options as never, told)
-    await told.ended
+    dispatcher.dispatch(options as never, noted)
+    await noted.ended
   } catch (error) {
     thrown = error
   }
   const sent = server.seen.at(-1)
   return {
     thrown,
-    told: told.events.filter((event) => event !== 'start'),
-    error: told.error && {
-      name: told.error.name,
-      code: told.error.code,
-      message: told.error.message,
-      isUndicis: told.error instanceof errors.UndiciError,
+    noted: noted.events.filter((event) => event !== 'start'),
+    error: noted.error && {
+      name: noted.error.name,
+      code: noted.error.code,
+      message: noted.error.message,
+      isUndicis: noted.error instanceof errors.UndiciError,
     },
     sent: sent && { ...sent, headers: undefined, rawHeaders: withoutToken(rawHeaders) },
   }
@@ -69,15 +69,15 @@ function withoutToken(list: readonly string[]): readonly string[] {
 }
 
 /** Makes the same call on a plain dispatcher and on one with the token. */
-async function both(way: string, make: (origin: string) => Options, lacks: Partial<Told> = {}) {
+async function both(way: string, make: (origin: string) => Options, lacks: Partial<NotingHandler> = {}) {
   const path = way === AGAIN ? '/renewed/x' : '/x'
   const options = () => {
     const odd = Object.getOwnPropertyDescriptors(make(server.url)) // and not what they are: some cannot be read
     return Object.defineProperties({ origin: server.url, path, method: 'POST' } as Options, odd)
   }
-  const told = (): Told => Object.assign(new Told(), lacks)
-  const plain = await outcomeOf(agentWith(), options(), told())
-  const composed = await outcomeOf((WAYS[way] as (typeof WAYS)[string])(server.url), options(), told())
+  const noted = (): NotingHandler => Object.assign(new NotingHandler(), lacks)
+  const plain = await outcomeOf(agentWith(), options(), noted())
+  const composed = await outcomeOf((WAYS[way] as (typeof WAYS)[string])(server.url), options(), noted())
   return { plain, composed }
 }
 

@@ -6,7 +6,7 @@ import { H2CClient, request, upgrade } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { until } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentWith, closing, createAuthDispatch, Told } from './undici-calls.ts'
+import { agentWith, closing, createAuthDispatch, NotingHandler } from './undici-calls.ts'
 
 async function listening(server: NetServer | Server): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -49,13 +49,13 @@ describe('over HTTP/2', () => {
 
   it('a 401 is handed out as fast as it is taken', async () => {
     const { at, dispatcher, server } = await started(undefined)
-    const told = new Told((controller) => {
+    const noted = new NotingHandler((controller) => {
       controller.pause()
       setImmediate(() => controller.resume())
     })
-    dispatcher.dispatch({ origin: at, path: '/', method: 'GET' }, told)
-    await told.ended
-    expect([told.events, told.body.length]).toEqual([['start', 'answer 401', 'end'], size])
+    dispatcher.dispatch({ origin: at, path: '/', method: 'GET' }, noted)
+    await noted.ended
+    expect([noted.events, noted.body.length]).toEqual([['start', 'answer 401', 'end'], size])
     await dispatcher.destroy()
     await new Promise((resolve) => server.close(resolve))
   })

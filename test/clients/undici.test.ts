@@ -1,11 +1,21 @@
-// Which calls of undici's get the token, and what is sent (contract 5.1, 5.3).
+// Which calls of undici's get the token, what is sent, and what only undici has of renewals (contract 5.1, 5.3, 5.5).
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { Agent, Client, type Dispatcher, errors, fetch, pipeline, request, stream } from 'undici'
+import { Agent, Client, type Dispatcher, errors, FormData, fetch, pipeline, request, stream } from 'undici'
 import { describe, expect, it } from 'vitest'
-import { rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { scripted, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentWith, at, closing, createAuthDispatch, held, noting, passedOn, Told } from './undici-calls.ts'
+import { rig } from '../token/harness.ts'
+import {
+  agentWith,
+  at,
+  closing,
+  createAuthDispatch,
+  held,
+  NotingHandler,
+  noting,
+  passedOn,
+} from './undici-calls.ts'
 
 const ground = useGround()
 const url = (path = '/orders') => ground.env.merchantUrl + path
@@ -28,19 +38,6 @@ describe('a call of undici’s', () => {
       body: 'z',
     })
     expect(ground.env.counts).toMatchObject({ token: 1, unauthorized: 0 })
-  })
-
-  it('waits for the first token, and a hundred calls for the same one', async () => {
-    const dispatcher = agentWith(createAuthDispatch(ground.tokens))
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, async () => {
-        const { statusCode, body } = await request(url(), { dispatcher })
-        await body.dump()
-        return statusCode
-      }),
-    )
-    expect(new Set(answers)).toEqual(new Set([200]))
-    expect(ground.env.counts.token).toBe(1)
   })
 
   it('is made at once with a token at hand, and says what the dispatcher says', () => {
@@ -80,21 +77,12 @@ describe('a call of undici’s', () => {
     ['a flat list', () => ['x', 'y', 'authorization', 'mine']],
     ['Headers', () => new Headers({ authorization: 'mine' })],
     ['a Map', () => new Map([['Authorization', 'mine']])],
+    ['an iterator', () => [['Authorization', 'mine']].values()],
   ])('keeps a header of that name of the caller’s own: %s', async (_, own) => {
     const headers = own()
     const { options, first, handler } = passedOn({ headers })
     expect(Object.entries(options?.headers ?? {}).flat(2)).not.toContain('Bearer the.one.token')
     expect(first?.handler).toBe(handler)
-  })
-
-  it('is not renewed with a header of the caller’s own, which is sent as it is', async () => {
-    const dispatcher = agentWith(createAuthDispatch(ground.tokens))
-    const headers = [['Authorization', 'Bearer mine']].values()
-    const { statusCode } = await request(url(), { dispatcher, headers: headers as never })
-    expect(statusCode).toBe(401)
-    expect(ground.sent()).toHaveLength(1)
-    expect(ground.env.counts.token).toBe(0)
-    expect(ground.events).toMatchObject([{ type: 'token-withheld', reason: 'own-header', url: url() }])
   })
 
   it('may be made by a Client', async () => {
@@ -132,9 +120,9 @@ describe('a call of undici’s', () => {
 
   it('is left to undici where it is malformed', async () => {
     const dispatcher = agentWith(createAuthDispatch(held()))
-    const told = new Told()
-    dispatcher.dispatch(undefined as never, told)
-    expect(told.error).toBeInstanceOf(errors.InvalidArgumentError)
+    const noted = new NotingHandler()
+    dispatcher.dispatch(undefined as never, noted)
+    expect(noted.error).toBeInstanceOf(errors.InvalidArgumentError)
     const given = { origin: at, path: '/merchant/x', method: 'GET' } as const
     expect(() => dispatcher.dispatch(given, {})).toThrow(errors.InvalidArgumentError)
     expect(() => dispatcher.dispatch(given, null as never)).toThrow(errors.InvalidArgumentError)
@@ -161,26 +149,18 @@ describe('a call of undici’s', () => {
     })
   })
 
-  it('fails as getToken does', async () => {
-    ground.env.fail('token', { kind: 'status', status: 400 })
-    const dispatcher = agentWith(createAuthDispatch(ground.tokens))
-    const error = await rejectionOf(request(url(), { dispatcher }))
-    expect(error).toMatchObject({ name: 'TokenRequestError', status: 400 })
-    expect(ground.sent()).toHaveLength(0)
-  })
-
   it('fails where the dispatch throws after the wait', async () => {
     const tokens = provided({ apiUrls: [at] })
     const dispatch = createAuthDispatch(tokens)((() => {
       throw new Error('no')
     }) as never) as Dispatcher['dispatch']
-    const told = new Told()
-    expect(dispatch({ origin: at, path: '/', method: 'GET' }, told)).toBe(true)
-    await told.ended
-    expect(told.error?.message).toBe('no')
+    const noted = new NotingHandler()
+    expect(dispatch({ origin: at, path: '/', method: 'GET' }, noted)).toBe(true)
+    await noted.ended
+    expect(noted.error?.message).toBe('no')
   })
 
-  it('refuses wrong options', () => {
+  it('rejects wrong options', () => {
     expect(() => createAuthDispatch(ground.tokens, { header: 'a b' })).toThrow(/header/)
     expect(() => createAuthDispatch({} as never)).toThrow(/tokens/)
   })
@@ -208,5 +188,172 @@ describe('a call of undici’s', () => {
     await dispatcher.request(Object.freeze(options) as never)
     expect(seen[0]).not.toBe(options)
     expect(options.headers).toEqual(['a', 'b'])
+  })
+})
+
+describe('the destination of a call', () => {
+  it.each<[string, object]>([
+    ['another path', { path: '/other' }],
+    ['a path that begins alike', { path: '/merchants' }],
+    ['another origin', { origin: 'http://evil.example' }],
+    ['another port', { origin: `${at}:81` }],
+    ['another scheme', { origin: 'https://api.example' }],
+    ['dot segments', { path: '/merchant/../x' }],
+    ['dot segments that lead in', { path: '/x/../merchant/y' }],
+    ['a dot segment that changes nothing', { path: '/merchant/./y' }],
+    ['encoded dot segments', { path: '/merchant/%2e%2e/x' }],
+    ['a backslash', { path: '/merchant/a\\..\\b' }],
+    ['an encoded slash', { path: '/merchant/..%2fx' }],
+    ['a fragment, which undici would send', { path: '/merchant#/../x' }],
+    ['a double slash', { path: '//merchant/x' }],
+    ['an absolute form', { path: `${at}/merchant/x` }],
+    ['user info as path', { path: '@evil.example/merchant/x' }],
+    ['no path', { path: undefined }],
+    ['no origin', { origin: undefined }],
+    ['a CONNECT', { method: 'CONNECT', path: '/merchant/x' }],
+    ['user info', { origin: 'http://a:b@api.example' }],
+  ])('goes untouched, with an event, with %s', (_, options) => {
+    const given = { origin: at, path: '/merchant/x', method: 'GET', ...options }
+    const { provider, events } = rig([], {
+      environment: { ...held().environment, allowInsecureRequests: true },
+    })
+    const passed: unknown[] = []
+    const dispatch = createAuthDispatch(provider)((...all: never[]) => {
+      passed.push(...all)
+      return true
+    }) as unknown as (...all: unknown[]) => boolean
+    const handler = new NotingHandler()
+    expect(dispatch(given, handler)).toBe(true)
+    expect(passed[0]).toBe(given)
+    expect(passed[1]).toBe(handler)
+    expect(events).toMatchObject([{ type: 'token-withheld' }])
+  })
+
+  it.each<[string, object]>([
+    ['the API itself', { path: '/merchant' }],
+    ['a query', { path: '/merchant?a=/../b' }],
+    ['a query apart', { query: { a: '../b' } }],
+    ['dots that are no segments', { path: '/merchant/.well-known/a..b/c.json' }],
+    ['an escape', { path: '/merchant/%C3%A9' }],
+    ['a URL as origin', { origin: new URL(at) }],
+    ['a slash after the origin', { origin: `${at}/` }],
+    ['another spelling of the origin', { origin: 'HTTP://API.example:80' }],
+  ])('has the token with %s', (_, options) => {
+    expect(passedOn(options).headers).toEqual({ Authorization: 'Bearer the.one.token' })
+  })
+
+  it('has no token where the dispatcher is connected to another place, or to one of several', () => {
+    for (const [connected, has] of [
+      [at, true],
+      ['http://evil.example', false],
+      [null, false],
+    ] as const) {
+      const intercept = createAuthDispatch(held()) as (dispatch: unknown, connected: unknown) => unknown
+      const sent: Dispatcher.DispatchOptions[] = []
+      const dispatch = intercept((options: never) => sent.push(options), connected) as Dispatcher['dispatch']
+      dispatch({ origin: at, path: '/merchant/x', method: 'GET' }, new NotingHandler())
+      expect(JSON.stringify(sent).includes('the.one.token')).toBe(has)
+    }
+  })
+})
+
+/** An interceptor as a dispatcher gets it that does not say where it is connected, and what it lets through. */
+function unsaid() {
+  const sent: Dispatcher.DispatchOptions[] = []
+  const interceptor = createAuthDispatch(held()) as unknown as (
+    dispatch: Dispatcher['dispatch'],
+  ) => Dispatcher['dispatch']
+  const dispatch = interceptor((options) => {
+    sent.push(options)
+    return true
+  })
+  const tokensSent = () => sent.map(({ headers }) => JSON.stringify(headers ?? {}).includes('the.one.token'))
+  return { dispatch, tokensSent }
+}
+
+describe('where a dispatcher does not say where it is connected', () => {
+  const to = (origin: string | undefined) =>
+    ({ origin, path: '/merchant/x', method: 'GET' }) as Dispatcher.DispatchOptions
+
+  it.each(['http://elsewhere.example', undefined])(
+    'a call that was redirected from %s gets no token',
+    (origin) => {
+      const { dispatch, tokensSent } = unsaid()
+      const handler = new NotingHandler() // undici's redirect interceptor makes the next call with the same one
+      dispatch(to(origin), handler)
+      dispatch(to(at), handler)
+      expect(tokensSent()).toEqual([false, false])
+    },
+  )
+
+  it('a call that is made again, and others, get it', () => {
+    const { dispatch, tokensSent } = unsaid()
+    const handler = new NotingHandler()
+    dispatch(to(at), handler)
+    dispatch(to(at), handler)
+    dispatch(to(at), new NotingHandler())
+    expect(tokensSent()).toEqual([true, true, true])
+  })
+})
+
+describe('a provider of the caller’s own', () => {
+  it('need not have a token endpoint', () => {
+    const { environment, ...rest } = held()
+    const tokens = { ...rest, environment: { ...environment, authUrl: '' } }
+    expect(JSON.stringify(passedOn({}, tokens).headers)).toContain('the.one.token')
+  })
+})
+
+async function revoked(): Promise<Dispatcher> {
+  await ground.tokens.getToken()
+  ground.env.revoke()
+  return agentWith(createAuthDispatch(ground.tokens))
+}
+
+const form = (): FormData => {
+  const data = new FormData()
+  data.append('a', 'x')
+  data.append('file', new File(['content'], 'f.bin'))
+  return data
+}
+describe('a 401 on undici', () => {
+  it('is answered by a repeat of a form, with a boundary of its own', async () => {
+    const { statusCode } = await request(url(), { dispatcher: await revoked(), method: 'POST', body: form() })
+    expect(statusCode).toBe(200)
+    const [first, second] = ground.sent().map(({ body, headers }) => {
+      const boundary = headers['content-type']?.split('boundary=')[1] ?? 'none'
+      return String(body).replaceAll(boundary, 'BOUNDARY')
+    })
+    expect(first).toContain('content')
+    expect(second).toBe(first)
+  })
+
+  it('is the caller’s of pipeline, and of fetch with a body; a fetch without one is made again', async () => {
+    const dispatcher = await revoked()
+    const statuses: number[] = []
+    const piped = pipeline(url(), { dispatcher, method: 'POST' }, ({ statusCode, body }) => {
+      statuses.push(statusCode)
+      return body
+    })
+    piped.end('piped').resume()
+    await new Promise((resolve) => piped.on('end', resolve))
+    ground.env.revoke()
+    expect((await fetch(url(), { dispatcher, method: 'POST', body: 'x' })).status).toBe(401)
+    expect(statuses).toEqual([401])
+  })
+
+  it('of a fetch without a body is answered by a repeat', async () => {
+    expect((await fetch(url(), { dispatcher: await revoked() })).status).toBe(200)
+    expect(ground.sent()).toHaveLength(2)
+  })
+
+  it('does not reach the handler when the call is made again: it sees one answer', async () => {
+    const dispatcher = await revoked()
+    const noted = new NotingHandler()
+    const { origin, pathname } = new URL(url())
+    dispatcher.dispatch({ origin, path: pathname, method: 'GET' }, noted)
+    await noted.ended
+    expect(noted.events).toEqual(['start', 'start', 'answer 200', 'end'])
+    expect(noted.body).not.toContain('invalid_token')
   })
 })

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import type { AxiosInstance, AxiosResponse, CreateAxiosDefaults } from 'axios'
+import type { AxiosInstance, CreateAxiosDefaults } from 'axios'
 import axios from 'axios'
 import {
   type AttachOptions,
@@ -99,7 +99,7 @@ export interface Scripted extends AsyncDisposable {
   readonly seen: Seen[]
 }
 
-/** A server on a free port that answers as it is told, and remembers what it got. */
+/** A server on a free port that answers as the test says, and remembers what it got. */
 export async function scripted(
   answer: (request: Seen, response: ServerResponse, nth: number) => void | Promise<void>,
 ): Promise<Scripted> {
@@ -142,21 +142,10 @@ export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   throw new Error(`It resolved: ${typeof value}`)
 }
 
-/** The status of an axios call, whether it resolves or rejects. */
-export async function statusOf(call: Promise<AxiosResponse>): Promise<number | undefined> {
-  return await call.then(
-    ({ status }) => status,
-    (error: unknown) => (axios.isAxiosError(error) ? error.response?.status : undefined),
-  )
-}
-
 /** Runs the event loop until the condition holds. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1))
 }
-
-/** What a caller may give fetch as headers. */
-export type HeadersGiven = NonNullable<RequestInit['headers']>
 
 export const ADAPTERS = ['http', 'fetch'] as const
 

@@ -66,7 +66,7 @@ check('what it keeps is encrypted', () =>
   }),
 )
 
-check('a token that the API refused is renewed once for all of them', () =>
+check('a token that the API rejected is renewed once for all of them', () =>
   inWorld(async ({ service, provider }) => {
     const store = new SharedStore()
     const [one, two] = [provider({ store }), provider({ store })]

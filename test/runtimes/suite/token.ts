@@ -1,4 +1,4 @@
-/** Getting the token: once for all, until it expires, in the background; what is told of it, and how it ends. */
+/** Getting the token: once for all, until it expires, in the background; its events, and how it ends. */
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createAuthFetch, ProviderClosedError } from 'merchant-auth'

@@ -158,7 +158,7 @@ describe('a 401 of an adapter', () => {
     ['longer than 64 KiB', { 'content-length': '65537' }],
     ['of an unknown length', {}],
     ['of an empty length', { 'content-length': '' }],
-    ['of a length that is no number', { 'content-length': 'long' }],
+    ['of a length that is not a number', { 'content-length': 'long' }],
     ['without any headers', undefined],
   ])('has a stream destroyed that is %s', async (_, headers) => {
     const data = new PassThrough()

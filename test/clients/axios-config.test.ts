@@ -237,7 +237,7 @@ describe('the body', () => {
     expect(sent).toBe(body)
   })
 
-  it('is copied where one may be, and the caller’s config still has his own', async () => {
+  it('is copied where one may be, and the caller’s config still has its own', async () => {
     const body = Buffer.from('abc')
     let sent: unknown
     const { api } = fakeApi([

@@ -19,7 +19,7 @@ import { answering, type OwnAdapter, requiredCopy, unknownCopy } from './axios-f
 const ground = useGround()
 
 describe('another copy of axios', () => {
-  const COPIES = { 'the one that require() gives': requiredCopy, 'one that nobody knows': unknownCopy }
+  const COPIES = { 'the one that require() gives': requiredCopy, 'an unknown one': unknownCopy }
   for (const [name, load] of Object.entries(COPIES)) {
     describe(`(${name})`, () => {
       let copy: AxiosStatic
@@ -149,7 +149,7 @@ describe('the plain interceptor', () => {
   it.each<[string, () => AxiosStatic, (copy: AxiosStatic) => unknown]>([
     ['the one that import gives', () => axios, (copy) => copy.AxiosError],
     ['the one that require() gives', requiredCopy, (copy) => copy.AxiosError],
-    ['one that nobody knows: the error is of the one that import gives', unknownCopy, () => axios.AxiosError],
+    ['an unknown one: the error is of the one that import gives', unknownCopy, () => axios.AxiosError],
   ])('ends a wait with the time-out of the copy: %s', async (_, load, errorOf) => {
     const copy = load()
     const { provider } = rig([hang])
@@ -166,7 +166,7 @@ describe('the plain interceptor', () => {
   })
 })
 
-describe('a copy that nobody knows', () => {
+describe('an unknown copy', () => {
   it('calls the function of a caller as axios does, once', async () => {
     const sent: boolean[] = []
     const api = unknownCopy().create({ baseURL: MERCHANT_URL })

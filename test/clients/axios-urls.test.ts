@@ -174,7 +174,7 @@ for (const [group, rows] of Object.entries(GROUPS)) {
   })
 }
 
-describe('allowAbsoluteUrls that is no boolean', () => {
+describe('allowAbsoluteUrls that is not a boolean', () => {
   it.each([0, 1, '', 'false', {}])('%j: no token, whatever axios makes of it', async (given) => {
     const allowAbsoluteUrls = given as unknown as boolean
     for (const [baseURL, url] of [

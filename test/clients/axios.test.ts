@@ -50,6 +50,21 @@ describe('an axios instance with the token', () => {
     expect(await rejectionOf(api.get(ground.env.merchantUrl))).toBeInstanceOf(TokenRequestError)
   })
 
+  it('rejects with the API’s own 401 where no other token can be had, and resolves with it where that is asked for', async () => {
+    for (const validateStatus of [undefined, () => true]) {
+      const tokens = ground.provider()
+      await tokens.getToken()
+      ground.env.revoke()
+      ground.env.fail('token', { kind: 'status', status: 400 })
+      const api = axios.create({ baseURL: ground.env.merchantUrl, ...(validateStatus && { validateStatus }) })
+      attachAuth(api, tokens)
+      const response = { status: 401, data: { error: 'invalid_token' } }
+      if (validateStatus) expect(await api.get('/orders')).toMatchObject(response)
+      else expect(await rejectionOf(api.get('/orders'))).toMatchObject({ response })
+    }
+    expect(ground.sent()).toHaveLength(2)
+  })
+
   it('resolves with the API’s answer where validateStatus takes it, after a renewal too', async () => {
     await ground.tokens.getToken()
     ground.env.revoke()
@@ -167,7 +182,7 @@ describe('attachAuth', () => {
     { interceptors: { request: null } },
     { interceptors: { request: {} } },
     { interceptors: { request: { use: true } } },
-  ])('rejects what is no axios instance: %j', (instance) => {
+  ])('rejects what is not an axios instance: %j', (instance) => {
     const error = problemWith(instance)
     expect(error.message).toBe('The token cannot be attached:\n  - instance: must be an axios instance')
     expect(error.problems).toEqual([{ option: 'instance', reason: 'must be an axios instance' }])
@@ -181,7 +196,7 @@ describe('attachAuth', () => {
     expect(problemWith(api).message).toMatch(/already/)
   })
 
-  it.each([undefined, null, {}, { getToken: 'no' }])('rejects what is no provider: %j', (tokens) => {
+  it.each([undefined, null, {}, { getToken: 'no' }])('rejects what is not a provider: %j', (tokens) => {
     const message =
       'The token cannot be attached:\n  - tokens: must be a token provider, as createTokenProvider() makes it'
     const error = expect.objectContaining({ name: 'ConfigurationError', message })

@@ -276,7 +276,7 @@ describe('a fetch with the token', () => {
 
 describe('createAuthFetch', () => {
   it.each<[string, () => unknown, string[]]>([
-    ['a fetch that is no function', () => createAuthFetch(TOKENS, { fetch: {} as never }), ['fetch']],
+    ['a fetch that is not a function', () => createAuthFetch(TOKENS, { fetch: {} as never }), ['fetch']],
     ['a scheme with a space', () => createAuthFetch(TOKENS, { scheme: 'a b' }), ['scheme']],
     ['null for its options', () => createAuthFetch(TOKENS, null as never), ['options']],
     ['a text for its options', () => createAuthFetch(TOKENS, 'X-Token' as never), ['options']],

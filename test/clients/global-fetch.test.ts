@@ -90,7 +90,7 @@ describe('a fetch with the token in the place of the global one', () => {
     expect(wrapped).toHaveBeenCalledTimes(3)
   })
 
-  it('puts the token on calls that a wrapper makes by itself, during a call and after it', async () => {
+  it('attaches the token to calls that a wrapper makes by itself, during a call and after it', async () => {
     const authFetch = createAuthFetch(TOKENS)
     const others: Promise<Response>[] = []
     const { promise, resolve } = Promise.withResolvers<void>()

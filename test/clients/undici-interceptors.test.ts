@@ -166,7 +166,7 @@ describe('with undici’s cache', () => {
     return api.seen.length
   }
 
-  it('below the token, one client’s answers are nobody else’s, unless the API says public', async () => {
+  it('below the token, one client’s answers are not served to another, unless the API says public', async () => {
     expect(await cached('below', 'max-age=60')).toBe(2)
     expect(await cached('below', 'public, max-age=60')).toBe(1)
   })
@@ -191,11 +191,11 @@ describe('with undici’s dns', () => {
     }
   }
 
-  it('below, the token is put on', async () => {
+  it('below, the token is attached', async () => {
     expect(await lookedUp('below')()).toEqual([true])
   })
 
-  it('above, it is not: the call goes to an address, which is no API', async () => {
+  it('above, it is not: the call goes to an address, which is not an API', async () => {
     expect(await lookedUp('above')()).toEqual([false])
   })
 })

@@ -236,7 +236,7 @@ const OTHERS: readonly [string, (origin: string) => Options][] = [
     'an origin that is a function',
     (origin) => ({ origin: Object.assign(() => {}, { toString: () => origin }) }),
   ],
-  ['an origin that is no URL', () => ({ origin: 'nowhere' })],
+  ['an origin that is not a URL', () => ({ origin: 'nowhere' })],
   ['an origin of another protocol', () => ({ origin: 'ftp://127.0.0.1' })],
   ['a dispatcher', () => ({ dispatcher: {} })],
   ['an upgrade that is a number', () => ({ upgrade: 5 })],

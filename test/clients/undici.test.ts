@@ -179,6 +179,24 @@ describe('a call of undici’s', () => {
     expect([statusCode, infos]).toEqual([200, [103]])
   })
 
+  it.each(['a cached token', 'a wait, and a renewal'])(
+    'gives raw headers where they are asked for: %s',
+    async (how) => {
+      await using server = await scripted(({ headers }, response) => {
+        const isFirst = headers.authorization === 'Bearer first.token'
+        response.writeHead(isFirst ? 401 : 200, { 'X-Mine': 'b' }).end('done')
+      })
+      const tokens = provided({
+        apiUrls: [server.url],
+        ...(how === 'a cached token' && { current: token('a.token') }),
+      })
+      const dispatcher = agentWith(createAuthDispatch(tokens))
+      const { statusCode, headers } = await request(server.url, { dispatcher, responseHeaders: 'raw' })
+      expect(statusCode).toBe(200)
+      expect(Object.values(headers).map(String)).toContain('X-Mine')
+    },
+  )
+
   it('shows an interceptor below only its own copies', async () => {
     const seen: Dispatcher.DispatchOptions[] = []
     const dispatcher = agentWith(noting(seen), createAuthDispatch(ground.tokens))

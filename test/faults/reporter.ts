@@ -93,7 +93,7 @@ function inMarkdown({ columns, groups }: Table): string {
       const shown = line(columns.map((column) => cells.get(column) ?? ''))
       entry(labels, shown, () => []).push(escaped(row))
     }
-    for (const [shown, alike] of labels) lines.push(`| ${alike.join(', ')} ${shown}`)
+    for (const [shown, alike] of labels) lines.push(`| ${alike.join('; ')} ${shown}`)
   }
   return `${lines.join('\n')}\n`
 }

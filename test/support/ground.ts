@@ -21,6 +21,8 @@ import {
 import { afterEach, beforeEach } from 'vitest'
 import { StandingClock } from './clock.ts'
 
+export { failureOf as rejectionOf, until } from '../clients/world.ts'
+
 /** What a test gets. */
 export interface Ground {
   readonly sandbox: Sandbox
@@ -129,22 +131,6 @@ export async function scripted(
 /** An environment whose token endpoint is the sandbox's and whose API is elsewhere. */
 export function apiAt(env: SandboxEnvironment, ...apiUrls: string[]): SandboxEnvironment['environment'] {
   return { ...env.environment, apiUrls }
-}
-
-/** What a promise rejects with; a test that expects it must not see it resolve. */
-export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
-  let value: unknown
-  try {
-    value = await promise
-  } catch (error) {
-    return error
-  }
-  throw new Error(`It resolved: ${typeof value}`)
-}
-
-/** Runs the event loop until the condition holds. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
 export const ADAPTERS = ['http', 'fetch'] as const

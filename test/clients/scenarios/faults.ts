@@ -129,7 +129,7 @@ function sorted(content: { headers?: object }): unknown {
 }
 
 function word(outcome: Outcome): string {
-  if ('answer' in outcome) return `status ${outcome.answer.status}`
+  if ('answer' in outcome) return 'the answer'
   const { name, code, cause } = outcome.error as Error & { code?: unknown }
   const { code: inner } = (cause ?? {}) as { code?: string }
   return typeof code === 'string' ? code : inner === undefined ? name : `${name} (${inner})`

@@ -1,10 +1,11 @@
 // The plain request interceptor: it attaches, and no more, with axios and by itself (contract 2, 5).
-import axios, { type AxiosError, type AxiosInstance, type CreateAxiosDefaults } from 'axios'
+import { getEventListeners } from 'node:events'
+import axios, { AxiosError, type AxiosInstance, CanceledError, type CreateAxiosDefaults } from 'axios'
 import axiosRetry from 'axios-retry'
 import { ConfigurationError, TokenRequestError } from 'merchant-auth'
 import { createAuthInterceptor } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
-import { ADAPTERS, rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { ADAPTERS, rejectionOf, scripted, until, useGround } from '../support/ground.ts'
 import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
 
 const ground = useGround()
@@ -108,6 +109,29 @@ describe('the plain interceptor', () => {
     await api.request({ ...config, baseURL: elsewhere.url })
     expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
   })
+
+  it.each(['signal', 'cancelToken', 'timeout'] as const)(
+    'ends a wait by its %s, as axios does',
+    async (limit) => {
+      ground.env.fail('token', { kind: 'hang' })
+      const abort = new AbortController()
+      const { token: cancelToken, cancel } = axios.CancelToken.source()
+      const limits = {
+        signal: { signal: abort.signal },
+        cancelToken: { cancelToken },
+        timeout: { timeout: 30 },
+      }
+      const call = rejectionOf(withToken().get('/mine', limits[limit]))
+      await until(() => ground.env.counts.token === 1)
+      abort.abort()
+      cancel('enough')
+      const error = (await call) as AxiosError
+      expect(error).toBeInstanceOf(limit === 'timeout' ? AxiosError : CanceledError)
+      expect(error).toMatchObject({ code: limit === 'timeout' ? 'ECONNABORTED' : 'ERR_CANCELED' })
+      expect(getEventListeners(abort.signal, 'abort')).toEqual([])
+      expect(ground.sent()).toEqual([])
+    },
+  )
 
   it('rejects as getToken does', async () => {
     ground.env.fail('token', { kind: 'status', status: 400 })

@@ -2,8 +2,8 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { type AuthEvent, createTokenProvider } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createEmit, outletOf, rememberOutlet } from '../src/events.ts'
-import { provided, token } from './attach/provided.ts'
 import { settled } from './support/clock.ts'
+import { provided, token } from './support/provided.ts'
 import {
   ENVIRONMENT,
   granted,

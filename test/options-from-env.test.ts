@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import { ConfigurationError, createTokenProvider, optionsFromEnv, TokenRequestError } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { rejectionOf } from './attach/calls.ts'
+import { rejectionOf } from './support/ground.ts'
 import { growth } from './support/growth.ts'
 import { noteSecret } from './support/recorded.ts'
 

@@ -15,7 +15,7 @@ import { resolveAttach, resolveOptions } from '../src/options.ts'
 import { FaultQueues } from '../src/testing/faults.ts'
 import { changedSettings, DEFAULT_SETTINGS } from '../src/testing/settings.ts'
 import { createTokenProvider } from '../src/token/provider.ts' // without what the tests wrap around it
-import { provided } from './attach/provided.ts'
+import { provided } from './support/provided.ts'
 import { ENVIRONMENT } from './token/harness.ts'
 
 const GOOD = { environment: ENVIRONMENT, clientId: 'client-1', clientSecret: 'swordfish' }

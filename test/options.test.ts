@@ -1,7 +1,7 @@
 import { ConfigurationError, createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
-import { provided } from './attach/provided.ts'
+import { provided } from './support/provided.ts'
 import { ENVIRONMENT, rig } from './token/harness.ts'
 
 afterEach(() => void vi.unstubAllGlobals())

@@ -1,8 +1,9 @@
-// An hour of calls to an API that refuses, on a clock that stands in between: what it costs (contract 5.5 to 5.7).
-import { type AuthEvent, createAuthFetch } from 'merchant-auth'
+// An hour of calls to an API that rejects, on a clock that stands in between: what it costs (contract 5.5 to 5.7).
+import type { AuthEvent } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
-import { counted, JudgedApis, RULES, type Rule, rigAt, tally, thinOut } from './api-rig.ts'
-import { tell } from './told.ts'
+import { thinOut } from '../support/recorded.ts'
+import { callsTo, counted, type JudgedApis, RULES, type Rule, tally } from './api-rig.ts'
+import { record } from './cells.ts'
 
 const GROUP = 'an hour of calls, one every …'
 const HOUR = 3_600
@@ -83,7 +84,7 @@ const ROWS: [row: string, rule: Rule, Record<Interval, Expected>][] = [
 
 describe('an hour of calls', () => {
   it.for(ROWS.flatMap(([row, ...rest]) => INTERVALS.map((column) => [row, column, ...rest] as const)))(
-    'that meet %s, %s apart, costs what the ration allows, and the other API nothing',
+    'that meet %s, %s apart, costs what the limit allows, and the other API nothing',
     async ([row, column, rule, literal], { task }) => {
       const { renewals, statuses, inStore, apis, events } = await anHour(rule, EVERY[column])
       const [most, expected] = literal[column]
@@ -95,20 +96,17 @@ describe('an hour of calls', () => {
       expect(apis.merchant).toBe(sent + renewals)
       expect(events.filter(({ type }) => type === 'token-requested')).toHaveLength(1 + renewals)
       const cell = `${counted(renewals, 'renewal')}; ${tally(statuses)}`
-      tell(task, { table: 'api-hour', group: GROUP, row, column, cell })
+      record(task, { table: 'api-hour', group: GROUP, row, column, cell })
     },
   )
 
-  it.for(INTERVALS)(
-    'that both APIs refuse costs each its own ration (%s apart)',
-    async (column, { task }) => {
-      const { statuses, inStore, renewals } = await anHour(RULES.forEver, EVERY[column], { both: true })
-      const [most, expected] = FOR_EVER[column]
-      expect([renewals, tally(statuses), tally(inStore)]).toEqual([2 * most, expected, expected])
-      const cell = `${counted(renewals, 'renewal')}; 2 × ${tally(statuses)}`
-      tell(task, { table: 'api-hour', group: GROUP, row: '401 for ever, of both APIs', column, cell })
-    },
-  )
+  it.for(INTERVALS)('that both APIs reject costs each its own limit (%s apart)', async (column, { task }) => {
+    const { statuses, inStore, renewals } = await anHour(RULES.forEver, EVERY[column], { both: true })
+    const [most, expected] = FOR_EVER[column]
+    expect([renewals, tally(statuses), tally(inStore)]).toEqual([2 * most, expected, expected])
+    const cell = `${counted(renewals, 'renewal')}; 2 × ${tally(statuses)}`
+    record(task, { table: 'api-hour', group: GROUP, row: '401 for ever, of both APIs', column, cell })
+  })
 })
 
 interface Hour {
@@ -120,24 +118,7 @@ interface Hour {
 }
 
 async function anHour(rule: Rule, seconds: number, { both = false } = {}): Promise<Hour> {
-  const { provider, endpoint, clock, events } = rigAt('https://api.test.example')
-  const apis = new JudgedApis(rule, clock)
-  const stub: typeof fetch = async (input, init) => {
-    const { pathname } = new URL(String(input))
-    const { status, headers } = apis.answer(
-      both ? pathname.replace('in-store', 'merchant') : pathname,
-      new Headers(init?.headers).get('authorization'),
-    )
-    if (status !== 302)
-      return new Response(null, {
-        status,
-        headers: new Headers(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)])),
-      })
-    const moved = await stub(new URL(String(headers?.['location']), String(input)), init)
-    return Object.defineProperty(moved, 'redirected', { value: true })
-  }
-  const authFetch = createAuthFetch(provider, { ...rule.attach, fetch: stub })
-  const get = async (path: string) => (await authFetch(`https://api.test.example${path}`)).status
+  const { apis, endpoint, clock, events, get } = callsTo(rule, { both })
   const statuses: number[] = []
   const inStore: number[] = []
   for (let n = 0; n * seconds < HOUR; n += 1) {

@@ -1,4 +1,4 @@
-/** What the tests of echoes share: a secret, the three ways to call, a listener who prints everything, and the search. */
+/** What the tests of echoes share: a secret, the three ways to call, a listener that logs everything, and the search. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'
 import axios, { AxiosError, type InternalAxiosRequestConfig } from 'axios'
@@ -7,7 +7,7 @@ import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, expect, type TestContext } from 'vitest'
 import { findLeaks } from '../support/leaks.ts'
 import { MERCHANT_URL, type Rig, rejection, rig } from '../token/harness.ts'
-import { tell } from './told.ts'
+import { record } from './cells.ts'
 
 /** Of characters that HTML, JSON, URLs, forms and shells all write in other ways. */
 export const SECRET = `hush+"hush"/it's<me>&you=`
@@ -25,57 +25,57 @@ export function forEachClient<T extends readonly unknown[]>(rows: readonly T[]):
 export function call(client: Client, provider: TokenProvider, url: string = MERCHANT_URL): Promise<unknown> {
   if (client === 'provider.getToken()') return provider.getToken()
   if (client === 'authFetch') {
-    const refusing = () => Promise.resolve(new Response('', { status: 401 }))
-    return createAuthFetch(provider, { fetch: refusing })(url)
+    const rejecting = () => Promise.resolve(new Response('', { status: 401 }))
+    return createAuthFetch(provider, { fetch: rejecting })(url)
   }
-  const refusing = (config: InternalAxiosRequestConfig): Promise<never> => {
+  const rejecting = (config: InternalAxiosRequestConfig): Promise<never> => {
     const response = { status: 401, statusText: '', headers: {}, config, data: '' }
     return Promise.reject(new AxiosError('401', AxiosError.ERR_BAD_REQUEST, config, {}, response))
   }
-  const api = axios.create({ adapter: refusing })
+  const api = axios.create({ adapter: rejecting })
   attachAuth(api, provider)
   return api.get(url)
 }
 
-/** What a listener who prints everything has printed, of onEvent and of the diagnostics channel. */
-export class Printer {
+/** What a listener that logs everything has logged, of onEvent and of the diagnostics channel. */
+export class Logger {
   lines: string[] = []
-  readonly print = (event: unknown): void => {
+  readonly log = (event: unknown): void => {
     this.lines.push(inspect(event, { showHidden: true, depth: Infinity, getters: true }))
     this.lines.push(JSON.stringify(event), Object.values(event as object).join())
   }
 }
 
-/** A printer that listens on the diagnostics channel during each test. */
-export function usePrinter(): Printer {
-  const printer = new Printer()
+/** A logger that listens on the diagnostics channel during each test. */
+export function useLogger(): Logger {
+  const logger = new Logger()
   beforeEach(() => {
-    printer.lines = []
-    subscribe('merchant-auth', printer.print)
+    logger.lines = []
+    subscribe('merchant-auth', logger.log)
   })
-  afterEach(() => void unsubscribe('merchant-auth', printer.print))
-  return printer
+  afterEach(() => void unsubscribe('merchant-auth', logger.log))
+  return logger
 }
 
-/** A provider with the secret, and a listener who prints everything and then throws it. */
-export function echoRig(printer: Printer, options: Partial<TokenProviderOptions> = {}): Rig {
+/** A provider with the secret, and a listener that logs everything and then throws it. */
+export function echoRig(logger: Logger, options: Partial<TokenProviderOptions> = {}): Rig {
   const onEvent = (event: unknown): never => {
-    printer.print(event)
+    logger.log(event)
     throw event
   }
   return rig([], { clientId: CLIENT_ID, clientSecret: SECRET, retries: 0, onEvent, ...options })
 }
 
-/** Where any of the texts is found in what a caller has got, or a listener printed. */
-export function leaksIn(printer: Printer, made: Rig, got: unknown, texts: readonly string[]): string[] {
-  const all = [got, made.provider, printer.lines, printer.lines.join('\n')]
+/** Where any of the texts is found in what a caller has got, or a listener logged. */
+export function leaksIn(logger: Logger, made: Rig, got: unknown, texts: readonly string[]): string[] {
+  const all = [got, made.provider, logger.lines, logger.lines.join('\n')]
   return all.flatMap((value) => findLeaks(value, texts))
 }
 
 /** Lets the token request of a call fail, makes another call within the cooldown, and searches both errors. */
 export async function failAndSearch(
   task: TestContext['task'],
-  printer: Printer,
+  logger: Logger,
   {
     client,
     made,
@@ -96,10 +96,10 @@ export async function failAndSearch(
 ): Promise<void> {
   const first = await rejection(call(client, made.provider))
   const second = await rejection(call(client, made.provider))
-  expect(printer.lines.join(), 'the events').toContain('token-request-failed')
+  expect(logger.lines.join(), 'the events').toContain('token-request-failed')
   for (const got of [first, second]) {
-    expect(leaksIn(printer, made, got, [SECRET, ...texts])).toEqual([])
+    expect(leaksIn(logger, made, got, [SECRET, ...texts])).toEqual([])
     expect(got.name).toBe(error)
   }
-  tell(task, { table: 'echoes', group, row, column: client, cell: `${first.name}, nothing leaks` })
+  record(task, { table: 'echoes', group, row, column: client, cell: `${first.name}, nothing leaks` })
 }

@@ -2,10 +2,10 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { granted, MERCHANT_URL, status } from '../token/harness.ts'
-import { call, echoRig, failAndSearch, forEachClient, leaksIn, SECRET, usePrinter } from './echo-rig.ts'
-import { tell } from './told.ts'
+import { record } from './cells.ts'
+import { call, echoRig, failAndSearch, forEachClient, leaksIn, SECRET, useLogger } from './echo-rig.ts'
 
-const printer = usePrinter()
+const logger = useLogger()
 
 const BODY = JSON.stringify({ client_secret: SECRET })
 const BASIC = `Basic ${Buffer.from(SECRET).toString('base64')}`
@@ -36,7 +36,7 @@ const UNREADABLE: [row: string, error: unknown][] = [
 describe('the secret in what fetch rejects with', () => {
   const group = 'where an error of options.fetch holds the secret'
   const failing = (error: unknown): ReturnType<typeof echoRig> => {
-    const made = echoRig(printer)
+    const made = echoRig(logger)
     made.endpoint.otherwise = () => Promise.reject(error)
     return made
   }
@@ -44,13 +44,13 @@ describe('the secret in what fetch rejects with', () => {
   it.for(forEachClient(ERRORS))('%s: %s', async ([client, row, thrown], { task }) => {
     const made = failing(thrown)
     const error = 'TokenRequestError'
-    await failAndSearch(task, printer, { client, made, error, texts: [BASIC], group, row })
+    await failAndSearch(task, logger, { client, made, error, texts: [BASIC], group, row })
   })
 
   it.for(forEachClient(UNREADABLE))('%s: %s', async ([client, row, thrown], { task }) => {
     const made = failing(thrown)
     const error = 'TokenRequestError'
-    await failAndSearch(task, printer, { client, made, error, texts: [BASIC], group, row })
+    await failAndSearch(task, logger, { client, made, error, texts: [BASIC], group, row })
   })
 })
 
@@ -64,7 +64,7 @@ const OLDER: [row: string, error: unknown][] = [
 describe('an older secret in what the clientSecret function throws', () => {
   it.for(forEachClient(OLDER))('%s: %s', async ([client, row, thrown], { task }) => {
     let asked = 0
-    const made = echoRig(printer, {
+    const made = echoRig(logger, {
       clientSecret: () => {
         asked += 1
         if (asked === 1) return OLD
@@ -75,7 +75,7 @@ describe('an older secret in what the clientSecret function throws', () => {
     await made.clock.advance(990_000)
     const group = 'where an error of clientSecret holds an older secret'
     const error = 'TokenRequestError'
-    await failAndSearch(task, printer, { client, made, error, texts: [OLD], group, row })
+    await failAndSearch(task, logger, { client, made, error, texts: [OLD], group, row })
   })
 })
 
@@ -85,7 +85,7 @@ const echoing = (text: string) => status(400, { error: text, error_description: 
 describe('an echo when the token is renewed', () => {
   const group = 'renewals'
   const expired = async (text: string) => {
-    const made = echoRig(printer)
+    const made = echoRig(logger)
     made.endpoint.answers.push(granted({ access_token: TOKEN }))
     await made.provider.getToken()
     await made.clock.advance(990_000)
@@ -98,7 +98,7 @@ describe('an echo when the token is renewed', () => {
     '%s: %s',
     async ([client, row], { task }) => {
       const made = await expired(SECRET)
-      await failAndSearch(task, printer, { client, made, error, texts: [TOKEN], group, row })
+      await failAndSearch(task, logger, { client, made, error, texts: [TOKEN], group, row })
     },
   )
 
@@ -106,42 +106,42 @@ describe('an echo when the token is renewed', () => {
     '%s: %s',
     async ([client, row], { task }) => {
       const made = await expired(TOKEN)
-      await failAndSearch(task, printer, { client, made, error, texts: [TOKEN], group, row })
+      await failAndSearch(task, logger, { client, made, error, texts: [TOKEN], group, row })
     },
   )
 
-  const refused = async (client: 'axios api.get()' | 'authFetch', text: string) => {
-    const made = echoRig(printer)
+  const rejected = async (client: 'axios api.get()' | 'authFetch', text: string) => {
+    const made = echoRig(logger)
     made.endpoint.answers.push(granted({ access_token: TOKEN }), echoing(text))
     const got = await call(client, made.provider).catch((thrown: unknown) => thrown)
-    expect(printer.lines.join(), 'the events').toContain('token-request-failed')
-    expect(leaksIn(printer, made, got, [SECRET, TOKEN])).toEqual([])
+    expect(logger.lines.join(), 'the events').toContain('token-request-failed')
+    expect(leaksIn(logger, made, got, [SECRET, TOKEN])).toEqual([])
     return got as { status?: number; response?: { status: number } }
   }
   const CALLS = ['axios api.get()', 'authFetch'] as const
 
   it.for(CALLS)('%s: the secret, after a 401 of the API', async (column, { task }) => {
-    const got = await refused(column, SECRET)
+    const got = await rejected(column, SECRET)
     const status = got.response?.status ?? got.status
     expect(status).toBe(401)
     const row = 'the secret, after a 401 of the API'
-    tell(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
+    record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
   })
 
   it.for(CALLS)('%s: the old token, after a 401 of the API', async (column, { task }) => {
-    const got = await refused(column, TOKEN)
+    const got = await rejected(column, TOKEN)
     const status = got.response?.status ?? got.status
     expect(status).toBe(401)
     const row = 'the old token, after a 401 of the API'
-    tell(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
+    record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
   })
 })
 
-describe('a listener who prints everything, and throws it', () => {
+describe('a listener that logs everything, and throws it', () => {
   const row = 'onEvent and the diagnostics channel'
 
-  it('prints no secret and no token', async ({ task }) => {
-    const made = echoRig(printer)
+  it('logs no secret and no token', async ({ task }) => {
+    const made = echoRig(logger)
     const { provider, endpoint, clock } = made
     endpoint.answers.push(granted({ access_token: TOKEN }), echoing(SECRET))
     const first = await provider.getToken()
@@ -150,7 +150,7 @@ describe('a listener who prints everything, and throws it', () => {
     const second = await provider.renewToken(first, { url: MERCHANT_URL })
     await provider.renewToken(String(second?.value), { url: MERCHANT_URL })
     await call('authFetch', provider, `https://elsewhere.test.example/?secret=${encodeURIComponent(SECRET)}`)
-    const types = new Set(printer.lines.flatMap((line) => line.match(/(?<="type":")[^"]+/) ?? []))
+    const types = new Set(logger.lines.flatMap((line) => line.match(/(?<="type":")[^"]+/) ?? []))
     expect([...types].sort()).toEqual([
       'renewal-suppressed',
       'token-acquired',
@@ -160,17 +160,17 @@ describe('a listener who prints everything, and throws it', () => {
       'token-requested',
       'token-withheld',
     ])
-    expect(leaksIn(printer, made, first, [SECRET, TOKEN, String(second?.value)])).toEqual([])
+    expect(leaksIn(logger, made, first, [SECRET, TOKEN, String(second?.value)])).toEqual([])
     const cell = `${types.size} kinds of events, nothing leaks`
-    tell(task, { table: 'echoes', group: 'listeners', row, column: 'provider.getToken()', cell })
+    record(task, { table: 'echoes', group: 'listeners', row, column: 'provider.getToken()', cell })
   })
 
   it.for([
     ['the secret', SECRET],
     ['the token', TOKEN],
-  ])('prints a token whose scope is %s', async ([, scope]) => {
-    const made = echoRig(printer)
+  ])('logs a token whose scope is %s', async ([, scope]) => {
+    const made = echoRig(logger)
     made.endpoint.answers.push(granted({ access_token: TOKEN, scope }))
-    expect(leaksIn(printer, made, await made.provider.getToken(), [SECRET, TOKEN])).toEqual([])
+    expect(leaksIn(logger, made, await made.provider.getToken(), [SECRET, TOKEN])).toEqual([])
   })
 })

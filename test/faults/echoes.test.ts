@@ -1,9 +1,9 @@
-/** A token endpoint that says the client secret again: nothing of it shows in what callers and listeners can print. */
+/** A token endpoint that says the client secret again: nothing of it shows in what callers and listeners can log. */
 import { describe, it } from 'vitest'
 import { type Answer, granted, status } from '../token/harness.ts'
-import { CLIENT_ID, echoRig, failAndSearch, forEachClient, SECRET, usePrinter } from './echo-rig.ts'
+import { CLIENT_ID, echoRig, failAndSearch, forEachClient, SECRET, useLogger } from './echo-rig.ts'
 
-const printer = usePrinter()
+const logger = useLogger()
 
 const oauth = (...names: string[]): Answer =>
   status(400, { error: 'x', ...Object.fromEntries(names.map((name) => [name, `got ${SECRET}`])) })
@@ -31,10 +31,10 @@ const PLACES: [row: string, error: string, answer: Answer][] = [
 
 describe('the secret echoed by the token endpoint', () => {
   it.for(forEachClient(PLACES))('%s: %s', async ([client, row, error, answer], { task }) => {
-    const made = echoRig(printer)
+    const made = echoRig(logger)
     made.endpoint.otherwise = answer
     const group = 'where the token endpoint says the secret'
-    await failAndSearch(task, printer, { client, made, error, texts: [], group, row })
+    await failAndSearch(task, logger, { client, made, error, texts: [], group, row })
   })
 })
 
@@ -75,7 +75,7 @@ const NESTED: [row: string, spelling: string][] = [
 describe('the secret echoed in error and error_description', () => {
   const group = 'how it is written'
   const echo = (spelling: string): ReturnType<typeof echoRig> => {
-    const made = echoRig(printer)
+    const made = echoRig(logger)
     made.endpoint.otherwise = status(401, {
       error: spelling,
       error_description: `the secret ${spelling} is wrong`,
@@ -86,12 +86,12 @@ describe('the secret echoed in error and error_description', () => {
   it.for(forEachClient(SPELLINGS))('%s: %s', async ([client, row, spelling], { task }) => {
     const made = echo(spelling)
     const error = 'TokenRequestError'
-    await failAndSearch(task, printer, { client, made, error, texts: [spelling], group, row })
+    await failAndSearch(task, logger, { client, made, error, texts: [spelling], group, row })
   })
 
   it.for(forEachClient(NESTED))('%s: %s', async ([client, row, spelling], { task }) => {
     const made = echo(spelling)
     const error = 'TokenRequestError'
-    await failAndSearch(task, printer, { client, made, error, texts: [spelling], group, row })
+    await failAndSearch(task, logger, { client, made, error, texts: [spelling], group, row })
   })
 })

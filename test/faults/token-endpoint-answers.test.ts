@@ -6,7 +6,7 @@ import { type Expected, type TokenFault, tryFaults } from './token-rig.ts'
 
 /** A bad answer is not retried within the call; the cooldown of 1 s applies. */
 const ONE_REQUEST = { requests: 1, ms: 0, firstSuccessMs: 1_000 }
-const refused = (what: string): Expected => ({ outcome: `TokenResponseError, ${what}`, ...ONE_REQUEST })
+const rejected = (what: string): Expected => ({ outcome: `TokenResponseError, ${what}`, ...ONE_REQUEST })
 const accepted = (outcome: string): Expected => ({ outcome, requests: 1, ms: 0 })
 
 const VALID = '{"access_token":"head.body.sig","token_type":"Bearer","expires_in":3600}'
@@ -30,7 +30,7 @@ tryFaults('expires_in, beyond 10 years', accepted('token for 10 years'), [
   field('expires_in', '20 years, as text', String(20 * 365 * 86_400)),
   field('expires_in', 'a number of 400 digits, as text', '9'.repeat(400)),
 ])
-tryFaults('expires_in, refused', refused('expires_in'), [
+tryFaults('expires_in, rejected', rejected('expires_in'), [
   field('expires_in', 'missing', undefined),
   field('expires_in', 'null', null),
   field('expires_in', '0', 0),
@@ -62,7 +62,7 @@ const BAD_TOKENS = [
   field('access_token', 'with letters beyond ASCII', 'hëad.body'),
   field('access_token', 'with = in its middle', 'head=body'),
 ]
-tryFaults('access_token, refused', refused('access_token'), BAD_TOKENS)
+tryFaults('access_token, rejected', rejected('access_token'), BAD_TOKENS)
 
 it.for(BAD_TOKENS)('nothing is sent with an access_token %s', async ([, { answer = hang }]) => {
   const { provider, clock } = rig([(init) => answer(init, clock)])
@@ -75,7 +75,7 @@ tryFaults('token_type, accepted', accepted('token for 1000 s'), [
   field('token_type', 'bearer', 'bearer'),
   field('token_type', 'BEARER', 'BEARER'),
 ])
-tryFaults('token_type, refused', refused('token_type'), [
+tryFaults('token_type, rejected', rejected('token_type'), [
   field('token_type', 'missing', undefined),
   field('token_type', 'null', null),
   field('token_type', 'mac', 'mac'),
@@ -93,7 +93,7 @@ tryFaults('other fields and types, ignored', accepted('token for 3600 s'), [
   body('64 KiB to the byte', VALID.padEnd(64 * 1024)),
 ])
 
-tryFaults('the body as a whole, refused', refused('body'), [
+tryFaults('the body as a whole, rejected', rejected('body'), [
   body('HTML', '<html>maintenance</html>', 'text/html'),
   body('empty', ''),
   body('JSON cut short', VALID.slice(0, -5)),

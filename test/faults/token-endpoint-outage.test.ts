@@ -3,8 +3,8 @@ import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { type Answer, granted, hang, noConnection, rejection, rig, status } from '../token/harness.ts'
+import { record } from './cells.ts'
 import { COLD, counted, EXPIRED, inWords, outcomeOf, TABLE, useLongestJitter, WINDOW } from './token-words.ts'
-import { tell } from './told.ts'
 
 useLongestJitter()
 
@@ -42,7 +42,7 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
       expect(new Set(tokens).size, 'tokens').toBe(1)
       expect(endpoint.count - before).toBe(2)
       const cell = `all ${outcomes} after 10 s; later calls: a token, 1 request`
-      tell(task, { table: TABLE, group, row, column, cell })
+      record(task, { table: TABLE, group, row, column, cell })
     },
   )
 
@@ -53,7 +53,7 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
     expect(new Set(await calls).size).toBe(1)
     expect(endpoint.count).toBe(2)
     const cell = `a token after 5.2 s; ${counted(endpoint.count)}`
-    tell(task, { table: TABLE, group, row: `${row}, retried`, column: COLD, cell })
+    record(task, { table: TABLE, group, row: `${row}, retried`, column: COLD, cell })
   })
 
   it('in the background is noticed by nobody, and ends before the next one', async ({ task }) => {
@@ -73,7 +73,7 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
     expect((await provider.getToken()).value).not.toBe(first.value)
     expect(endpoint.count).toBe(3)
     const cell = 'current token at once; later calls: a token, 1 request'
-    tell(task, { table: TABLE, group, row, column: WINDOW, cell })
+    record(task, { table: TABLE, group, row, column: WINDOW, cell })
   })
 })
 
@@ -159,7 +159,7 @@ describe('an outage of ten minutes', () => {
       const seen = await sufferOutage(made, answer)
       expect(seen).toEqual({ served: 0, renewed: true, requests, firstSuccessMs })
       const cell = cellOf(seen)
-      tell(task, { table: TABLE, group, row, column, cell })
+      record(task, { table: TABLE, group, row, column, cell })
     },
   )
 
@@ -176,7 +176,7 @@ describe('an outage of ten minutes', () => {
     // The current token is served for 90 s, to two calls a second.
     expect(seen).toEqual({ served: 180, renewed: true, requests, firstSuccessMs: fromWindowMs })
     const cell = cellOf(seen)
-    tell(task, { table: TABLE, group, row, column: WINDOW, cell })
+    record(task, { table: TABLE, group, row, column: WINDOW, cell })
   })
 
   it.for([COLD, EXPIRED])('with all of these faults in turn, %s', async (column, { task }) => {
@@ -196,6 +196,6 @@ describe('an outage of ten minutes', () => {
     expect(seen.requests).toBeLessThanOrEqual(306)
     expect(seen.firstSuccessMs).toBeLessThanOrEqual(45_000)
     const cell = cellOf(seen)
-    tell(task, { table: TABLE, group, row: 'all of these in turn', column, cell })
+    record(task, { table: TABLE, group, row: 'all of these in turn', column, cell })
   })
 })

@@ -69,17 +69,17 @@ tryFaults('the clientSecret function', { ...NO_REQUESTS, ms: 10_000 }, [
   ['hangs', { clientSecret: () => new Promise(() => {}) }],
 ])
 
-const refusal = status(401, { error: 'invalid_client' })
+const rejection401 = status(401, { error: 'invalid_client' })
 const REFUSED = { outcome: 'TokenRequestError, 401, invalid_client', ms: 0, firstSuccessMs: 1_000 }
 let asked = 0
 tryFaults('the clientSecret function', { ...REFUSED, requests: 1 }, [
-  ['yields the refused secret again', { answer: refusal, clientSecret: () => SECRET }],
+  ['yields the rejected secret again', { answer: rejection401, clientSecret: () => SECRET }],
 ])
 tryFaults('the clientSecret function', { ...REFUSED, requests: 2 }, [
   [
-    'yields another secret, which is refused too',
+    'yields another secret, which is rejected too',
     {
-      answer: refusal,
+      answer: rejection401,
       clientSecret: () => {
         asked += 1
         return `another-secret-${asked}`

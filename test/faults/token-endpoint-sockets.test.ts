@@ -4,8 +4,8 @@ import { type Fault, type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ManualClock, settled } from '../support/clock.ts'
 import { rejection } from '../token/harness.ts'
+import { record } from './cells.ts'
 import { COLD, counted, EXPIRED, isOver, outcomeOf, RECOVERY, TABLE, WINDOW } from './token-words.ts'
-import { tell } from './told.ts'
 
 const GROUP = 'on real sockets'
 const TIMEOUT_MS = 10_000
@@ -157,7 +157,7 @@ describe.for([COLD, EXPIRED])('a fault of the sandbox, %s:', (column) => {
       ms: hangs === undefined ? 0 : TIMEOUT_MS,
     })
     const cell = `${await call}; ${counted(seen.requests)}, within timeoutMs`
-    tell(task, { table: TABLE, group: GROUP, row, column, cell })
+    record(task, { table: TABLE, group: GROUP, row, column, cell })
     if (outcome === 'token' || fault === 'closed') return
     sandbox.test.clearFaults()
     await clock.advance(999)
@@ -165,7 +165,7 @@ describe.for([COLD, EXPIRED])('a fault of the sandbox, %s:', (column) => {
     await clock.advance(1)
     await provider.getToken()
     expect(rig.sent, 'all requests').toBe((column === COLD ? 0 : 1) + requests + 1)
-    tell(task, { table: TABLE, group: GROUP, row, column: RECOVERY, cell: 'after 1 s' })
+    record(task, { table: TABLE, group: GROUP, row, column: RECOVERY, cell: 'after 1 s' })
   })
 })
 
@@ -192,7 +192,7 @@ describe('a fault of the sandbox, inside the refresh window:', () => {
     process.off('unhandledRejection', unhandled)
     expect(unhandled).not.toHaveBeenCalled()
     const cell = `current token at once; ${counted(seen.requests)} behind it`
-    tell(task, { table: TABLE, group: GROUP, row, column: WINDOW, cell })
+    record(task, { table: TABLE, group: GROUP, row, column: WINDOW, cell })
   })
 })
 
@@ -206,7 +206,7 @@ describe('a redirect to another host', () => {
     expect(sandbox.production.requests()).toEqual([])
     const cell = `${outcome}; ${counted(rig.sent)}, none at the other host`
     expect(rig.sent).toBe(1)
-    tell(task, { table: TABLE, group: GROUP, row: `redirect ${status}`, column: COLD, cell })
+    record(task, { table: TABLE, group: GROUP, row: `redirect ${status}`, column: COLD, cell })
   })
 })
 
@@ -219,7 +219,7 @@ describe("on the machine's clock", () => {
       const got = outcomeOf(await rejection(provider.getToken()))
       expect(got).toBe(outcome)
       const group = "on real sockets and the machine's clock, timeoutMs 200"
-      tell(task, { table: TABLE, group, row, column: COLD, cell: `${got}; ended by itself` })
+      record(task, { table: TABLE, group, row, column: COLD, cell: `${got}; ended by itself` })
     },
   )
 })

@@ -1,4 +1,5 @@
 /** Error statuses of the token endpoint, without and with a Retry-After that fits into timeoutMs or does not. */
+import { describe } from 'vitest'
 import type { ManualClock } from '../support/clock.ts'
 import { tryFaults } from './token-rig.ts'
 
@@ -56,21 +57,23 @@ const STATUSES = [
   { kind: 'retried', codes: [408, 429, 500, 502, 503, 504], group: 'statuses that are retried' },
 ] as const
 
-for (const { kind, codes, group } of STATUSES) {
-  for (const code of codes) {
-    for (const { name, retryAfter, ...expected } of PAUSES) {
-      tryFaults(group, { outcome: `TokenRequestError, ${code}`, ...expected[kind] }, [
-        [
-          `${code}${name}`,
-          {
-            answer: (_, clock) =>
-              new Response('', {
-                status: code,
-                headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter(clock) },
-              }),
-          },
-        ],
-      ])
+describe('an error status of the token endpoint', () => {
+  for (const { kind, codes, group } of STATUSES) {
+    for (const code of codes) {
+      for (const { name, retryAfter, ...expected } of PAUSES) {
+        tryFaults(group, { outcome: `TokenRequestError, ${code}`, ...expected[kind] }, [
+          [
+            `${code}${name}`,
+            {
+              answer: (_, clock) =>
+                new Response('', {
+                  status: code,
+                  headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter(clock) },
+                }),
+            },
+          ],
+        ])
+      }
     }
   }
-}
+})

@@ -3,6 +3,7 @@ import type { AccessToken, TokenProviderOptions, TokenRequestError } from 'merch
 import { describe, expect, it, vi } from 'vitest'
 import { type ManualClock, settled } from '../support/clock.ts'
 import { granted, type Rig, rejection, rig, SECRET } from '../token/harness.ts'
+import { record } from './cells.ts'
 import {
   COLD,
   counted,
@@ -16,7 +17,6 @@ import {
   useLongestJitter,
   WINDOW,
 } from './token-words.ts'
-import { tell } from './told.ts'
 
 /** What goes wrong: an answer of the token endpoint, or the clientSecret function. */
 export interface TokenFault {
@@ -148,7 +148,7 @@ export function tryFaults(
         expect(seen).toEqual(seenByCaller)
         if (firstSuccessMs !== undefined) await it.recovery(firstSuccessMs)
         const cell = `${seen.outcome}; ${counted(seen.requests)}, ${inWords(seen.ms)}`
-        tell(task, { table: TABLE, group, row, column, cell })
+        record(task, { table: TABLE, group, row, column, cell })
       })
     }
     withoutToken(COLD)
@@ -176,7 +176,7 @@ export function tryFaults(
       process.off('unhandledRejection', unhandled)
       expect(unhandled).not.toHaveBeenCalled()
       const cell = `current token at once; ${counted(seen.requests)} behind it`
-      tell(task, { table: TABLE, group, row, column: WINDOW, cell })
+      record(task, { table: TABLE, group, row, column: WINDOW, cell })
     })
 
     withoutToken(EXPIRED)
@@ -195,7 +195,7 @@ export function tryFaults(
       const past = await firstCallPastExpiry(fault, expected)
       expect([...after, past]).toEqual([firstSuccessMs, firstSuccessMs, holdsPastExpiry ? firstSuccessMs : 0])
       const held = past === 0 ? 'past expiry at once' : 'past expiry too'
-      tell(task, {
+      record(task, {
         table: TABLE,
         group,
         row,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { beforeAll, describe, inject, it } from 'vitest'
-import { tell } from '../faults/told.ts'
+import { record } from '../faults/cells.ts'
 import { seeded } from '../model/driver.ts'
 import { aStory } from './actions.ts'
 import { fakeEncryption, loadProvider } from './encryption.ts'
@@ -21,6 +21,6 @@ describe('a fleet, its Redis and the token endpoint, in any order', () => {
     )
     await fc.assert(property, { numRuns: SCHEDULES })
     for (const row of Object.values(RULES))
-      tell(task, { table: 'fleet', row, column: `broken in ${SCHEDULES} schedules`, cell: 'never' })
+      record(task, { table: 'fleet', row, column: `broken in ${SCHEDULES} schedules`, cell: 'never' })
   })
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, inject, it } from 'vitest'
-import { tell } from '../faults/told.ts'
+import { record } from '../faults/cells.ts'
 import { seeded } from '../model/driver.ts'
 import { aRace } from './actions.ts'
 import { RULES } from './referee.ts'
@@ -13,6 +13,11 @@ describe('a provider, its callers and the world, in any order', () => {
     )
     await fc.assert(property, { numRuns: inject('schedules') })
     for (const row of Object.values(RULES))
-      tell(task, { table: 'races', row, column: `broken in ${inject('schedules')} schedules`, cell: 'never' })
+      record(task, {
+        table: 'races',
+        row,
+        column: `broken in ${inject('schedules')} schedules`,
+        cell: 'never',
+      })
   })
 })

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
 import type { Runtime } from './runtimes.ts'
-import type { Report, Told } from './suite/report.ts'
+import type { Report, Summary } from './suite/report.ts'
 
 const SUITE_LIMIT_MS = 600_000
 /** Only a program that never ends takes longer: one that stays for a pause asks for a token once more. */
@@ -41,7 +41,7 @@ export async function runSuite(
   const [main, ends, waits] = await Promise.all([
     start(SUITE_LIMIT_MS, 'main.ts'),
     onService(async (service, description) => {
-      // Once there is a token, the next request for one is told to come back later.
+      // Once there is a token, the next request for one is answered with a Retry-After.
       const apiLatencyMs = (): number => {
         service.clearFaults()
         service.fail('token', { kind: 'status', status: 503, retryAfter: 8 })
@@ -56,15 +56,15 @@ export async function runSuite(
       return start(PROGRAM_LIMIT_MS, 'process/waits.ts', description)
     }),
   ])
-  const told = toldBy(main)
+  const summary = summaryOf(main)
   const reports = [
-    ...(told?.reports ?? []),
-    suiteReport(main, told),
+    ...(summary?.reports ?? []),
+    suiteReport(main, summary),
     processReport('it ends, although a renewal in the background pauses', ends, '200 200 200 done 2'),
     processReport('it stays while a call waits for a token', waits, 'Bearer'),
   ]
   return {
-    title: `${runtime.name} ${told?.version ?? '?'}`,
+    title: `${runtime.name} ${summary?.version ?? '?'}`,
     reports,
     ms: Math.round(performance.now() - startedAt),
   }
@@ -129,18 +129,18 @@ function runProgram(
 
 const REPORT = /^REPORT (.+)$/m
 
-function toldBy({ stdout }: Ended): Told | undefined {
+function summaryOf({ stdout }: Ended): Summary | undefined {
   const text = REPORT.exec(stdout)?.[1]
-  return text === undefined ? undefined : (JSON.parse(text) as Told)
+  return text === undefined ? undefined : (JSON.parse(text) as Summary)
 }
 
 const PROCESS = 'The process'
 
-/** That the suite has told everything, in silence, and then ended by itself, is a check, too. */
-function suiteReport({ stdout, stderr, how, ms }: Ended, told: Told | undefined): Report {
-  const failed = told?.reports.some(({ problem }) => problem !== undefined)
-  const good = told !== undefined && stderr === '' && how === (failed ? 1 : 0)
-  const problem = `ended with ${how}\n${stderr}\n${told === undefined ? stdout : ''}`.trim()
+/** That the suite has reported everything, without a warning, and then ended by itself, is a check, too. */
+function suiteReport({ stdout, stderr, how, ms }: Ended, summary: Summary | undefined): Report {
+  const failed = summary?.reports.some(({ problem }) => problem !== undefined)
+  const good = summary !== undefined && stderr === '' && how === (failed ? 1 : 0)
+  const problem = `ended with ${how}\n${stderr}\n${summary === undefined ? stdout : ''}`.trim()
   return {
     group: PROCESS,
     name: 'the suite ends by itself, without a warning',

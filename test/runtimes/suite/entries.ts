@@ -5,11 +5,11 @@ import { createRequire } from 'node:module'
 import axios, { type AxiosError } from 'axios'
 import { createTokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
+import { failureOf, inWorld } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
-import { failureOf, inWorld } from './world.ts'
 
 const require = createRequire(import.meta.url)
-const installed = new URL('../node_modules/merchant-auth/package.json', import.meta.url)
+const installed = new URL('../../../node_modules/merchant-auth/package.json', import.meta.url)
 const { exports } = JSON.parse(readFileSync(installed, 'utf8')) as { exports: Record<string, unknown> }
 
 /** What each entry has to have at least. */
@@ -30,11 +30,6 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 
 const entries = Object.keys(exports).filter((entry) => entry !== './package.json')
 const specifier = (entry: string): string => `merchant-auth${entry.slice(1)}`
-
-/** Whether the package has an entry. */
-export function hasEntry(entry: string): boolean {
-  return entries.includes(entry)
-}
 
 group('Every entry, by `import` and by `require()`')
 

@@ -1,18 +1,18 @@
-/** What goes wrong at the token endpoint, and where the secret and the token never go. */
+/** What goes wrong at the token endpoint, and what of it can be logged. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
-import axios from 'axios'
 import {
   ConfigurationError,
-  createAuthFetch,
   createTokenProvider,
   isMerchantAuthError,
   TokenRequestError,
   TokenResponseError,
 } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
+import { FAULTS, logOutput } from '../../clients/scenarios/faults.ts'
+import { REDIRECTS } from '../../clients/scenarios/redirects.ts'
+import { closedPort, failureOf, inWorld } from '../../clients/world.ts'
+import { checkScenarios } from './clients.ts'
 import { check, differs, group, isDeno } from './harness.ts'
-import { closedPort, failureOf, inWorld } from './world.ts'
 
 /** For faults that outlast what a runtime does again by itself. */
 const FOREVER = { times: Number.POSITIVE_INFINITY }
@@ -121,26 +121,7 @@ check('wrong options, all at once', async () => {
 })
 
 group('No secret and no token in what is printed')
-
-const bun = Reflect.get(globalThis, 'Bun') as
-  | { inspect(value: unknown, options?: object): string }
-  | undefined
-const deno = Reflect.get(globalThis, 'Deno') as
-  | { inspect(value: unknown, options?: object): string }
-  | undefined
-
-/** Everything that may stand in a log. */
-function prints(value: unknown): string {
-  const { message, stack } = value as Partial<Error>
-  return [
-    message,
-    stack,
-    JSON.stringify(value),
-    inspect(value, { depth: Number.POSITIVE_INFINITY }),
-    bun?.inspect(value, { depth: 50 }),
-    deno?.inspect(value, { depth: 50, strAbbreviateSize: 1_000_000, iterableLimit: 1_000_000 }),
-  ].join('\n')
-}
+checkScenarios(FAULTS)
 
 check('tokens, providers and the errors of the token endpoint', () =>
   inWorld(async ({ service, provider }) => {
@@ -157,45 +138,35 @@ check('tokens, providers and the errors of the token endpoint', () =>
     const environment = { ...service.environment, authUrl: `http://127.0.0.1:${await closedPort()}` }
     const unreachable = await failureOf(provider({ environment, retries: 0 }).getToken())
     for (const [what, value] of Object.entries({ tokens, token, refused, unreachable })) {
-      const text = prints(value)
-      assert.ok(!text.includes(clientSecret), `the secret, in the print of ${what}: ${text}`)
-      assert.ok(!text.includes(head), `the token, in the print of ${what}: ${text}`)
+      const text = logOutput(value)
+      assert.ok(!text.includes(clientSecret), `the secret, in the log output of ${what}: ${text}`)
+      assert.ok(!text.includes(head), `the token, in the log output of ${what}: ${text}`)
     }
   }),
 )
 
-for (const adapter of ['http', 'fetch'] as const) {
-  check(`AxiosErrors and responses of axios' ${adapter} adapter`, () =>
-    inWorld(async ({ service, provider }) => {
-      const tokens = provider()
-      const api = axios.create({ adapter, baseURL: service.merchantUrl })
-      attachAuth(api, tokens)
-      const [, , signature = ''] = (await tokens.getToken()).value.split('.')
-      service.fail('merchant', { kind: 'status', status: 404, body: { error: 'not found' } })
-      const notFound = await failureOf(api.post('/orders', { note: 'two apples' }))
-      service.fail('merchant', { kind: 'reset' }, FOREVER)
-      const reset = await failureOf(api.get('/orders'))
-      service.clearFaults()
-      service.fail('merchant', { kind: 'hang' }, FOREVER)
-      const canceled = await failureOf(api.get('/orders', { signal: AbortSignal.timeout(30) }))
-      service.clearFaults()
-      const response = await api.get('/orders')
-      for (const [what, value] of Object.entries({ notFound, reset, canceled, response })) {
-        const text = prints(what === 'response' ? { ...(value as object), data: undefined } : value)
-        assert.ok(!text.includes(signature), `the token, in the print of ${what}: ${text}`)
-      }
+group('Redirects take neither the secret nor the token along')
+checkScenarios(REDIRECTS)
+
+for (const status of [301, 302, 303, 307, 308]) {
+  check(`the token endpoint answers ${status}`, () =>
+    inWorld(async ({ service, provider, host }) => {
+      const other = await host((_, response) => response.end('{}'))
+      service.fail('token', { kind: 'redirect', status, location: `${other.url}/oauth/token` })
+      const failure = await failureOf(provider().getToken())
+      assert.deepEqual(other.received, [])
+      assert.ok(failure instanceof TokenRequestError, String(failure))
+      assert.deepEqual({ code: failure.code, status: failure.status }, { code: 'ERR_TOKEN_REDIRECT', status })
+      assert.equal(service.counts.token, 1)
     }),
   )
 }
 
-check('a call of fetch that fails', () =>
+check('the token endpoint answers with a redirect to itself', () =>
   inWorld(async ({ service, provider }) => {
-    const tokens = provider()
-    const [, , signature = ''] = (await tokens.getToken()).value.split('.')
-    service.fail('merchant', { kind: 'reset' }, FOREVER)
-    const reset = await failureOf(createAuthFetch(tokens)(`${service.merchantUrl}/orders`))
-    service.clearFaults()
-    const response = await createAuthFetch(tokens)(`${service.merchantUrl}/orders`)
-    for (const value of [reset, response]) assert.ok(!prints(value).includes(signature))
+    service.fail('token', { kind: 'redirect', location: `${service.environment.authUrl}/oauth/token` })
+    const failure = await failureOf(provider().getToken())
+    assert.equal((failure as TokenRequestError).code, 'ERR_TOKEN_REDIRECT')
+    assert.equal(service.counts.token, 1)
   }),
 )

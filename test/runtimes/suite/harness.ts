@@ -1,5 +1,5 @@
 /** A test runner that is the same in every runtime: one line for each check, and what a runtime does in its own way. */
-import type { Report, Told } from './report.ts'
+import type { Report, Summary } from './report.ts'
 
 // Both say that they are Node.js, too.
 export const isBun: boolean = process.versions['bun'] !== undefined
@@ -43,7 +43,7 @@ export function lacks(applies: boolean, sentence: string): boolean {
   return differs(applies, sentence)
 }
 
-/** Runs all checks one after the other, and prints what came of them. */
+/** Runs all checks one after the other, and logs what came of them. */
 export async function runChecks(): Promise<void> {
   const reports: Report[] = []
   for (const { group, name, run } of checks) {
@@ -67,8 +67,8 @@ export async function runChecks(): Promise<void> {
     console.log(`${mark} ${group}: ${name} (${ms} ms)${problem === undefined ? '' : `\n${problem}`}`)
   }
   const { node, bun, deno } = process.versions as Partial<Record<string, string>>
-  const told: Told = { version: String(bun ?? deno ?? node), reports }
-  console.log(`REPORT ${JSON.stringify(told)}`)
+  const summary: Summary = { version: String(bun ?? deno ?? node), reports }
+  console.log(`REPORT ${JSON.stringify(summary)}`)
   if (reports.some(({ problem }) => problem !== undefined)) process.exitCode = 1
 }
 

@@ -1,10 +1,8 @@
 /** The whole suite. One and the same file for every runtime. */
 import './entries.ts'
 import './token.ts'
-import './renewal.ts'
-import './limits.ts'
+import './clients.ts'
 import './errors.ts'
-import './redirects.ts'
 import './store.ts'
 import './connections.ts'
 import './sandbox.ts'

@@ -1,7 +1,7 @@
-/** What the suite tells the script that has started it. */
+/** What the suite reports to the script that started it. */
 
-/** What it prints at its end, as JSON. */
-export interface Told {
+/** Its last line of output, as JSON. */
+export interface Summary {
   /** Of the runtime. */
   readonly version: string
   readonly reports: readonly Report[]

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { createAuthFetch } from 'merchant-auth'
 import { createStaticTokenProvider, type Fault, startSandbox } from 'merchant-auth/testing'
+import { failureOf, inWorld } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
-import { failureOf, inWorld } from './world.ts'
 
 group('`merchant-auth/testing`')
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import type { TokenStore } from 'merchant-auth'
 import { createRedisTokenStore } from 'merchant-auth/redis'
+import { inWorld, until } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
-import { inWorld, until } from './world.ts'
 
 group('One token for many processes')
 
@@ -66,7 +66,7 @@ check('what it keeps is encrypted', () =>
   }),
 )
 
-check('a token that the API refused is renewed once for all of them', () =>
+check('a token that the API rejected is renewed once for all of them', () =>
   inWorld(async ({ service, provider }) => {
     const store = new SharedStore()
     const [one, two] = [provider({ store }), provider({ store })]

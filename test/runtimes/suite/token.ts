@@ -1,9 +1,9 @@
-/** Getting the token: once for all, until it expires, in the background; what is told of it, and how it ends. */
+/** Getting the token: once for all, until it expires, in the background; its events, and how it ends. */
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createAuthFetch, ProviderClosedError } from 'merchant-auth'
+import { failureOf, inWorld, MovedClock, until } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
-import { failureOf, inWorld, MovedClock, until } from './world.ts'
 
 group('One token, until it expires')
 

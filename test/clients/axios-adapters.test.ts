@@ -1,0 +1,238 @@
+// Adapters of the caller's own, instances without defaults, and answers that axios' own adapters never give (contract 5.2, 5.5, 5.8).
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import axios, {
+  AxiosHeaders,
+  type AxiosInstance,
+  type CreateAxiosDefaults,
+  type InternalAxiosRequestConfig,
+} from 'axios'
+import { attachAuth } from 'merchant-auth/axios'
+import { describe, expect, it, vi } from 'vitest'
+import { ADAPTERS, rejectionOf, useGround } from '../support/ground.ts'
+import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
+import { answering, type FakeAnswer, fakeApi } from './axios-fakes.ts'
+
+type Adapter = NonNullable<CreateAxiosDefaults['adapter']>
+
+/** Adapters whose source text is the same. */
+const named = (name: string): Adapter => answering([{ data: name }, { data: name }]) as never
+
+const ground = useGround()
+
+describe('an adapter', () => {
+  it.each<[string, (adapter: Adapter) => Adapter]>([
+    ['by itself', (adapter) => adapter],
+    ['in a list', (adapter) => [adapter] as never],
+    ['in a list, after a name that is of no use here', (adapter) => ['xhr', adapter] as never],
+  ])('that a call was given is the one that is called, and that its config has: %s', async (_, as) => {
+    const api = axios.create({ baseURL: MERCHANT_URL })
+    attachAuth(api, rig().provider)
+    const [one, two] = [named('one'), named('two')]
+    const answers = []
+    for (const adapter of [one, two, one, two]) answers.push(await api.get('/1', { adapter: as(adapter) }))
+    expect(answers.map(({ data }) => data)).toEqual(['one', 'two', 'one', 'two'])
+    expect(answers.map(({ config }) => config.adapter)).toEqual([one, two, one, two].map(as))
+  })
+
+  it('of a config that never got to it is called once, by this instance and by another', async () => {
+    const configs: never[] = []
+    const made = [rig(), rig()].map(({ provider }) => {
+      const api = axios.create({ baseURL: MERCHANT_URL, adapter: answering([], configs) as never })
+      attachAuth(api, provider)
+      return api
+    }) as [AxiosInstance, AxiosInstance]
+    const id = made[0].interceptors.request.use((config) =>
+      Object.assign(config, { signal: AbortSignal.abort() }),
+    )
+    const error = await rejectionOf(made[0].get('/1'))
+    made[0].interceptors.request.eject(id)
+    expect(axios.isCancel(error)).toBe(true)
+    const { config } = error as { config: InternalAxiosRequestConfig }
+    const signal = new AbortController().signal
+    for (const api of made) expect((await api.request({ ...config, signal })).status).toBe(200)
+    expect(configs.length).toBe(2)
+  })
+
+  it.each([null, false, ''])('that is none is left out, as axios does: %j', async (adapter) => {
+    expect((await ground.api().get('/1', { adapter: adapter as never })).status).toBe(200)
+  })
+
+  it('that is an empty list spoils no call after it', async () => {
+    const api = new axios.Axios({}) as AxiosInstance
+    attachAuth(api, rig().provider)
+    const call = (config: object) => rejectionOf(api.request({ url: 'http://127.0.0.1:1/', ...config }))
+    expect(await call({ adapter: [] })).toMatchObject({
+      message: expect.stringContaining('no suitable adapter'),
+    })
+    expect(await call({})).toMatchObject({ code: 'ECONNREFUSED' })
+  })
+})
+
+describe('an instance without any defaults', () => {
+  const bare = (config: CreateAxiosDefaults = {}, tokens = ground.tokens) => {
+    const api = new axios.Axios({ baseURL: ground.env.merchantUrl, ...config } as never)
+    attachAuth(api as never, tokens)
+    return api
+  }
+
+  it.each<[string, CreateAxiosDefaults]>([
+    ['none', {}],
+    ['http', { adapter: 'http' }],
+    ['fetch', { adapter: 'fetch' }],
+  ])('gets the token, and a renewal, by the adapter that axios takes: %s', async (_, config) => {
+    ground.env.fail('merchant', { kind: 'status', status: 401 })
+    const answer = await bare(config).get('/orders')
+    expect(answer.status).toBe(200)
+    expect(ground.sent().map(({ status }) => status)).toEqual([401, 200])
+    expect('env' in answer.config).toBe(false)
+  })
+
+  it.each<[string, CreateAxiosDefaults, string]>([
+    ['none', {}, 'ECONNABORTED'],
+    ['http', { adapter: 'http' }, 'ECONNABORTED'],
+    ['fetch', { adapter: 'fetch' }, 'ETIMEDOUT'],
+    ['fetch, as xhr is of no use here', { adapter: ['xhr', 'fetch'] }, 'ETIMEDOUT'],
+    ['fetch before http', { adapter: ['fetch', 'http'] }, 'ETIMEDOUT'],
+    ['http before fetch', { adapter: ['http', 'fetch'] }, 'ECONNABORTED'],
+    ['a function', { adapter: named('own') }, 'ECONNABORTED'],
+    ['a function before fetch', { adapter: [named('own'), 'fetch'] as never }, 'ECONNABORTED'],
+  ])('ends a wait with its timeout (adapter: %s)', async (_, config, code) => {
+    const { provider, endpoint } = rig([hang], { environment: ground.env.environment })
+    const error = await rejectionOf(bare({ timeout: 20, ...config }, provider).get('/orders'))
+    expect(error).toBeInstanceOf(axios.AxiosError)
+    expect(error).toMatchObject({ code, message: 'timeout of 20ms exceeded' })
+    expect([endpoint.count, ground.sent().length]).toEqual([1, 0])
+    await provider.close()
+  })
+})
+
+/** How often a call is sent whose first answer is this one. */
+async function sendsOf(first: FakeAnswer): Promise<number> {
+  const { api, configs } = fakeApi([first], { config: { validateStatus: () => true } })
+  await api.get('/1')
+  return configs.length
+}
+
+describe('a 401 of an adapter', () => {
+  const scope = 'Bearer error="insufficient_scope"'
+
+  it.each<[unknown, number]>([
+    [undefined, 2],
+    [null, 2],
+    ['www-authenticate', 2],
+    [{}, 2],
+    [{ 'content-type': scope }, 2],
+    [{ 'WWW-Authenticate': 'Bearer' }, 2],
+    [{ 'WWW-Authenticate': scope }, 1],
+    [new AxiosHeaders({ 'Www-Authenticate': scope }), 1],
+    [{ 'www-authenticate': ['Basic', scope] }, 1],
+  ])('may have any headers: %o', async (headers, sends) => {
+    const answer: FakeAnswer = async (config) =>
+      ({ status: 401, statusText: '', data: { on: 1 }, headers, config }) as never
+    expect(await sendsOf(answer)).toBe(sends)
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['a text', '{"resume":true}'],
+    ['a number', 0],
+    ['an object', { error: 'invalid_token' }],
+    ['an object with the names of a stream’s methods', { resume: true, destroy: true, cancel: true }],
+    ['an array', []],
+    ['a Buffer', Buffer.from('rejected')],
+  ])('may have any body: %s', async (_, data) => {
+    expect(await sendsOf({ status: 401, data, headers: { 'content-length': '10' } })).toBe(2)
+    expect(await sendsOf({ status: 401, data })).toBe(2)
+  })
+
+  it.each([['0'], ['1'], ['65536'], [65_536]])('has a stream of %j bytes read', async (length) => {
+    for (const headers of [{ 'Content-Length': length }, new AxiosHeaders({ 'content-length': length })]) {
+      const data = new PassThrough()
+      expect(await sendsOf({ status: 401, data, headers })).toBe(2)
+      expect([data.readableFlowing, data.destroyed]).toEqual([true, false])
+    }
+  })
+
+  it.each([
+    ['longer than 64 KiB', { 'content-length': '65537' }],
+    ['of an unknown length', {}],
+    ['of an empty length', { 'content-length': '' }],
+    ['of a length that is not a number', { 'content-length': 'long' }],
+    ['without any headers', undefined],
+  ])('has a stream destroyed that is %s', async (_, headers) => {
+    const data = new PassThrough()
+    expect(await sendsOf({ status: 401, data, headers })).toBe(2)
+    expect(data.destroyed).toBe(true)
+  })
+
+  it('has a web stream cancelled, where it can be', async () => {
+    const cancel = vi.fn()
+    expect(await sendsOf({ status: 401, data: new ReadableStream({ cancel }) })).toBe(2)
+    expect(cancel).toHaveBeenCalledTimes(1)
+    const locked = new ReadableStream()
+    locked.getReader()
+    expect(await sendsOf({ status: 401, data: locked })).toBe(2)
+    const failing = new ReadableStream({ cancel: () => Promise.reject(new Error('not now')) })
+    expect(await sendsOf({ status: 401, data: failing })).toBe(2)
+  })
+
+  it.each(ADAPTERS)(
+    'is answered whatever the response type, and lets go of its connection: %s',
+    async (adapter) => {
+      for (const responseType of ['text', 'json', 'arraybuffer', 'stream'] as const) {
+        ground.env.fail('merchant', { kind: 'text', status: 401, body: 'x'.repeat(100_000) })
+        const api = axios.create({ adapter, baseURL: ground.env.merchantUrl, responseType })
+        attachAuth(api, ground.provider())
+        const { status, data } = await api.get('/orders')
+        expect(status).toBe(200)
+        if (responseType !== 'stream') continue
+        const chunks: Uint8Array[] = []
+        for await (const chunk of data) chunks.push(chunk)
+        expect(Buffer.concat(chunks).toString()).toContain('"api":"merchant"')
+      }
+    },
+  )
+})
+
+it('a stream of an adapter may fail with anything', async () => {
+  const data = new PassThrough()
+  await fakeApi([{ data }]).api.get('/1')
+  const failed = once(data, 'error')
+  data.emit('error', 'text')
+  expect(await failed).toEqual(['text'])
+})
+
+it('an adapter’s error has the one config of the call, without the token, whatever the adapter copied', async () => {
+  ground.env.fail('merchant', { kind: 'status', status: 500 })
+  const http = axios.getAdapter('http')
+  const adapter: typeof http = (config) => http({ ...config, headers: config.headers.concat() })
+  const error = await rejectionOf(ground.api().get('/orders', { adapter }))
+  if (!axios.isAxiosError(error)) throw error
+  expect(error.config?.headers.get('authorization')).toBeUndefined()
+  expect(error.response?.config.headers.get('authorization')).toBeUndefined()
+})
+
+describe('what is put on Object.prototype', () => {
+  const put = {
+    transport: { request: vi.fn() },
+    httpAgent: { addRequest: vi.fn() },
+    proxy: { host: '127.0.0.1', port: 1 },
+    beforeRedirect: vi.fn(),
+    fetch: vi.fn(),
+  }
+
+  it.each(ADAPTERS)('reaches axios through this package no more than without it: %s', async (adapter) => {
+    const api = ground.api({ adapter })
+    await ground.tokens.getToken()
+    Object.assign(Object.prototype, put)
+    try {
+      expect((await api.get('/orders')).status).toBe(200)
+      expect((await api.get(ground.env.inStoreUrl)).status).toBe(200)
+    } finally {
+      for (const key of Object.keys(put)) Reflect.deleteProperty(Object.prototype, key)
+    }
+    for (const mock of [put.transport.request, put.httpAgent.addRequest, put.beforeRedirect, put.fetch])
+      expect(mock).not.toHaveBeenCalled()
+  })
+})

@@ -1,0 +1,254 @@
+// The config of a call: each send gets a copy, and the caller's own is what answers and errors have (contract 5.2, 6).
+import { Agent } from 'node:http'
+import { inspect } from 'node:util'
+import axios, { type CreateAxiosDefaults, type InternalAxiosRequestConfig } from 'axios'
+import { attachAuth } from 'merchant-auth/axios'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf, scripted } from '../support/ground.ts'
+import { ENVIRONMENT, MERCHANT_URL, rig } from '../token/harness.ts'
+import { answering, type FakeAnswer, fakeApi, type OwnAdapter } from './axios-fakes.ts'
+
+const FORM = new FormData()
+FORM.append('a', '1')
+
+/** Makes a call in which a header of another name is sent. Gives its config, as it was before it, and what was sent. */
+async function callWith(answers: FakeAnswer[], config: CreateAxiosDefaults) {
+  const sent: InternalAxiosRequestConfig[] = []
+  const shown: boolean[] = []
+  const inner = answering(answers)
+  const adapter: OwnAdapter = (final) => {
+    sent.push({ ...final, headers: final.headers.concat() })
+    shown.push(own?.headers.has('X-Token') === true)
+    return inner(final)
+  }
+  const api = axios.create({ baseURL: MERCHANT_URL, adapter: adapter as never, ...config })
+  let own: InternalAxiosRequestConfig | undefined
+  let before: object = {}
+  attachAuth(api, rig().provider, { header: 'X-Token' })
+  api.interceptors.request.use((given) => {
+    own = given
+    before = { ...given }
+    return given
+  })
+  const outcome = await api.post('/1', config.data ?? 'text').then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (own === undefined) throw new Error('It was not made')
+  const { adapter: _, headers, ...after } = own
+  return { before, after, headers: headers.toJSON(), sent, shown, outcome }
+}
+
+const OUTCOMES: [string, FakeAnswer[], number][] = [
+  ['a success', [], 1],
+  ['a renewal', [{ status: 401 }], 2],
+  ['a failure', [() => Promise.reject(new Error('failed'))], 1],
+  [
+    'a throw',
+    [
+      () => {
+        throw new Error('failed')
+      },
+    ],
+    1,
+  ],
+]
+
+describe.each(OUTCOMES)('%s', (_, answers, count) => {
+  it.each<[string, CreateAxiosDefaults]>([
+    ['nothing else', {}],
+    [
+      'all that a send changes',
+      {
+        beforeRedirect: () => {},
+        transport: { request: () => {} },
+        fetchOptions: { redirect: 'follow' },
+        env: { fetch: globalThis.fetch },
+        httpAgent: new Agent(),
+        data: FORM,
+      } as CreateAxiosDefaults,
+    ],
+  ])('leaves the config as it was, and never shows the token there: with %s', async (_, config) => {
+    const { before, after, headers, sent, shown, outcome } = await callWith(answers, config)
+    expect(sent.length).toBe(count)
+    expect(outcome).toEqual(count === 1 && answers.length > 0 ? new Error('failed') : undefined)
+    expect(before).toMatchObject(after)
+    expect(Object.keys(after)).toEqual(
+      Object.keys(before).filter((key) => !['adapter', 'headers'].includes(key)),
+    )
+    expect(headers).toEqual({
+      Accept: 'application/json, text/plain, */*',
+      'Content-Type': 'application/x-www-form-urlencoded',
+    })
+    expect(shown).toEqual(sent.map(() => false))
+    for (const one of sent) {
+      expect(one.headers.get('X-Token')).toMatch(/^Bearer head\.body\.signature-\d+$/)
+      expect(one.fetchOptions).toEqual({ redirect: 'manual' })
+      // A caller's own adapter gets the form itself, as axios prepared it.
+      if (config.data !== undefined) expect(one.data).toBe(FORM)
+      expect(one.headers.getContentType()).toBe('application/x-www-form-urlencoded')
+    }
+  })
+})
+
+describe('what an adapter changes on its config', () => {
+  const changing: OwnAdapter = (config) => {
+    config.headers.set({ 'User-Agent': 'of the adapter', 'x-mine': 'changed' }, true)
+    config.headers.delete('X-Other')
+    Object.assign(config, { startedAt: 1, timeout: 7 })
+    return answering([])(config)
+  }
+
+  it.each(['', 'https://elsewhere.example/'])(
+    'is on the config of the call, where axios has it: %j',
+    async (url) => {
+      const { api } = fakeApi([changing])
+      const { config } = await api.get(url, { headers: { 'X-Mine': '1', 'X-Other': '2' } })
+      expect(config).toMatchObject({ startedAt: 1, timeout: 7 })
+      expect(config.headers.toJSON()).toEqual({
+        Accept: 'application/json, text/plain, */*',
+        'User-Agent': 'of the adapter',
+        'X-Mine': 'changed',
+      })
+    },
+  )
+
+  it.each(['here', 'elsewhere'])(
+    'is there by the http adapter as without us: a form sent %s',
+    async (where) => {
+      await using server = await scripted((_, response) => void response.end())
+      const apiUrls = [where === 'here' ? server.url : 'https://api.example']
+      const api = axios.create({ adapter: 'http' })
+      const plain = await api.post(server.url, FORM)
+      attachAuth(api, rig([], { environment: { ...ENVIRONMENT, apiUrls } }).provider)
+      const ours = await api.post(server.url, FORM)
+      const shown = ({ config }: typeof ours) =>
+        JSON.stringify(config.headers).replace(/boundary=[^"]+|"Content-Length":"?\d+"?/g, '')
+      expect(shown(ours)).toBe(shown(plain))
+    },
+  )
+})
+
+describe('what an adapter rejects with', () => {
+  it.each([undefined, null, 'just text', 0, false, Object.freeze({ status: 401 })])(
+    'is the caller’s: %j',
+    async (reason) => {
+      const { api, configs } = fakeApi([() => Promise.reject(reason)])
+      expect(await rejectionOf(api.get('/1'))).toBe(reason)
+      expect(configs.length).toBe(1)
+    },
+  )
+
+  it('is the caller’s, with nothing added, where it is not an error of axios', async () => {
+    const reason = Object.assign(new Error('plain'), { response: { status: 401 } })
+    const { api, configs } = fakeApi([() => Promise.reject(reason)])
+    expect(await rejectionOf(api.get('/1'))).toBe(reason)
+    expect(Object.keys(reason)).toEqual(['response'])
+    expect(Object.keys(reason.response)).not.toContain('config')
+    expect(configs.length).toBe(1)
+  })
+
+  it('has the one config of the call, whatever copy the adapter had made of it', async () => {
+    const copied: FakeAnswer = (config) => {
+      const copy = { ...config, transformRequest: [], adapter: 'http' }
+      return Promise.reject({ config: copy, response: { status: 500, headers: {}, config: copy } })
+    }
+    const silent: FakeAnswer = (config) => Promise.reject({ config: { ...config, transformRequest: [] } })
+    const { api } = fakeApi([copied, silent])
+    const own: unknown[] = []
+    api.interceptors.request.use((given) => {
+      own.push(given)
+      return given
+    })
+    const failures = [await rejectionOf(api.get('/1')), await rejectionOf(api.get('/2'))]
+    expect(failures.map((failure) => Object.keys(failure as object))).toEqual([
+      ['config', 'response'],
+      ['config'],
+    ])
+    const [failed, unanswered] = failures as { config: unknown; response: { config: unknown } }[]
+    expect(failed?.config).toBe(own[0])
+    expect(failed?.response.config).toBe(own[0])
+    expect(unanswered?.config).toBe(own[1])
+  })
+
+  it('is renewed where it holds a 401 as axios’ errors do', async () => {
+    const { api, configs } = fakeApi([
+      (config) => Promise.reject({ config, response: { status: 401, headers: {} } }),
+    ])
+    expect((await api.get('/1')).status).toBe(200)
+    expect(configs.length).toBe(2)
+  })
+})
+
+describe('an agent of the caller', () => {
+  it.each(['', 'https://elsewhere.example/'])(
+    'is shown as an empty one, though an interceptor copied the config: %j',
+    async (url) => {
+      const api = axios.create({
+        baseURL: MERCHANT_URL,
+        adapter: answering([]) as never,
+        httpAgent: new Agent(),
+      })
+      api.interceptors.request.use((config) => ({ ...config }))
+      attachAuth(api, rig().provider)
+      const { config } = await api.get(url)
+      expect(inspect({ ...config })).toContain('httpAgent: Agent {}')
+      expect(config.httpAgent).toBeInstanceOf(Agent)
+    },
+  )
+})
+
+describe('the type of a form', () => {
+  it.each(['http', 'fetch'] as const)(
+    'stands on its config once, and is its own when that is sent again: %s',
+    async (adapter) => {
+      await using server = await scripted((_, response) => void response.end())
+      const api = axios.create({ adapter, timeout: 5_000 })
+      attachAuth(api, rig([], { environment: { ...ENVIRONMENT, apiUrls: [server.url] } }).provider)
+      const id = api.interceptors.request.use((given) => {
+        given.headers.delete('Content-Type')
+        given.headers['content-type'] = 'multipart/form-data; boundary=of-the-caller-1'
+        return given
+      })
+      const { config } = await api.post(`${server.url}/1`, FORM)
+      api.interceptors.request.eject(id)
+      const types = Object.keys(config.headers).filter((name) => name.toLowerCase() === 'content-type')
+      expect(types.length).toBe(1)
+      await api.request(config)
+      await axios.create().request(config)
+      for (const { headers: sent, body } of server.seen) {
+        expect(sent['content-type']).toBe('multipart/form-data; boundary=of-the-caller-1')
+        expect(String(body)).toMatch(/^--of-the-caller-1\r\n[\s\S]*\r\n--of-the-caller-1--\r\n$/)
+      }
+      expect(server.seen.length).toBe(3)
+    },
+  )
+})
+
+describe('the body', () => {
+  it('is neither kept nor copied where no renewal is wanted', async () => {
+    const body = Buffer.from('abc')
+    let sent: unknown
+    const keep: FakeAnswer = (config) => {
+      sent = config.data
+      return answering([])(config)
+    }
+    await fakeApi([keep], { attach: { renewOnStatus: [] } }).api.post('/1', body)
+    expect(sent).toBe(body)
+  })
+
+  it('is copied where one may be, and the caller’s config still has its own', async () => {
+    const body = Buffer.from('abc')
+    let sent: unknown
+    const { api } = fakeApi([
+      (config) => {
+        sent = config.data
+        return answering([])(config)
+      },
+    ])
+    const { config } = await api.post('/1', body)
+    expect(sent).toEqual(body)
+    expect(sent).not.toBe(body)
+    expect(config.data).toBe(body)
+  })
+})

@@ -1,0 +1,278 @@
+// Copies of axios that this package did not import: their callers get their own adapters and errors (contract 2, 5.1, 5.2).
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import axios, {
+  type AxiosError,
+  type AxiosInstance,
+  type AxiosStatic,
+  type CreateAxiosDefaults,
+  type InternalAxiosRequestConfig,
+} from 'axios'
+import axiosRetry from 'axios-retry'
+import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ADAPTERS, apiAt, rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
+import { answering, type OwnAdapter, requiredCopy, unknownCopy } from './axios-fakes.ts'
+
+const ground = useGround()
+
+describe('another copy of axios', () => {
+  const COPIES = { 'the one that require() gives': requiredCopy, 'an unknown one': unknownCopy }
+  for (const [name, load] of Object.entries(COPIES)) {
+    describe(`(${name})`, () => {
+      let copy: AxiosStatic
+      let api: AxiosInstance
+      beforeEach(() => {
+        copy = load()
+        expect(copy.AxiosError).not.toBe(axios.AxiosError)
+        api = copy.create({ baseURL: ground.env.merchantUrl })
+        attachAuth(api, ground.tokens)
+      })
+
+      for (const adapter of [...ADAPTERS, 'function'] as const) {
+        it(`gets the token, a renewal, and errors of its own by ${adapter}`, async () => {
+          api.defaults.adapter = adapter === 'function' ? copy.getAdapter('http') : adapter
+          const form = new FormData()
+          form.append('a', 'b')
+          ground.env.fail('merchant', { kind: 'status', status: 401 })
+          const data = adapter === 'function' ? { a: 'b' } : form
+          const answer = await api.post('/orders?x=1', data, {
+            params: { y: 2 },
+            transformResponse: (text) => [text],
+          })
+          expect(answer.data).toEqual([expect.stringContaining('"query":"x=1&y=2"')])
+          const bodies = ground.sent().map(({ body }) => String(body))
+          expect(bodies).toEqual([bodies[0], bodies[0]])
+          expect(bodies[0]).toMatch(adapter === 'function' ? /^{"a":"b"}$/ : /name="a"/)
+          ground.env.fail('merchant', { kind: 'status', status: 500 })
+          const error = await rejectionOf(api.get('/orders'))
+          expect(error).toBeInstanceOf(copy.AxiosError)
+          expect(error).toMatchObject({
+            code: 'ERR_BAD_RESPONSE',
+            response: { status: 500 },
+            config: { url: '/orders' },
+          })
+          expect((await api.request((error as AxiosError).config ?? {})).status).toBe(200)
+          ground.env.fail('merchant', { kind: 'reset' })
+          const reset = await rejectionOf(api.get('/orders'))
+          expect(reset).toBeInstanceOf(copy.AxiosError)
+          expect((reset as AxiosError).request).toBeDefined()
+        })
+      }
+
+      it('is renewed with the same bytes, with everything else in place', async () => {
+        ground.env.fail('merchant', { kind: 'status', status: 503 })
+        ground.env.fail('merchant', { kind: 'status', status: 401 })
+        const retryCondition = (error: AxiosError) => error.response?.status === 503
+        axiosRetry(api as never, { retries: 3, retryDelay: () => 0, retryCondition })
+        api.interceptors.request.use(
+          (config) => ({ ...config, url: `/changed${config.url}` }) as typeof config,
+        )
+        let transforms = 0
+        const answer = await api.post(
+          '/orders',
+          { a: 1 },
+          {
+            validateStatus: (status) => status < 500,
+            transformRequest: (data) => {
+              transforms += 1
+              return typeof data === 'string' ? data : JSON.stringify(data)
+            },
+          },
+        )
+        expect(answer.status).toBe(200)
+        expect(transforms).toBe(1) // axios-retry keeps what was transformed
+        expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual([
+          '503 {"a":1}',
+          '401 {"a":1}',
+          '200 {"a":1}',
+        ])
+        expect(ground.env.counts.token).toBe(2)
+      })
+
+      it('gets cancellations and time-outs of its own while it waits', async () => {
+        ground.env.fail('token', { kind: 'hang' })
+        const abort = new AbortController()
+        const source = copy.CancelToken.source()
+        const calls = [
+          api.get('/a', { signal: abort.signal }),
+          api.get('/b', { cancelToken: source.token }),
+          api.get('/c', { timeout: 50 }),
+          api.get('/d', {
+            timeout: 50,
+            transitional: { clarifyTimeoutError: true },
+            timeoutErrorMessage: 'late',
+          }),
+        ].map(rejectionOf)
+        setImmediate(() => abort.abort())
+        setImmediate(() => source.cancel())
+        const [aborted, cancelled, late, clear] = await Promise.all(calls)
+        expect(aborted).toBeInstanceOf(copy.CanceledError)
+        expect(copy.isCancel(cancelled)).toBe(true)
+        expect(late).toBeInstanceOf(copy.AxiosError)
+        expect(late).toMatchObject({
+          code: 'ECONNABORTED',
+          message: 'timeout of 50ms exceeded',
+          config: { url: '/c' },
+        })
+        expect(clear).toMatchObject({ code: 'ETIMEDOUT', message: 'late' })
+      })
+
+      it('gives the token to no other place', async () => {
+        await using other = await scripted((_, response) => void response.end())
+        await using redirecting = await scripted(
+          (_, response) => void response.writeHead(302, { location: other.url }).end(),
+        )
+        const plain = copy.create()
+        attachAuth(plain, ground.provider({ environment: apiAt(ground.env, redirecting.url) }), {
+          header: 'X-Custom',
+        })
+        await plain.get(redirecting.url)
+        await plain.get(other.url)
+        expect(redirecting.seen[0]?.headers['x-custom']).toBeDefined()
+        expect(other.seen.map(({ headers }) => headers['x-custom'])).toEqual([undefined, undefined])
+      })
+
+      it('works on its default instance', async () => {
+        const detach = attachAuth(copy, ground.tokens)
+        expect((await copy.get(`${ground.env.merchantUrl}/x`)).status).toBe(200)
+        detach()
+        expect(await rejectionOf(copy.get(`${ground.env.merchantUrl}/x`))).toBeInstanceOf(copy.AxiosError)
+      })
+    })
+  }
+})
+
+describe('the plain interceptor', () => {
+  it.each<[string, () => AxiosStatic, (copy: AxiosStatic) => unknown]>([
+    ['the one that import gives', () => axios, (copy) => copy.AxiosError],
+    ['the one that require() gives', requiredCopy, (copy) => copy.AxiosError],
+    ['an unknown one: the error is of the one that import gives', unknownCopy, () => axios.AxiosError],
+  ])('ends a wait with the time-out of the copy: %s', async (_, load, errorOf) => {
+    const copy = load()
+    const { provider } = rig([hang])
+    const api = copy.create({ baseURL: MERCHANT_URL, timeout: 20, adapter: answering([]) as never })
+    api.interceptors.request.use(createAuthInterceptor(provider))
+    const error = await rejectionOf(api.get('/1'))
+    expect((error as Error).constructor).toBe(errorOf(copy))
+    expect(error).toMatchObject({
+      code: 'ECONNABORTED',
+      message: 'timeout of 20ms exceeded',
+      config: { url: '/1' },
+    })
+    await provider.close()
+  })
+})
+
+describe('an unknown copy', () => {
+  it('calls the function of a caller as axios does, once', async () => {
+    const sent: boolean[] = []
+    const api = unknownCopy().create({ baseURL: MERCHANT_URL })
+    attachAuth(api, rig().provider)
+    const adapter: OwnAdapter = (config) => {
+      sent.push(config.headers.has('authorization'))
+      return answering([])(config)
+    }
+    await api.get('/1', { adapter: adapter as never })
+    expect(sent).toEqual([true])
+  })
+
+  it('may attach every instance that it creates', async () => {
+    const copy = unknownCopy()
+    const api = copy.create({ baseURL: ground.env.merchantUrl })
+    const attaching = (one: AxiosInstance): void => {
+      const { create } = one
+      one.create = (config) => {
+        const created = create(config)
+        attaching(created)
+        attachAuth(created, ground.tokens)
+        return created
+      }
+    }
+    attaching(api)
+    const made = api.create()
+    expect((await made.get('/orders')).status).toBe(200)
+    ground.env.fail('token', { kind: 'hang' })
+    ground.env.revoke()
+    const late = rejectionOf(api.create({ timeout: 50 }).get('/orders'))
+    expect(await late).toMatchObject({ code: 'ECONNABORTED' })
+    expect(ground.sent()).toHaveLength(2)
+  })
+
+  for (const adapter of [undefined, 'http', 'fetch'] as const) {
+    it(`may have given an instance that cannot make another, on ${adapter ?? 'its own choice of adapter'}`, async () => {
+      const copy = unknownCopy()
+      const options = { baseURL: ground.env.merchantUrl, ...(adapter && { adapter }) }
+      const api = new copy.Axios(options as never) as AxiosInstance
+      expect(api.create).toBeUndefined()
+      attachAuth(api, ground.tokens)
+      ground.env.fail('merchant', { kind: 'status', status: 401 })
+      expect((await api.post('/1', 'text')).status).toBe(200)
+      expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual(['401 text', '200 text'])
+      const failed = await rejectionOf(api.request({ url: 'http://127.0.0.1:1/' }))
+      expect(failed).toBeInstanceOf(copy.AxiosError)
+    })
+  }
+})
+
+/** An instance of such a copy, whose calls an interceptor changes. */
+function changedInstance(
+  config: CreateAxiosDefaults,
+  change: (config: InternalAxiosRequestConfig) => void,
+): AxiosInstance {
+  const api = unknownCopy().create({ baseURL: ground.env.merchantUrl, validateStatus: () => true, ...config })
+  api.interceptors.request.use((given) => {
+    change(given)
+    return given
+  })
+  attachAuth(api, ground.tokens)
+  return api
+}
+
+describe('a default that an interceptor took off', () => {
+  it('does not come back: a header and a parameter', async () => {
+    const api = changedInstance({ headers: { 'X-Key': 'mine' }, params: { a: '1' } }, (config) => {
+      config.headers.delete('X-Key')
+      delete config.params
+    })
+    await api.get('/1')
+    const [sent] = ground.sent()
+    expect([sent?.path, sent?.headers['x-key']]).toEqual(['/merchant/1', undefined])
+  })
+
+  it('does not take the token elsewhere: a base URL', async () => {
+    await using elsewhere = await scripted((_, response) => void response.end())
+    const api = changedInstance({ baseURL: elsewhere.url, allowAbsoluteUrls: false }, (config) => {
+      config.url = `${ground.env.merchantUrl}${config.url}`
+      delete config.baseURL
+    })
+    await api.get('/1')
+    expect(elsewhere.seen.map(({ headers }) => headers.authorization)).toEqual([])
+    expect(ground.sent().map(({ path, status }) => `${path} ${status}`)).toEqual(['/merchant/1 200'])
+  })
+
+  it('does not take the token elsewhere: a socket of this machine', async () => {
+    const seen: unknown[] = []
+    const server = createServer(({ headers }, response) => {
+      seen.push(headers.authorization)
+      response.end()
+    })
+    const socketPath = join(tmpdir(), `merchant-auth-${crypto.randomUUID()}.sock`)
+    await new Promise<void>((resolve) => {
+      server.listen(socketPath, resolve)
+    })
+    try {
+      const api = changedInstance({ socketPath }, (config) => {
+        delete config.socketPath
+      })
+      await api.get('/1')
+    } finally {
+      server.closeAllConnections()
+      server.close()
+    }
+    expect(seen).toEqual([])
+    expect(ground.sent().map(({ status }) => status)).toEqual([200])
+  })
+})

@@ -1,0 +1,465 @@
+// What log output of axios' answers, errors and configs shows, and what stays as it was (contract 5.1, 6). No network.
+import assert from 'node:assert'
+import { EventEmitter, errorMonitor, once } from 'node:events'
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { PassThrough } from 'node:stream'
+import { inspect } from 'node:util'
+import axios, { AxiosError, AxiosHeaders, type AxiosResponse, type CreateAxiosDefaults } from 'axios'
+import { attachAuth } from 'merchant-auth/axios'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf, scripted } from '../support/ground.ts'
+import { provided, token } from '../support/provided.ts'
+import { outcomes } from '../support/recorded.ts'
+
+const HERE = 'https://api.test.example/merchant/x'
+const ELSEWHERE = 'https://elsewhere.example/x'
+const VALUE = 'the.one.token'
+
+type Adapter = Extract<CreateAxiosDefaults['adapter'], (...args: never[]) => unknown>
+
+function client(adapter: NonNullable<CreateAxiosDefaults['adapter']>, config: CreateAxiosDefaults = {}) {
+  const api = axios.create({ ...config, adapter })
+  attachAuth(api, provided({ current: token(VALUE) }))
+  return api
+}
+
+/** An adapter that answers with these parts. */
+const giving =
+  (parts: Partial<AxiosResponse> = {}): Adapter =>
+  async (config) => ({ status: 200, statusText: '', data: 'here', headers: {}, config, ...parts })
+
+/** An adapter that fails with an error made of the config. */
+const failing =
+  (make: (config: object) => unknown): Adapter =>
+  (config) =>
+    Promise.reject(make(config))
+
+/** What shows an object in ways that its own inspection does not govern. */
+const WAYS: Record<string, (shown: unknown) => string> = {
+  inspect: (shown) => inspect(shown, { depth: Infinity }),
+  'inspect, without custom functions': (shown) => inspect(shown, { customInspect: false, depth: Infinity }),
+  'inspect, with all that is hidden': (shown) =>
+    inspect(shown, {
+      customInspect: false,
+      showHidden: true,
+      getters: true,
+      showProxy: true,
+      depth: Infinity,
+    }),
+  'inspect of a copy': (shown) => inspect({ ...(shown as object) }, { depth: Infinity }),
+  entries: (shown) => inspect(Object.entries(shown as object), { depth: Infinity }),
+  'node:assert': (shown) => String(rejectionBy(() => assert.strictEqual(shown, undefined))),
+  'node:assert, deep': (shown) => String(rejectionBy(() => assert.deepEqual(shown, { a: 1 }))),
+  JSON: (shown) => JSON.stringify(shown),
+}
+
+function rejectionBy(run: () => void): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  throw new Error('It did not throw')
+}
+
+describe('an agent of the caller', () => {
+  /** Calls by an agent whose sockets know the requests of other calls, with their tokens. */
+  function callsBy(name: 'httpAgent' | 'httpsAgent') {
+    const agent = Object.assign(name === 'httpAgent' ? new HttpAgent() : new HttpsAgent(), {
+      sockets: { 'api:443:': [{ _httpMessage: { _header: `Authorization: Bearer ${VALUE}` } }] },
+    })
+    const fails = failing((config) => Object.assign(new Error('no answer'), { config }))
+    return {
+      'an answer': () => client(giving()).get(HERE, { [name]: agent }),
+      'an answer from elsewhere': () => client(giving()).get(ELSEWHERE, { [name]: agent }),
+      'an error': () => rejectionOf(client(fails).get(HERE, { [name]: agent })),
+      'a cancelled call': () =>
+        rejectionOf(client(giving()).get(HERE, { [name]: agent, signal: AbortSignal.abort() })),
+    }
+  }
+
+  describe.each(['httpAgent', 'httpsAgent'] as const)('%s', (name) => {
+    it.each(Object.entries(callsBy(name)))('shows nothing in %s, or its config', async (_, call) => {
+      const holder = (await call()) as { config: object }
+      for (const [way, show] of Object.entries(WAYS)) {
+        expect(show(holder), way).not.toContain(VALUE)
+        expect(show(holder.config), way).not.toContain(VALUE)
+      }
+      expect(inspect(holder.config)).toContain(`${name}: Agent {}`)
+    })
+  })
+
+  it('is given to the adapter itself, also when its config is sent again', async () => {
+    const agents: unknown[] = []
+    const httpAgent = new HttpAgent()
+    const api = client((config) => {
+      agents.push(config.httpAgent)
+      return giving()(config)
+    })
+    const { config } = await api.get(HERE, { httpAgent })
+    await api.request(config)
+    await api.request({ ...config, url: ELSEWHERE })
+    expect(agents.map((agent) => agent === httpAgent)).toEqual([true, true, true])
+  })
+
+  it("may be a plain object, or undici's dispatcher, and works when its config is sent again", async () => {
+    const agents: unknown[] = []
+    const httpAgent = { addRequest: () => {}, protocol: 'http:' }
+    const dispatcher = Object.assign(new EventEmitter(), { header: VALUE })
+    const api = client((config) => {
+      agents.push(config.httpAgent, Reflect.get(config.fetchOptions ?? {}, 'dispatcher'))
+      return giving()(config)
+    })
+    const options = { httpAgent, fetchOptions: { dispatcher } as object }
+    const { config } = await api.get(HERE, options)
+    await api.request(config)
+    expect(agents[1]).toBe(dispatcher)
+    expect(agents[3]).toBe(dispatcher)
+    expect(agents[2]).toBe(agents[0])
+    expect(Object.keys(agents[0] as object)).toEqual(['addRequest', 'protocol'])
+    expect(options.fetchOptions).toEqual({ dispatcher })
+    for (const [way, show] of Object.entries(WAYS)) expect(show(config), way).not.toContain(VALUE)
+  })
+
+  it('shows nothing of other calls by what it leads to, and by what its request does', async () => {
+    const agent = new HttpAgent({ keepAlive: true })
+    await using server = await scripted((request, response) => {
+      if (request.path !== '/x/hangs') response.end('fine')
+    })
+    const api = axios.create({ httpAgent: agent, adapter: 'http' })
+    attachAuth(api, provided({ current: token(VALUE), apiUrls: [`${server.url}/x`] }))
+    const abort = new AbortController()
+    const other = rejectionOf(api.get(`${server.url}/x/hangs`, { signal: abort.signal }))
+    const { request, config } = await api.get(`${server.url}/x`)
+    const { sockets, requests } = config.httpAgent
+    for (const shown of [request.res, request.socket, request.agent, sockets, requests, request])
+      for (const [way, show] of Object.entries(WAYS)) expect(show(shown ?? {}), way).not.toContain(VALUE)
+    expect(request.res.statusCode).toBe(200)
+    abort.abort()
+    await other
+    agent.destroy()
+  })
+
+  it('may have a property defined, as the agent that it stands for', async () => {
+    const httpAgent = new HttpAgent()
+    const { config } = await client(giving()).get(HERE, { httpAgent })
+    Object.defineProperty(config.httpAgent, 'tag', { value: 1 })
+    expect([config.httpAgent.tag, Reflect.get(httpAgent, 'tag')]).toEqual([1, 1])
+  })
+
+  it('is of use where it is shown as an empty one', async () => {
+    const httpAgent = new HttpAgent({ keepAlive: true, maxSockets: 7 })
+    const shown = (await client(giving()).get(HERE, { httpAgent })).config.httpAgent
+    expect(shown).toBeInstanceOf(HttpAgent)
+    expect([shown.maxSockets, shown.keepAlive, 'sockets' in shown, shown.constructor]).toEqual([
+      7,
+      true,
+      true,
+      HttpAgent,
+    ])
+    shown.maxSockets = 8
+    expect(httpAgent.maxSockets).toBe(8)
+    expect(Object.keys(shown)).toEqual([])
+    await using server = await scripted((_, response) => void response.end('fine'))
+    const { status } = await axios.create().get(server.url, { httpAgent: shown })
+    expect(status).toBe(200)
+    expect(Object.keys(httpAgent.freeSockets)).toHaveLength(1)
+    httpAgent.destroy()
+  })
+})
+
+describe('the request of an answer', () => {
+  it('works by its name, and is in no log output', async () => {
+    class ClientRequest {
+      header = VALUE
+      #writable = true
+      getHeader(): string {
+        return this.#writable ? this.header : ''
+      }
+    }
+    const request = new ClientRequest()
+    const answer = await client(giving({ request })).get(HERE)
+    expect(answer.request).toBeInstanceOf(ClientRequest)
+    expect([answer.request.header, answer.request.getHeader()]).toEqual([VALUE, VALUE])
+    for (const [way, show] of Object.entries(WAYS)) expect(show(answer), way).not.toContain(VALUE)
+    expect(Object.keys(answer)).not.toContain('request')
+    answer.request = 'my own'
+    expect(answer.request).toBe('my own')
+    expect(Reflect.deleteProperty(answer, 'request')).toBe(true)
+    expect(answer.request).toBeUndefined()
+  })
+
+  it.each([null, 'a text', 12])('may be anything: %o', async (request) => {
+    const answer = await client(giving({ request })).get(HERE)
+    expect(answer.request).toBe(request)
+  })
+
+  it('that went elsewhere is in no log output of the answer, and is left as it is itself', async () => {
+    const request = { path: '/x' }
+    const answer = await client(giving({ request })).get(ELSEWHERE)
+    expect(Object.keys(answer)).not.toContain('request')
+    expect(answer.request).toBe(request)
+    expect(inspect(request)).toBe("{ path: '/x' }")
+    expect(Reflect.ownKeys(request)).toEqual(['path'])
+  })
+
+  it('is not made up where there is none, in an answer or an error', async () => {
+    const answer = await client(giving()).get(HERE)
+    expect(Object.hasOwn(answer, 'request')).toBe(false)
+    const api = client(failing((config) => Object.assign(new Error('no answer'), { config })))
+    for (const url of [HERE, ELSEWHERE])
+      expect(Object.hasOwn((await rejectionOf(api.get(url))) as object, 'request')).toBe(false)
+  })
+
+  it('of the fetch adapter loses the token, and keeps all else that it shows', async () => {
+    const api = client('fetch', { env: { fetch: async () => new Response('here') } })
+    const { request } = await api.get(HERE, { headers: { 'X-Mine': '1' } })
+    expect(request).toBeInstanceOf(Request)
+    expect([...request.headers.keys()]).toContain('x-mine')
+    expect(request.headers.has('authorization')).toBe(false)
+    expect(JSON.stringify(request)).not.toBe('"[Request]"')
+    expect(inspect(request)).toMatch(/^Request \{/)
+  })
+
+  it('of the fetch adapter that went elsewhere keeps a header of that name', async () => {
+    const api = client('fetch', { env: { fetch: async () => new Response('here') } })
+    const { request } = await api.get(ELSEWHERE, { headers: { Authorization: 'Own one' } })
+    expect(request.headers.get('authorization')).toBe('Own one')
+  })
+})
+
+describe('a stream of an answer', () => {
+  it('hides the ways back to the request, by name and by symbol, and nothing else', async () => {
+    const data = new PassThrough()
+    const secret = { header: VALUE }
+    const ways = ['req', 'socket', 'client', Symbol('sent-headers'), Symbol('session')]
+    for (const way of ways) Reflect.set(data, way, secret)
+    const [nameless, mine] = [Symbol(), Symbol('mine')]
+    for (const key of [nameless, mine, 'name']) Reflect.set(data, key, 'to be seen')
+    const answer = await client(giving({ data })).get(HERE)
+    expect(inspect(answer.data, { depth: 9 })).not.toContain(VALUE)
+    for (const way of ways) {
+      expect(Reflect.get(data, way)).toBe(secret)
+      expect(Object.prototype.propertyIsEnumerable.call(data, way)).toBe(false)
+    }
+    for (const key of [nameless, mine, 'name', '_readableState', '_events'])
+      expect(Object.getOwnPropertyDescriptor(data, key)).toMatchObject({ enumerable: true, writable: true })
+    outcomes.length = 0 // getters still lead to the request; that of node is cleaned, this one is made up
+  })
+
+  it('that fails later does so with an error that shows nothing', async () => {
+    const data = new PassThrough()
+    await client(giving({ data })).get(HERE)
+    const failed = once(data, 'error')
+    const config = { headers: { authorization: `Bearer ${VALUE}` } }
+    data.emit('error', Object.assign(new Error('cut off'), { config, request: { header: VALUE } }))
+    const [error] = await failed
+    expect(error.message).toBe('cut off')
+    expect(inspect(error, { depth: 9 })).not.toContain(VALUE)
+  })
+
+  it.each([{ pipe: 'p', on: 'monday' }, { pipe: {}, on: null }, { on: true }, null, [['on']], 'on'])(
+    'is not looked for in data that has its words: %j',
+    async (data) => {
+      const answer = await client(giving({ data })).get(HERE)
+      expect(answer.data).toBe(data)
+      expect((await client(giving()).post(HERE, data)).status).toBe(200)
+    },
+  )
+
+  it('is not what an emitter without a pipe is', async () => {
+    const data = new EventEmitter()
+    await client(giving({ data })).get(HERE)
+    expect(data.listenerCount(errorMonitor)).toBe(0)
+  })
+})
+
+describe('a body that was sent', () => {
+  it.each(['a text', Buffer.from('x'), new URLSearchParams('a=b')])(
+    'is listed, to be sent again: %o',
+    async (data) => {
+      const { config } = await client(giving()).post(HERE, data)
+      expect(Object.keys(config)).toContain('data')
+    },
+  )
+
+  it('is not where it is a stream, which is used up', async () => {
+    const data = new PassThrough()
+    const { config } = await client(giving()).post(HERE, data)
+    expect(config.data).toBe(data)
+    expect(Object.keys(config)).not.toContain('data')
+  })
+})
+
+describe('the causes of an error', () => {
+  class SentRequest {
+    readonly header = VALUE
+  }
+  const headers = (value = VALUE) => ({ AUTHORIZATION: `Bearer ${value}`, accept: 'a/b' })
+
+  /** Errors that cause each other, each with all that an AxiosError has. */
+  function chain(length: number): Error[] {
+    const errors = Array.from({ length }, (_, at) =>
+      Object.assign(new Error(`error ${at}`), {
+        config: { headers: headers() },
+        request: new SentRequest(),
+        response: { status: 500, request: new SentRequest(), data: 'x' },
+      }),
+    )
+    for (const [at, error] of errors.entries()) if (errors[at + 1]) error.cause = errors[at + 1]
+    return errors
+  }
+
+  it('show no token, ten of them deep, and are what they were', async () => {
+    const errors = chain(10)
+    const caught = await rejectionOf(client(failing(() => errors[0])).get(HERE))
+    expect(caught).toBe(errors[0])
+    for (const error of errors.slice(1)) {
+      expect(error).toMatchObject({ config: { headers: { accept: 'a/b' } } })
+      expect(Reflect.get(error, 'request').header).toBe(VALUE)
+      expect(Object.keys(error)).not.toContain('request')
+      expect(Object.keys(Reflect.get(error, 'config').headers)).toEqual(['accept'])
+      expect(Object.keys(Reflect.get(error, 'response'))).toEqual(['status', 'data'])
+    }
+    expect(inspect(caught, { depth: Infinity })).not.toContain(VALUE)
+  })
+
+  it('may go round in a circle', async () => {
+    const errors = chain(2)
+    const [first, second] = errors
+    if (second !== undefined) second.cause = first
+    expect(await rejectionOf(client(failing(() => first)).get(HERE))).toBe(first)
+  })
+
+  it.each<[string, object]>([
+    ['a config without headers', { config: {} }],
+    ['no config', {}],
+    ['a config that is null', { config: null }],
+    ['headers that are null', { config: { headers: null } }],
+    ['headers that are a text', { config: { headers: 'a: b' } }],
+  ])('may have %s', async (_, fields) => {
+    const cause = Object.assign(new Error('below'), fields)
+    const error = new Error('above', { cause })
+    expect(await rejectionOf(client(failing(() => error)).get(HERE))).toBe(error)
+    expect(await rejectionOf(client(failing(() => error)).get(ELSEWHERE))).toBe(error)
+  })
+
+  it('of a call that went elsewhere keep its headers', async () => {
+    const config = { headers: headers('of-the-caller') }
+    const error = Object.assign(new Error('no answer'), { config, request: {} })
+    await rejectionOf(client(failing(() => error)).get(ELSEWHERE))
+    expect(config.headers).toEqual({ AUTHORIZATION: 'Bearer of-the-caller', accept: 'a/b' })
+    expect(Object.keys(error)).not.toContain('request')
+  })
+})
+
+const throwing = (): never => {
+  throw new TypeError('read')
+}
+
+describe.each([
+  ['with the token', HERE],
+  ['without it', ELSEWHERE],
+])('an error of an adapter, on a call %s', (_, url) => {
+  it.each<[string, () => object]>([
+    ['response is null', () => ({ response: null })],
+    ["cause's response is null", () => ({ cause: { response: null } })],
+    [
+      'request cannot be read',
+      () => Object.defineProperty({}, 'request', { get: throwing, enumerable: false }),
+    ],
+    ['cause cannot be read', () => Object.defineProperty({}, 'cause', { get: throwing, enumerable: false })],
+  ])('whose %s is the one that the caller gets', async (_, fields) => {
+    const fault = new Error('the real fault')
+    Object.defineProperties(fault, Object.getOwnPropertyDescriptors(fields()))
+    expect(await rejectionOf(client(() => Promise.reject(fault)).get(url))).toBe(fault)
+  })
+
+  it('that is frozen, and its headers too, is the one that the caller gets', async () => {
+    const config = { headers: Object.freeze({ Authorization: 'Bearer the.one.token' }) }
+    const cause = Object.freeze(Object.assign(new Error('inner'), { config }))
+    const fault = Object.freeze(new Error('the real fault', { cause }))
+    expect(await rejectionOf(client(() => Promise.reject(fault)).get(url))).toBe(fault)
+    outcomes.length = 0 // nothing can be taken out of what is frozen
+  })
+})
+
+describe('what belongs to other calls', () => {
+  it('keeps its own header, where it is the cause of an error', async () => {
+    const headers = { Authorization: 'Basic own' }
+    const copied = { Authorization: 'Bearer the.one.token' }
+    const inner = Object.assign(new Error('inner'), { config: { headers: copied } })
+    const cause = Object.assign(new Error('sidecar', { cause: inner }), { config: { headers } })
+    const api = client((config) =>
+      Promise.reject(Object.assign(new AxiosError('x', 'E_MINE', config), { cause })),
+    )
+    const error = await rejectionOf(api.get(HERE))
+    expect(inspect(error, { depth: 9 })).not.toContain(VALUE)
+    expect(headers).toEqual({ Authorization: 'Basic own' })
+    expect(copied).toEqual({})
+  })
+
+  it.each([HERE, ELSEWHERE])(
+    'gets one listener, where a mock gives the same stream each time: %s',
+    async (url) => {
+      const data = new PassThrough()
+      const api = client(async (config) => ({
+        status: 200,
+        statusText: '',
+        data,
+        headers: new AxiosHeaders(),
+        config,
+      }))
+      for (let call = 0; call < 30; call += 1) await api.get(url, { responseType: 'stream' })
+      expect(data.eventNames().reduce((sum, name) => sum + data.listenerCount(name), 0)).toBeLessThan(10)
+    },
+  )
+})
+
+describe('the causes of an error, of whatever origin,', () => {
+  it.each([HERE, ELSEWHERE])('are hidden to the last, whatever those between are like: %s', async (url) => {
+    const last = Object.assign(new Error('last'), { request: { secret: VALUE } })
+    const between = new Error('between', { cause: last })
+    const error = new Error('first', {
+      cause: Object.assign(new Error('x', { cause: between }), { config: {} }),
+    })
+    expect(await rejectionOf(client(() => Promise.reject(error)).get(url))).toBe(error)
+    expect(inspect(error, { depth: 9 })).not.toContain(VALUE)
+    expect(last.request.secret).toBe(VALUE)
+    outcomes.length = 0 // a property that is hidden shows where hidden ones are asked for
+  })
+
+  it('keep the headers of Requests that are not ours', async () => {
+    const request = new Request(ELSEWHERE, { headers: { authorization: 'Basic own' } })
+    const error = new Error('first', { cause: Object.assign(new Error('x'), { request }) })
+    await rejectionOf(client(() => Promise.reject(error)).get(HERE))
+    expect(request.headers.get('authorization')).toBe('Basic own')
+  })
+
+  it("show node's requests of calls without the token as they always did", async () => {
+    const request = { path: '/x', getHeader: () => 'x' }
+    const error = Object.assign(new Error('first'), { request })
+    await rejectionOf(client(() => Promise.reject(error)).get(ELSEWHERE))
+    expect(inspect(request)).toContain("path: '/x'")
+  })
+
+  it('show what others call a request as they always did', async () => {
+    const request = { path: '/x' }
+    await rejectionOf(client(() => Promise.reject(Object.assign(new Error('first'), { request }))).get(HERE))
+    expect(inspect(request)).toBe("{ path: '/x' }")
+    expect(Reflect.ownKeys(request)).toEqual(['path'])
+  })
+})
+
+describe('a body that is kept', () => {
+  it('leaves the Content-Type as the caller has it', async () => {
+    const types: unknown[] = []
+    const api = client(async (config) => {
+      types.push(config.headers.getContentType())
+      return { status: 200, statusText: '', data: '', headers: new AxiosHeaders(), config }
+    })
+    await api.post(HERE, Buffer.from('x'), { headers: { 'Content-Type': 'image/png' } })
+    expect(types).toEqual(['image/png'])
+  })
+})

@@ -1,0 +1,147 @@
+// Other interceptors and axios-retry on the same instance, in any order (contract 2, 5.2).
+import axios, { type AxiosError, type AxiosInstance } from 'axios'
+import axiosRetry from 'axios-retry'
+import { createTokenProvider, type TokenProvider } from 'merchant-auth'
+import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { describe, expect, it } from 'vitest'
+import { ADAPTERS, functionAdapter, rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { outcomes } from '../support/recorded.ts'
+
+const ground = useGround()
+const retried = (api: AxiosInstance, retries = 3) =>
+  // biome-ignore lint/suspicious/noExplicitAny: axios-retry was written against the CommonJS declarations of axios
+  axiosRetry(api as any, {
+    retries,
+    retryDelay: () => 0,
+    retryCondition: (error) => error.response?.status === 503,
+  })
+
+describe('createAuthInterceptor on the same instance', () => {
+  for (const order of ['before', 'after'] as const) {
+    for (const legacy of [true, false]) {
+      const made = (tokens: TokenProvider = ground.tokens): AxiosInstance => {
+        const transitional = { legacyInterceptorReqResOrdering: legacy } as object
+        const api = axios.create({ baseURL: ground.env.merchantUrl, transitional })
+        if (order === 'after') attachAuth(api, ground.tokens)
+        api.interceptors.request.use(createAuthInterceptor(tokens))
+        if (order === 'before') attachAuth(api, ground.tokens)
+        return api
+      }
+
+      it(`registered ${order} attachAuth leaves the call to it (legacy order: ${legacy})`, async () => {
+        const api = made(ground.provider()) // half-way through a migration it may be another provider
+        await api.get('/orders')
+        ground.env.revoke()
+        const answer = await api.get('/orders')
+        expect(answer.data).toMatchObject({ headers: { authorization: expect.stringMatching(/^Bearer /) } })
+        expect((await api.request(answer.config)).status).toBe(200)
+        expect(ground.sent()).toHaveLength(4)
+        const { signal } = new AbortController()
+        ground.env.fail('merchant', { kind: 'status', status: 500 })
+        const errors = [
+          await rejectionOf(api.get('/orders', { signal })),
+          await rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })),
+        ] as AxiosError[]
+        for (const { config } of errors) expect(config?.headers.has('authorization')).toBe(false)
+        expect(ground.events.filter(({ type }) => type === 'token-withheld')).toEqual([])
+      })
+
+      it(`registered ${order} attachAuth has calls of its own (legacy order: ${legacy})`, async () => {
+        const server = await scripted((_, response) => void response.end())
+        const { environment, clientId, clientSecret } = ground.env
+        const tokens = createTokenProvider({
+          environment: { ...environment, apiUrls: [server.url] },
+          clientId,
+          clientSecret,
+        })
+        const api = made(tokens)
+        await api.get(`${server.url}/x`)
+        expect(server.seen[0]?.headers.authorization).toMatch(/^Bearer /)
+        outcomes.length = 0 // the plain interceptor's headers are shown
+        await tokens.close()
+        await server[Symbol.asyncDispose]()
+      })
+    }
+  }
+})
+
+describe('other interceptors', () => {
+  for (const when of ['before', 'after'] as const) {
+    it(`registered ${when} ours may change where a call goes`, async () => {
+      await using elsewhere = await scripted((_, response) => void response.end('elsewhere'))
+      const api = axios.create({ baseURL: 'http://127.0.0.1:1' })
+      if (when === 'after') attachAuth(api, ground.tokens)
+      api.interceptors.request.use(async (config) => {
+        config.headers.set('X-Changed', 'yes')
+        if (config.url === 'own') config.headers.set('Authorization', 'Own one')
+        config.baseURL = config.url === 'away' ? elsewhere.url : ground.env.merchantUrl
+        return { ...config, url: `/changed/${config.url}` } as typeof config
+      })
+      if (when === 'before') attachAuth(api, ground.tokens)
+      const { data } = await api.get('orders')
+      expect(data).toMatchObject({ path: '/merchant/changed/orders', headers: { 'x-changed': 'yes' } })
+      await api.get('away')
+      expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
+      expect(await rejectionOf(api.get('own'))).toMatchObject({ response: { status: 401 } })
+      expect(ground.sent().length).toBe(2)
+    })
+
+    it(`registered ${when} ours may wrap the adapter`, async () => {
+      const api = axios.create({ baseURL: ground.env.merchantUrl })
+      let used = 0
+      if (when === 'after') attachAuth(api, ground.tokens)
+      api.interceptors.request.use((config) => {
+        const inner = axios.getAdapter(config.adapter)
+        config.adapter = (final) => {
+          used += 1
+          return inner(final)
+        }
+        return config
+      })
+      if (when === 'before') attachAuth(api, ground.tokens)
+      const answer = await api.get('/orders')
+      expect(answer.status).toBe(200)
+      expect((await api.request(answer.config)).status).toBe(200)
+      expect(used).toBeGreaterThanOrEqual(2)
+      expect(ground.sent().length).toBe(2)
+    })
+
+    it(`registered ${when} ours see no token`, async () => {
+      const api = axios.create({ baseURL: ground.env.merchantUrl })
+      const seen: unknown[] = []
+      if (when === 'after') attachAuth(api, ground.tokens)
+      api.interceptors.request.use((config) => {
+        seen.push(config.headers.get('authorization') ?? undefined)
+        return config
+      })
+      api.interceptors.response.use((answer) => {
+        seen.push(answer.config.headers.get('authorization') ?? undefined)
+        return answer
+      })
+      if (when === 'before') attachAuth(api, ground.tokens)
+      await api.request((await api.get('/orders')).config)
+      expect(seen).toEqual([undefined, undefined, undefined, undefined])
+    })
+  }
+})
+
+describe('axios-retry', () => {
+  for (const adapter of [...ADAPTERS, functionAdapter]) {
+    for (const first of ['axios-retry', 'attachAuth']) {
+      it(`and a renewal work together by ${typeof adapter === 'function' ? 'a function' : adapter}, ${first} first`, async () => {
+        const api = axios.create({ baseURL: ground.env.merchantUrl, adapter })
+        if (first === 'axios-retry') retried(api)
+        attachAuth(api, ground.tokens)
+        if (first !== 'axios-retry') retried(api)
+        ground.env.fail('merchant', { kind: 'status', status: 503 }, { times: 2 })
+        ground.env.fail('merchant', { kind: 'status', status: 401 })
+        ground.env.fail('merchant', { kind: 'status', status: 503 })
+        const answer = await api.put('/orders', { a: 1 }, { headers: { 'idempotency-key': 'k' } })
+        expect(answer.data).toMatchObject({ body: '{"a":1}', headers: { 'idempotency-key': 'k' } })
+        expect(ground.sent().map(({ status }) => status)).toEqual([503, 503, 401, 503, 200])
+        expect(new Set(ground.sent().map(({ body }) => String(body)))).toEqual(new Set(['{"a":1}']))
+        expect(ground.env.counts.token).toBe(2)
+      })
+    }
+  }
+})

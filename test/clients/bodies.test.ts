@@ -1,0 +1,245 @@
+// Bodies after a 401: the scenarios of all clients, APIs that answer before they read, and what only axios has (contract 5.5).
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { PassThrough, Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import axios, { AxiosError, type AxiosProgressEvent, type AxiosRequestConfig } from 'axios'
+import FormDataPackage from 'form-data'
+import { createAuthFetch } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { describe, expect, it } from 'vitest'
+import { ADAPTERS, rejectionOf, until, useGround } from '../support/ground.ts'
+import { provided, token } from '../support/provided.ts'
+import { conform } from './conform.ts'
+import { AXIOS_FETCH, AXIOS_HTTP, FETCH } from './drivers.ts'
+import { BODIES } from './scenarios/bodies.ts'
+import { smallForm } from './scenarios/body-kinds.ts'
+
+conform('bodies', BODIES)
+
+describe('a 401 that comes before the API has read the body', () => {
+  const LARGE = Buffer.alloc(8 * 1024 * 1024, 'two apples')
+
+  /** An API that rejects the first token before it reads any of the body. */
+  async function rejectingUnread() {
+    const bodies: Buffer[] = []
+    let rejected = 0
+    const server = createServer(async (request, response) => {
+      if (request.headers.authorization === 'Bearer first.token') {
+        rejected += 1
+        request.on('error', () => {}) // fetch breaks off such an upload
+        response.writeHead(401, { 'content-length': '0' }).end(() => request.resume())
+        return
+      }
+      bodies.push(await buffer(request))
+      response.end()
+    })
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    return {
+      url,
+      bodies,
+      rejected: () => rejected,
+      tokens: provided({ current: token('first.token'), apiUrls: [url] }),
+      [Symbol.asyncDispose]: () =>
+        new Promise<void>((resolve) => {
+          server.close(() => resolve())
+          server.closeAllConnections()
+        }),
+    }
+  }
+  const DRIVERS = [AXIOS_HTTP, AXIOS_FETCH, FETCH]
+
+  it.each(DRIVERS)('has it sent again, whole: $name', async (driver) => {
+    for (const make of [() => LARGE, () => new Blob([LARGE])]) {
+      await using api = await rejectingUnread()
+      const { status } = await driver.create(api.tokens)({ url: api.url, method: 'POST', body: make() })
+      expect([status, api.rejected(), api.bodies.length]).toEqual([200, 1, 1])
+      expect(api.bodies[0]?.equals(LARGE)).toBe(true)
+    }
+  })
+
+  it('has the stream of a Request sent again, whole', async () => {
+    await using api = await rejectingUnread()
+    const init = { method: 'POST', body: new Blob([LARGE]).stream(), duplex: 'half' } as const
+    const { status } = await FETCH.create(api.tokens)({ url: new Request(api.url, init) })
+    expect([status, api.rejected(), api.bodies[0]?.equals(LARGE)]).toEqual([200, 1, true])
+  })
+
+  it.each(DRIVERS)('has a stream that goes on not sent again: $name', async (driver) => {
+    await using api = await rejectingUnread()
+    const answered = Promise.withResolvers<void>()
+    const body = Readable.from(
+      (async function* () {
+        yield Buffer.alloc(1024)
+        await answered.promise
+        yield Buffer.alloc(1024)
+      })(),
+    )
+    const { status } = await driver.create(api.tokens)({ url: api.url, method: 'POST', body })
+    answered.resolve()
+    expect([status, api.rejected(), api.bodies]).toEqual([401, 1, []])
+  })
+})
+
+describe('a body', () => {
+  async function* generated() {
+    yield 'x'
+  }
+  const tagged = (tag: string, more: object = {}) => Object.assign(more, { [Symbol.toStringTag]: tag })
+
+  it.each<[string, unknown, boolean]>([
+    ['undefined', undefined, true],
+    ['null', null, true],
+    ['an empty string', '', true],
+    ['a DataView', new DataView(new ArrayBuffer(2)), true],
+    ['a SharedArrayBuffer', new SharedArrayBuffer(2), true],
+    ['what says it is a Blob', tagged('Blob'), true],
+    ['what says it is a Blob of another kind', tagged('BlobLike'), false],
+    [
+      'an async iterable that says it is a Blob',
+      tagged('Blob', { [Symbol.asyncIterator]: generated }),
+      false,
+    ],
+    ['a stream that says it is FormData', tagged('FormData', new PassThrough()), false],
+    ['a number', 12, false],
+    ['a boolean', false, false],
+    ['a symbol', Symbol('x'), false],
+    ['a function', () => 'x', false],
+    ['an object', { a: 1 }, false],
+    ['an array', ['a'], false],
+    ['a Date', new Date(0), false],
+    ['an async generator', generated(), false],
+    ['a form of the form-data package', new FormDataPackage(), false],
+  ])('can be sent again or not, whatever the fetch that sends it: %s', async (_, body, again) => {
+    let sends = 0
+    const fetch = async () => {
+      sends += 1
+      return { status: 401 } as Response
+    }
+    const authFetch = createAuthFetch(provided({ current: token('first.token') }), { fetch })
+    await authFetch('https://api.test.example/merchant', { method: 'POST', body: body as string })
+    expect(sends).toBe(again ? 2 : 1)
+  })
+})
+
+describe('a body that axios sends', () => {
+  const ground = useGround()
+  const revoked = async (config: AxiosRequestConfig = {}, attach = {}) => {
+    await ground.tokens.getToken()
+    ground.env.revoke()
+    return ground.api({ proxy: false, ...config } as never, attach)
+  }
+  const sizes = () => ground.sent().map(({ body }) => body?.length)
+
+  it('of the form-data package is sent once', async () => {
+    const form = new FormDataPackage()
+    form.append('amount', '12 €')
+    const api = await revoked({ validateStatus: () => true })
+    expect((await api.post('/x', form)).status).toBe(401)
+    expect(ground.sent().map(({ body }) => body?.includes('12 €'))).toEqual([true])
+  })
+
+  it('is not kept where nothing renews', async () => {
+    const api = await revoked({ validateStatus: () => true }, { renewOnStatus: [] })
+    expect((await api.post('/x', smallForm())).status).toBe(401)
+    expect(ground.sent()).toHaveLength(1)
+  })
+
+  it.each<[type: string, boundary: string | undefined]>([
+    ['multipart/form-data; boundary=abc', 'abc'],
+    ['multipart/form-data;boundary=abc', 'abc'],
+    ['  Multipart/Form-Data ;  Boundary=A-b-1', 'a-b-1'],
+    ['multipart/form-data; boundary="a b:c"', 'a b:c'],
+    ['multipart/form-data; boundary=abc; charset=utf-8', 'abc'],
+    ['multipart/form-data; charset=utf-8; boundary=abc', 'abc'],
+    ['multipart/form-data; charset=utf-8;boundary=abc', 'abc'],
+    ['multipart/form-data', undefined],
+    ['multipart/form-data; charset=utf-8', undefined],
+    ['multipart/form-data; boundary=', undefined],
+    ['multipart/form-data; x-boundary=abc', undefined],
+    ['multipart/mixed; boundary=abc', undefined],
+    ['x-multipart/form-data; boundary=abc', undefined],
+    ['multipart/form-data-x; boundary=abc', undefined],
+  ])('as a form is sent under the boundary of its type: %j', async (type, boundary) => {
+    const api = ground.api({ adapter: 'http' })
+    await api.post('/x', smallForm(), { headers: { 'Content-Type': type } })
+    const [sent] = ground.sent()
+    const used = /^--(.+)\r\n/.exec(String(sent?.body))?.[1]
+    expect(used).toEqual(boundary ?? expect.stringMatching(/^merchant-auth-[\da-f-]{36}$/))
+    expect(sent?.headers['content-type']).toContain(used)
+  })
+
+  const PROGRESS = { 'a Buffer': () => Buffer.alloc(1024 * 1024), 'a form': smallForm }
+  it.each(ADAPTERS.flatMap((adapter) => Object.entries(PROGRESS).map((made) => [adapter, ...made] as const)))(
+    'reports the progress of both sends: %s, %s',
+    async (adapter, _, make) => {
+      const api = await revoked({ adapter })
+      const ends: AxiosProgressEvent[] = []
+      const onUploadProgress = (event: AxiosProgressEvent): void => {
+        if (event.loaded === event.total) ends.push(event)
+      }
+      await api.post('/x', make(), { onUploadProgress })
+      const [first, second] = sizes()
+      expect(second).toBe(first)
+      await until(() => ends.length >= 2)
+      expect(ends.map(({ total }) => total)).toEqual([first, first])
+    },
+  )
+
+  it.each(ADAPTERS)('beyond maxBodyLength is rejected by axios as ever: %s', async (adapter) => {
+    const over = Buffer.alloc(11)
+    const form = new FormData()
+    form.append('file', new Blob([over]))
+    for (const body of [over, new Blob([over]), form, Readable.from([over])]) {
+      const error = await rejectionOf(ground.api({ adapter }).post('/x', body, { maxBodyLength: 10 }))
+      expect(error).toBeInstanceOf(AxiosError)
+      const message = 'Request body larger than maxBodyLength limit'
+      expect(error).toMatchObject({ code: 'ERR_BAD_REQUEST', message, config: { maxBodyLength: 10 } })
+    }
+    // A stream is counted while it is sent: the API sees a request that breaks off.
+    expect(sizes().filter((size) => size !== undefined && size > 0)).toEqual([])
+    const api = await revoked({ adapter })
+    await api.post('/x', Buffer.alloc(10), { maxBodyLength: 10 })
+    expect(sizes().slice(-2)).toEqual([10, 10])
+  })
+
+  it('has its transforms run once, on the data of the caller', async () => {
+    let transformed = 0
+    const api = await revoked()
+    const answer = await api.post(
+      '/x',
+      { a: 1 },
+      {
+        transformRequest: [
+          (data) => {
+            transformed += 1
+            return JSON.stringify(data)
+          },
+        ],
+        transformResponse: [(data) => [data]],
+      },
+    )
+    expect(transformed).toBe(1)
+    expect(answer.data).toEqual([expect.stringContaining('"body":"{\\"a\\":1}"')])
+  })
+
+  it('has the timeout, the signal and the callbacks of its call in both sends', async () => {
+    const { signal } = new AbortController()
+    const onUploadProgress = (): void => {}
+    const seen: unknown[] = []
+    const api = axios.create({
+      adapter: async (config) => {
+        seen.push([config.timeout, config.signal === signal, config.onUploadProgress === onUploadProgress])
+        return { status: seen.length === 1 ? 401 : 200, statusText: '', data: '', headers: {}, config }
+      },
+    })
+    attachAuth(api, provided({ current: token('first.token') }))
+    const config = { timeout: 61_234, signal, onUploadProgress }
+    await api.post('https://api.test.example/merchant', 'abc', config)
+    expect(seen).toEqual([
+      [61_234, true, true],
+      [61_234, true, true],
+    ])
+  })
+})

@@ -1,0 +1,28 @@
+/** Runs scenarios in Vitest, each with every client that it is about, and records what came of them for docs/faults.md. */
+import { createAuthDispatch } from 'merchant-auth/undici'
+import * as undici from 'undici'
+import { describe, it } from 'vitest'
+import { record } from '../faults/cells.ts'
+import { thinOut } from '../support/recorded.ts'
+import { AXIOS_FETCH, AXIOS_FUNCTION, AXIOS_HTTP, type Driver, FETCH, undiciDriver } from './drivers.ts'
+import { concerns, type Scenario } from './scenarios/scenario.ts'
+import { inWorld } from './world.ts'
+
+const UNDICI: Driver = undiciDriver('undici', undici as never, createAuthDispatch)
+const DRIVERS: readonly Driver[] = [AXIOS_HTTP, AXIOS_FETCH, AXIOS_FUNCTION, FETCH, UNDICI]
+
+export function conform(table: string, scenarios: readonly Scenario[]): void {
+  describe.for([...new Set(scenarios.map(({ group }) => group))])('%s', (group) => {
+    it.for(
+      scenarios
+        .filter((scenario) => scenario.group === group)
+        .flatMap((scenario) =>
+          DRIVERS.filter((driver) => concerns(scenario, driver)).map((driver) => ({ scenario, driver })),
+        ),
+    )('$driver.name: $scenario.name', async ({ scenario, driver }, { task }) => {
+      const cell = await inWorld((world) => scenario.run(world, driver))
+      thinOut()
+      record(task, { table, group, row: scenario.name, column: driver.name, cell })
+    })
+  })
+}

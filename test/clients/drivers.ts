@@ -1,0 +1,119 @@
+/** The clients, all called in the same way: what holds for every client is proved over this table. */
+import axios, { type AxiosError, CanceledError, type CreateAxiosDefaults } from 'axios'
+import { type AttachOptions, createAuthFetch, type TokenProvider } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+
+/** One call, in terms that all clients share. */
+export interface Call {
+  /** fetch takes a Request, too. */
+  readonly url: string | Request
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal
+  /** What else this client's callers may give it. */
+  readonly options?: object
+}
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+  header(name: string): string | undefined
+  /** What the client's own caller gets. */
+  readonly own: unknown
+}
+
+/** Makes a call; whatever the status, it resolves. */
+export type Client = (call: Call) => Promise<Answer>
+
+export interface Driver {
+  readonly name: string
+  /** Whether it follows redirects: always, with Authorization alone, or never. */
+  readonly follows: 'always' | 'authorization' | 'never'
+  /** Whether a path outside `apiUrls` on the same origin gets no token by a redirect either. */
+  readonly guardsPaths?: boolean
+  /** A client with the token attached; without a provider a plain one. */
+  create(tokens?: TokenProvider, attach?: AttachOptions): Client
+  /** Whether a caller of this client gets this error for an aborted signal. */
+  isAbort(error: unknown, reason: unknown): boolean
+}
+
+function axiosDriver(name: string, adapter: NonNullable<CreateAxiosDefaults['adapter']>): Driver {
+  return {
+    name,
+    follows: name === 'axios fetch' ? 'authorization' : 'always',
+    guardsPaths: name !== 'axios fetch',
+    create: (tokens, attach) => {
+      const api = axios.create({ adapter, proxy: false, validateStatus: () => true })
+      if (tokens !== undefined) attachAuth(api, tokens, attach)
+      return async ({ url, body: data, options, ...call }) => {
+        const config = { url: url as string, data, responseType: 'text', ...call, ...options } as const
+        const own = await api.request({ transformResponse: [(text) => text], ...config })
+        const header = (name: string): string | undefined => own.headers[name]
+        return { status: own.status, text: String(own.data), header, own }
+      }
+    },
+    isAbort: (error) =>
+      axios.isCancel(error) &&
+      error instanceof CanceledError &&
+      (error as AxiosError).code === 'ERR_CANCELED',
+  }
+}
+
+export const AXIOS_HTTP = axiosDriver('axios http', 'http')
+export const AXIOS_FETCH = axiosDriver('axios fetch', 'fetch')
+/** An adapter that a caller would write around axios' own. */
+export const AXIOS_FUNCTION = axiosDriver('axios function', (config) => axios.getAdapter('http')(config))
+
+export const FETCH: Driver = {
+  name: 'fetch',
+  follows: 'authorization',
+  create: (tokens, attach) => {
+    const send = tokens === undefined ? fetch : createAuthFetch(tokens, attach)
+    return async ({ url, body, options, ...init }) => {
+      const own = await send(url, {
+        ...init,
+        ...options,
+        ...(body === undefined ? {} : { body: body as string, duplex: 'half' }),
+      })
+      const header = (name: string): string | undefined => own.headers.get(name) ?? undefined
+      return { status: own.status, text: await own.text(), header, own }
+    }
+  },
+  isAbort: (error, reason) => error === reason,
+}
+
+/** undici as far as it is used here; of whichever version. */
+export interface Undici {
+  readonly Agent: new () => { compose(interceptor: unknown): unknown }
+  request(url: string, options: object): Promise<UndiciAnswer>
+}
+
+interface UndiciAnswer {
+  readonly statusCode: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: { text(): Promise<string> }
+}
+
+/** Takes what it drives: undici is loaded last, because it may change Node's own fetch. */
+export function undiciDriver(
+  name: string,
+  undici: Undici,
+  createAuthDispatch: (tokens: TokenProvider, attach?: AttachOptions) => unknown,
+): Driver {
+  return {
+    name,
+    follows: 'never',
+    create: (tokens, attach) => {
+      const agent = new undici.Agent()
+      const dispatcher = tokens === undefined ? agent : agent.compose(createAuthDispatch(tokens, attach))
+      return async ({ url, body, options, ...call }) => {
+        const given = { dispatcher, ...(body === undefined ? {} : { body }), ...call, ...options }
+        const own = await undici.request(url as string, given)
+        const header = (name: string): string | undefined => own.headers[name]?.toString()
+        return { status: own.statusCode, text: await own.body.text(), header, own }
+      }
+    },
+    isAbort: (error, reason) => error === reason,
+  }
+}

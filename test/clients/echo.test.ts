@@ -1,0 +1,115 @@
+// APIs that give the token back: it stands in the API's own words, and nowhere else (contract 6).
+import type { ServerResponse } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { inspect } from 'node:util'
+import type { AxiosError, AxiosResponse } from 'axios'
+import { describe, expect, it } from 'vitest'
+import { record } from '../faults/cells.ts'
+import { scripted } from '../support/ground.ts'
+import { findLeaks } from '../support/leaks.ts'
+import { provided, token } from '../support/provided.ts'
+import { outcomes } from '../support/recorded.ts'
+import { AXIOS_FETCH, AXIOS_HTTP, type Driver, FETCH } from './drivers.ts'
+
+const VALUE = 'the.one.token'
+
+type Echo = (authorization: string, response: ServerResponse, path: string) => void
+
+const redirect: Echo = (value, response) =>
+  response.writeHead(302, { location: `/moved?token=${encodeURIComponent(value)}` }).end()
+
+const ROWS: [row: string, echo: Echo, places: string, byFetch?: string][] = [
+  ['in the body', (value, response) => response.end(JSON.stringify({ got: value })), 'the body'],
+  ['in a header', (value, response) => response.writeHead(200, { 'x-got': value }).end('{}'), 'the headers'],
+  [
+    'in the status text of a 500',
+    (value, response) => response.writeHead(500, value).end('{}'),
+    'the status text',
+  ],
+  [
+    'in the status text, a header and the body of a 401',
+    (value, response) => response.writeHead(401, value, { 'x-got': value }).end(`"${value}"`),
+    'the body, the headers, the status text',
+  ],
+  [
+    'in the location of a redirect that is followed',
+    (value, response, path) =>
+      path.includes('token') ? response.end('{}') : redirect(value, response, path),
+    'nowhere',
+    'the URL',
+  ],
+  [
+    'in the location of a redirect that is followed to a 500',
+    (value, response, path) =>
+      path.includes('token') ? response.writeHead(500).end('{}') : redirect(value, response, path),
+    'nowhere',
+    'the URL',
+  ],
+  [
+    'in the location of a 201',
+    (value, response) => response.writeHead(201, { location: `/moved?token=${value}` }).end(),
+    'the headers',
+  ],
+]
+
+const has = (value: unknown): boolean => inspect(value, { depth: 4 }).includes(VALUE)
+const leaks = (value: unknown): string[] => findLeaks(value, [VALUE])
+
+/** The parts of the API's answer that hold the token; then they are emptied, and nothing else may hold it. */
+async function placesOf(driver: Driver, url: string): Promise<string> {
+  const send = driver.create(
+    provided({ current: token(VALUE), apiUrls: [url], renew: async () => undefined }),
+  )
+  const answer = await send({ url })
+  const own = answer.own as AxiosResponse & Response
+  const places = {
+    'the body': answer.text,
+    'the headers': own.headers,
+    'the status text': own.statusText,
+    'the URL': own.url,
+  }
+  const found = Object.entries(places).flatMap(([place, value]) => (has(value) ? [place] : []))
+  outcomes.length = 0 // what the API says is its own
+  if (driver !== FETCH) {
+    Object.assign(own, { data: '', headers: {}, statusText: '' })
+    expect([own, own.config].flatMap(leaks)).toEqual([])
+  }
+  return found.join(', ') || 'nowhere'
+}
+
+describe.for([AXIOS_HTTP, AXIOS_FETCH, FETCH])('an API that gives the token back to $name', (driver) => {
+  const table = { table: 'clients', group: 'The API gives the token back: where it then stands' }
+
+  it.for(ROWS)('%s: nothing else shows it', async ([row, echo, places, byFetch = places], { task }) => {
+    await using api = await scripted(({ headers, path }, response) =>
+      echo(String(headers.authorization), response, path),
+    )
+    const cell = await placesOf(driver, api.url)
+    expect(cell).toBe(driver === FETCH ? byFetch : places)
+    record(task, { ...table, row, column: driver.name, cell })
+  })
+
+  it('in an answer that is no HTTP: the cause of the error has those bytes, and nothing else', async () => {
+    const server = createServer((socket) => {
+      let text = ''
+      socket.on('error', () => {})
+      socket.on('data', (chunk) => {
+        text += chunk.toString()
+        const authorization = /^authorization: .*$/im.exec(text)?.[0]
+        if (text.includes('\r\n\r\n')) socket.end(`HTTP/1.1 200 OK\r\nno header ${authorization}\r\n\r\n`)
+      })
+    })
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const send = driver.create(
+      provided({ current: token(VALUE), apiUrls: [url], renew: async () => undefined }),
+    )
+    const error = (await send({ url }).catch((reason: unknown) => reason)) as AxiosError
+    // Node's parsers put the bytes that they could not read into their error.
+    const cause = error.cause as { rawPacket?: Buffer | undefined; data?: string | undefined }
+    expect(cause.rawPacket?.toString('latin1') ?? cause.data).toContain(VALUE)
+    Object.assign(cause, { rawPacket: undefined, data: undefined })
+    expect(leaks(error)).toEqual([])
+    await new Promise((resolve) => server.close(resolve))
+  })
+})

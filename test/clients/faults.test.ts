@@ -1,0 +1,5 @@
+import { describe } from 'vitest'
+import { conform } from './conform.ts'
+import { FAULTS } from './scenarios/faults.ts'
+
+describe('a call to an API that fails', () => conform('clients', FAULTS))

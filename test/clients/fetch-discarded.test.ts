@@ -1,0 +1,115 @@
+// The body of a 401 that no caller gets: drained where it is small, so that its connection can be used again, else cancelled (contract 5.8).
+import { createAuthFetch, type TokenProvider } from 'merchant-auth'
+import { describe, expect, it, vi } from 'vitest'
+import { settled } from '../support/clock.ts'
+import { rejectionOf } from '../support/ground.ts'
+import { provided, token, untilAborted } from '../support/provided.ts'
+
+const URL_CALLED = 'https://api.test.example/merchant/x'
+const KIB = 1024
+
+/** A 401 that counts what is read of its body, and whether it is cancelled. */
+function rejected(chunks: readonly number[], length?: number | string) {
+  const seen = { read: 0, cancelled: 0, ended: false }
+  const left = [...chunks]
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => {
+        const size = left.shift()
+        if (size === undefined) {
+          seen.ended = true
+          controller.close()
+        } else {
+          seen.read += size
+          controller.enqueue(new Uint8Array(size))
+        }
+      },
+      cancel: () => {
+        seen.cancelled += 1
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  const headers: Record<string, string> = length === undefined ? {} : { 'content-length': String(length) }
+  return { seen, response: new Response(body, { status: 401, headers }) }
+}
+
+async function afterARepeat(chunks: readonly number[], length?: number | string) {
+  const { seen, response } = rejected(chunks, length)
+  const answers = [response, new Response('fine')]
+  const fetch = async () => answers.shift() ?? Response.error()
+  const authFetch = createAuthFetch(provided({ current: token('current.token') }), { fetch })
+  expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
+  for (let turn = 0; turn < 100 && !seen.ended && seen.cancelled === 0; turn += 1) await settled()
+  return seen
+}
+
+describe('the body of a 401 that is repeated', () => {
+  const whole = Array<number>(64).fill(KIB)
+
+  it.each<[string, number[], number | string | undefined, object]>([
+    ['nothing', [], undefined, { read: 0, cancelled: 0, ended: true }],
+    ['a few bytes', [10], 10, { read: 10, cancelled: 0, ended: true }],
+    ['a few bytes, the length unreadable', [10], 'ten', { read: 10, cancelled: 0, ended: true }],
+    ['64 KiB, as its length says', [64 * KIB], 65_536, { read: 65_536, cancelled: 0, ended: true }],
+    ['64 KiB in parts', whole, undefined, { read: 65_536, cancelled: 0, ended: true }],
+    ['a byte more, as its length says', [...whole, 1], 65_537, { read: 0, cancelled: 1, ended: false }],
+    ['a byte more', [...whole, 1], undefined, { read: 65_537, cancelled: 1, ended: false }],
+    ['without an end', [...whole, ...whole], undefined, { read: 65 * KIB, cancelled: 1, ended: false }],
+  ])('is drained up to 64 KiB, else cancelled: %s', async (_, chunks, length, expected) => {
+    expect(await afterARepeat(chunks, length)).toEqual(expected)
+  })
+})
+
+describe('the body of a 401 whose caller has left', () => {
+  it('is discarded too', async () => {
+    const { seen, response } = rejected([KIB], 100_000)
+    const renewing = Promise.withResolvers<void>()
+    const renew: TokenProvider['renewToken'] = (_, wait) => {
+      renewing.resolve()
+      return untilAborted(wait?.signal)
+    }
+    const tokens = provided({ current: token('current.token'), renew })
+    const abort = new AbortController()
+    const call = createAuthFetch(tokens, { fetch: async () => response })(URL_CALLED, {
+      signal: abort.signal,
+    })
+    await renewing.promise
+    abort.abort('enough')
+    expect(await rejectionOf(call)).toBe('enough')
+    await settled()
+    expect(seen).toEqual({ read: 0, cancelled: 1, ended: false })
+  })
+
+  it('is the caller’s who has not', async () => {
+    const { seen, response } = rejected([KIB])
+    const renew = () => Promise.reject(new Error('no token'))
+    const tokens = provided({ current: token('current.token'), renew })
+    const { signal } = new AbortController()
+    expect(await createAuthFetch(tokens, { fetch: async () => response })(URL_CALLED, { signal })).toBe(
+      response,
+    )
+    await settled()
+    expect(seen).toEqual({ read: 0, cancelled: 0, ended: false })
+  })
+
+  it('is cancelled where it does not come', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    let cancelled = 0
+    const body = new ReadableStream({
+      cancel: () => {
+        cancelled += 1
+      },
+    })
+    const answers = [new Response(body, { status: 401 }), new Response('fine')]
+    const fetch = async () => answers.shift() ?? Response.error()
+    const authFetch = createAuthFetch(provided({ current: token('current.token') }), { fetch })
+    expect((await authFetch(URL_CALLED)).status).toBe(200)
+    await vi.advanceTimersByTimeAsync(999)
+    expect(cancelled).toBe(0)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(cancelled).toBe(1)
+    expect(vi.getTimerCount()).toBe(0)
+    vi.useRealTimers()
+  })
+})

@@ -1,0 +1,179 @@
+// A fetch that takes the place of the global one it wraps, and token requests that come by their own provider (contract 2, 5.1).
+import { Agent as HttpAgent } from 'node:http'
+import axios, { type AxiosRequestConfig } from 'axios'
+import { createTokenProvider, type TokenProvider } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { createAuthDispatch } from 'merchant-auth/undici'
+import { Agent, fetch as undiciFetch } from 'undici'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createAuthFetch } from '../../src/index.ts' // which, unlike the one of the tests, is known to itself
+import { useGround } from '../support/ground.ts'
+import { provided, token } from '../support/provided.ts'
+import { outcomes } from '../support/recorded.ts'
+
+const native = globalThis.fetch
+afterEach(() => {
+  globalThis.fetch = native
+})
+
+const API = 'https://api.test.example/merchant/x'
+const TOKENS = provided({ current: token('current.token') })
+const authorizationOf = (init?: RequestInit) => new Headers(init?.headers).get('authorization')
+
+describe('a fetch with the token in the place of the global one', () => {
+  const network = vi.fn<typeof fetch>(async () => new Response('answer'))
+  beforeEach(() => {
+    network.mockClear()
+    globalThis.fetch = network
+  })
+
+  const replacements: Record<string, (authFetch: typeof fetch) => typeof fetch> = {
+    'is that one': (authFetch) => authFetch,
+    'is called by a wrapper': (authFetch) => (input, init) => authFetch(input, init),
+    'is called later, with a Request': (authFetch) => async (input, init) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return await authFetch(new Request(input, init))
+    },
+    'is called by another fetch with a token': (authFetch) => {
+      globalThis.fetch = authFetch
+      return createAuthFetch(provided({ apiUrls: ['https://other.example'] }))
+    },
+  }
+
+  it.each(Object.entries(replacements))('sends a call once, with the token: it %s', async (_, replace) => {
+    const authFetch = createAuthFetch(TOKENS)
+    globalThis.fetch = replace(authFetch)
+    for (const call of [globalThis.fetch, authFetch]) {
+      network.mockClear()
+      expect(await (await call(API)).text()).toBe('answer')
+      expect(network).toHaveBeenCalledTimes(1)
+      const [input, init] = network.mock.calls[0] ?? []
+      expect(authorizationOf(input instanceof Request ? input : init)).toBe('Bearer current.token')
+    }
+  })
+
+  it.each(Object.entries(replacements))('sends a call for another place once: it %s', async (_, replace) => {
+    globalThis.fetch = replace(createAuthFetch(TOKENS))
+    expect(await (await fetch('https://elsewhere.example/x')).text()).toBe('answer')
+    expect(network).toHaveBeenCalledTimes(1)
+  })
+
+  it('sends many calls at once, each once', async () => {
+    globalThis.fetch = replacements['is called later, with a Request']?.(createAuthFetch(TOKENS)) ?? native
+    await Promise.all(Array.from({ length: 50 }, (_, nth) => fetch(`${API}/${nth % 2}`)))
+    expect(network).toHaveBeenCalledTimes(50)
+  })
+
+  it.each<[string, (authFetch: typeof fetch) => typeof fetch]>([
+    ['changes their URLs', (authFetch) => (path, init) => authFetch(`${API}${path}`, init)],
+    [
+      'changes their URLs later',
+      (authFetch) => async (path, init) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        return await authFetch(`${API}${path}`, init)
+      },
+    ],
+  ])('has calls by a wrapper that %s sent once, with the token', async (_, replace) => {
+    globalThis.fetch = replace(createAuthFetch(TOKENS))
+    expect(await (await fetch('/1')).text()).toBe('answer')
+    expect(network).toHaveBeenCalledTimes(1)
+    expect(authorizationOf(network.mock.calls[0]?.[1])).toBe('Bearer current.token')
+  })
+
+  it('has a wrapper do its part once for each call, when it is known', async () => {
+    const authFetch = createAuthFetch(TOKENS)
+    const wrapped = vi.fn<typeof fetch>((input, init) => authFetch(input, init))
+    globalThis.fetch = wrapped
+    await fetch(API)
+    wrapped.mockClear()
+    for (let call = 0; call < 3; call += 1) await fetch(API)
+    expect(wrapped).toHaveBeenCalledTimes(3)
+  })
+
+  it('attaches the token to calls that a wrapper makes by itself, during a call and after it', async () => {
+    const authFetch = createAuthFetch(TOKENS)
+    const others: Promise<Response>[] = []
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let calls = 0
+    globalThis.fetch = async (input, init) => {
+      calls += 1
+      if (calls > 1) return await authFetch(input, init)
+      queueMicrotask(() => void others.push(authFetch(API)))
+      const answer = await authFetch(input, init)
+      setImmediate(() => {
+        others.push(authFetch(API))
+        resolve()
+      })
+      return answer
+    }
+    await fetch(API)
+    await promise
+    await Promise.all(others)
+    expect(others).toHaveLength(2)
+    expect(new Set(network.mock.calls.map(([, init]) => authorizationOf(init)))).toEqual(
+      new Set(['Bearer current.token']),
+    )
+  })
+})
+
+describe('a token request that comes by its own provider', () => {
+  const ground = useGround()
+
+  /** A provider whose token endpoint lies below an API, and which sends its token requests by the fetch that it is given. */
+  const made = (own: { fetch?: typeof fetch }): TokenProvider => {
+    const { environment, clientId, clientSecret } = ground.env
+    const { fetch: send } = own
+    return createTokenProvider({
+      environment: { ...environment, apiUrls: [environment.authUrl, ...environment.apiUrls] },
+      clientId,
+      clientSecret,
+      timeoutMs: 5_000,
+      onEvent: (event) => ground.events.push(event),
+      ...(send === undefined ? {} : { fetch: (input, init) => send(input, init) }),
+    })
+  }
+
+  const ways: Record<string, () => TokenProvider> = {
+    'the global fetch': () => {
+      const tokens = made({})
+      globalThis.fetch = createAuthFetch(tokens)
+      return tokens
+    },
+    'a fetch with the token': () => {
+      const own = { fetch: native }
+      const tokens = made({ fetch: (input, init) => own.fetch(input, init) })
+      own.fetch = createAuthFetch(tokens, { fetch: native })
+      return tokens
+    },
+    'an axios instance with the token': () => {
+      const api = axios.create({ httpAgent: new HttpAgent({ keepAlive: false }) })
+      const tokens = made({
+        fetch: async (input, init) => {
+          const config = { url: String(input), data: init?.body, headers: init?.headers }
+          const { data, status } = await api.request({ method: 'POST', ...config } as AxiosRequestConfig)
+          return Response.json(data, { status })
+        },
+      })
+      attachAuth(api, tokens)
+      return tokens
+    },
+    'a dispatcher with the token': () => {
+      const own = { dispatcher: new Agent() as unknown }
+      const tokens = made({
+        fetch: ((input: string, init: object) =>
+          undiciFetch(input, { ...init, dispatcher: own.dispatcher as Agent })) as unknown as typeof fetch,
+      })
+      own.dispatcher = new Agent().compose(createAuthDispatch(tokens))
+      return tokens
+    },
+  }
+
+  it.each(Object.entries(ways))('waits for no token and gets none: %s', async (_, provide) => {
+    await using tokens = provide()
+    expect((await tokens.getToken()).tokenType).toBe('Bearer')
+    const [request] = ground.env.requests('token')
+    expect(request?.headers).not.toHaveProperty('authorization')
+    expect(ground.events.filter(({ type }) => type === 'token-withheld')).toEqual([])
+    outcomes.length = 0 // an instance that carries token requests has their answers
+  })
+})

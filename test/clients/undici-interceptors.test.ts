@@ -1,0 +1,223 @@
+// The token beside undici's own interceptors, above and below it (contract 5.4, 5.2 in undici's terms).
+import { inspect } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { type Dispatcher, interceptors, request } from 'undici'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf, type Scripted, scripted, useGround } from '../support/ground.ts'
+import { provided, token } from '../support/provided.ts'
+import { agentWith, createAuthDispatch, NotingHandler } from './undici-calls.ts'
+
+const ground = useGround()
+const ORDERS = ['above', 'below'] as const
+
+type Interceptor = Dispatcher.DispatcherComposeInterceptor
+
+/** A dispatcher with the token and one more interceptor, above or below. */
+function both(order: (typeof ORDERS)[number], other: Interceptor, tokens = ground.tokens, attach = {}) {
+  const auth = createAuthDispatch(tokens, attach)
+  return order === 'above' ? agentWith(auth, other) : agentWith(other, auth)
+}
+
+const has = (server: Scripted, value: string) =>
+  server.seen.map((seen) => inspect(seen.headers).includes(value))
+
+describe.each(ORDERS)('with undici’s redirect interceptor %s', (order) => {
+  it.each([{}, { header: 'X-Token', scheme: '' }])(
+    'the token reaches no other origin, and no 401 from there renews it: %o',
+    async (attach) => {
+      await using other = await scripted((_, response) => void response.writeHead(401).end())
+      await using api = await scripted((_, response) => {
+        response.writeHead(307, { location: `${other.url}/there` }).end()
+      })
+      let renewals = 0
+      const tokens = provided({
+        current: token('the.one.token'),
+        apiUrls: [api.url],
+        renew: async () => {
+          renewals += 1
+          return token('another.token')
+        },
+      })
+      const dispatcher = both(order, interceptors.redirect({ maxRedirections: 3 }), tokens, attach)
+      for (const headers of [undefined, ['a', 'b'], new Map([['a', 'b']])]) {
+        const { statusCode } = await request(api.url, { dispatcher, headers: headers as never })
+        const isFollowed = order === 'above' || !('header' in attach)
+        expect(statusCode).toBe(isFollowed ? 401 : 307)
+      }
+      expect(has(api, 'the.one.token')).toEqual([true, true, true])
+      expect(has(other, '.token')).not.toContain(true)
+      expect(renewals).toBe(0)
+    },
+  )
+
+  it('the token goes along within the APIs', async () => {
+    await using api = await scripted((seen, response) => {
+      if (seen.path === '/a') response.writeHead(302, { location: '/b' }).end()
+      else response.end('there')
+    })
+    const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url] })
+    const dispatcher = both(order, interceptors.redirect({ maxRedirections: 3 }), tokens)
+    const { body } = await request(`${api.url}/a`, { dispatcher })
+    expect(await body.text()).toBe('there')
+    expect(has(api, 'the.one.token')).toEqual([true, true])
+  })
+
+  it('a 401 without a redirect is renewed', async () => {
+    await ground.tokens.getToken()
+    ground.env.revoke()
+    const dispatcher = both(order, interceptors.redirect({ maxRedirections: 3 }))
+    expect((await request(ground.env.merchantUrl, { dispatcher })).statusCode).toBe(200)
+  })
+})
+
+it('above the token, a redirect that leaves the APIs’ paths goes on without it', async () => {
+  await using api = await scripted((seen, response) => {
+    if (seen.path === '/api/a') response.writeHead(302, { location: '/elsewhere' }).end()
+    else response.end()
+  })
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [`${api.url}/api`] })
+  const dispatcher = both('above', interceptors.redirect({ maxRedirections: 3 }), tokens)
+  await request(`${api.url}/api/a`, { dispatcher })
+  expect(has(api, 'the.one.token')).toEqual([true, false])
+})
+
+describe.each(ORDERS)('with undici’s other interceptors %s, a 401 is renewed:', (order) => {
+  const revoked = async (other: Interceptor): Promise<Dispatcher> => {
+    await ground.tokens.getToken()
+    ground.env.revoke()
+    return both(order, other)
+  }
+
+  it('retry, which makes a failed call again besides', async () => {
+    const retry = interceptors.retry({ minTimeout: 1, maxRetries: 3 })
+    const dispatcher = await revoked(retry)
+    ground.env.fail('merchant', { kind: 'status', status: 503 })
+    ground.env.fail('merchant', { kind: 'reset' })
+    const { statusCode, body } = await request(ground.env.merchantUrl, { dispatcher })
+    expect([statusCode, ((await body.json()) as { api: string }).api]).toEqual([200, 'merchant'])
+    expect(ground.sent()).toHaveLength(4)
+  })
+
+  it('dump, which takes the body away', async () => {
+    const dispatcher = await revoked(interceptors.dump())
+    const { statusCode, body } = await request(ground.env.merchantUrl, { dispatcher })
+    expect([statusCode, await body.text()]).toEqual([200, ''])
+  })
+
+  it('dump, where the 401 is handed out', async () => {
+    ground.env.configure({ rejectAllTokens: true })
+    const { statusCode, body } = await request(ground.env.merchantUrl, {
+      dispatcher: both(order, interceptors.dump()),
+    })
+    expect([statusCode, await body.text()]).toEqual([401, ''])
+  })
+
+  it('responseError, which makes an error of what is left of it', async () => {
+    const dispatcher = await revoked(interceptors.responseError())
+    expect((await request(ground.env.merchantUrl, { dispatcher })).statusCode).toBe(200)
+    ground.env.configure({ rejectAllTokens: true })
+    const error = await rejectionOf(request(ground.env.merchantUrl, { dispatcher }))
+    expect(error).toMatchObject({ name: 'ResponseError', statusCode: 401 })
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toContain(ground.tokens.currentToken()?.value)
+  })
+
+  it('decompress, and what is handed out is decompressed, too', async () => {
+    await using api = await scripted((_, response, nth) => {
+      response.writeHead(nth === 2 ? 200 : 401, { 'content-encoding': 'gzip' }).end(gzipSync(`answer ${nth}`))
+    })
+    let renewed: ReturnType<typeof token> | undefined = token('second.token')
+    const tokens = provided({
+      current: token('first.token'),
+      apiUrls: [api.url],
+      renew: async () => renewed,
+    })
+    const dispatcher = both(order, interceptors.decompress({ skipErrorResponses: false }), tokens)
+    expect(await (await request(api.url, { dispatcher })).body.text()).toBe('answer 2')
+    renewed = undefined
+    expect(await (await request(api.url, { dispatcher })).body.text()).toBe('answer 3')
+  })
+
+  it('deduplicate, and calls at once share what they may', async () => {
+    const dispatcher = await revoked(interceptors.deduplicate())
+    const answers = await Promise.all([1, 2, 3].map(() => request(ground.env.merchantUrl, { dispatcher })))
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200])
+    await Promise.all(answers.map(({ body }) => body.dump()))
+  })
+
+  it('cache', async () => {
+    const dispatcher = await revoked(interceptors.cache())
+    const { statusCode } = await request(ground.env.merchantUrl, { dispatcher })
+    expect(statusCode).toBe(200)
+  })
+})
+
+describe('with undici’s cache', () => {
+  const cached = async (order: (typeof ORDERS)[number], cacheControl: string) => {
+    await using api = await scripted((seen, response) => {
+      response.writeHead(200, { 'cache-control': cacheControl }).end(seen.headers.authorization)
+    })
+    const first = provided({ current: token('first.token'), apiUrls: [api.url] })
+    const second = provided({ current: token('second.token'), apiUrls: [api.url] })
+    const cache = interceptors.cache()
+    for (const tokens of [first, second]) {
+      const { body } = await request(api.url, { dispatcher: both(order, cache, tokens) })
+      await body.dump()
+    }
+    return api.seen.length
+  }
+
+  it('below the token, one client’s answers are not served to another, unless the API says public', async () => {
+    expect(await cached('below', 'max-age=60')).toBe(2)
+    expect(await cached('below', 'public, max-age=60')).toBe(1)
+  })
+
+  it('above the token, the cache does not know of it, and shares them', async () => {
+    expect(await cached('above', 'max-age=60')).toBe(1)
+  })
+})
+
+describe('with undici’s dns', () => {
+  const lookedUp = (order: (typeof ORDERS)[number]) => {
+    const lookup = (_: unknown, __: unknown, done: (error: null, found: object[]) => void) =>
+      done(null, [{ address: '127.0.0.1', family: 4, ttl: 1000 }])
+    return async () => {
+      await using api = await scripted((_, response) => void response.end())
+      const named = api.url.replace('127.0.0.1', 'api.localhost')
+      const tokens = provided({ current: token('the.one.token'), apiUrls: [named] })
+      const dispatcher = both(order, interceptors.dns({ lookup: lookup as never }), tokens)
+      expect((await request(named, { dispatcher })).statusCode).toBe(200)
+      expect(api.seen[0]?.headers.host).toBe(new URL(named).host)
+      return has(api, 'the.one.token')
+    }
+  }
+
+  it('below, the token is attached', async () => {
+    expect(await lookedUp('below')()).toEqual([true])
+  })
+
+  it('above, it is not: the call goes to an address, which is not an API', async () => {
+    expect(await lookedUp('above')()).toEqual([false])
+  })
+})
+
+it('shows no token in what undici gives its caller', async () => {
+  await ground.tokens.getToken()
+  ground.env.revoke()
+  const dispatcher = agentWith(createAuthDispatch(ground.tokens))
+  const noted = new NotingHandler()
+  const { origin, pathname } = new URL(ground.env.merchantUrl)
+  dispatcher.dispatch({ origin, path: pathname, method: 'GET' }, noted)
+  await noted.ended
+  const answer = await request(ground.env.merchantUrl, { dispatcher, opaque: { mine: true } })
+  ground.env.fail('merchant', { kind: 'reset' })
+  const error = await rejectionOf(request(ground.env.merchantUrl, { dispatcher }))
+  expect(error).toMatchObject({ code: 'ECONNRESET' })
+  for (const shown of [answer, error, noted.controller, dispatcher]) {
+    const text = inspect(shown, { depth: 20, showHidden: true, getters: true })
+    expect(text.length).toBeGreaterThan(100)
+    expect(text).not.toContain(ground.tokens.currentToken()?.value)
+  }
+  expect(JSON.stringify([answer.headers, answer.context, error])).not.toContain(
+    ground.tokens.currentToken()?.value,
+  )
+})

@@ -1,0 +1,131 @@
+// Handlers of undici's that throw, or abort, in whichever callback: what becomes of the call is what becomes of it without the token (contract 3.7, 5.5).
+import { Readable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { AccessToken } from 'merchant-auth'
+import { type Dispatcher, errors } from 'undici'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Scripted, scripted } from '../support/ground.ts'
+import { provided, token } from '../support/provided.ts'
+import { agentWith, createAuthDispatch } from './undici-calls.ts'
+
+let server: Scripted
+beforeAll(async () => {
+  server = await scripted(({ headers, path }, response) => {
+    const isRejected =
+      path === '/rejected' || (path === '/once' && headers.authorization === 'Bearer first.token')
+    response.writeHead(isRejected ? 401 : 200).end('answer')
+  })
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const first = () => token('first.token')
+const composed = (current: AccessToken | undefined, renewed: AccessToken | undefined): Dispatcher => {
+  const given = { apiUrls: [server.url], renew: async () => renewed }
+  return agentWith(createAuthDispatch(provided(current ? { ...given, current } : given)))
+}
+
+/** The ways of a call to its answer, and the path of that answer. */
+const WAYS: Record<string, [path: string, dispatcher: () => Dispatcher]> = {
+  'with a token': ['/', () => composed(first(), undefined)],
+  'that waits for a token': ['/', () => composed(undefined, undefined)],
+  'whose 401 is handed out': ['/rejected', () => composed(first(), undefined)],
+  'that waits, and whose 401 is handed out': ['/rejected', () => composed(undefined, undefined)],
+  'that is made again after a 401': ['/once', () => composed(first(), token('second.token'))],
+}
+
+const CALLBACKS = [
+  'onRequestStart',
+  'onBodySent',
+  'onRequestSent',
+  'onResponseStarted',
+  'onResponseStart',
+  'onResponseData',
+  'onResponseEnd',
+]
+
+type Act = (controller: Dispatcher.DispatchController) => void
+
+const thrown = new Error('thrown by the handler')
+const reason = new Error('aborted by the handler')
+const raise = (): never => {
+  throw thrown
+}
+const raiseAgain = (): never => raise()
+const ACTS: Record<string, Act> = {
+  throws: raise,
+  'throws, and then again in onResponseError,': raiseAgain,
+  'aborts with a reason': (controller) => controller.abort(reason),
+  'aborts without one': (controller) => controller.abort(undefined as never),
+  'aborts and throws': (controller) => {
+    controller.abort(reason)
+    raise()
+  },
+  'pauses for a while': (controller) => {
+    controller.pause()
+    setImmediate(() => controller.resume())
+  },
+}
+
+const BODIES: Record<string, () => string | Readable | null> = {
+  'no body': () => null,
+  'a body': () => 'body',
+  'a stream': () => Readable.from([Buffer.from('once')]),
+}
+
+/** What becomes of a call whose handler acts in one of its callbacks. */
+async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, act: Act) {
+  const noted: string[] = []
+  const caught: unknown[] = []
+  let last: Dispatcher.DispatchController | undefined
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  const handler = Object.fromEntries(
+    [...CALLBACKS, 'onResponseError'].map((name) => [
+      name,
+      (...args: [Dispatcher.DispatchController, unknown]) => {
+        if (name === 'onRequestStart') [last] = [args[0], noted.splice(0)] // a call that waits, or is made again, has two
+        noted.push(name)
+        if (name === 'onResponseError') caught.push(args[1])
+        if (name === 'onResponseEnd' || name === 'onResponseError') end()
+        if (name === at && last !== undefined) act(last)
+        if (name === 'onResponseError' && act === raiseAgain) raise()
+      },
+    ]),
+  )
+  const body = (options as { body: unknown }).body
+  const returned = dispatcher.dispatch({ origin: server.url, ...options } as never, handler)
+  await ended
+  await dispatcher.close()
+  await turn()
+  return {
+    returned,
+    noted,
+    caught: caught.map((error) => (error === reason || error === thrown ? error : describeError(error))),
+    aborted: last?.aborted,
+    reason: last?.reason,
+    destroyed: body instanceof Readable && body.destroyed,
+    listeners: body instanceof Readable && body.listenerCount('error'),
+  }
+}
+const describeError = (error: unknown) => [error instanceof errors.UndiciError, String(error)]
+
+/** In the earlier ones, what onResponseError throws ends the process. */
+const LATER = CALLBACKS.slice(4)
+
+const rows = Object.entries(ACTS).flatMap(([act, acts]) =>
+  (acts === raiseAgain ? LATER : CALLBACKS).flatMap((at) =>
+    Object.keys(BODIES).map((body) => [act, at, body] as const),
+  ),
+)
+
+describe.each(Object.entries(WAYS))('as without the token: a call %s', (_, [path, make]) => {
+  it.each(rows)('whose handler %s in %s, with %s', async (act, at, kind) => {
+    const call = (dispatcher: Dispatcher, plain: boolean) =>
+      outcomeOf(
+        dispatcher,
+        { path: plain && path === '/once' ? '/' : path, method: 'POST', body: BODIES[kind]?.() },
+        at,
+        ACTS[act] as Act,
+      )
+    expect(await call(make(), false)).toEqual(await call(agentWith(), true))
+  })
+})

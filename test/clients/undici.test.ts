@@ -1,0 +1,377 @@
+// Which calls of undici's get the token, what is sent, and what only undici has of renewals (contract 5.1, 5.3, 5.5).
+import { PassThrough, Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { Agent, Client, type Dispatcher, errors, FormData, fetch, pipeline, request, stream } from 'undici'
+import { describe, expect, it } from 'vitest'
+import { scripted, useGround } from '../support/ground.ts'
+import { provided, token } from '../support/provided.ts'
+import { rig } from '../token/harness.ts'
+import {
+  agentWith,
+  at,
+  closing,
+  createAuthDispatch,
+  held,
+  NotingHandler,
+  noting,
+  passedOn,
+} from './undici-calls.ts'
+
+const ground = useGround()
+const url = (path = '/orders') => ground.env.merchantUrl + path
+
+describe('a call of undici’s', () => {
+  it('carries the token, by request, fetch, stream and pipeline', async () => {
+    const dispatcher = agentWith(createAuthDispatch(ground.tokens))
+    const asked = await request(url('/r?a=1'), { dispatcher, method: 'POST', body: 'x' })
+    expect(asked.statusCode).toBe(200)
+    expect(await asked.body.json()).toMatchObject({ api: 'merchant', body: 'x' })
+    expect((await fetch(url('/f'), { dispatcher, method: 'POST', body: 'y' })).status).toBe(200)
+    const sink = new PassThrough()
+    await stream(url('/s'), { dispatcher, method: 'GET' }, ({ statusCode }) => {
+      expect(statusCode).toBe(200)
+      return sink
+    })
+    expect(JSON.parse(String(await buffer(sink)))).toMatchObject({ api: 'merchant' })
+    const piped = pipeline(url('/p'), { dispatcher, method: 'PUT' }, ({ body }) => body)
+    expect(JSON.parse(String(await buffer(Readable.from([Buffer.from('z')]).pipe(piped))))).toMatchObject({
+      body: 'z',
+    })
+    expect(ground.env.counts).toMatchObject({ token: 1, unauthorized: 0 })
+  })
+
+  it('is made at once with a token at hand, and says what the dispatcher says', () => {
+    const { seen, returned, headers } = passedOn({})
+    expect(seen).toHaveLength(1)
+    expect(returned).toBe(false)
+    expect(headers).toEqual({ Authorization: 'Bearer the.one.token' })
+  })
+
+  it.each<[string, unknown, unknown]>([
+    ['none', undefined, { Authorization: 'Bearer the.one.token' }],
+    ['null', null, { Authorization: 'Bearer the.one.token' }],
+    [
+      'an object',
+      { a: 'b', c: ['d', 'e'] },
+      { a: 'b', c: ['d', 'e'], Authorization: 'Bearer the.one.token' },
+    ],
+    ['a flat list', ['a', 'b'], ['a', 'b', 'Authorization', 'Bearer the.one.token']],
+    ['Headers', new Headers({ a: 'b' }), ['a', 'b', 'Authorization', 'Bearer the.one.token']],
+    ['a Map', new Map([['a', 'b']]), ['a', 'b', 'Authorization', 'Bearer the.one.token']],
+    ['an iterator', [['a', 'b']].values(), ['a', 'b', 'Authorization', 'Bearer the.one.token']],
+    ['one that is not set', { authorization: undefined }, { Authorization: 'Bearer the.one.token' }],
+    [
+      'another of that length',
+      { 'accept-thing': '1' },
+      { 'accept-thing': '1', Authorization: 'Bearer the.one.token' },
+    ],
+  ])('has the header beside the caller’s own: %s', (_, headers, expected) => {
+    const before = Array.isArray(headers) ? structuredClone(headers) : { ...(headers as object) }
+    expect(passedOn({ headers }).headers).toEqual(expected)
+    if (headers) expect(Array.isArray(headers) ? headers : { ...(headers as object) }).toEqual(before)
+  })
+
+  it.each<[string, () => unknown]>([
+    ['an object', () => ({ AUTHORIZATION: 'mine' })],
+    ['null in an object', () => ({ authorization: null })],
+    ['a flat list', () => ['x', 'y', 'authorization', 'mine']],
+    ['Headers', () => new Headers({ authorization: 'mine' })],
+    ['a Map', () => new Map([['Authorization', 'mine']])],
+    ['an iterator', () => [['Authorization', 'mine']].values()],
+  ])('keeps a header of that name of the caller’s own: %s', async (_, own) => {
+    const headers = own()
+    const { options, first, handler } = passedOn({ headers })
+    expect(Object.entries(options?.headers ?? {}).flat(2)).not.toContain('Bearer the.one.token')
+    expect(first?.handler).toBe(handler)
+  })
+
+  it('may be made by a Client', async () => {
+    const { origin, pathname } = new URL(url())
+    const client = closing(new Client(origin)).compose(createAuthDispatch(ground.tokens))
+    const { statusCode } = await client.request({ origin, path: pathname, method: 'GET' })
+    expect(statusCode).toBe(200)
+  })
+
+  it('shows an Agent’s factory the origin as it was given', async () => {
+    const given: unknown[] = []
+    const factory = (origin: string | URL, options: object) => {
+      given.push(origin)
+      return new Client(origin, options)
+    }
+    const dispatcher = closing(new Agent({ factory })).compose(createAuthDispatch(ground.tokens))
+    const { origin, pathname: path } = new URL(url())
+    for (const one of [new URL(origin), origin])
+      await dispatcher.request({ origin: one, path, method: 'GET' })
+    expect(given).toEqual([new URL(origin), origin])
+    expect(given[0]).toBeInstanceOf(URL)
+  })
+
+  it('has the header and the scheme that are asked for', () => {
+    const { options } = passedOn({}, held(), { header: 'X-Token', scheme: '' })
+    expect(options).toMatchObject({ headers: { 'X-Token': 'the.one.token' }, maxRedirections: 0 })
+    expect(passedOn({}).options).not.toHaveProperty('maxRedirections')
+  })
+
+  it('goes on with the caller’s own handler where nothing is renewed', () => {
+    const { first, handler } = passedOn({}, held(), { renewOnStatus: [] })
+    expect(first?.handler).toBe(handler)
+    expect(first?.options.headers).toEqual({ Authorization: 'Bearer the.one.token' })
+  })
+
+  it('is left to undici where it is malformed', async () => {
+    const dispatcher = agentWith(createAuthDispatch(held()))
+    const noted = new NotingHandler()
+    dispatcher.dispatch(undefined as never, noted)
+    expect(noted.error).toBeInstanceOf(errors.InvalidArgumentError)
+    const given = { origin: at, path: '/merchant/x', method: 'GET' } as const
+    expect(() => dispatcher.dispatch(given, {})).toThrow(errors.InvalidArgumentError)
+    expect(() => dispatcher.dispatch(given, null as never)).toThrow(errors.InvalidArgumentError)
+  })
+
+  it('is the one that was asked for, although it waited for a token', async () => {
+    let give: (value: ReturnType<typeof token>) => void = () => {}
+    const tokens = provided({
+      apiUrls: [`${at}/merchant`],
+      get: () => new Promise((resolve) => (give = resolve)),
+    })
+    const given = { origin: new URL(at), headers: { a: '1' } as Record<string, string>, query: { q: '1' } }
+    const { seen, returned, handler } = passedOn(given, tokens)
+    expect([returned, seen.length, handler.events]).toEqual([true, 0, ['start']])
+    given.headers['a'] = '2'
+    given.query.q = '2'
+    given.origin.host = 'evil.example'
+    give(token('late.token'))
+    await expect.poll(() => seen.length).toBe(1)
+    expect(String(seen[0]?.options.origin)).toBe(`${at}/`)
+    expect(seen[0]?.options).toMatchObject({
+      headers: { a: '1', Authorization: 'Bearer late.token' },
+      query: { q: '1' },
+    })
+  })
+
+  it('fails where the dispatch throws after the wait', async () => {
+    const tokens = provided({ apiUrls: [at] })
+    const dispatch = createAuthDispatch(tokens)((() => {
+      throw new Error('no')
+    }) as never) as Dispatcher['dispatch']
+    const noted = new NotingHandler()
+    expect(dispatch({ origin: at, path: '/', method: 'GET' }, noted)).toBe(true)
+    await noted.ended
+    expect(noted.error?.message).toBe('no')
+  })
+
+  it('rejects wrong options', () => {
+    expect(() => createAuthDispatch(ground.tokens, { header: 'a b' })).toThrow(/header/)
+    expect(() => createAuthDispatch({} as never)).toThrow(/tokens/)
+  })
+
+  it('shows interim answers', async () => {
+    await using server = await scripted((_, response) => {
+      response.writeEarlyHints({ link: '</a>; rel=preload' })
+      response.end('done')
+    })
+    const tokens = provided({ current: token('early.token'), apiUrls: [server.url] })
+    const infos: number[] = []
+    const { statusCode } = await request(server.url, {
+      dispatcher: agentWith(createAuthDispatch(tokens)),
+      onInfo: ({ statusCode: status }) => infos.push(status),
+    })
+    expect([statusCode, infos]).toEqual([200, [103]])
+  })
+
+  it.each(['a cached token', 'a wait, and a renewal'])(
+    'gives raw headers where they are asked for: %s',
+    async (how) => {
+      await using server = await scripted(({ headers }, response) => {
+        const isFirst = headers.authorization === 'Bearer first.token'
+        response.writeHead(isFirst ? 401 : 200, { 'X-Mine': 'b' }).end('done')
+      })
+      const tokens = provided({
+        apiUrls: [server.url],
+        ...(how === 'a cached token' && { current: token('a.token') }),
+      })
+      const dispatcher = agentWith(createAuthDispatch(tokens))
+      const { statusCode, headers } = await request(server.url, { dispatcher, responseHeaders: 'raw' })
+      expect(statusCode).toBe(200)
+      expect(Object.values(headers).map(String)).toContain('X-Mine')
+    },
+  )
+
+  it('shows an interceptor below only its own copies', async () => {
+    const seen: Dispatcher.DispatchOptions[] = []
+    const dispatcher = agentWith(noting(seen), createAuthDispatch(ground.tokens))
+    await ground.tokens.getToken()
+    const { origin, pathname } = new URL(url())
+    const options = { origin, path: pathname, method: 'GET', headers: Object.freeze(['a', 'b']) } as const
+    await dispatcher.request(Object.freeze(options) as never)
+    expect(seen[0]).not.toBe(options)
+    expect(options.headers).toEqual(['a', 'b'])
+  })
+})
+
+describe('the destination of a call', () => {
+  it.each<[string, object]>([
+    ['another path', { path: '/other' }],
+    ['a path that begins alike', { path: '/merchants' }],
+    ['another origin', { origin: 'http://evil.example' }],
+    ['another port', { origin: `${at}:81` }],
+    ['another scheme', { origin: 'https://api.example' }],
+    ['dot segments', { path: '/merchant/../x' }],
+    ['dot segments that lead in', { path: '/x/../merchant/y' }],
+    ['a dot segment that changes nothing', { path: '/merchant/./y' }],
+    ['encoded dot segments', { path: '/merchant/%2e%2e/x' }],
+    ['a backslash', { path: '/merchant/a\\..\\b' }],
+    ['an encoded slash', { path: '/merchant/..%2fx' }],
+    ['a fragment, which undici would send', { path: '/merchant#/../x' }],
+    ['a double slash', { path: '//merchant/x' }],
+    ['an absolute form', { path: `${at}/merchant/x` }],
+    ['user info as path', { path: '@evil.example/merchant/x' }],
+    ['no path', { path: undefined }],
+    ['no origin', { origin: undefined }],
+    ['a CONNECT', { method: 'CONNECT', path: '/merchant/x' }],
+    ['user info', { origin: 'http://a:b@api.example' }],
+  ])('goes untouched, with an event, with %s', (_, options) => {
+    const given = { origin: at, path: '/merchant/x', method: 'GET', ...options }
+    const { provider, events } = rig([], {
+      environment: { ...held().environment, allowInsecureRequests: true },
+    })
+    const passed: unknown[] = []
+    const dispatch = createAuthDispatch(provider)((...all: never[]) => {
+      passed.push(...all)
+      return true
+    }) as unknown as (...all: unknown[]) => boolean
+    const handler = new NotingHandler()
+    expect(dispatch(given, handler)).toBe(true)
+    expect(passed[0]).toBe(given)
+    expect(passed[1]).toBe(handler)
+    expect(events).toMatchObject([{ type: 'token-withheld' }])
+  })
+
+  it.each<[string, object]>([
+    ['the API itself', { path: '/merchant' }],
+    ['a query', { path: '/merchant?a=/../b' }],
+    ['a query apart', { query: { a: '../b' } }],
+    ['dots that are no segments', { path: '/merchant/.well-known/a..b/c.json' }],
+    ['an escape', { path: '/merchant/%C3%A9' }],
+    ['a URL as origin', { origin: new URL(at) }],
+    ['a slash after the origin', { origin: `${at}/` }],
+    ['another spelling of the origin', { origin: 'HTTP://API.example:80' }],
+  ])('has the token with %s', (_, options) => {
+    expect(passedOn(options).headers).toEqual({ Authorization: 'Bearer the.one.token' })
+  })
+
+  it('has no token where the dispatcher is connected to another place, or to one of several', () => {
+    for (const [connected, has] of [
+      [at, true],
+      ['http://evil.example', false],
+      [null, false],
+    ] as const) {
+      const intercept = createAuthDispatch(held()) as (dispatch: unknown, connected: unknown) => unknown
+      const sent: Dispatcher.DispatchOptions[] = []
+      const dispatch = intercept((options: never) => sent.push(options), connected) as Dispatcher['dispatch']
+      dispatch({ origin: at, path: '/merchant/x', method: 'GET' }, new NotingHandler())
+      expect(JSON.stringify(sent).includes('the.one.token')).toBe(has)
+    }
+  })
+})
+
+/** An interceptor as a dispatcher gets it that does not say where it is connected, and what it lets through. */
+function unsaid() {
+  const sent: Dispatcher.DispatchOptions[] = []
+  const interceptor = createAuthDispatch(held()) as unknown as (
+    dispatch: Dispatcher['dispatch'],
+  ) => Dispatcher['dispatch']
+  const dispatch = interceptor((options) => {
+    sent.push(options)
+    return true
+  })
+  const tokensSent = () => sent.map(({ headers }) => JSON.stringify(headers ?? {}).includes('the.one.token'))
+  return { dispatch, tokensSent }
+}
+
+describe('where a dispatcher does not say where it is connected', () => {
+  const to = (origin: string | undefined) =>
+    ({ origin, path: '/merchant/x', method: 'GET' }) as Dispatcher.DispatchOptions
+
+  it.each(['http://elsewhere.example', undefined])(
+    'a call that was redirected from %s gets no token',
+    (origin) => {
+      const { dispatch, tokensSent } = unsaid()
+      const handler = new NotingHandler() // undici's redirect interceptor makes the next call with the same one
+      dispatch(to(origin), handler)
+      dispatch(to(at), handler)
+      expect(tokensSent()).toEqual([false, false])
+    },
+  )
+
+  it('a call that is made again, and others, get it', () => {
+    const { dispatch, tokensSent } = unsaid()
+    const handler = new NotingHandler()
+    dispatch(to(at), handler)
+    dispatch(to(at), handler)
+    dispatch(to(at), new NotingHandler())
+    expect(tokensSent()).toEqual([true, true, true])
+  })
+})
+
+describe('a provider of the caller’s own', () => {
+  it('need not have a token endpoint', () => {
+    const { environment, ...rest } = held()
+    const tokens = { ...rest, environment: { ...environment, authUrl: '' } }
+    expect(JSON.stringify(passedOn({}, tokens).headers)).toContain('the.one.token')
+  })
+})
+
+async function revoked(): Promise<Dispatcher> {
+  await ground.tokens.getToken()
+  ground.env.revoke()
+  return agentWith(createAuthDispatch(ground.tokens))
+}
+
+const form = (): FormData => {
+  const data = new FormData()
+  data.append('a', 'x')
+  data.append('file', new File(['content'], 'f.bin'))
+  return data
+}
+describe('a 401 on undici', () => {
+  it('is answered by a repeat of a form, with a boundary of its own', async () => {
+    const { statusCode } = await request(url(), { dispatcher: await revoked(), method: 'POST', body: form() })
+    expect(statusCode).toBe(200)
+    const [first, second] = ground.sent().map(({ body, headers }) => {
+      const boundary = headers['content-type']?.split('boundary=')[1] ?? 'none'
+      return String(body).replaceAll(boundary, 'BOUNDARY')
+    })
+    expect(first).toContain('content')
+    expect(second).toBe(first)
+  })
+
+  it('is the caller’s of pipeline, and of fetch with a body; a fetch without one is made again', async () => {
+    const dispatcher = await revoked()
+    const statuses: number[] = []
+    const piped = pipeline(url(), { dispatcher, method: 'POST' }, ({ statusCode, body }) => {
+      statuses.push(statusCode)
+      return body
+    })
+    piped.end('piped').resume()
+    await new Promise((resolve) => piped.on('end', resolve))
+    ground.env.revoke()
+    expect((await fetch(url(), { dispatcher, method: 'POST', body: 'x' })).status).toBe(401)
+    expect(statuses).toEqual([401])
+  })
+
+  it('of a fetch without a body is answered by a repeat', async () => {
+    expect((await fetch(url(), { dispatcher: await revoked() })).status).toBe(200)
+    expect(ground.sent()).toHaveLength(2)
+  })
+
+  it('does not reach the handler when the call is made again: it sees one answer', async () => {
+    const dispatcher = await revoked()
+    const noted = new NotingHandler()
+    const { origin, pathname } = new URL(url())
+    dispatcher.dispatch({ origin, path: pathname, method: 'GET' }, noted)
+    await noted.ended
+    expect(noted.events).toEqual(['start', 'start', 'answer 200', 'end'])
+    expect(noted.body).not.toContain('invalid_token')
+  })
+})

@@ -1,0 +1,27 @@
+/** What a test of a fault records for docs/faults.md: cells of its tables, which count once the test has passed. */
+import type { TestContext } from 'vitest'
+
+/** One cell of a table in docs/faults.md: what the test measured and asserted, in a few words. */
+export interface Cell {
+  /** The table, by the name of its place in docs/faults.md. */
+  readonly table: string
+  /** What several rows have in common; a line of its own in the table. */
+  readonly group?: string
+  /** What goes wrong. Rows of a group whose cells are all equal become one row. */
+  readonly row: string
+  /** The situation or the client. */
+  readonly column: string
+  /** The outcome, in the same words in every run. */
+  readonly cell: string
+}
+
+declare module 'vitest' {
+  interface TaskMeta {
+    cells?: Cell[]
+  }
+}
+
+export function record(task: TestContext['task'], cell: Cell): void {
+  task.meta.cells ??= []
+  task.meta.cells.push(cell)
+}

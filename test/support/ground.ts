@@ -1,0 +1,141 @@
+/** What the tests of the attachments share: a sandbox and a provider for each test, and scripted servers. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import type { AxiosInstance, CreateAxiosDefaults } from 'axios'
+import axios from 'axios'
+import {
+  type AttachOptions,
+  type AuthEvent,
+  createTokenProvider,
+  type TokenProvider,
+  type TokenProviderOptions,
+} from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import {
+  type Sandbox,
+  type SandboxEnvironment,
+  type SandboxRequest,
+  startSandbox,
+} from 'merchant-auth/testing'
+import { afterEach, beforeEach } from 'vitest'
+import { StandingClock } from './clock.ts'
+
+export { failureOf as rejectionOf, until } from '../clients/world.ts'
+
+/** What a test gets. */
+export interface Ground {
+  readonly sandbox: Sandbox
+  readonly env: SandboxEnvironment
+  readonly tokens: TokenProvider
+  readonly events: AuthEvent[]
+  /** An axios instance at the merchant API with the token attached. */
+  api(config?: CreateAxiosDefaults, attach?: AttachOptions): AxiosInstance
+  /** Another provider, by default for the same client. */
+  provider(options?: Partial<TokenProviderOptions>): TokenProvider
+  /** The requests that the merchant API received. */
+  sent(): readonly SandboxRequest[]
+}
+
+/** A sandbox and a provider for each test. */
+export function useGround(): Ground {
+  let sandbox: Sandbox
+  let first: TokenProvider
+  let events: AuthEvent[]
+  const providers: TokenProvider[] = []
+  const provider = (options: Partial<TokenProviderOptions> = {}): TokenProvider => {
+    const { environment, clientId, clientSecret } = sandbox.test
+    const made = createTokenProvider({
+      environment,
+      clientId,
+      clientSecret,
+      clock: new StandingClock(),
+      onEvent: (event) => events.push(event),
+      ...options,
+    })
+    providers.push(made)
+    return made
+  }
+  beforeEach(async () => {
+    sandbox = await startSandbox()
+    events = []
+    first = provider()
+  })
+  afterEach(async () => {
+    await Promise.all(providers.splice(0).map((made) => made.close()))
+    await sandbox.close()
+  })
+  return {
+    get sandbox() {
+      return sandbox
+    },
+    get env() {
+      return sandbox.test
+    },
+    get tokens() {
+      return first
+    },
+    get events() {
+      return events
+    },
+    api: (config, attach) => {
+      const instance = axios.create({ baseURL: sandbox.test.merchantUrl, ...config })
+      attachAuth(instance, first, attach)
+      return instance
+    },
+    provider,
+    sent: () => sandbox.test.requests('merchant'),
+  }
+}
+
+/** A request that a scripted server received. */
+export interface Seen {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: Buffer
+}
+
+export interface Scripted extends AsyncDisposable {
+  readonly url: string
+  readonly seen: Seen[]
+}
+
+/** A server on a free port that answers as the test says, and remembers what it got. */
+export async function scripted(
+  answer: (request: Seen, response: ServerResponse, nth: number) => void | Promise<void>,
+): Promise<Scripted> {
+  const seen: Seen[] = []
+  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
+    const body = await buffer(request).catch(() => Buffer.alloc(0))
+    const { method = '', url: path = '', headers } = request
+    const one = { method, path, headers, body }
+    seen.push(one)
+    await answer(one, response, seen.length)
+  })
+  await new Promise<void>((resolve) => {
+    // A thousand calls at once are more than wait by default, and some would be reset.
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, resolve)
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** An environment whose token endpoint is the sandbox's and whose API is elsewhere. */
+export function apiAt(env: SandboxEnvironment, ...apiUrls: string[]): SandboxEnvironment['environment'] {
+  return { ...env.environment, apiUrls }
+}
+
+export const ADAPTERS = ['http', 'fetch'] as const
+
+/** A function adapter: what a caller would write around axios' own. */
+export const functionAdapter: Extract<CreateAxiosDefaults['adapter'], (...args: never[]) => unknown> = (
+  config,
+) => axios.getAdapter('http')(config)

@@ -1,0 +1,61 @@
+/** A token provider of a test's own: it has, gives and renews what the test says, at once and without a network. */
+import type { AccessToken, TokenProvider } from 'merchant-auth'
+import { ENVIRONMENT } from '../token/harness.ts'
+import { noteSecret } from './recorded.ts'
+
+/** A token with this value, which is searched for in all that the test could log. */
+export function token(value: string): AccessToken {
+  noteSecret(value)
+  return { value, tokenType: 'Bearer', expiresAt: Date.UTC(2100, 0, 1) }
+}
+
+interface Provided {
+  readonly current?: AccessToken
+  readonly get?: TokenProvider['getToken']
+  readonly renew?: TokenProvider['renewToken']
+  readonly apiUrls?: readonly string[]
+  readonly authUrl?: string
+  readonly name?: string | undefined
+}
+
+export function provided(given: Provided = {}): TokenProvider {
+  return {
+    environment: {
+      ...ENVIRONMENT,
+      apiUrls: given.apiUrls ?? ENVIRONMENT.apiUrls,
+      authUrl: given.authUrl ?? ENVIRONMENT.authUrl,
+      name: given.name,
+    },
+    currentToken: () => given.current,
+    getToken: given.get ?? (async () => token('first.token')),
+    renewToken: given.renew ?? (async () => token('second.token')),
+    close: async () => {},
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+/** A wait that nothing but its signal ends. */
+export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
+
+/** As the abort-controller package has it: no AbortSignal of the platform's, and without a reason. */
+export class OlderSignal {
+  aborted = false
+  readonly listeners = new Map<() => void, string>()
+
+  abort(): void {
+    this.aborted = true
+    for (const [listener, type] of this.listeners) if (type === 'abort') listener()
+  }
+
+  addEventListener(type: string, listener: () => void): void {
+    this.listeners.set(listener, type)
+  }
+
+  removeEventListener(type: string, listener: () => void): void {
+    if (this.listeners.get(listener) === type) this.listeners.delete(listener)
+  }
+}

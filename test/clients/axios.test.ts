@@ -198,7 +198,7 @@ describe('attachAuth', () => {
 
   it.each([undefined, null, {}, { getToken: 'no' }])('rejects what is not a provider: %j', (tokens) => {
     const message =
-      'The token cannot be attached:\n  - tokens: must be a token provider, as createTokenProvider() makes it'
+      'The token cannot be attached:\n  - tokens: must be a token provider, as createTokenProvider() returns it'
     const error = expect.objectContaining({ name: 'ConfigurationError', message })
     expect(() => attachAuth(axios.create(), tokens as never)).toThrow(error)
   })

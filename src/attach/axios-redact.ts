@@ -3,7 +3,7 @@ import { errorMonitor } from 'node:events'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
 import { deleteHeader, getHeader } from './headers.ts'
-import { realOf, standInFor } from './stand-in.ts'
+import { newStandIn, realOf, standInFor } from './stand-in.ts'
 
 /** Properties of Node.js response streams that lead back to the request: by name (IncomingMessage) or symbol (HTTP/2). */
 const WAYS_BACK = new Set<unknown>(['req', 'socket', 'client', 'sent-headers', 'session'])
@@ -66,12 +66,15 @@ const SENT = new Set<string>([
  */
 export function settle({ config, sent, header }: SentConfig, ...outcome: readonly unknown[]): void {
   hideAgents(sent)
-  config.headers = sent.headers
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
+  const { data, headers } = config
+  for (const name in sent.headers)
+    if (name.toLowerCase() !== header?.key && sent.headers[name] !== headers[name])
+      headers[name] = sent.headers[name]
+  for (const name in headers) if (!(name in sent.headers)) delete headers[name]
+  sent.headers = headers
   if (header === undefined) return
-  deleteHeader(sent.headers, header.key)
-  const { data } = config
-  if (isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
+  if (isNodeStream(data)) hide(config, 'data', data) // it refers to the request that it was piped into
   for (const one of outcome) if (isObject(one) && 'config' in one) Reflect.set(one, 'config', config)
 }
 
@@ -112,7 +115,7 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
     const way: unknown = Reflect.get(data, key)
     if (name === 'sent-headers' && call.header && isObject(way))
       deleteHeader(way as Record<string, unknown>, call.header.key)
-    if (way !== undefined) hide(data, key, () => way)
+    if (way !== undefined) hide(data, key, way)
   }
   if (watched.has(data)) return
   watched.add(data)
@@ -150,16 +153,23 @@ function hideConfig(holder: object, config: unknown, { sent, config: own, header
 
 function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header, sent }: SentConfig): void {
   const { request } = holder
-  if (request === undefined) return
-  if (!isFetchRequest(request)) {
-    hide(holder, 'request', isPlain(request) ? () => request : () => standInFor(request))
+  if (!isObject(request)) return
+  if (isFetchRequest(request)) {
+    hide(holder, 'request', request)
+    if (header !== undefined && request.headers.get(header.key) === header.value)
+      request.headers.delete(header.key)
+  } else if (isPlain(request)) hide(holder, 'request', request)
+  else {
+    const value = newStandIn(request)
+    Reflect.defineProperty(holder, 'request', {
+      value,
+      writable: true,
+      enumerable: false,
+      configurable: true,
+    })
     const leadsToRequest = isNodeStream(sent.data) || ('data' in holder && isNodeStream(holder.data))
     if (header !== undefined && leadsToRequest) cleanRequest(request, header)
-    return
   }
-  hide(holder, 'request', () => request)
-  if (header !== undefined && request.headers.get(header.key) === header.value)
-    request.headers.delete(header.key)
 }
 
 /** A request of Node.js or of follow-redirects, which refer to each other. */
@@ -194,14 +204,14 @@ function isPlain(request: unknown): boolean {
 }
 
 /** Makes a property an accessor, whose value is not printed. */
-function hide(holder: object, key: PropertyKey, read: () => unknown): void {
-  let get = read
+function hide(holder: object, key: PropertyKey, hidden: unknown): void {
+  let value = hidden
   Reflect.defineProperty(holder, key, {
     configurable: true,
     enumerable: false,
-    get: () => get(),
+    get: () => value,
     set: (replacement: unknown) => {
-      get = () => replacement
+      value = replacement
     },
   })
 }

@@ -16,7 +16,7 @@ import {
   MAX_DRAINED_BYTES,
 } from './authorize.ts'
 import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin } from './axios-config.ts'
-import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
+import { type AxiosCopy, axiosCopyOf, usesFetch } from './axios-copy.ts'
 import { stripPlaced } from './axios-interceptor.ts'
 import {
   copyForSend,
@@ -223,7 +223,9 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     const { env, beforeRedirect } = sent
     sent.headers[this.context.header] = value
     sent.beforeRedirect = guardOf(beforeRedirect, this)
-    sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
+    const { adapter } = this.#parts
+    if (typeof adapter === 'function' || usesFetch(adapter))
+      sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
     guardFurther(sent, this)
     if (sent.data === this.#body) return
     if (isFormData(sent.data)) {

@@ -68,7 +68,7 @@ export function getsToken(context: AttachContext, url: string, own: OwnAuthoriza
   return false
 }
 
-/** One call of a client, which resolves with an `Result`. */
+/** One call of a client, which resolves with a `Result`. */
 export interface AuthorizedCall<Result> {
   readonly url: string
   /** Whether the same bytes can be sent a second time. */

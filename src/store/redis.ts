@@ -22,7 +22,7 @@ import { OPERATION_TIMEOUT_MS, type Release, type TokenStore } from './token-sto
 
 export type { TokenStore } from './token-store.ts'
 
-/** A client or cluster of node-redis (the package `redis`), as far as it is used here. */
+/** A client or cluster of node-redis (the package `redis`): the parts used here. */
 export interface NodeRedisLike {
   /** Runs a Lua script. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
@@ -30,24 +30,24 @@ export interface NodeRedisLike {
   readonly isOpen: boolean
 }
 
-/** A client or cluster of ioredis, as far as it is used here. */
+/** A client or cluster of ioredis: the parts used here. */
 export interface IORedisLike {
   /** Runs a Lua script. */
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>
-  /** How far its connection is: `ready`, for example. */
+  /** The state of its connection, for example `ready`. */
   readonly status: string
 }
 
 /** Options of `createRedisTokenStore`. */
 export interface RedisTokenStoreOptions {
   /**
-   * What every key in Redis begins with. Without braces: what follows it stands in braces, so that a token and its
-   * lease are in one slot of a cluster.
+   * The prefix of all keys in Redis, without braces: the rest of a key is in braces, so that a token and its lease are in
+   * the same slot of a cluster.
    * @default 'merchant-auth:'
    */
   readonly keyPrefix?: string | undefined
   /**
-   * How long (ms, from 1 to 2^31-1) Redis may take for an operation. After it the provider goes on without.
+   * Time limit (ms, 1 to 2^31-1) for an operation. After it the provider continues without the store.
    * @default 250
    */
   readonly operationTimeoutMs?: number | undefined
@@ -69,15 +69,15 @@ const shape = copied(
 )
 
 /**
- * Creates a store that all processes of a fleet share: one token request for each lifetime, for any number of them.
- * `client` is a client or cluster of `redis` (node-redis) or `ioredis` that the caller has made, connects and
- * closes. No call fails when Redis does, nor does the process: a client of node-redis without a listener for
- * `error` gets one that does nothing. What goes to Redis is encrypted by the provider.
+ * Creates a store that all processes of a fleet share: one token request per lifetime, for any number of processes.
+ * `client` is a client or cluster of `redis` (node-redis) or `ioredis`; the caller creates, connects and closes it. If
+ * Redis fails, neither calls nor the process fail: a node-redis client without a listener for `error` gets one that does
+ * nothing. The provider encrypts what it writes.
  *
- * @param client of `redis` 4.7 or newer, or `ioredis` 5.3 or newer; one may serve any number of stores
- * @param options the prefix of the keys, and how long an operation may take
- * @returns the `store` of `createTokenProvider`
- * @throws ConfigurationError (`ERR_CONFIGURATION`) where the client or an option cannot be used
+ * @param client of `redis` 4.7 or newer, or `ioredis` 5.3 or newer; one client may serve any number of stores
+ * @param options the key prefix and the time limit of an operation
+ * @returns a store for the option `store` of `createTokenProvider`
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) if the client or an option is invalid
  * @example
  * const redis = createClient({ url: 'redis://localhost:6379' })
  * redis.connect()
@@ -98,7 +98,7 @@ export function createRedisTokenStore(
   return new RedisTokenStore(run, { keyPrefix, operationTimeoutMs })
 }
 
-/** How a client runs scripts; undefined where it is neither of the two. They are recognized by shape: neither is imported. */
+/** Runs scripts with a client; undefined if it is neither of the two. They are recognized by shape: neither is imported. */
 function scriptRunner(client: unknown): RunScript | undefined {
   if (isIORedis(client)) {
     return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args.map(String))
@@ -123,7 +123,7 @@ function has(client: unknown, name: string): client is object {
   return typeof client === 'object' && client !== null && typeof Reflect.get(client, name) === 'function'
 }
 
-/** Without a listener an error that node-redis emits would end the process. ioredis only logs it. */
+/** Without a listener, an error that node-redis emits would end the process. ioredis only logs it. */
 function surviveErrors(client: object): void {
   if (isIORedis(client)) return
   const { listenerCount, on } = client as Partial<EventEmitter>
@@ -132,14 +132,14 @@ function surviveErrors(client: object): void {
 
 type Lease = Release & Required<Pick<Release, 'set' | 'delete'>>
 
-/** A token store in which everything is done by scripts, and takes as long as it takes. */
+/** Every operation is one Lua script. SafeStore applies the time limits. */
 class RedisTokenStore implements TokenStore {
   readonly operationTimeoutMs: number
   readonly #run: RunScript
   readonly #keyPrefix: string
-  /** By key, the lease that this process acquired last, or has lost without knowing it. */
+  /** By key, the lease that this process acquired last; it may have expired. */
   readonly #leases = new Map<string, Lease>()
-  /** By key, the owner of a lease that may still be there, although this process no longer uses it. */
+  /** By key, the owner of a lease that this process released, but that may still exist. */
   readonly #stale = new Map<string, string>()
 
   constructor(run: RunScript, options: { keyPrefix: string; operationTimeoutMs: number }) {
@@ -173,7 +173,7 @@ class RedisTokenStore implements TokenStore {
       const acquired = await this.#run(LEASE, keys, [owner, Math.ceil(ttlMs), this.#stale.get(key) ?? ''])
       if (Number(acquired) !== 1) return undefined
     } catch (error) {
-      this.#release(key, owner).catch(() => {}) // only the answer may have been lost
+      this.#release(key, owner).catch(() => {}) // perhaps only the response was lost
       throw error
     }
     const endsAt = performance.now() + ttlMs
@@ -200,7 +200,7 @@ class RedisTokenStore implements TokenStore {
     if (this.#stale.get(key) === owner) this.#stale.delete(key)
   }
 
-  /** The token's key and its lease's. */
+  /** The keys of the token and of its lease. */
   #keysOf(key: string): [string, string] {
     const entry = `${this.#keyPrefix}{${key}}`
     return [entry, `${entry}:lease`]

@@ -1,6 +1,6 @@
 /** A caller's token store, made safe: operations end in time, failures become events, and entries are encrypted. */
 import { hkdfSync } from 'node:crypto'
-// These two alone: the whole of jose takes four times as long to load.
+// Only these two: all of jose takes four times as long to load.
 import { compactDecrypt } from 'jose/jwe/compact/decrypt'
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt'
 import * as z from 'zod/mini'
@@ -11,7 +11,7 @@ import { ERROR_CODES, storeErrorCode } from '../vocabulary.ts'
 import { within } from '../waiting.ts'
 import { OPERATION_TIMEOUT_MS, type Release, type TokenStore } from './token-store.ts'
 
-/** A token response has at most 64 KiB, so that no entry of this package comes near this. */
+/** Far more than any entry of this package: a token response has at most 64 KiB. */
 const MAX_CHARACTERS = 256 * 1024
 
 /** Where an entry is kept, and the key that encrypts it. */
@@ -23,24 +23,24 @@ export interface Place {
 /** An entry that was found and decrypted. */
 export interface Entry<T> {
   readonly content: T
-  /** What remained of its time (ms) at `readAt`. */
+  /** The remaining time (ms) at `readAt`. */
   readonly ttlMs: number
   readonly readAt: Instant
 }
 
-/** The right to be the only one who writes at a place, until it is released or its time is over. */
+/** An exclusive lease on a place, until it is released or expires. */
 export interface Lease {
   readonly key: string
   readonly release: () => Promise<void>
-  /** What writes for this lease alone, where the store has it; a store around another one is to write itself. */
+  /** Writes only while this lease is held. Undefined if the store wraps another one, or has no such writes. */
   readonly owner: Release | undefined
   /** When (monotonic ms) it ends, at the latest. */
   readonly endsAt: number
 }
 
-/** Whose entries they are, and what else they go by. */
+/** The client of the entries, and the settings of a SafeStore. */
 export interface SafeStoreContext {
-  /** A hash of what distinguishes clients. */
+  /** A hash that identifies the client. */
   readonly client: string
   /** The first one encrypts, all decrypt. */
   readonly encryptionKeys: readonly string[]
@@ -50,7 +50,7 @@ export interface SafeStoreContext {
   readonly secrets: Iterable<string>
 }
 
-/** The entries of one client in a token store. An operation that fails emits an event, and rejects. */
+/** The entries of one client in a token store. A failed operation emits an event and rejects. */
 export class SafeStore {
   readonly #store: TokenStore
   readonly #context: SafeStoreContext
@@ -62,24 +62,24 @@ export class SafeStore {
     this.#store = store
     this.#context = context
     this.#keys = context.encryptionKeys.map((secret) => new EncryptionKey(secret, context.client))
-    this.#timer = patient(context.clock)
+    this.#timer = slicedTimer(context.clock)
   }
 
-  /** Whether the store has leases: it may do without. */
+  /** Whether the store has leases. */
   get hasLeases(): boolean {
     return this.#store.lease !== undefined
   }
 
-  /** Where entries of this name may be, one place for each encryption key. They are written at the first one. */
+  /** The places of an entry, one for each encryption key. Entries are written to the first one. */
   placesOf(name: string): readonly [Place, ...Place[]] {
     const keyOf = ({ id }: EncryptionKey): string => `v1.${name}.${this.#context.client}.${id}`
     const places = this.#keys.map((encryption) => ({ key: keyOf(encryption), encryption }))
     return places as [Place, ...Place[]] // the options have at least one key
   }
 
-  /** The entry at this place. One that cannot be decrypted or parsed emits an event, and counts as absent. */
+  /** The entry at this place. One that cannot be decrypted or parsed emits an event and counts as absent. */
   async read<T>({ key, encryption }: Place, shape: z.ZodMiniType<T>): Promise<Entry<T> | undefined> {
-    const readAt = readClock(this.#context.clock) // what the answer takes on its way counts as passed
+    const readAt = readClock(this.#context.clock) // the time of the round trip counts as elapsed
     const found = await this.#run('get', async () => partsOf(await this.#store.get(key)))
     if (found === undefined) return undefined
     const { value, ttlMs } = found
@@ -92,7 +92,7 @@ export class SafeStore {
     return undefined
   }
 
-  /** Keeps the content for `ttlMs()`; not at all where that is over. With a lease, only while it lasts. */
+  /** Writes an entry with the time to live `ttlMs()`, unless that is over. With a lease, only while it is held. */
   async write(
     name: string,
     { content, ttlMs, lease }: { content: unknown; ttlMs: () => number; lease?: Lease | undefined },
@@ -106,20 +106,20 @@ export class SafeStore {
     await this.#run('set', () => owner?.set?.(value, wholeMs, leftMs) ?? this.#store.set(key, value, wholeMs))
   }
 
-  /** Deletes the entry at this place. With a lease, only while it lasts. */
+  /** Deletes the entry at this place. With a lease, only while it is held. */
   async delete({ key }: Place, lease: Lease | undefined): Promise<void> {
     const owner = lease?.key === key ? lease.owner : undefined
     await this.#run('delete', () => owner?.delete?.() ?? this.#store.delete(key))
   }
 
-  /** Acquires the right to write under this name; undefined while another holds it. */
+  /** Acquires the lease on an entry; undefined while another process holds it. */
   async lease(name: string, ttlMs: number): Promise<Lease | undefined> {
     const [{ key }] = this.placesOf(name)
     let late = false
     const acquire = async (): Promise<Release | undefined> => {
       const release = await this.#store.lease?.(key, ttlMs)
-      if (release && late) release().catch(() => {}) // nobody would use it, and nobody else could have it
-      return release || undefined // a store may say no by null or false
+      if (release && late) release().catch(() => {}) // unused, and it would block other processes
+      return release || undefined // a store may return null or false
     }
     try {
       const release = await this.#run('lease', acquire)
@@ -133,7 +133,7 @@ export class SafeStore {
     }
   }
 
-  /** Emits an event for an entry that cannot be parsed; once, however often it is read. */
+  /** Emits an event for an entry that cannot be parsed: once, however often it is read. */
   #emitUnreadable(key: string, value: unknown): void {
     const look = typeof value === 'string' ? `${value.length} ${value.slice(-64)}` : typeof value
     if (this.#unreadable.get(key) === look) return
@@ -156,9 +156,9 @@ export class SafeStore {
   }
 }
 
-/** A secret to encrypt with (JWE, RFC 7516). Each entry gets a key of its own, derived from it (HKDF-SHA-256, RFC 5869). */
+/** Encrypts entries (JWE, RFC 7516), each with a key derived from a secret (HKDF-SHA-256, RFC 5869). */
 class EncryptionKey {
-  /** Distinguishes keys, and reveals nothing about them. */
+  /** Identifies the key without revealing anything about it. */
   readonly id: string
   readonly #secret: string
   readonly #salt: string
@@ -177,7 +177,7 @@ class EncryptionKey {
       .encrypt(this.#derive(`entry ${name}`, 32))
   }
 
-  /** What was encrypted for this name with this key; undefined for everything else. */
+  /** The content that was encrypted for this name with this key; undefined for anything else. */
   async decrypt(name: string, encrypted: string): Promise<unknown> {
     try {
       const { plaintext } = await compactDecrypt(encrypted, this.#derive(`entry ${name}`, 32), {
@@ -195,7 +195,7 @@ class EncryptionKey {
   }
 }
 
-/** The parts of an answer, which may be anything. */
+/** The parts of a store's result, which may be anything. */
 function partsOf(found: unknown): { value: unknown; ttlMs: unknown } | undefined {
   if (found === undefined || found === null) return undefined
   const { value, ttlMs } = found as { value: unknown; ttlMs: unknown }
@@ -207,10 +207,10 @@ const SLICES = 5
 const { setImmediate: afterInput } = globalThis
 
 /**
- * A process that stood still does not take the store for a slow one: that uses up one slice of the time, and what has
- * arrived meanwhile is read first. Other clocks than the machine's may jump as they like.
+ * Sleeps in slices. If the process was suspended, at most one slice of the time limit elapses, and replies that arrived
+ * meanwhile are processed before the timeout. Clocks other than the system's sleep in one piece.
  */
-function patient(clock: Clock): Pick<Clock, 'monotonicMs' | 'sleep'> {
+function slicedTimer(clock: Clock): Pick<Clock, 'monotonicMs' | 'sleep'> {
   const slices = clock === systemClock ? SLICES : 1
   return {
     monotonicMs: () => clock.monotonicMs(),

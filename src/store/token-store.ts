@@ -1,64 +1,63 @@
-/** What keeps a token for more than one process: the interface that a store implements. */
+/** The interface of a token store shared by several processes. */
 
 /**
- * Keeps encrypted values, for all processes that are to share one token. Values are encrypted before they get here.
- * A store may be slow, fail or hang: no call fails for it.
+ * Stores values for all processes that share a token. The provider encrypts them. A store may be slow, fail or hang
+ * without failing a call.
  *
  * @see createRedisTokenStore in `merchant-auth/redis`
  */
 export interface TokenStore {
   /**
-   * The value kept under `key` and what remains of its time (ms), measured by the store's own clock; undefined
-   * where there is none, or its time is over.
+   * The value of `key` and its remaining time to live (ms), measured by the store's clock; undefined if there is none or it
+   * has expired.
    *
    * @param key at most 120 characters of `A-Z a-z 0-9 - _ .`
    */
   get(key: string): Promise<
     | {
-        /** What was kept. */
+        /** The value. */
         readonly value: string
-        /** What remains of its time (ms). */
+        /** The remaining time to live (ms). */
         readonly ttlMs: number
       }
     | undefined
   >
   /**
-   * Keeps `value` under `key` for `ttlMs` in the place of what was there.
+   * Sets the value of `key`, with a time to live.
    *
-   * @param value a few kilobytes of ASCII at the most
+   * @param value at most a few kilobytes of ASCII
    * @param ttlMs a whole number of ms, at least 1
    */
   set(key: string, value: string, ttlMs: number): Promise<void>
-  /** Forgets what is kept under `key`. */
+  /** Deletes `key`. */
   delete(key: string): Promise<void>
   /**
-   * The right to be the only one who asks for what is kept under `key`, for `ttlMs` at the most. Resolves with what
-   * gives it back early, or with undefined while another holds it. A store without it shares tokens too, but
-   * processes that find none at the same time each ask for one.
+   * Acquires an exclusive lease on `key` for at most `ttlMs`. Resolves with a function that releases it, or with undefined
+   * if another process holds it. Without leases, processes that find no token at the same time each request one.
    *
    * @param ttlMs a whole number of ms, at least 1
    */
   lease?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>
   /**
-   * How long (ms) an operation may take before the provider goes on without the store.
+   * Time limit (ms) for an operation, after which the provider continues without the store.
    * @default 250
    */
   readonly operationTimeoutMs?: number | undefined
 }
 
 /**
- * What releases a lease. That of `createRedisTokenStore` also writes for its owner alone, so that providers which share a
- * store object do not write by the leases of each other.
+ * Releases a lease. With `createRedisTokenStore` it can also write while the lease is held, so that providers that share a
+ * store do not use each other's leases.
  */
 export interface Release {
   (): Promise<void>
-  /** The store that gave it. */
+  /** The store that granted the lease. */
   readonly store?: TokenStore
-  /** As the store's `set` for the lease's key. `leftMs` of the lease should be left when the command runs, by the caller's clock. */
+  /** Like the store's `set`, for the key of the lease. `leftMs`: the rest of the lease by the caller's clock. */
   set?(value: string, ttlMs: number, leftMs?: number): Promise<void>
-  /** As the store's `delete` for the lease's key. */
+  /** Like the store's `delete`, for the key of the lease. */
   delete?(): Promise<void>
 }
 
-/** How long (ms) an operation may take by default. */
+/** The default time limit (ms) of an operation. */
 export const OPERATION_TIMEOUT_MS = 250

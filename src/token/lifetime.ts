@@ -1,7 +1,7 @@
-/** A token's lifetime on two clocks: how long it may be handed out, and when it is renewed. */
+/** A token's lifetime on two clocks: how long the token is used, and when it is renewed. */
 import type { Clock, Instant } from '../clock.ts'
 
-/** The options that change when a token is renewed, and no longer handed out. */
+/** The options that determine when a token is renewed and when it is no longer used. */
 export interface LifetimeOptions {
   readonly refreshAheadMs: number | undefined
   readonly expiryMarginMs: number | undefined
@@ -17,13 +17,13 @@ export class Lifetime {
   readonly #sentAt: Instant
   readonly #usableMs: number
   readonly #marginMs: number
-  /** The least by which the wall clock was seen ahead of the monotonic one (ms). */
+  /** The smallest observed offset (ms) of the wall clock from the monotonic clock. */
   #leastOffsetMs: number
-  /** How far (ms) the wall clock has gone ahead of the monotonic one since then, at the most. */
+  /** The largest jump (ms) of the wall clock beyond that offset. */
   #aheadMs = 0
 
   /**
-   * `jitter` (0 to 1) shortens the window by up to a quarter, so that processes which started together do not
+   * `jitter` (0 to 1) shortens the window by up to a quarter, so that processes that started together do not
    * renew together.
    */
   constructor(
@@ -42,9 +42,9 @@ export class Lifetime {
   }
 
   /**
-   * How long (ms) the token may still be handed out; 0 or less: no longer. It ends when either clock says so: the
-   * monotonic one stands still while a machine sleeps, the other may be set. A wall clock that went
-   * ahead stays counted, so that setting it back gives no time back.
+   * How long (ms) the token may still be used; 0 or less: it may not. It ends when either clock says so: the monotonic
+   * clock stops while a machine sleeps, and the wall clock may be set. A jump of the wall clock stays counted, so that
+   * setting it back does not extend the lifetime.
    */
   servableForMs(clock: Clock): number {
     const monotonicMs = clock.monotonicMs()

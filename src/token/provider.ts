@@ -1,4 +1,4 @@
-/** The token provider: the cached token of one client, single flight, and the order of what asks the token endpoint. */
+/** The token provider: the cached token of one client, single flight, and the order of token requests. */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
@@ -20,20 +20,20 @@ import {
   warnIfWeak,
 } from './token-request.ts'
 
-/** What hands out the current token of one environment, and renews it. */
+/** Provides and renews the access token of one environment. */
 export interface TokenProvider {
-  /** The environment as it was given: a frozen copy. */
+  /** A frozen copy of the environment. */
   readonly environment: Environment
   /**
-   * The cached token, without waiting: undefined where there is none that may still be sent. In the refresh
-   * window this starts a background renewal.
+   * The cached token, without waiting; undefined if there is none that may still be sent. In the refresh window this starts
+   * a background renewal.
    */
   currentToken(): AccessToken | undefined
   /**
-   * The cached token, or a new one. Concurrent calls share one token request; `signal` ends this call's wait alone.
+   * The cached token, or a new one. Concurrent calls share one token request; `signal` ends the wait of this call only.
    *
-   * @throws TokenRequestError where no token could be acquired, or could not a moment ago (`retryAfterMs`)
-   * @throws TokenResponseError where the token endpoint's answer is not a token response
+   * @throws TokenRequestError if no token could be acquired, now or before the end of a cooldown (`retryAfterMs`)
+   * @throws TokenResponseError if the response of the token endpoint is not a valid token response
    * @throws ProviderClosedError after `close()`
    * @throws the signal's reason
    * @example
@@ -41,13 +41,13 @@ export interface TokenProvider {
    */
   getToken(options?: { readonly signal?: AbortSignal | undefined }): Promise<AccessToken>
   /**
-   * A token other than the `rejected` one, for which an API answered 401: the current token where it is newer,
-   * else a renewed one. Concurrent calls share one renewal. Resolves with undefined where the rate limit of renewals for
-   * the API of `url` allows none at the moment, where `url` is not below `apiUrls`, and where the token endpoint gave out
-   * the rejected token again.
+   * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
+   * renewed one. Concurrent calls share one renewal. Resolves with undefined if the rate limit of renewals for the API of
+   * `url` allows none at the moment, if `url` is not below `apiUrls`, and if the token endpoint issued the rejected token
+   * again.
    *
-   * @param rejected the token that the rejected call carried, or its value
-   * @param options `url`: what was called, so that its API's rate limit is used; `signal`: ends this call's wait alone
+   * @param rejected the token of the rejected call, or its value
+   * @param options `url`: the URL that was called, which selects the rate limit; `signal`: ends the wait of this call only
    * @throws as `getToken` does
    */
   renewToken(
@@ -61,11 +61,11 @@ export interface TokenProvider {
 }
 
 /**
- * Creates the provider of one environment's token, to be shared by everything that calls its APIs. It asks for
- * nothing until a token is needed, and then by the client credentials grant (RFC 6749 §4.4).
+ * Creates a token provider for one environment, to be shared by everything that calls its APIs. It makes no request until
+ * a token is needed; then it uses the client credentials grant (RFC 6749 §4.4).
  *
- * @param options environment, client id and client secret; everything else has a default. They are checked, and copied
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option; (`ERR_BROWSER`) in a browser
+ * @param options environment, client id and client secret; everything else has a default. They are checked and copied
+ * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option; (`ERR_BROWSER`) in a browser
  * @example
  * const tokens = createTokenProvider({
  *   environment: environments.test,
@@ -84,13 +84,13 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
   return new ClientCredentialsProvider(resolveOptions(options))
 }
 
-// A look after a wait finds the token gone only where a clock jumped in between; this ends the looking.
+// After a wait the token can be gone only if a clock jumped. This limits the retries.
 const MAX_LOOKS = 3
 const MAX_BACKGROUND_PAUSE_MS = 1_000
 const LOOK_AGAIN_MS = 1_000
 const MAX_REJECTED = 16
 
-/** Single flight: calls with the same key share one run. Made once, as there may be thousands of providers. */
+/** Single flight: calls with the same key share one run. One for all providers, because there may be thousands. */
 const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<void>) => run(), {
   cache: false,
 })
@@ -101,26 +101,26 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly environment: Environment
   readonly #options: ResolvedOptions
   readonly #context: ProviderContext
-  /** Where there is a store: loaded when it is used first, as encryption takes time to load. */
+  /** Only with a store. Loaded on first use, because encryption takes time to load. */
   #shared: SharedToken | undefined
   #sharedLookAt = Number.NEGATIVE_INFINITY
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
-  /** One order for everything that may ask the token endpoint: it does so in here, after a second look. */
+  /** Serializes everything that may send a token request; each task first checks again whether it has to. */
   readonly #endpointLock = new Mutex()
   readonly #cooldown = new Cooldown()
   readonly #renewalLimits = new Map<string | undefined, RenewalLimit>()
   readonly #waiters = new Waiters()
-  /** Distinguishes the flights of providers. */
+  /** Part of the single-flight keys. */
   readonly #id = ++providers
   /** The values of tokens that an API rejected: they are not accepted from the store again. */
   readonly #rejected: string[] = []
   #cached: CachedToken | undefined
-  /** How many tokens were cached so far. */
+  /** The number of tokens cached so far. */
   #tokens = 0
   #lastFailure: unknown
   #isRenewing = false
-  /** When (monotonic ms) to see whether another process has renewed the token. */
+  /** When (monotonic ms) the next background renewal may be tried. */
   #nextRenewalAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ResolvedOptions) {
@@ -169,11 +169,11 @@ class ClientCredentialsProvider implements TokenProvider {
     const api = this.#destinations(String(url)).api
     if (url === undefined || api !== undefined) this.#noteRejected(value)
     if (this.#servable() === undefined) return await this.getToken({ signal })
-    if (url !== undefined && api === undefined) return undefined // what another place rejects says nothing of the token
+    if (url !== undefined && api === undefined) return undefined // a 401 from a URL outside apiUrls does not mean that the token is invalid
     this.#context.emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
     this.#renewalLimit(api).rejected(this.#now())
     if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
-      // The key names the token by its number: its value must not be seen where keys are.
+      // The key contains the number of the token, because keys may be inspected and must not contain its value.
       const key = `${this.#id} ${this.#tokens} ${api}`
       const replaced = singleFlight(key, () => this.#replace(value, api))
       await this.#waiters.wait(replaced, signal)
@@ -214,7 +214,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const cooldownEndsAt = this.#cooldown.endsAt
       const acquisition = { startedAt, background: false, cooldownEndsAt, replaces: rejected, rejection }
       if (await this.#acquire(acquisition)) {
-        // The token endpoint may have given the same one out again.
+        // The token endpoint may have issued the same token again.
         if (this.#otherThan(rejected) !== undefined)
           this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
       } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.endsAt)
@@ -243,11 +243,11 @@ class ClientCredentialsProvider implements TokenProvider {
       })
   }
 
-  /** Acquires a token and caches it; false where there is none and none may be requested. Only under the lock. */
+  /** Acquires a token and caches it; false if none was found and none may be requested. Call only under the lock. */
   async #acquire(acquisition: Acquisition): Promise<boolean> {
     const { clock, timeoutMs } = this.#options
     const { background, startedAt } = acquisition
-    // A caller that waited for another one's request that hung has no time left for its own.
+    // A caller that waited for another caller's failed request has no time left for its own.
     if (this.#lastFailure !== undefined && this.#now() - startedAt > 0.75 * timeoutMs) throw this.#failure()
     try {
       const acquired = await this.#fromStoreOrEndpoint(acquisition)
@@ -306,7 +306,7 @@ class ClientCredentialsProvider implements TokenProvider {
     return this.#shared
   }
 
-  /** Whether it is time to see what other processes have, even where the token endpoint may not be asked. */
+  /** Whether to read the store again, even if no token may be requested. */
   get #lookIsDue(): boolean {
     return this.#options.store !== undefined && this.#now() - this.#sharedLookAt >= LOOK_AGAIN_MS
   }
@@ -359,7 +359,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (remainsMs > 0) throw copyForCaller(this.#lastFailure, remainsMs, note)
   }
 
-  /** The last failure, with how long it holds back callers from now on. */
+  /** The last failure, with the rest of the cooldown. */
   #failure(): unknown {
     return copyForCaller(this.#lastFailure, Math.max(0, this.#cooldown.endsForCallersAt - this.#now()))
   }

@@ -1,21 +1,21 @@
 /** Rate limits of the token endpoint: the cooldown after a failure, and how often a rejected token is renewed. */
 
-/** What holds back a token request. */
+/** The limits on a token request. */
 export interface RequestLimits {
   /** When (monotonic ms) the cooldown ends. */
   readonly cooldownEndsAt: number
-  /** The API that rejected the current token, and how often that may cost another. */
+  /** The API that rejected the current token, and its limit on renewals. */
   readonly rejection?: { readonly api: string | undefined; readonly limit: RenewalLimit } | undefined
 }
 
-/** Whether the token endpoint may be asked now. */
+/** Whether a token may be requested now. */
 export function mayRequest({ cooldownEndsAt, rejection }: RequestLimits, now: number): boolean {
   return now >= cooldownEndsAt && (rejection === undefined || rejection.limit.waitMs(now) === 0)
 }
 
 /** A pause that doubles each time it begins, up to a limit. */
 class Backoff {
-  /** The last pause (ms); 0 where there was none. */
+  /** The last pause (ms); 0 if there was none. */
   gapMs = 0
   /** When (monotonic ms) it ends. */
   endsAt = Number.NEGATIVE_INFINITY
@@ -40,15 +40,15 @@ const MAX_RETRY_AFTER_MS = 60_000
 
 /** What a failed token request says about the next one. */
 export interface FailureKind {
-  /** Whether the answer was a 4xx: a failure that time alone seldom fixes. */
+  /** Whether the response was a 4xx: waiting rarely fixes those. */
   readonly clientError: boolean
-  /** What the answer's Retry-After asked for (ms). */
+  /** The response's Retry-After (ms). */
   readonly retryAfterMs: number | undefined
   /** Whether it was a background renewal. */
   readonly background: boolean
 }
 
-/** The time after a failed token request in which the token endpoint is not asked. */
+/** The time after a failed token request in which no other is sent. */
 export class Cooldown {
   readonly #backoff = new Backoff()
   #retryAfterUntil = Number.NEGATIVE_INFINITY
@@ -83,54 +83,54 @@ const MAX_RENEWAL_GAP_MS = 5 * 60_000
 const QUIET_MS = 60_000
 const HOUR_MS = 60 * 60_000
 const MAX_PER_HOUR = 20
-/** Renewals are further apart than this: one that two processes know of differs by less. */
+/** Two recorded renewals closer than this are the same one, seen by two processes. */
 const SAME_MS = 500
 
 /** What one process shares with the others about its renewals for one API. */
 export interface RenewalHistory {
   /** The gap (ms) after the last of them. */
   readonly gapMs: number
-  /** How long ago (ms) they began, within the last hour, the oldest first. */
+  /** How long ago (ms) they began, within the last hour, oldest first. */
   readonly renewedAgoMs: readonly number[]
 }
 
 /**
  * How often a token that one API rejected is renewed. Tokens are counted and billed: an API that rejects every token must
- * not cost new ones for ever, however slowly it is called.
+ * not cost new ones forever, however rarely it is called.
  */
 export class RenewalLimit {
   readonly #backoff = new Backoff()
   #renewals: number[] = []
   #lastRejection = Number.POSITIVE_INFINITY
 
-  /** Notes a rejection by this API; a long quiet time before it resets the gaps. */
+  /** Records a rejection by this API; after a long time without one, the gaps start over. */
   rejected(now: number): void {
     if (now - this.#lastRejection > this.#backoff.gapMs + QUIET_MS) this.#backoff.reset()
     this.#lastRejection = now
   }
 
-  /** How long (ms) until the next renewal may come; 0: now. */
+  /** Delay (ms) until the next renewal is allowed; 0: now. */
   waitMs(now: number): number {
     const oldest = this.#renewals.length < MAX_PER_HOUR ? undefined : this.#renewals[0]
     return Math.max(0, this.#backoff.endsAt - now, oldest === undefined ? 0 : oldest + HOUR_MS - now)
   }
 
-  /** Notes a renewal that began at `startedAt` and got a token. */
+  /** Records a renewal that began at `startedAt` and succeeded. */
   renewed(startedAt: number): void {
     this.#backoff.begin(startedAt, MAX_RENEWAL_GAP_MS)
     this.#renewals.push(startedAt)
     if (this.#renewals.length > MAX_PER_HOUR) this.#renewals.shift()
   }
 
-  /** What the other processes should know of it. */
+  /** The history to share with other processes. */
   history(now: number): RenewalHistory {
     const renewedAgoMs = this.#renewals.map((at) => now - at).filter((agoMs) => agoMs < HOUR_MS)
     return { gapMs: this.#backoff.gapMs, renewedAgoMs }
   }
 
   /**
-   * Makes it as strict as another process's, which may have renewed since. That one's gap is over for good when no
-   * rejection can have come for a minute longer than it: a process that gets one after the gap renews.
+   * Merges the history of another process, so that this limit is at least as strict. The other process's gap counts only
+   * while it may still apply: it starts over after a minute without a rejection.
    */
   adopt({ gapMs, renewedAgoMs }: RenewalHistory, now: number): void {
     const agoMs = renewedAgoMs.at(-1)

@@ -1,4 +1,4 @@
-/** The token that processes share through a store: look for it, wait for the lease, look again, and write in the end. */
+/** The token that processes share through a store: look for it, wait for the lease, look again, request, write. */
 import { createHash } from 'node:crypto'
 import * as z from 'zod/mini'
 import { tokenEndpoint } from '../environments.ts'
@@ -10,9 +10,9 @@ import { type CachedToken, createCachedToken } from './access-token.ts'
 import { mayRequest, type RequestLimits } from './rate-limit.ts'
 import { attemptEndsAt, type ClientSecret, type ProviderContext } from './token-request.ts'
 
-// A process that waits for another one's token sees it within 100 ms.
+// A process that waits for another process's token sees it within 100 ms.
 const LOOK_EVERY_MS = 50
-/** For the token request of the process that acquires the lease when its holder has died. */
+/** Extra wait for the request of the next lease holder after one died. */
 const MAX_GRACE_MS = 1_000
 const LIMIT_ENTRY_MS = 60 * 60_000
 const WRITTEN = Promise.resolve(true)
@@ -28,31 +28,31 @@ const limitEntry = z.object({
   renewedAgoMs: z.array(z.number()),
 })
 
-/** What a token is acquired for. */
+/** Why, and under which limits, a token is acquired. */
 export interface Acquisition extends RequestLimits {
-  /** When (monotonic ms) it began: `timeoutMs` counts from there, without the time spent waiting for other processes. */
+  /** When (monotonic ms) it began. `timeoutMs` counts from there, without the wait for other processes. */
   readonly startedAt: number
-  /** Whether it is a background renewal, for which another process's token must not be due for renewal itself. */
+  /** Whether it is a background renewal, which accepts another process's token only before its refresh window. */
   readonly background: boolean
   /** The value of the token that is to be replaced. */
   readonly replaces?: string | undefined
 }
 
-/** What a provider hands to its part in the shared token. */
+/** The parts of a provider that its shared token needs. */
 export interface SharedTokenContext extends ProviderContext {
   /** The values of tokens that an API rejected: they are not accepted from the store again. */
   readonly rejected: readonly string[]
 }
 
-/** One provider's part in the shared token. It has one turn at a time. */
+/** One provider's access to the shared token. It has one turn at a time. */
 export class SharedToken {
   readonly #store: TokenStore
   readonly #options: ResolvedOptions
   readonly #context: SharedTokenContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
-  /** Whether the store still works, when the last turn has written there. */
+  /** Settles after the last turn's write: true if the store still works. */
   #writing: Promise<boolean> = WRITTEN
-  /** The last turn's writing, and the release of its lease. */
+  /** The last turn's write and the release of its lease. */
   #ending: Promise<unknown> = WRITTEN
 
   constructor(store: TokenStore, options: ResolvedOptions, context: SharedTokenContext) {
@@ -61,11 +61,11 @@ export class SharedToken {
     this.#context = context
   }
 
-  /** Waits for this process's turn. It ends with another process's token, or with the right to request one, or with neither. */
+  /** Resolves with a turn that found another process's token, may request one, or neither. */
   async begin(acquisition: Acquisition, clientSecret: ClientSecret): Promise<Turn> {
     const { closed } = this.#context
     const from = this.#now()
-    const works = await untilAborted(this.#writing, closed) // what the last turn writes comes first
+    const works = await untilAborted(this.#writing, closed) // the last turn's write comes first
     const waitedMs = this.#now() - from
     const late = { ...acquisition, startedAt: acquisition.startedAt + waitedMs }
     const store = works ? await untilAborted(this.#open(late, clientSecret), closed) : undefined
@@ -81,9 +81,9 @@ export class SharedToken {
     }
   }
 
-  /** Ends a turn: what was requested in it is there for the others. Only the next turn waits for that. */
+  /** Ends a turn and shares the requested token. Only the next turn waits for the write. */
   end(turn: Turn, requested?: CachedToken): void {
-    // A token for a new secret is not for processes with the old one: it may have been replaced for a reason.
+    // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
     const isShared = this.#options.encryptionKeys || turn.clientSecret.last === this.#safe?.firstKey
     const writing = turn.write(isShared ? requested : undefined)
     this.#writing = writing
@@ -93,14 +93,14 @@ export class SharedToken {
     })
   }
 
-  /** Resolves when everything is written, or the store has failed. */
+  /** Resolves when everything is written or the store has failed. */
   async settled(): Promise<void> {
     await this.#ending
   }
 
   /**
-   * What this process can read in the store; undefined where there is no key. A clientSecret function is asked for one
-   * only where the token endpoint may be asked, too.
+   * The entries that this process can decrypt; undefined without a key. A clientSecret function is called only if a token
+   * may be requested, too.
    */
   async #open(acquisition: Acquisition, clientSecret: ClientSecret): Promise<SafeStore | undefined> {
     const { clock, environment, clientId, encryptionKeys, timeoutMs } = this.#options
@@ -133,25 +133,24 @@ interface TurnContext extends SharedTokenContext {
 }
 
 /**
- * One turn at the shared token. Without a store, and from the moment it fails, nothing is found and nothing waited for:
- * the turn is the process's own at once, and what it requests stays with it.
+ * One turn at the shared token. Without a store, or after it fails, the process proceeds immediately and alone.
  */
 export class Turn {
   /** Another process's token. */
   found: CachedToken | undefined
   /** Whether this process may request one. */
   mayRequest = false
-  /** How long (ms) it waited for other processes. */
+  /** How long (ms) the turn waited for other processes. */
   waitedMs = 0
   readonly clientSecret: ClientSecret
-  /** Resolves when it has come to that. */
+  /** Resolves when `found` and `mayRequest` are final. */
   readonly begun: Promise<void>
   #store: SafeStore | undefined
   readonly #acquisition: Acquisition
   readonly #options: ResolvedOptions
   readonly #context: SharedTokenContext
   #lease: Lease | undefined
-  /** Where the last look saw a rejected token. */
+  /** Where the last look found a rejected token. */
   #rejectedAt: Place | undefined
   #removal: Promise<unknown> = WRITTEN
 
@@ -169,7 +168,7 @@ export class Turn {
     if ((await this.#look()) || !this.#isAllowed) return
     if (rejection !== undefined) {
       await this.#readLimit()
-      // A process that renewed meanwhile had written a newer token before the limit.
+      // Another process that renewed meanwhile wrote the newer token before the limit.
       if (rejection.limit.waitMs(this.#now()) > 0 && (await this.#look())) return
       if (!this.#isAllowed) return
     }
@@ -183,7 +182,7 @@ export class Turn {
     return mayRequest(this.#acquisition, this.#now())
   }
 
-  /** Looks for a token that will do. */
+  /** Looks for a usable token. */
   async #look(): Promise<boolean> {
     this.#rejectedAt = undefined
     this.found = await this.#attempt(async (store) => {
@@ -199,7 +198,7 @@ export class Turn {
     return this.found !== undefined
   }
 
-  /** What remains of its lifetime goes by the store's account: the clocks of the machine that wrote it may say anything. */
+  /** The remaining lifetime comes from the store's TTL, because the writer's clock may be wrong. */
   #usable({ content, ttlMs, readAt }: Entry<z.output<typeof tokenEntry>>): CachedToken | undefined {
     const { background, replaces } = this.#acquisition
     const { value, scope, lifetimeMs } = content
@@ -213,9 +212,9 @@ export class Turn {
   }
 
   /**
-   * Waits until this process is to request a token; false where another has written one. A holder that died blocks for
-   * as long as the lease, and the next one needs time, too. After that this process requests one all the same. A
-   * background renewal waits for no other process.
+   * Waits until this process may request a token; false if another process wrote one. A holder that died blocks for as
+   * long as its lease, and the next holder needs time, too. After that this process requests one without the lease. A
+   * background renewal does not wait for other processes.
    */
   async #acquireLease(): Promise<boolean> {
     const { clock } = this.#options
@@ -232,7 +231,7 @@ export class Turn {
     }
   }
 
-  /** Makes the limit as strict as that of the processes which renewed for this API before. */
+  /** Merges the limits of the processes that renewed for this API before. */
   async #readLimit(): Promise<void> {
     const { rejection } = this.#acquisition
     if (rejection === undefined) return
@@ -248,14 +247,14 @@ export class Turn {
     })
   }
 
-  /** Removes a rejected token that the last look saw. The turn does not wait for that. */
+  /** Deletes a rejected token that the last look found. The turn does not wait for that. */
   #removeRejected(): void {
     const place = this.#rejectedAt
     if (place !== undefined && this.#mayWrite)
       this.#removal = this.#attempt((store) => store.delete(place, this.#lease))
   }
 
-  /** Writes the token that was requested, or removes a rejected one. Resolves with whether the store still works. */
+  /** Writes the requested token, or deletes a rejected one. Resolves with whether the store still works. */
   async write(requested: CachedToken | undefined): Promise<boolean> {
     await this.begun.catch(() => {})
     await this.#removal
@@ -279,7 +278,7 @@ export class Turn {
     await store.write(limitName(rejection.api), { content, ttlMs: () => LIMIT_ENTRY_MS })
   }
 
-  /** Removes a rejected token that was left for lack of a lease, unless another process is just replacing it. */
+  /** Deletes a rejected token that could not be deleted without the lease, unless another process holds it. */
   async #clear(): Promise<void> {
     this.#lease = await this.#attempt((store) => store.lease('token', this.#leaseMs))
     if (this.#mayWrite) await this.#look()
@@ -287,12 +286,12 @@ export class Turn {
     await this.#removal
   }
 
-  /** Lets other processes have their turn. */
+  /** Releases the lease, for other processes. */
   async release(): Promise<void> {
-    await this.#lease?.release().catch(() => {}) // the lease ends by itself
+    await this.#lease?.release().catch(() => {}) // the lease expires
   }
 
-  /** Does something with the store; after a failure, of which an event says more, the turn goes on without it. */
+  /** Runs a store operation. After a failure, which emits an event, the turn continues without the store. */
   async #attempt<T>(act: (store: SafeStore) => Promise<T>): Promise<T | undefined> {
     if (this.#store === undefined) return undefined
     try {
@@ -307,7 +306,7 @@ export class Turn {
     return this.#lease !== undefined || this.#store?.hasLeases === false
   }
 
-  /** A process may hold the lease for as long as a token request may take. */
+  /** A lease lasts as long as a token request may take. */
   get #leaseMs(): number {
     return Math.ceil(this.#options.timeoutMs)
   }
@@ -321,7 +320,7 @@ function limitName(api: string | undefined): string {
   return `ration-${hashOf(api ?? '')}`
 }
 
-/** A hash, as it stands in keys. */
+/** A hash for keys. */
 function hashOf(...parts: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
 }

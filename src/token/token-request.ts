@@ -26,7 +26,7 @@ import {
 
 const FIRST_PAUSE_MS = 200
 
-/** What the parts of a provider share, besides its options. */
+/** What the parts of a provider share besides its options. */
 export interface ProviderContext {
   readonly emit: Emit
   /** The client secrets and tokens used so far, to be kept out of errors and events. */
@@ -35,7 +35,7 @@ export interface ProviderContext {
   readonly closed: AbortSignal
 }
 
-/** What one token request goes by, besides the options. */
+/** What a token request needs besides the options. */
 export interface TokenRequestContext extends ProviderContext {
   readonly clientSecret: ClientSecret
   /** When (monotonic ms) the last attempt must have ended. */
@@ -55,8 +55,8 @@ export function requestToken(options: ResolvedOptions, context: TokenRequestCont
 }
 
 /**
- * When (monotonic ms) an attempt must have ended: one that another may follow gets at most half of `timeoutMs`, the last
- * one all that is left. After a background renewal comes the request of a caller that then waits.
+ * When (monotonic ms) an attempt must have ended: at most half of `timeoutMs` if another attempt may follow, otherwise all
+ * that is left. A background renewal may be followed by the request of a waiting caller.
  */
 export function attemptEndsAt(
   { clock, retries, timeoutMs }: ResolvedOptions,
@@ -66,16 +66,16 @@ export function attemptEndsAt(
   return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
 }
 
-/** The token endpoint's URL, fit to be shown: a secret may stand in its path by mistake. */
+/** The token endpoint's URL for messages and events: its path might contain a secret by mistake. */
 function shownEndpoint(environment: Environment, secrets: Iterable<string>): string {
   return shownUrl(tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, secrets) }))
 }
 
-/** The error for a token that had expired before it could be handed out. */
+/** The error for a token that expired before it could be used. */
 export function expiredOnArrival(environment: Environment, secrets: Iterable<string>): TokenResponseError {
   return new TokenResponseError(
-    `POST ${shownEndpoint(environment, secrets)} gave a token that had expired before it could be used. ` +
-      'Its lifetime is too short for the time that the answer takes.',
+    `POST ${shownEndpoint(environment, secrets)} returned a token that expired before it could be used. ` +
+      'Its lifetime is shorter than the request took.',
     [{ field: 'expires_in', reason: 'is shorter than the request took' }],
   )
 }
@@ -100,7 +100,7 @@ class TokenRequest {
     return pRetry((attempt) => this.#attempt(attempt), {
       retries: this.#options.retries,
       signal: closed,
-      minTimeout: 0, // the pause is made below, on the provider's clock
+      minTimeout: 0, // the pause below uses the provider's clock
       onFailedAttempt: async ({ error, retriesLeft, retriesConsumed }) => {
         const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
         this.#emitFailed(error, pauseMs)
@@ -110,7 +110,7 @@ class TokenRequest {
     })
   }
 
-  /** Exponential backoff with full jitter, or what Retry-After asks for; undefined where no attempt follows. */
+  /** Exponential backoff with full jitter, or Retry-After; undefined if no attempt follows. */
   #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
     if (!(error instanceof TokenRequestError) || !error.retryable) return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
@@ -151,7 +151,7 @@ class TokenRequest {
     }
   }
 
-  /** A secret other than the rejected one, once: it may have been replaced since it was read. */
+  /** A different secret than the rejected one, once: it may have been rotated since it was read. */
   async #anotherSecret(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
     if (!this.#context.clientSecret.mayChange || this.#askedForAnother || !isRejectedSecret(error)) return
     this.#askedForAnother = true
@@ -215,23 +215,20 @@ class TokenRequest {
         accept: 'application/json',
       },
       body: json ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
-      redirect: 'manual', // a 307 would send the secret on to another host
+      redirect: 'manual', // a 307 would forward the secret to another host
       signal,
     })
   }
 
-  /** There was no answer, or one that cannot be read to its end. */
+  /** There was no response, or an incomplete one. */
   #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
     const code = codeOf(cause)
-    // A body that is not what its Content-Encoding says came whole, and would be no better again.
+    // A body that does not match its Content-Encoding is complete, and would be the same again.
     if (code !== undefined && /^(?:Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_)/.test(code))
       return this.#badResponse([{ field: 'body', reason: 'cannot be decompressed' }])
     const [what, advice] = began
-      ? [
-          'got an answer that broke off before its end',
-          'Try again later, or check the network, proxies and firewalls.',
-        ]
-      : ['got no answer', 'Check authUrl and the network.']
+      ? ['received an incomplete response', 'Try again later, or check the network, proxies and firewalls.']
+      : ['received no response', 'Check authUrl and the network.']
     const reason = code === undefined ? '' : ` (${code})`
     const message = `POST ${this.#endpoint} ${what}${reason}. ${advice}`
     return this.#failure(message, { code: 'ERR_TOKEN_NETWORK', retryable: true, cause })
@@ -251,7 +248,7 @@ class TokenRequest {
     const location = redirectTarget(response, this.#context.secrets)
     return this.#failure(
       `POST ${this.#endpoint} answered with a redirect${location && ` to ${location}`}, which is never followed: ` +
-        'the secret would go along. Check authUrl.',
+        'it would forward the client secret. Check authUrl.',
       {
         code: 'ERR_TOKEN_REDIRECT',
         retryable: false,
@@ -282,7 +279,7 @@ class TokenRequest {
     )
   }
 
-  /** What an error body says, where it comes in time: the status says enough without it. */
+  /** The error body, if it arrives in time: the status alone is enough. */
   async #oauthError(response: Response, endsAt: number, signal: AbortSignal): Promise<OAuthError> {
     if (response.status < 400) return {}
     const { clock } = this.#options
@@ -318,7 +315,7 @@ function codeOf(cause: Error | undefined): string | undefined {
   return undefined
 }
 
-/** Whether the token endpoint rejected the client: perhaps for a secret that was replaced since it was read. */
+/** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */
 function isRejectedSecret(error: unknown): boolean {
   return (
     error instanceof TokenRequestError &&
@@ -326,10 +323,10 @@ function isRejectedSecret(error: unknown): boolean {
   )
 }
 
-/** Why there is no client secret: the end of a sentence. */
+/** No client secret could be obtained. The message completes "The clientSecret function …". */
 class NoSecret extends Error {}
 
-/** The client secret for one token: given, or asked for. */
+/** The client secret for one token: a string, or the result of the function. */
 export class ClientSecret {
   readonly #options: ResolvedOptions
   readonly #context: ProviderContext
@@ -346,13 +343,13 @@ export class ClientSecret {
     return this.#last
   }
 
-  /** Whether another secret may be obtained by asking again. */
+  /** Whether the function may return another secret. */
   get mayChange(): boolean {
     return typeof this.#options.clientSecret === 'function'
   }
 
   /**
-   * The secret, where it comes before `endsAt` (monotonic ms).
+   * The secret, if it is available before `endsAt` (monotonic ms).
    *
    * @throws NoSecret
    */
@@ -362,7 +359,7 @@ export class ClientSecret {
     return asked
   }
 
-  /** As `ask`, but undefined where there is none; the next `ask` has the same answer, without asking again. */
+  /** Like `ask`, but resolves with undefined on failure. The next `ask` reuses the result. */
   async askAhead(endsAt: number): Promise<string | undefined> {
     this.#ahead = this.#askNow(endsAt)
     return await this.#ahead.catch(() => undefined)

@@ -1,11 +1,11 @@
-/** The token endpoint's answer, read with care: bounded in size, checked, and nothing of it shown that may be a secret. */
+/** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import * as z from 'zod/mini'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
 
-/** A token as it came from the token endpoint, or out of the store. */
+/** A token as the token endpoint or the store returned it. */
 export interface TokenResponse {
   readonly value: string
   readonly scope: string | undefined
@@ -64,7 +64,7 @@ export async function readTokenResponse(
   }
 }
 
-/** The body's text; undefined where it is longer than 64 KiB after decompression, which ends the reading. */
+/** The body's text; undefined if it is longer than 64 KiB after decompression, which ends the reading. */
 async function readText(response: Response): Promise<string | undefined> {
   if (response.body === null) return ''
   const decoder = new TextDecoder()
@@ -87,13 +87,13 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The error of an OAuth answer (RFC 6749 §5.2), fit to be shown. */
+/** The redacted error of an OAuth response (RFC 6749 §5.2). */
 export interface OAuthError {
   readonly error?: string | undefined
   readonly errorDescription?: string | undefined
 }
 
-/** Reads an error body; fields that are not as RFC 6749 defines them are left out. */
+/** Reads an error body; fields that do not conform to RFC 6749 are omitted. */
 export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
   const body = parseJson((await readText(response)) ?? '')
   if (typeof body !== 'object' || body === null) return {}
@@ -110,7 +110,7 @@ function shown(value: unknown, length: number, secrets: Iterable<string>): strin
   if (typeof value !== 'string' || value === '') return undefined
   const searched = value.slice(0, MAX_SEARCHED)
   const redacted = redact(searched, secrets)
-  if (searched !== value && redacted !== searched) return HIDDEN // half a secret may stand at the end
+  if (searched !== value && redacted !== searched) return HIDDEN // part of a secret may be at the end
   return redacted.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, length)
 }
 
@@ -118,18 +118,18 @@ function shown(value: unknown, length: number, secrets: Iterable<string>): strin
 export function readRetryAfter(response: Response, epochMs: number): number | undefined {
   const value = response.headers.get('retry-after')?.trim() ?? ''
   if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER)
-  // Of the three forms of a date (RFC 9110 §5.6.7) one does not say that it is in UTC, as all of them are.
+  // One of the three date formats (RFC 9110 §5.6.7) has no zone; all of them are in UTC.
   const utc = value.endsWith('GMT') ? value : `${value} GMT`
   const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(utc) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
 }
 
-/** Whether an answer is a redirect, or came after one was followed. */
+/** Whether a response is a redirect, or came after one was followed. */
 export function isRedirect({ redirected, type, status }: Response): boolean {
   return redirected || type === 'opaqueredirect' || (status >= 300 && status < 400)
 }
 
-/** The origin that a redirect leads to, fit to be shown; '' where it is not known. */
+/** The redacted origin that a redirect leads to; '' if unknown. */
 export function redirectTarget(response: Response, secrets: Iterable<string>): string {
   const location = response.headers.get('location')
   const base = response.url === '' ? undefined : response.url
@@ -137,7 +137,7 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   return shown(new URL(location, base).origin, 100, secrets) ?? ''
 }
 
-/** The errors of a server that finds no field in a body whose format it does not understand. */
+/** The errors of a server that does not understand the format of the body. */
 const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
   undefined,
   'invalid_request',

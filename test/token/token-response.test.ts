@@ -471,7 +471,7 @@ describe('the message of a status', () => {
   ])('that redirects to %j says where to, and that nothing is followed', async (location, to) => {
     const headers: Record<string, string> = location === undefined ? {} : { location }
     expect((await failure(status(307, '', headers))).message).toBe(
-      `${WHERE} answered with a redirect${to}, which is never followed: the secret would go along. Check authUrl.`,
+      `${WHERE} answered with a redirect${to}, which is never followed: it would forward the client secret. Check authUrl.`,
     )
   })
 
@@ -489,19 +489,19 @@ describe('the message of a status', () => {
 describe('the message of no answer', () => {
   it('names the code of the innermost error that has one', async () => {
     expect((await failure(noConnection)).message).toBe(
-      `${WHERE} got no answer (ECONNREFUSED). Check authUrl and the network.`,
+      `${WHERE} received no response (ECONNREFUSED). Check authUrl and the network.`,
     )
   })
 
   it('goes without where there is none', async () => {
     expect((await failure(() => Promise.reject(new TypeError('fetch failed')))).message).toBe(
-      `${WHERE} got no answer. Check authUrl and the network.`,
+      `${WHERE} received no response. Check authUrl and the network.`,
     )
   })
 
   it('is another where it began, and broke off before its end', async () => {
     expect((await failure(breaksOff())).message).toBe(
-      `${WHERE} got an answer that broke off before its end (ECONNRESET). Try again later, or check the network, proxies and firewalls.`,
+      `${WHERE} received an incomplete response (ECONNRESET). Try again later, or check the network, proxies and firewalls.`,
     )
   })
 
@@ -575,8 +575,8 @@ describe('the message and the issues of an answer that is no token response', ()
     const error = await waiting
     expect(error.issues).toEqual([{ field: 'expires_in', reason: 'is shorter than the request took' }])
     expect(error.message).toBe(
-      `${WHERE} gave a token that had expired before it could be used. ` +
-        'Its lifetime is too short for the time that the answer takes.',
+      `${WHERE} returned a token that expired before it could be used. ` +
+        'Its lifetime is shorter than the request took.',
     )
     expect([provider.currentToken(), endpoint.count]).toEqual([undefined, 1])
     expect(events.map(({ type }) => type)).toEqual(['token-requested', 'token-request-failed'])

@@ -5,9 +5,9 @@ import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext } from './authorize.ts'
 import { attachesTo, configGetsToken, isCanceled, urlOf, waitWithin } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
-import { guardFurther, guardOf } from './axios-redirects.ts'
+import { guardOf, guardTransportAndFetch } from './axios-redirects.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
-import { keepForLater } from './body.ts'
+import { watchBody } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 
 const MAX_PLACED = 64
@@ -16,7 +16,7 @@ const MAX_PLACED = 64
 const placed = new Map<unknown, AttachContext>()
 
 /** Strips a header that such an interceptor set from a call to which `attachAuth` attaches the token. */
-export function stripPlaced(config: AxiosConfig, context: AttachContext, url?: string): void {
+export function stripInterceptorHeader(config: AxiosConfig, context: AttachContext, url?: string): void {
   if (placed.size === 0 || !placed.has(getHeader(config.headers, context.headerKey))) return
   if (context.destinations(url ?? urlOf(config)).api !== undefined)
     deleteHeader(config.headers, context.headerKey)
@@ -89,7 +89,7 @@ function redirectGuard(context: AttachContext): (config: AxiosConfig, url: strin
       last = { url, callers }
     }
     config.beforeRedirect = guard
-    guardFurther(config, guarded)
+    guardTransportAndFetch(config, guarded)
   }
 }
 
@@ -99,7 +99,7 @@ function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenPr
 
 /** A token, within the caller's limits; undefined for a canceled call, which axios rejects before it sends anything. */
 async function tokenWithin(config: AxiosConfig, tokens: TokenProvider): Promise<AccessToken | undefined> {
-  const bodyToSend = keepForLater(config.data)
+  const bodyToSend = watchBody(config.data)
   try {
     return await waitWithin(config, axiosCopyOfHeaders(config.headers), (signal) =>
       tokens.getToken({ signal }),

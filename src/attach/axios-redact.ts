@@ -2,6 +2,7 @@
 import { errorMonitor } from 'node:events'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
+import { isNodeStream, type NodeStream } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 import { newStandIn, realOf, standInFor } from './stand-in.ts'
 
@@ -64,7 +65,7 @@ const SENT = new Set<string>([
  * Ends a send: deletes the token from the copy, moves the adapter's changes to the caller's config, where axios has them,
  * and makes the outcome of a call with the token refer to that config.
  */
-export function settle({ config, sent, header }: SentConfig, ...outcome: readonly unknown[]): void {
+export function endSend({ config, sent, header }: SentConfig, ...outcome: readonly unknown[]): void {
   hideAgents(sent)
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
   const { data, headers } = config
@@ -214,14 +215,6 @@ function hide(holder: object, key: PropertyKey, hidden: unknown): void {
       value = replacement
     },
   })
-}
-
-interface NodeStream {
-  on(event: typeof errorMonitor, listener: (error: unknown) => void): void
-}
-
-function isNodeStream(data: unknown): data is NodeStream {
-  return isObject(data) && 'pipe' in data && 'on' in data && typeof data.on === 'function'
 }
 
 function isFetchRequest(request: unknown): request is Request {

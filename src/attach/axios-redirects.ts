@@ -14,10 +14,10 @@ export interface Guarded {
 }
 
 /**
- * Guards the caller's transport. With another header than `Authorization`, the only one that fetch removes, it keeps
- * fetch from following redirects.
+ * Guards a caller's own transport. With a header other than `Authorization`, also keeps fetch from following redirects,
+ * because fetch would forward the header.
  */
-export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
+export function guardTransportAndFetch(config: AxiosConfig, guarded: Guarded): void {
   const { transport, fetchOptions } = config
   if (transport) config.transport = new GuardedTransport(transport, guardOf(undefined, guarded))
   if (!guarded.context.isAuthorization && fetchOptions?.redirect !== 'error')
@@ -26,7 +26,7 @@ export function guardFurther(config: AxiosConfig, guarded: Guarded): void {
 
 /**
  * Replaces the caller's `beforeRedirect`, which axios' http adapter calls before each redirect. The token stays only
- * within `apiUrls` and on the origin of the call (contract: redirects never carry it to another origin).
+ * within `apiUrls` and on the origin of the call.
  */
 export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guarded): AxiosBeforeRedirect {
   return (options, response, request) => {

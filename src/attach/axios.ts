@@ -17,17 +17,17 @@ import {
 } from './authorize.ts'
 import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin } from './axios-config.ts'
 import { type AxiosCopy, axiosCopyOf, usesFetch } from './axios-copy.ts'
-import { stripPlaced } from './axios-interceptor.ts'
+import { stripInterceptorHeader } from './axios-interceptor.ts'
 import {
   copyForSend,
+  endSend,
   hideAgents,
   hideInError,
   hideInResponse,
   isObject,
   type SentConfig,
-  settle,
 } from './axios-redact.ts'
-import { cameByRedirect, guardFurther, guardOf, watchedFetch } from './axios-redirects.ts'
+import { cameByRedirect, guardOf, guardTransportAndFetch, watchedFetch } from './axios-redirects.ts'
 import type {
   AxiosAdapter,
   AxiosAdapterOption,
@@ -37,7 +37,7 @@ import type {
   AxiosRequestInterceptor,
   AxiosResponse,
 } from './axios-types.ts'
-import { boundaryOf, canSendAgain, isFormData, keepForLater, multipartBlob, snapshotOf } from './body.ts'
+import { boundaryOf, canSendAgain, isFormData, multipartBlob, snapshotOf, watchBody } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
@@ -148,7 +148,7 @@ class Attachment {
   /** Removes what would show a token or conflict with it. */
   #prepare(config: AxiosConfig, url?: string): void {
     hideAgents(config)
-    stripPlaced(config, this.#context, url)
+    stripInterceptorHeader(config, this.#context, url)
   }
 }
 
@@ -197,12 +197,12 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     try {
       if (header !== undefined) this.#addToken(sent, header.value)
       const response = await copy.resolveAdapter(adapter, sent)(sent)
-      settle(call, response)
+      endSend(call, response)
       hideInResponse(response, call)
       return new AxiosAttempt(this, response)
     } catch (error) {
       const response = responseIn(error)
-      settle(call, error, response)
+      endSend(call, error, response)
       hideInError(error, call)
       if (response === undefined) throw error
       return new AxiosAttempt(this, response, { error })
@@ -213,7 +213,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     const { config, copy } = this.#parts
     const wait = waitWithin(config, copy, start)
     if (this.repeatable) return wait
-    const bodyToSend = keepForLater(this.#body)
+    const bodyToSend = watchBody(this.#body)
     return wait.finally(() => {
       this.#body = bodyToSend()
     })
@@ -226,7 +226,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     const { adapter } = this.#parts
     if (typeof adapter === 'function' || usesFetch(adapter))
       sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
-    guardFurther(sent, this)
+    guardTransportAndFetch(sent, this)
     if (sent.data === this.#body) return
     if (isFormData(sent.data)) {
       deleteHeader(sent.headers, 'content-type') // it lacks the boundary

@@ -45,9 +45,10 @@ function isDetached(body: Body): boolean {
   return buffer instanceof ArrayBuffer && buffer.detached
 }
 
-interface NodeStream {
-  on(event: 'error' | 'close', listener: (error?: unknown) => void): void
-  off(event: 'error' | 'close', listener: (error?: unknown) => void): void
+/** A stream of Node.js, or of the form-data package. */
+export interface NodeStream {
+  on(event: string | symbol, listener: (error?: unknown) => void): void
+  off(event: string | symbol, listener: (error?: unknown) => void): void
 }
 
 /**
@@ -56,7 +57,7 @@ interface NodeStream {
  *
  * @returns a function that ends the watch and returns the body to send: the same one, or one that fails in the same way
  */
-export function keepForLater(body: unknown): () => unknown {
+export function watchBody(body: unknown): () => unknown {
   if (!isNodeStream(body)) return () => body
   let ended: { readonly error: unknown } | undefined
   const onEnd = (error?: unknown): void => {

@@ -14,7 +14,7 @@ import {
   MAX_DRAINED_BYTES,
   MAX_DRAINING_MS,
 } from './authorize.ts'
-import { canSendAgain, keepForLater, snapshotOf } from './body.ts'
+import { canSendAgain, snapshotOf, watchBody } from './body.ts'
 import { wrapGlobalFetch } from './global-fetch.ts'
 import { classWith, copyFetchHeaders, type FetchHeaders, hasFetchHeader, withFetchHeader } from './headers.ts'
 
@@ -197,7 +197,7 @@ class FetchCall implements AuthorizedCall<Response> {
   /** Watches streams during a wait: they are canceled with the call, as fetch does, and may fail meanwhile. */
   async #withStreams<T>(wait: Promise<T>, streams: readonly unknown[]): Promise<T> {
     const init = this.#init
-    const bodyToSend = keepForLater(init?.body)
+    const bodyToSend = watchBody(init?.body)
     try {
       return await wait
     } catch (reason) {

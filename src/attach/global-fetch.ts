@@ -1,4 +1,4 @@
-/** Wrapping `globalThis.fetch`, looked up at each call, without ever calling itself. */
+/** Supports `globalThis.fetch = createAuthFetch(…)`, also when other code wraps that later: it would call itself. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 type Fetch = typeof fetch
@@ -25,10 +25,10 @@ export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   /** Fetches that have called the wrapper. */
   const callers = new WeakSet<Fetch>()
   const direct = wrap((input, init) => before(input, init))
-  const looking = wrap((input, init) => {
+  const viaGlobal = wrap((input, init) => {
     const to = globalThis.fetch
     if (to === before || callers.has(to)) return before(input, init)
-    const call: Passing = { wrapper, to, outer: unanswered(passing.getStore()), hasResponse: false }
+    const call: Passing = { wrapper, to, outer: innermostPending(passing.getStore()), hasResponse: false }
     const answer = passing.run(call, () => to(input, init))
     const end = (): void => {
       call.hasResponse = true
@@ -37,8 +37,8 @@ export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
     return answer
   })
   const wrapper: Fetch = (input, init) => {
-    const call = unanswered(passing.getStore(), wrapper)
-    if (call === undefined) return looking(input, init)
+    const call = innermostPending(passing.getStore(), wrapper)
+    if (call === undefined) return viaGlobal(input, init)
     callers.add(call.to)
     return direct(input, init)
   }
@@ -47,7 +47,7 @@ export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
 }
 
 /** The innermost call without a response: of this wrapper, or of any. */
-function unanswered(innermost: Passing | undefined, wrapper?: Fetch): Passing | undefined {
+function innermostPending(innermost: Passing | undefined, wrapper?: Fetch): Passing | undefined {
   let call = innermost
   while (call !== undefined && (call.hasResponse || (wrapper !== undefined && call.wrapper !== wrapper)))
     call = call.outer

@@ -17,12 +17,21 @@ const MAX_SECRETS = 16
 /** The most recently used client secrets and tokens. */
 export class UsedSecrets implements Iterable<string> {
   readonly #secrets = new Set<string>()
+  readonly #max: number
+
+  constructor(max: number = MAX_SECRETS) {
+    this.#max = max
+  }
+
+  has(secret: unknown): boolean {
+    return this.#secrets.has(secret as string)
+  }
 
   /** Adds a secret, or marks it as the most recently used. Returns whether it is new. */
   add(secret: string): boolean {
     const isNew = !this.#secrets.delete(secret)
     this.#secrets.add(secret)
-    for (const oldest of this.#secrets) if (this.#secrets.size > MAX_SECRETS) this.#secrets.delete(oldest)
+    for (const oldest of this.#secrets) if (this.#secrets.size > this.#max) this.#secrets.delete(oldest)
     return isNew
   }
 

@@ -146,10 +146,16 @@ export async function renewalFor<Result>(
   call: Pick<AuthorizedCall<Result>, 'url' | 'repeatable' | 'wait'>,
   { tokens }: AttachContext,
 ): Promise<AccessToken | undefined> {
-  const { url } = call
+  const renew = async (signal: AbortSignal | undefined): Promise<AccessToken | undefined> => {
+    try {
+      return await tokens.renewToken(rejected, { signal, url: call.url })
+    } catch {
+      return undefined
+    }
+  }
   let renewed: AccessToken | undefined
   try {
-    renewed = await call.wait((signal) => tokens.renewToken(rejected, { signal, url }).catch(() => undefined))
+    renewed = await call.wait(renew)
   } catch (reason) {
     attempt.discard()
     throw reason

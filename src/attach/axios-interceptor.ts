@@ -1,5 +1,6 @@
 /** The plain request interceptor for axios: it attaches the token, and axios does the rest. */
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
+import { UsedSecrets } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext } from './authorize.ts'
@@ -10,14 +11,12 @@ import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from '
 import { watchBody } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 
-const MAX_PLACED = 64
-
-/** The header values that these interceptors set most recently, with their attachments. */
-const placed = new Map<unknown, AttachContext>()
+/** The header values that any of these interceptors set most recently. */
+const placed = new UsedSecrets(64)
 
 /** Strips a header that such an interceptor set from a call to which `attachAuth` attaches the token. */
 export function stripInterceptorHeader(config: AxiosConfig, context: AttachContext, url?: string): void {
-  if (placed.size === 0 || !placed.has(getHeader(config.headers, context.headerKey))) return
+  if (!placed.has(getHeader(config.headers, context.headerKey))) return
   if (context.destinations(url ?? urlOf(config)).api !== undefined)
     deleteHeader(config.headers, context.headerKey)
 }
@@ -47,18 +46,18 @@ export function createAuthInterceptor(
   const context = createAttachContext(tokens, attach)
   const { header, headerKey } = context
   const guard = redirectGuard(context)
+  /** The values that this interceptor set most recently: a config that is sent again gets the current token. */
+  const own = new UsedSecrets()
 
   const setHeader = (config: AxiosConfig, value: string): void => {
-    placed.delete(value)
-    placed.set(value, context)
-    for (const oldest of placed.keys()) if (placed.size > MAX_PLACED) placed.delete(oldest)
+    own.add(value)
+    placed.add(value)
     config.headers[header] = value
   }
 
   return (given) => {
     const config = given as object as AxiosConfig
-    // A config that is sent again gets the current token.
-    if (placed.get(getHeader(config.headers, headerKey)) === context) deleteHeader(config.headers, headerKey)
+    if (own.has(getHeader(config.headers, headerKey))) deleteHeader(config.headers, headerKey)
     const url = urlOf(config)
     if (!configGetsToken(context, url, config)) return given
     if (attachesTo(config.adapter, url)) return given // attachAuth, on the same instance

@@ -76,7 +76,8 @@ export function endSend({ config, sent, header }: SentConfig, ...outcome: readon
   sent.headers = headers
   if (header === undefined) return
   if (isNodeStream(data)) hide(config, 'data', data) // it refers to the request that it was piped into
-  for (const one of outcome) if (isObject(one) && 'config' in one) Reflect.set(one, 'config', config)
+  for (const one of outcome)
+    if (isObject(one) && ('config' in one || !(one instanceof Error))) Reflect.set(one, 'config', config)
 }
 
 /** Objects with an empty prototype: copying to them is several times faster than to objects with none. */
@@ -152,7 +153,7 @@ function hideConfig(holder: object, config: unknown, { sent, config: own, header
   }
 }
 
-function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header, sent }: SentConfig): void {
+function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header }: SentConfig): void {
   const { request } = holder
   if (!isObject(request)) return
   if (isFetchRequest(request)) {
@@ -168,8 +169,7 @@ function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header, sent }: S
       enumerable: false,
       configurable: true,
     })
-    const leadsToRequest = isNodeStream(sent.data) || ('data' in holder && isNodeStream(holder.data))
-    if (header !== undefined && leadsToRequest) cleanRequest(request, header)
+    if (header !== undefined) cleanRequest(request, header)
   }
 }
 
@@ -181,17 +181,23 @@ interface SentRequest {
   readonly _redirectable?: unknown
 }
 
-/** Deletes the token from a sent request: the streams that were sent and received refer to it. */
-function cleanRequest(request: unknown, header: NonNullable<SentConfig['header']>): void {
-  if (!isObject(request)) return
+/** The symbol under which Node.js' requests have their headers. */
+let outHeaders: symbol | undefined
+
+/** Deletes the token from a sent request: sockets and agents lead to it, and the streams of other calls to those. */
+function cleanRequest(request: object, { key, value }: NonNullable<SentConfig['header']>): void {
   const { _currentRequest, _redirectable } = request as SentRequest
   for (const one of [request, _currentRequest, _redirectable]) {
     if (!isObject(one)) continue
     const { _header, _options } = one as SentRequest
-    if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(header.value, HIDDEN))
-    const sent = Object.getOwnPropertySymbols(one).find(({ description }) => description === 'kOutHeaders')
-    for (const headers of [_options?.headers, sent && Reflect.get(one, sent)])
-      if (isObject(headers)) deleteHeader(headers as Record<string, unknown>, header.key)
+    if (typeof _header === 'string') {
+      Reflect.set(one, '_header', _header.replace(value, HIDDEN))
+      outHeaders ??= Object.getOwnPropertySymbols(one).find(
+        ({ description }) => description === 'kOutHeaders',
+      )
+    }
+    for (const headers of [_options?.headers, outHeaders && Reflect.get(one, outHeaders)])
+      if (isObject(headers)) deleteHeader(headers as Record<string, unknown>, key)
   }
 }
 

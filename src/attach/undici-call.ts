@@ -1,7 +1,6 @@
 /** One undici call with the token: its controller, its attempts, and the response that waits for a renewal. */
 import { startTimer } from '../clock.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { untilAborted } from '../waiting.ts'
 import {
   type AttachContext,
   isRejection,
@@ -56,8 +55,7 @@ export class UndiciCall implements DispatchController {
   #options: CallOptions
   readonly #dispatch: Dispatch
   readonly #origin: string
-  /** Aborted when the caller aborts while no attempt is under way. */
-  #waiting: AbortController | undefined
+  #endWait: ((reason: unknown) => void) | undefined
   /** Whether, and why, the caller aborted while no attempt was under way. */
   #aborted: boolean
   #reason: unknown
@@ -73,7 +71,7 @@ export class UndiciCall implements DispatchController {
     this.held = undefined
     this.#dispatch = parts.dispatch
     this.#origin = parts.origin
-    this.#waiting = undefined
+    this.#endWait = undefined
     this.#aborted = false
     this.#reason = null
   }
@@ -104,7 +102,7 @@ export class UndiciCall implements DispatchController {
     const onError = (error: unknown): void => this.abort(error)
     // undici listens once it has the body; without a listener, a stream's error would end the process.
     if (isNodeStream(body)) body.on('error', onError)
-    this.wait((signal) => this.context.tokens.getToken({ signal }))
+    this.wait(() => this.context.tokens.getToken())
       .finally(() => {
         if (isNodeStream(body)) body.off('error', onError)
       })
@@ -128,12 +126,13 @@ export class UndiciCall implements DispatchController {
     return this.#dispatch(this.#options, attempt)
   }
 
-  /** Waits until the caller aborts. */
-  wait<T>(start: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Waits until the caller aborts. With many callers, a signal for each would cost more than the wait. */
+  wait<T>(start: (signal: undefined) => Promise<T>): Promise<T> {
     this.live = false
-    this.#waiting ??= new AbortController()
-    const { signal } = this.#waiting
-    return untilAborted(start(signal), signal)
+    return new Promise((resolve, reject) => {
+      this.#endWait = reject
+      start(undefined).then(resolve, reject)
+    })
   }
 
   /** Adopts undici's controller of an attempt. False: the call has ended meanwhile. */
@@ -173,7 +172,7 @@ export class UndiciCall implements DispatchController {
       if (this.done) return
       const { body } = this.#options
       if (isNodeStream(body)) body.destroy?.()
-      this.#waiting?.abort(reason)
+      this.#endWait?.(reason)
       this.target?.abort(reason) // the attempt whose response waits for a renewal
       this.fail(reason ?? requestAborted())
     }

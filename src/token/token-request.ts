@@ -106,6 +106,9 @@ class TokenRequest {
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
         await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
+        if (this.#options.clock.monotonicMs() < this.#context.deadline) return
+        this.#emitFailed(error, undefined) // the process was suspended: no attempt follows
+        throw error
       },
     })
   }

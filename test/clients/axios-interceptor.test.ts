@@ -151,6 +151,7 @@ const fresh = (): Config => ({ url: MERCHANT_URL, headers: {} })
 function renewing() {
   const { provider, clock, events } = rig()
   return {
+    provider,
     intercept: createAuthInterceptor(provider),
     withheld: () => events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : [])),
     async nextToken(): Promise<string> {
@@ -213,21 +214,37 @@ describe('a config that is sent again', () => {
     expect(withheld()).toEqual([])
   })
 
-  it('is known by any of the last 64 tokens; an older one counts as the caller’s own header', async () => {
+  it('gets it, too, when another interceptor has attached the same token, and takes it nowhere else', async () => {
+    const { provider, intercept, nextToken } = renewing()
+    const other = createAuthInterceptor(provider)
+    await nextToken()
+    const old = fresh()
+    intercept(old)
+    other(fresh())
+    const current = await nextToken()
+    intercept(old)
+    expect(old.headers).toEqual({ Authorization: current })
+    const elsewhere = { ...old, headers: { ...old.headers }, url: 'https://elsewhere.test.example/' }
+    other(fresh())
+    intercept(elsewhere)
+    expect(elsewhere.headers).toEqual({})
+  })
+
+  it('is known by any of its last 16 tokens; an older one counts as the caller’s own header', async () => {
     const { intercept, nextToken, withheld } = renewing()
     const configs = []
-    for (let nth = 1; nth <= 65; nth += 1) {
+    for (let nth = 1; nth <= 17; nth += 1) {
       await nextToken()
       const config = fresh()
       intercept(config)
       configs.push(config)
     }
     const values = configs.map(({ headers }) => headers.Authorization)
-    expect(new Set(values).size).toBe(65)
+    expect(new Set(values).size).toBe(17)
     for (const config of configs.toReversed()) intercept(config)
     const [oldest, ...others] = configs.map(({ headers }) => headers.Authorization)
     expect(oldest).toBe(values[0])
-    expect(others).toEqual(Array(64).fill(values[64]))
+    expect(others).toEqual(Array(16).fill(values[16]))
     expect(withheld()).toEqual(['own-header'])
   })
 

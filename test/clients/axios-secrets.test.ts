@@ -250,3 +250,27 @@ describe.for(['the default agent', 'an agent of the caller'])('with a call under
     expect(leaks).toEqual([])
   })
 })
+
+describe('a call with streams', () => {
+  it.each([
+    ['an agent of its own', () => new Agent({ keepAlive: true })],
+    ['the default agent', () => undefined],
+  ])('shows nothing of the calls before it on the same connection: %s', async (_, agent) => {
+    await using server = await scripted((_, response) => void response.end('{}'))
+    const api = axios.create({ baseURL: server.url, httpAgent: agent() })
+    attachAuth(api, provided({ current: token('first.token'), apiUrls: [server.url] }))
+    await Promise.all([api.get('/a'), api.get('/b')])
+    await new Promise((resolve) => setImmediate(resolve)) // their connections are free
+    const body = Readable.from(['x'])
+    const posted = await api.post('/c', body)
+    const answer = await api.get('/d', { responseType: 'stream' })
+    const everything = { depth: Infinity, showHidden: true, getters: true, customInspect: false }
+    expect(
+      findLeaks(
+        [body, posted, answer, answer.data].map((one) => inspect(one, everything)),
+        secrets,
+      ),
+    ).toEqual([])
+    await read(answer)
+  })
+})

@@ -1,9 +1,12 @@
 // What a 401 means: the scenarios of all clients, and how challenges may be written (contract 5.5, 5.6, RFC 6750 §3, RFC 9110 §11.6.1).
 import { type AccessToken, createAuthFetch } from 'merchant-auth'
+import { request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
+import { scripted } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
 import { conform } from './conform.ts'
 import { RENEWAL } from './scenarios/renewal.ts'
+import { agentWith, createAuthDispatch } from './undici-calls.ts'
 
 conform('clients', RENEWAL)
 
@@ -31,6 +34,23 @@ describe('a 401', () => {
     const carried = expect.objectContaining({ value: 'first.token' })
     expect(renew.mock.calls).toEqual([[carried, { signal: undefined, url: URL_CALLED }]])
     expect(sent).toEqual(TWICE)
+  })
+
+  it.each<[string, () => never]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no renewal')
+      },
+    ],
+    ['returns nothing', () => undefined as never],
+  ])('is the caller’s where renewToken of a custom provider %s', async (_, renew) => {
+    await using server = await scripted((_, response) => void response.writeHead(401).end('no'))
+    const tokens = provided({ current: token('first.token'), apiUrls: [server.url], renew })
+    expect((await createAuthFetch(tokens)(server.url)).status).toBe(401)
+    const dispatcher = agentWith(createAuthDispatch(tokens))
+    expect((await request(server.url, { dispatcher })).statusCode).toBe(401)
+    expect(server.seen).toHaveLength(2)
   })
 
   it('is the caller’s where the renewal yields the very token that was rejected', async () => {

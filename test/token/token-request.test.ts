@@ -336,12 +336,15 @@ describe('a failed attempt', () => {
     const { provider, endpoint, clock, events } = rig([status(503)])
     const sleep = clock.sleep.bind(clock)
     clock.sleep = async (ms, signal) => (ms < 1_000 ? await clock.advance(20_000) : await sleep(ms, signal))
-    expect(await rejection(provider.getToken())).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
+    expect(await rejection(provider.getToken())).toMatchObject({ status: 503, attempts: 1 })
     expect(endpoint.count).toBe(1)
+    // The first event announced another attempt, so a second one says that there is none.
+    expect(events.at(-2)).toMatchObject({ type: 'token-request-failed', attempt: 1, nextTryMs: 0 })
     expect(events.at(-1)).toEqual({
       type: 'token-request-failed',
-      attempt: 2,
-      code: 'ERR_TOKEN_TIMEOUT',
+      attempt: 1,
+      code: 'ERR_TOKEN_STATUS',
+      status: 503,
       environment: 'test',
     })
   })

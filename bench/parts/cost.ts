@@ -27,7 +27,7 @@ const ONE_BY_ONE: readonly Group[] = [
     title: 'fetch, a stub that builds a Response',
     clients: ['fetch', 'other'],
     transport: stubTransport,
-    limits: { createAuthFetch: { limit: 2.2, tolerance: 1.1 } },
+    limits: { createAuthFetch: { limit: 2.2, tolerance: 1.25 } },
     tolerance: 1.1,
   },
   { title: 'undici, no-op dispatcher', clients: ['undici'], transport: stubTransport, tolerance: 1.1 },

@@ -5,7 +5,7 @@
  *
  * FOLDER is another build of this package, with its package.json and dist: a worktree of an earlier version, say.
  */
-import { spawnSync } from 'node:child_process'
+import { type StdioOptions, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -34,16 +34,14 @@ try {
 const run = [join(bench, 'run.ts'), ...process.argv.slice(2)]
 process.exitCode = spawnSync(process.execPath, run, { stdio: 'inherit' }).status ?? 1
 
+/** Runs npm in `bench`. An installation that hangs, as npm's sometimes do, is ended and tried once more. */
 function npm(args: readonly string[]): void {
-  const { status, error } = spawnSync(
-    'npm',
-    [...args, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'],
-    {
-      cwd: bench,
-      stdio: ['ignore', 'ignore', 'inherit'],
-      shell: process.platform === 'win32',
-    },
-  )
-  if (error) throw error
-  if (status !== 0) throw new Error(`npm ${args[0]} in ${bench} ended with code ${status}`)
+  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
+  const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
+  const shell = process.platform === 'win32'
+  for (let attempt = 1; attempt <= 2; attempt += 1) {
+    const { status } = spawnSync('npm', [...args, ...options], { cwd: bench, stdio, shell, timeout: 120_000 })
+    if (status === 0) return
+  }
+  throw new Error(`npm ${args[0]} in ${bench} failed twice`)
 }

@@ -4,7 +4,7 @@ import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
 import { isNodeStream, type NodeStream } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
-import { newStandIn, realOf, standInFor } from './stand-in.ts'
+import { realOf, standInFor } from './stand-in.ts'
 
 /** Properties of Node.js response streams that lead back to the request: by name (IncomingMessage) or symbol (HTTP/2). */
 const WAYS_BACK = new Set<unknown>(['req', 'socket', 'client', 'sent-headers', 'session'])
@@ -162,14 +162,14 @@ function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header }: SentCon
       request.headers.delete(header.key)
   } else if (isPlain(request)) hide(holder, 'request', request)
   else {
-    const value = newStandIn(request)
+    const value = standInFor(request) // the same one in an error and its response
     Reflect.defineProperty(holder, 'request', {
       value,
       writable: true,
       enumerable: false,
       configurable: true,
     })
-    if (header !== undefined) cleanRequest(request, header)
+    if (header !== undefined) cleanRequest(realOf(request), header)
   }
 }
 
@@ -191,7 +191,7 @@ function cleanRequest(request: object, { key, value }: NonNullable<SentConfig['h
     if (!isObject(one)) continue
     const { _header, _options } = one as SentRequest
     if (typeof _header === 'string') {
-      Reflect.set(one, '_header', _header.replace(value, HIDDEN))
+      Reflect.set(one, '_header', _header.replaceAll(value, HIDDEN))
       outHeaders ??= Object.getOwnPropertySymbols(one).find(
         ({ description }) => description === 'kOutHeaders',
       )

@@ -43,8 +43,7 @@ export function standInFor<T>(given: T): T {
   return standIn as T
 }
 
-/** A new stand-in, for an object that needs only one. */
-export function newStandIn(real: object): object {
+function newStandIn(real: object): object {
   const standIn = new StandIn(real)
   const proto: unknown = Object.getPrototypeOf(real)
   // A plain object gets a new prototype, because axios copies the properties of plain objects.

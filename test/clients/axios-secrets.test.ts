@@ -274,3 +274,12 @@ describe('a call with streams', () => {
     await read(answer)
   })
 })
+
+it('an error and its response have the same request', async () => {
+  await using server = await scripted((_, response) => void response.writeHead(500).end())
+  const api = axios.create({ baseURL: server.url })
+  attachAuth(api, provided({ current: token('first.token'), apiUrls: [server.url] }))
+  const error = await rejectionOf(api.get('/a'))
+  expect(error).toBeInstanceOf(AxiosError)
+  if (error instanceof AxiosError) expect(error.request).toBe(error.response?.request)
+})

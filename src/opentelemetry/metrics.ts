@@ -2,7 +2,7 @@
 import type { Attributes, Counter, Histogram, Meter, MeterProvider } from '@opentelemetry/api'
 import { readClock, systemClock } from '../clock.ts'
 import type { AuthEvent, StoreFailedEvent } from '../events.ts'
-import { Lifetime } from '../token/lifetime.ts'
+import { Lifetime } from '../token/access-token.ts'
 import {
   type EndedRequest,
   failureAttributes,

@@ -1,7 +1,7 @@
-/** An access token: what callers get, which shows its value in no log output, and what a provider caches. */
+/** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
+import type { Clock, Instant } from '../clock.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { HIDDEN, redact, type UsedSecrets } from '../redact.ts'
-import { Lifetime } from './lifetime.ts'
 import type { TokenResponse } from './token-response.ts'
 
 /** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
@@ -51,24 +51,79 @@ export function createAccessToken(value: string, expiresAt: number, scope?: stri
   return new HiddenAccessToken(value, expiresAt, scope)
 }
 
-/** A token as a provider caches it. */
-export interface CachedToken {
-  readonly token: AccessToken
-  readonly lifetime: Lifetime
-  /** As the token endpoint gave it. */
-  readonly lifetimeMs: number
+/** The options that determine when a token is renewed and when it is no longer used. */
+export interface LifetimeOptions {
+  readonly refreshAheadMs: number | undefined
+  readonly expiryMarginMs: number | undefined
 }
 
-/** Makes what a provider caches of a token response. */
-export function createCachedToken(
-  { value, scope, lifetimeMs, sentAt }: TokenResponse,
-  options: ResolvedOptions,
-  secrets: UsedSecrets,
-): CachedToken {
-  const lifetime = new Lifetime(sentAt, lifetimeMs, options, Math.random())
-  secrets.add(value)
-  const shown = scope === undefined ? undefined : redactScope(scope, secrets)
-  return { token: createAccessToken(value, sentAt.epochMs + lifetimeMs, shown), lifetime, lifetimeMs }
+const MAX_WINDOW_MS = 5 * 60 * 1000
+const MAX_MARGIN_MS = 10 * 1000
+
+/** The lifetime of one token, counted from the moment its request was sent. */
+export class Lifetime {
+  /** How long before its margin the token is renewed in the background (ms); 0: never. */
+  readonly windowMs: number
+  readonly #sentAt: Instant
+  readonly #usableMs: number
+  readonly #marginMs: number
+  /** The smallest observed offset (ms) of the wall clock from the monotonic clock. */
+  #leastOffsetMs: number
+  /** The largest jump (ms) of the wall clock beyond that offset. */
+  #aheadMs = 0
+
+  /**
+   * `jitter` (0 to 1) shortens the window by up to a quarter, so that processes that started together do not
+   * renew together.
+   */
+  constructor(
+    sentAt: Instant,
+    lifetimeMs: number,
+    { refreshAheadMs, expiryMarginMs }: LifetimeOptions,
+    jitter: number,
+  ) {
+    const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, 0.05 * lifetimeMs)
+    const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
+    this.#sentAt = sentAt
+    this.#leastOffsetMs = sentAt.epochMs - sentAt.monotonicMs
+    this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
+    this.#usableMs = lifetimeMs - this.#marginMs
+    this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
+  }
+
+  /**
+   * How long (ms) the token may still be used; 0 or less: it may not. It ends when either clock says so: the monotonic
+   * clock stops while a machine sleeps, and the wall clock may be set. A jump of the wall clock stays counted, so that
+   * setting it back does not extend the lifetime.
+   */
+  servableForMs(clock: Clock): number {
+    const monotonicMs = clock.monotonicMs()
+    const offsetMs = clock.epochMs() - monotonicMs
+    if (offsetMs < this.#leastOffsetMs) this.#leastOffsetMs = offsetMs
+    if (offsetMs - this.#leastOffsetMs > this.#aheadMs) this.#aheadMs = offsetMs - this.#leastOffsetMs
+    return this.#usableMs - (monotonicMs - this.#sentAt.monotonicMs) - this.#aheadMs
+  }
+
+  /** How long (ms) until the token expires. */
+  remainsMs(clock: Clock): number {
+    return this.servableForMs(clock) + this.#marginMs
+  }
+}
+
+/** A token as a provider caches it. */
+export class CachedToken extends Lifetime {
+  readonly token: AccessToken
+  /** As the token endpoint gave it. */
+  readonly lifetimeMs: number
+
+  constructor(response: TokenResponse, options: ResolvedOptions, secrets: UsedSecrets) {
+    const { value, scope, lifetimeMs, sentAt } = response
+    super(sentAt, lifetimeMs, options, Math.random())
+    secrets.add(value)
+    const shown = scope === undefined ? undefined : redactScope(scope, secrets)
+    this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
+    this.lifetimeMs = lifetimeMs
+  }
 }
 
 /** `redact` searches no text that is longer than two of these. */

@@ -10,15 +10,11 @@ import { UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
 import type { AccessToken, CachedToken } from './access-token.ts'
+import { ClientSecret, warnIfWeak } from './client-secret.ts'
+import type { ProviderContext } from './provider-context.ts'
 import { Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
 import type { Acquisition, SharedToken } from './shared-token.ts'
-import {
-  ClientSecret,
-  expiredOnArrival,
-  type ProviderContext,
-  requestToken,
-  warnIfWeak,
-} from './token-request.ts'
+import { expiredOnArrival, requestToken } from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
@@ -131,7 +127,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#context = { emit, secrets, closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
-    rememberOutlet(this, { emit, secrets })
+    rememberOutlet(this, this.#context)
     for (const key of encryptionKeys) secrets.add(key)
     if (typeof clientSecret === 'string') warnIfWeak(clientSecret)
   }
@@ -139,9 +135,9 @@ class ClientCredentialsProvider implements TokenProvider {
   currentToken(): AccessToken | undefined {
     const cached = this.#cached
     if (cached === undefined) return undefined
-    const servableForMs = cached.lifetime.servableForMs(this.#options.clock)
+    const servableForMs = cached.servableForMs(this.#options.clock)
     if (servableForMs <= 0) return undefined
-    if (servableForMs <= cached.lifetime.windowMs) this.#renewInBackground()
+    if (servableForMs <= cached.windowMs) this.#renewInBackground()
     return cached.token
   }
 
@@ -228,14 +224,14 @@ class ClientCredentialsProvider implements TokenProvider {
       .runExclusive(async () => {
         this.#assertOpen()
         const cooldownEndsAt = this.#cooldown.endsAt
-        const { token, lifetime } = this.#cached ?? {}
-        if (lifetime === undefined || lifetime.servableForMs(this.#options.clock) > lifetime.windowMs) return
+        const cached = this.#cached
+        if (cached === undefined || cached.servableForMs(this.#options.clock) > cached.windowMs) return
         if (this.#now() < cooldownEndsAt) return
         const startedAt = this.#now()
-        const replaces = token?.value
+        const replaces = cached.token.value
         if (await this.#acquire({ startedAt, background: true, cooldownEndsAt, replaces }))
           this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
-        else this.#nextRenewalAt = this.#now() + Math.min(lifetime.windowMs / 10, MAX_BACKGROUND_PAUSE_MS)
+        else this.#nextRenewalAt = this.#now() + Math.min(cached.windowMs / 10, MAX_BACKGROUND_PAUSE_MS)
       })
       .catch(() => {}) // the cooldown has begun, events were emitted, and the current token stays in use
       .finally(() => {
@@ -263,7 +259,7 @@ class ClientCredentialsProvider implements TokenProvider {
         source,
         durationMs: this.#now() - startedAt,
         lifetimeMs: cached.lifetimeMs,
-        remainsMs: cached.lifetime.remainsMs(clock),
+        remainsMs: cached.remainsMs(clock),
       })
       return true
     } catch (error) {
@@ -322,9 +318,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   #servable(): AccessToken | undefined {
     const cached = this.#cached
-    return cached !== undefined && cached.lifetime.servableForMs(this.#options.clock) > 0
-      ? cached.token
-      : undefined
+    return cached !== undefined && cached.servableForMs(this.#options.clock) > 0 ? cached.token : undefined
   }
 
   #otherThan(value: string): AccessToken | undefined {

@@ -6,9 +6,11 @@ import type { ResolvedOptions } from '../options.ts'
 import { type Entry, type Lease, type Place, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
-import { type CachedToken, createCachedToken } from './access-token.ts'
+import { CachedToken } from './access-token.ts'
+import type { ClientSecret } from './client-secret.ts'
+import type { ProviderContext } from './provider-context.ts'
 import { mayRequest, type RequestLimits } from './rate-limit.ts'
-import { attemptEndsAt, type ClientSecret, type ProviderContext } from './token-request.ts'
+import { attemptEndsAt } from './token-request.ts'
 
 // A process that waits for another process's token sees it within 100 ms.
 const LOOK_EVERY_MS = 50
@@ -72,7 +74,7 @@ export class SharedToken {
     const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, clientSecret })
     try {
       const lookedAt = this.#now()
-      await untilAborted(turn.begun, closed)
+      await untilAborted(turn.begin(), closed)
       turn.waitedMs = waitedMs + this.#now() - lookedAt
       return turn
     } catch (error) {
@@ -143,8 +145,6 @@ export class Turn {
   /** How long (ms) the turn waited for other processes. */
   waitedMs = 0
   readonly clientSecret: ClientSecret
-  /** Resolves when `found` and `mayRequest` are final. */
-  readonly begun: Promise<void>
   #store: SafeStore | undefined
   readonly #acquisition: Acquisition
   readonly #options: ResolvedOptions
@@ -152,6 +152,7 @@ export class Turn {
   #lease: Lease | undefined
   /** Where the last look found a rejected token. */
   #rejectedAt: Place | undefined
+  #beginning: Promise<unknown> = WRITTEN
   #removal: Promise<unknown> = WRITTEN
 
   constructor(store: SafeStore | undefined, context: TurnContext) {
@@ -160,7 +161,13 @@ export class Turn {
     this.#acquisition = context.acquisition
     this.#options = context.options
     this.#context = context
-    this.begun = this.#begin()
+  }
+
+  /** Resolves when `found` and `mayRequest` are final. */
+  begin(): Promise<void> {
+    const beginning = this.#begin()
+    this.#beginning = beginning.catch(() => {})
+    return beginning
   }
 
   async #begin(): Promise<void> {
@@ -206,9 +213,9 @@ export class Turn {
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
     const response = { value, scope, lifetimeMs, sentAt }
-    const cached = createCachedToken(response, this.#options, this.#context.secrets)
-    const leastMs = background ? cached.lifetime.windowMs : 0
-    return cached.lifetime.servableForMs(this.#options.clock) > leastMs ? cached : undefined
+    const cached = new CachedToken(response, this.#options, this.#context.secrets)
+    const leastMs = background ? cached.windowMs : 0
+    return cached.servableForMs(this.#options.clock) > leastMs ? cached : undefined
   }
 
   /**
@@ -256,7 +263,7 @@ export class Turn {
 
   /** Writes the requested token, or deletes a rejected one. Resolves with whether the store still works. */
   async write(requested: CachedToken | undefined): Promise<boolean> {
-    await this.begun.catch(() => {})
+    await this.#beginning
     await this.#removal
     if (requested !== undefined && this.#mayWrite)
       await this.#attempt((store) => this.#writeToken(store, requested))
@@ -264,13 +271,13 @@ export class Turn {
     return this.#store !== undefined
   }
 
-  async #writeToken(store: SafeStore, { token, lifetime, lifetimeMs }: CachedToken): Promise<void> {
+  async #writeToken(store: SafeStore, cached: CachedToken): Promise<void> {
     const { clock } = this.#options
     const { rejection } = this.#acquisition
-    const { value, scope } = token
+    const { value, scope } = cached.token
     await store.write('token', {
-      content: { value, scope, lifetimeMs },
-      ttlMs: () => lifetime.remainsMs(clock),
+      content: { value, scope, lifetimeMs: cached.lifetimeMs },
+      ttlMs: () => cached.remainsMs(clock),
       lease: this.#lease,
     })
     if (rejection === undefined) return // after the token: see where the limit is read

@@ -1,4 +1,4 @@
-/** One token request (RFC 6749 §4.4.2): the client secret, the POST to the token endpoint, its failures and its retries. */
+/** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
 import pRetry from 'p-retry'
 import { readClock } from '../clock.ts'
 import { type Environment, tokenEndpoint } from '../environments.ts'
@@ -9,11 +9,12 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
-import type { Emit } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { LEAST_SECRET, redactedCause, shownUrl, UsedSecrets } from '../redact.ts'
+import { redactedCause, shownUrl } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
-import { type CachedToken, createCachedToken } from './access-token.ts'
+import { CachedToken } from './access-token.ts'
+import { type ClientSecret, NoSecret } from './client-secret.ts'
+import type { ProviderContext } from './provider-context.ts'
 import {
   adviceFor,
   isRedirect,
@@ -25,15 +26,6 @@ import {
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
-
-/** What the parts of a provider share besides its options. */
-export interface ProviderContext {
-  readonly emit: Emit
-  /** The client secrets and tokens used so far, to be kept out of errors and events. */
-  readonly secrets: UsedSecrets
-  /** Aborted when the provider is closed. */
-  readonly closed: AbortSignal
-}
 
 /** What a token request needs besides the options. */
 export interface TokenRequestContext extends ProviderContext {
@@ -193,8 +185,8 @@ class TokenRequest {
       if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
       const read = await readTokenResponse(response, sentAt)
       if (Array.isArray(read)) throw this.#badResponse(read)
-      const cached = createCachedToken(read, this.#options, secrets)
-      if (cached.lifetime.servableForMs(this.#options.clock) > 0) return cached
+      const cached = new CachedToken(read, this.#options, secrets)
+      if (cached.servableForMs(this.#options.clock) > 0) return cached
       throw expiredOnArrival(this.#options.environment, secrets)
     } catch (error) {
       if (error instanceof MerchantAuthError) throw error
@@ -323,83 +315,5 @@ function isRejectedSecret(error: unknown): boolean {
   return (
     error instanceof TokenRequestError &&
     (error.status === 401 || error.error === 'invalid_client' || error.error === 'access_denied')
-  )
-}
-
-/** No client secret could be obtained. The message completes "The clientSecret function …". */
-class NoSecret extends Error {}
-
-/** The client secret for one token: a string, or the result of the function. */
-export class ClientSecret {
-  readonly #options: ResolvedOptions
-  readonly #context: ProviderContext
-  #ahead: Promise<string> | undefined
-  #last: string | undefined
-
-  constructor(options: ResolvedOptions, context: ProviderContext) {
-    this.#options = options
-    this.#context = context
-  }
-
-  /** The last one that was obtained. */
-  get last(): string | undefined {
-    return this.#last
-  }
-
-  /** Whether the function may return another secret. */
-  get mayChange(): boolean {
-    return typeof this.#options.clientSecret === 'function'
-  }
-
-  /**
-   * The secret, if it is available before `endsAt` (monotonic ms).
-   *
-   * @throws NoSecret
-   */
-  ask(endsAt: number): Promise<string> {
-    const asked = this.#ahead ?? this.#askNow(endsAt)
-    this.#ahead = undefined
-    return asked
-  }
-
-  /** Like `ask`, but resolves with undefined on failure. The next `ask` reuses the result. */
-  async askAhead(endsAt: number): Promise<string | undefined> {
-    this.#ahead = this.#askNow(endsAt)
-    return await this.#ahead.catch(() => undefined)
-  }
-
-  async #askNow(endsAt: number): Promise<string> {
-    const { clientSecret, clock } = this.#options
-    const { closed, secrets } = this.#context
-    if (typeof clientSecret === 'string') {
-      this.#last = clientSecret
-    } else {
-      const ask = async (): Promise<unknown> => {
-        try {
-          return await clientSecret()
-        } catch (error) {
-          throw new NoSecret('threw', { cause: redactedCause(error, secrets) })
-        }
-      }
-      const late = (): Error => new NoSecret('did not answer in time')
-      const secret = await within(clock, { endsAt, closed }, ask, late)
-      if (typeof secret !== 'string' || secret === '') throw new NoSecret('yielded no secret')
-      warnIfWeak(secret)
-      this.#last = secret
-    }
-    secrets.add(this.#last)
-    return this.#last
-  }
-}
-
-const weak = new UsedSecrets()
-
-/** Emits a process warning for a short secret, once for each. */
-export function warnIfWeak(secret: string): void {
-  if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
-  process.emitWarning(
-    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and text from servers that happens to ` +
-      'contain it is hidden in errors and events. Ask the service for another one.',
-    { code: 'MERCHANT_AUTH_WEAK_SECRET' },
   )
 }

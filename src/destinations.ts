@@ -1,10 +1,19 @@
 /** Which URLs may get the token: decided on the URL that is sent, after parsing has resolved dot segments and backslashes. */
-import { canonicalUrl, type Environment, isFrozenCopy, tokenEndpoint } from './environments.ts'
+import {
+  type Api,
+  apisOf,
+  canonicalUrl,
+  type Environment,
+  isFrozenCopy,
+  tokenEndpoint,
+} from './environments.ts'
 
 /** How a URL relates to an environment. */
 export interface Destination {
   /** The `apiUrls` entry that the URL is below; undefined if the URL may not get the token. */
-  readonly api: string | undefined
+  readonly api: Api | undefined
+  /** Whether an API is on the URL's origin. */
+  readonly isApiOrigin: boolean
   readonly isTokenEndpoint: boolean
   /** Whether the URL contains a user name or a password. */
   readonly hasUserInfo: boolean
@@ -14,7 +23,7 @@ export interface Destination {
 export type Destinations = (url: string) => Destination
 
 /** One `apiUrls` entry, prepared for comparison. */
-interface Api {
+interface Base {
   readonly origin: string
   /** The path without a trailing slash. */
   readonly path: string
@@ -30,7 +39,12 @@ interface Api {
  */
 const PLAIN_REST = /(?:[\w~!$&'()*+,;=:@/-]|(?<=\w)\.(?=\w))*(?:$|[?#])/y
 
-const NOWHERE: Destination = { api: undefined, isTokenEndpoint: false, hasUserInfo: false }
+const NOWHERE: Destination = {
+  api: undefined,
+  isApiOrigin: false,
+  isTokenEndpoint: false,
+  hasUserInfo: false,
+}
 
 const known = new WeakMap<Environment, Destinations>()
 
@@ -44,11 +58,11 @@ export function destinationsOf(environment: Environment): Destinations {
 function newDestinations(environment: Environment): Destinations {
   // A provider that the caller implements may have no token endpoint.
   const endpoint = URL.canParse(environment.authUrl) ? tokenEndpoint(environment) : undefined
-  const apis = environment.apiUrls
-    .map((url): Api => {
-      const base = canonicalUrl(url)
+  const bases = apisOf(environment)
+    .map((api): Base => {
+      const base = canonicalUrl(api.url)
       const { origin } = new URL(base)
-      const destination = { ...NOWHERE, api: url }
+      const destination = { ...NOWHERE, api, isApiOrigin: true }
       return { origin, path: base.slice(origin.length), prefix: `${base}/`, destination }
     })
     .sort((a, b) => b.path.length - a.path.length) // for nested entries, the innermost one wins
@@ -57,7 +71,7 @@ function newDestinations(environment: Environment): Destinations {
   let lastUrl = ''
   return (url) => {
     if (url !== lastUrl) {
-      last = plainMatch(apis, url) ?? parsedMatch(apis, url, endpoint)
+      last = plainMatch(bases, url) ?? parsedMatch(bases, url, endpoint)
       lastUrl = url
     }
     return last
@@ -65,9 +79,9 @@ function newDestinations(environment: Environment): Destinations {
 }
 
 /** The common case, without parsing: a URL that starts with exactly a known prefix. */
-function plainMatch(apis: readonly Api[], url: string): Destination | undefined {
+function plainMatch(bases: readonly Base[], url: string): Destination | undefined {
   if (url.includes('/oauth/token')) return undefined
-  for (const { prefix, destination } of apis) {
+  for (const { prefix, destination } of bases) {
     if (!url.startsWith(prefix)) continue
     PLAIN_REST.lastIndex = prefix.length
     return PLAIN_REST.test(url) ? destination : undefined
@@ -75,14 +89,16 @@ function plainMatch(apis: readonly Api[], url: string): Destination | undefined 
   return undefined
 }
 
-function parsedMatch(apis: readonly Api[], url: string, endpoint: string | undefined): Destination {
+function parsedMatch(bases: readonly Base[], url: string, endpoint: string | undefined): Destination {
   if (!URL.canParse(url)) return NOWHERE
   const { origin, pathname, username, password } = new URL(url)
   // Some servers treat an encoded slash as a path separator, and others do not.
   const isAmbiguous = /%2f|%5c/i.test(pathname)
-  const api = apis.find((api) => api.origin === origin && `${pathname}/`.startsWith(`${api.path}/`))
+  const here = bases.filter((base) => base.origin === origin)
+  const base = here.find(({ path }) => `${pathname}/`.startsWith(`${path}/`))
   return {
-    api: isAmbiguous ? undefined : api?.destination.api,
+    api: isAmbiguous ? undefined : base?.destination.api,
+    isApiOrigin: here.length > 0,
     isTokenEndpoint: origin + pathname === endpoint,
     hasUserInfo: username !== '' || password !== '',
   }

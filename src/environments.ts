@@ -14,15 +14,35 @@ export interface Environment {
   /** The audience to request tokens for, usually a URL. It is sent unchanged. */
   readonly audience: string
   /**
-   * Base URLs (at least one) of the merchant API and the in-store API. Only URLs below one of them get the token: same
-   * origin, and a path that is equal or continues after a `/`. https, or http on a loopback host.
+   * Base URLs (at least one) of the merchant API and the in-store API: by name, `{ merchant: …, inStore: … }`, or as a
+   * list. Only URLs below one of them get the token: same origin, and a path that is equal or continues after a `/`.
+   * https, or http on a loopback host. Events show the name of an API, or its URL if it has none.
    */
-  readonly apiUrls: readonly string[]
+  readonly apiUrls: Readonly<Record<string, string>> | readonly string[]
   /**
    * Allows http to hosts other than loopback hosts. The client secret and the tokens then cross the network unencrypted.
    * @default false
    */
   readonly allowInsecureRequests?: boolean | undefined
+}
+
+/** One entry of `apiUrls`. */
+export interface Api {
+  readonly url: string
+  /** Its name, or its URL if it has none. */
+  readonly label: string
+  /** Where it stands, for messages: `apiUrls.merchant` or `apiUrls[0]`. */
+  readonly place: string
+}
+
+/** The entries of `apiUrls`. */
+export function apisOf({ apiUrls }: Pick<Environment, 'apiUrls'>): readonly Api[] {
+  const isList = Array.isArray(apiUrls)
+  return Object.entries<string>(apiUrls).map(([key, url]) => ({
+    url,
+    label: isList ? url : key,
+    place: isList ? `apiUrls[${key}]` : `apiUrls.${key}`,
+  }))
 }
 
 /** The token endpoint of an environment. */
@@ -45,7 +65,7 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
   const part = (name: keyof Environment): unknown => propertyOf(value, name)
   const authUrl = part('authUrl')
   const audience = part('audience')
-  const apiUrls = itemsOf(part('apiUrls'))
+  const apiUrls = apiUrlsOf(part('apiUrls'))
   const name = part('name') ?? key
   const allowInsecureRequests = part('allowInsecureRequests')
   const problems: Problem[] = []
@@ -60,15 +80,21 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
   }
   add('authUrl', authUrlProblem(authUrl, insecure))
   if (typeof audience !== 'string' || audience === '') add('audience', 'must be a non-empty string')
-  if (!Array.isArray(apiUrls) || apiUrls.length === 0) {
-    add('apiUrls', 'must be an array with at least one base URL')
-  } else {
-    apiUrls.forEach((url: unknown, index) => {
-      add(`apiUrls[${index}]`, apiUrlProblem(url, insecure))
-    })
-  }
+  const apis = apisOf({ apiUrls })
+  if (apis.length === 0)
+    add('apiUrls', 'must be base URLs by name, or a list of base URLs, with at least one')
+  for (const { label, place, url } of apis)
+    add(place, label === '' ? 'must have a non-empty name' : apiUrlProblem(url, insecure))
   if (problems.length > 0) return problems
   return frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests } as Environment)
+}
+
+/** A copy of the given `apiUrls`, with values that are still to be checked; empty if it is neither a list nor a record. */
+function apiUrlsOf(given: unknown): Environment['apiUrls'] {
+  const items = itemsOf(given)
+  if (Array.isArray(items)) return items as string[]
+  const names = keysOf(items) ?? []
+  return Object.fromEntries(names.map((name) => [name, propertyOf(items, name) as string]))
 }
 
 function authUrlProblem(value: unknown, insecure: boolean): string | undefined {
@@ -118,14 +144,15 @@ function isLoopback(hostname: string): boolean {
  *   production: {
  *     authUrl: 'https://auth.example.com',
  *     audience: 'https://api.example.com',
- *     apiUrls: ['https://api.example.com/merchant', 'https://api.example.com/in-store'],
+ *     apiUrls: { merchant: 'https://api.example.com/merchant', inStore: 'https://api.example.com/in-store' },
  *   },
  *   test: {
  *     authUrl: 'https://auth.test.example.com',
  *     audience: 'https://api.test.example.com',
- *     apiUrls: ['https://api.test.example.com/merchant', 'https://api.test.example.com/in-store'],
+ *     apiUrls: { merchant: 'https://api.test.example.com/merchant', inStore: 'https://api.test.example.com/in-store' },
  *   },
  * })
+ * environments.test.apiUrls.merchant // TypeScript knows the names
  */
 export function defineEnvironments<const T extends Readonly<Record<string, Environment>>>(
   environments: T,
@@ -157,22 +184,17 @@ export function isFrozenCopy(environment: unknown): environment is Environment {
 }
 
 /** A frozen copy of an environment, without any other properties. */
-export function frozenEnvironment({
-  name,
-  authUrl,
-  audience,
-  apiUrls,
-  allowInsecureRequests,
-}: Environment): Environment {
+export function frozenEnvironment<T extends Environment>(environment: T): T {
+  const { name, authUrl, audience, apiUrls, allowInsecureRequests } = environment
   const copy = Object.freeze({
     ...(name === undefined ? undefined : { name }),
     authUrl,
     audience,
-    apiUrls: Object.freeze([...apiUrls]),
+    apiUrls: Object.freeze(Array.isArray(apiUrls) ? [...apiUrls] : { ...apiUrls }),
     ...(allowInsecureRequests === undefined ? undefined : { allowInsecureRequests }),
   })
   copies.add(copy)
-  return copy
+  return copy as Environment as T
 }
 
 function overlaps(entries: [string, Environment][]): Problem[] {
@@ -185,14 +207,14 @@ function overlaps(entries: [string, Environment][]): Problem[] {
       if (environment.audience === other.audience) {
         problems.push({ option: `${key}.audience`, reason: `is also the audience of ${otherKey}` })
       }
-      environment.apiUrls.forEach((url, position) => {
-        if (other.apiUrls.some((otherUrl) => isBelow(url, otherUrl) || isBelow(otherUrl, url))) {
+      for (const { url, place } of apisOf(environment)) {
+        if (apisOf(other).some((api) => isBelow(url, api.url) || isBelow(api.url, url))) {
           problems.push({
-            option: `${key}.apiUrls[${position}]`,
+            option: `${key}.${place}`,
             reason: `overlaps with the apiUrls of ${otherKey}: its tokens would reach both environments`,
           })
         }
-      })
+      }
     }
   })
   return problems

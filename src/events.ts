@@ -47,7 +47,7 @@ export interface TokenRequestFailedEvent extends AuthEventBase {
 /** An API rejected a token. */
 export interface TokenRejectedEvent extends AuthEventBase {
   readonly type: 'token-rejected'
-  /** The `apiUrls` entry that rejected it, if known. */
+  /** The name of the API that rejected it, or its `apiUrls` entry if it has no name; undefined if unknown. */
   readonly api?: string | undefined
 }
 
@@ -61,7 +61,7 @@ export interface TokenRenewedEvent extends AuthEventBase {
 /** A rejected token was not renewed, because renewals for this API are rate limited. */
 export interface RenewalSuppressedEvent extends AuthEventBase {
   readonly type: 'renewal-suppressed'
-  /** The `apiUrls` entry that rejected the token, if known. */
+  /** The name of the API that rejected the token, or its `apiUrls` entry if it has no name; undefined if unknown. */
   readonly api?: string | undefined
   /** Delay (ms) until the next renewal for this API is allowed. */
   readonly nextRenewalMs: number

@@ -29,20 +29,27 @@ const VARIABLES: Readonly<Record<string, string>> = {
   'environment.apiUrls': API_URLS,
 }
 
+/** Options from environment variables: `environment.apiUrls.merchant` is a string, whether or not the URLs have names. */
+export type OptionsFromEnv = TokenProviderOptions & {
+  readonly environment: { readonly apiUrls: Readonly<Record<string, string>> }
+}
+
 /** Environment variables by name; undefined if one is not set. */
 type Variables = Readonly<Record<string, string | undefined>>
 
 /**
  * Reads the options of a provider from environment variables. An empty variable counts as unset.
  *
- * - `MERCHANT_AUTH_URL`, `MERCHANT_AUTH_AUDIENCE`, `MERCHANT_AUTH_API_URLS` (separated by commas): the environment
+ * - `MERCHANT_AUTH_URL`, `MERCHANT_AUTH_AUDIENCE`, `MERCHANT_AUTH_API_URLS`: the environment. The base URLs of the APIs are
+ *   separated by commas: `merchant=https://…,inStore=https://…`, or without names
  * - `MERCHANT_AUTH_CLIENT_ID`
  * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that contains the secret. It is read
  *   before every token request, so that a new secret needs no restart. Trailing line breaks are removed.
  * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: the options with these
  *   names
  *
- * The inspect and JSON output of the result does not contain the secret.
+ * The inspect and JSON output of the result does not contain the secret. Its `environment.apiUrls` has the base URLs by
+ * name, or by index if they have no names.
  *
  * @param env the variables by name; by default those of the process
  * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem, each with the variable's name
@@ -51,15 +58,15 @@ type Variables = Readonly<Record<string, string | undefined>>
  */
 export function optionsFromEnv(
   env: Readonly<Record<string, string | undefined>> = process.env,
-): TokenProviderOptions {
+): OptionsFromEnv {
   const problems: Problem[] = []
   const variables = variablesOf(env, problems)
   const read = (name: string): string | undefined => variables[name]?.trim() || undefined
-  const options: TokenProviderOptions = {
+  const options: OptionsFromEnv = {
     environment: {
       authUrl: read(URL_VARIABLE) ?? '',
       audience: read(AUDIENCE) ?? '',
-      apiUrls: (read(API_URLS) ?? '').split(',').flatMap((url) => url.trim() || []),
+      apiUrls: apiUrlsFrom(read(API_URLS) ?? '', problems),
     },
     clientId: read(CLIENT_ID) ?? '',
     clientSecret: secretFrom(variables, problems),
@@ -84,6 +91,21 @@ function variablesOf(env: unknown, problems: Problem[]): Variables {
       return [name, undefined]
     }),
   )
+}
+
+/** Base URLs by name, or as a list if none has a name. */
+function apiUrlsFrom(text: string, problems: Problem[]): Readonly<Record<string, string>> {
+  const items = text.split(',').flatMap((item) => item.trim() || [])
+  const entries = items.map((item): [string | undefined, string] => {
+    const [, name, url = ''] = /^(?:([\w.-]+)\s*=\s*)?(.*)$/s.exec(item) ?? []
+    return [name, url]
+  })
+  const names = new Set(entries.map(([name]) => name))
+  // A list can be read by index, as its type says.
+  if (names.size <= 1 && names.has(undefined)) return items as object as Readonly<Record<string, string>>
+  if (names.has(undefined) || names.size < entries.length)
+    problems.push({ option: API_URLS, reason: 'must give each base URL a name of its own, or none a name' })
+  return Object.fromEntries(entries.map(([name, url]) => [String(name), url]))
 }
 
 /** Always a function, because inspect would show a string. */
@@ -137,7 +159,7 @@ function problemsIn(options: TokenProviderOptions, read: (name: string) => strin
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     return error.problems.map(({ option, reason }) => {
-      const [, path = option, place = ''] = /^(.*?)(\[\d+\])?$/.exec(option) ?? []
+      const [, path = option, place = ''] = /^(environment\.apiUrls|[^[]*)(.*)$/.exec(option) ?? []
       const variable = VARIABLES[path] ?? option
       // No variable sets allowInsecureRequests.
       const explained = reason.replace(', or with allowInsecureRequests: true', '')

@@ -13,7 +13,7 @@ import {
   text,
 } from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
-import { checkEnvironment, type Environment } from './environments.ts'
+import { checkEnvironment, type Environment, tokenEndpoint } from './environments.ts'
 import { ConfigurationError } from './errors.ts'
 import type { AuthEvent } from './events.ts'
 import type { TokenStore } from './store/token-store.ts'
@@ -124,6 +124,11 @@ export interface ResolvedOptions {
   readonly fetch: typeof fetch
   readonly onEvent: ((event: AuthEvent) => void) | undefined
   readonly clock: Clock
+}
+
+/** What identifies a client at a token endpoint: providers with the same client could share one token. */
+export function clientOf({ environment, clientId }: ResolvedOptions): string {
+  return JSON.stringify([tokenEndpoint(environment), clientId, environment.audience])
 }
 
 /** Validated attach options, with defaults applied. */

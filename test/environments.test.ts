@@ -40,7 +40,7 @@ describe('defineEnvironments', () => {
   })
 
   it('does not change the caller’s objects', () => {
-    const given = { production: { ...production, apiUrls: [...production.apiUrls] } }
+    const given = { production: { ...production, apiUrls: structuredClone(production.apiUrls) } }
     defineEnvironments(given)
     expect(given).toEqual({ production })
     expect(Object.isFrozen(given.production.apiUrls)).toBe(false)

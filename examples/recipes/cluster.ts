@@ -22,7 +22,7 @@ async function runPrimary(): Promise<void> {
       REDIS_URL: redis.url,
       MERCHANT_AUTH_URL: environment.authUrl,
       MERCHANT_AUTH_AUDIENCE: environment.audience,
-      MERCHANT_AUTH_API_URLS: environment.apiUrls.join(),
+      MERCHANT_AUTH_API_URLS: Object.values(environment.apiUrls).join(),
       MERCHANT_AUTH_CLIENT_ID: clientId,
       MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
     }),

@@ -61,7 +61,7 @@ function withToken(tokens: TokenProvider): ExtendOptions {
 function mayHaveToken({ origin, pathname }: URL, { environment }: TokenProvider): boolean {
   // An encoded slash or backslash is one path segment to some servers, and two to others.
   if (/%2f|%5c/i.test(pathname)) return false
-  return environment.apiUrls.some((apiUrl) => {
+  return Object.values<string>(environment.apiUrls).some((apiUrl) => {
     const api = new URL(apiUrl)
     return origin === api.origin && `${pathname}/`.startsWith(`${api.pathname.replace(/\/+$/, '')}/`)
   })

@@ -9,7 +9,7 @@ import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 
 /** What the platform knows of a merchant. */
 interface Account {
-  readonly environment: Environment
+  readonly environment: Environment & { readonly apiUrls: { readonly merchant: string } }
   readonly clientId: string
 }
 
@@ -66,7 +66,7 @@ class Merchants {
     const { environment, clientId } = this.#options.accountOf(merchantId)
     const clientSecret = (): Promise<string> => this.#options.secretOf(merchantId)
     const tokens = createTokenProvider({ environment, clientId, clientSecret })
-    const api = axios.create({ baseURL: environment.apiUrls[0] ?? '' })
+    const api = axios.create({ baseURL: environment.apiUrls.merchant })
     attachAuth(api, tokens)
     return { tokens, api }
   }

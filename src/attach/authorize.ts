@@ -8,6 +8,7 @@ import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../optio
 import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
+import { warnWithheld } from '../warnings.ts'
 
 /** How many bytes of a discarded response are read, at most, so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
@@ -38,13 +39,16 @@ export function createAttachContext(
 ): AttachContext {
   const attach = resolveAttach(tokens, options, takes)
   const { emit, secrets } = outletOf(tokens)
+  const destinations = destinationsOf(tokens.environment)
   return {
     ...attach,
     tokens,
-    destinations: destinationsOf(tokens.environment),
+    destinations,
     isAuthorization: attach.headerKey === 'authorization',
     headerValue: ({ value }) => attach.prefix + value,
     emitWithheld: (reason, url) => {
+      const { api, isApiOrigin } = destinations(url)
+      if (api === undefined && isApiOrigin) warnWithheld(tokens, () => shownUrl(url, secrets))
       emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     },
   }

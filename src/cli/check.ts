@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
-import { tokenEndpoint } from '../environments.ts'
+import { apisOf, tokenEndpoint } from '../environments.ts'
 import type { AuthEvent } from '../events.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -137,7 +137,7 @@ class Check {
     const data = {
       tokenEndpoint: show(tokenEndpoint(environment)),
       audience: show(environment.audience),
-      apiUrls: environment.apiUrls.map(show),
+      apiUrls: apisOf(environment).map(({ url }) => show(url)),
       clientId: show(clientId),
       secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${show(secretFile)}`,
     }

@@ -177,7 +177,9 @@ function variables({ environment, clientId, clientSecret }: SandboxEnvironment):
   return Object.entries({
     URL: environment.authUrl,
     AUDIENCE: environment.audience,
-    API_URLS: environment.apiUrls.join(','),
+    API_URLS: Object.entries(environment.apiUrls)
+      .map((entry) => entry.join('='))
+      .join(','),
     CLIENT_ID: clientId,
     CLIENT_SECRET: clientSecret,
   })

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import * as z from 'zod/mini'
 import { copied, copyOf, fn, text } from '../checks.ts'
-import { type Environment, frozenEnvironment } from '../environments.ts'
+import { frozenEnvironment } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { hideGetters } from '../token/access-token.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
@@ -110,7 +110,7 @@ interface Call {
 
 /** One environment on its own port: first what a test may tell it to do, then how it answers requests. */
 class LoopbackEnvironment implements SandboxEnvironment {
-  readonly environment: Environment
+  readonly environment: SandboxEnvironment['environment']
   readonly clientId: string
   readonly merchantUrl: string
   readonly inStoreUrl: string
@@ -126,7 +126,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
   #settings = DEFAULT_SETTINGS
 
   private constructor(
-    environment: Environment,
+    environment: SandboxEnvironment['environment'],
     parts: {
       readonly server: LoopbackServer
       readonly issuer: Issuer
@@ -134,12 +134,11 @@ class LoopbackEnvironment implements SandboxEnvironment {
     },
   ) {
     const { name, apiUrls } = environment
-    const [merchantUrl = '', inStoreUrl = ''] = apiUrls
     this.environment = environment
     this.clientId = `${name}-client`
     this.#clientSecret = `${name}-secret-${randomBytes(16).toString('hex')}`
-    this.merchantUrl = merchantUrl
-    this.inStoreUrl = inStoreUrl
+    this.merchantUrl = apiUrls.merchant
+    this.inStoreUrl = apiUrls.inStore
     this.#server = parts.server
     this.#issuer = parts.issuer
     this.#onRequest = parts.onRequest
@@ -161,7 +160,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
     const server = await listenOnLoopback(port, `ports.${name}`)
     const authUrl = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`
     const audience = `https://${name}.sandbox.example`
-    const apiUrls = [`${authUrl}/merchant`, `${authUrl}/in-store`]
+    const apiUrls = { merchant: `${authUrl}/merchant`, inStore: `${authUrl}/in-store` }
     return new LoopbackEnvironment(frozenEnvironment({ name, authUrl, audience, apiUrls }), {
       server,
       issuer: new Issuer(keys, { issuer: authUrl, audience }),

@@ -39,8 +39,10 @@ export interface Sandbox extends AsyncDisposable {
 
 /** One environment of the sandbox. */
 export interface SandboxEnvironment {
-  /** Ready for `createTokenProvider`; its `apiUrls` are the merchant API and the in-store API. */
-  readonly environment: Environment
+  /** The environment for `createTokenProvider`. */
+  readonly environment: Environment & {
+    readonly apiUrls: { readonly merchant: string; readonly inStore: string }
+  }
   /** The client id that the token endpoint accepts. */
   readonly clientId: string
   /** The client secret that it accepts at first, different in every sandbox. Absent from inspect and JSON output. */

@@ -1,7 +1,8 @@
 /** The client secret: a string, or what a function of the caller returns. */
 import type { ResolvedOptions } from '../options.ts'
-import { LEAST_SECRET, redactedCause, UsedSecrets } from '../redact.ts'
+import { redactedCause } from '../redact.ts'
 import { within } from '../waiting.ts'
+import { warnIfWeak } from '../warnings.ts'
 import type { ProviderContext } from './provider-context.ts'
 
 /** No client secret could be obtained. The message completes "The clientSecret function …". */
@@ -68,16 +69,4 @@ export class ClientSecret {
     secrets.add(this.#last)
     return this.#last
   }
-}
-
-const weak = new UsedSecrets()
-
-/** Emits a process warning for a short secret, once for each. */
-export function warnIfWeak(secret: string): void {
-  if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
-  process.emitWarning(
-    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and text from servers that happens to ` +
-      'contain it is hidden in errors and events. Ask the service for another one.',
-    { code: 'MERCHANT_AUTH_WEAK_SECRET' },
-  )
 }

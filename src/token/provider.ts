@@ -2,19 +2,20 @@
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
-import type { Environment } from '../environments.ts'
+import type { Api, Environment } from '../environments.ts'
 import { ConfigurationError, copyForCaller, ProviderClosedError, type TokenRequestError } from '../errors.ts'
 import { createEmit, rememberOutlet } from '../events.ts'
-import { type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
+import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
+import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import type { AccessToken, CachedToken } from './access-token.ts'
-import { ClientSecret, warnIfWeak } from './client-secret.ts'
+import { ClientSecret } from './client-secret.ts'
 import type { ProviderContext } from './provider-context.ts'
 import { Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
 import type { Acquisition, SharedToken } from './shared-token.ts'
-import { expiredOnArrival, requestToken } from './token-request.ts'
+import { expiredOnArrival, requestToken, shownEndpoint } from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
@@ -130,6 +131,9 @@ class ClientCredentialsProvider implements TokenProvider {
     rememberOutlet(this, this.#context)
     for (const key of encryptionKeys) secrets.add(key)
     if (typeof clientSecret === 'string') warnIfWeak(clientSecret)
+    // Providers that share a store also share its token.
+    if (options.store === undefined)
+      countProvider(this, clientOf(options), shownEndpoint(environment, secrets))
   }
 
   currentToken(): AccessToken | undefined {
@@ -166,11 +170,11 @@ class ClientCredentialsProvider implements TokenProvider {
     if (url === undefined || api !== undefined) this.#noteRejected(value)
     if (this.#servable() === undefined) return await this.getToken({ signal })
     if (url !== undefined && api === undefined) return undefined // a 401 from a URL outside apiUrls does not mean that the token is invalid
-    this.#context.emit({ type: 'token-rejected', ...(api === undefined ? undefined : { api }) })
+    this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
     this.#renewalLimit(api).rejected(this.#now())
     if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
       // The key contains the number of the token, because keys may be inspected and must not contain its value.
-      const key = `${this.#id} ${this.#tokens} ${api}`
+      const key = `${this.#id} ${this.#tokens} ${api?.url}`
       const replaced = singleFlight(key, () => this.#replace(value, api))
       await this.#waiters.wait(replaced, signal)
     }
@@ -179,6 +183,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   async close(): Promise<void> {
     this.#cached = undefined
+    uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
     const idle = this.#endpointLock.waitForUnlock().then(() => this.#shared?.settled())
     await this.#waiters.wait(idle, undefined)
@@ -201,12 +206,12 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** Replaces a token that an API rejected. */
-  async #replace(rejected: string, api: string | undefined): Promise<void> {
+  async #replace(rejected: string, api: Api | undefined): Promise<void> {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
-      const rejection = { api, limit: this.#renewalLimit(api) }
+      const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
       const cooldownEndsAt = this.#cooldown.endsAt
       const acquisition = { startedAt, background: false, cooldownEndsAt, replaces: rejected, rejection }
       if (await this.#acquire(acquisition)) {
@@ -326,19 +331,19 @@ class ClientCredentialsProvider implements TokenProvider {
     return token?.value === value ? undefined : token
   }
 
-  #renewalLimit(api: string | undefined): RenewalLimit {
-    const limit = this.#renewalLimits.get(api) ?? new RenewalLimit()
-    this.#renewalLimits.set(api, limit)
+  #renewalLimit(api: Api | undefined): RenewalLimit {
+    const limit = this.#renewalLimits.get(api?.url) ?? new RenewalLimit()
+    this.#renewalLimits.set(api?.url, limit)
     return limit
   }
 
-  #mayRenew(api: string | undefined): boolean {
+  #mayRenew(api: Api | undefined): boolean {
     const nextRenewalMs = this.#renewalLimit(api).waitMs(this.#now())
     if (nextRenewalMs === 0) return true
     this.#context.emit({
       type: 'renewal-suppressed',
       nextRenewalMs,
-      ...(api === undefined ? undefined : { api }),
+      ...(api && { api: api.label }),
     })
     return false
   }

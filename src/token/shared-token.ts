@@ -1,8 +1,7 @@
 /** The token that processes share through a store: look for it, wait for the lease, look again, request, write. */
 import { createHash } from 'node:crypto'
 import * as z from 'zod/mini'
-import { tokenEndpoint } from '../environments.ts'
-import type { ResolvedOptions } from '../options.ts'
+import { clientOf, type ResolvedOptions } from '../options.ts'
 import { type Entry, type Lease, type Place, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
@@ -105,7 +104,7 @@ export class SharedToken {
    * may be requested, too.
    */
   async #open(acquisition: Acquisition, clientSecret: ClientSecret): Promise<SafeStore | undefined> {
-    const { clock, environment, clientId, encryptionKeys, timeoutMs } = this.#options
+    const { clock, encryptionKeys, timeoutMs } = this.#options
     const { background, startedAt } = acquisition
     if (!encryptionKeys && clientSecret.mayChange && !mayRequest(acquisition, this.#now()))
       return this.#safe?.store
@@ -116,7 +115,7 @@ export class SharedToken {
     if (!firstKey) return this.#safe?.store
     if (this.#safe?.firstKey !== firstKey) {
       const { emit, secrets } = this.#context
-      const client = hashOf(tokenEndpoint(environment), clientId, environment.audience)
+      const client = hashOf(clientOf(this.#options))
       const store = new SafeStore(this.#store, { client, encryptionKeys: keys, clock, emit, secrets })
       this.#safe = { firstKey, store }
     }
@@ -324,10 +323,10 @@ export class Turn {
 }
 
 function limitName(api: string | undefined): string {
-  return `ration-${hashOf(api ?? '')}`
+  return `ration-${hashOf(JSON.stringify([api ?? '']))}`
 }
 
 /** A hash for keys. */
-function hashOf(...parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
 }

@@ -59,7 +59,7 @@ export function attemptEndsAt(
 }
 
 /** The token endpoint's URL for messages and events: its path might contain a secret by mistake. */
-function shownEndpoint(environment: Environment, secrets: Iterable<string>): string {
+export function shownEndpoint(environment: Environment, secrets: Iterable<string>): string {
   return shownUrl(tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, secrets) }))
 }
 

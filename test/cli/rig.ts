@@ -74,7 +74,9 @@ function variablesFor({ environment, clientId, clientSecret }: Client) {
   return {
     MERCHANT_AUTH_URL: environment.authUrl,
     MERCHANT_AUTH_AUDIENCE: environment.audience,
-    MERCHANT_AUTH_API_URLS: environment.apiUrls.join(','),
+    MERCHANT_AUTH_API_URLS: Object.entries(environment.apiUrls)
+      .map((entry) => entry.join('='))
+      .join(','),
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
   }
@@ -149,15 +151,16 @@ export async function sandbox(args: readonly string[] = [], terminal?: Terminal)
   expect(isOver, command.stderr()).toBe(false)
   const variables = parseEnv(command.stdout())
   const read = (name: string): string => variables[`MERCHANT_AUTH_${name}`] ?? ''
-  const apiUrls = read('API_URLS').split(',')
+  const urlOf = (name: string): string => new RegExp(`${name}=([^,]*)`).exec(read('API_URLS'))?.[1] ?? ''
+  const apiUrls = { merchant: urlOf('merchant'), inStore: urlOf('inStore') }
   const environment = { authUrl: read('URL'), audience: read('AUDIENCE'), apiUrls }
   const stderr = () => stripVTControlCharacters(command.stderr())
   const [, productionUrl = ''] = /production.*?merchant API +(\S+)/s.exec(stderr()) ?? []
   return {
     command,
     client: { environment, clientId: read('CLIENT_ID'), clientSecret: read('CLIENT_SECRET') },
-    merchantUrl: apiUrls[0] ?? '',
-    inStoreUrl: apiUrls[1] ?? '',
+    merchantUrl: apiUrls.merchant,
+    inStoreUrl: apiUrls.inStore,
     productionUrl,
     async lines(count, pattern = REQUEST) {
       const found = (): string[] =>

@@ -37,7 +37,12 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
         execute('sh', ['-c', `. "$0" && exec "$1" --print "$2"`, file, process.execPath, print], options),
       ])
       expect(JSON.parse(byNode.stdout)).toEqual([
-        ['MERCHANT_AUTH_API_URLS', client.environment.apiUrls.join(',')],
+        [
+          'MERCHANT_AUTH_API_URLS',
+          Object.entries(client.environment.apiUrls)
+            .map((entry) => entry.join('='))
+            .join(','),
+        ],
         ['MERCHANT_AUTH_AUDIENCE', client.environment.audience],
         ['MERCHANT_AUTH_CLIENT_ID', client.clientId],
         ['MERCHANT_AUTH_CLIENT_SECRET', client.clientSecret],

@@ -85,11 +85,11 @@ describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secre
     const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-check-'))
     const file = join(folder, secret)
     await writeFile(file, secret)
-    const all = await notShown(['--call', `${apiUrls[0]}/${secret}`], {
+    const all = await notShown(['--call', `${apiUrls.merchant}/${secret}`], {
       MERCHANT_AUTH_URL: `${authUrl}/${secret}`,
       MERCHANT_AUTH_CLIENT_ID: `id-${secret}`,
       MERCHANT_AUTH_AUDIENCE: `https://${secret}.example/${secret}`,
-      MERCHANT_AUTH_API_URLS: `${apiUrls[0]}/${secret}`,
+      MERCHANT_AUTH_API_URLS: `${apiUrls.merchant}/${secret}`,
       MERCHANT_AUTH_CLIENT_SECRET: undefined,
       MERCHANT_AUTH_CLIENT_SECRET_FILE: file,
     })

@@ -124,7 +124,7 @@ describe('a token request that comes by its own provider', () => {
     const { environment, clientId, clientSecret } = ground.env
     const { fetch: send } = own
     return createTokenProvider({
-      environment: { ...environment, apiUrls: [environment.authUrl, ...environment.apiUrls] },
+      environment: { ...environment, apiUrls: [environment.authUrl, ...Object.values(environment.apiUrls)] },
       clientId,
       clientSecret,
       timeoutMs: 5_000,

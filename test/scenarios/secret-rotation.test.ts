@@ -99,7 +99,7 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
       return optionsFromEnv({
         MERCHANT_AUTH_URL: environment.authUrl,
         MERCHANT_AUTH_AUDIENCE: environment.audience,
-        MERCHANT_AUTH_API_URLS: environment.apiUrls.join(),
+        MERCHANT_AUTH_API_URLS: Object.values(environment.apiUrls).join(),
         MERCHANT_AUTH_CLIENT_ID: clientId,
         MERCHANT_AUTH_CLIENT_SECRET_FILE: file,
       })

@@ -8,6 +8,7 @@ import {
   type AttachOptions,
   type AuthEvent,
   createTokenProvider,
+  type Environment,
   type TokenProvider,
   type TokenProviderOptions,
 } from 'merchant-auth'
@@ -129,7 +130,7 @@ export async function scripted(
 }
 
 /** An environment whose token endpoint is the sandbox's and whose API is elsewhere. */
-export function apiAt(env: SandboxEnvironment, ...apiUrls: string[]): SandboxEnvironment['environment'] {
+export function apiAt(env: SandboxEnvironment, ...apiUrls: string[]): Environment {
   return { ...env.environment, apiUrls }
 }
 

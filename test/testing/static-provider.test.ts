@@ -22,7 +22,10 @@ describe('createStaticTokenProvider', () => {
     expect(new Date(token?.expiresAt ?? 0).getUTCFullYear()).toBe(275_760)
     expect(await tokens.getToken({ signal: new AbortController().signal })).toBe(token)
     const { authUrl, apiUrls } = tokens.environment
-    expect([authUrl, ...apiUrls].map((url) => new URL(url).hostname)).toEqual(['localhost', 'localhost'])
+    expect([authUrl, ...Object.values(apiUrls)].map((url) => new URL(url).hostname)).toEqual([
+      'localhost',
+      'localhost',
+    ])
   })
 
   it('has the value, the scope and a frozen copy of the environment that it was given', () => {

@@ -10,7 +10,7 @@ const tokens = createTokenProvider({
     if (type === 'token-request-failed') resolve()
   },
 })
-const url = String(tokens.environment.apiUrls[0])
+const url = String(Object.values(tokens.environment.apiUrls)[0])
 const api = axios.create({ baseURL: url })
 attachAuth(api, tokens)
 await tokens.getToken() // for an hour

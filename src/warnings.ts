@@ -1,0 +1,68 @@
+/** Process warnings about mistakes that would otherwise go unnoticed: each is emitted once, with a code. */
+import { LEAST_SECRET, UsedSecrets } from './redact.ts'
+
+/** The codes of the warnings. They are part of the public API. */
+type WarningCode = 'MERCHANT_AUTH_PROVIDERS' | 'MERCHANT_AUTH_WEAK_SECRET' | 'MERCHANT_AUTH_WITHHELD'
+
+function warn(code: WarningCode, message: string): void {
+  process.emitWarning(message, { code })
+}
+
+const weak = new UsedSecrets()
+
+/** Warns about a short client secret, once for each. */
+export function warnIfWeak(secret: string): void {
+  if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
+  warn(
+    'MERCHANT_AUTH_WEAK_SECRET',
+    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and text from servers that happens to ` +
+      'contain it is hidden in errors and events. Ask the service for another one.',
+  )
+}
+
+const withheld = /* @__PURE__ */ new WeakSet<object>()
+
+/** Warns about a call without the token on the origin of an API, once for each provider. */
+export function warnWithheld(provider: object, shownUrl: () => string): void {
+  if (withheld.has(provider)) return
+  withheld.add(provider)
+  warn(
+    'MERCHANT_AUTH_WITHHELD',
+    `A call to ${shownUrl()} was sent without the token: an API is on the same origin, but the URL is not below an ` +
+      'entry of apiUrls. If it needs the token, add its base URL to apiUrls.',
+  )
+}
+
+/** More providers than this for one client are a mistake: probably one for each request. */
+const MOST_PROVIDERS = 8
+
+/** How many providers are alive, by client. */
+const alive = new Map<string, number>()
+const warned = new Set<string>()
+const collected = /* @__PURE__ */ new FinalizationRegistry<string>(uncount)
+
+function uncount(client: string): void {
+  const count = (alive.get(client) ?? 0) - 1
+  if (count > 0) alive.set(client, count)
+  else alive.delete(client)
+}
+
+/** Counts a provider until it is closed or garbage collected. Warns about too many for one client, once for each client. */
+export function countProvider(provider: object, client: string, endpoint: string): void {
+  const count = (alive.get(client) ?? 0) + 1
+  alive.set(client, count)
+  collected.register(provider, client, provider)
+  if (count <= MOST_PROVIDERS || warned.has(client)) return
+  warned.add(client)
+  warn(
+    'MERCHANT_AUTH_PROVIDERS',
+    `${count} token providers for the same client, audience and token endpoint (${endpoint}) exist at once, and each ` +
+      'requests its own token. Create one provider when the process starts, and share it; close() those that are no ' +
+      'longer used.',
+  )
+}
+
+/** Stops counting a provider that was closed. */
+export function uncountProvider(provider: object, client: string): void {
+  if (collected.unregister(provider)) uncount(client)
+}

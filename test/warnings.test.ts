@@ -1,0 +1,134 @@
+// What silence would cost an hour: process warnings, each once, each with a code.
+import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import {
+  createAuthFetch,
+  createTokenProvider,
+  type TokenProvider,
+  type TokenProviderOptions,
+} from 'merchant-auth'
+import { createStaticTokenProvider } from 'merchant-auth/testing'
+import { createAuthDispatch } from 'merchant-auth/undici'
+import undici from 'undici'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { AXIOS_FETCH, AXIOS_FUNCTION, AXIOS_HTTP, FETCH, undiciDriver } from './clients/drivers.ts'
+import { MemoryStore } from './store/memory-store.ts'
+import { ManualClock } from './support/clock.ts'
+import { useGround } from './support/ground.ts'
+import { forget } from './support/recorded.ts'
+
+let warnings: [message: string, code: string | undefined][]
+beforeEach(() => {
+  warnings = []
+  const note = (message: string, { code }: { code?: string } = {}): void =>
+    void warnings.push([message, code])
+  vi.spyOn(process, 'emitWarning').mockImplementation(note as typeof process.emitWarning)
+})
+afterEach(() => void vi.restoreAllMocks())
+
+describe('a call on the origin of an API, below none of apiUrls', () => {
+  const ground = useGround()
+
+  it.each([
+    AXIOS_HTTP,
+    AXIOS_FETCH,
+    AXIOS_FUNCTION,
+    FETCH,
+    undiciDriver('undici', undici, createAuthDispatch),
+  ])('is one warning for each provider: $name', async ({ create }) => {
+    const { origin } = new URL(ground.env.merchantUrl)
+    const call = create(ground.tokens)
+    await call({ url: `${ground.env.merchantUrl}/orders` })
+    expect(warnings).toEqual([])
+    await call({ url: `${origin}/merchant2/orders?token=swordfish` })
+    await call({ url: `${origin}/other` })
+    expect(warnings).toEqual([
+      [
+        expect.stringMatching(`${origin}/merchant2/orders was sent without the token: .*apiUrls`),
+        'MERCHANT_AUTH_WITHHELD',
+      ],
+    ])
+    await create(ground.provider())({ url: `${origin}/other` })
+    expect(warnings).toHaveLength(2)
+  })
+
+  it('is none elsewhere, for a call with a header of its own, and for the token endpoint', async () => {
+    const answer = async (): Promise<Response> => new Response()
+    const tokens = createStaticTokenProvider({ environment: ground.env.environment })
+    const send = createAuthFetch(tokens, { fetch: answer })
+    await send('https://elsewhere.example/orders')
+    await send(`${ground.env.merchantUrl}/orders`, { headers: { authorization: 'Basic abc' } })
+    await send(`${ground.env.environment.authUrl}/oauth/token`, { method: 'POST' })
+    expect(warnings).toEqual([])
+  })
+})
+
+describe('providers for the same client, audience and token endpoint', () => {
+  const providers: TokenProvider[] = []
+  let client = 0
+  const create = (count: number, more: Partial<TokenProviderOptions> = {}): void => {
+    for (let made = 0; made < count; made += 1)
+      providers.push(
+        createTokenProvider({
+          environment: { authUrl: 'https://auth.example', audience: 'a', apiUrls: ['https://api.example'] },
+          clientId: `client-${client}`,
+          clientSecret: 'swordfish-of-the-test',
+          ...more,
+        }),
+      )
+  }
+  beforeEach(() => {
+    client += 1
+  })
+  afterEach(() => Promise.all(providers.splice(0).map((provider) => provider.close())))
+
+  it('are one warning when there are more than 8 at once', () => {
+    create(8)
+    expect(warnings).toEqual([])
+    create(3)
+    expect(warnings).toEqual([
+      [
+        expect.stringMatching(/^9 token providers .*https:\/\/auth\.example\/oauth\/token.*share it/),
+        'MERCHANT_AUTH_PROVIDERS',
+      ],
+    ])
+    expect(warnings[0]?.[0]).not.toContain(`client-${client}`)
+  })
+
+  it('are counted for each client by itself, and not with a store', () => {
+    create(8)
+    create(8, { clientId: `other-${client}` })
+    create(8, {
+      environment: { authUrl: 'https://auth.example/2', audience: 'a', apiUrls: ['https://api.example'] },
+    })
+    create(9, { store: new MemoryStore(new ManualClock()) })
+    expect(warnings).toEqual([])
+  })
+
+  it('are not counted after close()', async () => {
+    create(8)
+    const [first] = providers
+    await first?.close()
+    await first?.close()
+    create(1)
+    expect(warnings).toEqual([])
+    create(1)
+    expect(warnings).toHaveLength(1)
+  })
+
+  it('are not counted once garbage collected, and not kept from it', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    create(8)
+    const refs = providers.splice(0).map((provider) => new WeakRef(provider))
+    forget() // what the search for secrets has noted
+    for (let tries = 0; tries < 100 && refs.some((ref) => ref.deref() !== undefined); tries += 1) {
+      await delay(10)
+      collect()
+    }
+    await delay(10) // the callbacks of the garbage collector
+    create(8)
+    expect(warnings).toEqual([])
+  })
+})

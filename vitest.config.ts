@@ -54,6 +54,10 @@ export default defineConfig(({ mode }) => ({
       { extends: true, plugins: [withoutCoverage], test: { name: 'whole', include: WHOLE } },
     ],
     setupFiles: ['test/support/setup.ts'],
+    // Hundreds of tests do what they warn of.
+    execArgv: ['MERCHANT_AUTH_PROVIDERS', 'MERCHANT_AUTH_WITHHELD'].map(
+      (code) => `--disable-warning=${code}`,
+    ),
     maxWorkers: availableParallelism() + 1, // one more than cores: many tests wait for processes and servers
     testTimeout: 2 * PATIENCE_MS,
     hookTimeout: 2 * PATIENCE_MS, // the search for secrets after each test

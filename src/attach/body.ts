@@ -66,7 +66,7 @@ export function watchBody(body: unknown): () => unknown {
   body.on('error', onEnd)
   body.on('close', onEnd)
   return () => {
-    body.off('error', onEnd)
+    // The listener for errors stays: fetch has none before its connection is open.
     body.off('close', onEnd)
     return ended === undefined ? body : failing(ended.error as Error | undefined)
   }

@@ -2,7 +2,7 @@
 import { isIP } from 'node:net'
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
-import { apisOf, tokenEndpoint } from '../environments.ts'
+import { tokenEndpoint } from '../environments.ts'
 import type { AuthEvent } from '../events.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -134,17 +134,19 @@ class Check {
     const { show } = this.#redactor
     const { options, secret, secretFile } = this.#settings
     const { environment, clientId } = options
+    const areNamed = !Array.isArray(environment.apiUrls)
+    const apis = Object.entries<string>(environment.apiUrls).map(([key, url]) => [show(key), show(url)])
     const data = {
       tokenEndpoint: show(tokenEndpoint(environment)),
       audience: show(environment.audience),
-      apiUrls: apisOf(environment).map(({ url }) => show(url)),
+      apiUrls: areNamed ? Object.fromEntries(apis) : apis.map(([, url]) => url),
       clientId: show(clientId),
       secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${show(secretFile)}`,
     }
     const text = [
       `token endpoint ${data.tokenEndpoint}`,
       `audience       ${data.audience}`,
-      `API URLs       ${data.apiUrls.join(`\n${' '.repeat(15)}`)}`,
+      `API URLs       ${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join(`\n${' '.repeat(15)}`)}`,
       `client ID      ${data.clientId}`,
       `client secret  from ${data.secretSource}`,
     ].join('\n')

@@ -17,7 +17,7 @@ describe('the variables', () => {
     const { command } = await sandbox()
     expect(constant(command.stdout())).toBe(`export MERCHANT_AUTH_URL=http://127.0.0.1:PORT
 export MERCHANT_AUTH_AUDIENCE=https://test.sandbox.example
-export MERCHANT_AUTH_API_URLS=http://127.0.0.1:PORT/merchant,http://127.0.0.1:PORT/in-store
+export MERCHANT_AUTH_API_URLS=merchant=http://127.0.0.1:PORT/merchant,inStore=http://127.0.0.1:PORT/in-store
 export MERCHANT_AUTH_CLIENT_ID=test-client
 export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
 `)
@@ -295,7 +295,7 @@ describe('the end', () => {
         printed += String(chunk)
         if (printed.includes('CLIENT_SECRET=')) break
       }
-      const url = parseEnv(printed)['MERCHANT_AUTH_API_URLS']?.split(',')[0]
+      const url = `${parseEnv(printed)['MERCHANT_AUTH_URL']}/merchant`
       const hanging = (await fetch(`${url}`)).text()
       const broken = expect(hanging).rejects.toThrow()
       const exited = once(child, 'exit')

@@ -3,7 +3,7 @@ import type { Client, Contender, Service, Transport } from './contenders/contend
 import { contenders } from './contenders/index.ts'
 import { before } from './contenders/ours.ts'
 import { median, shown } from './numbers.ts'
-import { type Chart, type Check, isAgainst, isCheck, progress, type Section } from './part.ts'
+import { type Chart, type Check, isAgainst, isCheck, progress, type Section, type Summary } from './part.ts'
 import { measure, type Ratio, type Rounds, type Runner, ratioOf, type Times } from './rounds.ts'
 
 type Limit = Pick<Check, 'limit' | 'tolerance' | 'target'>
@@ -186,8 +186,9 @@ export function chartRows(results: readonly Result[]): Chart['rows'] {
   )
 }
 
-export function summaryOf(what: string, results: readonly Result[]): NonNullable<Section['summary']> {
+export function summaryOf(what: string, results: readonly Result[]): Summary {
   return {
+    page: 'docs/speed.md',
     columns: [what, 'µs', 'ratio'],
     rows: results.flatMap((result) =>
       measuredOf(result)

@@ -37,6 +37,13 @@ export interface Chart {
   }[]
 }
 
+/** A table that is written into a page of the package, between its two comments. */
+export interface Summary {
+  readonly page: 'README.md' | 'docs/speed.md'
+  readonly columns: readonly string[]
+  readonly rows: Section['rows']
+}
+
 export interface Section {
   readonly title: string
   readonly intro: string
@@ -45,8 +52,8 @@ export interface Section {
   readonly notes?: readonly string[]
   readonly checks: readonly Check[]
   readonly chart?: Chart
-  /** A shorter table, for the README of the package. */
-  readonly summary?: Pick<Section, 'columns' | 'rows'>
+  /** A shorter table, for a page of the package. */
+  readonly summary?: Summary
 }
 
 const job = process.env['BENCH_JOB']

@@ -1,9 +1,9 @@
-/** Judges the checks, and writes what was measured as Markdown: bench/RESULTS.md, and the tables in the package's README. */
+/** Judges the checks, and writes what was measured as Markdown: bench/RESULTS.md, and the tables in pages of the package. */
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem, type } from 'node:os'
 import { contenders } from './contenders/index.ts'
 import { shown } from './numbers.ts'
-import type { Check, Section } from './part.ts'
+import type { Check, Section, Summary } from './part.ts'
 
 export function isMissed({ value, limit, tolerance }: Check): boolean {
   return !(value <= limit * tolerance)
@@ -79,14 +79,16 @@ function versionOf(name: string): string {
 const START = '<!-- bench -->'
 const END = '<!-- /bench -->'
 
-/** The README with the summaries between its two comments. */
-export function readmeWith(readme: string, sections: readonly Section[]): string {
-  const [start, end] = [readme.indexOf(START), readme.indexOf(END)]
-  if (start < 0 || end < start) throw new Error(`README.md has no place for the summary: ${START} … ${END}`)
-  const tables = sections.flatMap(({ summary }) => (summary ? [table(summary.columns, summary.rows)] : []))
+/** A page of the package with its summaries between the two comments. */
+export function pageWith(page: Summary['page'], text: string, sections: readonly Section[]): string {
+  const [start, end] = [text.indexOf(START), text.indexOf(END)]
+  if (start < 0 || end < start) throw new Error(`${page} has no place for the summary: ${START} … ${END}`)
+  const tables = sections.flatMap(({ summary }) =>
+    summary?.page === page ? [table(summary.columns, summary.rows)] : [],
+  )
   const facts = new Map(machine())
-  const source = `Measured on ${facts.get('Date')} with Node.js ${facts.get('Node.js')} on ${facts.get('Processor')}; all figures are in [bench/RESULTS.md](bench/RESULTS.md).`
-  return `${readme.slice(0, start + START.length)}\n${[...tables, source].join('\n\n')}\n${readme.slice(end)}`
+  const source = `Measured on ${facts.get('Date')} with Node.js ${facts.get('Node.js')} on ${facts.get('Processor')} by \`npm run bench\` in a clone.`
+  return `${text.slice(0, start + START.length)}\n${[...tables, source].join('\n\n')}\n${text.slice(end)}`
 }
 
 /** Columns in which each cell begins with a digit are aligned to the right. */

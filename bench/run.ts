@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Section } from './part.ts'
-import { checkInText, isMissed, readmeWith, resultsPage } from './report.ts'
+import { checkInText, isMissed, pageWith, resultsPage } from './report.ts'
 
 const PARTS = ['sockets', 'cost', 'steady', 'crowd', 'memory', 'start', 'size']
 /** Those that measure the earlier build, too. */
@@ -68,9 +68,11 @@ async function writeReport(): Promise<void> {
   mkdirSync(here('charts/'))
   for (const { chart } of sections) if (chart) writeFileSync(here(`charts/${chart.file}`), await draw(chart))
   writeFileSync(here('RESULTS.md'), resultsPage(sections))
-  const readme = here('../README.md')
-  writeFileSync(readme, readmeWith(readFileSync(readme, 'utf8'), sections))
-  console.log('\nbench/RESULTS.md, bench/charts/ and the table in README.md are written.')
+  for (const page of ['README.md', 'docs/speed.md'] as const) {
+    const file = here(`../${page}`)
+    writeFileSync(file, pageWith(page, readFileSync(file, 'utf8'), sections))
+  }
+  console.log('\nbench/RESULTS.md, bench/charts/ and the tables in README.md and docs/speed.md are written.')
 }
 
 function seconds(): number {

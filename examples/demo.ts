@@ -17,25 +17,25 @@ const LIFETIME_SECONDS = 3
 /** A token of 3 s is renewed at the earliest 600 ms (20 %) before the last 150 ms (5 %) of its life. */
 const SHORTEST_RENEWAL_MS = LIFETIME_SECONDS * 1000 * (1 - 0.05 - 0.2)
 
-interface Mischief {
+interface Disturbance {
   readonly atMs: number
-  readonly told: string
+  readonly text: string
   readonly revokes?: boolean
   readonly fault?: Fault
 }
 
-const MISCHIEF: readonly Mischief[] = [
-  { atMs: 1_300, told: 'the service revokes the token', revokes: true },
+const DISTURBANCES: readonly Disturbance[] = [
+  { atMs: 1_300, text: 'the service revokes the token', revokes: true },
   {
     atMs: 2_700,
-    told: 'the token endpoint will fail once: status 503',
+    text: 'the token endpoint will fail once: status 503',
     fault: { kind: 'status', status: 503 },
   },
-  { atMs: 4_900, told: 'the service revokes the token', revokes: true },
-  { atMs: 5_600, told: 'the token endpoint will fail once: connection reset', fault: { kind: 'reset' } },
+  { atMs: 4_900, text: 'the service revokes the token', revokes: true },
+  { atMs: 5_600, text: 'the token endpoint will fail once: connection reset', fault: { kind: 'reset' } },
   {
     atMs: 8_600,
-    told: 'the service revokes the token, and the token endpoint will fail once: status 503',
+    text: 'the service revokes the token, and the token endpoint will fail once: status 503',
     revokes: true,
     fault: { kind: 'status', status: 503 },
   },
@@ -46,7 +46,7 @@ const MISCHIEF: readonly Mischief[] = [
 const { stdout } = process
 const startedAt = performance.now()
 const elapsedMs = (): number => performance.now() - startedAt
-const tally = { started: 0, done: 0, failed: 0, unauthorized: 0, renewals: 0, refusals: 0, slowestMs: 0 }
+const tally = { started: 0, done: 0, failed: 0, unauthorized: 0, renewals: 0, rejections: 0, slowestMs: 0 }
 
 function showStatus(): void {
   if (!stdout.isTTY) return
@@ -68,25 +68,27 @@ function seconds(ms: number): string {
 function inWords(event: AuthEvent): string {
   switch (event.type) {
     case 'token-requested':
-      return event.attempt === 1 ? 'asking for a token' : `asking for a token, attempt ${event.attempt}`
+      return event.attempt === 1 ? 'token requested' : `token requested, attempt ${event.attempt}`
     case 'token-acquired':
-      return `a token has come after ${Math.round(event.durationMs)} ms, for ${event.lifetimeMs / 1000} s`
+      return `token acquired after ${Math.round(event.durationMs)} ms, valid for ${event.lifetimeMs / 1000} s`
     case 'token-request-failed': {
       const why = event.status === undefined ? event.code : `status ${event.status}`
       const next =
-        event.nextTryMs === undefined ? 'no further try' : `next try in ${Math.round(event.nextTryMs)} ms`
+        event.nextTryMs === undefined
+          ? 'no further attempt'
+          : `next attempt in ${Math.round(event.nextTryMs)} ms`
       return styleText('yellow', `the token endpoint failed (${why}): ${next}`)
     }
     case 'token-rejected':
-      return styleText('yellow', `${apiName(event.api)} refused the token`)
+      return styleText('yellow', `${apiName(event.api)} rejected the token`)
     case 'token-renewed':
       return event.reason === 'expiring'
-        ? 'renewed in the background, before it expired'
-        : `renewed after ${tally.refusals} refused calls, which are made again`
+        ? 'token renewed in the background, before it expired'
+        : `token renewed after ${tally.rejections} rejected calls, which are repeated`
     case 'renewal-suppressed':
       return styleText('red', `no renewal for ${apiName(event.api)} before ${event.nextRenewalMs} ms`)
     case 'token-withheld':
-      return styleText('red', `a call went without the token (${event.reason}): ${event.url}`)
+      return styleText('red', `a call was sent without the token (${event.reason}): ${event.url}`)
     case 'store-failed':
       return styleText('red', `the token store failed at ${event.operation}`)
   }
@@ -94,7 +96,7 @@ function inWords(event: AuthEvent): string {
 
 function apiName(api: string | undefined): string {
   if (api === undefined) return 'an API'
-  return api.endsWith('/in-store') ? 'the in-store API' : 'the merchant API'
+  return api === 'inStore' ? 'the in-store API' : 'the merchant API'
 }
 
 // The service that is called, and the service that calls: one provider for three clients.
@@ -113,9 +115,9 @@ const tokens = createTokenProvider({
   clientSecret,
   onEvent: (event) => {
     if (event.type === 'token-renewed') tally.renewals += 1
-    if (event.type === 'token-rejected') tally.refusals += 1
-    if (event.type !== 'token-rejected' || tally.refusals === 1) say(inWords(event)) // one line stands for all
-    if (event.type === 'token-renewed') tally.refusals = 0
+    if (event.type === 'token-rejected') tally.rejections += 1
+    if (event.type !== 'token-rejected' || tally.rejections === 1) say(inWords(event)) // one line stands for all
+    if (event.type === 'token-renewed') tally.rejections = 0
   },
 })
 const merchant = axios.create({ baseURL: merchantUrl })
@@ -143,16 +145,16 @@ async function call(id: number): Promise<void> {
   tally.slowestMs = Math.max(tally.slowestMs, performance.now() - callAt)
 }
 
-function failed(told: string, status: number | undefined): void {
+function failed(text: string, status: number | undefined): void {
   tally.failed += 1
   if (status === 401) tally.unauthorized += 1
-  say(styleText('red', told))
+  say(styleText('red', text))
 }
 
-function misbehave({ told, revokes, fault }: Mischief): void {
-  say(styleText('cyan', told))
+function disturb({ text, revokes, fault }: Disturbance): void {
+  say(styleText('cyan', text))
   if (fault !== undefined) sandbox.test.fail('token', fault)
-  // The one in hand, and none that is on its way: a call can be made again but once.
+  // Only the cached one: a call is repeated once.
   if (revokes) sandbox.test.revoke(tokens.currentToken()?.value ?? 'none')
 }
 
@@ -166,12 +168,12 @@ stdout.write(
   `${WAVES * 10} calls by two axios instances and a fetch that share one provider; tokens live ${LIFETIME_SECONDS} s.\n\n`,
 )
 const calls: Promise<void>[] = []
-const left = [...MISCHIEF]
+const left = [...DISTURBANCES]
 const firstCallAt = elapsedMs()
 for (let wave = 0; wave < WAVES; wave += 1) {
   await sleep(Math.max(0, firstCallAt + wave * WAVE_EVERY_MS - elapsedMs()))
   for (let next = left[0]; next !== undefined && next.atMs <= elapsedMs(); next = left[0]) {
-    misbehave(next)
+    disturb(next)
     left.shift()
   }
   for (let id = wave * 10; id < wave * 10 + 10; id += 1) calls.push(call(id))
@@ -185,7 +187,7 @@ if (stdout.isTTY) stdout.write('\r\x1b[2K')
 // What came of it.
 
 const { counts } = sandbox.test
-const revocations = MISCHIEF.filter(({ revokes }) => revokes).length
+const revocations = DISTURBANCES.filter(({ revokes }) => revokes).length
 const failures = sandbox.test.requests('token').filter(({ fault }) => fault !== undefined).length
 const most = 1 + revocations + failures + Math.ceil(durationMs / SHORTEST_RENEWAL_MS)
 const rows: readonly (readonly [string, number | string, string])[] = [

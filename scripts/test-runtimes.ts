@@ -1,8 +1,8 @@
 /**
  * Tests the packed package in every supported runtime: Node.js (the oldest and the newest 22, 24, 26), Bun and
- * Deno. Prints a table, and compares it with the one in README.md.
+ * Deno. Prints a table, and compares it with the one in docs/compatibility.md.
  *
- * npm run test:runtimes [-- --update]     --update: writes the table to README.md
+ * npm run test:runtimes [-- --update]     --update: writes the table there
  */
 import { rmSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
@@ -14,7 +14,8 @@ import { type Result, runSuite } from '../test/runtimes/run.ts'
 import { installedRuntimes, type Runtime } from '../test/runtimes/runtimes.ts'
 import { saysTheSame, tableIn, tableOf, withTable } from '../test/runtimes/table.ts'
 
-const README = new URL('../README.md', import.meta.url)
+const PAGE = 'docs/compatibility.md'
+const page = new URL(`../${PAGE}`, import.meta.url)
 const AT_ONCE = 2
 
 const { update } = parseArgs({ options: { update: { type: 'boolean', default: false } } }).values
@@ -65,24 +66,24 @@ function problemsOf({ title, reports }: Result): string[] {
   )
 }
 
-/** Whether README.md has this table. With --update it is written there. */
+/** Whether the page has this table. With --update it is written there. */
 async function compare(table: string, complete: boolean): Promise<boolean> {
-  const readme = await readFile(README, 'utf8')
-  const known = tableIn(readme)
+  const text = await readFile(page, 'utf8')
+  const known = tableIn(text)
   if (known === undefined) {
-    console.log('README.md has no place for this table.')
+    console.log(`${PAGE} has no place for this table.`)
     return true
   }
   if (!complete || process.platform !== 'linux' || process.arch !== 'x64') {
-    console.log('Not compared with README.md, whose versions are those of Linux on x64.')
+    console.log(`Not compared with ${PAGE}, whose versions are those of Linux on x64.`)
     return !update
   }
   if (update) {
-    await writeFile(README, withTable(readme, table))
-    console.log('Written to README.md.')
+    await writeFile(page, withTable(text, table))
+    console.log(`Written to ${PAGE}.`)
     return true
   }
   if (saysTheSame(known, table)) return true
-  console.error('README.md has another table. Write this one there: npm run test:runtimes -- --update')
+  console.error(`${PAGE} has another table. Write this one there: npm run test:runtimes -- --update`)
   return false
 }

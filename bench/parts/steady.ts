@@ -129,6 +129,21 @@ async function steady(): Promise<readonly Section[]> {
           { name: `${name}: 401s and failures`, value: rejected + failed, limit: 0, tolerance: 1 },
           { name: `${name}: token requests`, value: tokenRequests, limit: MOST_RENEWALS, tolerance: 1 },
         ]),
+      summary: {
+        page: 'README.md',
+        columns: ['', 'token requests', 'calls that waited', '401s'],
+        rows: ['attachAuth', 'handwritten interceptor', 'createAuthFetch', 'handwritten fetch'].flatMap(
+          (wanted) =>
+            found
+              .filter(({ name }) => name === wanted)
+              .map(({ name, tokenRequests, tookMs, rejected }) => [
+                name,
+                shown(tokenRequests),
+                shown(tookMs.filter((ms) => ms > WAITED_MS).length),
+                shown(rejected),
+              ]),
+        ),
+      },
       chart: {
         file: 'steady.svg',
         title: `The slowest of 100 calls (p99) while tokens of ${EXPIRES_IN} s expire`,

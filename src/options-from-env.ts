@@ -29,10 +29,15 @@ const VARIABLES: Readonly<Record<string, string>> = {
   'environment.apiUrls': API_URLS,
 }
 
-/** Options from environment variables: `environment.apiUrls.merchant` is a string, whether or not the URLs have names. */
+/**
+ * Options from environment variables. The type assumes that `MERCHANT_AUTH_API_URLS` names the two APIs `merchant` and
+ * `inStore`. A name that it does not contain is undefined at run time; base URLs without names are read by index.
+ */
 export type OptionsFromEnv = TokenProviderOptions & {
-  readonly environment: { readonly apiUrls: Readonly<Record<string, string>> }
+  readonly environment: { readonly apiUrls: NamedApiUrls }
 }
+
+type NamedApiUrls = { readonly merchant: string; readonly inStore: string } & Readonly<Record<string, string>>
 
 /** Environment variables by name; undefined if one is not set. */
 type Variables = Readonly<Record<string, string | undefined>>
@@ -94,7 +99,7 @@ function variablesOf(env: unknown, problems: Problem[]): Variables {
 }
 
 /** Base URLs by name, or as a list if none has a name. */
-function apiUrlsFrom(text: string, problems: Problem[]): Readonly<Record<string, string>> {
+function apiUrlsFrom(text: string, problems: Problem[]): NamedApiUrls {
   const items = text.split(',').flatMap((item) => item.trim() || [])
   const entries = items.map((item): [string | undefined, string] => {
     const [, name, url = ''] = /^(?:([\w.-]+)\s*=\s*)?(.*)$/s.exec(item) ?? []
@@ -102,10 +107,10 @@ function apiUrlsFrom(text: string, problems: Problem[]): Readonly<Record<string,
   })
   const names = new Set(entries.map(([name]) => name))
   // A list can be read by index, as its type says.
-  if (names.size <= 1 && names.has(undefined)) return items as object as Readonly<Record<string, string>>
+  if (names.size <= 1 && names.has(undefined)) return items as object as NamedApiUrls
   if (names.has(undefined) || names.size < entries.length)
     problems.push({ option: API_URLS, reason: 'must give each base URL a name of its own, or none a name' })
-  return Object.fromEntries(entries.map(([name, url]) => [String(name), url]))
+  return Object.fromEntries(entries.map(([name, url]) => [String(name), url])) as NamedApiUrls
 }
 
 /** Always a function, because inspect would show a string. */

@@ -16,13 +16,13 @@ const CALLS = 25
 async function runPrimary(): Promise<void> {
   await using sandbox = await startSandbox()
   await using redis = await startRedis()
-  const { environment, clientId, clientSecret } = sandbox.test
+  const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
   const workers = Array.from({ length: WORKERS }, () =>
     cluster.fork({
       REDIS_URL: redis.url,
       MERCHANT_AUTH_URL: environment.authUrl,
       MERCHANT_AUTH_AUDIENCE: environment.audience,
-      MERCHANT_AUTH_API_URLS: Object.values(environment.apiUrls).join(),
+      MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
       MERCHANT_AUTH_CLIENT_ID: clientId,
       MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
     }),
@@ -53,7 +53,7 @@ async function runWorker(): Promise<void> {
       if (event.type === 'token-acquired') sources.push(event.source)
     },
   })
-  const api = axios.create({ baseURL: options.environment.apiUrls[0] ?? '' })
+  const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
   attachAuth(api, tokens)
   const answers = await Promise.all(Array.from({ length: CALLS }, (_, n) => api.get(`/orders/${n}`)))
   assert.ok(answers.every(({ status }) => status === 200))

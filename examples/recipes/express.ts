@@ -15,7 +15,7 @@ import { checkService, SERVE } from './support/service-check.ts'
 async function serve(): Promise<void> {
   const options = optionsFromEnv()
   const tokens = createTokenProvider(options)
-  const api = axios.create({ baseURL: options.environment.apiUrls[0] ?? '' })
+  const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
   attachAuth(api, tokens)
 
   let ready = false

@@ -13,7 +13,7 @@ import { checkService, SERVE } from './support/service-check.ts'
 async function serve(): Promise<void> {
   const options = optionsFromEnv()
   const tokens = createTokenProvider(options)
-  const api = axios.create({ baseURL: options.environment.apiUrls[0] ?? '' })
+  const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
   attachAuth(api, tokens)
 
   // Fastify gives up on an onReady hook after 10 s; an outage of the token endpoint may last longer.

@@ -118,7 +118,7 @@ function startService(program: string, sandbox: SandboxEnvironment): ChildProces
       PORT: '0',
       MERCHANT_AUTH_URL: sandbox.environment.authUrl,
       MERCHANT_AUTH_AUDIENCE: sandbox.environment.audience,
-      MERCHANT_AUTH_API_URLS: sandbox.merchantUrl,
+      MERCHANT_AUTH_API_URLS: `merchant=${sandbox.merchantUrl}`,
       MERCHANT_AUTH_CLIENT_ID: sandbox.clientId,
       MERCHANT_AUTH_CLIENT_SECRET: sandbox.clientSecret,
     },

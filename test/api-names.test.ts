@@ -1,27 +1,12 @@
 // The two APIs by name: where they are defined, in variables, in events and in errors.
-import {
-  ConfigurationError,
-  createTokenProvider,
-  defineEnvironments,
-  type Environment,
-  optionsFromEnv,
-} from 'merchant-auth'
+import { createTokenProvider, defineEnvironments, type Environment, optionsFromEnv } from 'merchant-auth'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { rejectionOf, useGround } from './support/ground.ts'
+import { problemsOf } from './support/problems.ts'
 
 const merchant = 'https://api.example/merchant'
 const inStore = 'https://api.example/in-store'
 const plain = { authUrl: 'https://auth.example', audience: 'https://api.example' }
-
-function problemsOf(act: () => unknown): string[] {
-  try {
-    act()
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigurationError)
-    return (error as ConfigurationError).problems.map(({ option }) => option)
-  }
-  throw new Error('was accepted')
-}
 
 describe('apiUrls by name', () => {
   it('keep their names, in the type too, and are frozen copies', () => {

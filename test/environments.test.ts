@@ -1,5 +1,6 @@
-import { ConfigurationError, createTokenProvider, defineEnvironments, type Environment } from 'merchant-auth'
+import { createTokenProvider, defineEnvironments, type Environment } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
+import { problemsOf as problems } from './support/problems.ts'
 
 const environment = (host: string, more: Partial<Environment> = {}): Environment => ({
   authUrl: `https://auth.${host}`,
@@ -10,15 +11,8 @@ const environment = (host: string, more: Partial<Environment> = {}): Environment
 const production = environment('example')
 const test = environment('test.example')
 
-function problemsOf(environments: unknown): string[] {
-  try {
-    defineEnvironments(environments as Record<string, Environment>)
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigurationError)
-    return (error as ConfigurationError).problems.map(({ option }) => option)
-  }
-  throw new Error('was accepted')
-}
+const problemsOf = (environments: unknown): string[] =>
+  problems(() => defineEnvironments(environments as Record<string, Environment>))
 
 describe('defineEnvironments', () => {
   it('returns the environments, deeply frozen, with their keys as names', () => {
@@ -104,22 +98,4 @@ describe('defineEnvironments', () => {
   ])('rejects %s in apiUrls', (url) => {
     expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
   })
-})
-
-describe('http', () => {
-  it.each(['localhost', 'api.localhost', '127.0.0.1', '127.8.9.10', '[::1]', '2130706433'])(
-    'is allowed for loopback hosts: %s',
-    (host) => {
-      const environment = { authUrl: `http://${host}:1`, audience: 'a', apiUrls: [`http://${host}:2`] }
-      expect(defineEnvironments({ test: environment })).toMatchObject({ test: environment })
-    },
-  )
-
-  it.each(['localhost.example', '128.0.0.1', '127.0.0.1.example', '[::2]', 'notlocalhost'])(
-    'is not allowed for other hosts: %s',
-    (host) => {
-      const environment = { authUrl: `http://${host}`, audience: 'a', apiUrls: ['https://api.example'] }
-      expect(() => defineEnvironments({ test: environment })).toThrow(/test\.authUrl: must use https/)
-    },
-  )
 })

@@ -3,11 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { ConfigurationError, createTokenProvider, optionsFromEnv, TokenRequestError } from 'merchant-auth'
+import { createTokenProvider, optionsFromEnv, TokenRequestError } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { rejectionOf } from './support/ground.ts'
 import { growth } from './support/growth.ts'
+import { problemsIn } from './support/problems.ts'
 import { noteSecret } from './support/recorded.ts'
 
 const SECRET = 'swordfish of the environment'
@@ -26,15 +27,8 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true }))
 
-function problemsOf(env: Readonly<Record<string, string | undefined>>): [string, string][] {
-  try {
-    optionsFromEnv(env)
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigurationError)
-    return (error as ConfigurationError).problems.map(({ option, reason }) => [option, reason])
-  }
-  throw new Error('was accepted')
-}
+const problemsOf = (env: Readonly<Record<string, string | undefined>>) =>
+  problemsIn(() => optionsFromEnv(env)).map(({ option, reason }) => [option, reason])
 
 describe('optionsFromEnv', () => {
   it('returns what the variables set, and no more', async () => {

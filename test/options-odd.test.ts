@@ -2,7 +2,6 @@
 
 import * as fc from 'fast-check'
 import {
-  ConfigurationError,
   defineEnvironments,
   type Environment,
   optionsFromEnv,
@@ -15,6 +14,7 @@ import { resolveAttach, resolveOptions } from '../src/options.ts'
 import { FaultQueues } from '../src/testing/faults.ts'
 import { changedSettings, DEFAULT_SETTINGS } from '../src/testing/settings.ts'
 import { createTokenProvider } from '../src/token/provider.ts' // without what the tests wrap around it
+import { problemsOf } from './support/problems.ts'
 import { provided } from './support/provided.ts'
 import { ENVIRONMENT } from './token/harness.ts'
 
@@ -27,17 +27,6 @@ const VARIABLES = {
   MERCHANT_AUTH_CLIENT_SECRET: 'swordfish',
 }
 const redis = { isOpen: true, eval: async () => null, sendCommand: async () => null, on: () => {} }
-
-function problemsOf(make: () => unknown): string[] {
-  try {
-    make()
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigurationError)
-    expect((error as ConfigurationError).code).toBe('ERR_CONFIGURATION')
-    return (error as ConfigurationError).problems.map(({ option }) => option)
-  }
-  return []
-}
 
 /** Everything that takes options, with an object that it accepts. */
 const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Record<string, unknown> }> = {
@@ -178,55 +167,30 @@ describe('the name of an invalid option', () => {
   }
   const throwing = (name: string) => Object.defineProperty({}, name, { get, enumerable: true })
 
-  it.each([
-    [
-      'a hole in apiUrls',
-      () => provider({ environment: { ...ENVIRONMENT, apiUrls: HOLE } }),
-      ['environment.apiUrls[0]'],
-    ],
-    [
-      'a hole in the apiUrls of a set',
-      () =>
-        problemsOf(() =>
-          defineEnvironments({
-            test: { ...ENVIRONMENT, apiUrls: HOLE },
-          }),
-        ),
-      ['test.apiUrls[0]'],
-    ],
-    ['a hole in encryptionKeys', () => provider({ encryptionKeys: new Array(1) }), ['encryptionKeys[0]']],
-    [
-      'a hole in renewOnStatus',
-      () => problemsOf(() => resolveAttach(provided(), { renewOnStatus: new Array(1) })),
-      ['renewOnStatus[0]'],
-    ],
-    ['no attach options but null', () => problemsOf(() => resolveAttach(provided(), null)), ['options']],
-    ['no variables but null', () => problemsOf(() => optionsFromEnv(null as unknown as undefined)), ['env']],
-    ['a variable that is a number', () => env({ MERCHANT_AUTH_URL: 5 }), ['MERCHANT_AUTH_URL']],
-    [
-      'a secret that is a number',
-      () => env({ MERCHANT_AUTH_CLIENT_SECRET: 5 }),
-      ['MERCHANT_AUTH_CLIENT_SECRET'],
-    ],
-    ['a duration that is a number', () => env({ MERCHANT_AUTH_TIMEOUT_MS: 5 }), ['MERCHANT_AUTH_TIMEOUT_MS']],
-    [
-      'an environment that throws',
-      () => problemsOf(() => defineEnvironments(throwing('test') as Record<string, Environment>)),
-      ['test'],
-    ],
-    [
-      'an attach option that throws',
-      () => problemsOf(() => resolveAttach(provided(), throwing('header'))),
-      ['header'],
-    ],
-    ['a list that is revoked', () => provider({ encryptionKeys: revoked([]) }), ['encryptionKeys']],
-    [
-      'a list that is revoked, of URLs',
-      () => provider({ environment: { ...ENVIRONMENT, apiUrls: revoked([]) } }),
-      ['environment.apiUrls'],
-    ],
-  ])('%s', (_, problems, names) => {
-    expect(problems()).toEqual(names)
+  const attach = (options: unknown) => problemsOf(() => resolveAttach(provided(), options))
+  const environments = (given: object) =>
+    problemsOf(() => defineEnvironments(given as Record<string, Environment>))
+  const apis = (apiUrls: unknown) => ({ ...ENVIRONMENT, apiUrls })
+  const noVariables = () => problemsOf(() => optionsFromEnv(null as unknown as undefined))
+
+  it.each<[string, () => string[], string]>([
+    ['a hole in apiUrls', () => provider({ environment: apis(HOLE) }), 'environment.apiUrls[0]'],
+    ['a hole in the apiUrls of a set', () => environments({ test: apis(HOLE) }), 'test.apiUrls[0]'],
+    ['a hole in encryptionKeys', () => provider({ encryptionKeys: new Array(1) }), 'encryptionKeys[0]'],
+    ['a hole in renewOnStatus', () => attach({ renewOnStatus: new Array(1) }), 'renewOnStatus[0]'],
+    ['no attach options but null', () => attach(null), 'options'],
+    ['no variables but null', noVariables, 'env'],
+    ...['URL', 'CLIENT_SECRET', 'TIMEOUT_MS'].map((name): [string, () => string[], string] => [
+      `a number as the variable ${name}`,
+      () => env({ [`MERCHANT_AUTH_${name}`]: 5 }),
+      `MERCHANT_AUTH_${name}`,
+    ]),
+    ['an environment that throws', () => environments(throwing('test')), 'test'],
+    ['an attach option that throws', () => attach(throwing('header')), 'header'],
+    ['a list that is revoked', () => provider({ encryptionKeys: revoked([]) }), 'encryptionKeys'],
+    ['a revoked list of URLs', () => provider({ environment: apis(revoked([])) }), 'environment.apiUrls'],
+  ])('%s', (_, problems, name) => {
+    expect(problems()).toEqual([name])
   })
 })
 

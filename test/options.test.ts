@@ -1,25 +1,13 @@
-import { ConfigurationError, createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { inspect } from 'node:util'
+import { createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
+import { describe, expect, it } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
+import { problemsOf, thrownBy } from './support/problems.ts'
 import { provided } from './support/provided.ts'
 import { ENVIRONMENT, rig } from './token/harness.ts'
 
-afterEach(() => void vi.unstubAllGlobals())
-
 const GOOD = { environment: ENVIRONMENT, clientId: 'client-1', clientSecret: 'swordfish' }
 
-function problemsOf(make: () => unknown): string[] {
-  try {
-    make()
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigurationError)
-    const { problems, message, code } = error as ConfigurationError
-    expect(code).toBe('ERR_CONFIGURATION')
-    for (const { option, reason } of problems) expect(message).toContain(`${option}: ${reason}`)
-    return problems.map(({ option }) => option)
-  }
-  throw new Error('was accepted')
-}
 const problemsWith = (options: object): string[] =>
   problemsOf(() => createTokenProvider({ ...GOOD, ...options } as TokenProviderOptions))
 
@@ -55,43 +43,23 @@ describe('the options of a provider', () => {
     )
   })
 
-  it.each([
-    ['clientId', undefined],
-    ['clientId', 5],
-    ['clientSecret', undefined],
-    ['clientSecret', ''],
-    ['clientSecret', null],
-    ['timeoutMs', '10'],
-    ['timeoutMs', Number.POSITIVE_INFINITY],
-    ['timeoutMs', 2 ** 31],
-    ['retries', -1],
-    ['retries', Number.POSITIVE_INFINITY],
-    ['refreshAheadMs', '5 min'],
-    ['expiryMarginMs', 2 ** 31],
-    ['bodyFormat', 'JSON'],
-    ['store', null],
-    ['store', 'redis://localhost'],
-    ['store', () => {}],
-    ['store', {}],
-    ['encryptionKeys', 'key'],
-    ['encryptionKeys', []],
-    ['encryptionKeys', null],
-    ['clock', null],
-    ['clock', {}],
-    ['environment', undefined],
-    ['environment', 'test'],
-  ])('%s may not be %j', (option, value) => {
-    expect(problemsWith({ [option]: value })).toEqual([option])
-  })
-
-  it.each(['get', 'set', 'delete'])('name a store without the function %s', (missing) => {
-    const store = { get: () => {}, set: () => {}, delete: () => {}, [missing]: undefined }
-    expect(problemsWith({ store })).toEqual(['store'])
-  })
-
-  it.each([null, 5, true])('name a store whose lease is not a function: %j', (lease) => {
-    const store = { get: () => {}, set: () => {}, delete: () => {}, lease }
-    expect(problemsWith({ store })).toEqual(['store'])
+  const STORE = { get: () => {}, set: () => {}, delete: () => {} }
+  it.each<[string, unknown[]]>([
+    ['clientId', [undefined, 5]],
+    ['clientSecret', [undefined, '', null]],
+    ['timeoutMs', ['10', Number.POSITIVE_INFINITY, 2 ** 31]],
+    ['retries', [-1, Number.POSITIVE_INFINITY]],
+    ['refreshAheadMs', ['5 min']],
+    ['expiryMarginMs', [2 ** 31]],
+    ['bodyFormat', ['JSON']],
+    ['store', [null, 'redis://localhost', () => {}, {}]],
+    ['store', ['get', 'set', 'delete'].map((missing) => ({ ...STORE, [missing]: undefined }))],
+    ['store', [null, 5, true].map((lease) => ({ ...STORE, lease }))],
+    ['encryptionKeys', ['key', [], null]],
+    ['clock', [null, {}]],
+    ['environment', [undefined, 'test']],
+  ])('%s may not be one of %j', (option, values) => {
+    for (const value of values) expect(problemsWith({ [option]: value }), String(value)).toEqual([option])
   })
 
   it('name each invalid entry of encryptionKeys', () => {
@@ -99,46 +67,43 @@ describe('the options of a provider', () => {
     expect(problemsWith(options)).toEqual(['encryptionKeys[1]', 'encryptionKeys[2]', 'encryptionKeys[3]'])
   })
 
-  it('may have a store that is an instance of a class, and keys without a store', () => {
-    class Store {
-      async get() {
-        return undefined
-      }
-      async set() {}
-      async delete() {}
+  class Store {
+    async get() {
+      return undefined
     }
-    expect(() => createTokenProvider({ ...GOOD, store: new Store() })).not.toThrow()
-    expect(() =>
-      createTokenProvider({ ...GOOD, encryptionKeys: ['a key of at least thirty-two bytes'] }),
-    ).not.toThrow()
-    const unset = { store: undefined, encryptionKeys: undefined }
-    expect(() => createTokenProvider({ ...GOOD, ...unset })).not.toThrow()
+    async set() {}
+    async delete() {}
+  }
+  const unset = { timeoutMs: undefined, retries: undefined, fetch: undefined, onEvent: undefined }
+  it.each<[string, object]>([
+    ['undefined', { ...unset, clock: undefined, store: undefined, encryptionKeys: undefined }],
+    ['at their limits', { timeoutMs: 2 ** 31 - 1, retries: 0, refreshAheadMs: 0, expiryMarginMs: 0 }],
+    ['a store that is an instance of a class', { store: new Store() }],
+    ['keys without a store', { encryptionKeys: ['a key of at least thirty-two bytes'] }],
+  ])('may be %s', (_, options) => {
+    expect(problemsWith(options)).toEqual([])
   })
 
   it.each([undefined, null, 'text', 5])('may not be %j', (options) => {
     expect(problemsOf(() => resolveOptions(options))).not.toEqual([])
   })
 
-  it('may be omitted or undefined', () => {
-    const unset = { timeoutMs: undefined, retries: undefined, fetch: undefined, onEvent: undefined }
-    expect(() => createTokenProvider({ ...GOOD, ...unset, clock: undefined })).not.toThrow()
-  })
-
-  it('may be at their limits', () => {
-    const limits = { timeoutMs: 2 ** 31 - 1, retries: 0, refreshAheadMs: 0, expiryMarginMs: 0 }
-    expect(() => createTokenProvider({ ...GOOD, ...limits })).not.toThrow()
-  })
-
-  it('do not appear in errors, whatever their values', () => {
+  it('do not appear in errors, whatever their values and names', () => {
+    const value = 'hunter2-hunter2'
     const options = {
-      clientSecret: ['hunter2-hunter2'],
-      clientId: { secret: 'hunter2-hunter2' },
-      encryptionKeys: 'hunter2-hunter2',
-      store: 'redis://app:hunter2-hunter2@localhost',
+      clientSecret: [value],
+      clientId: { secret: value },
+      encryptionKeys: value,
+      store: `redis://app:${value}@localhost`,
+      nonsense: value,
     }
-    expect(() => createTokenProvider({ ...GOOD, ...options } as unknown as TokenProviderOptions)).toThrow(
-      expect.objectContaining({ message: expect.not.stringContaining('hunter2') }),
+    const error = thrownBy(() =>
+      createTokenProvider({ ...GOOD, ...options } as unknown as TokenProviderOptions),
     )
+    expect(error).toBeInstanceOf(Error)
+    const shown =
+      inspect(error, { depth: Infinity, showHidden: true }) + JSON.stringify(error) + String(error)
+    expect(shown).not.toContain('hunter2')
   })
 
   it('are not changed, and not read again', async () => {
@@ -155,33 +120,31 @@ describe('the options of a provider', () => {
 })
 
 describe('https', () => {
+  const LOOPBACK = [
+    'localhost',
+    'localhost:3000',
+    'auth.localhost',
+    '127.0.0.1:3000',
+    '127.1.2.3',
+    '[::1]:3000',
+  ]
   it.each([
     'https://auth.example',
     'https://auth.example:8443/base',
-    'http://localhost',
-    'http://localhost:3000',
-    'http://auth.localhost',
-    'http://127.0.0.1:3000',
-    'http://127.1.2.3',
-    'http://[::1]:3000',
+    'http://2130706433',
+    ...LOOPBACK.map((host) => `http://${host}`),
   ])('allows %s', (url) => {
-    const environment = { ...ENVIRONMENT, authUrl: url, apiUrls: [url] }
-    expect(() => createTokenProvider({ ...GOOD, environment })).not.toThrow()
+    expect(problemsWith({ environment: { ...ENVIRONMENT, authUrl: url, apiUrls: [url] } })).toEqual([])
   })
 
   it.each([
-    'http://auth.example',
-    'http://127.0.0.1.example',
-    'http://localhost.example',
-    'http://notlocalhost',
-    'http://10.0.0.1',
-    'http://0.0.0.0',
-    'http://[::2]',
-  ])('rejects %s without allowInsecureRequests', (url) => {
+    ...['auth.example', '127.0.0.1.example', 'localhost.example', 'notlocalhost', '10.0.0.1'],
+    ...['0.0.0.0', '[::2]', '128.0.0.1'],
+  ])('rejects http://%s without allowInsecureRequests', (host) => {
+    const url = `http://${host}`
     const environment = { ...ENVIRONMENT, authUrl: url, apiUrls: ['https://a.example', url] }
     expect(problemsWith({ environment })).toEqual(['environment.authUrl', 'environment.apiUrls[1]'])
-    const insecure = { ...environment, allowInsecureRequests: true }
-    expect(() => createTokenProvider({ ...GOOD, environment: insecure })).not.toThrow()
+    expect(problemsWith({ environment: { ...environment, allowInsecureRequests: true } })).toEqual([])
   })
 
   it.each(['ftp://a.example', 'auth.example', '//a.example', '', 'https://u:p@a.example', 'file:///etc'])(
@@ -193,31 +156,8 @@ describe('https', () => {
   )
 })
 
-describe('a browser', () => {
-  it('is rejected with an error that says why', () => {
-    vi.stubGlobal('document', {})
-    vi.stubGlobal('process', { versions: {} })
-    let thrown: unknown
-    try {
-      createTokenProvider(GOOD)
-    } catch (error) {
-      thrown = error
-    }
-    vi.unstubAllGlobals()
-    expect(thrown).toBeInstanceOf(ConfigurationError)
-    expect(thrown).toMatchObject({
-      code: 'ERR_BROWSER',
-      message: expect.stringMatching(/browser[\s\S]*server/),
-    })
-  })
-
-  it('is not what a document on Node.js is (jsdom)', () => {
-    vi.stubGlobal('document', {})
-    expect(() => createTokenProvider(GOOD)).not.toThrow()
-  })
-})
-
 describe('attach options', () => {
+  const problemsOfAttach = (options: object) => problemsOf(() => resolveAttach(provided(), options))
   it.each([
     ['header', ''],
     ['header', 'X Token'],
@@ -231,26 +171,14 @@ describe('attach options', () => {
     ['renewOnStatus[0]', ['401']],
     ['headers', {}],
   ])('%s is named if it is %j', (option, value) => {
-    expect(problemsOf(() => resolveAttach(provided(), { [option.replace(/\[.*/, '')]: value }))).toEqual([
-      option,
-    ])
+    expect(problemsOfAttach({ [option.replace(/\[.*/, '')]: value })).toEqual([option])
   })
 
   it.each([
-    '__proto__',
-    'prototype',
-    'Connection',
-    'Content-Length',
-    'Content-Type',
-    'Expect',
-    'HOST',
-    'Keep-Alive',
-    'Sec-Fetch-Mode',
-    'Trailer',
-    'Transfer-Encoding',
-    'upgrade',
+    ...['__proto__', 'prototype', 'Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
+    ...['Keep-Alive', 'Sec-Fetch-Mode', 'Trailer', 'Transfer-Encoding', 'upgrade'],
   ])('reject the header %s, which not every client sends with the token', (header) => {
-    expect(problemsOf(() => resolveAttach(provided(), { header }))).toEqual(['header'])
+    expect(problemsOfAttach({ header })).toEqual(['header'])
   })
 
   it('may be omitted: the defaults are Authorization, Bearer and 401', () => {

@@ -13,72 +13,45 @@ const throwing = (): never => {
 }
 
 describe('redact', () => {
-  it('replaces a verbatim secret', () => {
-    expect(redact(`before ${SECRET} between ${SECRET} after`, [SECRET])).toBe(
-      'before [hidden] between [hidden] after',
-    )
-  })
-
+  const PLUS = "it's+hush/hush"
+  const LONG = 'merchant-secret-Qz81'
   it.each([
-    ['in upper case', SECRET.toUpperCase()],
-    ['in JSON', JSON.stringify(SECRET).slice(1, -1)],
-    ['percent-encoded', encodeURIComponent(SECRET)],
-    ['percent-encoded as a whole URL', encodeURI(SECRET)],
-    ['form-encoded', new URLSearchParams({ s: SECRET }).toString().slice(2)],
-    ['base64', Buffer.from(SECRET).toString('base64')],
-    ['base64 without padding', Buffer.from(SECRET).toString('base64').replaceAll('=', '')],
-    ['base64url', Buffer.from(SECRET).toString('base64url')],
-    ['in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
-  ])('hides a text that contains a secret %s', (_, written) => {
-    expect(redact(`before ${written} after`, [SECRET])).toBe('[hidden]')
-  })
-
-  it.each([
-    ['percent-encoded in lower case', "it's%2bhush%2fhush"],
-    ['with numbers for HTML characters', 'it&#39;s+hush/hush'],
-    ['with hexadecimal numbers', 'it&#x27;s&#x2B;hush/hush'],
-    ['with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
-    ['in a mixture', 'it&apos;s%2Bhush/hush'],
-  ])('hides a text that contains a secret %s', (_, written) => {
-    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
-  })
-
-  it.each([
-    ['percent-encoded twice', encodeURIComponent(encodeURIComponent("it's+hush/hush"))],
-    ['in JSON in JSON', 'it\\\\\\u0027s+hush/hush'],
-    ['in hexadecimal', Buffer.from("it's+hush/hush").toString('hex').toUpperCase()],
-    ['in hexadecimal with blanks', 'ab 69 74 27 73 2b 68 75 73 68 2f 68 75 73 68'],
-    ['with a character in it that nobody sees', "it's+hush\u200B/hush"],
-    ['over two lines', "it's+hush\n  /hush"],
-    ['with a blank for a plus, as forms have it', "it's hush/hush"],
-    [
-      'in base64, percent-encoded',
-      percent(`${Buffer.from('???').toString('base64')}${Buffer.from("it's+hush/hush").toString('base64')}`),
-    ],
-  ])('hides a text that contains a secret %s', (_, written) => {
-    expect(redact(`before ${written} after`, ["it's+hush/hush"])).toBe('[hidden]')
-  })
-
-  it.each([
+    [SECRET, 'in upper case', SECRET.toUpperCase()],
+    ['SwordFish', 'in lower case, as hosts are', 'https://swordfish.example'],
+    [SECRET, 'in JSON', JSON.stringify(SECRET).slice(1, -1)],
+    [SECRET, 'percent-encoded', encodeURIComponent(SECRET)],
+    [SECRET, 'percent-encoded as a whole URL', encodeURI(SECRET)],
+    [SECRET, 'form-encoded', new URLSearchParams({ s: SECRET }).toString().slice(2)],
+    [SECRET, 'base64', Buffer.from(SECRET).toString('base64')],
+    [SECRET, 'base64 without padding', Buffer.from(SECRET).toString('base64').replaceAll('=', '')],
+    [SECRET, 'base64url', Buffer.from(SECRET).toString('base64url')],
+    [SECRET, 'in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
+    [PLUS, 'percent-encoded in lower case', "it's%2bhush%2fhush"],
+    [PLUS, 'with numbers for HTML characters', 'it&#39;s+hush/hush'],
+    [PLUS, 'with hexadecimal numbers', 'it&#x27;s&#x2B;hush/hush'],
+    [PLUS, 'with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
+    [PLUS, 'in a mixture', 'it&apos;s%2Bhush/hush'],
+    [PLUS, 'percent-encoded twice', encodeURIComponent(encodeURIComponent(PLUS))],
+    [PLUS, 'in JSON in JSON', 'it\\\\\\u0027s+hush/hush'],
+    [PLUS, 'in hexadecimal', Buffer.from(PLUS).toString('hex').toUpperCase()],
+    [PLUS, 'in hexadecimal with blanks', 'ab 69 74 27 73 2b 68 75 73 68 2f 68 75 73 68'],
+    [PLUS, 'with a character in it that nobody sees', "it's+hush\u200B/hush"],
+    [PLUS, 'over two lines', "it's+hush\n  /hush"],
+    [PLUS, 'with a blank for a plus, as forms have it', "it's hush/hush"],
+    [PLUS, 'in base64, percent-encoded', percent(`${btoa('???')}${btoa(PLUS)}`)],
+    // Secrets that look like an escape themselves.
     ['50%41"off-secret', 'in JSON', '50%41\\"off-secret'],
-    ['50%41"off-secret', 'in base64 of JSON', Buffer.from('{"s":"50%41\\"off-secret"}').toString('base64')],
+    ['50%41"off-secret', 'in base64 of JSON', btoa('{"s":"50%41\\"off-secret"}')],
     ['pa%20ss\\word', 'in JSON', 'pa%20ss\\\\word'],
     ['Tr0ub4dor\\&3x', 'in HTML', 'Tr0ub4dor\\&#38;3x'],
     ['a\\"b\\"cdefgh', 'in HTML', 'a\\&quot;b\\&quot;cdefgh'],
     ['k&lt;"abcdef', 'in JSON', 'k&lt;\\"abcdef'],
-  ])('hides a text that contains %j, which looks like an escape itself, %s', (secret, _, written) => {
+    [LONG, 'in base64 with blanks', 'aWQ6 bWVy Y2hh bnQt c2Vj cmV0 LVF6 ODE='],
+    [LONG, 'in full-width characters', 'ｍｅｒｃｈａｎｔ－ｓｅｃｒｅｔ－Ｑｚ８１'],
+    // The text grows when it is decoded.
+    ['İİİ'.toLowerCase(), 'that is longer than the text', 'İİİ'],
+  ])('hides a text that contains the secret %j %s', (secret, _, written) => {
     expect(redact(`before ${written} after`, [secret])).toBe('[hidden]')
-  })
-
-  it.each([
-    ['in base64 with blanks', 'aWQ6 bWVy Y2hh bnQt c2Vj cmV0 LVF6 ODE='],
-    ['in full-width characters', 'ｍｅｒｃｈａｎｔ－ｓｅｃｒｅｔ－Ｑｚ８１'],
-  ])('hides a text that contains a secret %s', (_, written) => {
-    expect(redact(`before ${written} after`, ['merchant-secret-Qz81'])).toBe('[hidden]')
-  })
-
-  it('hides a text that contains a secret in lower case, as hosts are', () => {
-    expect(redact('https://swordfish.example', ['SwordFish'])).toBe('[hidden]')
   })
 
   it.each(['', '1', '12', '123'])(
@@ -162,22 +135,17 @@ describe('redact', () => {
     expect(redact(text, ['abc'])).toBe(text)
   })
 
-  it('finds a secret that is longer than the text, which grows when it is decoded', () => {
-    expect('İİİ'.toLowerCase()).toHaveLength(6)
-    expect(redact('İİİ', ['İİİ'.toLowerCase()])).toBe('[hidden]')
-  })
-
   it('replaces every secret, and no other text', () => {
     const secrets = ['secret-one', 'secret-one-and-more', '', 'secret-three']
     expect(redact('secret-one two secret-one-and-more secret-three', secrets)).toBe(
       '[hidden] two [hidden] [hidden]',
     )
+    expect(redact(`before ${SECRET} between ${SECRET} after`, [SECRET])).toBe(
+      'before [hidden] between [hidden] after',
+    )
     expect(redact('nothing here', ['one'])).toBe('nothing here')
+    expect(redact('half a pair \uD800y', ['\uD800y'])).toBe('[hidden]')
     expect(redact('nothing here', [])).toBe('nothing here')
-  })
-
-  it('does not fail on half a surrogate pair', () => {
-    expect(redact('x \uD800y', ['\uD800y'])).toBe('[hidden]')
   })
 })
 
@@ -248,17 +216,13 @@ describe('a URL in log output', () => {
   it.each([
     ['https://u:p@api.example:8443/a/b?token=x#y', 'https://api.example:8443/a/b'],
     ['https://api.example', 'https://api.example/'],
-  ])('of %s is %s', (url, shown) => {
-    expect(shownUrl(url)).toBe(shown)
-    expect(shownUrl(new URL(url))).toBe(shown)
-  })
-
-  it.each([
     ['https://api.example/a/hush-hush/b', 'https://api.example/a/[hidden]/b'],
     ['https://api.example/a/%68ush-hush/b', 'https://api.example/[hidden]'],
     ['https://api.example/a/b?hush-hush', 'https://api.example/a/b'],
-  ])('of %s is %s if it contains a secret', (url, shown) => {
+  ])('of %s is %s', (url, shown) => {
     expect(shownUrl(url, ['hush-hush'])).toBe(shown)
+    expect(shownUrl(new URL(url), ['hush-hush'])).toBe(shown)
+    if (!url.includes('hush')) expect(shownUrl(url)).toBe(shown)
     expect(URL.canParse(shown)).toBe(true)
   })
 

@@ -3,7 +3,7 @@ import { ProviderClosedError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { untilAborted, Waiters } from '../src/waiting.ts'
 import { settled } from './support/clock.ts'
-import { granted, rejection, rig, status } from './token/harness.ts'
+import { granted, rejection, rig, status, unhandledRejections } from './token/harness.ts'
 
 /** A provider whose token endpoint answers when it is told to. */
 function gated() {
@@ -13,105 +13,65 @@ function gated() {
 }
 
 describe('the signal of a call', () => {
-  it('aborted before the call ends it with its reason, without a token request', async () => {
-    const { provider, endpoint } = rig()
-    const reason = new Error('not wanted')
-    await expect(provider.getToken({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+  it.each([
+    ['for a first token', 'getToken', 0],
+    ['for a renewal', 'renewToken', 1],
+    ['for the successor of an expired token', 'renewToken expired', 1],
+  ])('aborted before it ends a call %s, without a token request', async (_, call, requests) => {
+    const { provider, endpoint, clock } = rig()
+    const signal = AbortSignal.abort(new Error('not wanted'))
+    const token = call === 'getToken' ? '' : await provider.getToken()
+    if (call === 'renewToken expired') await clock.advance(990_000)
+    const waiting = token === '' ? provider.getToken({ signal }) : provider.renewToken(token, { signal })
+    await expect(waiting).rejects.toBe(signal.reason)
     await settled()
-    expect(endpoint.count).toBe(0)
+    expect(endpoint.count).toBe(requests)
   })
 
-  it('aborted before a renewal ends it', async () => {
-    const { provider, endpoint } = rig()
-    const token = await provider.getToken()
-    await expect(provider.renewToken(token, { signal: AbortSignal.abort('why') })).rejects.toBe('why')
-    expect(endpoint.count).toBe(1)
-  })
+  it.each([
+    ['a first token', 0],
+    ['a renewal', 1],
+    ['the successor of an expired token', 990_000],
+  ])(
+    'ends only the wait of its own call for %s, at once; the shared request continues',
+    async (_, laterMs) => {
+      const gate = Promise.withResolvers<void>()
+      const answer = () => gate.promise.then(() => granted()({}))
+      const { provider, endpoint, clock } = rig(laterMs === 0 ? [answer] : [granted(), answer])
+      const token = laterMs === 0 ? undefined : await provider.getToken()
+      await clock.advance(laterMs)
+      const wait = (signal?: AbortSignal) =>
+        token === undefined ? provider.getToken({ signal }) : provider.renewToken(token, { signal })
+      const abort = new AbortController()
+      const leaver = rejection(wait(abort.signal))
+      const stayers = [wait(new AbortController().signal), wait()]
+      await settled()
+      const reason = new Error('gone')
+      abort.abort(reason)
+      expect(await leaver).toBe(reason)
+      expect(endpoint.requests.at(-1)?.init.signal?.aborted).toBe(false)
+      gate.resolve()
+      const [one, other] = await Promise.all(stayers)
+      expect(one).toBe(other)
+      expect(one?.value).not.toBe(token?.value)
+      expect(endpoint.count).toBe(token === undefined ? 1 : 2)
+    },
+  )
 
-  it('ends only the wait of its own call, immediately; the shared request continues', async () => {
-    const { provider, endpoint, answer } = gated()
-    const abort = new AbortController()
-    const leaver = rejection(provider.getToken({ signal: abort.signal }))
-    const stayer = provider.getToken({ signal: new AbortController().signal })
-    const plain = provider.getToken()
-    await settled()
-    const reason = new Error('gone')
-    abort.abort(reason)
-    expect(await leaver).toBe(reason)
-    expect(endpoint.requests[0]?.init.signal?.aborted).toBe(false)
-    answer()
-    expect(await stayer).toBe(await plain)
-    expect(endpoint.count).toBe(1)
-  })
-
-  it('of the only caller does not end the request, which the next caller uses', async () => {
-    const { provider, endpoint, answer } = gated()
-    const abort = new AbortController()
-    const leaver = rejection(provider.getToken({ signal: abort.signal }))
-    await settled()
-    abort.abort()
-    expect(await leaver).toMatchObject({ name: 'AbortError' })
-    answer()
-    await expect(provider.getToken()).resolves.toBeDefined()
-    expect(endpoint.count).toBe(1)
-  })
-
-  it('may have any reason, and the call rejects with it', async () => {
-    const { provider } = gated()
-    const abort = new AbortController()
-    const waiting = rejection(provider.getToken({ signal: abort.signal }))
-    await settled()
-    abort.abort(undefined)
-    expect(await waiting).toBe(abort.signal.reason)
-  })
-
-  it('ends the wait for a renewal with its reason; the renewal continues', async () => {
-    const gate = Promise.withResolvers<void>()
-    const { provider } = rig([granted(), () => gate.promise.then(() => granted()({}))])
-    const token = await provider.getToken()
-    const abort = new AbortController()
-    const leaver = rejection(provider.renewToken(token, { signal: abort.signal }))
-    const stayer = provider.renewToken(token)
-    await settled()
-    abort.abort('gone')
-    expect(await leaver).toBe('gone')
-    gate.resolve()
-    expect((await stayer)?.value).not.toBe(token.value)
-  })
-
-  it('aborted while a call replaces a token that has expired ends that call with its reason', async () => {
-    const gate = Promise.withResolvers<void>()
-    const { provider, clock, endpoint } = rig([granted(), () => gate.promise.then(() => granted()({}))])
-    const token = await provider.getToken()
-    await clock.advance(990_000)
-    const abort = new AbortController()
-    const leaver = rejection(provider.renewToken(token, { signal: abort.signal }))
-    const stayer = provider.renewToken(token)
-    await settled()
-    abort.abort('gone')
-    expect(await leaver).toBe('gone')
-    gate.resolve()
-    expect((await stayer)?.value).not.toBe(token.value)
-    expect(endpoint.count).toBe(2)
-  })
-
-  it('aborted before the renewal of an expired token ends it, without a token request', async () => {
-    const { provider, clock, endpoint } = rig()
-    const token = await provider.getToken()
-    await clock.advance(990_000)
-    await expect(provider.renewToken(token, { signal: AbortSignal.abort('why') })).rejects.toBe('why')
-    expect(endpoint.count).toBe(1)
-  })
-
-  it('may have an error of this package as its reason, and the call rejects with that very object', async () => {
-    const { provider } = gated()
-    const abort = new AbortController()
-    const waiting = rejection(provider.getToken({ signal: abort.signal }))
-    await settled()
-    const reason = new ProviderClosedError()
-    abort.abort(reason)
-    expect(await waiting).toBe(reason)
-  })
+  it.each([[undefined], ['gone'], [new ProviderClosedError()]])(
+    'of the only caller does not end the request, which the next caller uses: reason %s',
+    async (reason) => {
+      const { provider, endpoint, answer } = gated()
+      const abort = new AbortController()
+      const leaver = rejection(provider.getToken({ signal: abort.signal }))
+      await settled()
+      abort.abort(reason)
+      expect(await leaver).toBe(reason ?? abort.signal.reason)
+      answer()
+      await expect(provider.getToken()).resolves.toBeDefined()
+      expect(endpoint.count).toBe(1)
+    },
+  )
 
   it('shared by 10 000 waiters raises no warning and keeps no listener', async () => {
     const warned = vi.fn()
@@ -168,18 +128,11 @@ describe('untilAborted', () => {
     expect(untilAborted(promise, undefined)).toBe(promise)
   })
 
-  it('rejects with the reason of a signal that is already aborted', async () => {
-    await expect(untilAborted(Promise.resolve(1), AbortSignal.abort('why'))).rejects.toBe('why')
-  })
-
   it('leaves no unhandled rejection if the promise rejects afterwards', async () => {
-    const unhandled = vi.fn()
-    process.on('unhandledRejection', unhandled)
+    const unhandled = unhandledRejections()
     const failing = Promise.reject(new Error('too late'))
     await expect(untilAborted(failing, AbortSignal.abort('why'))).rejects.toBe('why')
-    await settled()
-    process.off('unhandledRejection', unhandled)
-    expect(unhandled).not.toHaveBeenCalled()
+    expect(await unhandled()).toBe(0)
   })
 })
 

@@ -1,7 +1,7 @@
 import { tests } from './tests.ts'
 
 export default tests(
-  'test/{clock,errors,events,options,secret,waiting}.test.ts',
+  'test/{clock,errors,events,options,redact,waiting,warnings}.test.ts',
   'test/token/*.test.ts',
   'test/races/*.test.ts',
   'test/fleet/{fleet,rate-limit}.test.ts',

@@ -4,16 +4,7 @@ import { createRedisTokenStore } from 'merchant-auth/redis'
 import { createClient, createCluster } from 'redis'
 import { describe, expect, it } from 'vitest'
 import { startRedis } from '../support/redis-server.ts'
-import {
-  answer,
-  DEFAULTS,
-  eventually,
-  failuresOf,
-  type Member,
-  onEachRedis,
-  PATIENT,
-  sourcesOf,
-} from './rig.ts'
+import { DEFAULTS, eventually, failuresOf, type Member, onEachRedis, PATIENT, sourcesOf } from './rig.ts'
 
 onEachRedis((rig) => {
   describe('a client', () => {
@@ -87,7 +78,14 @@ onEachRedis((rig) => {
         await during.provider.getToken()
         await replica.command('replicaof', 'no', 'one')
         await replica.command('config', 'set', 'port', String(master.port)) // the address moves to it
-        await answer(stores[1], 'key')
+        await eventually(
+          'Redis',
+          async () =>
+            await stores[1].get('key').then(
+              () => true,
+              () => false,
+            ),
+        )
         expect((await after.provider.getToken()).value).toBe(value)
         expect(sourcesOf(after.events)).toEqual(['store'])
         await rig.sharing(...stores)

@@ -144,41 +144,21 @@ onEachRedis((rig) => {
   })
 
   describe('an entry', () => {
-    /** A token is there, and is altered. */
-    const alter = async (...command: [name: string, ...args: string[]]) => {
+    it.each<[string, string[][], string[]]>([
+      ['that cannot be parsed', [['set', 'rubbish', 'px', '60000']], ['get UNREADABLE']],
+      ['without a time to live', [['persist']], []],
+      ['of another kind', [['del'], ['rpush', 'item']], ['get UNREADABLE']],
+    ])('%s counts as absent, and is replaced', async (_, commands, failures) => {
       const store = await rig.store()
-      const { value } = await begin(store)
+      const { value: before } = await begin(store)
       await rig.written()
       const { key, server } = await rig.tokenEntry()
-      const [name, ...args] = command
-      await server.command(name, key, ...args)
-      return { store, value, key, server }
-    }
-
-    it('that cannot be parsed counts as absent, and is replaced', async () => {
-      const { store } = await alter('set', 'rubbish', 'px', '60000')
-      const { events, value } = await begin(store)
-      expect(new Set(failuresOf(events))).toEqual(new Set(['get UNREADABLE']))
-      await rig.written()
-      expect((await begin(await rig.store())).value).toBe(value)
-    })
-
-    it('without a time to live counts as absent, and is replaced', async () => {
-      const { store, value: before, key, server } = await alter('persist')
+      for (const [name = '', ...args] of commands) await server.command(name, key, ...args)
       const { events, value } = await begin(store)
       expect(value).not.toBe(before)
-      expect(failuresOf(events)).toEqual([])
+      expect(failuresOf(events)).toEqual(failures)
       await rig.written()
       expect(Number(await server.command('pttl', key))).toBeGreaterThan(0)
-      expect((await begin(await rig.store())).value).toBe(value)
-    })
-
-    it('of another kind cannot be parsed either, and is replaced', async () => {
-      const { store, key, server } = await alter('del')
-      await server.command('rpush', key, 'item')
-      const { events, value } = await begin(store)
-      expect(failuresOf(events)).toEqual(['get UNREADABLE'])
-      await rig.written()
       expect((await begin(await rig.store())).value).toBe(value)
     })
   })

@@ -1,15 +1,11 @@
 /** What the tests on real redis-servers share: the servers, and processes that have a token in common by them. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type AuthEvent,
-  createTokenProvider,
-  type TokenProvider,
-  type TokenProviderOptions,
-} from 'merchant-auth'
+import type { AuthEvent, TokenProviderOptions } from 'merchant-auth'
 import { createRedisTokenStore, type RedisTokenStoreOptions, type TokenStore } from 'merchant-auth/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { SafeStore } from '../../src/store/safe-store.ts'
+import { type Process as Member, sourcesOf } from '../store/fleet.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import {
   type RedisCluster,
@@ -18,8 +14,10 @@ import {
   startRedis,
   startRedisCluster,
 } from '../support/redis-server.ts'
-import { ENVIRONMENT, ScriptedEndpoint, SECRET } from '../token/harness.ts'
+import { rig as provide, ScriptedEndpoint, SECRET } from '../token/harness.ts'
 import { CLIENTS, type Client, type Connection, connect, LAYOUTS, type Layout } from './clients.ts'
+
+export { type Member, sourcesOf }
 
 /** Without redis-server these tests are left out, but in CI they fail. */
 export const SKIPPED = redisMissing() !== undefined && !process.env['CI']
@@ -29,12 +27,6 @@ export const PATIENT = { operationTimeoutMs: PATIENCE_MS }
 
 /** A store as it is by default, for tests in which Redis fails: it has 250 ms for an operation. */
 export const DEFAULTS = {}
-
-/** One process of a fleet, as far as a test can tell. */
-export interface Member {
-  readonly provider: TokenProvider
-  readonly events: AuthEvent[]
-}
 
 /** A key in Redis, and the node that has it. */
 export interface Entry {
@@ -137,19 +129,14 @@ export class Rig {
   }
 
   start(store: TokenStore, options: Partial<TokenProviderOptions> = {}): Member {
-    const events: AuthEvent[] = []
-    const provider = createTokenProvider({
-      environment: ENVIRONMENT,
-      clientId: 'client-1',
-      clientSecret: SECRET,
+    const { provider, events } = provide([], {
+      clock: undefined,
       fetch: this.endpoint.fetch,
-      onEvent: (event) => events.push(event),
       store,
       ...options,
     })
-    const member = { provider, events }
-    this.#members.push(member)
-    return member
+    this.#members.push({ provider, events })
+    return { provider, events }
   }
 
   /** As many members, each with a store of its own. */
@@ -200,21 +187,6 @@ export class Rig {
 export function failuresOf(events: readonly AuthEvent[]): string[] {
   return events.flatMap((event) =>
     event.type === 'store-failed' ? [`${event.operation} ${event.code}`] : [],
-  )
-}
-
-/** Where the tokens came from. */
-export function sourcesOf(events: readonly AuthEvent[]): string[] {
-  return events.flatMap((event) => (event.type === 'token-acquired' ? [event.source] : []))
-}
-
-/** Resolves when Redis answers again, for this key. */
-export async function answer(store: TokenStore, key: string): Promise<void> {
-  await eventually('Redis', () =>
-    store.get(key).then(
-      () => true,
-      () => false,
-    ),
   )
 }
 

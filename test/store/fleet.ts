@@ -2,7 +2,7 @@
 import type { AuthEvent, Clock, StoreFailedEvent, TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { ManualClock, settled } from '../support/clock.ts'
 import { noteSecret } from '../support/recorded.ts'
-import { rig, ScriptedEndpoint } from '../token/harness.ts'
+import { granted, rig, ScriptedEndpoint } from '../token/harness.ts'
 import { MemoryStore } from './memory-store.ts'
 
 const STEP_MS = 10
@@ -41,6 +41,19 @@ export class Fleet {
     this.store.asked.length = 0
     process.events.length = 0
     return { ...process, token: value }
+  }
+
+  /** The token that another process gets, which begins now. */
+  async tokenOf(options: Partial<TokenProviderOptions> = {}): Promise<string> {
+    return (await this.start(options).provider.getToken()).value
+  }
+
+  /** The next answer of the token endpoint takes its time. */
+  answerAfter(ms: number, answer = granted()): void {
+    this.endpoint.answers.push(async (init) => {
+      await this.clock.sleep(ms)
+      return await answer(init)
+    })
   }
 
   /** Lets time pass, and all that is done in it. */

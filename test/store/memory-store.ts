@@ -39,6 +39,11 @@ export class MemoryStore implements TokenStore {
     return this.#run({ operation: 'delete', key }, async () => this.remove(key))
   }
 
+  /** Nothing works as it did. */
+  failAlways(fault: Fault): void {
+    for (const operation of ['get', 'set', 'lease', 'release'] as const) this.faults[operation] = fault
+  }
+
   /** The operations so far, by name. */
   get operations(): Operation[] {
     return this.asked.map(({ operation }) => operation)

@@ -1,7 +1,6 @@
 /** The store on Redis: the clients that it takes, its options, and what it does as the owner of a lease. */
 import { EventEmitter } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
-import { ConfigurationError } from 'merchant-auth'
 import {
   createRedisTokenStore,
   type IORedisLike,
@@ -14,6 +13,7 @@ import * as z from 'zod/mini'
 import type { RunScript } from '../../src/store/redis-scripts.ts'
 import { SafeStore } from '../../src/store/safe-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
+import { problemsIn, thrownBy } from '../support/problems.ts'
 import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { rejection } from '../token/harness.ts'
 import { Fleet, failuresOf, quiet, sourcesOf } from './fleet.ts'
@@ -79,28 +79,23 @@ describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
     expect([fleet.endpoint.count, ...sourcesOf(other?.events ?? [])]).toEqual([1, 'store'])
   })
 
-  it('takes a prefix', async () => {
+  it.each(['', 'shop:'])('takes the prefix "%s"', async (keyPrefix) => {
     const redis = new SimulatedRedis(() => 0)
-    await createRedisTokenStore(clientOf(redis), { keyPrefix: '' }).set('k', 'v', 1)
-    await createRedisTokenStore(clientOf(redis), { keyPrefix: 'shop:' }).set('k', 'v', 1)
-    expect(redis.keys()).toEqual(['{k}', 'shop:{k}'])
+    await createRedisTokenStore(clientOf(redis), { keyPrefix }).set('k', 'v', 1)
+    expect(redis.keys()).toEqual([`${keyPrefix}{k}`])
   })
 })
 
 describe('createRedisTokenStore', () => {
   const client = new IORedis(new SimulatedRedis(() => 0))
   const problemsOf = (given: unknown, options?: unknown): string[] => {
-    try {
-      createRedisTokenStore(given as IORedisLike, options as object)
-    } catch (error) {
-      expect(error).toBeInstanceOf(ConfigurationError)
-      const { message, problems } = error as ConfigurationError
-      expect(message).toMatch(/^The .*Redis token store cannot be used:/)
-      for (const { option, reason } of problems)
-        expect(reason, option).toMatch(/^(?:must be|is not an option)/)
-      return problems.map(({ option }) => option)
-    }
-    return []
+    const make = () => createRedisTokenStore(given as IORedisLike, options as object)
+    const error = thrownBy(make)
+    if (error !== undefined) expect(String(error)).toMatch(/: The .*Redis token store cannot be used:/)
+    return problemsIn(make).map(({ option, reason }) => {
+      expect(reason, option).toMatch(/^(?:must be|is not an option)/)
+      return option
+    })
   }
 
   it.each([
@@ -124,37 +119,25 @@ describe('createRedisTokenStore', () => {
     [{ eval: () => {}, sendCommand: () => {} }],
     [{ eval: () => {}, status: 'ready', isOpen: true }],
     [{ eval: 'eval', call: () => {}, status: 'ready' }],
+    [Redis], // a class that has the names alone
   ])('rejects what is neither client: %j', (given) => {
     expect(problemsOf(given)).toEqual(['client'])
   })
 
   it.each([
-    [{ keyPrefix: 5 }, 'keyPrefix'],
-    [{ keyPrefix: 'a{b}' }, 'keyPrefix'],
-    [{ keyPrefix: 'a}' }, 'keyPrefix'],
-    [{ operationTimeoutMs: 0 }, 'operationTimeoutMs'],
-    [{ operationTimeoutMs: 2 ** 31 }, 'operationTimeoutMs'],
-    [{ operationTimeoutMs: Number.NaN }, 'operationTimeoutMs'],
-    [{ operationTimeoutMs: '250' }, 'operationTimeoutMs'],
-    [{ prefix: 'a' }, 'prefix'],
-    [null, 'options'],
-  ])('names what is wrong with the options %j', (options, option) => {
-    expect(problemsOf(client, options)).toEqual([option])
-  })
-
-  it('names all that is wrong with the options at once', () => {
-    expect(problemsOf(client, { keyPrefix: '{', operationTimeoutMs: -1 })).toEqual([
-      'keyPrefix',
-      'operationTimeoutMs',
-    ])
-  })
-
-  it('takes no client whose class has the names alone', () => {
-    expect(problemsOf(Redis)).toEqual(['client'])
-  })
-
-  it('names all that is wrong with client and options at once', () => {
-    expect(problemsOf({}, { keyPrefix: '{' }).sort()).toEqual(['client', 'keyPrefix'])
+    [{ keyPrefix: 5 }, ['keyPrefix']],
+    [{ keyPrefix: 'a{b}' }, ['keyPrefix']],
+    [{ keyPrefix: 'a}' }, ['keyPrefix']],
+    [{ operationTimeoutMs: 0 }, ['operationTimeoutMs']],
+    [{ operationTimeoutMs: 2 ** 31 }, ['operationTimeoutMs']],
+    [{ operationTimeoutMs: Number.NaN }, ['operationTimeoutMs']],
+    [{ operationTimeoutMs: '250' }, ['operationTimeoutMs']],
+    [{ prefix: 'a' }, ['prefix']],
+    [null, ['options']],
+    [{ keyPrefix: '{', operationTimeoutMs: -1 }, ['keyPrefix', 'operationTimeoutMs']],
+  ])('names all that is wrong with client and options at once: %j', (options, names) => {
+    expect(problemsOf(client, options)).toEqual(names)
+    expect(problemsOf({}, options).sort()).toEqual(['client', ...names].sort())
   })
 
   it('allows Redis 250 ms for an operation, or what the options say', () => {
@@ -174,33 +157,29 @@ describe('createRedisTokenStore', () => {
     expect(failuresOf(events)).toEqual([{ operation: 'get', code: 'ETIMEDOUT' }])
   })
 
-  it('listens to errors of a node-redis client to which nobody does, once', () => {
+  it.each([0, 1])('sees to it that a node-redis client has a listener for errors: of %i', (count) => {
     const nodeRedis = new NodeRedis(new SimulatedRedis(() => 0))
+    if (count === 1) nodeRedis.on('error', () => {})
     for (let time = 0; time < 3; time += 1) createRedisTokenStore(nodeRedis)
     expect(nodeRedis.listenerCount('error')).toBe(1)
     expect(() => nodeRedis.emit('error', new Error('lost'))).not.toThrow()
   })
 
-  it('takes a client that knows no listeners', async () => {
+  it.each([{}, { listenerCount: () => 0 }])('takes a client that knows no listeners: %j', (listeners) => {
     const { isOpen, eval: run } = new NodeRedis(new SimulatedRedis(() => 0))
-    expect(problemsOf({ isOpen, eval: run, sendCommand: () => {} })).toEqual([])
-    expect(problemsOf({ isOpen, eval: run, sendCommand: () => {}, listenerCount: () => 0 })).toEqual([])
-  })
-
-  it('adds nothing to a node-redis client that has a listener', () => {
-    const nodeRedis = new NodeRedis(new SimulatedRedis(() => 0))
-    nodeRedis.on('error', () => {})
-    createRedisTokenStore(nodeRedis)
-    expect(nodeRedis.listenerCount('error')).toBe(1)
+    expect(problemsOf({ isOpen, eval: run, sendCommand: () => {}, ...listeners })).toEqual([])
   })
 })
 
 describe('the store on Redis', () => {
+  const lost: RunScript = () => Promise.reject(new Error('lost'))
+
   function made() {
     const clock = new ManualClock()
     const redis = new SimulatedRedis(() => clock.monotonicMs())
     const sent: (readonly (string | number)[])[] = []
-    let answer: RunScript = async (script, keys, args) => redis.execute(script, keys, args)
+    const execute: RunScript = async (script, keys, args) => redis.execute(script, keys, args)
+    let answer = execute
     const run: RunScript = (script, keys, args) => {
       sent.push(args)
       return answer(script, keys, args)
@@ -217,7 +196,7 @@ describe('the store on Redis', () => {
     const answerWith = (how: RunScript): void => {
       answer = how
     }
-    return { clock, redis, sent, one, other, place, found, answerWith }
+    return { clock, redis, sent, one, other, place, found, execute, answerWith }
   }
 
   it('writes and deletes as the owner of the lease, and not when another process has it', async () => {
@@ -302,12 +281,8 @@ describe('the store on Redis', () => {
   })
 
   it('gives an entry that is written late as much less time', async () => {
-    const { clock, redis, one, found, answerWith } = made()
-    const slowly: RunScript = async (script, keys, args) => {
-      await clock.sleep(400)
-      return redis.execute(script, keys, args)
-    }
-    answerWith(slowly)
+    const { clock, one, found, execute, answerWith } = made()
+    answerWith((...script) => clock.sleep(400).then(() => execute(...script)))
     const leasing = one.lease('token', 10_000)
     await clock.advance(400)
     const lease = await leasing
@@ -316,15 +291,13 @@ describe('the store on Redis', () => {
     await quiet()
     await clock.advance(400)
     await writing
-    answerWith(async (script, keys, args) => redis.execute(script, keys, args))
+    answerWith(execute)
     expect(await found()).toMatchObject({ ttlMs: 4_600 })
   })
 
   it('releases a lease whose answer was lost, and says no more than that it was', async () => {
     const { redis, sent, one, answerWith } = made()
-    answerWith(async () => {
-      throw new Error('lost')
-    })
+    answerWith(lost)
     expect(await rejection(Promise.resolve(one.raw.lease?.('k', 1_000)))).toMatchObject({ message: 'lost' })
     await settled()
     expect(sent).toEqual([[expect.any(String), '1000', ''], [sent[0]?.[0]]])
@@ -332,13 +305,11 @@ describe('the store on Redis', () => {
   })
 
   it('takes over a lease that it could not release', async () => {
-    const { redis, one, other, answerWith } = made()
+    const { one, other, execute, answerWith } = made()
     const release = await one.raw.lease?.('k', 1_000)
-    answerWith(async () => {
-      throw new Error('lost')
-    })
+    answerWith(lost)
     await rejection(Promise.resolve(release?.()))
-    answerWith(async (script, keys, args) => redis.execute(script, keys, args))
+    answerWith(execute)
     expect(await other.raw.lease?.('k', 1_000)).toBeUndefined()
     expect(await one.raw.lease?.('k', 1_000)).toBeTypeOf('function')
     expect(await one.raw.lease?.('k', 1_000)).toBeUndefined()

@@ -24,19 +24,18 @@ export async function heldByAnother(ms: number): Promise<Held> {
   return { fleet, token, giveBack: store.hold(key, ms), write: () => store.put(key, value, ttlMs) }
 }
 
-/** Processes with one token. */
-export async function sharing(count: number): Promise<{ fleet: Fleet; processes: Process[]; token: string }> {
+/** Processes with one token, `one` and `other` the first of them. */
+export async function sharing(count = 1) {
   const fleet = new Fleet()
-  const processes: Process[] = []
+  const processes: (Process & { readonly token: string })[] = []
   for (let n = 0; n < count; n += 1) processes.push(await fleet.begin())
-  const token = processes[0]?.provider.currentToken()?.value ?? ''
-  return { fleet, processes, token }
+  const [one, other = one] = processes as [Process & { readonly token: string }, ...Process[]]
+  return { fleet, processes, one, other, ...one }
 }
 
 /** Two processes with one token, for which the first one has another by now. */
 export async function oneAhead() {
-  const { fleet, processes, token } = await sharing(2)
-  const [one, other] = processes as [Process, Process]
+  const { fleet, one, other, token } = await sharing(2)
   const newer = await one.provider.renewToken(token, { url: MERCHANT_URL })
   await quiet()
   fleet.store.asked.length = 0

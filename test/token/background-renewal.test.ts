@@ -1,11 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { runProgram } from '../support/program.ts'
-import { granted, hang, rig, status } from './harness.ts'
+import {
+  acquired,
+  failed,
+  granted,
+  hang,
+  rig,
+  status,
+  unhandledRejections,
+  withoutJitter,
+} from './harness.ts'
 
-const random = vi.spyOn(Math, 'random')
-beforeEach(() => void random.mockReturnValue(0))
-afterEach(() => void random.mockReset())
+const random = withoutJitter()
 
 describe('the refresh window', () => {
   it.each([
@@ -17,9 +24,8 @@ describe('the refresh window', () => {
     { seconds: 100, given: 90_000, jitter: 0.999, opensMs: 37_512.5 },
   ])('of a token of $seconds s (given $given, jitter $jitter) is $opensMs ms', async (row) => {
     random.mockReturnValue(row.jitter ?? 0)
-    const { provider, clock, endpoint } = rig([granted({ expires_in: row.seconds })], {
-      refreshAheadMs: row.given,
-    })
+    const answers = [granted({ expires_in: row.seconds })]
+    const { provider, clock, endpoint, events } = rig(answers, { refreshAheadMs: row.given })
     const token = await provider.getToken()
     const marginMs = Math.min(10_000, row.seconds * 50)
     await clock.advance(row.seconds * 1_000 - marginMs - row.opensMs - 1)
@@ -31,6 +37,7 @@ describe('the refresh window', () => {
     await settled()
     expect(endpoint.count).toBe(2)
     expect(provider.currentToken()?.value).not.toBe(token.value)
+    expect(events.at(-1)).toEqual({ type: 'token-renewed', reason: 'expiring', environment: 'test' })
   })
 
   it('serves the current token at once, with one renewal behind it', async () => {
@@ -57,89 +64,55 @@ describe('the refresh window', () => {
     await settled()
     expect(endpoint.count).toBe(1)
   })
-
-  it('ends with the event token-renewed, for the reason expiring', async () => {
-    const { provider, clock, events } = rig()
-    await provider.getToken()
-    await clock.advance(800_000)
-    provider.currentToken()
-    await settled()
-    expect(events.filter(({ type }) => type === 'token-renewed')).toEqual([
-      { type: 'token-renewed', reason: 'expiring', environment: 'test' },
-    ])
-  })
 })
 
 describe('a background renewal that fails', () => {
   it('disturbs no caller, raises no unhandled rejection, and is tried again after the cooldown', async () => {
-    const unhandled = vi.fn()
-    process.on('unhandledRejection', unhandled)
+    const unhandled = unhandledRejections()
     const { provider, clock, endpoint } = rig([granted(), status(503), status(503)], { retries: 0 })
     const token = await provider.getToken()
-    await clock.advance(800_000)
-    expect(await provider.getToken()).toBe(token)
-    await settled()
-    expect(endpoint.count).toBe(2)
-    await clock.advance(999)
-    expect(await provider.getToken()).toBe(token)
-    await settled()
-    expect(endpoint.count).toBe(2)
-    await clock.advance(1)
-    expect(await provider.getToken()).toBe(token)
-    await settled()
-    expect(endpoint.count).toBe(3)
-    await clock.advance(2_000)
-    expect(await provider.getToken()).toBe(token)
-    await settled()
+    for (const [passMs, requests] of [
+      [800_000, 2],
+      [999, 2],
+      [1, 3],
+      [1_999, 3],
+      [1, 4],
+    ] as const) {
+      await clock.advance(passMs)
+      expect(await provider.getToken()).toBe(token)
+      await settled()
+      expect(endpoint.count).toBe(requests)
+    }
     expect((await provider.getToken()).value).not.toBe(token.value)
-    process.off('unhandledRejection', unhandled)
-    expect(unhandled).not.toHaveBeenCalled()
+    expect(await unhandled()).toBe(0)
   })
 
   it('leaves the current token in use until it expires', async () => {
-    const { provider, clock, endpoint } = rig([granted()], { retries: 0 })
-    endpoint.otherwise = status(503)
-    const token = await provider.getToken()
-    for (let at = 790_000; at < 989_000; at += 1_000) {
-      await clock.advance(at === 790_000 ? at : 1_000)
-      expect(await provider.getToken()).toBe(token)
-    }
-    await clock.advance(2_000)
-    await expect(provider.getToken()).rejects.toMatchObject({ status: 503 })
+    const made = rig([granted()], { retries: 0 })
+    made.endpoint.otherwise = status(503)
+    const token = await made.provider.getToken()
+    await made.clock.advance(789_000)
+    for (let at = 790_000; at < 989_000; at += 1_000) expect(await acquired(made, 1_000)).toBe(token)
+    await made.clock.advance(2_000)
+    expect(await failed(made)).toMatchObject({ status: 503 })
   })
 
-  it('does not hold back the first call after expiry', async () => {
-    const { provider, clock, endpoint } = rig([granted(), status(503)], { retries: 0 })
+  it.each([
+    ['without a Retry-After does not hold back the first call after expiry', status(503), 0],
+    ['with one does', status(503, '', { 'retry-after': '20' }), 20_000],
+    ['while a call waits for it is followed by a request of that call', hang, 0],
+  ])('%s', async (_, answer, heldBackMs) => {
+    const made = rig([granted(), answer], { retries: 0 })
+    const { provider, clock, endpoint } = made
     const token = await provider.getToken()
     await clock.advance(989_999)
     provider.currentToken()
     await clock.advance(1)
-    expect((await provider.getToken()).value).not.toBe(token.value)
-    expect(endpoint.count).toBe(3)
-  })
-
-  it('holds it back by its Retry-After', async () => {
-    const answers = [granted(), status(503, '', { 'retry-after': '20' })]
-    const { provider, clock, endpoint } = rig(answers, { retries: 0 })
-    await provider.getToken()
-    await clock.advance(989_000)
-    provider.currentToken()
-    await clock.advance(1_000)
-    await expect(provider.getToken()).rejects.toMatchObject({ status: 503, retryAfterMs: 19_000 })
-    await clock.advance(19_000)
-    await expect(provider.getToken()).resolves.toBeDefined()
-    expect(endpoint.count).toBe(3)
-  })
-
-  it('while a call waits for it is followed by a request of that call', async () => {
-    const { provider, clock, endpoint } = rig([granted(), hang], { retries: 0 })
-    await provider.getToken()
-    await clock.advance(989_000)
-    provider.currentToken()
-    await clock.advance(1_000)
-    const waiting = provider.getToken()
-    await clock.advance(4_000)
-    await expect(waiting).resolves.toBeDefined()
+    if (heldBackMs > 0) {
+      expect(await failed(made)).toMatchObject({ status: 503, retryAfterMs: heldBackMs - 1 })
+      await clock.advance(heldBackMs - 1)
+    }
+    expect((await acquired(made, 5_000)).value).not.toBe(token.value)
     expect(endpoint.count).toBe(3)
   })
 })

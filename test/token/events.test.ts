@@ -1,8 +1,10 @@
 /** The events of a provider have the documented fields and no others: none is there with nothing in it. */
-import { type AuthEvent, createAuthFetch } from 'merchant-auth'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createAuthFetch } from 'merchant-auth'
+import { describe, expect, it } from 'vitest'
 import {
+  acquired,
   ENVIRONMENT,
+  failed,
   granted,
   MERCHANT_URL,
   noConnection,
@@ -10,60 +12,95 @@ import {
   rig,
   status,
   TOKEN_ENDPOINT,
+  withoutJitter,
 } from './harness.ts'
 
-beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
+withoutJitter()
 
-const MERCHANT = 'https://api.test.example/merchant'
-const fieldsOf = (events: readonly AuthEvent[]) => events.map((event) => Object.keys(event).sort())
+const api = 'https://api.test.example/merchant'
+const url = MERCHANT_URL
+const typesOf = (events: readonly { type: string }[]) => events.map(({ type }) => type)
 
-describe('the fields of an event', () => {
-  it('of an environment without a name are these, and the same with environment where it has one', async () => {
-    const { name: _, ...nameless } = ENVIRONMENT
-    for (const environment of [nameless, ENVIRONMENT]) {
-      const badRequest = status(400, { error: 'invalid_request' })
-      const answers = [noConnection, status(503), badRequest, granted(), granted()]
-      const { provider, events, clock } = rig(answers, { environment })
-      const failing = rejection(provider.getToken())
-      await clock.advance(0)
-      await failing
-      await clock.advance(1_000)
-      const token = await provider.getToken()
-      const newer = await provider.renewToken(token, { url: MERCHANT_URL })
-      await provider.renewToken(newer ?? token, { url: MERCHANT_URL })
-      const withName = (fields: string[]) =>
-        'name' in environment ? [...fields, 'environment'].sort() : fields
-      expect(fieldsOf(events)).toEqual(
-        [
-          ['attempt', 'type', 'url'],
-          ['attempt', 'code', 'nextTryMs', 'type'],
-          ['attempt', 'type', 'url'],
-          ['attempt', 'code', 'nextTryMs', 'status', 'type'],
-          ['attempt', 'type', 'url'],
-          ['attempt', 'code', 'error', 'status', 'type'],
-          ['attempt', 'type', 'url'],
-          ['durationMs', 'lifetimeMs', 'remainsMs', 'source', 'type'],
-          ['api', 'type'],
-          ['attempt', 'type', 'url'],
-          ['durationMs', 'lifetimeMs', 'remainsMs', 'source', 'type'],
-          ['reason', 'type'],
-          ['api', 'type'],
-          ['api', 'nextRenewalMs', 'type'],
-        ].map(withName),
-      )
-    }
+const requested = (attempt: number) => ({ type: 'token-requested', attempt, url: TOKEN_ENDPOINT })
+const failedBy = (attempt: number, code: string, more = {}) => ({
+  type: 'token-request-failed',
+  attempt,
+  code,
+  ...more,
+})
+const acquiredAfter = (durationMs: number, lifetimeMs = 1_000_000) => ({
+  type: 'token-acquired',
+  source: 'endpoint',
+  durationMs,
+  lifetimeMs,
+  remainsMs: lifetimeMs - durationMs,
+})
+const renewed = { type: 'token-renewed', reason: 'rejected' }
+const suppressed = { type: 'renewal-suppressed', nextRenewalMs: 1_000 }
+
+describe('the events of token requests and renewals', () => {
+  const { name: _, ...nameless } = ENVIRONMENT
+  it.each([
+    ['with a name have it', ENVIRONMENT, { environment: 'test' }],
+    ['without a name are these', nameless, {}],
+  ])('of an environment %s', async (_, environment, named) => {
+    const pause = status(503, '', { 'retry-after': '2' })
+    const badRequest = status(400, { error: 'invalid_request' })
+    const day = granted({ expires_in: 36_000 })
+    const made = rig([noConnection, pause, badRequest, pause, day], { environment, refreshAheadMs: 0 })
+    const { provider, events, clock, endpoint } = made
+    await failed(made, 2_000)
+    await clock.advance(1_000)
+    const first = await acquired(made, 2_000)
+    const second = await provider.renewToken(first, { url })
+    await provider.renewToken(second ?? '', { url })
+    const third = await provider.renewToken(second ?? '')
+    await provider.renewToken(third ?? '')
+    await clock.advance(1_000)
+    endpoint.answers.push(granted({ token_type: 'mac' }))
+    await rejection(provider.renewToken(third ?? ''))
+    const { remainsMs: __, ...dayLong } = acquiredAfter(2_000, 36_000_000)
+    const STATUS = 'ERR_TOKEN_STATUS'
+    expect(events).toEqual(
+      [
+        requested(1),
+        failedBy(1, 'ERR_TOKEN_NETWORK', { nextTryMs: 0 }),
+        requested(2),
+        failedBy(2, STATUS, { status: 503, nextTryMs: 2_000 }),
+        requested(3),
+        failedBy(3, STATUS, { status: 400, error: 'invalid_request' }),
+        requested(1),
+        failedBy(1, STATUS, { status: 503, nextTryMs: 2_000 }),
+        requested(2),
+        { ...dayLong, remainsMs: 36_000_000 }, // from when its own request was sent
+        { type: 'token-rejected', api },
+        requested(1),
+        acquiredAfter(0),
+        renewed,
+        { type: 'token-rejected', api },
+        { ...suppressed, api },
+        { type: 'token-rejected' },
+        requested(1),
+        acquiredAfter(0),
+        renewed,
+        { type: 'token-rejected' },
+        suppressed,
+        { type: 'token-rejected' },
+        requested(1),
+        failedBy(1, 'ERR_TOKEN_RESPONSE'),
+      ].map((event) => ({ ...event, ...named })),
+    )
   })
 
-  it('about a rejection without a url have no api', async () => {
-    const { provider, events } = rig()
-    const token = await provider.getToken()
-    const newer = await provider.renewToken(token)
-    events.length = 0
-    await provider.renewToken(newer ?? token)
-    expect(fieldsOf(events)).toEqual([
-      ['environment', 'type'],
-      ['environment', 'nextRenewalMs', 'type'],
+  it('say that a secret which was replaced while it was rejected is tried at once', async () => {
+    const secrets = ['secret-no-1', 'secret-no-2']
+    const { provider, events } = rig([status(401)], { clientSecret: () => secrets.shift() ?? '' })
+    await provider.getToken()
+    expect(events).toMatchObject([
+      requested(1),
+      failedBy(1, 'ERR_TOKEN_STATUS', { status: 401, nextTryMs: 0 }),
+      requested(2),
+      acquiredAfter(0),
     ])
   })
 })
@@ -74,109 +111,60 @@ describe('the events of a renewal after a rejection', () => {
     const old = await provider.getToken()
     const token = await provider.renewToken(old)
     events.length = 0
-    for (let call = 0; call < 3; call += 1)
-      expect(await provider.renewToken(old, { url: MERCHANT_URL })).toBe(token)
+    for (let call = 0; call < 3; call += 1) expect(await provider.renewToken(old, { url })).toBe(token)
     expect(events).toEqual([])
-    expect((await provider.renewToken(token ?? old, { url: MERCHANT_URL }))?.value).not.toBe(token?.value)
+    expect((await provider.renewToken(token ?? old, { url }))?.value).not.toBe(token?.value)
     expect(endpoint.count).toBe(3)
   })
 
-  it('that may not come yet are emitted for each call, also where they come at once', async () => {
+  it('come for each rejection, and once for the renewal that many calls share', async () => {
     const { provider, events } = rig()
-    const token = await provider.renewToken(await provider.getToken(), { url: MERCHANT_URL })
-    events.length = 0
-    const rejected = [1, 2, 3].map(() => provider.renewToken(token ?? '', { url: MERCHANT_URL }))
-    expect(await Promise.all(rejected)).toEqual([undefined, undefined, undefined])
-    const emitted = { environment: 'test', api: MERCHANT }
-    expect(events.filter(({ type }) => type === 'token-rejected')).toEqual(
-      [1, 2, 3].map(() => ({ type: 'token-rejected', ...emitted })),
-    )
-    expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual(
-      [1, 2, 3].map(() => ({ type: 'renewal-suppressed', nextRenewalMs: 1_000, ...emitted })),
-    )
+    const thrice = (token: string) => Promise.all([1, 2, 3].map(() => provider.renewToken(token, { url })))
+    const [token] = await thrice((await provider.getToken()).value)
+    const counted = (wanted: string) => typesOf(events).filter((type) => type === wanted).length
+    const counts = () => ['token-rejected', 'token-renewed', 'renewal-suppressed'].map(counted)
+    expect(counts()).toEqual([3, 1, 0])
+    expect(await thrice(token?.value ?? '')).toEqual([undefined, undefined, undefined])
+    expect(counts()).toEqual([6, 1, 3])
   })
 
-  it('that many calls share are emitted once', async () => {
-    const { provider, events } = rig()
-    const token = await provider.getToken()
-    await Promise.all([1, 2, 3].map(() => provider.renewToken(token, { url: MERCHANT_URL })))
-    expect(events.filter(({ type }) => type === 'token-renewed')).toHaveLength(1)
-    expect(events.filter(({ type }) => type === 'token-rejected')).toHaveLength(3)
-    expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
-  })
-
-  it('say nothing of a renewal where the same token is given out again', async () => {
-    const { provider, events, endpoint } = rig()
+  it.each([
+    ['again is given out: no renewal', 0, ['token-rejected', 'token-requested', 'token-acquired']],
+    ['has expired: no rejection either', 990_000, ['token-requested', 'token-acquired']],
+  ])('for a token that %s', async (_, laterMs, types) => {
+    const { provider, events, endpoint, clock } = rig()
     endpoint.otherwise = granted({ access_token: 'the.same.token' })
     const token = await provider.getToken()
+    await clock.advance(laterMs)
     events.length = 0
-    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
-    expect(events.map(({ type }) => type)).toEqual(['token-rejected', 'token-requested', 'token-acquired'])
-  })
-
-  it('are none at all for a token that has expired', async () => {
-    const { provider, events, clock } = rig()
-    const token = await provider.getToken()
-    await clock.advance(990_000)
-    events.length = 0
-    await provider.renewToken(token, { url: MERCHANT_URL })
-    expect(events.map(({ type }) => type)).toEqual(['token-requested', 'token-acquired'])
-  })
-})
-
-describe('the events of a secret that is replaced while it is rejected', () => {
-  it('say that it was rejected, and that the next attempt follows at once', async () => {
-    let asked = 0
-    const clientSecret = (): string => {
-      asked += 1
-      return `secret-no-${asked}`
-    }
-    const { provider, events } = rig([status(401)], { clientSecret })
-    await provider.getToken()
-    expect(events.map(({ environment: _, ...event }) => event)).toEqual([
-      { type: 'token-requested', attempt: 1, url: TOKEN_ENDPOINT },
-      { type: 'token-request-failed', attempt: 1, code: 'ERR_TOKEN_STATUS', status: 401, nextTryMs: 0 },
-      { type: 'token-requested', attempt: 2, url: TOKEN_ENDPOINT },
-      {
-        type: 'token-acquired',
-        source: 'endpoint',
-        durationMs: 0,
-        lifetimeMs: 1_000_000,
-        remainsMs: 1_000_000,
-      },
-    ])
+    expect(await provider.renewToken(token, { url })).toBe(
+      laterMs === 0 ? undefined : provider.currentToken(),
+    )
+    expect(typesOf(events)).toEqual(types)
   })
 })
 
 describe('the events of what attaches the token', () => {
-  it('come out where those of its provider do', async () => {
-    const { provider, events } = rig()
+  const SECRET = 'the-secret-that-was-pasted'
+  const [path, escaped] = ['a.token-in-a-path', 'a%2etoken-in-a-path']
+  it.each([
+    ['', '/orders'],
+    [SECRET, '/of/[hidden]/x'],
+    [path, '/of/[hidden]/x'],
+    [escaped, '/[hidden]'],
+  ])('come out where those of its provider do, without a secret in the path: %s', async (secret, shown) => {
+    const { provider, events } = rig([granted({ access_token: path })], { clientSecret: SECRET })
+    await provider.getToken()
+    events.length = 0
     const authFetch = createAuthFetch(provider, { fetch: async () => new Response('') })
-    await authFetch('https://elsewhere.example/orders?secret=1')
+    await authFetch(`https://elsewhere.example/${secret === '' ? 'orders?secret=1' : `of/${secret}/x`}`)
     expect(events).toEqual([
       {
         type: 'token-withheld',
         reason: 'destination',
-        url: 'https://elsewhere.example/orders',
+        url: `https://elsewhere.example${shown}`,
         environment: 'test',
       },
     ])
   })
-
-  it.each(['the client secret', 'a token', 'a token, escaped'])(
-    'show the path of another place without %s in it',
-    async (what) => {
-      const clientSecret = 'the-secret-that-was-pasted'
-      const { provider, events } = rig([], { clientSecret })
-      const { value } = await provider.getToken()
-      events.length = 0
-      const secret = what === 'the client secret' ? clientSecret : value
-      const escaped = what === 'a token, escaped' ? secret.replace('.', '%2e') : secret
-      const authFetch = createAuthFetch(provider, { fetch: async () => new Response('') })
-      await authFetch(`https://elsewhere.example/of/${escaped}/x`)
-      expect(events).toMatchObject([{ type: 'token-withheld' }])
-      expect(JSON.stringify(events)).toContain('https://elsewhere.example')
-      expect(decodeURIComponent(JSON.stringify(events))).not.toContain(secret)
-    },
-  )
 })

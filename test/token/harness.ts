@@ -1,12 +1,15 @@
 /** What the tests of the token share: a scripted token endpoint, a clock that stands, and a provider on both. */
 import '../../src/token/shared-token.ts' // loaded before a test begins, as its first use would be a matter of files
 import {
+  type AccessToken,
   type AuthEvent,
   createTokenProvider,
   type TokenProvider,
   type TokenProviderOptions,
+  type TokenRequestError,
 } from 'merchant-auth'
-import { ManualClock } from '../support/clock.ts'
+import { afterEach, beforeEach, type MockInstance, vi } from 'vitest'
+import { ManualClock, settled } from '../support/clock.ts'
 
 export const ENVIRONMENT = {
   name: 'test',
@@ -121,4 +124,42 @@ export async function rejection<T = Error>(promise: Promise<unknown>): Promise<T
     },
     (error: T) => error,
   )
+}
+
+type Waiting = Pick<Rig, 'provider' | 'clock'>
+
+/** Acquires a token, while `ms` pass. */
+export async function acquired({ provider, clock }: Waiting, ms = 0): Promise<AccessToken> {
+  const waiting = provider.getToken()
+  await clock.advance(ms)
+  return await waiting
+}
+
+/** What a call for a token rejects with, while `ms` pass. */
+export async function failed<T = TokenRequestError>({ provider, clock }: Waiting, ms = 0): Promise<T> {
+  const waiting = rejection<T>(provider.getToken())
+  await clock.advance(ms)
+  return await waiting
+}
+
+/** `Math.random()` is 0 in each test of the file that calls this: pauses end at once, and windows are not shortened. */
+export function withoutJitter(): MockInstance<() => number> {
+  const random = vi.spyOn(Math, 'random')
+  beforeEach(() => void random.mockReturnValue(0))
+  afterEach(() => void random.mockReset())
+  return random
+}
+
+/** How many promises nobody handled: to be asked at the end. */
+export function unhandledRejections(): () => Promise<number> {
+  let count = 0
+  const listener = (): void => {
+    count += 1
+  }
+  process.on('unhandledRejection', listener)
+  return async () => {
+    await settled()
+    process.off('unhandledRejection', listener)
+    return count
+  }
 }

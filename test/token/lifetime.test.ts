@@ -1,29 +1,10 @@
 import { TokenResponseError } from 'merchant-auth'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ManualClock } from '../support/clock.ts'
-import { type Answer, granted, rig } from './harness.ts'
+import { describe, expect, it } from 'vitest'
+import { acquired, failed, granted, rig, withoutJitter } from './harness.ts'
 
-beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
+withoutJitter()
 
 describe('the life of a token', () => {
-  it('counts from the moment the request was sent', async () => {
-    const clock = new ManualClock()
-    const sentAt = clock.epochMs()
-    const slow: Answer = async () => {
-      await clock.sleep(4_000)
-      return granted()({})
-    }
-    const { provider } = rig([slow], { clock, refreshAheadMs: 0 })
-    const waiting = provider.getToken()
-    await clock.advance(4_000)
-    expect((await waiting).expiresAt).toBe(sentAt + 1_000_000)
-    await clock.advance(985_999)
-    expect(provider.currentToken()).toBeDefined()
-    await clock.advance(1)
-    expect(provider.currentToken()).toBeUndefined()
-  })
-
   it.each([
     { seconds: 36_000, marginMs: 10_000 },
     { seconds: 86_400, marginMs: 10_000 },
@@ -35,10 +16,8 @@ describe('the life of a token', () => {
     { seconds: 100, given: 25_000, marginMs: 25_000 },
     { seconds: 100, given: 90_000, marginMs: 25_000 },
   ])('of $seconds s ends $marginMs ms early (given margin: $given)', async ({ seconds, given, marginMs }) => {
-    const { provider, clock } = rig([granted({ expires_in: seconds })], {
-      expiryMarginMs: given,
-      refreshAheadMs: 0,
-    })
+    const options = { expiryMarginMs: given, refreshAheadMs: 0 }
+    const { provider, clock } = rig([granted({ expires_in: seconds })], options)
     const token = await provider.getToken()
     await clock.advance(seconds * 1_000 - marginMs - 1)
     expect(provider.currentToken()).toBe(token)
@@ -46,90 +25,44 @@ describe('the life of a token', () => {
     expect(provider.currentToken()).toBeUndefined()
   })
 
-  it('is followed by a new one when the same call is made again', async () => {
-    const { provider, clock, endpoint } = rig()
-    const first = await provider.getToken()
-    await clock.advance(990_000)
-    expect((await provider.getToken()).value).not.toBe(first.value)
-    expect(endpoint.count).toBe(2)
+  /** The wall clock is set by `wall`, the first time while the request is under way. */
+  it.each<[name: string, takesMs: number, wall: number[], leftMs: number]>([
+    ['counts from the moment the request was sent', 4_000, [0], 986_000],
+    ['ends on the monotonic clock, though the wall clock stepped back', 0, [0, -3_600_000], 990_000],
+    ['ends on the wall clock, when the machine slept', 0, [0, 989_999, 1], 0],
+    ['gets no time back when the wall clock, once ahead, is set back', 0, [0, 600_000, -600_000], 390_000],
+    ['that the wall clock has ended does not revive', 0, [0, 2_000_000, -2_000_000], 0],
+    ['counts a sleep of the machine while the request was under way', 0, [600_000], 390_000],
+    ['counts a sleep of the machine after the wall clock was set back', 0, [0, -600_000, 600_000], 390_000],
+  ])('%s', async (_, takesMs, [sleptMs = 0, ...wall], leftMs) => {
+    const made = rig([], { refreshAheadMs: 0 })
+    const { provider, clock, endpoint } = made
+    endpoint.answers.push(async (init) => {
+      clock.stepWallClock(sleptMs)
+      await clock.sleep(takesMs)
+      return await granted()(init)
+    })
+    const sentAt = clock.epochMs()
+    const token = await acquired(made, takesMs)
+    expect(token.expiresAt).toBe(sentAt + 1_000_000)
+    for (const [n, stepMs] of wall.entries()) {
+      clock.stepWallClock(stepMs)
+      const ended = leftMs === 0 && (n > 0 || stepMs > 990_000)
+      expect(provider.currentToken()).toBe(ended ? undefined : token)
+    }
+    await clock.advance(Math.max(0, leftMs - 1))
+    expect(provider.currentToken()).toBe(leftMs === 0 ? undefined : token)
+    await clock.advance(1)
+    expect(provider.currentToken()).toBeUndefined()
   })
-})
 
-describe('two clocks', () => {
-  it('that jump whenever a token arrives end the looking', async () => {
-    const { provider, clock, endpoint } = rig([], {
+  it('whose clocks jump whenever it arrives ends the looking', async () => {
+    const made = rig([], {
       onEvent: ({ type }) => {
-        if (type === 'token-acquired') clock.stepWallClock(2_000_000)
+        if (type === 'token-acquired') made.clock.stepWallClock(2_000_000)
       },
     })
-    await expect(provider.getToken()).rejects.toBeInstanceOf(TokenResponseError)
-    expect(endpoint.count).toBeLessThan(5)
-  })
-
-  it('end a token on the monotonic one, though the wall clock stepped back', async () => {
-    const { provider, clock } = rig([], { refreshAheadMs: 0 })
-    await provider.getToken()
-    await clock.advance(100_000)
-    clock.stepWallClock(-3_600_000)
-    await clock.advance(889_999)
-    expect(provider.currentToken()).toBeDefined()
-    await clock.advance(1)
-    expect(provider.currentToken()).toBeUndefined()
-  })
-
-  it('end a token on the wall clock, when the machine slept', async () => {
-    const { provider, clock } = rig()
-    await provider.getToken()
-    clock.stepWallClock(989_999)
-    expect(provider.currentToken()).toBeDefined()
-    clock.stepWallClock(1)
-    expect(provider.currentToken()).toBeUndefined()
-  })
-
-  it('give no time back when the wall clock, once ahead, is set back', async () => {
-    const { provider, clock } = rig([], { refreshAheadMs: 0 })
-    await provider.getToken()
-    clock.stepWallClock(600_000)
-    expect(provider.currentToken()).toBeDefined()
-    clock.stepWallClock(-600_000)
-    await clock.advance(389_999)
-    expect(provider.currentToken()).toBeDefined()
-    await clock.advance(1)
-    expect(provider.currentToken()).toBeUndefined()
-  })
-
-  it('do not revive a token that the wall clock has ended', async () => {
-    const { provider, clock } = rig()
-    await provider.getToken()
-    clock.stepWallClock(2_000_000)
-    expect(provider.currentToken()).toBeUndefined()
-    clock.stepWallClock(-2_000_000)
-    expect(provider.currentToken()).toBeUndefined()
-  })
-
-  it('count a sleep of the machine while the request was under way', async () => {
-    const clock = new ManualClock()
-    const slept: Answer = (init) => {
-      clock.stepWallClock(600_000)
-      return granted()(init)
-    }
-    const { provider } = rig([slept], { clock, refreshAheadMs: 0 })
-    const token = await provider.getToken()
-    await clock.advance(389_999)
-    expect(provider.currentToken()).toBe(token)
-    await clock.advance(1)
-    expect(provider.currentToken()).toBeUndefined()
-  })
-
-  it('still count a sleep of the machine after the wall clock was set back', async () => {
-    const { provider, clock } = rig([], { refreshAheadMs: 0 })
-    await provider.getToken()
-    clock.stepWallClock(-600_000)
-    expect(provider.currentToken()).toBeDefined()
-    clock.stepWallClock(600_000) // asleep: the monotonic clock stands, ten minutes pass
-    await clock.advance(389_999)
-    expect(provider.currentToken()).toBeDefined()
-    await clock.advance(1)
-    expect(provider.currentToken()).toBeUndefined()
+    expect(await failed(made)).toBeInstanceOf(TokenResponseError)
+    expect(made.endpoint.count).toBeLessThan(5)
   })
 })

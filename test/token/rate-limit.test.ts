@@ -1,12 +1,20 @@
 /** Renewals after rejections are limited: for each API, in one process and in all that share a token. */
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { elsewhere, failuresOf, type Process } from '../store/fleet.ts'
 import { answers, FAILURES } from '../store/memory-store.ts'
 import { encryptedByHand, longLived, oneRenewed, rejected } from '../store/scenes.ts'
-import { granted, IN_STORE_URL, MERCHANT_URL, type Rig, rejection, rig, status } from './harness.ts'
+import {
+  granted,
+  IN_STORE_URL,
+  MERCHANT_URL,
+  type Rig,
+  rejection,
+  rig,
+  status,
+  withoutJitter,
+} from './harness.ts'
 
-beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
+withoutJitter()
 
 const DAY = { expires_in: 86_400 }
 const MERCHANT = 'https://api.test.example/merchant'
@@ -25,46 +33,27 @@ async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> 
   return newer !== undefined
 }
 
+const HOUR_MS = 3_600_000
+/** Enough, after two renewals in a row, for the gap to begin anew. */
+const QUIET_MS = 64_001
+
+/** How many of these times were within one hour at the most. */
+function mostInAnHour(times: readonly number[]): number {
+  return Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + HOUR_MS).length))
+}
+
 describe('renewals after rejections', () => {
-  it('are immediate at first, and emit the rejection and the renewal', async () => {
-    const made = long()
-    await made.provider.getToken()
-    made.events.length = 0
-    expect(await renewed(made)).toBe(true)
-    expect(made.events).toMatchObject([
-      { type: 'token-rejected', api: MERCHANT },
-      { type: 'token-requested' },
-      { type: 'token-acquired' },
-      { type: 'token-renewed', reason: 'rejected' },
-    ])
-  })
-
-  it('may follow after 1 s, doubling to 5 min', async () => {
+  it('are immediate at first, and may then follow after 1 s, doubling to 5 min', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
-    const gaps: number[] = []
-    for (const gapMs of [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map((seconds) => seconds * 1_000)) {
-      await made.clock.advance(gapMs - 1)
-      if (!(await renewed(made))) {
-        await made.clock.advance(1)
-        if (await renewed(made)) gaps.push(gapMs)
-      }
+    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]) {
+      await made.clock.advance(seconds * 1_000 - 1)
+      made.events.length = 0
+      expect(await renewed(made)).toBe(false)
+      expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 1 })
+      await made.clock.advance(1)
+      expect(await renewed(made)).toBe(true)
     }
-    expect(gaps).toEqual([
-      1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000, 300_000,
-    ])
-  })
-
-  it('that may not come yet yield nothing, with the event renewal-suppressed', async () => {
-    const made = long()
-    await renewed(made)
-    await made.clock.advance(400)
-    made.events.length = 0
-    expect(await renewed(made)).toBe(false)
-    expect(made.events).toEqual([
-      { type: 'token-rejected', api: MERCHANT, environment: 'test' },
-      { type: 'renewal-suppressed', api: MERCHANT, nextRenewalMs: 600, environment: 'test' },
-    ])
   })
 
   it.each([
@@ -119,9 +108,8 @@ describe('renewals after rejections', () => {
     const token = await made.provider.getToken()
     for (const cooldownMs of [1_000, 2_000, 4_000]) {
       made.endpoint.answers.push(status(503))
-      await expect(made.provider.renewToken(token, { url: MERCHANT_URL })).rejects.toMatchObject({
-        status: 503,
-      })
+      const error = await rejection(made.provider.renewToken(token, { url: MERCHANT_URL }))
+      expect(error).toMatchObject({ status: 503 })
       await made.clock.advance(cooldownMs)
     }
     expect(await renewed(made)).toBe(true)
@@ -129,35 +117,22 @@ describe('renewals after rejections', () => {
     expect(await renewed(made)).toBe(true)
   })
 
-  it.each([1, 5, 61.5, 62, 130, 150])(
+  it.each([5, 61.5, 62, 130, 150])(
     'are at most 20 in any hour, however an API that rejects all is called (every %f s)',
     async (seconds) => {
       let now = 0
       const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
-      const { provider, endpoint } = rig([], { clock, retries: 0 })
-      endpoint.otherwise = granted(DAY)
-      let token = await provider.getToken()
+      const made = rig([], { clock, retries: 0 })
+      made.endpoint.otherwise = granted(DAY)
       const renewedAt: number[] = []
-      for (let at = 0; at < 2 * 3_600; at += seconds) {
-        const newer = await provider.renewToken(token, { url: MERCHANT_URL })
-        if (newer !== undefined) {
-          token = newer
-          renewedAt.push(at)
-        }
-        now += seconds * 1_000
-      }
-      const mostInAnHour = Math.max(
-        ...renewedAt.map((from) => renewedAt.filter((at) => at >= from && at < from + 3_600).length),
-      )
-      expect(mostInAnHour).toBeLessThanOrEqual(20)
-      expect(mostInAnHour).toBeGreaterThan(10)
-      expect(endpoint.count).toBe(renewedAt.length + 1)
+      for (; now < 2 * HOUR_MS; now += seconds * 1_000) if (await renewed(made)) renewedAt.push(now)
+      expect(mostInAnHour(renewedAt)).toBeLessThanOrEqual(20)
+      expect(mostInAnHour(renewedAt)).toBeGreaterThan(10)
+      expect(made.endpoint.count).toBe(renewedAt.length + 1)
     },
   )
-})
 
-describe('the rate limit of an hour', () => {
-  it('is used up by the twentieth renewal, and comes back an hour after the first', async () => {
+  it('are used up for an hour by the twentieth, and come back an hour after the first', async () => {
     const made = long()
     for (let pair = 0; pair < 10; pair += 1) {
       expect(await renewed(made)).toBe(true)
@@ -232,9 +207,7 @@ describe('a rejected token', () => {
   })
 })
 
-const HOUR_MS = 3_600_000
-/** Enough, after two renewals in a row, for the gap to begin anew. */
-const QUIET_MS = 64_001
+type Other = { url?: string | null; clientId?: string }
 
 describe('the gap after a renewal', () => {
   it.each([
@@ -255,11 +228,6 @@ describe('the gap after a renewal', () => {
     expect(await rejected(fleet, other)).toBe(false)
     await fleet.skip(1)
     expect(await rejected(fleet, other)).toBe(true)
-  })
-
-  it('holds for a process that starts in it', async () => {
-    const { fleet } = await oneRenewed()
-    expect(await rejected(fleet, fleet.start())).toBe(false)
   })
 
   it('doubles from process to process', async () => {
@@ -296,25 +264,22 @@ describe('the gap after a renewal', () => {
     expect(await rejected(fleet, late)).toBe(true)
   })
 
-  it('is for one API alone', async () => {
-    const { fleet, other } = await oneRenewed()
-    expect(await rejected(fleet, other)).toBe(false)
-    expect(await rejected(fleet, { ...other, url: IN_STORE_URL })).toBe(true)
-    expect(await rejected(fleet, { ...fleet.start(), url: IN_STORE_URL })).toBe(false)
-    expect(new Set(fleet.store.keys.filter((key) => key.includes('.ration-'))).size).toBe(2)
-  })
-
-  it('is shared by rejections without a url, too, which have one of their own', async () => {
-    const { fleet, other } = await oneRenewed()
-    expect(await rejected(fleet, { ...other, url: null })).toBe(true)
-    expect(await rejected(fleet, { ...fleet.start(), url: null })).toBe(false)
-  })
-
-  it('is for one client alone', async () => {
-    const { fleet } = await oneRenewed()
-    const stranger = fleet.start({ clientId: 'client-2' })
-    expect(await rejected(fleet, stranger)).toBe(true)
-  })
+  it.each([
+    ['another API', { url: IN_STORE_URL }],
+    ['an unknown API', { url: null }],
+    ['another client', { clientId: 'client-2' }],
+  ])(
+    'is not for %s, which has one of its own that others share, too',
+    async (_, { url, ...options }: Other) => {
+      const { fleet, other } = await oneRenewed()
+      expect(await rejected(fleet, other)).toBe(false)
+      const stranger = 'clientId' in options ? fleet.start(options) : other
+      const place = url === undefined ? {} : { url }
+      expect(await rejected(fleet, { ...stranger, ...place })).toBe(true)
+      expect(await rejected(fleet, { ...fleet.start(options), ...place })).toBe(false)
+      expect(fleet.store.keys.filter((key) => key.includes('.ration-'))).toHaveLength(2)
+    },
+  )
 
   it('is not begun by a renewal that failed', async () => {
     const { fleet, other } = await oneRenewed()
@@ -334,6 +299,7 @@ describe('the gap after a renewal', () => {
     const { fleet, one } = await oneRenewed()
     const { limitKey: key } = fleet.store
     const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
+    expect(ttlMs).toBe(HOUR_MS)
     await fleet.skip(1_000)
     expect(await rejected(fleet, one)).toBe(true) // and now the gap is 2 s
     fleet.store.put(key, value, ttlMs)
@@ -342,18 +308,7 @@ describe('the gap after a renewal', () => {
     await fleet.skip(1)
     expect(await rejected(fleet, one)).toBe(true)
   })
-
-  it('is kept in the store for an hour', async () => {
-    const { fleet } = await oneRenewed()
-    const { limitKey: key } = fleet.store
-    expect(fleet.store.entry(key)?.ttlMs).toBe(HOUR_MS)
-  })
 })
-
-/** When the token endpoint was asked, and how many of these times were within one hour at the most. */
-function mostInAnHour(askedAt: readonly number[]): number {
-  return Math.max(...askedAt.map((from) => askedAt.filter((at) => at >= from && at < from + HOUR_MS).length))
-}
 
 describe('an API that rejects every token', () => {
   it.each([
@@ -429,35 +384,33 @@ describe('a rate limit that cannot be read', () => {
     expect(await again).toBe(false)
   })
 
-  it('emits the event of any other failure', async () => {
+  it.each<[string, (token: string, key: string) => string | Promise<string>]>([
+    ['a text', () => 'text'],
+    ['the token of another entry', (token) => token],
+    ...Object.entries({
+      'no gap': { renewedAgoMs: [0] },
+      'no renewals': { gapMs: 1_000 },
+      'renewals that are no times': { gapMs: 1_000, renewedAgoMs: ['now'] },
+      null: null,
+    }).map(([name, content]): [string, (token: string, key: string) => Promise<string>] => [
+      name,
+      (_, key) => encryptedByHand(key, content),
+    ]),
+  ])('is replaced, and emits an event: %s in its place', async (_, contentOf) => {
     const { fleet, other } = await oneRenewed()
-    await fleet.skip(1_000)
-    const { limitKey: key } = fleet.store
-    fleet.store.put(key, 'text', HOUR_MS)
-    expect(await rejected(fleet, other)).toBe(true)
-    expect(failuresOf(other.events)).toEqual([{ operation: 'get', code: 'UNREADABLE' }])
-  })
-
-  it('because the token of another entry was put in its place counts as absent', async () => {
-    const { fleet, other } = await oneRenewed()
-    const { limitKey: key } = fleet.store
-    fleet.store.put(key, String(fleet.store.entry(fleet.store.tokenKey)?.value), HOUR_MS)
-    expect(await rejected(fleet, other)).toBe(true)
-    expect(failuresOf(other.events)).toContainEqual({ operation: 'get', code: 'UNREADABLE' })
-  })
-
-  it.each([
-    ['no gap', { renewedAgoMs: [0] }],
-    ['no renewals', { gapMs: 1_000 }],
-    ['renewals that are no times', { gapMs: 1_000, renewedAgoMs: ['now'] }],
-    ['an empty list of them', { gapMs: 1_000, renewedAgoMs: [] }],
-    ['null', null],
-  ])('because somebody with the key has other ideas of it counts as absent: %s', async (_, content) => {
-    const { fleet, other } = await oneRenewed()
-    const { limitKey: key } = fleet.store
-    fleet.store.put(key, await encryptedByHand(key, content), HOUR_MS)
+    const { limitKey: key, tokenKey } = fleet.store
+    fleet.store.put(key, await contentOf(String(fleet.store.entry(tokenKey)?.value), key), HOUR_MS)
+    other.events.length = 0
     fleet.store.asked.length = 0
     expect(await rejected(fleet, other)).toBe(true)
+    expect(failuresOf(other.events)).toContainEqual({ operation: 'get', code: 'UNREADABLE' })
     expect(fleet.store.operations.filter((operation) => operation === 'set')).toHaveLength(2)
+  })
+
+  it('counts as absent where it is an empty list of renewals', async () => {
+    const { fleet, other } = await oneRenewed()
+    const { limitKey: key } = fleet.store
+    fleet.store.put(key, await encryptedByHand(key, { gapMs: 1_000, renewedAgoMs: [] }), HOUR_MS)
+    expect(await rejected(fleet, other)).toBe(true)
   })
 })

@@ -7,8 +7,9 @@ import { serialize } from 'node:v8'
 import type { TokenRequestError } from 'merchant-auth'
 import { createStaticTokenProvider, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { thrownBy } from '../support/problems.ts'
 import { forget } from '../support/recorded.ts'
-import { type Answer, granted, noConnection, rejection, rig, SECRET, status } from './harness.ts'
+import { type Answer, failed, granted, noConnection, rejection, rig, SECRET, status } from './harness.ts'
 
 /** With every option of inspect that may show more. */
 const MORE = [{}, { showHidden: true }, { getters: true }, { showProxy: true }, { customInspect: false }]
@@ -36,12 +37,7 @@ describe('an access token', () => {
     const table = new PassThrough()
     new Console(table).table([token])
     const different = await rig([granted({ access_token: 'd.e.f' })]).provider.getToken()
-    let diff = ''
-    try {
-      assert.deepStrictEqual({ token }, { token: different })
-    } catch (error) {
-      diff = (error as Error).message
-    }
+    const diff = String(thrownBy(() => assert.deepStrictEqual({ token }, { token: different })))
     expect(diff).toContain('scope')
     const shown = [
       JSON.stringify(token),
@@ -61,10 +57,11 @@ describe('an access token', () => {
 })
 
 describe('no log output of', () => {
-  it('a provider shows the secret or the token', async () => {
+  it('a provider shows the secret or the token, but its environment', async () => {
     const { provider } = rig([granted({ access_token: 'a.b.c' })])
     await provider.getToken()
     const statics = createStaticTokenProvider({ value: 'a.b.c' })
+    for (const text of inspected(provider)) expect(text).toContain('auth.test.example')
     for (const text of [...inspected(provider), ...inspected(statics)]) {
       expect(text).not.toContain('a.b.c')
       expect(text).not.toContain(SECRET)
@@ -98,11 +95,11 @@ async function ownWords(clientSecret: string, answer: Answer): Promise<unknown> 
   return { name, message, code, oauth, causes, toJSON: error.toJSON(), events }
 }
 
-const failed = (code: string): Error =>
+const coded = (code: string): Error =>
   new TypeError('fetch failed', { cause: Object.assign(new Error('a reason'), { code }) })
 
 const unreadable = async (code: string): Promise<Response> =>
-  new Response(new ReadableStream({ pull: (controller) => controller.error(failed(code)) }))
+  new Response(new ReadableStream({ pull: (controller) => controller.error(coded(code)) }))
 
 const FAILURES: [string, Answer][] = [
   ['a rejected client', status(401, { error: 'invalid_client' })],
@@ -114,11 +111,21 @@ const FAILURES: [string, Answer][] = [
   ['no token', granted({ expires_in: -1 })],
   ['an answer that cannot be decompressed', () => unreadable('Z_DATA_ERROR')],
   ['an answer that cannot be decompressed by zstd', () => unreadable('ZSTD_error_prefix_unknown')],
-  ['a TLS alert', () => Promise.reject(failed('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'))],
+  ['a TLS alert', () => Promise.reject(coded('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'))],
 ]
 
 describe.each(ODD)('with the secret %j', (clientSecret) => {
   afterEach(forget) // the words are secrets that may appear
+
+  const isEverywhere = clientSecret === ' '
+  it.each(isEverywhere ? [] : ['x'])('foreign text shows none of it', async (word) => {
+    const echo = `${word} ${clientSecret} ${word}`
+    const made = rig([status(401, { error: echo, error_description: echo })], { clientSecret, retries: 0 })
+    const error = await failed(made)
+    const emitted = (made.events.at(-1) as { error?: string }).error
+    for (const text of [error.error, error.errorDescription, emitted])
+      expect(text?.replace('[hidden]', '')).not.toContain(clientSecret)
+  })
 
   it.each(FAILURES)('all words of ours are there after %s', async (_, answer) => {
     expect(await ownWords(clientSecret, answer)).toEqual(await ownWords(ORDINARY, answer))
@@ -126,66 +133,41 @@ describe.each(ODD)('with the secret %j', (clientSecret) => {
 
   it.each(['ECONNREFUSED', 'READONLY'])('a store that fails with %s says so', async (code) => {
     const fails = () => Promise.reject(new Error(`${code} for a reason`))
-    const { provider, events } = rig([], {
-      clientSecret,
-      store: { get: fails, set: fails, delete: fails },
-    })
+    const store = { get: fails, set: fails, delete: fails }
+    const { provider, events } = rig([], { clientSecret, store })
     await provider.getToken()
     expect(events).toContainEqual({ type: 'store-failed', operation: 'get', code, environment: 'test' })
   })
 })
 
-describe.each(ODD.filter((secret) => secret !== ' '))('with the secret %j, foreign text', (clientSecret) => {
-  afterEach(forget)
-
-  it('shows none of it', async () => {
-    const echo = `x ${clientSecret} x`
-    const { provider, events } = rig([status(401, { error: echo, error_description: echo })], {
-      clientSecret,
-      retries: 0,
-    })
-    const error = await rejection<TokenRequestError>(provider.getToken())
-    for (const text of [error.error, error.errorDescription, (events.at(-1) as { error?: string }).error])
-      expect(text?.replace('[hidden]', '')).not.toContain(clientSecret)
-  })
-})
-
 describe('a weak secret', () => {
-  const warnings = async (clientSecret: string | (() => string)): Promise<unknown[]> => {
-    await rig([], { clientSecret }).provider.getToken()
-    await rig([], { clientSecret }).provider.getToken()
-    return vi.mocked(process.emitWarning).mock.calls
-  }
-
   it.each([
-    ['given', 'sevench'],
-    ['yielded by a function', () => 'sixchr'],
-  ])('that is %s is one process warning, which does not show it', async (_, clientSecret) => {
-    const [warning, ...others] = await warnings(clientSecret)
-    expect(warning).toEqual([
-      expect.stringContaining('fewer than 8 characters'),
-      { code: 'MERCHANT_AUTH_WEAK_SECRET' },
-    ])
-    expect(others).toEqual([])
-    expect(JSON.stringify(warning)).not.toMatch(/sevench|sixchr/)
-  })
-
-  it('has fewer than 8 characters', async () => {
-    expect(await warnings('8 is ok!')).toEqual([])
+    ['of 7 characters', 'sevench', 1],
+    ['yielded by a function', () => 'sixchr', 1],
+    ['of 8, which is not weak', '8 is ok!', 0],
+  ])('%s is a process warning once, which does not show it', async (_, clientSecret, count) => {
+    for (const { provider } of [rig([], { clientSecret }), rig([], { clientSecret })])
+      await provider.getToken()
+    const warnings = vi.mocked(process.emitWarning).mock.calls
+    expect(warnings).toHaveLength(count)
+    for (const warning of warnings) {
+      expect(warning).toEqual([
+        expect.stringContaining('fewer than 8 characters'),
+        { code: 'MERCHANT_AUTH_WEAK_SECRET' },
+      ])
+      expect(JSON.stringify(warning)).not.toMatch(/sevench|sixchr/)
+    }
   })
 })
 
 describe('an error description that is longer than is searched', () => {
-  it('shows nothing where a secret stands in it: half of another may stand at its end', async () => {
-    const clientSecret = Array.from({ length: 1_000 }, (_, n) => String(n).padStart(5, 's')).join('')
-    const error_description = `x${clientSecret}${clientSecret}`
-    const { provider } = rig([status(400, { error: 'x', error_description })], { clientSecret })
-    expect(await rejection(provider.getToken())).toMatchObject({ errorDescription: '[hidden]' })
-  })
-
-  it('shows its beginning where none does', async () => {
-    const { provider } = rig([status(400, { error: 'x', error_description: 'too long, '.repeat(2_000) })])
-    const { errorDescription } = await rejection<Error & { errorDescription: string }>(provider.getToken())
-    expect(errorDescription).toBe('too long, '.repeat(30))
+  const long = Array.from({ length: 1_000 }, (_, n) => String(n).padStart(5, 's')).join('')
+  it.each([
+    // Half of another secret may stand at its end.
+    ['nothing where a secret stands in it', `x${long}${long}`, '[hidden]'],
+    ['its beginning where none does', 'too long, '.repeat(2_000), 'too long, '.repeat(30)],
+  ])('shows %s', async (_, error_description, errorDescription) => {
+    const made = rig([status(400, { error: 'x', error_description })], { clientSecret: long })
+    expect(await failed(made)).toMatchObject({ errorDescription })
   })
 })

@@ -2,28 +2,19 @@
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
 import { createRedisTokenStore } from 'merchant-auth/redis'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { elsewhere, Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, FAILURES, slow } from '../store/memory-store.ts'
-import { heldByAnother } from '../store/scenes.ts'
+import { heldByAnother, sharing } from '../store/scenes.ts'
 import { SimulatedRedis } from '../support/simulated-redis.ts'
-import { type Answer, granted, hang, MERCHANT_URL, rejection, SECRET, status } from './harness.ts'
+import { granted, hang, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
-beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
-
-/** A token endpoint that takes its time. */
-const after =
-  (fleet: Fleet, ms: number): Answer =>
-  async (init) => {
-    await fleet.clock.sleep(ms)
-    return await granted()(init)
-  }
+withoutJitter()
 
 describe('processes that need a token at the same time', () => {
   it.each([2, 20])('ask once, and share what comes: %i of them', async (count) => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(after(fleet, 330))
+    fleet.answerAfter(330)
     const processes = Array.from({ length: count }, () => fleet.start())
     const waiting = Promise.all(processes.map(({ provider }) => provider.getToken()))
     expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(430)
@@ -35,21 +26,15 @@ describe('processes that need a token at the same time', () => {
     expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
   })
 
-  it('each ask where the store has no lease, and a later one acquires the last', async () => {
+  it('each ask at once where the store has no lease, and a later one acquires the last', async () => {
     const fleet = new Fleet({ leases: false })
-    const two = [fleet.start(), fleet.start()]
-    const tokens = await Promise.all(two.map(({ provider }) => provider.getToken()))
+    const tokens = Promise.all([fleet.tokenOf(), fleet.tokenOf()])
+    expect(await fleet.tookMs(tokens)).toBe(0)
     await quiet()
     expect(fleet.endpoint.count).toBe(2)
     expect(fleet.store.operations.sort()).toEqual(['get', 'get', 'set', 'set'])
-    const later = await fleet.start().provider.getToken()
-    expect(tokens.map(({ value }) => value)).toContain(later.value)
+    expect(await tokens).toContain(await fleet.tokenOf())
     expect(fleet.endpoint.count).toBe(2)
-  })
-
-  it('wait for nothing where the store has no lease', async () => {
-    const fleet = new Fleet({ leases: false })
-    expect(await fleet.tookMs(fleet.start().provider.getToken())).toBe(0)
   })
 
   it('take a lease for as long as a token request may take', async () => {
@@ -88,27 +73,25 @@ describe('a process that waits for another', () => {
     expect(fleet.endpoint.count).toBe(1)
   })
 
-  it('takes over when the lease is released and nothing is there', async () => {
-    const { fleet, giveBack } = await heldByAnother(60_000)
-    const waiting = fleet.start().provider.getToken()
-    await fleet.pass(2_000)
+  it.each([
+    ['is released', 2_000, 60_000],
+    ['of a holder that died runs out', 3_000, 3_000],
+  ])('takes over when the lease %s and nothing is there', async (_, ms, leaseMs) => {
+    const { fleet, giveBack } = await heldByAnother(leaseMs)
+    const { provider, events } = fleet.start()
+    const waiting = provider.getToken()
+    await fleet.pass(ms - 10)
     expect(fleet.endpoint.count).toBe(1)
+    await fleet.pass(10)
     giveBack()
     expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(100)
-    expect(fleet.endpoint.count).toBe(2)
-    await quiet()
-    expect([fleet.store.tokenKey, fleet.store.leased]).toEqual([expect.any(String), 0])
-  })
-
-  it('takes over when the lease of a holder that died runs out', async () => {
-    const { fleet } = await heldByAnother(3_000)
-    const { provider, events } = fleet.start()
-    const took = await fleet.tookMs(provider.getToken())
-    expect(took).toBeGreaterThanOrEqual(3_000)
-    expect(took).toBeLessThanOrEqual(3_100)
     await quiet()
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
-    expect(fleet.store.tokenKey).toBeDefined()
+    expect([fleet.endpoint.count, fleet.store.tokenKey, fleet.store.leased]).toEqual([
+      2,
+      expect.any(String),
+      0,
+    ])
   })
 
   it.each([1_000, 10_000])(
@@ -138,20 +121,22 @@ describe('a process that waits for another', () => {
     const { fleet, giveBack } = await heldByAnother(60_000)
     const { provider } = fleet.start()
     const controller = new AbortController()
+    const { signal } = new AbortController()
     const leaving = rejection(provider.getToken({ signal: controller.signal }))
-    const staying = provider.getToken({ signal: new AbortController().signal })
+    const staying = Promise.all(Array.from({ length: 100 }, () => provider.getToken({ signal })))
     await fleet.pass(230)
     const reason = new Error('no longer needed')
     controller.abort(reason)
     expect(await leaving).toBe(reason)
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1) // one for all of them
     giveBack()
     await fleet.pass(50)
-    expect(await staying).toBe(provider.currentToken())
+    expect(new Set(await staying)).toEqual(new Set([provider.currentToken()]))
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it('leaves at once with a rejected token, too', async () => {
-    const fleet = new Fleet()
-    const { provider, token } = await fleet.begin()
+    const { fleet, provider, token } = await sharing()
     fleet.store.hold(fleet.store.tokenKey, 60_000)
     const controller = new AbortController()
     const leaving = rejection(provider.renewToken(token, { signal: controller.signal }))
@@ -159,19 +144,6 @@ describe('a process that waits for another', () => {
     controller.abort('enough')
     expect(await leaving).toBe('enough')
     await provider.close()
-  })
-
-  it('leaves no listener on the signal of its callers, and one for all of them while they wait', async () => {
-    const { fleet, giveBack } = await heldByAnother(60_000)
-    const { provider } = fleet.start()
-    const { signal } = new AbortController()
-    const waiting = Promise.all(Array.from({ length: 100 }, () => provider.getToken({ signal })))
-    await fleet.pass(500)
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-    giveBack()
-    await fleet.pass(50)
-    await waiting
-    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it.each([
@@ -237,28 +209,21 @@ describe('the lease', () => {
   it.each([
     ['an error', status(400, { error: 'invalid_request' })],
     ['no token response', granted({ expires_in: 0 })],
-  ])('is released at once when the token endpoint has %s', async (_, answer) => {
-    const { fleet, provider } = await began()
-    fleet.endpoint.answers.push(answer)
-    await rejection(provider.getToken())
-    await quiet()
-    expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
-  })
-
-  it('goes to the next process when the token request of one has failed', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.answers.push(async () => {
-      await fleet.clock.sleep(100)
-      return new Response('', { status: 400 })
-    })
-    const [one, two] = [fleet.start(), fleet.start()]
-    const failing = rejection(one.provider.getToken())
-    await quiet()
-    const waiting = two.provider.getToken()
-    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(200)
-    expect(await failing).toMatchObject({ status: 400 })
-    expect(fleet.endpoint.count).toBe(2)
-  })
+  ])(
+    'is released at once when the token endpoint has %s, and goes to the next process',
+    async (_, answer) => {
+      const { fleet, provider } = await began()
+      fleet.answerAfter(90, answer)
+      const failing = rejection(provider.getToken())
+      await quiet()
+      const waiting = fleet.tokenOf()
+      await fleet.pass(90)
+      expect(await failing).toMatchObject({ code: expect.stringMatching(/^ERR_TOKEN_(STATUS|RESPONSE)$/) })
+      expect([fleet.store.leased, fleet.store.keys, fleet.endpoint.count]).toEqual([0, [], 1])
+      expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(100)
+      expect(fleet.endpoint.count).toBe(2)
+    },
+  )
 
   it('is released when its holder is closed, which writes nothing', async () => {
     const { fleet, provider } = await began()
@@ -342,14 +307,10 @@ describe('a crowd of processes', () => {
     await provider.close()
     await fleet.store.delete(key)
     await fleet.store.lease?.(key, 10_000) // and nothing more is heard of it
-    fleet.endpoint.otherwise = async (init) => {
-      await fleet.clock.sleep(400)
-      return await granted()(init)
-    }
-    const before = fleet.endpoint.count
-    const waiting = Promise.all(Array.from({ length: 32 }, () => fleet.start().provider.getToken()))
+    fleet.answerAfter(400)
+    const waiting = Promise.all(Array.from({ length: 32 }, () => fleet.tokenOf()))
     expect(await fleet.tookMs(waiting)).toBeLessThan(10_600)
-    expect(fleet.endpoint.count).toBe(before + 1)
+    expect(fleet.endpoint.count).toBe(2)
   })
 
   it('tries one after the other where the token endpoint fails, and hears of it', async () => {
@@ -374,22 +335,14 @@ describe('two providers of one process on one Redis store', () => {
         redis.execute(script, rest.slice(0, count), rest.slice(count)),
     }
     const store = createRedisTokenStore(client)
-    let answer = (): void => {}
-    fleet.endpoint.answers.push(async (init) => {
-      await new Promise<void>((resolve) => {
-        answer = resolve
-      })
-      return await granted({ access_token: 'older.one' })(init)
-    })
-    const late = fleet.start({ store }).provider.getToken()
+    fleet.answerAfter(1_000, granted({ access_token: 'older.one' }))
+    const late = fleet.tokenOf({ store })
     await vi.waitFor(() => expect(fleet.endpoint.count).toBe(1))
     redis.flush() // the lease is lost
-    const newer = await fleet.start({ store }).provider.getToken()
-    await quiet()
-    answer()
-    expect((await late).value).toBe('older.one')
-    await quiet()
-    expect((await fleet.start({ store }).provider.getToken()).value).toBe(newer.value)
+    const newer = await fleet.tokenOf({ store })
+    await fleet.pass(1_000)
+    expect(await late).toBe('older.one')
+    expect(await fleet.tokenOf({ store })).toBe(newer)
   })
 })
 

@@ -1,67 +1,45 @@
 /** Background renewals and rejected tokens where processes share a token. */
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, type Operation, slow } from '../store/memory-store.ts'
 import { oneAhead, sharing } from '../store/scenes.ts'
-import { granted, hang, MERCHANT_URL, rejection, status } from './harness.ts'
+import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
-const random = vi.spyOn(Math, 'random')
-beforeEach(() => void random.mockReturnValue(0))
-afterEach(() => void random.mockReset())
+const random = withoutJitter()
 
 /** The margin is 10 s, and before it the window 200 s, of tokens of 1 000 s. */
 const DUE_MS = 790_000
 
-/** Processes with one token, at the moment in which it is due for those whose jitter is 0. */
-async function due(count: number): Promise<{ fleet: Fleet; processes: Process[]; token: string }> {
-  const fleet = new Fleet()
-  const processes: Process[] = []
-  for (let n = 0; n < count; n += 1) processes.push(await fleet.begin())
-  await fleet.skip(DUE_MS)
-  const token = processes[0]?.provider.currentToken()?.value ?? ''
-  await quiet()
-  return { fleet, processes, token }
-}
-
-/** One process whose token is due, and which has not noticed. */
-async function dueAlone(): Promise<{ fleet: Fleet; token: string } & Process> {
-  const fleet = new Fleet()
-  const process = await fleet.begin()
-  await fleet.skip(DUE_MS)
-  return { fleet, ...process }
+/** Processes whose token is due, and which have not noticed. */
+async function due(count = 1) {
+  const shared = await sharing(count)
+  await shared.fleet.skip(DUE_MS)
+  return shared
 }
 
 describe('a token that is due', () => {
-  it('is renewed by one process, and the others find the newer one before they ask', async () => {
+  it('is renewed by one process, and the others acquire it from the store by a single look', async () => {
     const { fleet, processes, token } = await due(5)
-    expect(fleet.endpoint.count).toBe(2)
+    processes[0]?.provider.currentToken()
+    await quiet()
+    fleet.store.asked.length = 0
     for (const { provider } of processes) provider.currentToken()
     await quiet()
     const tokens = processes.map(({ provider }) => provider.currentToken()?.value)
     expect(new Set(tokens).size).toBe(1)
     expect(tokens).not.toContain(token)
     expect(fleet.endpoint.count).toBe(2)
-    expect(processes.flatMap(({ events }) => sourcesOf(events))).toEqual([
-      'endpoint',
-      ...Array.from({ length: 4 }, () => 'store'),
-    ])
+    expect(fleet.store.operations).toEqual(['get', 'get', 'get', 'get'])
+    for (const { events } of processes.slice(1))
+      expect(events).toMatchObject([
+        { type: 'token-acquired', source: 'store', lifetimeMs: 1_000_000 },
+        { type: 'token-renewed', reason: 'expiring' },
+      ])
   })
 
-  it('is acquired from another process by a single look, with the events of a renewal', async () => {
-    const { fleet, processes } = await due(2)
-    const [, other] = processes
-    fleet.store.asked.length = 0
-    other?.provider.currentToken()
-    await quiet()
-    expect(other?.events).toMatchObject([
-      { type: 'token-acquired', source: 'store', lifetimeMs: 1_000_000 },
-      { type: 'token-renewed', reason: 'expiring' },
-    ])
-    expect(fleet.store.operations).toEqual(['get'])
-  })
-
-  it('is not found to be newer than itself', async () => {
-    const { fleet, provider, token, events } = await dueAlone()
+  it.each([0, 0.9])('is not found to be newer than itself, with a later jitter of %f', async (jitter) => {
+    const { fleet, provider, token, events } = await due()
+    random.mockReturnValue(jitter)
     expect(provider.currentToken()?.value).toBe(token)
     await quiet()
     expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
@@ -69,18 +47,8 @@ describe('a token that is due', () => {
     expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
   })
 
-  it('is not found to be newer than itself, though by chance it would now be renewed later', async () => {
-    const { fleet, provider, token } = await dueAlone()
-    random.mockReturnValue(0.9)
-    provider.currentToken()
-    await quiet()
-    expect(fleet.endpoint.count).toBe(2)
-    expect(provider.currentToken()?.value).not.toBe(token)
-  })
-
   it('is not replaced by one that is due itself', async () => {
-    const fleet = new Fleet()
-    const { provider, token } = await fleet.begin()
+    const { fleet, provider, token } = await sharing()
     fleet.store.remove(fleet.store.tokenKey)
     await fleet.skip(100_000)
     fleet.endpoint.answers.push(granted({ expires_in: 800 }))
@@ -126,7 +94,7 @@ describe('a token that is due', () => {
   })
 
   it('is served at once while another process has the lease, and renewed when that has not', async () => {
-    const { fleet, provider, token } = await dueAlone()
+    const { fleet, provider, token } = await due()
     const giveBack = fleet.store.hold(fleet.store.tokenKey, 60_000)
     for (let look = 0; look < 20; look += 1) {
       expect((await provider.getToken()).value).toBe(token)
@@ -142,7 +110,7 @@ describe('a token that is due', () => {
   })
 
   it('that ends while another process has the lease is followed by what comes of that', async () => {
-    const { fleet, provider } = await dueAlone()
+    const { fleet, provider } = await due()
     await fleet.skip(199_000)
     fleet.store.hold(fleet.store.tokenKey, 3_000)
     provider.currentToken()
@@ -153,48 +121,22 @@ describe('a token that is due', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is not looked after while nobody calls, and by no timer', async () => {
-    const { fleet } = await dueAlone()
-    await fleet.skip(150_000)
-    expect([fleet.store.asked, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 1])
-  })
-
-  it('is never renewed in the background with refreshAheadMs of 0', async () => {
-    const fleet = new Fleet()
-    const { provider, token } = await fleet.begin({ refreshAheadMs: 0 })
-    await fleet.skip(989_999)
-    expect(provider.currentToken()?.value).toBe(token)
-    await quiet()
-    expect(fleet.store.asked).toEqual([])
-  })
-
   it('leaves the store and the token endpoint alone while a renewal that failed cools down', async () => {
-    const { fleet, provider, token } = await dueAlone()
+    const { fleet, provider, token } = await due()
     fleet.endpoint.answers.push(status(400))
-    provider.currentToken()
-    await quiet()
-    expect([fleet.endpoint.count, fleet.store.leased]).toEqual([2, 0])
-    fleet.store.asked.length = 0
-    await fleet.skip(999)
-    expect((await provider.getToken()).value).toBe(token)
-    await quiet()
-    expect(fleet.store.asked).toEqual([])
-    await fleet.skip(1)
-    expect((await provider.getToken()).value).toBe(token)
-    await quiet()
-    expect(fleet.endpoint.count).toBe(3)
+    for (const [passMs, requests] of [
+      [0, 2],
+      [999, 2],
+      [1, 3],
+    ] as const) {
+      await fleet.skip(passMs)
+      fleet.store.asked.length = 0
+      expect((await provider.getToken()).value).toBe(token)
+      await quiet()
+      expect([fleet.endpoint.count, fleet.store.leased]).toEqual([requests, 0])
+      if (passMs === 999) expect(fleet.store.asked).toEqual([])
+    }
     expect((await provider.getToken()).value).not.toBe(token)
-  })
-
-  it('and is being renewed is let go when the process is closed', async () => {
-    const { fleet, provider } = await dueAlone()
-    fleet.endpoint.answers.push(hang)
-    provider.currentToken()
-    await quiet()
-    expect(fleet.store.leased).toBe(1)
-    await provider.close()
-    expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
-    expect(await rejection(provider.getToken())).toMatchObject({ code: 'ERR_PROVIDER_CLOSED' })
   })
 })
 
@@ -202,7 +144,7 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
   it.each<Operation>(['get', 'lease', 'set', 'release'])(
     'disturbs no caller while a token is renewed in the background: %s',
     async (operation) => {
-      const { fleet, provider, token, events } = await dueAlone()
+      const { fleet, provider, token, events } = await due()
       fleet.store.faults[operation] = FAILURES[way]
       const from = fleet.clock.monotonicMs()
       expect((await provider.getToken()).value).toBe(token)
@@ -219,9 +161,8 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
 })
 
 it('a slow store holds up no call while a token is renewed in the background', async () => {
-  const { fleet, provider, token } = await dueAlone()
-  for (const operation of ['get', 'set', 'lease', 'release'] as const)
-    fleet.store.faults[operation] = slow(fleet.clock, 200)
+  const { fleet, provider, token } = await due()
+  fleet.store.failAlways(slow(fleet.clock, 200))
   for (let look = 0; look < 5; look += 1) {
     expect((await provider.getToken()).value).toBe(token)
     await fleet.pass(100)
@@ -236,10 +177,7 @@ const MERCHANT = 'https://api.test.example/merchant'
 describe('a rejected token', () => {
   it('is renewed once for all processes that have it, at whatever time they notice', async () => {
     const { fleet, processes, token } = await sharing(5)
-    fleet.endpoint.answers.push(async (init) => {
-      await fleet.clock.sleep(300)
-      return await granted()(init)
-    })
+    fleet.answerAfter(300)
     const renewals: Promise<unknown>[] = []
     for (const { provider } of processes) {
       renewals.push(provider.renewToken(token, { url }).then((newer) => newer?.value))
@@ -251,23 +189,21 @@ describe('a rejected token', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is followed by the newer one in the store, which costs one look', async () => {
-    const { fleet, other, token, newer } = await oneAhead()
-    expect((await other.provider.renewToken(token, { url }))?.value).toBe(newer)
-    await quiet()
-    expect([fleet.endpoint.count, fleet.store.operations]).toEqual([2, ['get']])
-    expect(other.events).toMatchObject([
-      { type: 'token-rejected', api: MERCHANT },
-      { type: 'token-acquired', source: 'store' },
-      { type: 'token-renewed', reason: 'rejected' },
-    ])
-  })
-
-  it('is followed by the newer one although it was rejected without a url', async () => {
-    const { fleet, other, token, newer } = await oneAhead()
-    expect((await other.provider.renewToken(token))?.value).toBe(newer)
-    expect(fleet.endpoint.count).toBe(2)
-  })
+  it.each([url, undefined])(
+    'is followed by the newer one in the store, which costs one look: at %s',
+    async (at) => {
+      const { fleet, other, token, newer } = await oneAhead()
+      expect((await other.provider.renewToken(token, { url: at }))?.value).toBe(newer)
+      await quiet()
+      expect([fleet.endpoint.count, fleet.store.operations]).toEqual([2, ['get']])
+      expect(other.events).toMatchObject([
+        { type: 'token-rejected', ...(at && { api: MERCHANT }) },
+        { type: 'token-acquired', source: 'store' },
+        { type: 'token-renewed', reason: 'rejected' },
+      ])
+      expect(await fleet.tokenOf()).toBe(newer) // it was not removed
+    },
+  )
 
   it('is not taken by a process that knows of it by name alone', async () => {
     const { fleet, token } = await sharing(1)
@@ -275,16 +211,13 @@ describe('a rejected token', () => {
     expect((await provider.renewToken(token, { url }))?.value).not.toBe(token)
     await quiet()
     expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
-    expect((await fleet.start().provider.getToken()).value).toBe(provider.currentToken()?.value)
+    expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
   })
 
   it('is removed of the store before another is there', async () => {
-    const { fleet, processes, token } = await sharing(1)
-    fleet.endpoint.answers.push(async (init) => {
-      await fleet.clock.sleep(1_000)
-      return await granted()(init)
-    })
-    const renewal = processes[0]?.provider.renewToken(token, { url })
+    const { fleet, provider, token } = await sharing()
+    fleet.answerAfter(1_000)
+    const renewal = provider.renewToken(token, { url })
     await quiet()
     expect(fleet.store.keys.filter((key) => key.startsWith('v1.token'))).toEqual([])
     const late = fleet.start().provider.getToken() // a process that starts just then
@@ -293,65 +226,50 @@ describe('a rejected token', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is removed although no other can be had', async () => {
-    const { fleet, processes, token } = await sharing(1)
+  it.each([
+    [true, ['get', 'get', 'lease', 'get', 'delete', 'get', 'release']],
+    [false, ['get', 'get', 'delete', 'get', 'get']],
+  ])('is removed although no other is available (a store with leases: %s)', async (leases, operations) => {
+    const fleet = new Fleet({ leases })
+    const { provider, token } = await fleet.begin()
     fleet.endpoint.answers.push(status(400))
-    const renewal = processes[0]?.provider.renewToken(token, { url })
-    expect(await rejection(Promise.resolve(renewal))).toMatchObject({ status: 400 })
+    const error = await rejection(provider.renewToken(token, { url }))
+    expect(error).toMatchObject({ status: 400 })
     await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'get', 'lease', 'get', 'delete', 'get', 'release'])
+    expect(fleet.store.operations).toEqual(operations)
     expect(fleet.store.keys).toEqual([])
   })
 
-  it('is not removed where another is there', async () => {
-    const { fleet, other, token, newer } = await oneAhead()
-    await other.provider.renewToken(token, { url })
-    expect(fleet.store.operations).not.toContain('delete')
-    expect((await fleet.start().provider.getToken()).value).toBe(newer)
-  })
-
   it('is not removed where another came while the lease was waited for', async () => {
-    const { fleet, processes, token } = await sharing(2)
-    const [one, other] = processes as [Process, Process]
-    fleet.endpoint.answers.push(async (init) => {
-      await fleet.clock.sleep(500)
-      return await granted()(init)
-    })
+    const { fleet, one, other, token } = await sharing(2)
+    fleet.answerAfter(500)
     const renewals = [one, other].map(({ provider }) => provider.renewToken(token, { url }))
     await fleet.pass(700)
     const [first, second] = await Promise.all(renewals)
     expect(first?.value).toBe(second?.value)
     expect(fleet.store.operations.filter((operation) => operation === 'delete')).toHaveLength(1)
-    expect((await fleet.start().provider.getToken()).value).toBe(first?.value)
+    expect(await fleet.tokenOf()).toBe(first?.value)
   })
 
-  it('is removed of a store without a lease, too', async () => {
-    const fleet = new Fleet({ leases: false })
-    const { provider, token } = await fleet.begin()
-    fleet.endpoint.answers.push(status(400))
-    await rejection(provider.renewToken(token, { url }))
-    await quiet()
-    expect(fleet.store.keys).toEqual([])
-  })
-
-  it('that stays there because the store fails is acquired by this process never again', async () => {
-    const { fleet, processes, token } = await sharing(1)
-    const [{ provider }] = processes as [Process]
-    fleet.store.faults.delete = FAILURES.rejects
-    fleet.endpoint.answers.push(status(400))
-    await rejection(provider.renewToken(token, { url }))
-    await fleet.skip(1_000)
-    fleet.endpoint.answers.push(status(400))
-    await rejection(provider.renewToken(token, { url }))
-    fleet.clock.stepWallClock(1_000_000) // the token in memory has come to its end, the store's has not
-    await fleet.skip(2_000)
-    expect((await provider.getToken()).value).not.toBe(token)
-    expect(fleet.store.operations.filter((operation) => operation === 'delete')).toHaveLength(3)
-  })
+  it.each([MERCHANT_URL, undefined])(
+    'that stays in a store that fails is never acquired again: rejected at %s',
+    async (url) => {
+      const { fleet, provider, token } = await sharing()
+      fleet.store.faults.delete = FAILURES.rejects
+      fleet.endpoint.answers.push(status(400))
+      await rejection(provider.renewToken(token, { url }))
+      await fleet.skip(1_000)
+      fleet.endpoint.answers.push(status(400))
+      await rejection(provider.renewToken(token, { url }))
+      fleet.clock.stepWallClock(1_000_000) // the token in memory has come to its end, the store's has not
+      await fleet.skip(2_000)
+      expect((await provider.getToken()).value).not.toBe(token)
+      expect(fleet.store.operations.filter((operation) => operation === 'delete')).toHaveLength(3)
+    },
+  )
 
   it('of many is not taken again either, after a dozen others', async () => {
-    const { fleet, processes, token } = await sharing(1)
-    const [{ provider }] = processes as [Process]
+    const { fleet, provider, token } = await sharing()
     const key = fleet.store.tokenKey
     const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
     let rejected: string | undefined = token
@@ -365,8 +283,8 @@ describe('a rejected token', () => {
   })
 
   it('at a place outside apiUrls is no matter for the store', async () => {
-    const { fleet, processes, token } = await sharing(1)
-    const renewal = processes[0]?.provider.renewToken(token, { url: 'https://x.example/orders' })
+    const { fleet, provider, token } = await sharing()
+    const renewal = provider.renewToken(token, { url: 'https://x.example/orders' })
     expect(await renewal).toBeUndefined()
     expect(fleet.store.asked).toEqual([])
   })
@@ -385,8 +303,7 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
   it.each(['get', 'lease', 'set', 'delete', 'release'] as const)(
     'does not keep a rejected token from being renewed: %s',
     async (operation) => {
-      const { fleet, processes, token } = await sharing(1)
-      const [{ provider, events }] = processes as [Process]
+      const { fleet, provider, events, token } = await sharing()
       fleet.store.faults[operation] = FAILURES[way]
       const isWaitedFor = way === 'hangs' && (operation === 'get' || operation === 'lease')
       const renewal = provider.renewToken(token, { url })
@@ -402,8 +319,7 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
   )
 
   it('when the rejected token is removed keeps the next one for this process', async () => {
-    const { fleet, processes, token } = await sharing(1)
-    const [{ provider }] = processes as [Process]
+    const { fleet, provider, token } = await sharing()
     fleet.store.faults.delete = FAILURES[way]
     await fleet.tookMs(provider.renewToken(token, { url }))
     await fleet.pass(250)
@@ -412,10 +328,10 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
 })
 
 it('a rejected token is removed while another is asked for: no call waits for it', async () => {
-  const { fleet, processes, token } = await sharing(1)
+  const { fleet, provider, token } = await sharing()
   fleet.store.faults.delete = slow(fleet.clock, 200)
-  const renewal = processes[0]?.provider.renewToken(token, { url })
-  expect(await fleet.tookMs(Promise.resolve(renewal))).toBe(0)
+  const renewal = provider.renewToken(token, { url })
+  expect(await fleet.tookMs(renewal)).toBe(0)
   await fleet.pass(200)
-  expect((await fleet.start().provider.getToken()).value).toBe((await renewal)?.value)
+  expect(await fleet.tokenOf()).toBe((await renewal)?.value)
 })

@@ -1,31 +1,35 @@
 /** One token for all processes that have a store in common, and how long it lives in each. */
 import type { AuthEvent } from 'merchant-auth'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { elsewhere, Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
-import { FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
+import { describe, expect, it } from 'vitest'
+import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
+import { MemoryStore, slow } from '../store/memory-store.ts'
 import { oneAhead, sharing } from '../store/scenes.ts'
-import { granted, hang, IN_STORE_URL, MERCHANT_URL, rejection, rig, SECRET, status } from './harness.ts'
+import {
+  ENVIRONMENT,
+  granted,
+  hang,
+  IN_STORE_URL,
+  MERCHANT_URL,
+  rejection,
+  rig,
+  SECRET,
+  status,
+  withoutJitter,
+} from './harness.ts'
 
-beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
+withoutJitter()
 
 describe('a provider without a store', () => {
-  it.each([
-    ['a secret', SECRET, 12],
-    ['a function', async () => SECRET, 12],
-  ])(
-    'sends its first request and its renewals as soon as without the option: with %s',
-    async (_, clientSecret, turns) => {
-      const { provider, endpoint } = rig([], { clientSecret, store: undefined })
-      const first = provider.getToken()
-      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
-      expect(endpoint.count).toBe(1)
-      const renewal = provider.renewToken(await first)
-      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
-      expect(endpoint.count).toBe(2)
-      await renewal
-    },
-  )
+  it.each([SECRET, async () => SECRET])('sends each request at once: with %s', async (clientSecret) => {
+    const { provider, endpoint } = rig([], { clientSecret, store: undefined })
+    for (const requests of [1, 2]) {
+      const token = provider.currentToken()
+      const waiting = token === undefined ? provider.getToken() : provider.renewToken(token)
+      for (let turn = 0; turn < 12; turn += 1) await Promise.resolve()
+      expect(endpoint.count).toBe(requests)
+      await waiting
+    }
+  })
 
   it('has a token of its own, from the endpoint, though others share theirs', async () => {
     const fleet = new Fleet()
@@ -38,46 +42,37 @@ describe('a provider without a store', () => {
 })
 
 describe('a token in the store', () => {
-  it('is acquired by the next process: one token request, and an event that says so', async () => {
-    const fleet = new Fleet()
-    const { token } = await fleet.begin()
-    await fleet.clock.advance(300_000)
-    const { provider, events } = fleet.start()
-    expect((await provider.getToken()).value).toBe(token)
-    expect(fleet.endpoint.count).toBe(1)
-    expect(events).toEqual([
-      {
-        type: 'token-acquired',
-        source: 'store',
-        durationMs: 0,
-        lifetimeMs: 1_000_000,
-        remainsMs: 700_000,
-        environment: 'test',
-      },
-    ])
-  })
-
-  it('costs the one who asks 5 operations, and who takes it 1', async () => {
-    const fleet = new Fleet()
-    const { provider } = fleet.start()
-    await provider.getToken()
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
-    fleet.store.asked.length = 0
-    await fleet.start().provider.getToken()
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get'])
-  })
-
-  it('is acquired with its scope, or without one where it has none', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.answers.push(granted({ scope: 'merchant' }), granted())
-    await fleet.begin()
-    expect(await fleet.start().provider.getToken()).toMatchObject({ scope: 'merchant' })
-    fleet.store.remove(fleet.store.tokenKey)
-    await fleet.begin()
-    expect(await fleet.start().provider.getToken()).not.toHaveProperty('scope')
-  })
+  it.each([{ scope: 'merchant' }, {}])(
+    'is acquired by the next process by a single look, with %j',
+    async (scope) => {
+      const fleet = new Fleet()
+      fleet.endpoint.answers.push(granted(scope))
+      const first = fleet.start()
+      const { value } = await first.provider.getToken()
+      await quiet()
+      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+      fleet.store.asked.length = 0
+      await fleet.clock.advance(300_000)
+      const { provider, events } = fleet.start()
+      const tokens = await Promise.all(Array.from({ length: 1_000 }, () => provider.getToken()))
+      expect(new Set(tokens)).toEqual(new Set([provider.currentToken()]))
+      expect({ ...tokens[0], value: tokens[0]?.value }).toEqual({
+        ...{ value, tokenType: 'Bearer', expiresAt: fleet.clock.epochMs() + 700_000 },
+        ...scope,
+      })
+      expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get']])
+      expect(events).toEqual([
+        {
+          type: 'token-acquired',
+          source: 'store',
+          durationMs: 0,
+          lifetimeMs: 1_000_000,
+          remainsMs: 700_000,
+          environment: 'test',
+        },
+      ])
+    },
+  )
 
   it('that one process has lost to an expiry is replaced once for all', async () => {
     const fleet = new Fleet()
@@ -89,91 +84,54 @@ describe('a token in the store', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is not asked for by those who have it in memory', async () => {
-    const fleet = new Fleet()
-    const { provider, token } = await fleet.begin()
+  it('that the store loses stays in use where it is in memory, where it is not looked for', async () => {
+    const { fleet, provider, token } = await sharing()
+    fleet.store.remove(fleet.store.tokenKey)
     for (let call = 0; call < 1_000; call += 1) {
       expect(provider.currentToken()?.value).toBe(token)
       expect((await provider.getToken()).value).toBe(token)
     }
     expect([fleet.store.asked.length, fleet.endpoint.count]).toEqual([0, 1])
-  })
-
-  it('is looked for once, however many calls wait for it', async () => {
-    const fleet = new Fleet()
-    const { token } = await fleet.begin()
-    const { provider } = fleet.start()
-    const tokens = await Promise.all(Array.from({ length: 1_000 }, () => provider.getToken()))
-    expect(new Set(tokens.map(({ value }) => value))).toEqual(new Set([token]))
-    expect(fleet.store.operations).toEqual(['get'])
-  })
-
-  it('that the store loses stays in use where it is in memory', async () => {
-    const fleet = new Fleet()
-    const { provider, token } = await fleet.begin()
-    fleet.store.remove(fleet.store.tokenKey)
-    expect((await provider.getToken()).value).toBe(token)
-    expect((await fleet.start().provider.getToken()).value).not.toBe(token)
+    expect(await fleet.tokenOf()).not.toBe(token)
     expect((await provider.getToken()).value).toBe(token)
   })
 
-  it('stays there when the process that asked for it is closed', async () => {
+  it('is none of the business of another client, audience, token endpoint or store', async () => {
     const fleet = new Fleet()
-    const { provider, token } = await fleet.begin()
-    await provider.close()
-    expect((await fleet.start().provider.getToken()).value).toBe(token)
-    expect(fleet.endpoint.count).toBe(1)
-  })
-
-  it('is none of the business of another client, audience or token endpoint', async () => {
-    const fleet = new Fleet()
-    const environment = {
-      name: 'test',
-      authUrl: 'https://auth.test.example',
-      audience: 'https://api.test.example',
-      apiUrls: ['https://api.test.example/merchant'],
-    }
+    const { audience, authUrl } = ENVIRONMENT
     const others = [
-      { environment },
-      { environment, clientId: 'client-2' },
-      { environment: { ...environment, audience: 'https://api.test.example/' } },
-      { environment: { ...environment, authUrl: 'https://auth.test.example/other' } },
+      {},
+      { clientId: 'client-2' },
+      { environment: { ...ENVIRONMENT, audience: `${audience}/` } },
+      { environment: { ...ENVIRONMENT, authUrl: `${authUrl}/other` } },
     ]
     for (const [n, options] of others.entries()) {
       await fleet.begin(options)
       expect([fleet.endpoint.count, fleet.store.keys.length]).toEqual([n + 1, n + 1])
     }
+    await fleet.begin({ store: new MemoryStore(fleet.clock) })
+    expect([fleet.endpoint.count, fleet.store.keys.length]).toEqual([5, 4])
   })
 
   it('is shared by those whose base URLs are written differently, or that name other APIs', async () => {
     const fleet = new Fleet()
-    const audience = 'https://api.test.example'
-    await fleet.begin({
-      environment: { authUrl: 'https://auth.test.example/', audience, apiUrls: ['https://a.example'] },
-    })
-    await fleet.begin({
-      environment: { authUrl: 'https://AUTH.test.example:443', audience, apiUrls: ['https://b.example'] },
-    })
+    const { audience } = ENVIRONMENT
+    for (const [n, authUrl] of ['https://auth.test.example/', 'https://AUTH.test.example:443'].entries())
+      await fleet.begin({ environment: { authUrl, audience, apiUrls: [`https://api-${n}.example`] } })
     expect(fleet.endpoint.count).toBe(1)
   })
 })
 
 describe('writing the token', () => {
-  it('is waited for by no call', async () => {
-    const fleet = new Fleet()
-    fleet.store.faults.set = FAILURES.hangs
-    fleet.store.faults.release = FAILURES.hangs
-    expect(await fleet.tookMs(fleet.start().provider.getToken())).toBe(0)
-  })
-
-  it('is waited for by close()', async () => {
+  it('is waited for by close(), but by no call', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)
     const { provider } = fleet.start()
-    await provider.getToken()
+    expect(await fleet.tookMs(provider.getToken())).toBe(0)
+    const token = provider.currentToken()?.value
     expect(await fleet.tookMs(provider.close())).toBe(200)
-    expect(fleet.store.tokenKey).toBeDefined()
-    expect(fleet.store.leased).toBe(0)
+    expect(await fleet.tokenOf()).toBe(token) // it stays there
+    expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
 
   it('comes before the next turn, and costs no request any time', async () => {
@@ -198,13 +156,6 @@ describe('writing the token', () => {
     expect(fleet.store.operations).not.toContain('set')
     expect(fleet.store.leased).toBe(0)
   })
-})
-
-it('two stores have nothing in common', async () => {
-  const fleet = new Fleet()
-  const { token } = await fleet.begin()
-  const other = fleet.start({ store: new MemoryStore(fleet.clock) })
-  expect((await other.provider.getToken()).value).not.toBe(token)
 })
 
 describe('a token in the store', () => {
@@ -263,8 +214,7 @@ describe('a token in the store', () => {
   })
 
   it('lives no longer than the token endpoint said, whatever the store says', async () => {
-    const fleet = new Fleet()
-    await fleet.begin()
+    const { fleet } = await sharing()
     const key = fleet.store.tokenKey
     fleet.store.put(key, String(fleet.store.entry(key)?.value), 10_000_000)
     const { expiresAt } = await fleet.start().provider.getToken()
@@ -276,7 +226,7 @@ describe('a token in the store', () => {
     const { token } = await fleet.begin()
     await fleet.skip(989_999)
     const unhurried = { refreshAheadMs: 0 }
-    expect((await fleet.start(unhurried).provider.getToken()).value).toBe(token)
+    expect(await fleet.tokenOf(unhurried)).toBe(token)
     await fleet.skip(1)
     const { provider, events } = fleet.start(unhurried)
     expect((await provider.getToken()).value).not.toBe(token)
@@ -285,14 +235,8 @@ describe('a token in the store', () => {
 
   it('is kept there for exactly the time that it has left', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(async (init) => {
-      await fleet.clock.sleep(1_500)
-      return await granted()(init)
-    })
-    const { provider } = fleet.start()
-    const waiting = provider.getToken()
-    await fleet.pass(1_500)
-    await waiting
+    fleet.answerAfter(1_500)
+    await fleet.tookMs(fleet.tokenOf())
     expect(fleet.store.asked.find(({ operation }) => operation === 'set')).toMatchObject({ ttlMs: 998_500 })
   })
 })
@@ -301,8 +245,7 @@ const url = MERCHANT_URL
 
 describe('a newer token of another process', () => {
   it('is acquired although it came between the look at the token and that at the rate limit', async () => {
-    const { fleet, processes, token } = await sharing(2)
-    const [one, other] = processes as [Process, Process]
+    const { fleet, one, other, token } = await sharing(2)
     fleet.store.faults.get = async (run) => {
       if (!fleet.store.asked.at(-1)?.key.includes('.ration-')) return await run()
       fleet.store.faults.get = undefined
@@ -315,20 +258,12 @@ describe('a newer token of another process', () => {
     expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
   })
 
-  it('uses up nothing of the rate limit', async () => {
-    const { fleet, other, token, newer } = await oneAhead()
+  it('uses up nothing of the rate limit, and is acquired while that allows no renewal', async () => {
+    const { fleet, one, other, token, newer } = await oneAhead()
     await fleet.skip(1_000) // so that the first one's gap is over
     await other.provider.renewToken(token, { url })
-    const third = await other.provider.renewToken(newer, { url })
-    expect([newer, undefined]).not.toContain(third?.value)
-    expect(fleet.endpoint.count).toBe(3)
-  })
-
-  it('is acquired while the rate limit allows no renewal', async () => {
-    const { fleet, one, other, token, newer } = await oneAhead()
-    await fleet.skip(1_000)
-    await other.provider.renewToken(token, { url })
     const third = await other.provider.renewToken(newer, { url }) // and now the gap is 2 s
+    expect([newer, undefined]).not.toContain(third?.value)
     await fleet.skip(1_000)
     expect((await one.provider.renewToken(newer, { url }))?.value).toBe(third?.value)
     expect(fleet.endpoint.count).toBe(3)
@@ -360,25 +295,17 @@ describe('a newer token of another process', () => {
     expect(fleet.store.operations).toEqual(once)
   })
 
-  it('is acquired while the token endpoint is not asked after a failure', async () => {
-    const { fleet, processes, token } = await sharing(2)
-    const [one, other] = processes as [Process, Process]
+  it('is acquired while the token endpoint is not asked after a failure, which remains where none is there', async () => {
+    const { fleet, one, other, token } = await sharing(2)
     fleet.endpoint.answers.push(status(400))
     await rejection(one.provider.renewToken(token, { url }))
+    await fleet.skip(400)
+    const error = await rejection(one.provider.renewToken(token, { url }))
+    expect(error).toMatchObject({ status: 400, retryAfterMs: 600 })
+    expect(fleet.endpoint.count).toBe(2)
     const newer = await other.provider.renewToken(token, { url: IN_STORE_URL })
     await quiet()
     expect((await one.provider.renewToken(token, { url }))?.value).toBe(newer?.value)
     expect(fleet.endpoint.count).toBe(3)
-  })
-
-  it('that is not there leaves the failure, and what remains of its time', async () => {
-    const { fleet, processes, token } = await sharing(1)
-    const [{ provider }] = processes as [Process]
-    fleet.endpoint.answers.push(status(400))
-    await rejection(provider.renewToken(token, { url }))
-    await fleet.skip(400)
-    const error = await rejection(provider.renewToken(token, { url }))
-    expect(error).toMatchObject({ status: 400, retryAfterMs: 600 })
-    expect(fleet.endpoint.count).toBe(2)
   })
 })

@@ -1,39 +1,30 @@
 /** Many callers share one token request, and those that wait behind another's look again before they ask. */
 import { createHook } from 'node:async_hooks'
-import { ProviderClosedError } from 'merchant-auth'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import {
   type Answer,
+  acquired,
   granted,
   hang,
   IN_STORE_URL,
   MERCHANT_URL,
-  type Rig,
   rejection,
   rig,
   status,
+  withoutJitter,
 } from './harness.ts'
 
-beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0))
-afterEach(() => void vi.restoreAllMocks())
+withoutJitter()
 
 describe('many callers', () => {
-  it('make one token request, and all get its token', async () => {
-    const { provider, endpoint } = rig()
-    const tokens = await Promise.all(Array.from({ length: 1_000 }, () => provider.getToken()))
-    expect(endpoint.count).toBe(1)
-    expect(new Set(tokens.map(({ value }) => value)).size).toBe(1)
-  })
-
-  it('make one token request also when they come while it is under way', async () => {
-    const { provider, endpoint, clock } = rig([hang], { retries: 0 })
-    const first = rejection(provider.getToken())
-    await clock.advance(9_999)
-    const second = rejection(provider.getToken())
-    await clock.advance(1)
-    await Promise.all([first, second])
-    expect(endpoint.count).toBe(1)
+  it('make one token request, also when they come while it is under way, and all get its token', async () => {
+    const made = rig([() => made.clock.sleep(4_000).then(() => granted()({}))])
+    const tokens = Array.from({ length: 1_000 }, () => made.provider.getToken())
+    await made.clock.advance(3_999)
+    tokens.push(acquired(made, 1))
+    expect(new Set((await Promise.all(tokens)).map(({ value }) => value)).size).toBe(1)
+    expect(made.endpoint.count).toBe(1)
   })
 
   it('leave the rejected token in the key of no map while it is renewed', async () => {
@@ -80,43 +71,37 @@ describe('many callers', () => {
   })
 })
 
-describe('the hot path', () => {
-  const fresh = async (): Promise<Rig> => {
-    const made = rig()
-    await made.provider.getToken()
-    await settled() // what the call may have begun has ended
-    made.events.length = 0
-    return made
-  }
-
-  it('is synchronous, gives the same token and leaves nothing behind', async () => {
-    const { provider, endpoint, clock, events } = await fresh()
-    const token = provider.currentToken()
-    expect(token).not.toBeInstanceOf(Promise)
-    for (let call = 0; call < 1_000; call += 1) expect(provider.currentToken()).toBe(token)
-    expect([endpoint.count, clock.sleeping, events.length]).toEqual([1, 0, 0])
-  })
-
-  it('makes no promise and no timer', async () => {
-    const { provider } = await fresh()
-    const made: string[] = []
-    const hook = createHook({ init: (_, type) => void made.push(type) }).enable()
-    for (let call = 0; call < 100; call += 1) provider.currentToken()
-    hook.disable()
-    expect(made).toEqual([])
-  })
+describe('a look at the token', () => {
+  it.each([
+    ['of a fresh one', granted(), 0, 0, 1],
+    ['while the background renewal runs', hang, 800_000, 0, 2],
+    ['in the cooldown of one that failed', status(503), 800_000, 999, 2],
+  ])(
+    '%s is synchronous, makes no promise and leaves nothing behind',
+    async (_, next, laterMs, thenMs, requests) => {
+      const { provider, endpoint, clock, events } = rig([granted(), next], { retries: 0 })
+      const token = await provider.getToken()
+      await clock.advance(laterMs)
+      provider.currentToken()
+      await settled() // what the call may have begun has ended
+      await clock.advance(thenMs)
+      const before = [clock.sleeping, events.length]
+      const made: string[] = []
+      const hook = createHook({ init: (_, type) => void made.push(type) }).enable()
+      const seen = new Set(Array.from({ length: 1_000 }, () => provider.currentToken()))
+      hook.disable()
+      expect([...seen]).toEqual([token])
+      expect(made).toEqual([])
+      expect(await provider.getToken()).toBe(token)
+      expect([endpoint.count, clock.sleeping, events.length]).toEqual([requests, ...before])
+    },
+  )
 
   it('gives nothing where there is no token, and asks for none', async () => {
     const { provider, endpoint } = rig()
     expect(provider.currentToken()).toBeUndefined()
     await settled()
     expect(endpoint.count).toBe(0)
-  })
-
-  it('gives to getToken too, without a further request', async () => {
-    const { provider, endpoint } = await fresh()
-    expect(await provider.getToken()).toBe(provider.currentToken())
-    expect(endpoint.count).toBe(1)
   })
 })
 
@@ -161,27 +146,25 @@ describe('a background renewal that waits behind a renewal after a rejection', (
 })
 
 describe('a call that waits behind a background renewal', () => {
-  it('after its token has expired gets the new one, and does not ask', async () => {
-    const { provider, endpoint, clock, token, answer } = await held(granted())
+  it.each([
+    ['gets the new token after its own has expired, and does not ask', granted(), undefined],
+    [
+      'does not ask when that one fails and asks for a pause',
+      status(503, '', { 'retry-after': '20' }),
+      20_000,
+    ],
+  ])('%s', async (_, next, retryAfterMs) => {
+    const { provider, endpoint, clock, token, answer } = await held(next)
     await clock.advance(989_999)
     expect(provider.currentToken()).toBe(token)
     await clock.advance(1)
-    const waiting = provider.getToken()
+    const waiting = retryAfterMs === undefined ? provider.getToken() : rejection(provider.getToken())
     await settled()
     answer()
-    expect((await waiting).value).not.toBe(token.value)
-    expect(endpoint.count).toBe(2)
-  })
-
-  it('does not ask when that one fails and asks for a pause', async () => {
-    const { provider, endpoint, clock, token, answer } = await held(status(503, '', { 'retry-after': '20' }))
-    await clock.advance(989_999)
-    expect(provider.currentToken()).toBe(token)
-    await clock.advance(1)
-    const waiting = rejection(provider.getToken())
-    await settled()
-    answer()
-    expect(await waiting).toMatchObject({ status: 503, retryAfterMs: 20_000 })
+    expect(await waiting).toMatchObject(
+      retryAfterMs ? { status: 503, retryAfterMs } : { tokenType: 'Bearer' },
+    )
+    expect(await waiting).not.toBe(token)
     expect(endpoint.count).toBe(2)
   })
 
@@ -229,73 +212,19 @@ describe('a renewal after a rejection that fails', () => {
   })
 })
 
-describe('two APIs that reject a token while a background renewal runs', () => {
-  /** The merchant API has just had a renewal, the in-store API none; the next answer waits for the test. */
-  async function limited(next: Answer) {
-    const gate = Promise.withResolvers<void>()
-    const same = granted({ access_token: 'the.same.token' })
-    const made = rig([granted(), same, (init) => gate.promise.then(() => next(init))], { retries: 0 })
-    const old = await made.provider.getToken()
-    await made.clock.advance(789_999)
-    const token = (await made.provider.renewToken(old, { url: MERCHANT_URL })) ?? old
-    made.clock.stepWallClock(800_000) // into the window, and no nearer to the next renewal
-    made.provider.currentToken()
-    await settled()
-    expect(made.endpoint.count).toBe(3)
-    return { ...made, token, answer: () => gate.resolve() }
-  }
-
-  it('each have a rate limit of their own: the one does not wait for what the other may not have', async () => {
-    const { provider, endpoint, token, answer } = await limited(granted({ access_token: 'the.same.token' }))
-    void provider.renewToken(token, { url: MERCHANT_URL })
-    const inStore = provider.renewToken(token, { url: IN_STORE_URL })
-    answer()
-    expect((await inStore)?.value).not.toBe(token.value)
-    expect(endpoint.count).toBe(4)
-  })
-})
-
-describe('in the refresh window', () => {
-  /** The kinds of resources that Node made during 100 looks at the token. */
-  function madeBy(look: () => unknown): string[] {
-    const made: string[] = []
-    const hook = createHook({ init: (_, type) => void made.push(type) }).enable()
-    for (let call = 0; call < 100; call += 1) look()
-    hook.disable()
-    return made
-  }
-
-  it('a look at the token makes no promise while the renewal runs', async () => {
-    const { provider, clock, endpoint } = rig([granted(), hang], { retries: 0 })
-    await provider.getToken()
-    await clock.advance(800_000)
-    provider.currentToken()
-    await settled()
-    expect(endpoint.count).toBe(2)
-    expect(madeBy(() => provider.currentToken())).toEqual([])
-  })
-
-  it('a look at the token makes no promise in the cooldown of a failed one', async () => {
-    const { provider, clock, endpoint } = rig([granted(), status(503)], { retries: 0 })
-    await provider.getToken()
-    await clock.advance(800_000)
-    provider.currentToken()
-    await settled()
-    await clock.advance(999)
-    expect(madeBy(() => provider.currentToken())).toEqual([])
-    expect(endpoint.count).toBe(2)
-  })
-})
-
-describe('a provider closed in a cooldown', () => {
-  it('rejects with a ProviderClosedError, not with the last failure', async () => {
-    const { provider, clock } = rig([granted(), status(503)], { retries: 0 })
-    const token = await provider.getToken()
-    await rejection(provider.renewToken(token))
-    clock.stepWallClock(990_000)
-    await expect(provider.getToken()).rejects.toMatchObject({ status: 503 })
-    await provider.close()
-    await expect(provider.getToken()).rejects.toBeInstanceOf(ProviderClosedError)
-    await expect(provider.renewToken(token)).rejects.toBeInstanceOf(ProviderClosedError)
-  })
+it('an API is not held up by the rate limit of another while a background renewal runs', async () => {
+  const same = granted({ access_token: 'the.same.token' })
+  const { provider, clock, endpoint, token, answer } = await held(same)
+  endpoint.answers.unshift(same)
+  await clock.advance(789_999)
+  const newer = (await provider.renewToken(token, { url: MERCHANT_URL })) ?? token
+  clock.stepWallClock(800_000) // into the window, and no nearer to the next renewal
+  provider.currentToken()
+  await settled()
+  expect(endpoint.count).toBe(3)
+  void provider.renewToken(newer, { url: MERCHANT_URL })
+  const inStore = provider.renewToken(newer, { url: IN_STORE_URL })
+  answer()
+  expect((await inStore)?.value).not.toBe(newer.value)
+  expect(endpoint.count).toBe(4)
 })

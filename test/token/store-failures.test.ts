@@ -1,14 +1,14 @@
 /** A store that fails or answers nonsense: no call fails for it, or waits for longer than one operation may take. */
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
+import { heldByAnother } from '../store/scenes.ts'
 import { runProgram } from '../support/program.ts'
 import { ENVIRONMENT, granted, MERCHANT_URL, rejection, status } from './harness.ts'
 
 const WAYS = ['throws', 'rejects', 'hangs'] as const
-const fleetOf = ({ leases = true } = {}): { fleet: Fleet } & Process => {
-  const fleet = new Fleet({ leases })
+const fleetOf = (): { fleet: Fleet } & Process => {
+  const fleet = new Fleet()
   return { fleet, ...fleet.start() }
 }
 
@@ -63,11 +63,8 @@ describe.each(WAYS)('an operation that %s', (way) => {
   })
 
   it.each<Operation>(['get', 'lease'])('ends the wait for another process: %s', async (operation) => {
-    const { fleet, provider, events } = fleetOf()
-    await fleet.begin()
-    const key = fleet.store.tokenKey
-    fleet.store.remove(key)
-    fleet.store.hold(key, 60_000)
+    const { fleet } = await heldByAnother(60_000)
+    const { provider, events } = fleet.start()
     const waiting = provider.getToken()
     await fleet.pass(500)
     fleet.store.faults[operation] = FAILURES[way]
@@ -75,60 +72,41 @@ describe.each(WAYS)('an operation that %s', (way) => {
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
   })
 
-  it('leaves a failed token request what it is', async () => {
-    const { fleet, provider } = fleetOf()
-    for (const operation of ['get', 'set', 'lease', 'release'] as const)
-      fleet.store.faults[operation] = FAILURES[way]
-    fleet.endpoint.answers.push(status(400, { error: 'invalid_request' }))
-    const failing = rejection(provider.getToken())
-    await fleet.tookMs(failing)
-    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_STATUS', error: 'invalid_request', attempts: 1 })
-  })
-
   it('is no hindrance to a store without a lease either', async () => {
-    const { fleet, provider, events } = fleetOf({ leases: false })
+    const fleet = new Fleet({ leases: false })
+    const { provider, events } = fleet.start()
     fleet.store.faults.set = FAILURES[way]
     expect(await fleet.tookMs(provider.getToken())).toBe(0)
     await fleet.pass(250)
     expect(failuresOf(events)).toEqual([failure('set', way)])
   })
+
+  it('leaves a failed token request what it is', async () => {
+    const { fleet, provider } = fleetOf()
+    fleet.store.failAlways(FAILURES[way])
+    fleet.endpoint.answers.push(status(400, { error: 'invalid_request' }))
+    const failing = rejection(provider.getToken())
+    await fleet.tookMs(failing)
+    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_STATUS', error: 'invalid_request', attempts: 1 })
+  })
 })
 
-describe('the event store-failed', () => {
-  it('has these fields, and the environment where it has a name', async () => {
-    const { name: _, ...nameless } = ENVIRONMENT
-    for (const environment of [nameless, ENVIRONMENT]) {
-      const fleet = new Fleet()
-      fleet.store.faults.get = FAILURES.rejects
-      const { provider, events } = fleet.start({ environment })
-      await provider.getToken()
-      const named = 'name' in environment ? { environment: 'test' } : {}
-      const emitted = { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' }
-      expect(events[0]).toEqual({ ...emitted, ...named })
-    }
-  })
-
-  it('comes out on the diagnostics channel, too', async () => {
-    const { fleet, provider, events } = fleetOf()
-    const heard: unknown[] = []
-    const listener = (event: unknown): void => {
-      heard.push(event)
-    }
-    subscribe('merchant-auth', listener)
-    fleet.store.faults.set = FAILURES.rejects
+it.each([undefined, 'test'])(
+  'the event of a failure has these fields, with environment: %s',
+  async (environment) => {
+    const fleet = new Fleet()
+    fleet.store.faults.get = FAILURES.rejects
+    const { provider, events } = fleet.start({ environment: { ...ENVIRONMENT, name: environment } })
     await provider.getToken()
-    await quiet()
-    unsubscribe('merchant-auth', listener)
-    expect(heard).toEqual(events)
-    expect(failuresOf(events)).toHaveLength(1)
-  })
-})
+    const emitted = { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' }
+    expect(events[0]).toEqual({ ...emitted, ...(environment && { environment }) })
+  },
+)
 
 describe('an operation that takes its time', () => {
   it('and is done in time is no failure', async () => {
     const { fleet, provider, events } = fleetOf()
-    for (const operation of ['get', 'set', 'lease', 'release'] as const)
-      fleet.store.faults[operation] = slow(fleet.clock, 200)
+    fleet.store.failAlways(slow(fleet.clock, 200))
     expect(await fleet.tookMs(provider.getToken())).toBe(600) // look, lease, look
     await fleet.pass(400)
     const other = fleet.start()
@@ -140,8 +118,7 @@ describe('an operation that takes its time', () => {
   it('costs the next call that needs another token no more than one of them', async () => {
     const { fleet, provider } = fleetOf()
     const token = await provider.getToken()
-    for (const operation of ['get', 'set', 'lease', 'release'] as const)
-      fleet.store.faults[operation] = FAILURES.hangs
+    fleet.store.failAlways(FAILURES.hangs)
     const renewal = provider.renewToken(token, { url: MERCHANT_URL })
     expect(await fleet.tookMs(renewal)).toBeLessThanOrEqual(250)
   })
@@ -161,11 +138,11 @@ it('a store that fails for hours costs each token that is needed one operation, 
   await fleet.skip(600_000)
   const { value } = await provider.getToken()
   await quiet()
-  expect((await fleet.start().provider.getToken()).value).toBe(value)
+  expect(await fleet.tokenOf()).toBe(value)
 })
 
 describe('an answer of a store that cannot be parsed', () => {
-  it.each([
+  it.each<[string, unknown]>([
     ['a number', 5],
     ['a text', 'text'],
     ['true', true],
@@ -209,28 +186,14 @@ describe('an answer of a store that cannot be parsed', () => {
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
     expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
   })
+})
 
-  describe('because it throws on being read', () => {
-    const hostile = {
-      get value(): string {
-        throw new Error(ERROR_TEXT)
-      },
-      ttlMs: 500_000,
-    }
-
-    it('fails no call', async () => {
-      const { fleet, provider } = fleetOf()
-      fleet.store.faults.get = answers(hostile)
-      await expect(provider.getToken()).resolves.toBeDefined()
-    })
-
-    it('causes an event', async () => {
-      const { fleet, provider, events } = fleetOf()
-      fleet.store.faults.get = answers(hostile)
-      await provider.getToken()
-      expect(failuresOf(events)[0]).toMatchObject({ operation: 'get' })
-    })
-  })
+it('an answer that throws on being read is a failure like any other', async () => {
+  const { fleet, provider, events } = fleetOf()
+  const get = () => FAILURES.throws(async () => {})
+  fleet.store.faults.get = answers(Object.defineProperty({ ttlMs: 500_000 }, 'value', { get }))
+  await expect(provider.getToken()).resolves.toBeDefined()
+  expect(failuresOf(events)[0]).toMatchObject({ operation: 'get' })
 })
 
 /** What a program says that has a provider on the store `{ get, set, delete, ...store }`, and how it ends. */
@@ -250,25 +213,15 @@ const GET = "await tokens.getToken(); console.log('token')"
 const CLOSE = "await tokens.close(); console.log('closed')"
 
 describe.concurrent('a process with a store', () => {
-  it('stays alive while a call waits for a store that hangs', async () => {
-    expect(await run('{ get: hang }', GET)).toEqual({ said: 'token', code: 0 })
-  })
-
-  it('stays alive while a call waits for another process', async () => {
-    const lease = `{ lease: async () => (looks += 1) > 5 ? async () => {} : undefined }`
-    expect(await run(lease, `globalThis.looks = 0; ${GET}`)).toEqual({ said: 'token', code: 0 })
-  })
-
-  it('is not kept alive by a write that hangs, whatever it may take', async () => {
-    expect(await run('{ set: hang, operationTimeoutMs: 3_600_000 }', GET)).toEqual({ said: 'token', code: 0 })
-  })
-
-  it('stays alive while close() waits for a store that hangs', async () => {
-    expect(await run('{ set: hang }', `${GET}; ${CLOSE}`)).toEqual({ said: 'token\nclosed', code: 0 })
-  })
-
-  it('outlives a store that denies a lease by false', async () => {
-    const work = `${GET}; await new Promise((go) => setTimeout(go, 100)); console.log('alive')`
-    expect(await run('{ lease: async () => false }', work)).toEqual({ said: 'token\nalive', code: 0 })
+  const wait = "await new Promise((go) => setTimeout(go, 100)); console.log('alive')"
+  const others = '{ lease: async () => (looks += 1) > 5 ? async () => {} : undefined }'
+  it.each([
+    ['stays alive while a call waits for a store that hangs', '{ get: hang }', GET, 'token'],
+    ['stays alive while a call waits for another process', others, `globalThis.looks = 0; ${GET}`, 'token'],
+    ['is not kept alive by a write that hangs', '{ set: hang, operationTimeoutMs: 3_600_000 }', GET, 'token'],
+    ['stays alive while close() waits for a store', '{ set: hang }', `${GET}; ${CLOSE}`, 'token\nclosed'],
+    ['outlives a lease denied by false', '{ lease: async () => false }', `${GET}; ${wait}`, 'token\nalive'],
+  ])('%s', async (_, store, work, said) => {
+    expect(await run(store, work)).toEqual({ said, code: 0 })
   })
 })

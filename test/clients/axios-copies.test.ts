@@ -1,8 +1,6 @@
 // Copies of axios that this package did not import: their callers get their own adapters and errors (contract 2, 5.1, 5.2).
-import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import axios, {
+  type AxiosAdapter,
   type AxiosError,
   type AxiosInstance,
   type AxiosStatic,
@@ -10,139 +8,122 @@ import axios, {
   type InternalAxiosRequestConfig,
 } from 'axios'
 import axiosRetry from 'axios-retry'
-import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { attachAuth } from 'merchant-auth/axios'
+import { describe, expect, it } from 'vitest'
 import { ADAPTERS, apiAt, rejectionOf, scripted, useGround } from '../support/ground.ts'
 import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
-import { answering, type OwnAdapter, requiredCopy, unknownCopy } from './axios-fakes.ts'
+import { answering, onSocket, requiredCopy, unknownCopy } from './axios-fakes.ts'
+import { conformWith } from './conform.ts'
+import { axiosDriver, axiosWith } from './drivers.ts'
+import { FAULTS } from './scenarios/faults.ts'
+import { RENEWAL } from './scenarios/renewal.ts'
+import { SIGNALS } from './scenarios/signals.ts'
 
 const ground = useGround()
 
-describe('another copy of axios', () => {
-  const COPIES = { 'the one that require() gives': requiredCopy, 'an unknown one': unknownCopy }
-  for (const [name, load] of Object.entries(COPIES)) {
-    describe(`(${name})`, () => {
-      let copy: AxiosStatic
-      let api: AxiosInstance
-      beforeEach(() => {
-        copy = load()
-        expect(copy.AxiosError).not.toBe(axios.AxiosError)
-        api = copy.create({ baseURL: ground.env.merchantUrl })
-        attachAuth(api, ground.tokens)
-      })
+const COPIES = { 'the one that require() gives': requiredCopy, 'an unknown one': unknownCopy }
 
-      for (const adapter of [...ADAPTERS, 'function'] as const) {
-        it(`gets the token, a renewal, and errors of its own by ${adapter}`, async () => {
-          api.defaults.adapter = adapter === 'function' ? copy.getAdapter('http') : adapter
-          const form = new FormData()
-          form.append('a', 'b')
-          ground.env.fail('merchant', { kind: 'status', status: 401 })
-          const data = adapter === 'function' ? { a: 'b' } : form
-          const answer = await api.post('/orders?x=1', data, {
-            params: { y: 2 },
-            transformResponse: (text) => [text],
-          })
-          expect(answer.data).toEqual([expect.stringContaining('"query":"x=1&y=2"')])
-          const bodies = ground.sent().map(({ body }) => String(body))
-          expect(bodies).toEqual([bodies[0], bodies[0]])
-          expect(bodies[0]).toMatch(adapter === 'function' ? /^{"a":"b"}$/ : /name="a"/)
-          ground.env.fail('merchant', { kind: 'status', status: 500 })
-          const error = await rejectionOf(api.get('/orders'))
-          expect(error).toBeInstanceOf(copy.AxiosError)
-          expect(error).toMatchObject({
-            code: 'ERR_BAD_RESPONSE',
-            response: { status: 500 },
-            config: { url: '/orders' },
-          })
-          expect((await api.request((error as AxiosError).config ?? {})).status).toBe(200)
-          ground.env.fail('merchant', { kind: 'reset' })
-          const reset = await rejectionOf(api.get('/orders'))
-          expect(reset).toBeInstanceOf(copy.AxiosError)
-          expect((reset as AxiosError).request).toBeDefined()
-        })
-      }
+describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) => {
+  const copy = load()
+  const attached = (config: CreateAxiosDefaults = {}) =>
+    axiosWith(ground.tokens, { baseURL: ground.env.merchantUrl, ...config }, { copy })
 
-      it('is renewed with the same bytes, with everything else in place', async () => {
-        ground.env.fail('merchant', { kind: 'status', status: 503 })
-        ground.env.fail('merchant', { kind: 'status', status: 401 })
-        const retryCondition = (error: AxiosError) => error.response?.status === 503
-        axiosRetry(api as never, { retries: 3, retryDelay: () => 0, retryCondition })
-        api.interceptors.request.use(
-          (config) => ({ ...config, url: `/changed${config.url}` }) as typeof config,
-        )
-        let transforms = 0
-        const answer = await api.post(
-          '/orders',
-          { a: 1 },
-          {
-            validateStatus: (status) => status < 500,
-            transformRequest: (data) => {
-              transforms += 1
-              return typeof data === 'string' ? data : JSON.stringify(data)
-            },
-          },
-        )
-        expect(answer.status).toBe(200)
-        expect(transforms).toBe(1) // axios-retry keeps what was transformed
-        expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual([
-          '503 {"a":1}',
-          '401 {"a":1}',
-          '200 {"a":1}',
-        ])
-        expect(ground.env.counts.token).toBe(2)
-      })
+  it('is another one', () => expect(copy.AxiosError).not.toBe(axios.AxiosError))
 
-      it('gets cancellations and time-outs of its own while it waits', async () => {
-        ground.env.fail('token', { kind: 'hang' })
-        const abort = new AbortController()
-        const source = copy.CancelToken.source()
-        const calls = [
-          api.get('/a', { signal: abort.signal }),
-          api.get('/b', { cancelToken: source.token }),
-          api.get('/c', { timeout: 50 }),
-          api.get('/d', {
-            timeout: 50,
-            transitional: { clarifyTimeoutError: true },
-            timeoutErrorMessage: 'late',
-          }),
-        ].map(rejectionOf)
-        setImmediate(() => abort.abort())
-        setImmediate(() => source.cancel())
-        const [aborted, cancelled, late, clear] = await Promise.all(calls)
-        expect(aborted).toBeInstanceOf(copy.CanceledError)
-        expect(copy.isCancel(cancelled)).toBe(true)
-        expect(late).toBeInstanceOf(copy.AxiosError)
-        expect(late).toMatchObject({
-          code: 'ECONNABORTED',
-          message: 'timeout of 50ms exceeded',
-          config: { url: '/c' },
-        })
-        expect(clear).toMatchObject({ code: 'ETIMEDOUT', message: 'late' })
-      })
+  conformWith(
+    [
+      axiosDriver('axios http', 'http', { copy }),
+      axiosDriver('axios fetch', 'fetch', { copy }),
+      axiosDriver('axios function', (config) => copy.getAdapter('http')(config), { copy }),
+    ],
+    [...RENEWAL, ...FAULTS, ...SIGNALS.filter(({ group }) => group === 'Aborted signal')],
+  )
 
-      it('gives the token to no other place', async () => {
-        await using other = await scripted((_, response) => void response.end())
-        await using redirecting = await scripted(
-          (_, response) => void response.writeHead(302, { location: other.url }).end(),
-        )
-        const plain = copy.create()
-        attachAuth(plain, ground.provider({ environment: apiAt(ground.env, redirecting.url) }), {
-          header: 'X-Custom',
-        })
-        await plain.get(redirecting.url)
-        await plain.get(other.url)
-        expect(redirecting.seen[0]?.headers['x-custom']).toBeDefined()
-        expect(other.seen.map(({ headers }) => headers['x-custom'])).toEqual([undefined, undefined])
-      })
-
-      it('works on its default instance', async () => {
-        const detach = attachAuth(copy, ground.tokens)
-        expect((await copy.get(`${ground.env.merchantUrl}/x`)).status).toBe(200)
-        detach()
-        expect(await rejectionOf(copy.get(`${ground.env.merchantUrl}/x`))).toBeInstanceOf(copy.AxiosError)
-      })
+  it.each(ADAPTERS)('has its params, its transforms and a form in their place: %s', async (adapter) => {
+    const form = new FormData()
+    form.append('a', 'b')
+    ground.env.fail('merchant', { kind: 'status', status: 401 })
+    const transformResponse = (text: string) => [text]
+    const answer = await attached({ adapter }).post('/orders?x=1', form, {
+      params: { y: 2 },
+      transformResponse,
     })
-  }
+    expect(answer.data).toEqual([expect.stringContaining('"query":"x=1&y=2"')])
+    const bodies = ground.sent().map(({ body }) => String(body))
+    expect(bodies).toEqual([bodies[0], bodies[0]])
+    expect(bodies[0]).toMatch(/name="a"/)
+  })
+
+  it('is renewed with the same bytes, with everything else in place', async () => {
+    ground.env.fail('merchant', { kind: 'status', status: 503 })
+    ground.env.fail('merchant', { kind: 'status', status: 401 })
+    const api = attached()
+    const retryCondition = (error: AxiosError) => error.response?.status === 503
+    axiosRetry(api as never, { retries: 3, retryDelay: () => 0, retryCondition })
+    api.interceptors.request.use((config) => ({ ...config, url: `/changed${config.url}` }) as typeof config)
+    let transforms = 0
+    const transformRequest = (data: unknown) => {
+      transforms += 1
+      return typeof data === 'string' ? data : JSON.stringify(data)
+    }
+    const validateStatus = (status: number) => status < 500
+    const answer = await api.post('/orders', { a: 1 }, { validateStatus, transformRequest })
+    expect(answer.status).toBe(200)
+    expect(transforms).toBe(1) // axios-retry keeps what was transformed
+    expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual([
+      '503 {"a":1}',
+      '401 {"a":1}',
+      '200 {"a":1}',
+    ])
+    expect(ground.env.counts.token).toBe(2)
+  })
+
+  it('has errors whose config can be sent again', async () => {
+    ground.env.fail('merchant', { kind: 'status', status: 500 })
+    const api = attached()
+    const error = (await rejectionOf(api.get('/orders'))) as AxiosError
+    expect(error).toMatchObject({ config: { url: '/orders' } })
+    expect(error.request).toBeDefined()
+    expect((await api.request(error.config ?? {})).status).toBe(200)
+  })
+
+  it('gets cancellations and time-outs of its own while it waits', async () => {
+    ground.env.fail('token', { kind: 'hang' })
+    const api = attached()
+    const source = copy.CancelToken.source()
+    const clear = { transitional: { clarifyTimeoutError: true }, timeoutErrorMessage: 'late' }
+    const calls = [
+      api.get('/b', { cancelToken: source.token }),
+      api.get('/c', { timeout: 50 }),
+      api.get('/d', { timeout: 50, ...clear }),
+    ].map(rejectionOf)
+    setImmediate(() => source.cancel())
+    const [cancelled, ...late] = await Promise.all(calls)
+    expect(copy.isCancel(cancelled)).toBe(true)
+    for (const error of late) expect(error).toBeInstanceOf(copy.AxiosError)
+    const message = 'timeout of 50ms exceeded'
+    expect(late).toMatchObject([
+      { code: 'ECONNABORTED', message, config: { url: '/c' } },
+      { code: 'ETIMEDOUT', message: 'late' },
+    ])
+  })
+
+  it('gives the token to no other place', async () => {
+    await using other = await scripted((_, response) => response.end())
+    await using api = await scripted((_, response) => response.writeHead(302, { location: other.url }).end())
+    const tokens = ground.provider({ environment: apiAt(ground.env, api.url) })
+    const plain = axiosWith(tokens, {}, { copy, attach: { header: 'X-Custom' } })
+    for (const { url } of [api, other]) await plain.get(url)
+    expect(api.seen[0]?.headers['x-custom']).toBeDefined()
+    expect(other.seen.map(({ headers }) => headers['x-custom'])).toEqual([undefined, undefined])
+  })
+
+  it('works on its default instance', async () => {
+    const detach = attachAuth(copy, ground.tokens)
+    expect((await copy.get(`${ground.env.merchantUrl}/x`)).status).toBe(200)
+    detach()
+    expect(await rejectionOf(copy.get(`${ground.env.merchantUrl}/x`))).toBeInstanceOf(copy.AxiosError)
+  })
 })
 
 describe('the plain interceptor', () => {
@@ -153,8 +134,8 @@ describe('the plain interceptor', () => {
   ])('ends a wait with the time-out of the copy: %s', async (_, load, errorOf) => {
     const copy = load()
     const { provider } = rig([hang])
-    const api = copy.create({ baseURL: MERCHANT_URL, timeout: 20, adapter: answering([]) as never })
-    api.interceptors.request.use(createAuthInterceptor(provider))
+    const config = { baseURL: MERCHANT_URL, timeout: 20, adapter: answering() }
+    const api = axiosWith(provider, config, { how: 'createAuthInterceptor', copy })
     const error = await rejectionOf(api.get('/1'))
     expect((error as Error).constructor).toBe(errorOf(copy))
     expect(error).toMatchObject({
@@ -171,11 +152,11 @@ describe('an unknown copy', () => {
     const sent: boolean[] = []
     const api = unknownCopy().create({ baseURL: MERCHANT_URL })
     attachAuth(api, rig().provider)
-    const adapter: OwnAdapter = (config) => {
+    const adapter: AxiosAdapter = (config) => {
       sent.push(config.headers.has('authorization'))
-      return answering([])(config)
+      return answering()(config)
     }
-    await api.get('/1', { adapter: adapter as never })
+    await api.get('/1', { adapter })
     expect(sent).toEqual([true])
   })
 
@@ -201,11 +182,11 @@ describe('an unknown copy', () => {
     expect(ground.sent()).toHaveLength(2)
   })
 
-  for (const adapter of [undefined, 'http', 'fetch'] as const) {
-    it(`may have given an instance that cannot make another, on ${adapter ?? 'its own choice of adapter'}`, async () => {
+  it.each([{}, { adapter: 'http' }, { adapter: 'fetch' }])(
+    'may have given an instance that cannot make another: %o',
+    async (config) => {
       const copy = unknownCopy()
-      const options = { baseURL: ground.env.merchantUrl, ...(adapter && { adapter }) }
-      const api = new copy.Axios(options as never) as AxiosInstance
+      const api = new copy.Axios({ baseURL: ground.env.merchantUrl, ...config } as never) as AxiosInstance
       expect(api.create).toBeUndefined()
       attachAuth(api, ground.tokens)
       ground.env.fail('merchant', { kind: 'status', status: 401 })
@@ -213,8 +194,8 @@ describe('an unknown copy', () => {
       expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual(['401 text', '200 text'])
       const failed = await rejectionOf(api.request({ url: 'http://127.0.0.1:1/' }))
       expect(failed).toBeInstanceOf(copy.AxiosError)
-    })
-  }
+    },
+  )
 })
 
 /** An instance of such a copy, whose calls an interceptor changes. */
@@ -254,24 +235,12 @@ describe('a default that an interceptor took off', () => {
   })
 
   it('does not take the token elsewhere: a socket of this machine', async () => {
-    const seen: unknown[] = []
-    const server = createServer(({ headers }, response) => {
-      seen.push(headers.authorization)
-      response.end()
-    })
-    const socketPath = join(tmpdir(), `merchant-auth-${crypto.randomUUID()}.sock`)
-    await new Promise<void>((resolve) => {
-      server.listen(socketPath, resolve)
-    })
-    try {
+    const seen = await onSocket(async (socketPath) => {
       const api = changedInstance({ socketPath }, (config) => {
         delete config.socketPath
       })
       await api.get('/1')
-    } finally {
-      server.closeAllConnections()
-      server.close()
-    }
+    })
     expect(seen).toEqual([])
     expect(ground.sent().map(({ status }) => status)).toEqual([200])
   })

@@ -1,20 +1,23 @@
 /** axios instances on adapters that answer by themselves, with no socket; and copies of axios that nobody else has. */
+import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
-import axios, {
-  type AxiosInstance,
-  type AxiosStatic,
-  type CreateAxiosDefaults,
-  type InternalAxiosRequestConfig,
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type {
+  AxiosAdapter,
+  AxiosInstance,
+  AxiosStatic,
+  CreateAxiosDefaults,
+  InternalAxiosRequestConfig,
 } from 'axios'
 import type { AttachOptions } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
 import { MERCHANT_URL, type Rig, rig } from '../token/harness.ts'
-
-/** An adapter of a caller's own. */
-export type OwnAdapter = (config: InternalAxiosRequestConfig) => Promise<never>
+import { axiosWith } from './drivers.ts'
 
 /** The parts of an answer; or whatever an adapter would do instead. */
-export type FakeAnswer = { status?: number; data?: unknown; headers?: unknown } | OwnAdapter
+export type FakeAnswer =
+  | { status?: number; data?: unknown; headers?: unknown; request?: unknown }
+  | AxiosAdapter
 
 export interface FakeApi extends Rig {
   readonly api: AxiosInstance
@@ -23,14 +26,16 @@ export interface FakeApi extends Rig {
 }
 
 /** An adapter that gives these answers in turn, and after them 200, and notes the configs. */
-export function answering(answers: FakeAnswer[], configs: InternalAxiosRequestConfig[] = []): OwnAdapter {
+export function answering(
+  answers: FakeAnswer[] = [],
+  configs: InternalAxiosRequestConfig[] = [],
+): AxiosAdapter {
   const left = [...answers]
   return (config) => {
     configs.push(config)
     const answer = left.shift() ?? {}
     if (typeof answer === 'function') return answer(config)
-    const { status = 200, data = '', headers = {} } = answer
-    return Promise.resolve({ status, statusText: '', data, headers, config } as never)
+    return Promise.resolve({ status: 200, statusText: '', data: '', headers: {}, ...answer, config } as never)
   }
 }
 
@@ -41,9 +46,8 @@ export function fakeApi(
 ): FakeApi {
   const made = rig()
   const configs: InternalAxiosRequestConfig[] = []
-  const api = axios.create({ baseURL: MERCHANT_URL, adapter: answering(answers, configs), ...config })
-  attachAuth(api, made.provider, attach)
-  return { ...made, api, configs }
+  const defaults = { baseURL: MERCHANT_URL, adapter: answering(answers, configs), ...config }
+  return { ...made, api: axiosWith(made.provider, defaults, { attach }), configs }
 }
 
 const require = createRequire(import.meta.url)
@@ -62,4 +66,24 @@ export function unknownCopy(): AxiosStatic {
   const copy: AxiosStatic = require('axios')
   if (known !== undefined) require.cache[path] = known
   return copy
+}
+
+/** Runs something with a server on a socket of this machine. Resolves with the `Authorization` of each request. */
+export async function onSocket(
+  run: (socketPath: string) => Promise<unknown>,
+): Promise<(string | undefined)[]> {
+  const seen: (string | undefined)[] = []
+  const server = createServer(({ headers }, response) => {
+    seen.push(headers.authorization)
+    response.end()
+  })
+  const socketPath = join(tmpdir(), `merchant-auth-${crypto.randomUUID()}.sock`)
+  await new Promise<void>((resolve) => void server.listen(socketPath, resolve))
+  try {
+    await run(socketPath)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+  return seen
 }

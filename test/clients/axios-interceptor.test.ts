@@ -2,29 +2,27 @@
 import { getEventListeners } from 'node:events'
 import axios, { AxiosError, type AxiosInstance, CanceledError, type CreateAxiosDefaults } from 'axios'
 import axiosRetry from 'axios-retry'
-import { ConfigurationError, TokenRequestError } from 'merchant-auth'
+import { type AttachOptions, type AuthEvent, ConfigurationError } from 'merchant-auth'
 import { createAuthInterceptor } from 'merchant-auth/axios'
-import { describe, expect, it, vi } from 'vitest'
-import { ADAPTERS, rejectionOf, scripted, until, useGround } from '../support/ground.ts'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf, until, useGround } from '../support/ground.ts'
 import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
+import { conformWith } from './conform.ts'
+import { axiosWith, PLAIN_FETCH, PLAIN_HTTP } from './drivers.ts'
+import { RENEWAL } from './scenarios/renewal.ts'
+import { SIGNALS } from './scenarios/signals.ts'
 
 const ground = useGround()
-const withToken = (config?: CreateAxiosDefaults, attach?: object): AxiosInstance => {
-  const api = axios.create({ baseURL: ground.env.merchantUrl, ...config })
-  api.interceptors.request.use(createAuthInterceptor(ground.tokens, attach))
-  return api
-}
-const withheld = () =>
-  ground.events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
+const withToken = (config: CreateAxiosDefaults = {}, attach?: AttachOptions): AxiosInstance =>
+  axiosWith(
+    ground.tokens,
+    { baseURL: ground.env.merchantUrl, ...config },
+    { how: 'createAuthInterceptor', attach },
+  )
+const reasonsIn = (events: readonly AuthEvent[]) =>
+  events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
 
 describe('the plain interceptor', () => {
-  it.each(ADAPTERS)('attaches the token, first later and then at once, by %s', async (adapter) => {
-    const api = withToken({ adapter })
-    expect((await api.get('/a')).status).toBe(200)
-    expect((await api.get('/b')).status).toBe(200)
-    expect(ground.env.counts.token).toBe(1)
-  })
-
   it('takes options and makes a provider of its own', async () => {
     const { environment, clientId, clientSecret, merchantUrl } = ground.env
     const api = axios.create({ baseURL: merchantUrl })
@@ -39,24 +37,9 @@ describe('the plain interceptor', () => {
     expect(() => createAuthInterceptor(ground.tokens, { header: '' })).toThrow(ConfigurationError)
   })
 
-  it('registered first runs last, and judges what others have made of the call', async () => {
-    await using elsewhere = await scripted((_, response) => void response.end())
-    const api = withToken({ baseURL: 'http://127.0.0.1:1' })
-    api.interceptors.request.use((config) => {
-      config.baseURL = config.url === '/away' ? elsewhere.url : ground.env.merchantUrl
-      return config
-    })
-    expect((await api.get('/x')).status).toBe(200)
-    await api.get('/away')
-    expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
-  })
-
-  it('withholds the token, with the reason', async () => {
-    const api = withToken({ validateStatus: () => true })
-    await api.get('/x', { headers: { authorization: 'Own one' } })
-    await api.get('/x', { auth: { username: 'u', password: 'p' } })
-    await rejectionOf(api.get('/x', { socketPath: '/nonexistent.sock' }))
-    expect(withheld()).toEqual(['own-header', 'own-credentials', 'destination'])
+  it('withholds the token from a call with credentials of its own', async () => {
+    await withToken({ validateStatus: () => true }).get('/x', { auth: { username: 'u', password: 'p' } })
+    expect(reasonsIn(ground.events)).toEqual(['own-credentials'])
     expect(ground.env.counts.token).toBe(0)
   })
 
@@ -81,7 +64,7 @@ describe('the plain interceptor', () => {
       expect(again.data.jti).not.toBe(answer.data.jti)
       expect((await api.request(again.config)).status).toBe(200)
       expect((await api.request(answer.config)).status).toBe(200)
-      expect(withheld()).toEqual([])
+      expect(reasonsIn(ground.events)).toEqual([])
     },
   )
 
@@ -102,42 +85,40 @@ describe('the plain interceptor', () => {
     expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual(['401 body', '200 body'])
   })
 
-  it('strips an old token from a config that goes elsewhere', async () => {
-    await using elsewhere = await scripted((_, response) => void response.end())
-    const api = withToken()
-    const { config } = await api.get('/x')
-    await api.request({ ...config, baseURL: elsewhere.url })
-    expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
+  it.each(['cancelToken', 'timeout'] as const)('ends a wait by its %s, as axios does', async (limit) => {
+    ground.env.fail('token', { kind: 'hang' })
+    const { token: cancelToken, cancel } = axios.CancelToken.source()
+    const limits = { cancelToken: { cancelToken }, timeout: { timeout: 30 } }
+    const call = rejectionOf(withToken().get('/mine', limits[limit]))
+    await until(() => ground.env.counts.token === 1)
+    cancel('enough')
+    const error = (await call) as AxiosError
+    expect(error).toBeInstanceOf(limit === 'timeout' ? AxiosError : CanceledError)
+    expect(error).toMatchObject({ code: limit === 'timeout' ? 'ECONNABORTED' : 'ERR_CANCELED' })
+    expect(ground.sent()).toEqual([])
   })
 
-  it.each(['signal', 'cancelToken', 'timeout'] as const)(
-    'ends a wait by its %s, as axios does',
-    async (limit) => {
-      ground.env.fail('token', { kind: 'hang' })
-      const abort = new AbortController()
-      const { token: cancelToken, cancel } = axios.CancelToken.source()
-      const limits = {
-        signal: { signal: abort.signal },
-        cancelToken: { cancelToken },
-        timeout: { timeout: 30 },
-      }
-      const call = rejectionOf(withToken().get('/mine', limits[limit]))
-      await until(() => ground.env.counts.token === 1)
-      abort.abort()
-      cancel('enough')
-      const error = (await call) as AxiosError
-      expect(error).toBeInstanceOf(limit === 'timeout' ? AxiosError : CanceledError)
-      expect(error).toMatchObject({ code: limit === 'timeout' ? 'ECONNABORTED' : 'ERR_CANCELED' })
-      expect(getEventListeners(abort.signal, 'abort')).toEqual([])
-      expect(ground.sent()).toEqual([])
-    },
-  )
-
-  it('rejects as getToken does', async () => {
-    ground.env.fail('token', { kind: 'status', status: 400 })
-    await expect(withToken().get('/x')).rejects.toBeInstanceOf(TokenRequestError)
+  it('leaves no listener on a signal that ended its wait', async () => {
+    ground.env.fail('token', { kind: 'hang' })
+    const abort = new AbortController()
+    const call = rejectionOf(withToken().get('/mine', { signal: abort.signal }))
+    await until(() => ground.env.counts.token === 1)
+    abort.abort()
+    expect(await call).toBeInstanceOf(CanceledError)
+    expect(getEventListeners(abort.signal, 'abort')).toEqual([])
   })
 })
+
+/** What holds for every client but renewals, which it leaves to the caller. */
+const ATTACHING = [
+  ...RENEWAL.filter(
+    ({ group, name }) => group === 'Which calls carry the token' && !name.endsWith('renewed'),
+  ),
+  ...SIGNALS.filter(({ name }) =>
+    /before the call|after the answer|waiting for the (first token|API)/.test(name),
+  ),
+]
+conformWith([PLAIN_HTTP, PLAIN_FETCH], ATTACHING)
 
 interface Config {
   url: string
@@ -153,7 +134,7 @@ function renewing() {
   return {
     provider,
     intercept: createAuthInterceptor(provider),
-    withheld: () => events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : [])),
+    withheld: () => reasonsIn(events),
     async nextToken(): Promise<string> {
       await clock.advance(1_000_000)
       return `Bearer ${(await provider.getToken()).value}`
@@ -177,19 +158,6 @@ describe('the interceptor', () => {
     expect(waiting).toBeInstanceOf(Promise)
     expect(await waiting).toBe(config)
     expect(config.headers.Authorization).toMatch(/^Bearer head\.body\.signature-\d+$/)
-  })
-
-  it('lets a signal end the wait, and axios say so', async () => {
-    const { provider, endpoint, events } = rig([hang])
-    const abort = new AbortController()
-    const config = { ...fresh(), signal: abort.signal }
-    const waiting = createAuthInterceptor(provider)(config)
-    abort.abort()
-    expect(await waiting).toBe(config)
-    expect(config.headers).toEqual({})
-    await vi.waitFor(() => expect(endpoint.count).toBe(1)) // the shared request runs on
-    expect(events.map(({ type }) => type)).toEqual(['token-requested'])
-    await provider.close()
   })
 
   it('rejects where the provider does, signal or not', async () => {

@@ -1,10 +1,10 @@
 // Other interceptors and axios-retry on the same instance, in any order (contract 2, 5.2).
-import axios, { type AxiosError, type AxiosInstance } from 'axios'
+import axios, { type AxiosError, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios'
 import axiosRetry from 'axios-retry'
-import { createTokenProvider, type TokenProvider } from 'merchant-auth'
+import type { TokenProvider } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
-import { ADAPTERS, functionAdapter, rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { ADAPTERS, apiAt, functionAdapter, rejectionOf, scripted, useGround } from '../support/ground.ts'
 import { outcomes } from '../support/recorded.ts'
 
 const ground = useGround()
@@ -47,50 +47,52 @@ describe('createAuthInterceptor on the same instance', () => {
       })
 
       it(`registered ${order} attachAuth has calls of its own (legacy order: ${legacy})`, async () => {
-        const server = await scripted((_, response) => void response.end())
-        const { environment, clientId, clientSecret } = ground.env
-        const tokens = createTokenProvider({
-          environment: { ...environment, apiUrls: [server.url] },
-          clientId,
-          clientSecret,
-        })
-        const api = made(tokens)
+        await using server = await scripted((_, response) => response.end())
+        const api = made(ground.provider({ environment: apiAt(ground.env, server.url) }))
         await api.get(`${server.url}/x`)
         expect(server.seen[0]?.headers.authorization).toMatch(/^Bearer /)
         outcomes.length = 0 // the plain interceptor's headers are shown
-        await tokens.close()
-        await server[Symbol.asyncDispose]()
       })
     }
   }
 })
 
-describe('other interceptors', () => {
-  for (const when of ['before', 'after'] as const) {
-    it(`registered ${when} ours may change where a call goes`, async () => {
-      await using elsewhere = await scripted((_, response) => void response.end('elsewhere'))
-      const api = axios.create({ baseURL: 'http://127.0.0.1:1' })
-      if (when === 'after') attachAuth(api, ground.tokens)
-      api.interceptors.request.use(async (config) => {
+describe.each(['before', 'after'])('other interceptors registered %s ours', (when) => {
+  /** An instance with the token, and what else is registered on it. */
+  function instance(register: (api: AxiosInstance) => void, baseURL = ground.env.merchantUrl): AxiosInstance {
+    const api = axios.create({ baseURL })
+    if (when === 'before') register(api)
+    attachAuth(api, ground.tokens)
+    if (when === 'after') register(api)
+    return api
+  }
+
+  it('may change where a call goes', async () => {
+    await using elsewhere = await scripted((_, response) => response.end('elsewhere'))
+    const api = instance(({ interceptors }) => {
+      interceptors.request.use(async (config) => {
         config.headers.set('X-Changed', 'yes')
         if (config.url === 'own') config.headers.set('Authorization', 'Own one')
         config.baseURL = config.url === 'away' ? elsewhere.url : ground.env.merchantUrl
         return { ...config, url: `/changed/${config.url}` } as typeof config
       })
-      if (when === 'before') attachAuth(api, ground.tokens)
-      const { data } = await api.get('orders')
-      expect(data).toMatchObject({ path: '/merchant/changed/orders', headers: { 'x-changed': 'yes' } })
-      await api.get('away')
-      expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
-      expect(await rejectionOf(api.get('own'))).toMatchObject({ response: { status: 401 } })
-      expect(ground.sent().length).toBe(2)
-    })
+    }, 'http://127.0.0.1:1')
+    const { data } = await api.get('orders')
+    expect(data).toMatchObject({ path: '/merchant/changed/orders', headers: { 'x-changed': 'yes' } })
+    await api.get('away')
+    expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
+    expect(await rejectionOf(api.get('own'))).toMatchObject({ response: { status: 401 } })
+    expect(ground.sent().length).toBe(2)
+  })
 
-    it(`registered ${when} ours may wrap the adapter`, async () => {
-      const api = axios.create({ baseURL: ground.env.merchantUrl })
-      let used = 0
-      if (when === 'after') attachAuth(api, ground.tokens)
-      api.interceptors.request.use((config) => {
+  it('may wrap the adapter, and see no token', async () => {
+    let used = 0
+    const seen: unknown[] = []
+    const see = ({ headers }: InternalAxiosRequestConfig) =>
+      seen.push(headers.get('authorization') ?? undefined)
+    const api = instance(({ interceptors }) => {
+      interceptors.request.use((config) => {
+        see(config)
         const inner = axios.getAdapter(config.adapter)
         config.adapter = (final) => {
           used += 1
@@ -98,31 +100,16 @@ describe('other interceptors', () => {
         }
         return config
       })
-      if (when === 'before') attachAuth(api, ground.tokens)
-      const answer = await api.get('/orders')
-      expect(answer.status).toBe(200)
-      expect((await api.request(answer.config)).status).toBe(200)
-      expect(used).toBeGreaterThanOrEqual(2)
-      expect(ground.sent().length).toBe(2)
-    })
-
-    it(`registered ${when} ours see no token`, async () => {
-      const api = axios.create({ baseURL: ground.env.merchantUrl })
-      const seen: unknown[] = []
-      if (when === 'after') attachAuth(api, ground.tokens)
-      api.interceptors.request.use((config) => {
-        seen.push(config.headers.get('authorization') ?? undefined)
-        return config
-      })
-      api.interceptors.response.use((answer) => {
-        seen.push(answer.config.headers.get('authorization') ?? undefined)
+      interceptors.response.use((answer) => {
+        see(answer.config)
         return answer
       })
-      if (when === 'before') attachAuth(api, ground.tokens)
-      await api.request((await api.get('/orders')).config)
-      expect(seen).toEqual([undefined, undefined, undefined, undefined])
     })
-  }
+    expect((await api.request((await api.get('/orders')).config)).status).toBe(200)
+    expect(used).toBeGreaterThanOrEqual(2)
+    expect(ground.sent().length).toBe(2)
+    expect(seen).toEqual([undefined, undefined, undefined, undefined])
+  })
 })
 
 describe('axios-retry', () => {

@@ -1,7 +1,6 @@
 // No token in what callers of axios can log of their calls, in whatever way they make them, and all of it still works (contract 6).
 import { Agent } from 'node:http'
 import { createServer } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import axios, {
@@ -12,13 +11,21 @@ import axios, {
   type CreateAxiosDefaults,
 } from 'axios'
 import axiosRetry from 'axios-retry'
-import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
 import { record } from '../faults/cells.ts'
-import { ADAPTERS, functionAdapter, rejectionOf, scripted, until, useGround } from '../support/ground.ts'
+import {
+  ADAPTERS,
+  functionAdapter,
+  listening,
+  rejectionOf,
+  scripted,
+  until,
+  useGround,
+} from '../support/ground.ts'
 import { findLeaks } from '../support/leaks.ts'
 import { provided, token } from '../support/provided.ts'
 import { outcomes, secrets } from '../support/recorded.ts'
+import { axiosWith } from './drivers.ts'
 
 const ground = useGround()
 
@@ -181,6 +188,7 @@ describe.for<[string, CreateAxiosDefaults['adapter']]>([
     for (const { request } of [answer, failed, failed.response as AxiosResponse, noAnswer])
       expect(request).toBeDefined()
     expect(noAnswer.response).toBeUndefined()
+    expect(failed.request).toBe(failed.response?.request)
     if (name !== 'fetch') expect(answer.request.path).toBe('/merchant/orders')
     withoutToken(answer, failed, noAnswer)
     for (const { config } of [answer, failed, noAnswer]) {
@@ -194,18 +202,18 @@ describe.for<[string, CreateAxiosDefaults['adapter']]>([
 })
 
 it('over HTTP/2 there is no token in any log output', async () => {
-  const server = createServer((request, response) => {
-    response.writeHead(request.url?.endsWith('rejected') ? 500 : 200).end('{}')
-  })
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-  const baseURL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const api = axios.create({ baseURL, adapter: 'http', httpVersion: 2 })
+  await using server = await listening(
+    createServer((request, response) => {
+      response.writeHead(request.url?.endsWith('rejected') ? 500 : 200).end('{}')
+    }),
+  )
+  const baseURL = server.url
   token('another.token')
-  attachAuth(api, provided({ current: token('the.one.token'), apiUrls: [baseURL] }))
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [baseURL] })
+  const api = axiosWith(tokens, { baseURL, adapter: 'http', httpVersion: 2 })
   const stream = await api.get('/orders', { responseType: 'stream' })
   stream.data.resume()
   withoutToken(await rejectionOf(api.get('/rejected')), stream)
-  server.close()
 })
 
 // Node 24's getter hangs the socket on the answer by a symbol, and the socket has the request.
@@ -257,8 +265,8 @@ describe('a call with streams', () => {
     ['the default agent', () => undefined],
   ])('shows nothing of the calls before it on the same connection: %s', async (_, agent) => {
     await using server = await scripted((_, response) => void response.end('{}'))
-    const api = axios.create({ baseURL: server.url, httpAgent: agent() })
-    attachAuth(api, provided({ current: token('first.token'), apiUrls: [server.url] }))
+    const tokens = provided({ current: token('first.token'), apiUrls: [server.url] })
+    const api = axiosWith(tokens, { baseURL: server.url, httpAgent: agent() })
     await Promise.all([api.get('/a'), api.get('/b')])
     await new Promise((resolve) => setImmediate(resolve)) // their connections are free
     const body = Readable.from(['x'])
@@ -273,13 +281,4 @@ describe('a call with streams', () => {
     ).toEqual([])
     await read(answer)
   })
-})
-
-it('an error and its response have the same request', async () => {
-  await using server = await scripted((_, response) => void response.writeHead(500).end())
-  const api = axios.create({ baseURL: server.url })
-  attachAuth(api, provided({ current: token('first.token'), apiUrls: [server.url] }))
-  const error = await rejectionOf(api.get('/a'))
-  expect(error).toBeInstanceOf(AxiosError)
-  if (error instanceof AxiosError) expect(error.request).toBe(error.response?.request)
 })

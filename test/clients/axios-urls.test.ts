@@ -1,9 +1,5 @@
 // Where a call of axios really goes, whatever names it: baseURL, url, params, interceptors, transforms, proxies (contract 5.1, 5.2).
-import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import axios, { type AxiosInstance, type AxiosRequestConfig, type CreateAxiosDefaults } from 'axios'
 import type { AttachOptions } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
@@ -11,10 +7,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { record } from '../faults/cells.ts'
 import { ADAPTERS } from '../support/ground.ts'
 import { growth } from '../support/growth.ts'
-import { findLeaks } from '../support/leaks.ts'
 import { provided, token } from '../support/provided.ts'
-import { forget } from '../support/recorded.ts'
 import { rig } from '../token/harness.ts'
+import { onSocket } from './axios-fakes.ts'
+import { type AxiosOptions, axiosWith, HOWS } from './drivers.ts'
 import { openPlaces, type Places, shown } from './places.ts'
 
 let places: Places
@@ -26,15 +22,8 @@ beforeEach(() => {
 })
 afterAll(() => places.close())
 
-type How = 'attachAuth' | 'createAuthInterceptor'
-const HOWS: readonly How[] = ['attachAuth', 'createAuthInterceptor']
-
-function client(how: How, config: CreateAxiosDefaults = {}, attach?: AttachOptions): AxiosInstance {
-  const api = axios.create({ validateStatus: () => true, proxy: false, ...config })
-  if (how === 'attachAuth') attachAuth(api, places.tokens, attach)
-  else api.interceptors.request.use(createAuthInterceptor(places.tokens, attach))
-  return api
-}
+const client = (how: AxiosOptions['how'], config: CreateAxiosDefaults = {}, attach?: AttachOptions) =>
+  axiosWith(places.tokens, { validateStatus: () => true, proxy: false, ...config }, { how, attach })
 
 /** What a call came to by both adapters and both ways of attaching; told apart where the adapters differ. */
 async function cameOf(
@@ -337,29 +326,15 @@ describe(group, () => {
   )
 
   it('a socketPath: a socket of this machine gets none, whatever the URL says', async ({ task }) => {
-    const folder = await mkdtemp(join(tmpdir(), 'places-'))
-    const socketPath = join(folder, 'socket')
-    const seen: (string | undefined)[] = []
-    const server = createServer((request, response) => {
-      seen.push(request.headers.authorization)
-      response.end()
+    const { provider, events, endpoint } = rig([], { environment: places.tokens.environment })
+    const seen = await onSocket(async (socketPath) => {
+      for (const how of HOWS)
+        await axiosWith(provider, { adapter: 'http', socketPath }, { how }).get(`${places.api}/merchant/x`)
     })
-    await new Promise<void>((resolve) => void server.listen(socketPath, resolve))
-    try {
-      const { provider, events, endpoint } = rig([], { environment: places.tokens.environment })
-      const api = axios.create({ adapter: 'http', socketPath })
-      attachAuth(api, provider)
-      const other = axios.create({ adapter: 'http', socketPath })
-      other.interceptors.request.use(createAuthInterceptor(provider))
-      for (const one of [api, other]) await one.get(`${places.api}/merchant/x`)
-      const withheld = { type: 'token-withheld', reason: 'destination' }
-      expect(events).toMatchObject([withheld, withheld])
-      expect([seen, endpoint.count]).toEqual([[undefined, undefined], 0])
-      record(task, { ...cells, row: 'socketPath, and the URL of the API', cell: 'no token at the socket' })
-    } finally {
-      await new Promise((resolve) => server.close(resolve))
-      await rm(folder, { recursive: true })
-    }
+    const withheld = { type: 'token-withheld', reason: 'destination' }
+    expect(events).toMatchObject([withheld, withheld])
+    expect([seen, endpoint.count]).toEqual([[undefined, undefined], 0])
+    record(task, { ...cells, row: 'socketPath, and the URL of the API', cell: 'no token at the socket' })
   })
 
   // A proxy is the caller's choice of a way, not another destination; of https it would see the host alone.
@@ -404,21 +379,11 @@ describe('redirects by an adapter or a transport of the caller', () => {
     expect(places.look()).toEqual([from, 'no token at API /outside'])
   })
 
-  it.each(HOWS)('are judged by where beforeRedirect leads them (%s)', async (how) => {
-    redirectTo('/merchant/y')
-    const beforeRedirect = (options: Record<string, unknown>): void => {
-      options['port'] = new URL(places.evil).port
-    }
-    await client(how, { adapter: 'http', beforeRedirect }).get(`${places.api}/merchant/x`)
-    expect(places.look()).toEqual([from, 'no token at evil /merchant/y'])
-  })
-
   const renewals = async (config: CreateAxiosDefaults): Promise<number> => {
     places.answer = ({ at }) =>
       at === 'API' ? { status: 302, location: 'http://evil.here/merchant/y' } : { status: 401 }
     const { provider, endpoint } = rig([], { environment: places.tokens.environment })
-    const api = axios.create({ validateStatus: () => true, ...config })
-    attachAuth(api, provider)
+    const api = axiosWith(provider, { validateStatus: () => true, ...config })
     expect((await api.get(`${places.api}/merchant/x`)).status).toBe(401)
     places.arrivals.splice(0)
     return endpoint.count - 1
@@ -433,16 +398,6 @@ describe('redirects by an adapter or a transport of the caller', () => {
     const env = { Request: null as never, fetch: ((...given) => fetch(...given)) satisfies typeof fetch }
     expect(await renewals({ adapter: 'fetch', env })).toBe(1)
   })
-})
-
-// The request of an answer leads to the global agent, whose free sockets know the requests that were sent before.
-it("the log output of an answer to a call without the token shows no other call's token", async () => {
-  const api = client('attachAuth')
-  await api.get(`${places.api}/merchant/x`)
-  const answer = await api.get(`${places.evil}/merchant/x`)
-  forget() // what is recorded here must not fail the test by the check after it
-  expect(findLeaks(answer, ['the.one.token'])).toEqual([])
-  places.look()
 })
 
 it('the URL of a call is found in time that grows with its length, whatever slashes are in it', () => {

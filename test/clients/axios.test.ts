@@ -1,32 +1,29 @@
 // Attaching the token to an axios instance, and detaching it: where the header goes, and what attachAuth rejects (contract 5.1 to 5.3, 6).
-import axios, { AxiosError, AxiosHeaders, type CreateAxiosDefaults } from 'axios'
-import { ConfigurationError, TokenRequestError } from 'merchant-auth'
+import axios, { type AxiosAdapter, AxiosError, AxiosHeaders } from 'axios'
+import { ConfigurationError } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
-import { ADAPTERS, functionAdapter, rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { ADAPTERS, apiAt, rejectionOf, scripted, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { rig } from '../token/harness.ts'
+import { MERCHANT_URL, rig } from '../token/harness.ts'
+import { answering } from './axios-fakes.ts'
+import { axiosWith } from './drivers.ts'
 
 const ground = useGround()
 const withheld = () =>
   ground.events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
 
-describe('an axios instance with the token', () => {
-  it.each<[string, CreateAxiosDefaults['adapter']]>([
-    ['a name in a list', ['http']],
-    ['a name that is of no use here, and another', ['xhr', 'fetch']],
-    ['a function', functionAdapter],
-  ])('sends it by the adapter of its defaults, or of the call: %s', async (_, adapter) => {
-    for (const [defaults, config] of [
-      [{ adapter }, {}],
-      [{}, { adapter }],
-    ] as [CreateAxiosDefaults, CreateAxiosDefaults][]) {
-      const { status } = await ground.api(defaults).get(`${ground.env.inStoreUrl}/sales`, config as object)
-      expect(status).toBe(200)
-    }
-    expect(withheld()).toEqual([])
-  })
+function problemWith(instance: unknown, header?: string): ConfigurationError {
+  try {
+    attachAuth(instance as never, rig().provider, header === undefined ? {} : { header })
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error
+    throw error
+  }
+  throw new Error('It was attached')
+}
 
+describe('an axios instance with the token', () => {
   it('may be the default instance', async () => {
     const detach = attachAuth(axios, ground.tokens)
     try {
@@ -37,48 +34,27 @@ describe('an axios instance with the token', () => {
     expect(await rejectionOf(axios.get(`${ground.env.merchantUrl}/x`))).toMatchObject({ status: 401 })
   })
 
-  it('rejects with an AxiosError for a 401 that cannot be renewed, and as getToken does without a token', async () => {
-    ground.env.configure({ rejectAllTokens: true })
-    const error = await rejectionOf(ground.api().post('/orders', { a: 1 }))
-    expect(error).toBeInstanceOf(AxiosError)
-    const response = { status: 401, data: { error: 'invalid_token' } }
-    expect(error).toMatchObject({ code: 'ERR_BAD_REQUEST', response })
-    expect(ground.sent()).toHaveLength(2)
-    ground.env.fail('token', { kind: 'status', status: 400, body: { error: 'invalid_client' } })
-    const api = axios.create()
-    attachAuth(api, ground.provider())
-    expect(await rejectionOf(api.get(ground.env.merchantUrl))).toBeInstanceOf(TokenRequestError)
-  })
-
-  it('rejects with the API’s own 401 where no other token can be had, and resolves with it where that is asked for', async () => {
-    for (const validateStatus of [undefined, () => true]) {
-      const tokens = ground.provider()
-      await tokens.getToken()
-      ground.env.revoke()
-      ground.env.fail('token', { kind: 'status', status: 400 })
-      const api = axios.create({ baseURL: ground.env.merchantUrl, ...(validateStatus && { validateStatus }) })
-      attachAuth(api, tokens)
+  it.each(['a renewed token, too', 'a token that cannot be renewed'])(
+    'rejects with an AxiosError that has the API’s own 401 to %s',
+    async (what) => {
+      if (what === 'a renewed token, too') ground.env.configure({ rejectAllTokens: true })
+      else {
+        await ground.tokens.getToken()
+        ground.env.revoke()
+        ground.env.fail('token', { kind: 'status', status: 400 })
+      }
+      const error = await rejectionOf(ground.api().post('/orders', { a: 1 }))
+      expect(error).toBeInstanceOf(AxiosError)
       const response = { status: 401, data: { error: 'invalid_token' } }
-      if (validateStatus) expect(await api.get('/orders')).toMatchObject(response)
-      else expect(await rejectionOf(api.get('/orders'))).toMatchObject({ response })
-    }
-    expect(ground.sent()).toHaveLength(2)
-  })
-
-  it('resolves with the API’s answer where validateStatus takes it, after a renewal too', async () => {
-    await ground.tokens.getToken()
-    ground.env.revoke()
-    const api = ground.api({ validateStatus: () => true })
-    expect((await api.get('/orders')).status).toBe(200)
-    ground.env.configure({ rejectAllTokens: true })
-    expect((await api.get('/orders')).status).toBe(401)
-  })
+      expect(error).toMatchObject({ code: 'ERR_BAD_REQUEST', response })
+      expect(ground.sent()).toHaveLength(what === 'a renewed token, too' ? 2 : 1)
+    },
+  )
 
   it.each(ADAPTERS)('leaves requests with credentials of their own as they are: %s', async (adapter) => {
     await using api401 = await scripted((_, response) => void response.writeHead(401).end())
-    const provider = ground.provider({ environment: { ...ground.env.environment, apiUrls: [api401.url] } })
-    const api = axios.create({ adapter, validateStatus: () => true })
-    attachAuth(api, provider)
+    const tokens = ground.provider({ environment: apiAt(ground.env, api401.url) })
+    const api = axiosWith(tokens, { adapter, validateStatus: () => true })
     await api.get(`${api401.url}/x`, { auth: { username: 'u', password: 'p' } })
     await api.get(`${api401.url.replace('//', '//u:p@')}/x`)
     const basic = 'Basic dTpw'
@@ -101,30 +77,26 @@ describe('an axios instance with the token', () => {
     ['set to false, which axios takes for "none"', { Authorization: false }, false],
   ])('regards a header of the caller’s: %s', async (_, headers, expected) => {
     let sent: unknown
-    const api = axios.create({
-      adapter: async (config) => {
-        sent = config.headers.get('authorization')
-        return { status: 200, statusText: '', data: '', headers: {}, config }
-      },
-    })
-    attachAuth(api, provided({ current: token('current.token') }))
-    await api.get('https://api.test.example/merchant/x', { headers: headers as Record<string, string> })
+    const adapter: AxiosAdapter = (config) => {
+      sent = config.headers.get('authorization')
+      return answering()(config)
+    }
+    const api = axiosWith(provided({ current: token('current.token') }), { adapter })
+    await api.get(MERCHANT_URL, { headers: headers as Record<string, string> })
     expect(sent).toBe(expected)
   })
 
   it('emits the URL of a withheld call without user info, query and fragment', async () => {
-    const adapter = async (config: object) => ({ data: '', status: 200, statusText: '', headers: {}, config })
-    await ground.api({ adapter: adapter as never }).get('https://u:p@elsewhere.example/path?secret=1#x')
+    await ground.api({ adapter: answering() }).get('https://u:p@elsewhere.example/path?secret=1#x')
     const event = { type: 'token-withheld', reason: 'destination', url: 'https://elsewhere.example/path' }
     expect(ground.events).toEqual([expect.objectContaining(event)])
   })
 
-  it('sends a static token, and takes headers of axios’ own class', async () => {
-    await using server = await scripted((_, response) => void response.end())
-    const api = axios.create({ baseURL: server.url })
-    attachAuth(api, provided({ current: token('abc-static'), apiUrls: [server.url] }))
-    await api.get('/x', { headers: new AxiosHeaders({ a: 'b' }) })
-    expect(server.seen[0]?.headers).toMatchObject({ authorization: 'Bearer abc-static', a: 'b' })
+  it('takes headers of axios’ own class', async () => {
+    const headers = new AxiosHeaders({ a: 'b' })
+    const { data } = await ground.api().get('/x', { headers })
+    expect(data.headers).toMatchObject({ a: 'b', authorization: `Bearer [token ${data.jti}]` })
+    expect(headers.toJSON()).toEqual({ a: 'b' })
   })
 })
 
@@ -132,7 +104,9 @@ describe('detaching', () => {
   it('ends it, and lets it be attached again', async () => {
     const api = axios.create({ baseURL: ground.env.merchantUrl })
     const detach = attachAuth(api, ground.tokens)
-    expect(() => attachAuth(api, ground.tokens)).toThrow(ConfigurationError)
+    expect(problemWith(api).problems).toMatchObject([
+      { option: 'instance', reason: expect.stringMatching(/already/) },
+    ])
     detach()
     detach()
     expect(await rejectionOf(api.get('/x'))).toMatchObject({ status: 401 })
@@ -162,16 +136,6 @@ describe('detaching', () => {
 })
 
 describe('attachAuth', () => {
-  function problemWith(instance: unknown, header?: string): ConfigurationError {
-    try {
-      attachAuth(instance as never, rig().provider, header === undefined ? {} : { header })
-    } catch (error) {
-      if (error instanceof ConfigurationError) return error
-      throw error
-    }
-    throw new Error('It was attached')
-  }
-
   it.each([
     undefined,
     null,
@@ -187,13 +151,6 @@ describe('attachAuth', () => {
     expect(error.message).toBe('The token cannot be attached:\n  - instance: must be an axios instance')
     expect(error.problems).toEqual([{ option: 'instance', reason: 'must be an axios instance' }])
     expect(error.code).toBe('ERR_CONFIGURATION')
-  })
-
-  it('rejects an instance that has a token', () => {
-    const api = axios.create()
-    attachAuth(api, rig().provider)
-    expect(problemWith(api).problems).toMatchObject([{ option: 'instance' }])
-    expect(problemWith(api).message).toMatch(/already/)
   })
 
   it.each([undefined, null, {}, { getToken: 'no' }])('rejects what is not a provider: %j', (tokens) => {

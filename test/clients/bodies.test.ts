@@ -1,15 +1,14 @@
 // Bodies after a 401: the scenarios of all clients, APIs that answer before they read, and what only axios has (contract 5.5).
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import axios, { AxiosError, type AxiosProgressEvent, type AxiosRequestConfig } from 'axios'
+import { AxiosError, type AxiosProgressEvent, type AxiosRequestConfig } from 'axios'
 import FormDataPackage from 'form-data'
 import { createAuthFetch } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
-import { ADAPTERS, rejectionOf, until, useGround } from '../support/ground.ts'
+import { ADAPTERS, listening, rejectionOf, until, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
+import { fakeApi } from './axios-fakes.ts'
 import { conform } from './conform.ts'
 import { AXIOS_FETCH, AXIOS_HTTP, FETCH } from './drivers.ts'
 import { BODIES } from './scenarios/bodies.ts'
@@ -34,19 +33,9 @@ describe('a 401 that comes before the API has read the body', () => {
       bodies.push(await buffer(request))
       response.end()
     })
-    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    return {
-      url,
-      bodies,
-      rejected: () => rejected,
-      tokens: provided({ current: token('first.token'), apiUrls: [url] }),
-      [Symbol.asyncDispose]: () =>
-        new Promise<void>((resolve) => {
-          server.close(() => resolve())
-          server.closeAllConnections()
-        }),
-    }
+    const api = await listening(server)
+    const tokens = provided({ current: token('first.token'), apiUrls: [api.url] })
+    return { ...api, bodies, rejected: () => rejected, tokens }
   }
   const DRIVERS = [AXIOS_HTTP, AXIOS_FETCH, FETCH]
 
@@ -204,42 +193,16 @@ describe('a body that axios sends', () => {
     expect(sizes().slice(-2)).toEqual([10, 10])
   })
 
-  it('has its transforms run once, on the data of the caller', async () => {
-    let transformed = 0
-    const api = await revoked()
-    const answer = await api.post(
-      '/x',
-      { a: 1 },
-      {
-        transformRequest: [
-          (data) => {
-            transformed += 1
-            return JSON.stringify(data)
-          },
-        ],
-        transformResponse: [(data) => [data]],
-      },
-    )
-    expect(transformed).toBe(1)
-    expect(answer.data).toEqual([expect.stringContaining('"body":"{\\"a\\":1}"')])
-  })
-
   it('has the timeout, the signal and the callbacks of its call in both sends', async () => {
     const { signal } = new AbortController()
     const onUploadProgress = (): void => {}
-    const seen: unknown[] = []
-    const api = axios.create({
-      adapter: async (config) => {
-        seen.push([config.timeout, config.signal === signal, config.onUploadProgress === onUploadProgress])
-        return { status: seen.length === 1 ? 401 : 200, statusText: '', data: '', headers: {}, config }
-      },
-    })
-    attachAuth(api, provided({ current: token('first.token') }))
-    const config = { timeout: 61_234, signal, onUploadProgress }
-    await api.post('https://api.test.example/merchant', 'abc', config)
-    expect(seen).toEqual([
-      [61_234, true, true],
-      [61_234, true, true],
-    ])
+    const { api, configs } = fakeApi([{ status: 401 }])
+    await api.post('/1', 'abc', { timeout: 61_234, signal, onUploadProgress })
+    expect(configs).toHaveLength(2)
+    for (const config of configs) {
+      expect(config.timeout).toBe(61_234)
+      expect(config.signal).toBe(signal)
+      expect(config.onUploadProgress).toBe(onUploadProgress)
+    }
   })
 })

@@ -11,18 +11,28 @@ import { inWorld } from './world.ts'
 const UNDICI: Driver = undiciDriver('undici', undici as never, createAuthDispatch)
 const DRIVERS: readonly Driver[] = [AXIOS_HTTP, AXIOS_FETCH, AXIOS_FUNCTION, FETCH, UNDICI]
 
+/** Runs scenarios with every client. */
 export function conform(table: string, scenarios: readonly Scenario[]): void {
+  conformWith(DRIVERS, scenarios, table)
+}
+
+/** Runs scenarios with these clients; without a table nothing is recorded. */
+export function conformWith(
+  drivers: readonly Driver[],
+  scenarios: readonly Scenario[],
+  table?: string,
+): void {
   describe.for([...new Set(scenarios.map(({ group }) => group))])('%s', (group) => {
     it.for(
       scenarios
         .filter((scenario) => scenario.group === group)
         .flatMap((scenario) =>
-          DRIVERS.filter((driver) => concerns(scenario, driver)).map((driver) => ({ scenario, driver })),
+          drivers.filter((driver) => concerns(scenario, driver)).map((driver) => ({ scenario, driver })),
         ),
     )('$driver.name: $scenario.name', async ({ scenario, driver }, { task }) => {
       const cell = await inWorld((world) => scenario.run(world, driver))
       thinOut()
-      record(task, { table, group, row: scenario.name, column: driver.name, cell })
+      if (table !== undefined) record(task, { table, group, row: scenario.name, column: driver.name, cell })
     })
   })
 }

@@ -5,7 +5,7 @@ import axios, { AxiosError, type AxiosRequestConfig, type CancelToken } from 'ax
 import { createAuthFetch, ProviderClosedError } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { record } from '../faults/cells.ts'
+import { counted, record } from '../faults/cells.ts'
 import { settled } from '../support/clock.ts'
 import { rejectionOf } from '../support/ground.ts'
 import { thinOut } from '../support/recorded.ts'
@@ -166,8 +166,8 @@ async function waitingCrowd(client: Client, wait: (typeof WAITS)[number], caller
 const ended = (client: Client, error: unknown, reason: unknown): boolean =>
   client === 'fetch' ? error === reason : axios.isCancel(error)
 
-function cellOf(row: string, column: Client, cell: string) {
-  return { table: 'signals', group: 'Who stays, and what is left', row, column, cell }
+function cellOf(row: string, column: Client, cell: string, group = 'Who stays, and what is left') {
+  return { table: 'signals', group, row, column, cell }
 }
 
 describe('100 callers with a signal each', () => {
@@ -187,7 +187,7 @@ describe('100 callers with a signal each', () => {
     expect(made.endpoint.count).toBe(requests)
     expect(limits.reduce((sum, { signal }) => sum + listeners(signal), 0)).toBe(0)
     expect(vi.getTimerCount()).toBe(0)
-    const cell = `${stayed.length} get 200; ${made.endpoint.count} token request${requests === 1 ? '' : 's'}`
+    const cell = `${stayed.length} get 200; ${counted(made.endpoint.count, 'token request')}`
     record(task, cellOf(`1 of 100 leaves the wait for ${wait}`, column, cell))
   })
 
@@ -206,7 +206,7 @@ describe('100 callers with a signal each', () => {
       const next = await made.call()
       expect(next).toBe(200)
       expect(made.endpoint.count).toBe(requests)
-      const cell = `next call ${next}; ${made.endpoint.count} token request${requests === 1 ? '' : 's'}`
+      const cell = `next call ${next}; ${counted(made.endpoint.count, 'token request')}`
       record(task, cellOf(`all 100 leave the wait for ${wait}`, column, cell))
     },
   )
@@ -224,70 +224,39 @@ describe('a caller of axios who left the wait by', () => {
     WAITS.flatMap((wait) => AXIOS.map((client) => [by, wait, client, leave] as const)),
   )
 
-  async function left([, wait, client, leave]: (typeof cases)[number]) {
+  it.for(cases)('%s, leaves nothing behind, before and after %s has come: %s', async (one, { task }) => {
+    const [by, wait, column, leave] = one
     const { token, cancel } = axios.CancelToken.source()
-    const { made, all } = await waitingCrowd(client, wait, [{ timeout: TIMEOUT_MS, cancelToken: token }])
+    const { made, all } = await waitingCrowd(column, wait, [{ timeout: TIMEOUT_MS, cancelToken: token }])
+    const behind = () => `${vi.getTimerCount()} timers, ${listening(token)} listeners`
     leave(() => cancel('gone'))
     expect(await rejectionOf(all[0] as Promise<number>)).toBeInstanceOf(AxiosError)
     await settled()
-    return { made, behind: () => ({ timers: vi.getTimerCount(), listeners: listening(token) }) }
-  }
-
-  it.for(cases)('%s, leaves nothing behind while the token request for %s goes on: %s', async (one) => {
-    const { behind } = await left(one)
-    expect(behind()).toEqual({ timers: 0, listeners: 0 })
-  })
-
-  it.for(cases)('%s, leaves nothing behind once %s has come: %s', async (one, { task }) => {
-    const { made, behind } = await left(one)
+    expect(behind()).toBe('0 timers, 0 listeners') // while the token request goes on
     made.release()
     await settled()
-    expect(behind()).toEqual({ timers: 0, listeners: 0 })
-    const [by, wait, column] = one
-    const { timers, listeners: heard } = behind()
-    const cell = `${timers} timers, ${heard} listeners, once it has come`
-    record(task, cellOf(`one leaves the wait for ${wait} by ${by}`, column, cell))
+    expect(behind()).toBe('0 timers, 0 listeners')
+    record(task, cellOf(`one leaves the wait for ${wait} by ${by}`, column, `${behind()}, once it has come`))
   })
 })
 
 describe('close()', () => {
   useFakeTimers()
-  it.for(CLIENTS)('ends every wait for a token, and leaves nothing behind: %s', async (column, { task }) => {
+  it.for(CASES)('ends every wait for %s, and leaves nothing behind: %s', async ([wait, column], { task }) => {
     const { signal } = new AbortController()
     const callers = Array.from({ length: 100 }, (_, nth) => (nth % 2 ? { signal } : { timeout: TIMEOUT_MS }))
-    const { made, all } = await waitingCrowd(column, 'the first token', callers)
+    const { made, all } = await waitingCrowd(column, wait, callers)
     await made.provider.close()
-    const ends = await Promise.allSettled(all)
-    const errors = ends.map((end) => (end.status === 'rejected' ? end.reason : end.value))
-    expect(errors.every((error) => error instanceof ProviderClosedError)).toBe(true)
+    const ends = await Promise.all(all.map((one) => one.catch((error: Error) => error)))
+    const words = new Set(ends.map((end) => (end instanceof ProviderClosedError ? end.name : end)))
+    expect([...words]).toEqual([wait === 'the renewal' ? 401 : 'ProviderClosedError']) // the API's own 401
+    await settled()
     expect(listeners(signal)).toBe(0)
     expect(vi.getTimerCount()).toBe(0)
-    expect(made.received()).toBe(0)
-    const [{ name }] = errors as [Error]
-    record(task, cellOf('close() in the wait for the first token', column, `${errors.length} × ${name}`))
+    expect(made.received()).toBe(wait === 'the renewal' ? 100 : 0)
+    await expect(made.call()).rejects.toBeInstanceOf(ProviderClosedError)
+    record(task, cellOf(`close() in the wait for ${wait}`, column, `${ends.length} × ${[...words]}`))
   })
-
-  it.for(CLIENTS)(
-    'gives those who wait for a renewal the API’s 401, and leaves nothing: %s',
-    async (column, { task }) => {
-      const { signal } = new AbortController()
-      const callers = Array.from({ length: 100 }, (_, nth) =>
-        nth % 2 ? { signal } : { timeout: TIMEOUT_MS },
-      )
-      const { made, all } = await waitingCrowd(column, 'the renewal', callers)
-      await made.provider.close()
-      const statuses = await Promise.all(all)
-      expect(statuses).toEqual(Array(100).fill(401))
-      await settled()
-      expect(listeners(signal)).toBe(0)
-      expect(vi.getTimerCount()).toBe(0)
-      await expect(made.call()).rejects.toBeInstanceOf(ProviderClosedError)
-      record(
-        task,
-        cellOf('close() in the wait for the renewal', column, `${statuses.length} × ${statuses[0]}`),
-      )
-    },
-  )
 })
 
 const GROUP = 'Many calls at once'
@@ -326,14 +295,9 @@ describe('one signal for 10 000 calls', { timeout: LONG_MS }, () => {
       expect(listeners(signal)).toBe(0)
       expect(made.endpoint.count).toBe(renewal ? 2 : 1)
       expect(made.received()).toBe(renewal ? 2 * many : many)
-      const requests = made.endpoint.count === 1 ? '1 token request' : `${made.endpoint.count} token requests`
-      record(task, {
-        table: 'signals',
-        group: GROUP,
-        row,
-        column,
-        cell: `${many} calls, ${requests}; ${during} listener, then ${listeners(signal)}`,
-      })
+      const requests = counted(made.endpoint.count, 'token request')
+      const cell = `${many} calls, ${requests}; ${during} listener, then ${listeners(signal)}`
+      record(task, cellOf(row, column, cell, GROUP))
     },
   )
 
@@ -350,7 +314,7 @@ describe('one signal for 10 000 calls', { timeout: LONG_MS }, () => {
     expect(listeners(signal)).toBe(0)
     expect(made.endpoint.count).toBe(1)
     const cell = `${many} calls, ${made.endpoint.count} token request; ${listeners(signal)} listeners left`
-    record(task, { table: 'signals', group: GROUP, row: 'one signal, a fresh token', column, cell })
+    record(task, cellOf('one signal, a fresh token', column, cell, GROUP))
   })
 })
 
@@ -376,47 +340,45 @@ describe('one signal of many waiting calls', { timeout: LONG_MS }, () => {
     const rejected = ends.filter(({ status }) => status === 'rejected').length
     expect(rejected).toBe(many)
     const cell = `${rejected} calls end; ${made.endpoint.count} token request, for the next`
-    record(task, { table: 'signals', group: GROUP, row: 'one signal, aborted in the wait', column, cell })
+    record(task, cellOf('one signal, aborted in the wait', column, cell, GROUP))
   })
 })
 
-describe('a signal for each of many calls', { timeout: LONG_MS }, () => {
-  it.for(CLIENTS)('is left without a listener: %s', async (column, { task }) => {
+/** What many calls wait with, and how many listeners are on all of it. */
+const SHARED: Record<string, (many: number) => [limits: (nth: number) => CrowdLimits, count: () => number]> =
+  {
+    'a signal each': (many) => {
+      const signals = Array.from({ length: many }, () => new AbortController().signal)
+      return [
+        (nth) => ({ signal: signals[nth] as AbortSignal }),
+        () => signals.reduce((sum, signal) => sum + listeners(signal), 0),
+      ]
+    },
+    'one cancelToken': () => {
+      const { token: cancelToken } = axios.CancelToken.source()
+      return [() => ({ cancelToken }), () => listening(cancelToken)]
+    },
+  }
+
+describe('many waiting calls', { timeout: LONG_MS }, () => {
+  const cases = Object.keys(SHARED).flatMap((what) =>
+    (what === 'a signal each' ? CLIENTS : AXIOS).map((client) => [what, client] as const),
+  )
+  it.for(cases)('with %s leave no listener: %s', async ([what, column], { task }) => {
     const made = crowd(column)
     const many = manyOf(column)
-    const controllers = Array.from({ length: many }, () => new AbortController())
-    const onAll = (): number => controllers.reduce((sum, { signal }) => sum + listeners(signal), 0)
-    const statuses = calls(made, many, (nth) => ({ signal: controllers[nth]?.signal as AbortSignal }))
+    const [limits, count] = (SHARED[what] as (typeof SHARED)[string])(many)
+    const statuses = calls(made, many, limits)
     await until(() => made.endpoint.count === 1)
     await settled()
-    const during = onAll()
+    const during = count()
     expect(during).toBe(many)
     made.release()
     expect(new Set(await statuses)).toEqual(new Set([200]))
     await settled()
-    expect(onAll()).toBe(0)
+    expect(count()).toBe(0)
     expect(made.endpoint.count).toBe(1)
-    const cell = `${many} calls, ${made.endpoint.count} token request; ${during} listeners, then ${onAll()}`
-    record(task, { table: 'signals', group: GROUP, row: 'a signal each, no token yet', column, cell })
-  })
-})
-
-describe('one cancelToken for many calls', { timeout: LONG_MS }, () => {
-  it.for(AXIOS)('is left without a listener: %s', async (column, { task }) => {
-    const made = crowd(column)
-    const many = manyOf(column)
-    const { token } = axios.CancelToken.source()
-    const statuses = calls(made, many, () => ({ cancelToken: token }))
-    await until(() => made.endpoint.count === 1)
-    await settled()
-    const during = listening(token)
-    expect(during).toBe(many)
-    made.release()
-    expect(new Set(await statuses)).toEqual(new Set([200]))
-    await settled()
-    expect(listening(token)).toBe(0)
-    expect(made.endpoint.count).toBe(1)
-    const cell = `${many} calls, ${made.endpoint.count} token request; ${during} listeners, then ${listening(token)}`
-    record(task, { table: 'signals', group: GROUP, row: 'one cancelToken, no token yet', column, cell })
+    const cell = `${many} calls, ${made.endpoint.count} token request; ${during} listeners, then ${count()}`
+    record(task, cellOf(`${what}, no token yet`, column, cell, GROUP))
   })
 })

@@ -1,13 +1,13 @@
 // Which URLs get the token (contract 5.1): every spelling, judged by every client, and what arrives over sockets.
 import { networkInterfaces } from 'node:os'
-import axios from 'axios'
+import type { AxiosAdapter } from 'axios'
 import { type AuthEvent, createAuthFetch, type TokenProvider } from 'merchant-auth'
-import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { record } from '../faults/cells.ts'
 import { rig } from '../token/harness.ts'
-import { AXIOS_FETCH, AXIOS_HTTP, FETCH } from './drivers.ts'
+import { answering } from './axios-fakes.ts'
+import { AXIOS_FETCH, AXIOS_HTTP, type AxiosOptions, axiosWith, FETCH } from './drivers.ts'
 import { openPlaces, type Places, shown } from './places.ts'
 
 type Verdict = 'token' | 'withheld: destination' | 'withheld: own-credentials'
@@ -36,17 +36,14 @@ type Sent = (authorization: unknown) => void
 type Ask = (url: string, sent: Sent) => unknown
 
 const onAxios =
-  (attach: (api: ReturnType<typeof axios.create>, tokens: TokenProvider) => void) =>
+  (how: AxiosOptions['how']) =>
   (tokens: TokenProvider): Ask =>
   (url, sent) => {
-    const api = axios.create({
-      adapter: async (config) => {
-        sent(config.headers.get('Authorization'))
-        return { status: 200, statusText: 'OK', data: '', headers: {}, config }
-      },
-    })
-    attach(api, tokens)
-    return api.request({ url })
+    const adapter: AxiosAdapter = (config) => {
+      sent(config.headers.get('Authorization'))
+      return answering()(config)
+    }
+    return axiosWith(tokens, { adapter }, { how }).request({ url })
   }
 
 const onFetch =
@@ -82,12 +79,8 @@ const hasUserInfo = (url: string): boolean => Boolean(new URL(url).username || n
 
 /** The ways to name a URL, and which URLs cannot be named in that way. */
 const WAYS: readonly [client: string, (tokens: TokenProvider) => Ask, (url: string) => boolean][] = [
-  ['axios', onAxios((api, tokens) => void attachAuth(api, tokens)), () => true],
-  [
-    'axios',
-    onAxios((api, tokens) => void api.interceptors.request.use(createAuthInterceptor(tokens))),
-    () => true,
-  ],
+  ['axios', onAxios('attachAuth'), () => true],
+  ['axios', onAxios('createAuthInterceptor'), () => true],
   ['fetch', onFetch((url) => url), () => true],
   ['fetch', onFetch((url) => new URL(url)), (url) => URL.canParse(url)],
   ['fetch', onFetch((url) => new Request(url)), (url) => URL.canParse(url) && !hasUserInfo(url)],

@@ -1,7 +1,7 @@
 /** The clients, all called in the same way: what holds for every client is proved over this table. */
-import axios, { type AxiosError, CanceledError, type CreateAxiosDefaults } from 'axios'
+import axios, { type AxiosError, type AxiosInstance, type AxiosStatic, type CreateAxiosDefaults } from 'axios'
 import { type AttachOptions, createAuthFetch, type TokenProvider } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
+import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 
 /** One call, in terms that all clients share. */
 export interface Call {
@@ -38,14 +38,42 @@ export interface Driver {
   isAbort(error: unknown, reason: unknown): boolean
 }
 
-function axiosDriver(name: string, adapter: NonNullable<CreateAxiosDefaults['adapter']>): Driver {
+/** The two ways to attach the token to an axios instance. */
+export const HOWS = ['attachAuth', 'createAuthInterceptor'] as const
+
+export interface AxiosOptions {
+  readonly how?: (typeof HOWS)[number] | undefined
+  /** The copy of axios, where it is not the imported one. */
+  readonly copy?: AxiosStatic
+  readonly attach?: AttachOptions | undefined
+}
+
+/** An axios instance with the token attached. */
+export function axiosWith(
+  tokens: TokenProvider,
+  config: CreateAxiosDefaults = {},
+  { how = 'attachAuth', copy = axios, attach }: AxiosOptions = {},
+): AxiosInstance {
+  const api = copy.create(config)
+  if (how === 'attachAuth') attachAuth(api, tokens, attach)
+  else api.interceptors.request.use(createAuthInterceptor(tokens, attach))
+  return api
+}
+
+/** Calls of axios with this adapter. */
+export function axiosDriver(
+  name: string,
+  adapter: NonNullable<CreateAxiosDefaults['adapter']>,
+  options: AxiosOptions = {},
+): Driver {
+  const { copy = axios } = options
   return {
     name,
-    follows: name === 'axios fetch' ? 'authorization' : 'always',
-    guardsPaths: name !== 'axios fetch',
+    follows: adapter === 'fetch' ? 'authorization' : 'always',
+    guardsPaths: adapter !== 'fetch',
     create: (tokens, attach) => {
-      const api = axios.create({ adapter, proxy: false, validateStatus: () => true })
-      if (tokens !== undefined) attachAuth(api, tokens, attach)
+      const config = { adapter, proxy: false, validateStatus: () => true } as const
+      const api = tokens ? axiosWith(tokens, config, { ...options, attach }) : copy.create(config)
       return async ({ url, body: data, options, ...call }) => {
         const config = { url: url as string, data, responseType: 'text', ...call, ...options } as const
         const own = await api.request({ transformResponse: [(text) => text], ...config })
@@ -54,8 +82,8 @@ function axiosDriver(name: string, adapter: NonNullable<CreateAxiosDefaults['ada
       }
     },
     isAbort: (error) =>
-      axios.isCancel(error) &&
-      error instanceof CanceledError &&
+      copy.isCancel(error) &&
+      error instanceof copy.CanceledError &&
       (error as AxiosError).code === 'ERR_CANCELED',
   }
 }
@@ -64,6 +92,14 @@ export const AXIOS_HTTP = axiosDriver('axios http', 'http')
 export const AXIOS_FETCH = axiosDriver('axios fetch', 'fetch')
 /** An adapter that a caller would write around axios' own. */
 export const AXIOS_FUNCTION = axiosDriver('axios function', (config) => axios.getAdapter('http')(config))
+
+/** The plain interceptor, which only attaches. */
+export const PLAIN_HTTP = axiosDriver('axios http, createAuthInterceptor', 'http', {
+  how: 'createAuthInterceptor',
+})
+export const PLAIN_FETCH = axiosDriver('axios fetch, createAuthInterceptor', 'fetch', {
+  how: 'createAuthInterceptor',
+})
 
 export const FETCH: Driver = {
   name: 'fetch',

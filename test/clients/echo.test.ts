@@ -1,11 +1,11 @@
 // APIs that give the token back: it stands in the API's own words, and nowhere else (contract 6).
 import type { ServerResponse } from 'node:http'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { inspect } from 'node:util'
 import type { AxiosError, AxiosResponse } from 'axios'
 import { describe, expect, it } from 'vitest'
 import { record } from '../faults/cells.ts'
-import { scripted } from '../support/ground.ts'
+import { listening, rejectionOf, scripted } from '../support/ground.ts'
 import { findLeaks } from '../support/leaks.ts'
 import { provided, token } from '../support/provided.ts'
 import { outcomes } from '../support/recorded.ts'
@@ -55,12 +55,12 @@ const ROWS: [row: string, echo: Echo, places: string, byFetch?: string][] = [
 const has = (value: unknown): boolean => inspect(value, { depth: 4 }).includes(VALUE)
 const leaks = (value: unknown): string[] => findLeaks(value, [VALUE])
 
+const clientFor = (driver: Driver, url: string) =>
+  driver.create(provided({ current: token(VALUE), apiUrls: [url], renew: async () => undefined }))
+
 /** The parts of the API's answer that hold the token; then they are emptied, and nothing else may hold it. */
 async function placesOf(driver: Driver, url: string): Promise<string> {
-  const send = driver.create(
-    provided({ current: token(VALUE), apiUrls: [url], renew: async () => undefined }),
-  )
-  const answer = await send({ url })
+  const answer = await clientFor(driver, url)({ url })
   const own = answer.own as AxiosResponse & Response
   const places = {
     'the body': answer.text,
@@ -99,17 +99,12 @@ describe.for([AXIOS_HTTP, AXIOS_FETCH, FETCH])('an API that gives the token back
         if (text.includes('\r\n\r\n')) socket.end(`HTTP/1.1 200 OK\r\nno header ${authorization}\r\n\r\n`)
       })
     })
-    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const send = driver.create(
-      provided({ current: token(VALUE), apiUrls: [url], renew: async () => undefined }),
-    )
-    const error = (await send({ url }).catch((reason: unknown) => reason)) as AxiosError
+    await using api = await listening(server)
+    const error = (await rejectionOf(clientFor(driver, api.url)({ url: api.url }))) as AxiosError
     // Node's parsers put the bytes that they could not read into their error.
     const cause = error.cause as { rawPacket?: Buffer | undefined; data?: string | undefined }
     expect(cause.rawPacket?.toString('latin1') ?? cause.data).toContain(VALUE)
     Object.assign(cause, { rawPacket: undefined, data: undefined })
     expect(leaks(error)).toEqual([])
-    await new Promise((resolve) => server.close(resolve))
   })
 })

@@ -1,42 +1,35 @@
 // Whatever a caller hands to fetch is taken as fetch takes it, with the token and without (contract 5.1, 5.8).
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { createAuthFetch } from 'merchant-auth'
 import { Headers as UndiciHeaders, Request as UndiciRequest, fetch as undiciFetch } from 'undici'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { provided, token } from '../support/provided.ts'
+import { type Scripted, scripted } from '../support/ground.ts'
+import { provided, token, untilAborted } from '../support/provided.ts'
 
-interface Seen {
-  readonly method: string | undefined
-  readonly headers: string[]
-  readonly body: string
-}
+const isToken = (pair: string): boolean => /^authorization: bearer current\.token/i.test(pair)
 
-let seen: (Seen & { readonly token: boolean })[]
-const server = createServer(async (request, response) => {
-  const { method, rawHeaders } = request
-  const pairs = rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${rawHeaders[at + 1]}`] : []))
-  const carries = (pair: string): boolean =>
-    pair.toLowerCase().startsWith('authorization: bearer current.token')
-  const headers = pairs.filter((pair) => !carries(pair)).sort()
-  seen.push({ method, headers, body: await text(request), token: pairs.some(carries) })
-  response.end('fine')
-})
+/** The headers of each request, as they were written, and whether the token is among them. */
+const seen: { readonly token: boolean; readonly [part: string]: unknown }[] = []
+let server: Scripted
 let api: string
 beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  api = `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`
+  server = await scripted(({ method, body }, response) => {
+    const { rawHeaders } = response.req
+    const pairs = rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${rawHeaders[at + 1]}`] : []))
+    const headers = pairs.filter((pair) => !isToken(pair)).sort()
+    seen.push({ method, headers, body: String(body), token: pairs.some(isToken) })
+    response.end('fine')
+  })
+  api = `${server.url}/api`
 })
-afterAll(() => new Promise((resolve) => server.close(resolve)))
+afterAll(() => server[Symbol.asyncDispose]())
 beforeEach(() => {
-  seen = []
+  seen.length = 0
 })
 
 async function outcomeOf(call: Promise<Response>): Promise<unknown> {
   try {
     const { status } = await call
-    return { status, seen: seen.splice(0).map(({ token: _, ...rest }) => rest) }
+    return { status, seen: seen.splice(0).map((one) => ({ ...one, token: undefined })) }
   } catch (error) {
     const { name, message } = error as Error
     return { name, message, seen: seen.splice(0) }
@@ -111,7 +104,7 @@ const CALLS: Record<string, () => Args> = {
   'headers a text': () => withHeaders('asd'),
   'headers 7': () => withHeaders(7),
   'headers a function': () => withHeaders(() => {}),
-  'headers a record': () => withHeaders({ 'X-Mine': '1', 'x-Second': '2' }),
+  'headers a record': () => withHeaders(Object.freeze({ 'X-Mine': '1', 'x-Second': '2' })),
   'headers of a class': () => withHeaders(new Headers({ 'X-Mine': '1', 'x-Second': '2' })),
   'headers of a derived class': () => withHeaders(new OwnHeaders('X-Mine')),
   'headers in pairs': () => withHeaders([['X-Mine', '1'], ['X-Mine', '2']]), // biome-ignore format: one line
@@ -121,6 +114,7 @@ const CALLS: Record<string, () => Args> = {
   'headers in a triple': () => withHeaders([['X-Mine', '1', '2']]),
   'headers in texts': () => withHeaders(['X-Mine', '1']),
   'headers with a wrong name': () => withHeaders({ 'X Mine': '1' }),
+  'headers beyond latin1': () => withHeaders({ 'X-Mine': '€' }),
   'headers with a line break': () => withHeaders({ 'X-Mine': 'a\nb' }),
   'headers with a symbol': () => withHeaders({ [Symbol('X-Mine')]: '1' }),
   'a detached ArrayBuffer': () => post(transferred()),
@@ -129,6 +123,11 @@ const CALLS: Record<string, () => Args> = {
     const buffer = Buffer.from(new ArrayBuffer(8))
     structuredClone(buffer.buffer, { transfer: [buffer.buffer] })
     return post(buffer)
+  },
+  'a Request that is used up': () => {
+    const request = new Request(api, { method: 'POST', body: 'once' })
+    request.text()
+    return [request]
   },
   'a body that is read already': () => {
     const stream = new Blob(['x']).stream()
@@ -146,10 +145,13 @@ describe.each([
   ['with a token', true],
   ['that waits for a token', false],
 ] as const)('a fetch %s', (_, current) => {
-  it.each(Object.entries(CALLS))('takes %s as fetch does', async (_, args) => {
+  it.each(Object.entries(CALLS))('takes %s as fetch does', async (name, args) => {
     const plain = await outcomeOf(fetch(...(args() as Parameters<typeof fetch>)))
-    const ours = await outcomeOf(createAuthFetch(tokens(current))(...(args() as Parameters<typeof fetch>)))
-    expect(ours).toEqual(plain)
+    const call = createAuthFetch(tokens(current))(...(args() as Parameters<typeof fetch>))
+    await call.catch(() => {})
+    const isKnown = name !== 'headers a function' // which fetch takes for a record
+    expect(seen.map(({ token: carried }) => carried)).toEqual(seen.map(() => isKnown))
+    expect(await outcomeOf(call)).toEqual(plain)
   })
 })
 
@@ -192,15 +194,7 @@ describe('a body that is a stream', () => {
     return { cancel, body: new ReadableStream({ cancel }) }
   }
   const reason = new Error('not wanted')
-  const hanging = () =>
-    provided({
-      apiUrls: [api],
-      get: (wait) =>
-        new Promise((_, reject) => {
-          if (wait?.signal?.aborted) reject(wait.signal.reason)
-          wait?.signal?.addEventListener('abort', () => reject(wait.signal?.reason))
-        }),
-    })
+  const hanging = () => provided({ apiUrls: [api], get: (wait) => untilAborted(wait?.signal) })
   const inits: Record<string, (body: ReadableStream, signal: AbortSignal) => Args> = {
     'of init': (body, signal) => [api, { method: 'POST', body, duplex: 'half', signal }],
     'of a Request': (body, signal) => [
@@ -209,12 +203,8 @@ describe('a body that is a stream', () => {
   }
 
   it.each(
-    Object.entries(inits).flatMap(
-      ([name, init]) =>
-        [
-          [name, 'before', init],
-          [name, 'in', init],
-        ] as const,
+    Object.entries(inits).flatMap(([name, init]) =>
+      ['before', 'in'].map((when) => [name, when, init] as const),
     ),
   )('is cancelled where the signal is aborted: %s, %s the wait for a token', async (_, when, init) => {
     const { cancel, body } = made()

@@ -4,8 +4,8 @@ import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { rejectionOf } from '../support/ground.ts'
 import { provided, token, untilAborted } from '../support/provided.ts'
+import { MERCHANT_URL } from '../token/harness.ts'
 
-const URL_CALLED = 'https://api.test.example/merchant/x'
 const KIB = 1024
 
 /** A 401 that counts what is read of its body, and whether it is cancelled. */
@@ -34,12 +34,16 @@ function rejected(chunks: readonly number[], length?: number | string) {
   return { seen, response: new Response(body, { status: 401, headers }) }
 }
 
+/** A call that gets these answers in turn, and then a good one. */
+function fetchWith(answers: Response[], given: Parameters<typeof provided>[0] = {}, signal?: AbortSignal) {
+  const fetch = async () => answers.shift() ?? new Response('fine')
+  const tokens = provided({ current: token('current.token'), ...given })
+  return createAuthFetch(tokens, { fetch })(MERCHANT_URL, signal ? { signal } : {})
+}
+
 async function afterARepeat(chunks: readonly number[], length?: number | string) {
   const { seen, response } = rejected(chunks, length)
-  const answers = [response, new Response('fine')]
-  const fetch = async () => answers.shift() ?? Response.error()
-  const authFetch = createAuthFetch(provided({ current: token('current.token') }), { fetch })
-  expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
+  expect(await (await fetchWith([response])).text()).toBe('fine')
   for (let turn = 0; turn < 100 && !seen.ended && seen.cancelled === 0; turn += 1) await settled()
   return seen
 }
@@ -69,11 +73,8 @@ describe('the body of a 401 whose caller has left', () => {
       renewing.resolve()
       return untilAborted(wait?.signal)
     }
-    const tokens = provided({ current: token('current.token'), renew })
     const abort = new AbortController()
-    const call = createAuthFetch(tokens, { fetch: async () => response })(URL_CALLED, {
-      signal: abort.signal,
-    })
+    const call = fetchWith([response], { renew }, abort.signal)
     await renewing.promise
     abort.abort('enough')
     expect(await rejectionOf(call)).toBe('enough')
@@ -84,31 +85,21 @@ describe('the body of a 401 whose caller has left', () => {
   it('is the caller’s who has not', async () => {
     const { seen, response } = rejected([KIB])
     const renew = () => Promise.reject(new Error('no token'))
-    const tokens = provided({ current: token('current.token'), renew })
     const { signal } = new AbortController()
-    expect(await createAuthFetch(tokens, { fetch: async () => response })(URL_CALLED, { signal })).toBe(
-      response,
-    )
+    expect(await fetchWith([response], { renew }, signal)).toBe(response)
     await settled()
     expect(seen).toEqual({ read: 0, cancelled: 0, ended: false })
   })
 
   it('is cancelled where it does not come', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    let cancelled = 0
-    const body = new ReadableStream({
-      cancel: () => {
-        cancelled += 1
-      },
-    })
-    const answers = [new Response(body, { status: 401 }), new Response('fine')]
-    const fetch = async () => answers.shift() ?? Response.error()
-    const authFetch = createAuthFetch(provided({ current: token('current.token') }), { fetch })
-    expect((await authFetch(URL_CALLED)).status).toBe(200)
+    const cancel = vi.fn()
+    const body = new ReadableStream({ cancel })
+    expect((await fetchWith([new Response(body, { status: 401 })])).status).toBe(200)
     await vi.advanceTimersByTimeAsync(999)
-    expect(cancelled).toBe(0)
+    expect(cancel).not.toHaveBeenCalled()
     await vi.advanceTimersByTimeAsync(1)
-    expect(cancelled).toBe(1)
+    expect(cancel).toHaveBeenCalledTimes(1)
     expect(vi.getTimerCount()).toBe(0)
     vi.useRealTimers()
   })

@@ -1,10 +1,8 @@
 /** An API below /merchant at one port of the loopback, and at another a server that no token may reach. */
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
 import type { TokenProvider } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { expect } from 'vitest'
+import { scripted } from './world.ts'
 
 const VALUE = 'the.one.token'
 const UNSEEN = /[\u007f-\u00a0\u00ad\u0400-\u04ff\u200b-\u200f\ufeff]|\p{M}/gu
@@ -48,27 +46,21 @@ export interface Places {
 
 export async function openPlaces(host = '127.0.0.1'): Promise<Places> {
   const arrivals: Arrival[] = []
-  const open = async (at: Arrival['at']): Promise<{ origin: string; port: number; server: Server }> => {
-    const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
-      const { url: path = '', rawHeaders } = request
-      const body = await text(request).catch(() => '')
-      const token = [path, body, ...rawHeaders].some((part) => part.includes(VALUE))
+  const open = (at: Arrival['at']) =>
+    scripted(({ path, body }, response) => {
+      const token = [path, String(body), ...response.req.rawHeaders].some((part) => part.includes(VALUE))
       arrivals.push({ at, path, token })
       const { status, location } = places.answer({ at, path, token })
       response.writeHead(status, location === undefined ? {} : { location: fill(location) }).end('here')
-    })
-    await new Promise<void>((resolve) => void server.listen(0, host, resolve))
-    const { port } = server.address() as AddressInfo
-    return { origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}`, port, server }
-  }
+    }, host)
   const [api, evil] = await Promise.all([open('API'), open('evil')])
-  const hosts = { 'api.here': new URL(api.origin).host, 'evil.here': new URL(evil.origin).host }
+  const hosts = { 'api.here': new URL(api.url).host, 'evil.here': new URL(evil.url).host }
   const fill = (template: string): string =>
     template
       .replaceAll('api.here', hosts['api.here'])
       .replaceAll('evil.here', hosts['evil.here'])
-      .replaceAll('{API}', String(api.port))
-      .replaceAll('{EVIL}', String(evil.port))
+      .replaceAll('{API}', new URL(api.url).port)
+      .replaceAll('{EVIL}', new URL(evil.url).port)
   const look = (): string[] =>
     arrivals.splice(0).map((arrival) => {
       assertInPlace(arrival)
@@ -78,11 +70,11 @@ export async function openPlaces(host = '127.0.0.1'): Promise<Places> {
         .replaceAll(hosts['evil.here'], 'evil.here')
       return `${token ? 'token' : 'no token'} at ${at} ${nameless}`
     })
-  const environment = { authUrl: 'https://auth.example', audience: 'a', apiUrls: [`${api.origin}/merchant`] }
+  const environment = { authUrl: 'https://auth.example', audience: 'a', apiUrls: [`${api.url}/merchant`] }
   const places: Places = {
     answer: () => ({ status: 200 }),
-    api: api.origin,
-    evil: evil.origin,
+    api: api.url,
+    evil: evil.url,
     arrivals,
     tokens: createStaticTokenProvider({ environment, value: VALUE }),
     fill,
@@ -97,10 +89,7 @@ export async function openPlaces(host = '127.0.0.1'): Promise<Places> {
       return arrived.join(', then ')
     },
     close: async () => {
-      for (const { server } of [api, evil]) {
-        server.closeAllConnections()
-        await new Promise((resolve) => server.close(resolve))
-      }
+      for (const server of [api, evil]) await server[Symbol.asyncDispose]()
     },
   }
   return places

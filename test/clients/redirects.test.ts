@@ -1,5 +1,14 @@
 import { describe } from 'vitest'
-import { conform } from './conform.ts'
+import { conform, conformWith } from './conform.ts'
+import { PLAIN_FETCH, PLAIN_HTTP } from './drivers.ts'
 import { REDIRECTS } from './scenarios/redirects.ts'
 
-describe('a call to an API that redirects', () => conform('redirects', REDIRECTS))
+const isRenewal = ({ group }: { group: string }): boolean => group.startsWith('A 401')
+
+describe('a call to an API that redirects', () => {
+  conform('redirects', REDIRECTS)
+  conformWith(
+    [PLAIN_HTTP, PLAIN_FETCH],
+    REDIRECTS.filter((scenario) => !isRenewal(scenario)),
+  )
+})

@@ -84,25 +84,31 @@ export class NotingHandler implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Two tokens of a test's own: the second one comes when `renew` is settled. */
+/** An agent with the token of a provider that does what the test says, and which has one already. */
+export function agentFor(given: Parameters<typeof provided>[0], above: Interceptor[] = []): Dispatcher {
+  return agentWith(...above, createAuthDispatch(provided({ current: token('first.token'), ...given })))
+}
+
+/** Makes a call, whose handler notes what it gets. Resolves when it is over. */
+export async function notedCall(dispatcher: Dispatcher, url: string, noted = new NotingHandler()) {
+  const { origin, pathname: path } = new URL(url)
+  dispatcher.dispatch({ origin, path, method: 'GET' }, noted)
+  await noted.ended
+  return noted
+}
+
+/** An agent whose first token is renewed when the test says so. */
 export function renewing(apiUrl: string) {
-  let renew: (renewed: AccessToken | undefined) => void = () => {}
-  let rejectRenewal: (error: Error) => void = () => {}
-  const renewal = new Promise<AccessToken | undefined>((resolve, reject) => {
-    renew = resolve
-    rejectRenewal = reject
-  })
-  renewal.catch(() => {}) // it may be settled before it is asked for
+  const { promise, resolve: renew, reject: rejectRenewal } = Promise.withResolvers<AccessToken | undefined>()
+  promise.catch(() => {}) // it may be settled before it is asked for
   let asked = 0
-  const tokens = provided({
-    current: token('first.token'),
-    apiUrls: [apiUrl],
-    renew: () => {
-      asked += 1
-      return renewal
-    },
-  })
-  return { tokens, renew, rejectRenewal, asked: () => asked }
+  const renewal = () => {
+    asked += 1
+    return promise
+  }
+  const tokens = provided({ current: token('first.token'), apiUrls: [apiUrl], renew: renewal })
+  const intercept = createAuthDispatch(tokens)
+  return { intercept, dispatcher: agentWith(intercept), renew, rejectRenewal, asked: () => asked }
 }
 
 export const at = 'http://api.example'

@@ -1,11 +1,11 @@
 // A 401 of undici's that is held back: handed out as it came, or dropped (contract 5.5, 5.8).
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { Agent, request } from 'undici'
 import { describe, expect, it } from 'vitest'
+import { settled } from '../support/clock.ts'
 import { scripted, until } from '../support/ground.ts'
 import { token } from '../support/provided.ts'
-import { agentWith, closing, createAuthDispatch, NotingHandler, renewing } from './undici-calls.ts'
+import { closing, NotingHandler, notedCall, renewing } from './undici-calls.ts'
 
 describe('a 401 that is held back', () => {
   it.each<[string, string | undefined]>([
@@ -19,12 +19,10 @@ describe('a 401 that is held back', () => {
       response.addTrailers({ 'x-t': 'tail' })
       response.end('own')
     })
-    const { tokens, renew, rejectRenewal } = renewing(server.url)
+    const { dispatcher, renew, rejectRenewal } = renewing(server.url)
     if (renewed === 'error') rejectRenewal(new Error('no renewal'))
     else renew(renewed === undefined ? undefined : token(renewed))
-    const { statusCode, headers, body, trailers } = await request(server.url, {
-      dispatcher: agentWith(createAuthDispatch(tokens)),
-    })
+    const { statusCode, headers, body, trailers } = await request(server.url, { dispatcher })
     expect([statusCode, await body.text(), trailers]).toEqual([401, 'the API’s own', { 'x-t': 'tail' }])
     expect(headers['x-a']).toEqual(['b', 'c'])
     expect(server.seen).toHaveLength(1)
@@ -32,8 +30,8 @@ describe('a 401 that is held back', () => {
 
   it.each(['HEAD', 'GET'] as const)('without a body is handed out, too: %s', async (method) => {
     await using server = await scripted((_, response) => void response.writeHead(401).end())
-    const { tokens, renew, asked } = renewing(server.url)
-    const answer = request(server.url, { method, dispatcher: agentWith(createAuthDispatch(tokens)) })
+    const { dispatcher, renew, asked } = renewing(server.url)
+    const answer = request(server.url, { method, dispatcher })
     await until(() => asked() === 1)
     renew(undefined)
     const { statusCode, body } = await answer
@@ -47,42 +45,50 @@ describe('a 401 that is held back', () => {
       socket = response.socket ?? undefined
       response.writeHead(401, { 'content-length': size }).end(Buffer.alloc(size, 'x'))
     })
-    const { tokens, renew, asked } = renewing(server.url)
-    const { origin } = new URL(server.url)
+    const { dispatcher, renew, asked } = renewing(server.url)
     let pauses = 0
     const noted = new NotingHandler((controller) => {
       pauses += 1
       controller.pause()
       setImmediate(() => controller.resume())
     })
-    agentWith(createAuthDispatch(tokens)).dispatch({ origin, path: '/', method: 'GET' }, noted)
+    const over = notedCall(dispatcher, server.url, noted)
     await until(() => asked() === 1)
     await new Promise((resolve) => setTimeout(resolve, 50)) // time in which all of it would arrive
     expect(socket?.writableLength).toBeGreaterThan(0)
     expect(noted.events).toEqual(['start'])
     renew(undefined)
-    await noted.ended
+    await over
     expect(noted.events).toEqual(['start', 'answer 401', 'end'])
     expect(noted.body.length).toBe(size)
     expect(pauses).toBeGreaterThan(10)
   })
 
-  it('that breaks off while it is held is handed out as far as it came', async () => {
-    const server = createServer((_, response) => {
-      response.writeHead(401, { 'content-length': 10 }).write('half ', () => response.destroy())
-    })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    const { tokens, renew, asked } = renewing(at)
-    const noted = new NotingHandler()
-    agentWith(createAuthDispatch(tokens)).dispatch({ origin: at, path: '/', method: 'GET' }, noted)
-    await until(() => asked() === 1)
-    await new Promise((resolve) => server.close(resolve)) // resolves when the connection is gone
-    renew(undefined)
-    await noted.ended
-    expect([noted.events, noted.body]).toEqual([['start', 'answer 401', 'error'], 'half '])
-    expect(noted.error?.code).toBe('UND_ERR_SOCKET')
-  })
+  it.each(['held', 'handed out'])(
+    'that breaks off while it is %s is handed out as far as it came',
+    async (when) => {
+      const [written, broken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      let breakOff = () => {}
+      await using server = await scripted((_, response) => {
+        response.socket?.on('close', broken.resolve)
+        breakOff = () => void response.destroy()
+        response.writeHead(401, { 'content-length': 10 }).write('half ', () => written.resolve())
+      })
+      const { dispatcher, renew, asked } = renewing(server.url)
+      const noted = new NotingHandler(() => breakOff())
+      const over = notedCall(dispatcher, server.url, noted)
+      await Promise.all([written.promise, until(() => asked() === 1)])
+      if (when === 'held') {
+        breakOff()
+        await broken.promise
+        await settled(20)
+      }
+      renew(undefined)
+      await over
+      expect([noted.events, noted.body]).toEqual([['start', 'answer 401', 'error'], 'half '])
+      expect(noted.error?.code).toBe('UND_ERR_SOCKET')
+    },
+  )
 
   it.each<[string, number, number]>([
     ['read to its end, when it is small: its connection is used again', 1024, 1],
@@ -96,9 +102,9 @@ describe('a 401 that is held back', () => {
       response.writeHead(401, size < 0 ? { 'content-length': -size } : { 'transfer-encoding': 'chunked' })
       response.end(Buffer.alloc(Math.abs(size)))
     })
-    const { tokens, renew } = renewing(server.url)
+    const { intercept, renew } = renewing(server.url)
     renew(token('second.token'))
-    const dispatcher = closing(new Agent({ connections: 1 })).compose(createAuthDispatch(tokens))
+    const dispatcher = closing(new Agent({ connections: 1 })).compose(intercept)
     const { body } = await request(server.url, { dispatcher })
     expect(await body.text()).toBe('good')
     expect(sockets.size).toBe(connections)
@@ -109,9 +115,9 @@ describe('a 401 that is held back', () => {
       if (nth === 1) response.writeHead(401).write('half')
       else response.end('good')
     })
-    const { tokens, renew } = renewing(server.url)
+    const { intercept, renew } = renewing(server.url)
     renew(token('second.token'))
-    const dispatcher = closing(new Agent({ connections: 1 })).compose(createAuthDispatch(tokens))
+    const dispatcher = closing(new Agent({ connections: 1 })).compose(intercept)
     const { statusCode, body } = await request(server.url, { dispatcher })
     expect([statusCode, await body.text()]).toEqual([200, 'good'])
   })

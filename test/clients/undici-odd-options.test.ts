@@ -23,17 +23,19 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const at = (apiUrl: string) => ({ current: token('first.token'), apiUrls: [apiUrl] })
 
+const OTHER_HEADER = 'with another header'
+const AGAIN = 'that is made again after a 401'
+
 /** The ways of a call to its token. */
 const WAYS: Record<string, (api: string) => Dispatcher> = {
   'with a token': (api) => agentWith(createAuthDispatch(provided(at(api)))),
   'with a token that is never renewed': (api) =>
     agentWith(createAuthDispatch(provided(at(api)), { renewOnStatus: [] })),
   'that waits for a token': (api) => agentWith(createAuthDispatch(provided({ apiUrls: [api] }))),
-  'with another header': (api) =>
+  [OTHER_HEADER]: (api) =>
     agentWith(createAuthDispatch(provided(at(api)), { header: 'X-Token', scheme: 'Bearer' })),
-  'that is made again after a 401': (api) => agentWith(createAuthDispatch(provided(at(`${api}/renewed`)))),
+  [AGAIN]: (api) => agentWith(createAuthDispatch(provided(at(`${api}/renewed`)))),
 }
-const AGAIN = 'that is made again after a 401'
 
 type Options = Record<string, unknown>
 
@@ -96,21 +98,14 @@ const HEADERS: readonly [string, () => unknown][] = [
   ['a string', () => 'asd'],
   ['an empty string', () => ''],
   ['a number', () => 7],
-  ['zero', () => 0],
-  ['true', () => true],
-  ['false', () => false],
   ['a function', () => () => ({})],
   ['a symbol', () => Symbol('headers')],
   ['null', () => null],
   ['undefined', () => undefined],
-  ['a String object', () => new String('asdf')],
-  ['a Date', () => new Date(0)],
   ['an object without a prototype', () => Object.assign(Object.create(null), { a: 'b' })],
   ['an object with what it inherits', () => Object.assign(Object.create({ c: 'd' }), { a: 'b' })],
   ['a list of odd length', () => ['a', 'b', 'c']],
   ['a list of one', () => ['authorization']],
-  ['a list of numbers', () => [1, 2]],
-  ['a list of objects', () => [{}, {}]],
   ['a list with a name in a list', () => [['accept'], 'b']],
   ['a list with the own header’s name in a list', () => [['authorization'], 'mine']],
   ['a list with the own header’s name as a String object', () => [new String('authorization'), 'mine']],
@@ -130,9 +125,7 @@ const HEADERS: readonly [string, () => unknown][] = [
       ['c', 'd'],
     ],
   ],
-  ['an empty list', () => []],
   ['a Map', () => new Map([['a', 'b']])],
-  ['a Map to numbers', () => new Map([['a', 1]])],
   ['a Map from objects', () => new Map([[{}, 'a']])],
   ['a Set of words', () => new Set(['abc', 'd'])],
   ['a Set of words in pairs', () => new Set(['ab', 'cd'])],
@@ -147,23 +140,26 @@ const HEADERS: readonly [string, () => unknown][] = [
   ['an inherited iterator that is undefined', () => Object.create({ [Symbol.iterator]: undefined })],
   ['an iterator that throws', () => ({ [Symbol.iterator]: () => thrower.it })],
   ['bytes', () => Buffer.from('ab')],
+  ['Headers', () => new Headers({ a: 'b' })],
+  ['an iterator', () => [['a', 'b']].values()],
+  ['an object with lists', () => ({ a: 'b', c: ['d', 'e'] })],
+  ['a header of that length', () => ({ 'accept-thing': '1' })],
+  ['a header of that name that is undefined', () => ({ authorization: undefined })],
+  ['an own header in capitals', () => ({ AUTHORIZATION: 'mine' })],
+  ['an own header in a list', () => ['x', 'y', 'authorization', 'mine']],
+  ['an own header in Headers', () => new Headers({ authorization: 'mine' })],
+  ['an own header in a Map', () => new Map([['Authorization', 'mine']])],
+  ['an own header in an iterator', () => [['Authorization', 'mine']].values()],
   ['a value of null', () => ({ a: null })],
   ['a value of null in a list', () => ['a', null]],
   ['a value that is undefined', () => ({ a: undefined })],
-  ['a value that is a number', () => ({ a: 1 })],
-  ['a value that is an object', () => ({ a: {} })],
   ['a value that is a list', () => ({ a: ['b', 1, null] })],
-  ['a value that is a list of lists', () => ({ a: [['b']] })],
-  ['a value that is a function', () => ({ a: () => 'b' })],
-  ['a value that is a symbol', () => ({ a: Symbol('b') })],
   ['a value with a line break', () => ({ a: 'b\r\nc: d' })],
   [
     'a value that cannot be read',
     () => Object.defineProperty({}, 'a', { enumerable: true, get: () => thrower.it }),
   ],
   ['a name with a space', () => ({ 'a b': 'c' })],
-  ['no name', () => ({ '': 'c' })],
-  ['two hosts', () => ['host', 'a', 'Host', 'b']],
   ['expect', () => ({ expect: '100-continue' })],
   ['an own header that is null', () => ({ authorization: null })],
   ['an own header that is a list', () => ({ Authorization: ['mine'] })],
@@ -175,9 +171,7 @@ const OTHERS: readonly [string, (origin: string) => Options][] = [
   ['no path', () => ({ path: undefined })],
   ['a path of null', () => ({ path: null })],
   ['a path that is a number', () => ({ path: 5 })],
-  ['a path that is a symbol', () => ({ path: Symbol('path') })],
   ['a path that has no text', () => ({ path: Object.create(null) })],
-  ['a path that is a list', () => ({ path: ['/x'] })],
   ['an empty path', () => ({ path: '' })],
   ['a path without a slash', () => ({ path: 'x' })],
   ['a path with a space', () => ({ path: '/x y' })],
@@ -185,16 +179,9 @@ const OTHERS: readonly [string, (origin: string) => Options][] = [
   ['a path that is an URL', (origin) => ({ path: `${origin}/x` })],
   ['no method', () => ({ method: undefined })],
   ['a method that is a number', () => ({ method: 5 })],
-  ['a method that is a symbol', () => ({ method: Symbol('method') })],
-  ['an empty method', () => ({ method: '' })],
   ['a method with a space', () => ({ method: 'GET /y' })],
-  ['a method that is a list', () => ({ method: ['GET'] })],
   ['a body that is a number', () => ({ body: 5 })],
-  ['a body that is true', () => ({ body: true })],
   ['a body that is an object', () => ({ body: { a: 'b' } })],
-  ['a body that is a function', () => ({ body: () => 'b' })],
-  ['a body that is a symbol', () => ({ body: Symbol('b') })],
-  ['a body that is a Date', () => ({ body: new Date(0) })],
   ['a body that is URLSearchParams', () => ({ body: new URLSearchParams('a=b') })],
   ['a body of shared memory', () => ({ body: new SharedArrayBuffer(3) })],
   ['a body that looks at shared memory', () => ({ body: new Uint8Array(new SharedArrayBuffer(3)) })],
@@ -209,11 +196,9 @@ const OTHERS: readonly [string, (origin: string) => Options][] = [
   ['a body of a class of the caller’s own', () => ({ body: new Packet('a') })],
   ['Node’s own FormData', () => ({ body: new FormData() })],
   ['a query that is a string', () => ({ query: 'a=b' })],
-  ['a query that is a number', () => ({ query: 5 })],
   ['a query that is null', () => ({ query: null })],
   ['a query that is a list', () => ({ query: ['a', 'b'] })],
   ['a query that is URLSearchParams', () => ({ query: new URLSearchParams('a=b') })],
-  ['a query that is a function', () => ({ query: () => 'a' })],
   ['a query with odd values', () => ({ query: { a: null, b: [1, {}], c: {}, d: undefined } })],
   ['a query that inherits', () => ({ query: Object.create({ a: 'b' }) })],
   ['a query beside one in the path', () => ({ path: '/x?a=b', query: { c: 'd' } })],
@@ -222,8 +207,6 @@ const OTHERS: readonly [string, (origin: string) => Options][] = [
   ['an origin of null', () => ({ origin: null })],
   ['an empty origin', () => ({ origin: '' })],
   ['an origin that is a number', () => ({ origin: 5 })],
-  ['an origin that is a symbol', () => ({ origin: Symbol('origin') })],
-  ['an origin that is an object', () => ({ origin: {} })],
   ['an origin that has no text', () => ({ origin: Object.create(null) })],
   ['an origin that is a list', (origin) => ({ origin: [origin] })],
   ['an origin that is a String object', (origin) => ({ origin: new String(origin) })],
@@ -238,12 +221,7 @@ const OTHERS: readonly [string, (origin: string) => Options][] = [
   ],
   ['an origin that is not a URL', () => ({ origin: 'nowhere' })],
   ['an origin of another protocol', () => ({ origin: 'ftp://127.0.0.1' })],
-  ['a dispatcher', () => ({ dispatcher: {} })],
-  ['an upgrade that is a number', () => ({ upgrade: 5 })],
   ['a headersTimeout below 0', () => ({ headersTimeout: -1 })],
-  ['a bodyTimeout that is text', () => ({ bodyTimeout: 'soon' })],
-  ['a reset that is text', () => ({ reset: 'yes' })],
-  ['throwOnError', () => ({ throwOnError: true })],
   [
     'a path that cannot be read',
     () => ({
@@ -287,9 +265,11 @@ function* throws() {
 }
 
 describe.each(Object.keys(WAYS))('as without the token: a call %s', (way) => {
-  it.each(HEADERS)('with headers that are %s', async (_, headers) => {
+  it.each(HEADERS)('with headers that are %s', async (name, headers) => {
     const { plain, composed } = await both(way, () => ({ headers: headers() }))
     expect(composed).toEqual(plain)
+    const isOwn = name.includes('own header') && way !== OTHER_HEADER
+    if (composed.sent) expect(rawHeaders.some((part) => [FIRST, SECOND].includes(part))).toBe(!isOwn)
   })
 
   it.each(OTHERS)('with %s', async (_, options) => {

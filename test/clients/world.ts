@@ -1,6 +1,7 @@
 /** What a scenario has around it: the service on loopback, other hosts, a clock of its own. No test runner is needed. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import {
   type AuthEvent,
   type Clock,
@@ -10,33 +11,19 @@ import {
 } from 'merchant-auth'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 
-/** A request that a host of ours received. */
-export interface Received {
-  readonly method: string
-  readonly path: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-
-/** A server of ours that is no part of the service. */
-export interface Host {
-  readonly url: string
-  readonly received: readonly Received[]
-}
-
 export interface World {
   readonly service: SandboxEnvironment
   /** What the providers of this world emitted. */
   readonly events: AuthEvent[]
   provider(options?: Partial<TokenProviderOptions>): TokenProvider
-  /** Starts a host that answers everything alike. */
-  host(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Host>
+  /** Starts a server that is no part of the service. */
+  host: typeof scripted
 }
 
 /** Runs something against a service of its own, and leaves nothing of it behind. */
 export async function inWorld<T>(run: (world: World) => Promise<T>): Promise<T> {
   const sandbox: Sandbox = await startSandbox()
-  const ends: (() => Promise<unknown>)[] = []
+  const ends: (() => PromiseLike<unknown>)[] = []
   const events: AuthEvent[] = []
   const { environment, clientId, clientSecret } = sandbox.test
   try {
@@ -52,9 +39,9 @@ export async function inWorld<T>(run: (world: World) => Promise<T>): Promise<T> 
         return tokens
       },
       host: async (answer) => {
-        const { host, stop } = await startHost(answer)
-        ends.push(stop)
-        return host
+        const server = await scripted(answer)
+        ends.push(() => server[Symbol.asyncDispose]())
+        return server
       },
     })
   } finally {
@@ -63,35 +50,59 @@ export async function inWorld<T>(run: (world: World) => Promise<T>): Promise<T> 
   }
 }
 
-async function startHost(
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<{ host: Host; stop: () => Promise<unknown> }> {
-  const received: Received[] = []
+export interface Listening extends AsyncDisposable {
+  readonly url: string
+}
+
+/** Starts a server of a test's own on a free port of the loopback; disposing it cuts its connections. */
+export async function listening(server: Server, host = '127.0.0.1'): Promise<Listening> {
   const sockets = new Set<Socket>()
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const headers = request.headers as Record<string, string>
-      const { method = '', url: path = '' } = request
-      received.push({ method, path, headers, body: Buffer.concat(chunks).toString() })
-      answer(request, response)
-    })
-  })
   server.on('connection', (socket: Socket) => sockets.add(socket))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const stop = (): Promise<unknown> => {
-    for (const socket of sockets) socket.destroy()
-    return new Promise((resolve) => server.close(resolve))
+  // A thousand calls at once are more than wait by default, and some would be reset.
+  await new Promise<void>((resolve) => void server.listen({ port: 0, host, backlog: 4096 }, resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
   }
-  return { host: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received }, stop }
+}
+
+/** A request that a scripted server received. */
+export interface Seen {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: Buffer
+}
+
+export interface Scripted extends Listening {
+  readonly seen: Seen[]
+}
+
+/** A server that answers as the test says, and remembers what it got. */
+export async function scripted(
+  answer: (request: Seen, response: ServerResponse, nth: number) => unknown,
+  host?: string,
+): Promise<Scripted> {
+  const seen: Seen[] = []
+  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
+    const body = await buffer(request).catch(() => Buffer.alloc(0))
+    const { method = '', url: path = '', headers } = request
+    const one = { method, path, headers, body }
+    seen.push(one)
+    await answer(one, response, seen.length)
+  })
+  return { ...(await listening(server, host)), seen }
 }
 
 /** A port of 127.0.0.1 that nobody listens on. */
 export async function closedPort(): Promise<number> {
-  const { host, stop } = await startHost(() => {})
-  await stop()
-  return Number(new URL(host.url).port)
+  const server = await scripted(() => {})
+  await server[Symbol.asyncDispose]()
+  return Number(new URL(server.url).port)
 }
 
 /** A clock that stands until a test moves it. Sleepers wake only when their signal is aborted. */

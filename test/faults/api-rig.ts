@@ -1,7 +1,9 @@
 /** Rules by which an API rejects calls, and a fetch on them that counts. */
 import { type AttachOptions, type AuthEvent, createAuthFetch } from 'merchant-auth'
 import type { ManualClock } from '../support/clock.ts'
+import { Random } from '../support/random.ts'
 import { granted, rig, type ScriptedEndpoint } from '../token/harness.ts'
+import { counted } from './cells.ts'
 
 export const TABLE = 'api'
 
@@ -18,7 +20,7 @@ interface Asked {
 
 interface Verdict {
   readonly status: number
-  readonly headers?: Readonly<Record<string, string | string[]>>
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** How the merchant API judges requests; made anew for each test, as it may remember tokens. */
@@ -28,21 +30,19 @@ export interface Rule {
 }
 
 const GOOD: Verdict = { status: 200 }
-const rejected = (challenge: string | readonly string[] = 'Bearer realm="merchant"'): Verdict => ({
+const rejected = (challenge = 'Bearer realm="merchant"'): Verdict => ({
   status: 401,
-  headers: { 'www-authenticate': typeof challenge === 'string' ? challenge : [...challenge] },
+  headers: { 'www-authenticate': challenge },
 })
 const always = (verdict: Verdict, attach: AttachOptions = {}): Rule => ({
   attach,
   judge: () => () => verdict,
 })
 
-/** Half of the numbers, by a generator with a fixed seed (mulberry32). */
+/** Half of the numbers, by a generator with a fixed seed. */
 function isRejectedAtRandom({ n, attempt }: Asked): boolean {
-  const a = (20_260_101 + (2 * n + attempt) * 0x6d2b79f5) | 0
-  const b = Math.imul(a ^ (a >>> 15), 1 | a)
-  const c = (b + Math.imul(b ^ (b >>> 7), 61 | b)) ^ b
-  return ((c ^ (c >>> 14)) >>> 0) % 2 === 0
+  const number = new Random(20_260_101 + (2 * n + attempt - 1) * 0x6d2b79f5).next() * 2 ** 32
+  return number % 2 === 0
 }
 
 /** Accepts a token from `delayMs` after it first saw it on: another node has to hear of it first. */
@@ -137,7 +137,7 @@ export function callsTo(rule: Rule, { both = false, delayOf = (_: number): numbe
     if (status !== 302)
       return new Response(null, {
         status,
-        headers: new Headers(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)])),
+        headers: headers ?? {},
       })
     const moved = await stub(new URL(String(headers?.['location']), String(input)), init)
     return Object.defineProperty(moved, 'redirected', { value: true })
@@ -155,10 +155,6 @@ export function costOf(
   { apis, endpoint }: Pick<Calls, 'apis' | 'endpoint'>,
 ): string {
   return `${tally(statuses)}; ${counted(endpoint.count, 'token')}, ${counted(apis.merchant, 'request')}`
-}
-
-export function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
 /** `501 × 200, 499 × 401` */

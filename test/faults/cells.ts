@@ -25,3 +25,8 @@ export function record(task: TestContext['task'], cell: Cell): void {
   task.meta.cells ??= []
   task.meta.cells.push(cell)
 }
+
+/** `1 token`, `2 tokens` */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}

@@ -25,30 +25,17 @@ const ERRORS: [row: string, error: unknown][] = [
   ['a text instead of an error', BODY],
   ['an object instead of an error', { message: BODY, ...REQUEST }],
   ['its own toJSON and inspect', { toJSON: () => REQUEST, [inspect.custom]: () => SECRET }],
-]
-
-/** Errors that throw when they are read. */
-const UNREADABLE: [row: string, error: unknown][] = [
+  // Errors that throw when they are read.
   ['a getter that throws', Object.defineProperty(new Error('x'), 'cause', { get: throwing })],
   ['a message that is no text', Object.assign(new Error('x'), { message: { toString: throwing } })],
 ]
 
 describe('the secret in what fetch rejects with', () => {
   const group = 'where an error of options.fetch holds the secret'
-  const failing = (error: unknown): ReturnType<typeof echoRig> => {
-    const made = echoRig(logger)
-    made.endpoint.otherwise = () => Promise.reject(error)
-    return made
-  }
 
   it.for(forEachClient(ERRORS))('%s: %s', async ([client, row, thrown], { task }) => {
-    const made = failing(thrown)
-    const error = 'TokenRequestError'
-    await failAndSearch(task, logger, { client, made, error, texts: [BASIC], group, row })
-  })
-
-  it.for(forEachClient(UNREADABLE))('%s: %s', async ([client, row, thrown], { task }) => {
-    const made = failing(thrown)
+    const made = echoRig(logger)
+    made.endpoint.otherwise = () => Promise.reject(thrown)
     const error = 'TokenRequestError'
     await failAndSearch(task, logger, { client, made, error, texts: [BASIC], group, row })
   })
@@ -82,57 +69,44 @@ describe('an older secret in what the clientSecret function throws', () => {
 const TOKEN = 'old-head.old-body.old-signature'
 const echoing = (text: string) => status(400, { error: text, error_description: `you had ${text}` })
 
+const ECHOED = [
+  ['the secret', SECRET],
+  ['the old token', TOKEN],
+] as const
+
 describe('an echo when the token is renewed', () => {
   const group = 'renewals'
-  const expired = async (text: string) => {
+
+  it.for(forEachClient(ECHOED))('%s: %s, after expiry', async ([client, what, text], { task }) => {
     const made = echoRig(logger)
     made.endpoint.answers.push(granted({ access_token: TOKEN }))
     await made.provider.getToken()
     await made.clock.advance(990_000)
     made.endpoint.otherwise = echoing(text)
-    return made
-  }
-  const error = 'TokenRequestError'
-
-  it.for(forEachClient([['the secret, after expiry']] as const))(
-    '%s: %s',
-    async ([client, row], { task }) => {
-      const made = await expired(SECRET)
-      await failAndSearch(task, logger, { client, made, error, texts: [TOKEN], group, row })
-    },
-  )
-
-  it.for(forEachClient([['the old token, after expiry']] as const))(
-    '%s: %s',
-    async ([client, row], { task }) => {
-      const made = await expired(TOKEN)
-      await failAndSearch(task, logger, { client, made, error, texts: [TOKEN], group, row })
-    },
-  )
-
-  const rejected = async (client: 'axios api.get()' | 'authFetch', text: string) => {
-    const made = echoRig(logger)
-    made.endpoint.answers.push(granted({ access_token: TOKEN }), echoing(text))
-    const got = await call(client, made.provider).catch((thrown: unknown) => thrown)
-    expect(logger.lines.join(), 'the events').toContain('token-request-failed')
-    expect(leaksIn(logger, made, got, [SECRET, TOKEN])).toEqual([])
-    return got as { status?: number; response?: { status: number } }
-  }
-  const CALLS = ['axios api.get()', 'authFetch'] as const
-
-  it.for(CALLS)('%s: the secret, after a 401 of the API', async (column, { task }) => {
-    const got = await rejected(column, SECRET)
-    const status = got.response?.status ?? got.status
-    expect(status).toBe(401)
-    const row = 'the secret, after a 401 of the API'
-    record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
+    const row = `${what}, after expiry`
+    await failAndSearch(task, logger, {
+      client,
+      made,
+      error: 'TokenRequestError',
+      texts: [TOKEN],
+      group,
+      row,
+    })
   })
 
-  it.for(CALLS)('%s: the old token, after a 401 of the API', async (column, { task }) => {
-    const got = await rejected(column, TOKEN)
+  const ofCalls = forEachClient(ECHOED).filter(([client]) => client !== 'provider.getToken()')
+  it.for(ofCalls)('%s: %s, after a 401 of the API', async ([column, what, text], { task }) => {
+    const made = echoRig(logger)
+    made.endpoint.answers.push(granted({ access_token: TOKEN }), echoing(text))
+    const got = (await call(column, made.provider).catch((thrown: unknown) => thrown)) as {
+      status?: number
+      response?: { status: number }
+    }
+    expect(logger.lines.join(), 'the events').toContain('token-request-failed')
+    expect(leaksIn(logger, made, got, [SECRET, TOKEN])).toEqual([])
     const status = got.response?.status ?? got.status
     expect(status).toBe(401)
-    const row = 'the old token, after a 401 of the API'
+    const row = `${what}, after a 401 of the API`
     record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
   })
 })

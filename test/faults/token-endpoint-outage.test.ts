@@ -4,7 +4,17 @@ import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { type Answer, granted, hang, noConnection, rejection, rig, status } from '../token/harness.ts'
 import { record } from './cells.ts'
-import { COLD, counted, EXPIRED, inWords, outcomeOf, TABLE, useLongestJitter, WINDOW } from './token-words.ts'
+import {
+  bringTo,
+  COLD,
+  EXPIRED,
+  inWords,
+  outcomeOf,
+  requestsOf,
+  TABLE,
+  useLongestJitter,
+  WINDOW,
+} from './token-words.ts'
 
 useLongestJitter()
 
@@ -21,11 +31,9 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
   it.for([COLD, EXPIRED])(
     'ends for all who wait, and poisons no later call, %s',
     async (column, { task }) => {
-      const { provider, endpoint, clock } = rig([], { retries: 0 })
-      if (column === EXPIRED) {
-        await provider.getToken()
-        await clock.advance(990_000)
-      }
+      const made = rig([], { retries: 0 })
+      const { provider, endpoint, clock } = made
+      await bringTo(column, made)
       const before = endpoint.count
       endpoint.answers.push(answer)
       const calls = Promise.all(
@@ -52,7 +60,7 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
     await clock.advance(5_200)
     expect(new Set(await calls).size).toBe(1)
     expect(endpoint.count).toBe(2)
-    const cell = `a token after 5.2 s; ${counted(endpoint.count)}`
+    const cell = `a token after 5.2 s; ${requestsOf(endpoint.count)}`
     record(task, { table: TABLE, group, row: `${row}, retried`, column: COLD, cell })
   })
 
@@ -70,7 +78,7 @@ describe.for(HANGS)('a token request that hangs $row', ({ row, answer }) => {
     await clock.advance(1)
     await provider.getToken()
     await settled()
-    expect((await provider.getToken()).value).not.toBe(first.value)
+    expect((await provider.getToken()).value).not.toBe(first?.value)
     expect(endpoint.count).toBe(3)
     const cell = 'current token at once; later calls: a token, 1 request'
     record(task, { table: TABLE, group, row, column: WINDOW, cell })
@@ -142,7 +150,7 @@ async function sufferOutage(made: ReturnType<typeof rig>, answer: Answer) {
 
 function cellOf({ requests, firstSuccessMs }: { requests: number; firstSuccessMs: number }): string {
   const when = firstSuccessMs === 0 ? 'at its end' : `${inWords(firstSuccessMs)} after its end`
-  return `${counted(requests)}; a token ${when}`
+  return `${requestsOf(requests)}; a token ${when}`
 }
 
 describe('an outage of ten minutes', () => {
@@ -152,10 +160,7 @@ describe('an outage of ten minutes', () => {
     'with $row, $column',
     async ({ column, row, answer, requests, firstSuccessMs }, { task }) => {
       const made = rig()
-      if (column === EXPIRED) {
-        await made.provider.getToken()
-        await made.clock.advance(990_000)
-      }
+      await bringTo(column, made)
       const seen = await sufferOutage(made, answer)
       expect(seen).toEqual({ served: 0, renewed: true, requests, firstSuccessMs })
       const cell = cellOf(seen)
@@ -168,8 +173,7 @@ describe('an outage of ten minutes', () => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
     const made = rig()
-    await made.provider.getToken()
-    await made.clock.advance(900_000)
+    await bringTo(WINDOW, made)
     const seen = await sufferOutage(made, answer)
     process.off('unhandledRejection', unhandled)
     expect(unhandled).not.toHaveBeenCalled()
@@ -181,10 +185,7 @@ describe('an outage of ten minutes', () => {
 
   it.for([COLD, EXPIRED])('with all of these faults in turn, %s', async (column, { task }) => {
     const made = rig()
-    if (column === EXPIRED) {
-      await made.provider.getToken()
-      await made.clock.advance(990_000)
-    }
+    await bringTo(column, made)
     let nth = 0
     const seen = await sufferOutage(made, (init) => {
       const { answer } = OUTAGES[nth % OUTAGES.length] as (typeof OUTAGES)[number]

@@ -5,7 +5,17 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ManualClock, settled } from '../support/clock.ts'
 import { rejection } from '../token/harness.ts'
 import { record } from './cells.ts'
-import { COLD, counted, EXPIRED, isOver, outcomeOf, RECOVERY, TABLE, WINDOW } from './token-words.ts'
+import {
+  bringTo,
+  COLD,
+  EXPIRED,
+  isOver,
+  outcomeOf,
+  RECOVERY,
+  requestsOf,
+  TABLE,
+  WINDOW,
+} from './token-words.ts'
 
 const GROUP = 'on real sockets'
 const TIMEOUT_MS = 10_000
@@ -144,10 +154,7 @@ describe.for([COLD, EXPIRED])('a fault of the sandbox, %s:', (column) => {
   it.for(ROWS)('$row', async ({ row, fault, hangs, outcome, requests }, { task }) => {
     const rig = new SocketRig()
     const { provider, clock } = rig
-    if (column === EXPIRED) {
-      await provider.getToken()
-      await clock.advance(990_000)
-    }
+    await bringTo(column, rig)
     await order(fault)
     const call = provider.getToken().then(() => 'token', outcomeOf)
     const seen = await rig.drive(hangs, () => {})
@@ -156,7 +163,7 @@ describe.for([COLD, EXPIRED])('a fault of the sandbox, %s:', (column) => {
       requests,
       ms: hangs === undefined ? 0 : TIMEOUT_MS,
     })
-    const cell = `${await call}; ${counted(seen.requests)}, within timeoutMs`
+    const cell = `${await call}; ${requestsOf(seen.requests)}, within timeoutMs`
     record(task, { table: TABLE, group: GROUP, row, column, cell })
     if (outcome === 'token' || fault === 'closed') return
     sandbox.test.clearFaults()
@@ -175,23 +182,22 @@ describe('a fault of the sandbox, inside the refresh window:', () => {
     process.on('unhandledRejection', unhandled)
     const rig = new SocketRig()
     const { provider, clock } = rig
-    const first = await provider.getToken()
-    await clock.advance(900_000)
+    const first = await bringTo(WINDOW, rig)
     await order(fault)
     const seen = await rig.drive(hangs, async () => {
-      expect((await provider.getToken()).value, 'the current token').toBe(first.value)
+      expect((await provider.getToken()).value, 'the current token').toBe(first?.value)
     })
     expect(seen).toEqual({ requests, ms: hangs === undefined ? 0 : TIMEOUT_MS })
-    if (outcome !== 'token') expect((await provider.getToken()).value).toBe(first.value)
+    if (outcome !== 'token') expect((await provider.getToken()).value).toBe(first?.value)
     if (outcome !== 'token' && fault !== 'closed') {
       sandbox.test.clearFaults()
       await clock.advance(1_000)
       await rig.drive(undefined, () => void provider.currentToken())
     }
-    if (fault !== 'closed') expect((await provider.getToken()).value, 'a new token').not.toBe(first.value)
+    if (fault !== 'closed') expect((await provider.getToken()).value, 'a new token').not.toBe(first?.value)
     process.off('unhandledRejection', unhandled)
     expect(unhandled).not.toHaveBeenCalled()
-    const cell = `current token at once; ${counted(seen.requests)} behind it`
+    const cell = `current token at once; ${requestsOf(seen.requests)} behind it`
     record(task, { table: TABLE, group: GROUP, row, column: WINDOW, cell })
   })
 })
@@ -204,7 +210,7 @@ describe('a redirect to another host', () => {
     const outcome = outcomeOf(await rejection(rig.provider.getToken()))
     expect(outcome).toBe(`TokenRequestError, ${status}`)
     expect(sandbox.production.requests()).toEqual([])
-    const cell = `${outcome}; ${counted(rig.sent)}, none at the other host`
+    const cell = `${outcome}; ${requestsOf(rig.sent)}, none at the other host`
     expect(rig.sent).toBe(1)
     record(task, { table: TABLE, group: GROUP, row: `redirect ${status}`, column: COLD, cell })
   })

@@ -5,14 +5,15 @@ import { type ManualClock, settled } from '../support/clock.ts'
 import { granted, type Rig, rejection, rig, SECRET } from '../token/harness.ts'
 import { record } from './cells.ts'
 import {
+  bringTo,
   COLD,
-  counted,
   EXPIRED,
   inWords,
   isOver,
   lifetimeOf,
   outcomeOf,
   RECOVERY,
+  requestsOf,
   TABLE,
   useLongestJitter,
   WINDOW,
@@ -39,8 +40,6 @@ export interface Expected {
 const STEP_MS = 100
 const MOST_STEPS = 200
 
-// A token of 1 000 s is handed out for 990 s; with the longest jitter its window opens at 840 s.
-const IN_WINDOW_MS = 900_000
 const EXPIRED_MS = 990_000
 
 /** A provider whose token endpoint, or secret, fails between `begin` and `end`. */
@@ -87,13 +86,13 @@ class FaultRig {
   }
 
   /** One call that starts a renewal, and others until that is over: all get the current token, at once. */
-  async callWhileRenewing(current: AccessToken): Promise<{ requests: number; ms: number }> {
+  async callWhileRenewing(current: AccessToken | undefined): Promise<{ requests: number; ms: number }> {
     const { provider, endpoint, clock, events } = this.made
     const before = { requests: endpoint.count, events: events.length, at: clock.monotonicMs() }
-    expect((await provider.getToken()).value, 'the current token').toBe(current.value)
+    expect((await provider.getToken()).value, 'the current token').toBe(current?.value)
     const over = (): boolean => events.slice(before.events).some(isOver)
     await this.#pass(over, async () => {
-      expect((await provider.getToken()).value, 'the token in the meantime').toBe(current.value)
+      expect((await provider.getToken()).value, 'the token in the meantime').toBe(current?.value)
     })
     return { requests: endpoint.count - before.requests, ms: clock.monotonicMs() - before.at }
   }
@@ -138,16 +137,13 @@ export function tryFaults(
     const withoutToken = (column: typeof COLD | typeof EXPIRED): void => {
       it.for(faults)(`%s, ${column}`, async ([row, fault], { task }) => {
         const it = new FaultRig(fault)
-        if (column === EXPIRED) {
-          await it.made.provider.getToken()
-          await it.made.clock.advance(EXPIRED_MS)
-        }
+        await bringTo(column, it.made)
         it.begin()
         const seen = await it.call()
         it.end()
         expect(seen).toEqual(seenByCaller)
         if (firstSuccessMs !== undefined) await it.recovery(firstSuccessMs)
-        const cell = `${seen.outcome}; ${counted(seen.requests)}, ${inWords(seen.ms)}`
+        const cell = `${seen.outcome}; ${requestsOf(seen.requests)}, ${inWords(seen.ms)}`
         record(task, { table: TABLE, group, row, column, cell })
       })
     }
@@ -158,24 +154,23 @@ export function tryFaults(
       process.on('unhandledRejection', unhandled)
       const it = new FaultRig(fault)
       const { provider, endpoint, clock } = it.made
-      const first = await provider.getToken()
-      await clock.advance(IN_WINDOW_MS)
+      const first = await bringTo(WINDOW, it.made)
       it.begin()
       const seen = await it.callWhileRenewing(first)
       it.end()
       expect(seen).toEqual({ requests, ms })
       for (const wait of firstSuccessMs === undefined ? [] : [firstSuccessMs - 1, 1]) {
-        expect((await provider.getToken()).value, 'the current token').toBe(first.value)
+        expect((await provider.getToken()).value, 'the current token').toBe(first?.value)
         await settled()
         expect(endpoint.count, 'requests in the cooldown').toBe(1 + requests)
         await clock.advance(wait)
       }
       await provider.getToken()
       await settled()
-      expect((await provider.getToken()).value, 'a new token').not.toBe(first.value)
+      expect((await provider.getToken()).value, 'a new token').not.toBe(first?.value)
       process.off('unhandledRejection', unhandled)
       expect(unhandled).not.toHaveBeenCalled()
-      const cell = `current token at once; ${counted(seen.requests)} behind it`
+      const cell = `current token at once; ${requestsOf(seen.requests)} behind it`
       record(task, { table: TABLE, group, row, column: WINDOW, cell })
     })
 

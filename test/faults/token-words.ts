@@ -1,6 +1,14 @@
 /** The words of the tables about the token endpoint: columns, outcomes, times, counts. */
-import { type AuthEvent, isMerchantAuthError, TokenRequestError, TokenResponseError } from 'merchant-auth'
+import {
+  type AccessToken,
+  type AuthEvent,
+  isMerchantAuthError,
+  TokenRequestError,
+  TokenResponseError,
+} from 'merchant-auth'
 import { afterEach, beforeEach, vi } from 'vitest'
+import type { Rig } from '../token/harness.ts'
+import { counted } from './cells.ts'
 
 export const TABLE = 'token-endpoint'
 export const COLD = 'cold'
@@ -35,8 +43,18 @@ export function lifetimeOf(ms: number): string {
 }
 
 /** Says how many token requests there were. */
-export function counted(requests: number): string {
-  return requests === 1 ? '1 request' : `${requests} requests`
+export const requestsOf = (count: number): string => counted(count, 'request')
+
+/** Brings a provider into the situation of a column, with tokens of 1 000 s. Resolves with the current token, if there is one. */
+export async function bringTo(
+  column: string,
+  { provider, clock }: Pick<Rig, 'provider' | 'clock'>,
+): Promise<AccessToken | undefined> {
+  if (column === COLD) return undefined
+  const token = await provider.getToken()
+  // It is handed out for 990 s; with the longest jitter its window opens at 840 s.
+  await clock.advance(column === WINDOW ? 900_000 : 990_000)
+  return token
 }
 
 /** Whether a token request has ended with this event. */

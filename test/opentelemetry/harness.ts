@@ -57,6 +57,15 @@ export interface Series {
   readonly value: number | { readonly count: number; readonly sum: number | undefined }
 }
 
+/** What an exporter shows of a span. */
+export const shownOf = ({ name, attributes, status, events, links }: ReadableSpan) => ({
+  name,
+  attributes,
+  status,
+  events,
+  links,
+})
+
 /** An SDK whose exporters keep everything in memory. */
 export class Collected {
   readonly #exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
@@ -96,15 +105,7 @@ export class Collected {
     const spans = this.#spans
       .getFinishedSpans()
       .filter(({ instrumentationScope }) => instrumentationScope.name === 'merchant-auth')
-    outcomes.push(
-      spans.map(({ name, attributes, status, events, links }) => ({
-        name,
-        attributes,
-        status,
-        events,
-        links,
-      })),
-    )
+    outcomes.push(spans.map(shownOf))
     return spans
   }
 

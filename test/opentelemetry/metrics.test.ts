@@ -5,7 +5,7 @@ import type { Attributes, MeterProvider, ObservableCallback } from '@opentelemet
 import { type AuthEvent, createAuthFetch, type TokenStore } from 'merchant-auth'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { rejection } from '../token/harness.ts'
-import { ACQUIRED, FAILED, REQUESTED, useCollected, useProviders } from './harness.ts'
+import { ACQUIRED, FAILED, REQUESTED, shownOf, useCollected, useProviders } from './harness.ts'
 
 const use = useCollected()
 const API = 'https://api.example.com'
@@ -66,23 +66,24 @@ describe('the counters', () => {
     ])
   })
 
-  it('know the OAuth errors of RFC 6749; others are _OTHER', async () => {
-    const errors = ['invalid_client', 'access_denied', 'out of milk', 'mfa_required', '__proto__']
-    for (const error of errors) use.listener()({ ...FAILED, error })
-    expect(await use.valuesOf('token.request.failures', 'merchant_auth.oauth.error')).toEqual([
-      ['invalid_client', 1],
-      ['access_denied', 1],
-      ['_OTHER', 3],
-    ])
-  })
-
-  it("know this package's error codes; others are _OTHER", async () => {
-    for (const code of ['ERR_TOKEN_TIMEOUT', 'undefined', 'who knows']) use.listener()({ ...FAILED, code })
-    expect(await use.valuesOf('token.request.failures', 'error.type')).toEqual([
-      ['ERR_TOKEN_TIMEOUT', 1],
-      ['_OTHER', 2],
-    ])
-  })
+  it.each([
+    [
+      'error',
+      'merchant_auth.oauth.error',
+      ['invalid_client', 'access_denied'],
+      ['out of milk', 'mfa_required', '__proto__'],
+    ],
+    ['code', 'error.type', ['ERR_TOKEN_TIMEOUT'], ['undefined', 'who knows']],
+  ])(
+    "know the OAuth errors of RFC 6749 and this package's error codes; others are _OTHER: %s",
+    async (field, attribute, known, others) => {
+      for (const value of [...known, ...others]) use.listener()({ ...FAILED, [field]: value })
+      expect(await use.valuesOf('token.request.failures', attribute)).toEqual([
+        ...known.map((value) => [value, 1]),
+        ['_OTHER', others.length],
+      ])
+    },
+  )
 
   it('know the first 30 codes of stores; others are _OTHER', async () => {
     const listener = use.listener()
@@ -394,10 +395,7 @@ describe('the metrics of a provider', () => {
       'https://x.example/?token=elsewhere',
     )
     expect(new Set(seen).size).toBe(5)
-    const spans = use.collected
-      .spans()
-      .map(({ name, attributes, status, events, links }) => ({ name, attributes, status, events, links }))
-    const exported = JSON.stringify([await use.collected.metrics(), spans])
+    const exported = JSON.stringify([await use.collected.metrics(), use.collected.spans().map(shownOf)])
     expect(exported).toContain('merchant_auth.token.rejections')
     expect(exported).toContain('POST /oauth/token')
     for (const secret of seen) expect(exported).not.toContain(secret)

@@ -1,7 +1,4 @@
-/** What the tests of the attachments share: a sandbox and a provider for each test, and scripted servers. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { buffer } from 'node:stream/consumers'
+/** What the tests of the attachments share: a sandbox and a provider for each test. */
 import type { AxiosInstance, CreateAxiosDefaults } from 'axios'
 import axios from 'axios'
 import {
@@ -22,7 +19,7 @@ import {
 import { afterEach, beforeEach } from 'vitest'
 import { StandingClock } from './clock.ts'
 
-export { failureOf as rejectionOf, until } from '../clients/world.ts'
+export { failureOf as rejectionOf, listening, type Scripted, scripted, until } from '../clients/world.ts'
 
 /** What a test gets. */
 export interface Ground {
@@ -86,46 +83,6 @@ export function useGround(): Ground {
     },
     provider,
     sent: () => sandbox.test.requests('merchant'),
-  }
-}
-
-/** A request that a scripted server received. */
-export interface Seen {
-  readonly method: string
-  readonly path: string
-  readonly headers: IncomingMessage['headers']
-  readonly body: Buffer
-}
-
-export interface Scripted extends AsyncDisposable {
-  readonly url: string
-  readonly seen: Seen[]
-}
-
-/** A server on a free port that answers as the test says, and remembers what it got. */
-export async function scripted(
-  answer: (request: Seen, response: ServerResponse, nth: number) => void | Promise<void>,
-): Promise<Scripted> {
-  const seen: Seen[] = []
-  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
-    const body = await buffer(request).catch(() => Buffer.alloc(0))
-    const { method = '', url: path = '', headers } = request
-    const one = { method, path, headers, body }
-    seen.push(one)
-    await answer(one, response, seen.length)
-  })
-  await new Promise<void>((resolve) => {
-    // A thousand calls at once are more than wait by default, and some would be reset.
-    server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, resolve)
-  })
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen,
-    [Symbol.asyncDispose]: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
   }
 }
 

@@ -37,6 +37,7 @@ export function provided(given: Provided = {}): TokenProvider {
 /** A wait that nothing but its signal ends. */
 export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
+    if (signal?.aborted) reject(signal.reason)
     signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
 }

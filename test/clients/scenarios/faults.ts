@@ -122,6 +122,8 @@ function shown(outcome: Outcome): unknown {
   return { name, message, kind, code, status, causeCode, causeName, keys, answered: response?.status }
 }
 
+const classOf = (outcome: Outcome): unknown => ('error' in outcome ? outcome.error.constructor : undefined)
+
 /** The sandbox sends the headers back in the order in which they came. */
 function sorted(content: { headers?: object }): unknown {
   const { headers } = content
@@ -177,6 +179,7 @@ const scenarios = ROWS.map(
       const sends = world.service.counts.merchant
       const attached = await meet(world, row, driver.create(tokens))
       assert.deepEqual(shown(attached), shown(bare))
+      assert.equal(classOf(attached), classOf(bare)) // of the caller's own copy of the client
       if (row.fault?.kind !== 'reset') {
         const { requests = 1 } = row
         assert.deepEqual([sends, world.service.counts.merchant], [requests, 2 * requests])

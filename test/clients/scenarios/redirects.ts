@@ -2,14 +2,15 @@
 import assert from 'node:assert/strict'
 import type { TokenProvider } from 'merchant-auth'
 import type { Driver } from '../drivers.ts'
-import { failureOf, MovedClock, type Received, type World } from '../world.ts'
+import { failureOf, MovedClock, type Seen, type World } from '../world.ts'
 import type { Scenario } from './scenario.ts'
 
 const STATUSES = [301, 302, 303, 307, 308]
 const HEADERS = { Authorization: {}, 'X-Access-Token': { header: 'X-Access-Token', scheme: '' } }
 type Header = keyof typeof HEADERS
 
-interface Arrival extends Received {
+interface Arrival extends Omit<Seen, 'body'> {
+  readonly body: string
   readonly at: 'API' | 'elsewhere'
 }
 
@@ -20,8 +21,8 @@ async function openPlaces(
 ) {
   const arrivals: Arrival[] = []
   const open = (at: Arrival['at']) =>
-    world.host((_, response) => {
-      const arrival = { at, ...(at === 'API' ? api : evil).received.at(-1) } as Arrival
+    world.host((seen, response) => {
+      const arrival = { at, ...seen, body: String(seen.body) }
       arrivals.push(arrival)
       const { status, location } = answer(arrival)
       response.writeHead(status, location === undefined ? {} : { location: fill(location) }).end('here')

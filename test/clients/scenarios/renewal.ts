@@ -76,8 +76,8 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
       ]
       for (const header of names) {
         await driver.create(tokens, { header })({ url: api.url, method: 'POST', body: 'abc' })
-        const carried = Object.entries(api.received.at(-1)?.headers ?? {}).filter(([, sent]) =>
-          sent.includes(value),
+        const carried = Object.entries(api.seen.at(-1)?.headers ?? {}).filter(([, sent]) =>
+          String(sent).includes(value),
         )
         assert.deepEqual(carried, [[header.toLowerCase(), `Bearer ${value}`]])
       }
@@ -106,7 +106,7 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
       const { status } = await send({ url: `${other.url}/merchant?secret=1#x` })
       assert.equal(status, 401)
       assert.deepEqual(
-        other.received.map(({ path, headers }) => [path, headers['authorization']]),
+        other.seen.map(({ path, headers }) => [path, headers['authorization']]),
         [['/merchant?secret=1', undefined]],
       )
       assert.equal(costOf(world), '0 token requests, 0 sends')
@@ -189,7 +189,7 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
       )
       const tokens = world.provider({ environment: { ...world.service.environment, apiUrls: [api.url] } })
       assert.equal((await driver.create(tokens)({ url: api.url })).status, 401)
-      assert.deepEqual([world.service.counts.token, api.received.length], [1, 1])
+      assert.deepEqual([world.service.counts.token, api.seen.length], [1, 1])
       return 'not renewed; the API’s answer'
     },
   },

@@ -22,16 +22,16 @@ export async function heldIn(world: World, phase: Phase) {
   if (phase === 'the API' || phase === 'the repeated call') held.release()
   const isRejected = phase === 'the renewal' || phase === 'the repeated call'
   let first: string | undefined
-  const api = await world.host(async ({ url, headers: { authorization } }, response) => {
+  const api = await world.host(async ({ path, headers: { authorization } }, response) => {
     first ??= authorization
     const rejected = isRejected && authorization === first
     const last = phase === 'the API' || (phase === 'the repeated call' && !rejected)
-    if (last && url === '/mine') await gate.promise
+    if (last && path === '/mine') await gate.promise
     response.writeHead(rejected ? 401 : 200, { 'content-length': '0' }).end()
   })
   const environment = { ...world.service.environment, apiUrls: [api.url] }
   const tokens = world.provider({ environment, fetch: held.fetch, clock: new MovedClock() })
-  const sends = (): number => api.received.filter(({ path }) => path === '/mine').length
+  const sends = (): number => api.seen.filter(({ path }) => path === '/mine').length
   const rejections = (): number => world.events.filter(({ type }) => type === 'token-rejected').length
   const reached: Record<Phase, () => boolean> = {
     'the first token': () => held.count() === 1,

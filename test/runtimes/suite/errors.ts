@@ -154,7 +154,7 @@ for (const status of [301, 302, 303, 307, 308]) {
       const other = await host((_, response) => response.end('{}'))
       service.fail('token', { kind: 'redirect', status, location: `${other.url}/oauth/token` })
       const failure = await failureOf(provider().getToken())
-      assert.deepEqual(other.received, [])
+      assert.deepEqual(other.seen, [])
       assert.ok(failure instanceof TokenRequestError, String(failure))
       assert.deepEqual({ code: failure.code, status: failure.status }, { code: 'ERR_TOKEN_REDIRECT', status })
       assert.equal(service.counts.token, 1)

@@ -11,7 +11,7 @@ import { createRedisTokenStore } from 'merchant-auth/redis'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { afterEach, describe, expect, it } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
-import { FaultQueues } from '../src/testing/faults.ts'
+import { FaultQueue } from '../src/testing/faults.ts'
 import { changedSettings, DEFAULT_SETTINGS } from '../src/testing/settings.ts'
 import { createTokenProvider } from '../src/token/provider.ts' // without what the tests wrap around it
 import { problemsOf } from './support/problems.ts'
@@ -65,7 +65,7 @@ const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Recor
     good: { lifetimeSeconds: 5, rejectAllTokens: ['merchant'], apiLatencyMs: 5, header: 'X-Token' },
   },
   'fail (sandbox)': {
-    make: (given) => new FaultQueues().add(given),
+    make: (given) => new FaultQueue().add(given),
     good: {
       target: 'token',
       fault: { kind: 'status', status: 503, headers: { 'X-Why': 'quota' }, body: { error: 'x' } },

@@ -20,7 +20,7 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
   const findings: Finding[] = []
   const add = (text: string, advice?: string): void => {
     const result = advice === undefined ? 'info' : 'warning'
-    findings.push({ step: 'jwt', result, text, ...(advice === undefined ? {} : { advice }) })
+    findings.push({ step: 'jwt', result, text, advice })
   }
   const claims = claimsOf(value)
   if (claims === undefined) {
@@ -32,14 +32,12 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
 
   add(iss === undefined ? 'iss is missing' : `iss ${show(textOf(iss))}`)
 
-  const audText = `aud ${show([aud].flat().map(textOf).join(', '))}`
+  const audiences = [aud].flat()
+  const audText = `aud ${show(audiences.map(textOf).join(', '))}`
+  const other = `The requested audience is ${show(audience)}. If the APIs reject the token, this may be why.`
   if (aud === undefined) add('aud is missing')
-  else if ([aud].flat().includes(audience)) add(`${audText}, as requested`)
-  else
-    add(
-      audText,
-      `The requested audience is ${show(audience)}. If the APIs reject the token, this may be why.`,
-    )
+  else if (audiences.includes(audience)) add(`${audText}, as requested`)
+  else add(audText, other)
 
   if (exp === undefined) add('exp is missing')
   else if (typeof exp !== 'number') add(`exp ${show(JSON.stringify(exp))} is not a number`)
@@ -47,23 +45,17 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
     // Relative to `iat`, where it is present, so that a wrong clock is not reported as a wrong lifetime.
     const lifetimeS = exp - (typeof iat === 'number' ? iat : nowS)
     const differenceS = Math.round(lifetimeS - lifetimeMs / 1000)
+    const difference = `${Math.abs(differenceS)} s ${differenceS > 0 ? 'earlier' : 'later'}`
     if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${dateText(exp)}, as in expires_in`)
-    else {
-      const side = differenceS > 0 ? 'earlier' : 'later'
-      add(
-        `exp ${dateText(exp)}`,
-        `According to expires_in, which counts, the token expires ${Math.abs(differenceS)} s ${side}.`,
-      )
-    }
+    else
+      add(`exp ${dateText(exp)}`, `According to expires_in, which counts, the token expires ${difference}.`)
   }
 
   const aheadS = typeof iat === 'number' ? Math.round(nowS - iat) : 0
   if (typeof iat === 'number' && Math.abs(aheadS) > TOLERANCE_S) {
-    const side = aheadS > 0 ? 'ahead' : 'behind'
-    add(
-      `iat ${dateText(iat)}: this machine's clock is ${Math.abs(aheadS)} s ${side}`,
-      "Check this machine's clock (NTP). A token that was issued some time ago looks the same.",
-    )
+    const clock = `this machine's clock is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'ahead' : 'behind'}`
+    const advice = "Check this machine's clock (NTP). A token that was issued some time ago looks the same."
+    add(`iat ${dateText(iat)}: ${clock}`, advice)
   }
   return findings
 }

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
-import type { AuthEvent } from '../events.ts'
+import type { TokenAcquiredEvent } from '../events.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
@@ -74,7 +74,7 @@ Examples:
       context.signal.throwIfAborted()
       return report.end(exitCode)
     } catch (error) {
-      report.clear()
+      report.pending()
       if (context.signal.aborted) return EXIT.unexpected
       const diagnosis = diagnose(error)
       if (diagnosis?.exitCode !== EXIT.configuration) throw error
@@ -90,7 +90,7 @@ class Check {
   readonly #report: Report
   readonly #context: CommandContext
   readonly #redactor = new Redactor()
-  readonly #events: AuthEvent[] = []
+  #acquired: TokenAcquiredEvent | undefined
 
   constructor(settings: Settings, report: Report, context: CommandContext) {
     this.#settings = settings
@@ -102,12 +102,13 @@ class Check {
   /** Resolves with the exit code. */
   async run(call: string | undefined, header: Header): Promise<number> {
     const { options } = this.#settings
+    const shownCall = call === undefined ? '' : this.#redactor.show(shownUrl(call))
     this.#reportOptions()
     if (call !== undefined && destinationsOf(options.environment)(call).api === undefined) {
       this.#report.add({
         step: 'call',
         result: 'failed',
-        text: `${this.#redactor.show(shownUrl(call))} is not below any of the API URLs, so it does not get the token`,
+        text: `${shownCall} is not below any of the API URLs, so it does not get the token`,
         advice: 'Correct the URL, or add its base URL to MERCHANT_AUTH_API_URLS.',
       })
       return EXIT.call
@@ -115,15 +116,16 @@ class Check {
     const tokens = createTokenProvider({
       ...options,
       retries: 0, // the check reports the first failure
-      onEvent: (event) => this.#events.push(event),
+      onEvent: (event) => {
+        if (event.type === 'token-acquired') this.#acquired = event
+      },
     })
     try {
-      const failure = await this.#requestToken(tokens)
-      if (failure !== undefined || call === undefined) return failure ?? EXIT.ok
-      const request = `GET ${this.#redactor.show(shownUrl(call))}`
-      this.#report.pending(request)
+      const exitCode = await this.#requestToken(tokens)
+      if (exitCode !== EXIT.ok || call === undefined) return exitCode
+      this.#report.pending(`GET ${shownCall}`)
       const finding = await this.#callApi(call, createAuthFetch(tokens, { ...header, renewOnStatus: [] }))
-      this.#report.add({ ...finding, text: `${request} ${finding.text}` })
+      this.#report.add({ ...finding, text: `GET ${shownCall} ${finding.text}` })
       return finding.result === 'ok' ? EXIT.ok : EXIT.call
     } finally {
       await tokens.close()
@@ -152,32 +154,29 @@ class Check {
     ].join('\n')
     this.#report.add({ step: 'options', result: 'ok', text, data })
     if (/^["'\s]|["'\s]$/.test(secret)) {
-      this.#report.add({
-        step: 'options',
-        result: 'warning',
-        text: 'the client secret begins or ends with a space or a quote',
-        advice: 'If it is not part of the secret, remove it.',
-      })
+      const warning = 'the client secret begins or ends with a space or a quote'
+      const advice = 'If it is not part of the secret, remove it.'
+      this.#report.add({ step: 'options', result: 'warning', text: warning, advice })
     }
   }
 
-  /** Requests a token, and reports every step up to it. Resolves with the exit code of a failure. */
-  async #requestToken(tokens: TokenProvider): Promise<number | undefined> {
+  /** Requests a token, and reports every step up to it. Resolves with the exit code. */
+  async #requestToken(tokens: TokenProvider): Promise<number> {
     const { env, signal } = this.#context
     const { environment } = tokens
     const { show, secrets } = this.#redactor
     const { connection, stop } = watchConnection(tokenEndpoint(environment), env, show)
-    this.#report.pending(`requesting a token from ${connection().host}`)
+    this.#report.pending(`requesting a token from ${connection.host}`)
     try {
       const token = await tokens.getToken({ signal })
       secrets.add(token.value)
-      this.#reportSteps('token', environment.authUrl, connection())
+      this.#reportSteps('token', environment.authUrl, connection)
       this.#reportToken(token, environment.audience)
-      return undefined
+      return EXIT.ok
     } catch (error) {
-      const diagnosis = signal.aborted ? undefined : diagnose(error, connection())
+      const diagnosis = signal.aborted ? undefined : diagnose(error, connection)
       if (diagnosis === undefined) throw error
-      this.#reportSteps(diagnosis.finding.step, environment.authUrl, connection())
+      this.#reportSteps(diagnosis.finding.step, environment.authUrl, connection)
       this.#report.add(diagnosis.finding)
       return diagnosis.exitCode
     } finally {
@@ -185,39 +184,36 @@ class Check {
     }
   }
 
-  #acquired() {
-    return this.#events.find((event) => event.type === 'token-acquired')
-  }
-
   /** Reports the steps before the one that ended the token request, which all succeeded. */
   #reportSteps(end: Step, authUrl: string, { host, socket, proxy }: Connection): void {
     const { protocol, hostname } = new URL(authUrl)
-    const acquired = this.#acquired()
+    const duration = this.#acquired ? ` in ${Math.round(this.#acquired.durationMs)} ms` : ''
     // A proxy resolves the name by itself.
     const isResolved = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 && proxy === undefined
     const steps: [Step, string | undefined][] = [
       ['name', isResolved ? this.#redactor.show(hostname) : undefined],
       ['connection', (socket?.address ?? host) + (socket && proxy ? ', a proxy' : '')],
       ['tls', protocol === 'https:' ? (socket?.tls ?? 'connected') : undefined],
-      ['answer', `success${acquired ? ` in ${Math.round(acquired.durationMs)} ms` : ''}`],
+      ['answer', `success${duration}`],
       ['token', undefined],
     ]
-    for (const [step, text] of steps) {
-      if (step === end) return
+    for (const [step, text] of steps.slice(
+      0,
+      steps.findIndex(([step]) => step === end),
+    ))
       if (text !== undefined) this.#report.add({ step, result: 'ok', text })
-    }
   }
 
   #reportToken(token: AccessToken, audience: string): void {
     const { show } = this.#redactor
     const { expiresAt } = token
-    const lifetimeMs = this.#acquired()?.lifetimeMs ?? expiresAt - Date.now()
+    const lifetimeMs = this.#acquired?.lifetimeMs ?? expiresAt - Date.now()
     const scope = token.scope === undefined ? undefined : show(token.scope)
-    const until = new Date(expiresAt).toISOString()
+    const validity = `valid for ${durationText(lifetimeMs)}, until ${new Date(expiresAt).toISOString()}`
     this.#report.add({
       step: 'token',
       result: 'ok',
-      text: `valid for ${durationText(lifetimeMs)}, until ${until}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`,
+      text: `${validity}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`,
       data: { lifetimeMs, expiresAt, scope },
     })
     for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)
@@ -229,19 +225,17 @@ class Check {
     const { show, secrets } = this.#redactor
     const { connection, stop } = watchConnection(url, env, show)
     const timeout = AbortSignal.timeout(this.#settings.options.timeoutMs ?? 10_000)
+    const either = AbortSignal.any([signal, timeout])
     const startedAt = performance.now()
     try {
-      const response = await authFetch(url, {
-        redirect: 'manual',
-        signal: AbortSignal.any([signal, timeout]),
-      })
+      const response = await authFetch(url, { redirect: 'manual', signal: either })
       const ms = Math.round(performance.now() - startedAt)
       await response.body?.cancel()
       return judgeResponse(response, ms, show)
     } catch (error) {
       if (signal.aborted) throw error
       const failure = redactedCause(error, secrets) ?? new Error('unknown')
-      const finding = timeout.aborted ? diagnoseTimeout(connection()) : diagnoseNetwork(failure, connection())
+      const finding = timeout.aborted ? diagnoseTimeout(connection) : diagnoseNetwork(failure, connection)
       return { ...finding, text: `failed: ${finding.text}`, step: 'call', result: 'failed' }
     } finally {
       stop()
@@ -270,12 +264,8 @@ function judgeResponse({ status, ok, headers, url }: Response, ms: number, show:
   }
   const challenge = status === 401 ? headers.get('www-authenticate') : null
   const retryAfter = headers.get('retry-after')
-  const detail =
-    challenge !== null
-      ? `\n${show(challenge)}`
-      : retryAfter !== null
-        ? `, Retry-After: ${show(retryAfter)}`
-        : ''
+  let detail = retryAfter === null ? '' : `, Retry-After: ${show(retryAfter)}`
+  if (challenge !== null) detail = `\n${show(challenge)}`
   const advice = CALL_ADVICE[status] ?? (status >= 500 ? API_FAILS : CHECK_URL)
   return { ...failed, text: text + detail, advice }
 }

@@ -37,25 +37,24 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
 
 async function run(name: string, args: readonly string[], context: CommandContext): Promise<number> {
   const isHelp = (arg: string): boolean => arg === '--help' || arg === '-h'
+  const print = (text: string): number => {
+    context.stdout.write(text)
+    return EXIT.ok
+  }
   const command = await commandNamed(name)
-  if (command !== undefined && !args.some(isHelp)) return await command.run(args, context)
-  let text: string
-  if (command !== undefined) text = command.help
-  else if (name === '--version' || name === '-v') text = `${version()}\n`
-  else if (isHelp(name) || name === 'help') {
+  if (command !== undefined) return args.some(isHelp) ? print(command.help) : await command.run(args, context)
+  if (name === '--version' || name === '-v') return print(`${version()}\n`)
+  if (isHelp(name) || name === 'help') {
     const about = await commandNamed(args[0])
     if (about === undefined && args.length > 0) throw new UsageError('Unknown command.')
-    text = about?.help ?? (await overview())
-  } else if (name === '') {
+    return print(about?.help ?? (await overview()))
+  }
+  if (name === '') {
     context.stderr.write(await overview())
     return EXIT.usage
-  } else {
-    throw new UsageError(
-      name.startsWith('-') ? 'The command comes first: check, token or sandbox.' : 'Unknown command.',
-    )
   }
-  context.stdout.write(text)
-  return EXIT.ok
+  if (name.startsWith('-')) throw new UsageError('The command comes first: check, token or sandbox.')
+  throw new UsageError('Unknown command.')
 }
 
 async function commandNamed(name = ''): Promise<Command | undefined> {

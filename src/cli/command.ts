@@ -122,11 +122,7 @@ const SECRET =
   'The client secret cannot be passed on the command line, where other users and the shell history see it. ' +
   'Set MERCHANT_AUTH_CLIENT_SECRET, or name a file with --client-secret-file.'
 
-interface FlagToken {
-  readonly rawName: string
-  readonly value: string | undefined
-  readonly inlineValue: boolean | undefined
-}
+type FlagToken = NonNullable<ReturnType<typeof parseArgs>['tokens']>[number] & { readonly kind: 'option' }
 
 function readValue(flag: Flag, { rawName, value, inlineValue }: FlagToken): string | number | true {
   if (flag.value === undefined) {
@@ -153,24 +149,19 @@ export function oneOf(names: readonly string[]): string {
 
 /** Rows for the help: a name on the left, a text on the right. */
 export function helpRows(rows: readonly (readonly [name: string, text: string])[], column = 29): string {
-  return rows
-    .map(([name, text]) => {
-      const left = `  ${name} `
-      const isLong = left.length > column
-      return (
-        (isLong ? `${left.trimEnd()}\n` : '') +
-        wrap(isLong ? ' '.repeat(column) : left.padEnd(column), text, 100)
-      )
-    })
-    .join('\n')
+  const lines = rows.map(([name, text]) => {
+    const left = `  ${name} `
+    if (left.length <= column) return wrap(left.padEnd(column), text, 100)
+    return `${left.trimEnd()}\n${wrap(' '.repeat(column), text, 100)}`
+  })
+  return lines.join('\n')
 }
 
 /** The flags for the help. */
 export function flagsHelp(flags: Flags): string {
-  return helpRows(
-    Object.entries(flags).map(([name, { value, optional, variable, help }]) => {
-      const shown = value === undefined ? '' : optional ? `[=${value}]` : ` ${value}`
-      return [`--${name}${shown}`, variable === undefined ? help : `${help} [${variable}]`]
-    }),
-  )
+  const rows = Object.entries(flags).map(([name, { value, optional, variable, help }]) => {
+    const shown = value === undefined ? '' : optional ? `[=${value}]` : ` ${value}`
+    return [`--${name}${shown}`, variable === undefined ? help : `${help} [${variable}]`] as const
+  })
+  return helpRows(rows)
 }

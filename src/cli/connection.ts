@@ -9,9 +9,9 @@ export interface Connection {
   /** Host and port of the URL. */
   readonly host: string
   /** The proxy that was used, and whether it was reached. */
-  readonly proxy?: { readonly host: string; readonly connected: boolean } | undefined
+  proxy?: { readonly host: string; readonly connected: boolean }
   /** The connection on which the request was sent; undefined where it was not. */
-  readonly socket?: SocketFacts | undefined
+  socket?: SocketFacts
   /** A hint about a proxy that a variable names, but that is not used. */
   readonly proxyHint?: string | undefined
 }
@@ -30,7 +30,7 @@ interface Message {
 }
 
 /**
- * Watches the connection for a request to a URL until it is stopped.
+ * Watches the connection for a request to a URL until it is stopped. The connection that it returns is up to date.
  *
  * @param show makes the names of hosts fit to be shown
  */
@@ -38,31 +38,28 @@ export function watchConnection(
   url: string,
   env: CommandContext['env'],
   show: (text: string) => string,
-): { readonly connection: () => Connection; readonly stop: () => void } {
+): { readonly connection: Connection; readonly stop: () => void } {
   const { origin, host } = new URL(url)
   const { isUsed, hint } = proxySupport(env)
-  let proxy: Connection['proxy']
-  let socket: SocketFacts | undefined
-  const onConnect = (message: Message, connected: boolean): void => {
-    const to = message.connectParams?.host
-    if (isUsed && to !== undefined && to !== host) proxy = { host: show(to), connected }
+  const connection: Connection = { host: show(host), proxyHint: hint }
+  const onConnect = ({ connectParams }: Message, connected: boolean): void => {
+    const to = connectParams?.host
+    if (isUsed && to !== undefined && to !== host) connection.proxy = { host: show(to), connected }
   }
   const listeners = Object.entries({
     'undici:client:connected': (message: unknown) => onConnect(message as Message, true),
     'undici:client:connectError': (message: unknown) => onConnect(message as Message, false),
     // The connection may have existed before.
     'undici:client:sendHeaders': (message: unknown) => {
-      const sent = message as Message
-      if (String(sent.request?.origin) === origin) socket ??= factsOf(sent.socket)
+      const { request, socket } = message as Message
+      if (String(request?.origin) === origin) connection.socket ??= factsOf(socket)
     },
   })
   for (const [channel, listener] of listeners) subscribe(channel, listener)
-  return {
-    connection: () => ({ host: show(host), proxy, socket, proxyHint: hint }),
-    stop: () => {
-      for (const [channel, listener] of listeners) unsubscribe(channel, listener)
-    },
+  const stop = (): void => {
+    for (const [channel, listener] of listeners) unsubscribe(channel, listener)
   }
+  return { connection, stop }
 }
 
 /** Whether Node.js uses the variables that name proxies, and a hint where one is set in vain. */
@@ -71,12 +68,13 @@ function proxySupport(env: CommandContext['env']): { readonly isUsed: boolean; r
   const isWanted = env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const isSupported = major >= 24 || (major === 22 && minor >= 21)
+  const isUsed = isWanted && isSupported
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
-  if (name === undefined || (isWanted && isSupported)) return { isUsed: isWanted && isSupported }
+  if (name === undefined || isUsed) return { isUsed }
   const hint = isSupported
     ? 'Node.js uses it only with NODE_USE_ENV_PROXY=1.'
     : 'this Node.js cannot use it. Node.js 22.21, 24 and later can, with NODE_USE_ENV_PROXY=1.'
-  return { isUsed: false, hint: `${name} is set, but ${hint}` }
+  return { isUsed, hint: `${name} is set, but ${hint}` }
 }
 
 function factsOf(socket: Socket | TLSSocket): SocketFacts {
@@ -84,8 +82,7 @@ function factsOf(socket: Socket | TLSSocket): SocketFacts {
   const address = `${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`
   if (!('getPeerCertificate' in socket)) return { address, tls: undefined }
   const end = new Date(socket.getPeerCertificate().valid_to)
-  const validity = Number.isNaN(end.getTime())
-    ? ''
-    : `, certificate valid until ${end.toISOString().slice(0, 10)}`
+  const until = Number.isNaN(end.getTime()) ? undefined : end.toISOString().slice(0, 10)
+  const validity = until === undefined ? '' : `, certificate valid until ${until}`
   return { address, tls: `${socket.getProtocol()}${validity}` }
 }

@@ -33,24 +33,16 @@ export function diagnose(error: unknown, connection: Connection = { host: '' }):
   if (code === 'ERR_TOKEN_STATUS') {
     const said = [oauth, errorDescription].filter((part) => part !== undefined).join(': ')
     const text = `the token endpoint returned ${status}${said && `, ${printable(said)}`}`
-    return failed(EXIT.rejected, {
-      step: 'answer',
-      text,
-      advice: adviceForStatus(error),
-      status,
-      error: oauth,
-    })
+    const advice = adviceForStatus(error)
+    return failed(EXIT.rejected, { step: 'answer', text, advice, status, error: oauth })
   }
   if (code === 'ERR_TOKEN_REDIRECT') {
     const to = answer?.location ? ` to ${answer.location}` : ''
     const text = `the token endpoint returned ${status}, a redirect${to}; following it would expose the secret`
     return failed(EXIT.rejected, { step: 'answer', text, advice: REDIRECT, status })
   }
-  const isTimeout = code === 'ERR_TOKEN_TIMEOUT'
-  return failed(
-    EXIT.unreachable,
-    isTimeout ? diagnoseTimeout(connection) : diagnoseNetwork(error, connection),
-  )
+  if (code === 'ERR_TOKEN_TIMEOUT') return failed(EXIT.unreachable, diagnoseTimeout(connection))
+  return failed(EXIT.unreachable, diagnoseNetwork(error, connection))
 }
 
 const NOT_AN_ENDPOINT =
@@ -152,33 +144,26 @@ const TLS: Readonly<Record<string, string>> = {
 
 /** Why a request got no response. Its error must be free of secrets. */
 export function diagnoseNetwork(error: Error, connection: Connection): NetworkFinding {
-  const { code, words } = causeOf(error)
-  return { ...explainNetwork(code, words, connection), cause: code }
-}
-
-function explainNetwork(
-  code: string | undefined,
-  words: string | undefined,
-  connection: Connection,
-): NetworkFinding {
+  const { code: cause, words } = causeOf(error)
   const { host, socket, proxy, proxyHint } = connection
   const reason = words === undefined ? '' : ` (${words})`
   const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
-  const adviceOf = (table: Readonly<Record<string, string>>): string | undefined =>
-    code !== undefined && Object.hasOwn(table, code) ? table[code] : undefined
+  const adviceIn = (table: Readonly<Record<string, string>>): string | undefined =>
+    cause !== undefined && Object.hasOwn(table, cause) ? table[cause] : undefined
 
-  const tls = adviceOf(TLS) ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(code ?? '') ? MUTUAL_TLS : undefined)
-  if (tls !== undefined) return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls }
-  if (socket === undefined && proxy !== undefined) return diagnoseProxy(connection, reason)
-  const name = adviceOf(NAME)
+  const tls = adviceIn(TLS) ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(cause ?? '') ? MUTUAL_TLS : undefined)
+  if (tls !== undefined)
+    return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls, cause }
+  if (socket === undefined && proxy !== undefined) return { ...diagnoseProxy(connection, reason), cause }
+  const name = adviceIn(NAME)
   if (name !== undefined)
-    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: name + hint }
+    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: name + hint, cause }
   if (socket !== undefined) {
     const text = `${host} closed the connection without a valid response${reason}`
-    return { step: 'answer', text, advice: CLOSED }
+    return { step: 'answer', text, advice: CLOSED, cause }
   }
-  const advice = words === 'bad port' ? BAD_PORT : (adviceOf(CONNECTION) ?? CONNECTION_UNKNOWN) + hint
-  return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice }
+  const advice = words === 'bad port' ? BAD_PORT : (adviceIn(CONNECTION) ?? CONNECTION_UNKNOWN) + hint
+  return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice, cause }
 }
 
 const CLOSED =

@@ -41,54 +41,47 @@ export interface Finding {
 
 export interface Report {
   add(finding: Finding): void
-  /** Shows on a terminal what the check is waiting for, until the next finding. */
-  pending(text: string): void
-  /** Removes what {@link pending} shows. */
-  clear(): void
+  /** Shows on a terminal what the check is waiting for, until the next finding; without a text nothing more. */
+  pending(text?: string): void
   /** Completes the report, and returns the exit code. */
   end(exitCode: number): number
 }
 
-const INDENT = 14
-
 /** Lines for people. */
 export function textReport(stream: Output): Report {
   const width = widthOf(stream)
+  const indent = ' '.repeat(14)
   let lastStep: Step | undefined
   let warnings = 0
   let isPending = false
-  const clear = (): void => {
+  const pending = (text?: string): void => {
     if (isPending) stream.write('\r\x1b[2K')
-    isPending = false
+    isPending = text !== undefined && stream.isTTY === true && process.env['TERM'] !== 'dumb'
+    if (isPending) stream.write(paint('dim', `… ${text}`.slice(0, width - 1), stream))
   }
   return {
-    clear,
-    pending(text) {
-      if (stream.isTTY !== true || process.env['TERM'] === 'dumb') return
-      clear()
-      stream.write(paint('dim', `… ${text}`.slice(0, width - 1), stream))
-      isPending = true
-    },
+    pending,
     add({ step, result, text, advice }) {
-      clear()
+      pending()
       if (result === 'warning') warnings += 1
       const title = step === lastStep ? '' : TITLES[step]
       lastStep = step
       const [mark, style] = RESULTS[result]
-      const indent = ' '.repeat(INDENT)
-      const name = paint('bold', title, stream) + ' '.repeat(INDENT - 2 - title.length)
+      const name = paint('bold', title, stream) + indent.slice(2 + title.length)
       stream.write(`${paint(style, mark, stream)} ${name}${text.replaceAll('\n', `\n${indent}`)}\n`)
       if (advice) stream.write(`${wrap(`${indent}→ `, advice, width)}\n`)
     },
     end(exitCode) {
-      clear()
-      const [style, outcome] =
-        exitCode !== 0
-          ? (['red', `Failed (exit code ${exitCode}).`] as const)
-          : warnings > 0
-            ? (['yellow', `Passed, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`] as const)
-            : (['green', 'Passed.'] as const)
-      stream.write(`\n${paint(style, outcome, stream)}\n`)
+      pending()
+      let outcome = paint('green', 'Passed.', stream)
+      if (exitCode !== 0) outcome = paint('red', `Failed (exit code ${exitCode}).`, stream)
+      else if (warnings > 0)
+        outcome = paint(
+          'yellow',
+          `Passed, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`,
+          stream,
+        )
+      stream.write(`\n${outcome}\n`)
       return exitCode
     },
   }
@@ -98,7 +91,6 @@ export function textReport(stream: Output): Report {
 export function jsonReport(stream: Output): Report {
   const steps: Finding[] = []
   return {
-    clear: () => {},
     pending: () => {},
     add: (finding) => void steps.push(finding),
     end(exitCode) {

@@ -16,39 +16,35 @@ export const KEYS = {
   q: 'quit, like Ctrl-C',
 } as const
 
-const UNAUTHORIZED: Fault = {
+const allFail = (requests: string): string => `all ${requests} already have a fault (c clears it)`
+
+const UNAUTHORIZED = {
   kind: 'status',
   status: 401,
   headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
   body: { error: 'invalid_token' },
-}
+} as const
 
 /** Does what a key stands for, in both environments. Returns what was done, for people. */
 export function pressKey(key: string, faults: SandboxFaults): string | undefined {
-  const failNext = (target: SandboxTarget, label: string, fault: Fault): boolean =>
-    faults.queue({ target, fault, times: 1, label: `${label} (key ${key})` })
-  switch (key) {
-    case 'r': {
-      const revoked = faults.environments.reduce((sum, environment) => sum + environment.revoke(), 0)
-      return `${revoked} ${revoked === 1 ? 'token' : 'tokens'} revoked`
-    }
-    case 'f':
-      return failNext('token', 'status=503', { kind: 'status', status: 503 })
-        ? 'the next token request gets a 503'
-        : 'all token requests already have a fault (c clears it)'
-    case 'u': {
-      const apis = (['merchant', 'in-store'] as const).filter((api) =>
-        failNext(api, 'status=401', UNAUTHORIZED),
-      )
-      if (apis.length === 0) return 'all API calls already have a fault (c clears it)'
-      return `the next call of ${apis.length === 2 ? 'each' : `the ${apis[0]}`} API gets a 401`
-    }
-    case 'c':
-      faults.clear()
-      return 'all faults cleared'
-    default:
-      return undefined
+  const failNext = (target: SandboxTarget, fault: Fault & { readonly kind: 'status' }): boolean =>
+    faults.queue({ target, fault, times: 1, label: `status=${fault.status} (key ${key})` })
+  if (key === 'r') {
+    const revoked = faults.environments.reduce((sum, environment) => sum + environment.revoke(), 0)
+    return `${revoked} ${revoked === 1 ? 'token' : 'tokens'} revoked`
   }
+  if (key === 'f') {
+    const isQueued = failNext('token', { kind: 'status', status: 503 })
+    return isQueued ? 'the next token request gets a 503' : allFail('token requests')
+  }
+  if (key === 'u') {
+    const apis = (['merchant', 'in-store'] as const).filter((api) => failNext(api, UNAUTHORIZED))
+    if (apis.length === 0) return allFail('API calls')
+    return `the next call of ${apis.length === 2 ? 'each' : `the ${apis[0]}`} API gets a 401`
+  }
+  if (key !== 'c') return undefined
+  faults.clear()
+  return 'all faults cleared'
 }
 
 /**

@@ -2,20 +2,16 @@
 import type { SandboxRequest } from '../testing/index.ts'
 import { asciiJson, type Output, paint, printable } from './terminal.ts'
 
-/** A request that is over, its environment, and the label of the fault that applied to it. */
-export interface LoggedRequest {
-  readonly request: SandboxRequest
-  readonly environment: 'production' | 'test'
-  readonly fault: string | undefined
-}
+/** Makes a line about a request that is over, from its environment and the label of the fault that applied to it. */
+export type LogFormat = (request: SandboxRequest, environment: string, fault: string | undefined) => string
 
 const COLORS = { '2': 'green', '3': 'cyan', '4': 'yellow', '5': 'red' } as const
 
-/** Makes lines for people. The environment is named only after requests to another one than the expected one. */
-export function lineFormat(stderr: Output, expected: string): (logged: LoggedRequest) => string {
+/** For people. The environment is named only after requests to another one than the expected one. */
+export function lineFormat(stderr: Output, expected: string): LogFormat {
   let namesEnvironment = false
   let pathWidth = 24 // as wide as the longest path so far
-  return ({ request, environment, fault }) => {
+  return (request, environment, fault) => {
     const { at, target = '-', method, durationMs = 0 } = request
     const path = printable(request.path, 60)
     const status = String(request.status ?? '---')
@@ -24,18 +20,11 @@ export function lineFormat(stderr: Output, expected: string): (logged: LoggedReq
     const time = `${date.toTimeString().slice(0, 8)}.${String(date.getMilliseconds()).padStart(3, '0')}`
     namesEnvironment ||= environment !== expected
     pathWidth = Math.max(pathWidth, path.length)
-    return [
-      paint('dim', time, stderr),
-      ...(namesEnvironment ? [environment.padEnd(10)] : []),
-      target.padEnd(8),
-      printable(method, 16).padEnd(6),
-      path.padEnd(pathWidth),
-      paint(color, status, stderr),
-      `${Math.round(durationMs)} ms`.padStart(8),
-      ` ${outcomeOf(request, fault)}`,
-    ]
-      .join('  ')
-      .trimEnd()
+    const name = namesEnvironment ? [environment.padEnd(10)] : []
+    const sent = [target.padEnd(8), printable(method, 16).padEnd(6), path.padEnd(pathWidth)]
+    const answered = [paint(color, status, stderr), `${Math.round(durationMs)} ms`.padStart(8)]
+    const parts = [paint('dim', time, stderr), ...name, ...sent, ...answered, ` ${outcomeOf(request, fault)}`]
+    return parts.join('  ').trimEnd()
   }
 }
 
@@ -51,11 +40,11 @@ function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
   return printable(parts.join(', '), 160)
 }
 
-/** Makes JSON lines for programs. */
-export function jsonFormat({ request, environment, fault }: LoggedRequest): string {
-  const { id, at, target, method, path, status, durationMs = 0, jti, error, errorDescription } = request
+/** JSON for programs. */
+export const jsonFormat: LogFormat = (request, environment, fault) => {
+  const { id, at, target, method, path, status, jti, error, errorDescription } = request
   const time = new Date(at).toISOString()
-  const rounded = Math.round(durationMs * 1000) / 1000
-  const known = { time, environment, id, target, method, path, status, durationMs: rounded }
+  const durationMs = Math.round((request.durationMs ?? 0) * 1000) / 1000
+  const known = { time, environment, id, target, method, path, status, durationMs }
   return asciiJson({ ...known, jti, error, errorDescription, fault })
 }

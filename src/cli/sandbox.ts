@@ -8,6 +8,7 @@ import {
   type SandboxSettings,
   startSandbox,
 } from '../testing/index.ts'
+import { onAbort } from '../waiting.ts'
 import {
   type Command,
   type CommandContext,
@@ -98,8 +99,8 @@ export const sandboxCommand: Command = {
     const header = readHeader(flags)
     const format = json ? jsonFormat : lineFormat(stderr, environment)
     let faults: SandboxFaults | undefined
-    const sandbox = await start(flags, (request, environment) => {
-      stderr.write(`${format({ request, environment, fault: faults?.labelOf(request.fault) })}\n`)
+    const sandbox = await start(flags, (request, name) => {
+      stderr.write(`${format(request, name, faults?.labelOf(request.fault))}\n`)
     })
     try {
       faults = new SandboxFaults(sandbox)
@@ -109,8 +110,11 @@ export const sandboxCommand: Command = {
       const stdin = json || stderr.isTTY !== true ? undefined : context.stdin
       const keyboard = stdin?.isTTY === true ? stdin : undefined
       stdout.write(variables(sandbox[environment]))
-      const hasKeys = keyboard !== undefined
-      if (!json) stderr.write(welcome(sandbox, { name: environment, header, queued, hasKeys }, context))
+      if (!json) {
+        stderr.write(welcome(sandbox, environment, header, context))
+        if (queued.length > 0) stderr.write(`${paint('bold', 'Faults', stderr)}\n${faultLines(queued)}\n`)
+        if (keyboard !== undefined) stderr.write(`${paint('bold', 'Keys', stderr)}\n${KEYS_HELP}\n\n`)
+      }
       await untilEnded(faults, keyboard, context)
       return EXIT.ok
     } finally {
@@ -122,18 +126,15 @@ export const sandboxCommand: Command = {
 type SandboxFlags = FlagValues<typeof FLAGS & typeof SETTINGS>
 
 /** @throws ConfigurationError where a port cannot be used, by its flag */
-async function start(
-  { port: test = 0, 'production-port': production = 0 }: SandboxFlags,
-  onRequest: NonNullable<SandboxOptions['onRequest']>,
-): Promise<Sandbox> {
+async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']): Promise<Sandbox> {
   try {
-    return await startSandbox({ ports: { test, production }, onRequest })
+    const ports = { test: flags.port, production: flags['production-port'] }
+    return await startSandbox({ ports, onRequest })
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
-    const problems = error.problems.map(({ option, reason }) => ({
-      option: option === 'ports.production' ? '--production-port' : '--port',
-      reason,
-    }))
+    const flagOf = (option: string): string =>
+      option === 'ports.production' ? '--production-port' : '--port'
+    const problems = error.problems.map(({ option, reason }) => ({ option: flagOf(option), reason }))
     throw new ConfigurationError('The sandbox cannot be started', problems)
   }
 }
@@ -156,20 +157,16 @@ async function untilEnded(
   { signal, stderr }: CommandContext,
 ): Promise<void> {
   const { promise: ended, resolve: end } = Promise.withResolvers<unknown>()
-  const releaseKeys =
-    keyboard &&
-    listenToKeys(keyboard, (key) => {
-      if (key === 'q') end(key)
-      const done = pressKey(key, faults)
-      if (done !== undefined) stderr.write(`${paint('cyan', `${key}: ${done}`, stderr)}\n`)
-    })
-  signal.addEventListener('abort', end)
-  try {
-    if (!signal.aborted) await ended
-  } finally {
-    signal.removeEventListener('abort', end)
-    releaseKeys?.()
+  const onKey = (key: string): void => {
+    if (key === 'q') end(key)
+    const done = pressKey(key, faults)
+    if (done !== undefined) stderr.write(`${paint('cyan', `${key}: ${done}`, stderr)}\n`)
   }
+  const releaseKeys = keyboard && listenToKeys(keyboard, onKey)
+  const releaseSignal = onAbort(signal, end)
+  await ended
+  releaseSignal()
+  releaseKeys?.()
 }
 
 /** Lines that a shell and `node --env-file` read alike: no value needs quotes. */
@@ -187,17 +184,11 @@ function variables({ environment, clientId, clientSecret }: SandboxEnvironment):
     .join('')
 }
 
-interface Started {
-  readonly name: 'test' | 'production'
-  readonly header: Header
-  readonly queued: readonly QueuedFault[]
-  readonly hasKeys: boolean
-}
-
 /** For people: the URLs, and how to begin. */
 function welcome(
   sandbox: Sandbox,
-  { name, header: { header, scheme }, queued, hasKeys }: Started,
+  name: 'test' | 'production',
+  { header, scheme }: Header,
   { stdout, stderr }: CommandContext,
 ): string {
   const bold = (text: string): string => paint('bold', text, stderr)
@@ -209,17 +200,19 @@ function welcome(
   })
   // A shell interprets $ and ` between double quotes.
   const before = `${header}: ${scheme === '' ? '' : `${scheme} `}`.replace(/[$`]/g, '\\$&')
-  const faults = queued.map(({ target, label, times }) => {
+  return `${bold('The sandbox is running.')} Press Ctrl-C to end it.
+
+${urls.join('')}
+Try it, with the variables ${stdout.isTTY === true ? 'above' : 'on stdout'} (environment: ${name}):
+  curl -H "${before}$(merchant-auth token)" ${sandbox[name].merchantUrl}/orders
+
+`
+}
+
+function faultLines(queued: readonly QueuedFault[]): string {
+  const lines = queued.map(({ target, label, times }) => {
     const count = Number.isFinite(times) ? ` (${times} ${times === 1 ? 'time' : 'times'})` : ''
     return `  ${target.padEnd(10)}  ${printable(label, 80)}${count}\n`
   })
-  return [
-    `${bold('The sandbox is running.')} Press Ctrl-C to end it.\n`,
-    urls.join(''),
-    `Try it, with the variables ${stdout.isTTY === true ? 'above' : 'on stdout'} (environment: ${name}):
-  curl -H "${before}$(merchant-auth token)" ${sandbox[name].merchantUrl}/orders\n`,
-    ...(faults.length > 0 ? [`${bold('Faults')}\n${faults.join('')}`] : []),
-    ...(hasKeys ? [`${bold('Keys')}\n${KEYS_HELP}\n`] : []),
-    '',
-  ].join('\n')
+  return lines.join('')
 }

@@ -83,7 +83,7 @@ Examples:
       return EXIT.ok
     } catch (error) {
       if (signal.aborted) return EXIT.unexpected
-      const diagnosis = diagnose(error, watched?.connection())
+      const diagnosis = diagnose(error, watched?.connection)
       if (diagnosis === undefined) throw error
       const { text, advice } = diagnosis.finding
       stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${text.replaceAll('\n', '\n  ')}\n`)
@@ -105,14 +105,11 @@ function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {
 /** A client of Redis. */
 interface Client {
   readonly store: TokenStore
-  connect(): Promise<unknown>
-  close(): void
+  readonly connect: () => Promise<unknown>
+  readonly close: () => void
 }
 
-/** A store that is connected, and closed at the end. */
-interface OpenStore {
-  readonly store: TokenStore
-  readonly close: () => void
+interface OpenStore extends Client {
   /** Says on stderr, once, that the store failed. */
   readonly report: (code: string | undefined) => void
 }
@@ -154,7 +151,7 @@ async function openStore(
     if (!signal.aborted) report(timeout.aborted ? 'ETIMEDOUT' : storeErrorCode(error))
     return undefined
   }
-  return { store: client.store, close: () => client.close(), report }
+  return { ...client, report }
 }
 
 /** Whether both clients can use the URL: each fails in its own way on others. */

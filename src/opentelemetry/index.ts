@@ -5,6 +5,7 @@
  */
 import {
   type Attributes,
+  context,
   diag,
   type MeterProvider,
   metrics,
@@ -13,8 +14,8 @@ import {
 } from '@opentelemetry/api'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { AuthEvent } from '../events.ts'
-import { Metrics } from './metrics.ts'
-import { recordSpan, TokenRequests } from './token-requests.ts'
+import { createMetrics } from './metrics.ts'
+import { followRequests, recordSpan } from './token-requests.ts'
 
 /** Options of `createTelemetry`. */
 export interface TelemetryOptions {
@@ -58,14 +59,14 @@ export function createTelemetry(options: TelemetryOptions = {}): (event: AuthEve
   const { meterProvider, tracerProvider = trace } = options
   const attributes = { ...options.attributes }
   const safely = createSafely()
-  const requests = new TokenRequests(safely)
-  const measurements = new Metrics(() => meterProvider ?? metrics.getMeterProvider())
+  const requestEndedBy = followRequests(() => safely(() => context.active()))
+  const measure = createMetrics(() => meterProvider ?? metrics.getMeterProvider())
   return (event) => {
     const { environment } = event
     const common = { ...attributes, ...(environment && { 'merchant_auth.environment': environment }) }
-    const ended = requests.next(event)
+    const ended = requestEndedBy(event)
     if (ended !== undefined) safely(() => recordSpan(tracerProvider, ended, common))
-    safely(() => measurements.record(event, ended, common))
+    safely(() => measure(event, ended, common))
   }
 }
 
@@ -76,18 +77,12 @@ function createSafely(): <T>(act: () => T) => T | undefined {
     try {
       return act()
     } catch (error) {
-      if (!isLogged) warn(error)
+      try {
+        if (!isLogged) diag.warn('merchant-auth: the OpenTelemetry SDK threw', error)
+      } catch {} // the logger is the application's, and may throw, too
       isLogged = true
       return undefined
     }
-  }
-}
-
-function warn(error: unknown): void {
-  try {
-    diag.warn('merchant-auth: the OpenTelemetry SDK threw', error)
-  } catch {
-    // The logger is the application's, and may throw, too.
   }
 }
 
@@ -99,11 +94,12 @@ function problemsOf(options: unknown): Problem[] {
   // `metrics` and `trace` have the functions that are checked for.
   const { attributes = {}, meterProvider = metrics, tracerProvider = trace, ...others } = options
   const problems = Object.keys(others).map((option) => ({ option, reason: 'is not an option' }))
-  if (!isObject(attributes)) problems.push({ option: 'attributes', reason: 'must be an object' })
-  if (!has(meterProvider, 'getMeter'))
-    problems.push({ option: 'meterProvider', reason: 'must have the function getMeter' })
-  if (!has(tracerProvider, 'getTracer'))
-    problems.push({ option: 'tracerProvider', reason: 'must have the function getTracer' })
+  const check = (isValid: boolean, option: string, reason: string): void => {
+    if (!isValid) problems.push({ option, reason })
+  }
+  check(isObject(attributes), 'attributes', 'must be an object')
+  check(has(meterProvider, 'getMeter'), 'meterProvider', 'must have the function getMeter')
+  check(has(tracerProvider, 'getTracer'), 'tracerProvider', 'must have the function getTracer')
   return problems
 }
 

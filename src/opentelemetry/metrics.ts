@@ -37,13 +37,7 @@ interface CurrentToken {
   readonly attributes: Attributes
 }
 
-interface Instruments {
-  readonly requestDuration: Histogram
-  readonly acquisitionDuration: Histogram
-  readonly counters: ReadonlyMap<string, Counter>
-  /** Lets the gauge count down the lifetime of this token, instead of an earlier one with the same attributes. */
-  countDown(token: CurrentToken): void
-}
+type Instruments = ReturnType<typeof createInstruments>
 
 const known = new WeakMap<MeterProvider, Instruments>()
 
@@ -54,31 +48,27 @@ function instrumentsOf(provider: MeterProvider): Instruments {
   return instruments
 }
 
-function createInstruments(meter: Meter): Instruments {
+function createInstruments(meter: Meter) {
+  const advice = { explicitBucketBoundaries: BOUNDARIES }
   const histogram = (name: string, description: string): Histogram =>
-    meter.createHistogram(`merchant_auth.token.${name}.duration`, {
-      description,
-      unit: 's',
-      advice: { explicitBucketBoundaries: BOUNDARIES },
-    })
+    meter.createHistogram(`merchant_auth.token.${name}.duration`, { description, unit: 's', advice })
+  const counters = Object.entries(COUNTERS).map(([type, [name, unit, description]]) => {
+    return [type, meter.createCounter(`merchant_auth.${name}`, { description, unit: `{${unit}}` })] as const
+  })
   return {
     requestDuration: histogram('request', 'Duration of one attempt at the token endpoint.'),
     acquisitionDuration: histogram('acquisition', 'Time to get a token, with all attempts and pauses.'),
-    counters: new Map(
-      Object.entries(COUNTERS).map(([type, [name, unit, description]]) => [
-        type,
-        meter.createCounter(`merchant_auth.${name}`, { description, unit: `{${unit}}` }),
-      ]),
-    ),
+    counters: new Map<string, Counter>(counters),
     countDown: createGauge(meter),
   }
 }
 
 /**
+ * Returns what lets the gauge count down the lifetime of a token, instead of an earlier one with the same attributes.
  * The gauge is observable, so that it counts down between events. One callback and one entry for each combination of
  * attributes, for all listeners: an SDK keeps its callbacks, and a callback of each listener would keep the listener.
  */
-function createGauge(meter: Meter): Instruments['countDown'] {
+function createGauge(meter: Meter): (token: CurrentToken) => void {
   const tokens = new Map<string, CurrentToken>()
   const options = { description: 'Time until the current token expires; 0 if it has expired.', unit: 's' }
   meter.createObservableGauge('merchant_auth.token.remaining_lifetime', options).addCallback((result) => {
@@ -96,28 +86,26 @@ function createGauge(meter: Meter): Instruments['countDown'] {
   }
 }
 
-/** The measurements of one provider. */
-export class Metrics {
-  /** Asked at each event, because an SDK may be registered later. */
-  readonly #meters: () => MeterProvider
-  #token: CurrentToken | undefined
+/**
+ * Records the events of one provider, each with the token request that ended with it.
+ *
+ * @param meters asked at each event, because an SDK may be registered later
+ */
+export function createMetrics(
+  meters: () => MeterProvider,
+): (event: AuthEvent, ended: EndedRequest | undefined, common: Attributes) => void {
+  let token: CurrentToken | undefined
   /** The instruments whose gauge has the token. */
-  #shownBy: Instruments | undefined
-
-  constructor(meters: () => MeterProvider) {
-    this.#meters = meters
-  }
-
-  /** Records an event, and the token request that ended with it. */
-  record(event: AuthEvent, ended: EndedRequest | undefined, common: Attributes): void {
+  let shownBy: Instruments | undefined
+  return (event, ended, common) => {
     if (event.type === 'token-acquired') {
       const lifetime = new Lifetime(readClock(systemClock), event.remainsMs, EXPIRY_ONLY, 0)
-      this.#token = { lifetime, attributes: common }
-      this.#shownBy = undefined
+      token = { lifetime, attributes: common }
+      shownBy = undefined
     }
-    const instruments = instrumentsOf(this.#meters())
-    if (this.#token !== undefined && this.#shownBy !== instruments) instruments.countDown(this.#token)
-    this.#shownBy = instruments
+    const instruments = instrumentsOf(meters())
+    if (token !== undefined && shownBy !== instruments) instruments.countDown(token)
+    shownBy = instruments
     if (ended !== undefined) {
       const failure = ended.failure && failureAttributes(ended.failure)
       const attributes = { ...common, ...serverAttributes(ended.url), ...failure }

@@ -2,7 +2,6 @@
 import {
   type Attributes,
   type Context,
-  context,
   type HrTime,
   SpanKind,
   SpanStatusCode,
@@ -16,52 +15,44 @@ export const SCOPE = 'merchant-auth'
 /** OpenTelemetry's value for whatever is not on a list. */
 export const OTHER = '_OTHER'
 
-interface PendingRequest {
+/** An attempt at the token endpoint that has ended. */
+export interface EndedRequest {
   readonly url: string
-  readonly startedAt: { readonly epochMs: number; readonly monotonicMs: number }
+  /** Epoch ms. */
+  readonly startedAt: number
+  readonly durationMs: number
   /** The span context that was active when the request began. */
   readonly parent: Context | undefined
   /** How many requests were sent before this one for the same token. */
   readonly resends: number
-}
-
-/** An attempt at the token endpoint that has ended. */
-export interface EndedRequest extends PendingRequest {
-  readonly durationMs: number
   readonly failure: TokenRequestFailedEvent | undefined
 }
 
 /**
- * The token requests of one provider, which sends one at a time. No event says that a request was aborted because its
- * provider was closed. So a span is created only when its request has ended, with the start time and the parent
- * of its beginning: no span can stay open.
+ * Follows the events of one provider, which sends one token request at a time. Returns the request that ends with an
+ * event, if one does. No event says that a request was aborted because its provider was closed. So a span is created
+ * only when its request has ended, with the start time and the parent of its beginning: no span can stay open.
  */
-export class TokenRequests {
-  readonly #safely: (read: () => Context) => Context | undefined
-  #pending: PendingRequest | undefined
+export function followRequests(
+  activeContext: () => Context | undefined,
+): (event: AuthEvent) => EndedRequest | undefined {
+  let end: ((failure: EndedRequest['failure']) => EndedRequest) | undefined
   /** Requests sent for the token that is wanted now. An attempt without a client secret sends nothing. */
-  #sent = 0
-
-  constructor(safely: (read: () => Context) => Context | undefined) {
-    this.#safely = safely
-  }
-
-  /** Follows the events. Returns the request that ends with this event, if one does. */
-  next(event: AuthEvent): EndedRequest | undefined {
+  let sent = 0
+  return (event) => {
     if (event.type === 'token-requested') {
-      const startedAt = { epochMs: Date.now(), monotonicMs: performance.now() }
-      const parent = this.#safely(() => context.active())
-      this.#pending = { url: event.url, startedAt, parent, resends: this.#sent++ }
+      const begun = { url: event.url, startedAt: Date.now(), parent: activeContext(), resends: sent++ }
+      const startedAt = performance.now()
+      end = (failure) => ({ ...begun, durationMs: performance.now() - startedAt, failure })
       return undefined
     }
     if (event.type !== 'token-acquired' && event.type !== 'token-request-failed') return undefined
     const failure = event.type === 'token-request-failed' ? event : undefined
-    if (failure?.nextTryMs === undefined) this.#sent = 0
-    const pending = this.#pending
-    if (pending === undefined || (event.type === 'token-acquired' && event.source === 'store'))
-      return undefined
-    this.#pending = undefined
-    return { ...pending, durationMs: performance.now() - pending.startedAt.monotonicMs, failure }
+    if (failure?.nextTryMs === undefined) sent = 0
+    if (event.type === 'token-acquired' && event.source === 'store') return undefined
+    const ended = end?.(failure)
+    end = undefined
+    return ended
   }
 }
 
@@ -78,14 +69,14 @@ export function recordSpan(tracers: TracerProvider, request: EndedRequest, commo
     ...(resends > 0 && { 'http.request.resend_count': resends }),
     ...(failure && { ...failureAttributes(failure), ...oauthAttributes(failure) }),
   }
-  const startTime = hrTimeOf(startedAt.epochMs)
+  const startTime = hrTimeOf(startedAt)
   const span = tracers
     .getTracer(SCOPE)
     .startSpan(`POST ${pathname}`, { kind: SpanKind.CLIENT, startTime, attributes }, parent)
   try {
     if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
   } finally {
-    span.end(hrTimeOf(startedAt.epochMs + durationMs))
+    span.end(hrTimeOf(startedAt + durationMs))
   }
 }
 

@@ -1,6 +1,7 @@
 /** HTTP on loopback: the server, and one request with its answer, whatever its client does meanwhile. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { ConfigurationError } from '../errors.ts'
 
 /** How many connections may wait to be accepted: a test may start thousands of calls at once. */
@@ -8,8 +9,11 @@ const BACKLOG = 4096
 
 /** A server that listens. */
 export interface LoopbackServer {
-  readonly server: Server
-  /** Ends all connections, even those in use. Resolves when all are closed. */
+  /** `http://127.0.0.1:PORT` */
+  readonly origin: string
+  /** Handles each request from now on. */
+  handle(handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>): void
+  /** Ends all connections, even those in use. Resolves when all are closed, and all requests are handled. */
   stop(): Promise<void>
 }
 
@@ -19,7 +23,7 @@ export interface LoopbackServer {
  * @param option the name of the port's option, for the error
  * @throws ConfigurationError if the port is not available
  */
-export function listenOnLoopback(port: number, option: string): Promise<LoopbackServer> {
+export async function listenOnLoopback(port: number, option: string): Promise<LoopbackServer> {
   // With a keep-alive timeout, a connection could close just when its client sends the next request.
   const server = createServer({ keepAliveTimeout: 0 })
   const sockets = new Set<Socket>()
@@ -28,6 +32,13 @@ export function listenOnLoopback(port: number, option: string): Promise<Loopback
     socket.setMaxListeners(0) // each pending request (HTTP/1.1 pipelining) listens for its end
     socket.on('close', () => sockets.delete(socket))
   })
+  const pending = new Set<Promise<void>>()
+  const handle: LoopbackServer['handle'] = (handler) => {
+    server.on('request', (request, response) => {
+      const handled = handler(request, response).finally(() => pending.delete(handled))
+      pending.add(handled)
+    })
+  }
   const stop = async (): Promise<void> => {
     // The server may be closed before its sockets are, and requests wait for their sockets.
     const closed = [server, ...sockets].map(
@@ -35,15 +46,15 @@ export function listenOnLoopback(port: number, option: string): Promise<Loopback
     )
     server.close()
     for (const socket of sockets) socket.destroy()
-    await Promise.all(closed)
+    await Promise.all([...closed, ...pending])
   }
-  return new Promise((resolve, reject) => {
-    server.once('error', ({ code }: NodeJS.ErrnoException) => {
-      const reason = `cannot be listened on (${code}). Take another port, or 0 for a free one`
-      reject(new ConfigurationError('The sandbox cannot start', [{ option, reason }]))
-    })
-    server.listen({ port, host: '127.0.0.1', backlog: BACKLOG }, () => resolve({ server, stop }))
-  })
+  try {
+    await once(server.listen({ port, host: '127.0.0.1', backlog: BACKLOG }), 'listening')
+  } catch (error) {
+    const reason = `cannot be listened on (${(error as NodeJS.ErrnoException).code}). Take another port, or 0 for a free one`
+    throw new ConfigurationError('The sandbox cannot start', [{ option, reason }])
+  }
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, handle, stop }
 }
 
 /** An answer, ready to be sent. */
@@ -55,17 +66,9 @@ export interface Answer {
   readonly error?: { readonly code: string; readonly description?: string }
 }
 
-/** A JSON answer. */
-export function jsonAnswer(
-  status: number,
-  body: unknown,
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
-  return {
-    status,
-    headers: { 'content-type': 'application/json', ...headers },
-    body: Buffer.from(JSON.stringify(body)),
-  }
+export function jsonAnswer(status: number, json: unknown, more: Answer['headers'] = {}): Answer {
+  const headers = { 'content-type': 'application/json', ...more }
+  return { status, headers, body: Buffer.from(JSON.stringify(json)) }
 }
 
 /** A request body is kept up to so many bytes. A longer one is answered with 413. */
@@ -75,7 +78,7 @@ const MAX_REQUEST_BYTES = 10 * 1024 * 1024
 const MAX_READ_BYTES = 10 * MAX_REQUEST_BYTES
 
 /** Called just before an answer's status and headers are sent. Returns headers to add. */
-type OnBegin = (status: number, error: Answer['error']) => Readonly<Record<string, string>>
+type OnBegin = (status: number, error: Answer['error']) => Answer['headers']
 
 /** One request and its answer. The client may leave at any time. */
 export class Exchange {
@@ -133,24 +136,16 @@ export class Exchange {
     clearTimeout(timer)
   }
 
-  /** Sends status and headers. Returns false, and sends nothing, if the client has left. */
-  begin(status: number, headers: Readonly<Record<string, string>>, error?: Answer['error']): boolean {
+  /** Sends status and headers; the caller sends the body. Returns false, and sends nothing, if the client has left. */
+  begin({ status, headers, body, error }: Omit<Answer, 'body'> & { readonly body?: Buffer }): boolean {
     if (this.gone) return false
-    this.response.writeHead(status, { ...headers, ...this.#onBegin(status, error) })
+    const hasLength = body !== undefined && status !== 204 && status !== 304
+    const length = hasLength ? { 'content-length': String(body.length) } : {}
+    this.response.writeHead(status, { ...length, ...headers, ...this.#onBegin(status, error) })
     return true
   }
 
-  /** Sends the status and headers of an answer whose body the caller sends. Returns false if the client has left. */
-  beginAnswer({ status, headers, body, error }: Answer): boolean {
-    const hasBody = status !== 204 && status !== 304
-    return this.begin(
-      status,
-      hasBody ? { 'content-length': String(body.length), ...headers } : headers,
-      error,
-    )
-  }
-
   send(answer: Answer): void {
-    if (this.beginAnswer(answer)) this.response.end(answer.body)
+    if (this.begin(answer)) this.response.end(answer.body)
   }
 }

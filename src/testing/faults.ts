@@ -9,13 +9,6 @@ import { type Answer, type Exchange, jsonAnswer } from './exchange.ts'
 import { checked, durationMs } from './settings.ts'
 import type { Fault, SandboxTarget } from './types.ts'
 
-/** A fault in a queue. */
-export interface OrderedFault {
-  /** What `fail` returned. */
-  readonly id: string
-  readonly fault: Fault
-}
-
 const STATUS = 'must be a status from 200 to 599'
 const REDIRECT = 'must be a status from 300 to 399'
 const BYTES = 'must be a whole number of at least 1'
@@ -111,38 +104,44 @@ function isHeader(name: string, value: string): boolean {
   }
 }
 
-/** Checks the name of a target. */
-export function checkedTarget(value: unknown): SandboxTarget {
-  return checked('The target', 'target', target, value)
+/** Checks the name of a target, which may be left out. */
+export function checkedTarget(value: unknown): SandboxTarget | undefined {
+  return checked('The target', 'target', z.optional(target), value)
 }
 
-/** The faults that wait for the requests of one environment: a queue for each target. */
-export class FaultQueues {
-  readonly #queues = new Map<SandboxTarget, { readonly ordered: OrderedFault; left: number }[]>()
+interface QueuedFault {
+  /** What `fail` returned. */
+  readonly id: string
+  readonly target: SandboxTarget
+  readonly fault: Fault
+  timesLeft: number
+}
+
+/** The faults that wait for the requests of one environment. */
+export class FaultQueue {
+  #queued: QueuedFault[] = []
   #lastId = 0
 
-  /** @throws ConfigurationError with everything that is wrong with the order */
+  /** @throws ConfigurationError with every problem */
   add(given: unknown): string {
     const { target, fault, times = 1 } = checked('The fault', 'fault', order, given)
     this.#lastId += 1
     const id = `fault-${this.#lastId}`
-    this.#queues.set(target, [...(this.#queues.get(target) ?? []), { ordered: { id, fault }, left: times }])
+    this.#queued.push({ id, target, fault, timesLeft: times })
     return id
   }
 
   /** The fault for the request that has just arrived. */
-  take(target: SandboxTarget): OrderedFault | undefined {
-    const queue = this.#queues.get(target)
-    const next = queue?.[0]
+  take(target: SandboxTarget | undefined): QueuedFault | undefined {
+    const next = this.#queued.find((queued) => queued.target === target)
     if (next === undefined) return undefined
-    next.left -= 1
-    if (next.left === 0) queue?.shift()
-    return next.ordered
+    next.timesLeft -= 1
+    if (next.timesLeft === 0) this.#queued.splice(this.#queued.indexOf(next), 1)
+    return next
   }
 
   clear(target: SandboxTarget | undefined): void {
-    if (target === undefined) this.#queues.clear()
-    else this.#queues.delete(target)
+    this.#queued = this.#queued.filter((queued) => target !== undefined && queued.target !== target)
   }
 }
 
@@ -152,8 +151,17 @@ export type UsualAnswer = () => Answer | Promise<Answer>
 /** Answers with a fault. The usual answer is created only if the fault needs it. */
 export async function answerWithFault(exchange: Exchange, fault: Fault, usual: UsualAnswer): Promise<void> {
   switch (fault.kind) {
-    case 'status':
-      return exchange.send(statusAnswer(fault))
+    case 'status': {
+      const { status, retryAfter, headers = {}, body } = fault
+      const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
+      const all = {
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
+        ...Object.fromEntries(given),
+      }
+      const text = body === undefined ? '' : JSON.stringify(body)
+      return exchange.send({ status, headers: all, body: Buffer.from(text) })
+    }
     case 'json':
       return exchange.send(jsonAnswer(fault.status ?? 200, fault.body))
     case 'text': {
@@ -175,34 +183,19 @@ export async function answerWithFault(exchange: Exchange, fault: Fault, usual: U
     case 'slow-body':
       return sendSlowly(exchange, await usual(), fault.durationMs)
     case 'huge-body':
-      return sendHuge(exchange, await usual(), fault)
-  }
-}
-
-type FaultOf<K extends Fault['kind']> = Extract<Fault, { readonly kind: K }>
-
-function statusAnswer({ status, retryAfter, headers = {}, body }: FaultOf<'status'>): Answer {
-  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
-  return {
-    status,
-    headers: {
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
-      ...Object.fromEntries(given),
-    },
-    body: Buffer.from(body === undefined ? '' : JSON.stringify(body)),
+      return sendHuge(exchange, await usual(), fault.bytes ?? TEN_MEBIBYTES, fault.gzip ?? false)
   }
 }
 
 function sendHalf(exchange: Exchange, answer: Answer, onSent: () => void): void {
   const half = answer.body.subarray(0, Math.floor(answer.body.length / 2))
-  if (exchange.beginAnswer(answer)) exchange.response.write(half, onSent)
+  if (exchange.begin(answer)) exchange.response.write(half, onSent)
 }
 
 const PIECES = 20
 
 async function sendSlowly(exchange: Exchange, answer: Answer, durationMs: number): Promise<void> {
-  if (!exchange.beginAnswer(answer)) return
+  if (!exchange.begin(answer)) return
   const { response } = exchange
   const { body } = answer
   response.flushHeaders()
@@ -219,13 +212,9 @@ async function sendSlowly(exchange: Exchange, answer: Answer, durationMs: number
 
 const TEN_MEBIBYTES = 10 * 1024 * 1024
 
-async function sendHuge(
-  exchange: Exchange,
-  answer: Answer,
-  { bytes = TEN_MEBIBYTES, gzip = false }: FaultOf<'huge-body'>,
-): Promise<void> {
+async function sendHuge(exchange: Exchange, answer: Answer, bytes: number, gzip: boolean): Promise<void> {
   const headers = { 'content-type': 'application/json', ...(gzip && { 'content-encoding': 'gzip' }) }
-  if (!exchange.begin(200, headers)) return
+  if (!exchange.begin({ status: 200, headers })) return
   const content = Readable.from(padded(answer.status === 200 ? answer.body : Buffer.from('{}'), bytes))
   const { response } = exchange
   // The pipeline rejects if the client leaves before the end, which it may.

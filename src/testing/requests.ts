@@ -49,8 +49,7 @@ export class RequestLog {
     request.status = status
     if (error !== undefined) request.error = error.code
     if (error?.description !== undefined) request.errorDescription = error.description
-    const isApi = request.target === 'merchant' || request.target === 'in-store'
-    if (isApi && status === 401) this.counts.unauthorized += 1
+    if (status === 401 && request.target && request.target !== 'token') this.counts.unauthorized += 1
   }
 
   requests(target: SandboxTarget | undefined): readonly SandboxRequest[] {
@@ -87,15 +86,13 @@ export interface KnownCredentials {
   jtiOf(token: string): string | undefined
 }
 
-/** The text with tokens replaced by their names, and with other credentials hidden. */
-export function hide(text: string, known: KnownCredentials): string {
-  return redact(nameTokens(text, known), known.secrets)
-}
-
-/** Replaces what looks like a JWT: three parts, the first of which contains the base64 of `{"` at its start or after a `-`. */
-function nameTokens(text: string, { jtiOf }: KnownCredentials): string {
+/**
+ * The text with tokens replaced by their names, and with other credentials hidden. What looks like a JWT has three parts,
+ * the first of which contains the base64 of `{"` at its start or after a `-`.
+ */
+export function hide(text: string, { secrets, jtiOf }: KnownCredentials): string {
   // Part by part: a pattern for all three would search from each part again, in quadratic time.
-  return text.replace(/[\w.-]+/g, (run) => {
+  const named = text.replace(/[\w.-]+/g, (run) => {
     const parts = run.split('.')
     const named: string[] = []
     for (let n = 0; n < parts.length; n += 1) {
@@ -110,6 +107,7 @@ function nameTokens(text: string, { jtiOf }: KnownCredentials): string {
     }
     return named.join('.')
   })
+  return redact(named, secrets)
 }
 
 /** A value in which only the names of tokens are left: `Bearer [token x]`. */
@@ -126,12 +124,11 @@ export function hideHeaders(
   known: KnownCredentials,
 ): Record<string, string> {
   const credentials = new Set(['authorization', 'proxy-authorization', 'cookie', tokenHeader])
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => {
-      const shown = hide(value, known)
-      return [name, credentials.has(name) && !ONLY_TOKENS.test(shown) ? HIDDEN : shown]
-    }),
-  )
+  const all = Object.entries(headers).map(([name, value]) => {
+    const shown = hide(value, known)
+    return [name, credentials.has(name) && !ONLY_TOKENS.test(shown) ? HIDDEN : shown]
+  })
+  return Object.fromEntries(all)
 }
 
 /** The fields of a token request, with credentials hidden, and `client_secret` hidden whatever it is. */

@@ -1,10 +1,11 @@
 /** The service: the tokens that it issues, the token requests that it accepts, and what its APIs answer. */
 import { isUtf8 } from 'node:buffer'
 import { createHash, randomUUID } from 'node:crypto'
-import { decodeJwt, errors, type GenerateKeyPairResult, generateKeyPair, jwtVerify, SignJWT } from 'jose'
+import { decodeJwt, errors, generateKeyPair, jwtVerify, SignJWT } from 'jose'
+import { keysOf } from '../checks.ts'
 import { parseJson } from '../token/token-response.ts'
 import { type Answer, jsonAnswer } from './exchange.ts'
-import type { SandboxRequest, SandboxSettings } from './types.ts'
+import type { SandboxRequest, SandboxSettings, SandboxTarget } from './types.ts'
 
 const ALGORITHM = 'ES256'
 const SCOPE = 'merchant'
@@ -22,38 +23,27 @@ export interface Verdict {
 
 /** Issues, checks and revokes the tokens of one environment. */
 export class Issuer {
-  readonly #keys: GenerateKeyPairResult
+  readonly #keys = generateKeyPair(ALGORITHM)
   readonly #claims: { readonly issuer: string; readonly audience: string }
   /** By value, oldest first. */
   readonly #issued = new Map<string, { readonly jti: string; readonly expiresAt: number; revoked: boolean }>()
 
-  constructor(keys: GenerateKeyPairResult, claims: { readonly issuer: string; readonly audience: string }) {
-    this.#keys = keys
+  constructor(claims: { readonly issuer: string; readonly audience: string }) {
     this.#claims = claims
   }
 
-  static createKeys(): Promise<GenerateKeyPairResult> {
-    return generateKeyPair(ALGORITHM)
-  }
-
   /** Signs a token that expires `lifetimeSeconds` from now, to the millisecond. */
-  async issue(client: string, lifetimeSeconds: number): Promise<{ value: string; jti: string }> {
+  async issue(sub: string, lifetimeSeconds: number): Promise<{ value: string; jti: string }> {
+    const { privateKey } = await this.#keys
     const issuedAt = Date.now()
     const expiresAt = issuedAt + lifetimeSeconds * 1000
     const jti = randomUUID()
+    const { issuer: iss, audience: aud } = this.#claims
     // A NumericDate may have a fraction (RFC 7519 §2).
-    const claims = {
-      scope: SCOPE,
-      jti,
-      iss: this.#claims.issuer,
-      aud: this.#claims.audience,
-      sub: client,
-      iat: issuedAt / 1000,
-      exp: expiresAt / 1000,
-    }
+    const claims = { scope: SCOPE, jti, iss, aud, sub, iat: issuedAt / 1000, exp: expiresAt / 1000 }
     const value = await new SignJWT(claims)
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
-      .sign(this.#keys.privateKey)
+      .sign(privateKey)
     this.#issued.set(value, { jti, expiresAt, revoked: false })
     if (this.#issued.size > MANY_TOKENS) this.#forgetExpired()
     return { value, jti }
@@ -87,25 +77,21 @@ export class Issuer {
 
   /** A token that is not on the list is foreign, forged, or expired so long ago that it was forgotten. */
   async #checkUnknown(value: string): Promise<Verdict> {
+    let unverified: unknown
     try {
+      unverified = decodeJwt(value).aud
       // jose ignores fractions of a second, and so must not check the expiry.
       const options = { ...this.#claims, algorithms: [ALGORITHM], currentDate: new Date(0) }
-      const { jti } = (await jwtVerify(value, this.#keys.publicKey, options)).payload
+      const { jti } = (await jwtVerify(value, (await this.#keys).publicKey, options)).payload
       return { ...(jti !== undefined && { jti }), problem: 'The token has expired' }
     } catch (error) {
-      return { problem: this.#problemOf(error, value) }
+      if (error instanceof errors.JWTClaimValidationFailed)
+        return { problem: `The claim ${error.claim} of the token is wrong` }
+      if (!(error instanceof errors.JWSSignatureVerificationFailed))
+        return { problem: 'The token is malformed' }
+      if (unverified === this.#claims.audience) return { problem: 'The signature of the token is wrong' }
+      return { problem: 'The token is for another audience' }
     }
-  }
-
-  #problemOf(error: unknown, value: string): string {
-    if (error instanceof errors.JWSSignatureVerificationFailed) {
-      return audienceOf(value) === this.#claims.audience
-        ? 'The signature of the token is wrong'
-        : 'The token is for another audience'
-    }
-    if (error instanceof errors.JWTClaimValidationFailed)
-      return `The claim ${error.claim} of the token is wrong`
-    return 'The token is malformed'
   }
 
   #forgetExpired(): void {
@@ -117,19 +103,12 @@ export class Issuer {
   }
 }
 
-/** The audience that an unverified token names. */
-function audienceOf(value: string): unknown {
-  try {
-    return decodeJwt(value).aud
-  } catch {
-    return undefined
-  }
-}
+type Fields = Readonly<Record<string, unknown>>
 
 /** What a token request asks for, and what is wrong with its form. */
 export interface TokenRequest {
   /** The fields, if they could be read. */
-  readonly fields?: Readonly<Record<string, unknown>>
+  readonly fields?: Fields
   readonly problem?: string | undefined
 }
 
@@ -141,9 +120,8 @@ export function readTokenRequest(contentType: string | undefined, body: Buffer):
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase()
   if (mediaType === 'application/json') {
     const fields = parseJson(body.toString())
-    return isObject(fields)
-      ? { fields, problem: problemOf(fields) }
-      : { problem: 'The body must be a JSON object' }
+    if (keysOf(fields) === undefined) return { problem: 'The body must be a JSON object' }
+    return { fields: fields as Fields, problem: problemOf(fields as Fields) }
   }
   if (mediaType === 'application/x-www-form-urlencoded') {
     const params = new URLSearchParams(body.toString())
@@ -154,12 +132,8 @@ export function readTokenRequest(contentType: string | undefined, body: Buffer):
   return { problem: 'The content type must be application/json or application/x-www-form-urlencoded' }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** The fields must be the four, and no others. */
-function problemOf(fields: Readonly<Record<string, unknown>>): string | undefined {
+function problemOf(fields: Fields): string | undefined {
   const missing = FIELDS.find((name) => !Object.hasOwn(fields, name))
   if (missing !== undefined) return `${missing} is missing`
   const extra = Object.keys(fields).find((name) => !(FIELDS as readonly string[]).includes(name))
@@ -170,14 +144,10 @@ function problemOf(fields: Readonly<Record<string, unknown>>): string | undefine
 }
 
 /** An error answer of the token endpoint (RFC 6749 §5.2). */
-export function tokenError(
-  status: number,
-  code: string,
-  description: string,
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
+export function tokenError(status: number, code: string, description: string): Answer {
+  const headers = { ...NO_STORE, ...(status === 405 && { allow: 'POST' }) }
   const body = { error: code, error_description: description }
-  return { ...jsonAnswer(status, body, { ...NO_STORE, ...headers }), error: { code, description } }
+  return { ...jsonAnswer(status, body, headers), error: { code, description } }
 }
 
 /** The error answer to a token request; undefined if the request is accepted. */
@@ -186,8 +156,7 @@ export function tokenErrorOf(
   { fields = {}, problem }: TokenRequest,
   client: { readonly clientId: string; readonly audience: string; readonly secrets: ReadonlySet<string> },
 ): Answer | undefined {
-  if (method !== 'POST')
-    return tokenError(405, 'invalid_request', 'The method must be POST', { allow: 'POST' })
+  if (method !== 'POST') return tokenError(405, 'invalid_request', 'The method must be POST')
   if (problem !== undefined) return tokenError(400, 'invalid_request', problem)
   if (fields['grant_type'] !== 'client_credentials') {
     return tokenError(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
@@ -208,13 +177,11 @@ export function tokenAnswer(value: string, lifetimeSeconds: number): Answer {
 }
 
 /** An API, by its name. */
-export type Api = 'merchant' | 'in-store'
+export type Api = Exclude<SandboxTarget, 'token'>
 
 /** The token in the headers of a request; undefined without one of the scheme. */
-export function tokenOf(
-  headers: Readonly<Record<string, string>>,
-  { header, scheme }: SandboxSettings,
-): string | undefined {
+export function tokenOf(headers: Answer['headers'], settings: SandboxSettings): string | undefined {
+  const { header, scheme } = settings
   const value = headers[header.toLowerCase()]
   if (value === undefined || value === '') return undefined
   if (scheme === '') return value
@@ -223,23 +190,17 @@ export function tokenOf(
 }
 
 /** An error answer of an API. */
-export function apiError(
-  status: number,
-  error: NonNullable<Answer['error']>,
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
-  return { ...jsonAnswer(status, { error: error.code }, headers), error }
+export function apiError(status: number, code: string): Answer {
+  return { ...jsonAnswer(status, { error: code }), error: { code } }
 }
 
 /** A 401 of an API (RFC 6750 §3): without a problem, the request has no token, and gets no error code (§3.1). */
 export function apiUnauthorized(api: Api, problem?: string): Answer {
-  const challenge = `Bearer realm="${api}"`
-  if (problem === undefined) return apiError(401, { code: 'unauthorized' }, { 'www-authenticate': challenge })
-  return apiError(
-    401,
-    { code: 'invalid_token', description: problem },
-    { 'www-authenticate': `${challenge}, error="invalid_token", error_description="${problem}"` },
-  )
+  const error =
+    problem === undefined ? { code: 'unauthorized' } : { code: 'invalid_token', description: problem }
+  const details = problem === undefined ? '' : `, error="invalid_token", error_description="${problem}"`
+  const headers = { 'www-authenticate': `Bearer realm="${api}"${details}` }
+  return { ...jsonAnswer(401, { error: error.code }, headers), error }
 }
 
 /** The answer of an API to a request with a valid token: what it received. */

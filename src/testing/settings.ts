@@ -43,24 +43,8 @@ const shape = copied(
 /** The settings with the changes made. A change to undefined keeps the setting. */
 export function changedSettings(settings: SandboxSettings, changes: unknown): SandboxSettings {
   const given = checked('The settings of the sandbox', 'settings', shape, changes)
-  return {
-    ...settings,
-    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
-  }
-}
-
-/** How long (ms) the API waits before one answer. */
-export function apiLatencyOf({ apiLatencyMs }: SandboxSettings): number {
-  if (typeof apiLatencyMs === 'number') return apiLatencyMs
-  return checked('The result of the function apiLatencyMs', 'apiLatencyMs', durationMs, apiLatencyMs())
-}
-
-/** Whether the API rejects every token. */
-export function rejectsAllTokens(
-  { rejectAllTokens }: SandboxSettings,
-  api: 'merchant' | 'in-store',
-): boolean {
-  return typeof rejectAllTokens === 'boolean' ? rejectAllTokens : rejectAllTokens.includes(api)
+  const changed = Object.entries(given).filter(([, value]) => value !== undefined)
+  return { ...settings, ...Object.fromEntries(changed) }
 }
 
 /**

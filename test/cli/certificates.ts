@@ -1,7 +1,7 @@
 /** A https server on loopback with a certificate of one's own. */
-import { createServer, type Server } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:https'
 import { generate } from 'selfsigned'
+import { listening } from '../testing/calls.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -28,20 +28,7 @@ export async function certificate(
   return { key, cert }
 }
 
-export interface HttpsServer extends AsyncDisposable {
-  readonly server: Server
-  readonly port: number
-}
-
-export async function startHttps(options: Certificate): Promise<HttpsServer> {
-  const server = createServer(options)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    server,
-    port: (server.address() as AddressInfo).port,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
+/** Starts a server until the test is over. Returns its port. */
+export function startHttps(options: Certificate): Promise<number> {
+  return listening(createServer(options))
 }

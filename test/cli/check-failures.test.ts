@@ -1,7 +1,6 @@
 // `check`, where the token request fails: the step, the exit code, and what to do, for each kind of failure.
 import { channel } from 'node:diagnostics_channel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Finding } from '../../src/cli/report.ts'
 import { certificate, startHttps } from './certificates.ts'
 import { check, eachWithSandbox, type Variables } from './rig.ts'
 
@@ -9,12 +8,7 @@ const at = eachWithSandbox()
 
 describe('a failed token request', () => {
   it.each([
-    [
-      'a status',
-      { kind: 'status', status: 503 },
-      5,
-      { step: 'answer', code: 'ERR_TOKEN_STATUS', status: 503 },
-    ],
+    ['a status', { kind: 'status', status: 503 }, 5, { step: 'answer', code: 'ERR_TOKEN_STATUS' }],
     ['a redirect', { kind: 'redirect', location: '/' }, 5, { step: 'answer', code: 'ERR_TOKEN_REDIRECT' }],
     ['a reset', { kind: 'reset' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK', cause: 'ECONNRESET' }],
     ['half a response', { kind: 'truncated-body' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK' }],
@@ -83,34 +77,29 @@ describe('a failed token request', () => {
 describe('a token request without a response', () => {
   afterEach(() => vi.unstubAllGlobals())
 
-  /** How undici reports a connection. */
+  /** What undici reports: the host that was connected to, or was not, and whether the request was sent. */
   interface Reported {
-    /** The host that was connected to, or was not. */
     readonly proxy?: readonly [host: string, connected: boolean]
-    /** Whether the request was sent. */
     readonly sent?: boolean
   }
+  const PROXY = ['proxy.example:3128', true] as const
 
   /** What check says where fetch fails with causes of these codes. */
   async function failing(
     causes: readonly (string | Error)[],
     { proxy, sent = false }: Reported = {},
-    changed: Variables = {},
-  ): Promise<{ code: number; last: Finding | undefined }> {
+    changed: Variables = { NODE_USE_ENV_PROXY: '1' },
+  ) {
     vi.stubGlobal('fetch', async (url: string) => {
       if (proxy !== undefined) {
         const name = proxy[1] ? 'undici:client:connected' : 'undici:client:connectError'
         channel(name).publish({ connectParams: { host: proxy[0] } })
       }
       if (sent) channel('undici:client:sendHeaders').publish({ request: new URL(url), socket: {} })
-      throw new TypeError('fetch failed', {
-        cause: causes.reduceRight<Error | undefined>(causedBy, undefined),
-      })
+      const cause = causes.reduceRight<Error | undefined>(causedBy, undefined)
+      throw new TypeError('fetch failed', { cause })
     })
-    return await check(at, ['--auth-url', 'https://auth.example:8443'], {
-      NODE_USE_ENV_PROXY: '1',
-      ...changed,
-    })
+    return await check(at, ['--auth-url', 'https://auth.example:8443'], changed)
   }
 
   function causedBy(cause: Error | undefined, code: string | Error): Error {
@@ -145,11 +134,8 @@ describe('a token request without a response', () => {
     expect(last?.text).toContain(`auth.example:8443 (${cause})`)
     if (step !== 'connection') return
     const sent = await failing([cause], { sent: true })
-    expect(sent.last).toMatchObject({
-      step: 'answer',
-      cause,
-      advice: expect.stringMatching(/https:.*mutual TLS/),
-    })
+    const closed = expect.stringMatching(/https:.*mutual TLS/)
+    expect(sent.last).toMatchObject({ step: 'answer', cause, advice: closed })
   })
 
   it.each([
@@ -184,16 +170,17 @@ describe('a token request without a response', () => {
     [500, 'allows this host, and can reach it'],
   ])('has its own advice where a proxy returned %i', async (status, advice) => {
     const response = new Error(`Proxy response (${status}) !== 200`)
-    const { last } = await failing(['UND_ERR_ABORTED', response], { proxy: ['proxy.example:3128', true] })
-    expect(last).toMatchObject({ step: 'connection', advice: expect.stringContaining(advice) })
+    const cause = 'UND_ERR_ABORTED'
+    const { last } = await failing([cause, response], { proxy: PROXY })
+    expect(last).toMatchObject({ step: 'connection', cause, advice: expect.stringContaining(advice) })
     expect(last?.text).toMatch(/^the proxy proxy\.example:3128 did not connect to auth\.example:8443 /)
   })
 
   it('tells what failed behind a proxy from a proxy that cannot be reached', async () => {
-    const tls = await failing(['UNABLE_TO_VERIFY_LEAF_SIGNATURE'], { proxy: ['proxy.example:3128', true] })
+    const tls = await failing(['UNABLE_TO_VERIFY_LEAF_SIGNATURE'], { proxy: PROXY })
     expect(tls.last).toMatchObject({ step: 'tls', advice: expect.stringContaining('NODE_EXTRA_CA_CERTS') })
-    const sent = { proxy: ['proxy.example:3128', true], sent: true } as const
-    expect((await failing(['ECONNRESET'], sent)).last).toMatchObject({ step: 'answer' })
+    const sent = await failing(['ECONNRESET'], { proxy: PROXY, sent: true })
+    expect(sent.last).toMatchObject({ step: 'answer' })
     expect((await failing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
       step: 'connection',
       text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
@@ -201,11 +188,8 @@ describe('a token request without a response', () => {
   })
 
   it.each(['ENOTFOUND', 'ECONNREFUSED'])('with %s hints at a proxy that is not used', async (cause) => {
-    const { last } = await failing(
-      [cause],
-      { proxy: ['not.a.proxy', false] },
-      { NODE_USE_ENV_PROXY: '', https_proxy: 'http://127.0.0.1:1' },
-    )
+    const variables = { https_proxy: 'http://127.0.0.1:1' }
+    const { last } = await failing([cause], { proxy: ['not.a.proxy', false] }, variables)
     expect(last?.advice).toMatch(
       / https_proxy is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/,
     )
@@ -220,8 +204,8 @@ describe('a token request without a response', () => {
   })
 
   it('fails at the response where the server closes the connection, because it expects TLS', async () => {
-    await using server = await startHttps(await certificate('localhost'))
-    const { code, last } = await check(at, ['--auth-url', `http://localhost:${server.port}`])
+    const port = await startHttps(await certificate('localhost'))
+    const { code, last } = await check(at, ['--auth-url', `http://localhost:${port}`])
     expect(code).toBe(4)
     expect(last).toMatchObject({ step: 'answer', cause: 'UND_ERR_SOCKET' })
     expect(last?.advice).toContain('https:')
@@ -229,9 +213,7 @@ describe('a token request without a response', () => {
 
   it('fails at the connection where fetch does not allow the port', async () => {
     const { last } = await check(at, ['--auth-url', 'http://127.0.0.1:1'])
-    expect(last).toMatchObject({
-      step: 'connection',
-      advice: expect.stringContaining('does not allow this port'),
-    })
+    const advice = expect.stringContaining('does not allow this port')
+    expect(last).toMatchObject({ step: 'connection', advice })
   })
 })

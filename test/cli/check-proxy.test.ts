@@ -1,61 +1,45 @@
 // `check` behind a proxy, in a process of its own, because Node.js reads the variables when it starts.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
-import { createProxy, type ProxyServer } from 'proxy'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createServer as createTcpServer } from 'node:net'
+import { createProxy } from 'proxy'
+import { describe, expect, it } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
-import { eachWithSandbox, type Variables } from './rig.ts'
+import { listening } from '../testing/calls.ts'
+import { eachWithSandbox, program, type Variables } from './rig.ts'
 
-const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 const PASSWORD = 'open sesame'
-
 const at = eachWithSandbox()
-let proxy: ProxyServer
-let tunnels: number
-beforeEach(async () => {
-  noteSecret(PASSWORD)
-  tunnels = 0
-  proxy = createProxy(createServer())
-  proxy.authenticate = ({ headers }) =>
-    headers['proxy-authorization'] === `Basic ${Buffer.from(`user:${PASSWORD}`).toString('base64')}`
-  proxy.on('connect', () => (tunnels += 1))
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-})
-afterEach(() => {
-  proxy.closeAllConnections()
-  proxy.close()
-})
 
-function proxyUrl(password: string, port = (proxy.address() as AddressInfo).port): string {
-  return `http://user:${encodeURIComponent(password)}@127.0.0.1:${port}`
+/** Starts a proxy that asks for the password. */
+async function startProxy() {
+  noteSecret(PASSWORD)
+  const proxy = createProxy(createServer())
+  const credentials = `Basic ${Buffer.from(`user:${PASSWORD}`).toString('base64')}`
+  proxy.authenticate = ({ headers }) => headers['proxy-authorization'] === credentials
+  const tunnels: unknown[] = []
+  proxy.on('connect', (request) => tunnels.push(request))
+  return { port: await listening(proxy), tunnels }
 }
 
-async function check(variables: Variables): Promise<{ code: number; last: string; all: string }> {
-  const env = { PATH: process.env['PATH'], NODE_USE_ENV_PROXY: '1', ...at.variables, ...variables }
-  const child = spawn(process.execPath, [main, 'check', '--json'], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [all, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
+async function check(port: number, password = PASSWORD, variables: Variables = {}) {
+  const HTTP_PROXY = `http://user:${encodeURIComponent(password)}@127.0.0.1:${port}`
+  const env = { NODE_USE_ENV_PROXY: '1', ...at.variables, HTTP_PROXY, ...variables }
+  const { code, stdout: all } = await program(['check', '--json'], env).ended
   const last = JSON.parse(all).steps.at(-1)
   return { code, last: `${last.step}: ${last.text} ${last.advice}`, all }
 }
 
 describe('check behind a proxy', () => {
   it('uses it, and says so', async () => {
-    const { code, all } = await check({ HTTP_PROXY: proxyUrl(PASSWORD) })
+    const { port, tunnels } = await startProxy()
+    const { code, all } = await check(port)
     expect(code).toBe(0)
-    expect(tunnels).toBe(1)
+    expect(tunnels).toHaveLength(1)
     expect(all).toMatch(/"text": "127\.0\.0\.1:\d+, a proxy"/)
   })
 
   it('reports a rejected password, without repeating it', async () => {
-    const { code, last, all } = await check({ HTTP_PROXY: proxyUrl('wrong') })
+    const { code, last, all } = await check((await startProxy()).port, 'wrong')
     expect(code).toBe(4)
     expect(last).toMatch(
       /^connection: the proxy 127\.0\.0\.1:\d+ did not connect to 127\.0\.0\.1:\d+ \(.*407.*\)/,
@@ -65,7 +49,7 @@ describe('check behind a proxy', () => {
   })
 
   it('distinguishes a proxy that does not run from a service that does not run', async () => {
-    const { code, last } = await check({ HTTP_PROXY: proxyUrl(PASSWORD, 1) })
+    const { code, last } = await check(1)
     expect(code).toBe(4)
     expect(last).toMatch(
       /^connection: cannot connect to the proxy 127\.0\.0\.1:1 \(ECONNREFUSED\) Check HTTPS_PROXY/,
@@ -73,18 +57,12 @@ describe('check behind a proxy', () => {
   })
 
   it('ends in time where the proxy accepts the connection and does not respond', async () => {
-    const mute = createTcpServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1')
-    await once(mute, 'listening')
-    try {
-      const { port } = mute.address() as AddressInfo
-      const variables = { HTTP_PROXY: proxyUrl(PASSWORD, port), MERCHANT_AUTH_TIMEOUT_MS: '600' }
-      const { code, last } = await check(variables)
-      expect(code).toBe(4)
-      expect(last).toMatch(
-        /^connection: the proxy 127\.0\.0\.1:\d+ did not connect to .* in time Check whether/,
-      )
-    } finally {
-      mute.close()
-    }
+    const mute = createTcpServer((socket) => socket.on('error', () => {}))
+    const limit = { MERCHANT_AUTH_TIMEOUT_MS: '600' }
+    const { code, last } = await check(await listening(mute), PASSWORD, limit)
+    expect(code).toBe(4)
+    expect(last).toMatch(
+      /^connection: the proxy 127\.0\.0\.1:\d+ did not connect to .* in time Check whether/,
+    )
   })
 })

@@ -1,15 +1,13 @@
 // `check`: its steps, the options, the claims of a token, an API call, and how the report is written.
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
 import { withRoom } from '../support/patience.ts'
 import { noteSecret } from '../support/recorded.ts'
-import { check, eachWithSandbox, issue, jwt, run } from './rig.ts'
+import { listening } from '../testing/calls.ts'
+import { check, eachWithSandbox, folder, issue, jwt, run } from './rig.ts'
 
 const at = eachWithSandbox()
 
@@ -18,16 +16,9 @@ describe('check', () => {
     const { code, steps } = await check(at, ['--call', `${at.test.merchantUrl}/orders`])
     expect(code).toBe(0)
     expect(at.test.counts).toMatchObject({ token: 1, merchant: 1 })
-    expect(steps.map(({ step, result }) => `${step} ${result}`)).toEqual([
-      'options ok',
-      'connection ok',
-      'answer ok',
-      'token ok',
-      'jwt info',
-      'jwt info',
-      'jwt info',
-      'call ok',
-    ])
+    expect(steps.map(({ step, result }) => `${step} ${result}`).join(', ')).toBe(
+      'options ok, connection ok, answer ok, token ok, jwt info, jwt info, jwt info, call ok',
+    )
     const { environment, clientId } = at.test
     expect(steps[0]?.data).toEqual({
       tokenEndpoint: `${environment.authUrl}/oauth/token`,
@@ -64,36 +55,27 @@ describe('check', () => {
   })
 
   it('reads the secret and more variables from files, and says what is wrong with them', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-check-'))
-    try {
-      const file = join(folder, 'secret')
-      await writeFile(file, `${at.test.clientSecret}\n`)
-      const good = await check(at, ['--client-secret-file', file], { MERCHANT_AUTH_CLIENT_SECRET: 'another' })
-      expect(good.code).toBe(0)
-      expect(good.steps[0]?.data).toMatchObject({ secretSource: `the file ${file}` })
+    const path = folder()
+    const [file, dotenv, missing] = [join(path, 'secret'), join(path, '.env'), join(path, 'none')]
+    writeFileSync(file, `${at.test.clientSecret}\n`)
+    const good = await check(at, ['--client-secret-file', file], { MERCHANT_AUTH_CLIENT_SECRET: 'another' })
+    expect(good.code).toBe(0)
+    expect(good.steps[0]?.data).toMatchObject({ secretSource: `the file ${file}` })
 
-      const none = await check(at, ['--client-secret-file', join(folder, 'none')], { MERCHANT_AUTH_URL: '' })
-      expect(none.code).toBe(3)
-      expect(none.steps[0]?.text).toMatch(
-        /^MERCHANT_AUTH_CLIENT_SECRET_FILE \(--client-secret-file\): .*ENOENT/,
-      )
-      expect(none.steps[0]?.text).toMatch(/^MERCHANT_AUTH_URL \(--auth-url\): /m)
+    const none = await check(at, ['--client-secret-file', missing], { MERCHANT_AUTH_URL: '' })
+    expect(none.code).toBe(3)
+    expect(none.steps[0]?.text.split('\n')).toEqual([
+      expect.stringMatching(/^MERCHANT_AUTH_CLIENT_SECRET_FILE \(--client-secret-file\): .*ENOENT/),
+      expect.stringMatching(/^MERCHANT_AUTH_URL \(--auth-url\): /),
+    ])
 
-      const dotenv = join(folder, '.env')
-      await writeFile(
-        dotenv,
-        `MERCHANT_AUTH_AUDIENCE=https://not.this\nMERCHANT_AUTH_CLIENT_ID='test-client'\n`,
-      )
-      const fromFile = await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })
-      expect(fromFile.code).toBe(0) // variables that are set take precedence
-      const missing = await check(at, ['--dotenv', join(folder, 'none')])
-      expect(missing).toMatchObject({
-        code: 3,
-        steps: [{ text: '--dotenv: names a file that cannot be read (ENOENT)' }],
-      })
-    } finally {
-      await rm(folder, { recursive: true })
-    }
+    // Variables that are set take precedence.
+    writeFileSync(dotenv, `MERCHANT_AUTH_AUDIENCE=https://not.this\nMERCHANT_AUTH_CLIENT_ID='test-client'\n`)
+    expect((await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })).code).toBe(0)
+    expect(await check(at, ['--dotenv', missing])).toMatchObject({
+      code: 3,
+      steps: [{ text: '--dotenv: names a file that cannot be read (ENOENT)' }],
+    })
   })
 
   it('ends at once on Ctrl-C, with the exit code of a shell', async () => {
@@ -115,7 +97,12 @@ describe('the claims of a JWT', () => {
 
   it('are compared with the request', async () => {
     const aud = ['https://other.example']
-    issue(at, jwt({ iss: 'https://id.example/', aud, exp: seconds + 36_000, iat: seconds - 600 }))
+    const token = jwt({ iss: 'https://id.example/', aud, exp: seconds + 36_000, iat: seconds - 600 })
+    issue(at, token)
+    const { steps } = await check(at)
+    const [exp] = steps.filter(({ text }) => text.startsWith('exp '))
+    expect(exp?.advice).toMatch(/^According to expires_in, .* expires 33000 s earlier\.$/)
+    issue(at, token)
     expect(await claims()).toEqual([
       'info: iss https://id.example/',
       'warning: aud https://other.example',
@@ -238,17 +225,11 @@ describe('check --call', () => {
   it('shows a challenge without the token', async () => {
     const server = createServer(({ headers }, response) => {
       response.writeHead(401, { 'www-authenticate': `Bearer error="no ${headers.authorization}"` }).end()
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    try {
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-      issue(at, 'the-token-of-this-test')
-      const { last } = await check(at, ['--api-url', url, '--call', `${url}/x`])
-      expect(last?.text).toMatch(/401 in \d+ ms\nBearer error="no Bearer \[hidden\]"$/)
-    } finally {
-      server.close()
-      server.closeAllConnections()
-    }
+    })
+    const url = `http://127.0.0.1:${await listening(server)}`
+    issue(at, 'the-token-of-this-test')
+    const { last } = await check(at, ['--api-url', url, '--call', `${url}/x`])
+    expect(last?.text).toMatch(/401 in \d+ ms\nBearer error="no Bearer \[hidden\]"$/)
   })
 })
 

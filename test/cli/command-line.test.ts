@@ -42,6 +42,13 @@ describe('merchant-auth', () => {
     expect(await run(['help', name])).toMatchObject({ code, stdout })
   })
 
+  it('explains a long flag on the lines below it', async () => {
+    const { stdout } = await run(['sandbox', '--help'])
+    expect(stdout).toContain(
+      '\n  --fault TARGET:KIND[,KEY=VALUE…]\n                             what goes wrong; ',
+    )
+  })
+
   const SECRET = /^The client secret cannot be passed on the command line/
   const HEADER = '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).'
   const SCHEME = "--scheme must be an authentication scheme (RFC 9110 §11.1), or ''."

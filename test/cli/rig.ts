@@ -1,8 +1,16 @@
 /** Commands run within the test: arguments, variables and keys in, output and exit code out. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { parseEnv, stripVTControlCharacters } from 'node:util'
+import type { Environment } from 'merchant-auth'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { runCommandLine } from '../../src/cli/command-line.ts'
 import type { Finding } from '../../src/cli/report.ts'
 import { noteSecret } from '../support/recorded.ts'
@@ -61,6 +69,27 @@ export function run(args: readonly string[], env: Variables = {}, terminal?: Ter
   return one
 }
 
+export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+
+/** Runs `merchant-auth` in a process of its own. */
+export function program(args: readonly string[], env: Variables = {}, nodeArgs: readonly string[] = []) {
+  const variables = { PATH: process.env['PATH'], NO_COLOR: '1', ...env }
+  const child = spawn(process.execPath, [...nodeArgs, MAIN, ...args], { env: variables })
+  const output = Promise.all([child.stdout, child.stderr].map((stream) => text(stream).catch(() => '')))
+  const ended = once(child, 'close').then(async ([code, signal]: (number | string | null)[]) => {
+    const [stdout = '', stderr = ''] = await output
+    return { stdout, stderr, code, signal }
+  })
+  return { child, ended }
+}
+
+/** A folder for the files of a test. */
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'merchant-auth-'))
+  onTestFinished(() => rmSync(path, { recursive: true }))
+  return path
+}
+
 function textOf(stream: PassThrough): () => string {
   let text = ''
   stream.setEncoding('utf8').on('data', (chunk: string) => {
@@ -69,14 +98,19 @@ function textOf(stream: PassThrough): () => string {
   return () => text + String(stream.read() ?? '')
 }
 
+/** Base URLs as their variable has them. */
+export function namedUrls(apiUrls: Environment['apiUrls']): string {
+  return Object.entries<string>(apiUrls)
+    .map((entry) => entry.join('='))
+    .join(',')
+}
+
 /** The variables for an environment of the sandbox. */
 function variablesFor({ environment, clientId, clientSecret }: Client) {
   return {
     MERCHANT_AUTH_URL: environment.authUrl,
     MERCHANT_AUTH_AUDIENCE: environment.audience,
-    MERCHANT_AUTH_API_URLS: Object.entries(environment.apiUrls)
-      .map((entry) => entry.join('='))
-      .join(','),
+    MERCHANT_AUTH_API_URLS: namedUrls(environment.apiUrls),
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
   }
@@ -84,20 +118,19 @@ function variablesFor({ environment, clientId, clientSecret }: Client) {
 
 /** The sandbox of the test that runs, and the variables to use it by. */
 export interface Place {
+  sandbox: Sandbox
   test: SandboxEnvironment
   variables: ReturnType<typeof variablesFor>
 }
 
 /** A sandbox for each test of the file. */
 export function eachWithSandbox(): Readonly<Place> {
-  let sandbox: Sandbox | undefined
   const place = {} as Place
   beforeEach(async () => {
-    sandbox = await startSandbox()
-    noteSecret(sandbox.test.clientSecret)
-    Object.assign(place, { test: sandbox.test, variables: variablesFor(sandbox.test) })
+    const sandbox = await startSandbox()
+    Object.assign(place, { sandbox, test: sandbox.test, variables: variablesFor(sandbox.test) })
   })
-  afterEach(() => sandbox?.close())
+  afterEach(() => place.sandbox.close())
   return place
 }
 
@@ -125,23 +158,15 @@ export function issue({ test }: Place, value: string): void {
   test.fail('token', { kind: 'json', body })
 }
 
-/** The command `sandbox`, as it runs. */
-export interface RunningSandbox {
-  readonly command: Running
-  readonly client: Client
-  readonly merchantUrl: string
-  readonly inStoreUrl: string
-  /** The URL of the merchant API of production, as the command shows it. */
-  readonly productionUrl: string
-  /** The lines on stderr that match, as soon as there are so many. */
-  lines(count: number, pattern?: RegExp): Promise<string[]>
-}
+export const flagsOf = (faults: readonly string[]): string[] => faults.flatMap((fault) => ['--fault', fault])
 
 /** A line of a request. */
 const REQUEST = /^\d\d:\d\d:\d\d\.\d{3} {2}/
 
+export type RunningSandbox = Awaited<ReturnType<typeof sandbox>>
+
 /** Runs the command `sandbox` until it can be called. */
-export async function sandbox(args: readonly string[] = [], terminal?: Terminal): Promise<RunningSandbox> {
+export async function sandbox(args: readonly string[] = [], terminal?: Terminal) {
   const command = run(['sandbox', ...args], {}, terminal)
   let isOver = false
   command.finally(() => {
@@ -161,8 +186,10 @@ export async function sandbox(args: readonly string[] = [], terminal?: Terminal)
     client: { environment, clientId: read('CLIENT_ID'), clientSecret: read('CLIENT_SECRET') },
     merchantUrl: apiUrls.merchant,
     inStoreUrl: apiUrls.inStore,
+    /** The URL of the merchant API of production, as the command shows it. */
     productionUrl,
-    async lines(count, pattern = REQUEST) {
+    /** The lines on stderr that match, as soon as there are so many. */
+    async lines(count: number, pattern = REQUEST): Promise<string[]> {
       const found = (): string[] =>
         stderr()
           .split('\n')

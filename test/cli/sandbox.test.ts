@@ -1,16 +1,15 @@
 // `merchant-auth sandbox`: its variables, its settings, its log, and its end.
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { getEventListeners, once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { type AddressInfo, createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseEnv, promisify } from 'node:util'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { call, echoOf, freshToken, requestToken } from '../testing/calls.ts'
-import { constant, run, sandbox } from './rig.ts'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { PATIENCE_MS } from '../support/patience.ts'
+import { call, echoOf, freePort, freshToken, listening, requestToken } from '../testing/calls.ts'
+import { constant, flagsOf, folder, namedUrls, program, run, sandbox } from './rig.ts'
 
 describe('the variables', () => {
   it('are those of test, and all that is on stdout', async () => {
@@ -25,44 +24,32 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
 
   it('serve a shell, node --env-file and merchant-auth check alike', async () => {
     const { command, client, merchantUrl } = await sandbox()
-    const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-'))
-    try {
-      const file = join(folder, 'sandbox.env')
-      await writeFile(file, command.stdout())
-      const print = `JSON.stringify(Object.entries(process.env).filter(([name]) => name.startsWith('MERCHANT_AUTH_')).sort())`
-      const options = { env: { PATH: process.env['PATH'] } }
-      const execute = promisify(execFile)
-      const [byNode, byShell] = await Promise.all([
-        execute(process.execPath, [`--env-file=${file}`, '--print', print], options),
-        execute('sh', ['-c', `. "$0" && exec "$1" --print "$2"`, file, process.execPath, print], options),
-      ])
-      expect(JSON.parse(byNode.stdout)).toEqual([
-        [
-          'MERCHANT_AUTH_API_URLS',
-          Object.entries(client.environment.apiUrls)
-            .map((entry) => entry.join('='))
-            .join(','),
-        ],
-        ['MERCHANT_AUTH_AUDIENCE', client.environment.audience],
-        ['MERCHANT_AUTH_CLIENT_ID', client.clientId],
-        ['MERCHANT_AUTH_CLIENT_SECRET', client.clientSecret],
-        ['MERCHANT_AUTH_URL', client.environment.authUrl],
-      ])
-      expect(byShell.stdout).toBe(byNode.stdout)
-      const check = await run(['check', '--dotenv', file, '--call', `${merchantUrl}/orders`])
-      expect(check).toMatchObject({ code: 0, stderr: '' })
-    } finally {
-      await rm(folder, { recursive: true })
-    }
+    const file = join(folder(), 'sandbox.env')
+    writeFileSync(file, command.stdout())
+    const print = `JSON.stringify(Object.entries(process.env).filter(([name]) => name.startsWith('MERCHANT_AUTH_')).sort())`
+    const options = { env: { PATH: process.env['PATH'] } }
+    const execute = promisify(execFile)
+    const [byNode, byShell] = await Promise.all([
+      execute(process.execPath, [`--env-file=${file}`, '--print', print], options),
+      execute('sh', ['-c', `. "$0" && exec "$1" --print "$2"`, file, process.execPath, print], options),
+    ])
+    expect(JSON.parse(byNode.stdout)).toEqual([
+      ['MERCHANT_AUTH_API_URLS', namedUrls(client.environment.apiUrls)],
+      ['MERCHANT_AUTH_AUDIENCE', client.environment.audience],
+      ['MERCHANT_AUTH_CLIENT_ID', client.clientId],
+      ['MERCHANT_AUTH_CLIENT_SECRET', client.clientSecret],
+      ['MERCHANT_AUTH_URL', client.environment.authUrl],
+    ])
+    expect(byShell.stdout).toBe(byNode.stdout)
+    const check = await run(['check', '--dotenv', file, '--call', `${merchantUrl}/orders`])
+    expect(check).toMatchObject({ code: 0, stderr: '' })
   })
 })
 
 describe('the settings', () => {
   it.each(['test', 'production'])('apply to %s', async (environment) => {
-    const flags = '--lifetime-seconds 7 --reject-all-tokens=in-store --header-name X-Token --scheme='.split(
-      ' ',
-    )
-    const { client, merchantUrl, inStoreUrl } = await sandbox([...flags, '--environment', environment])
+    const flags = `--lifetime-seconds 7 --reject-all-tokens=in-store --header-name X-Token --scheme= --environment ${environment}`
+    const { client, merchantUrl, inStoreUrl } = await sandbox(flags.split(' '))
     const granted = (await (await requestToken(client)).json()) as Record<string, string | number>
     expect(client.environment.audience).toBe(`https://${environment}.sandbox.example`)
     expect(granted['expires_in']).toBe(7)
@@ -72,22 +59,14 @@ describe('the settings', () => {
     expect((await fetch(inStoreUrl, { headers })).status).toBe(401)
   })
 
-  it.each([
-    ['--token-latency-ms', 'token'],
-    ['--api-latency-ms', 'merchant'],
-  ])('%s delays %s', async (flag, target) => {
-    const { client, merchantUrl, lines } = await sandbox([flag, '40'])
-    await call(merchantUrl, await freshToken(client))
-    const delayed = (await lines(2)).filter((line) => Number(/(\d+) ms/.exec(line)?.[1]) >= 39)
-    expect(delayed.some((line) => line.includes(`  ${target}  `))).toBe(true)
-  })
-
-  it('--reject-all-tokens applies to both APIs', async () => {
-    const { client, merchantUrl, inStoreUrl, lines } = await sandbox(['--reject-all-tokens'])
+  it('delay both, and let both APIs reject every token', async () => {
+    const flags = '--token-latency-ms 40 --api-latency-ms 40 --reject-all-tokens'.split(' ')
+    const { client, merchantUrl, inStoreUrl, lines } = await sandbox(flags)
     const token = await freshToken(client)
-    expect((await call(merchantUrl, token)).status).toBe(401)
-    expect((await call(inStoreUrl, token)).status).toBe(401)
-    expect(constant((await lines(3))[1] ?? '')).toMatch(/token JTI, invalid_token: /)
+    for (const url of [merchantUrl, inStoreUrl]) expect((await call(url, token)).status).toBe(401)
+    const logged = await lines(3)
+    for (const line of logged) expect(Number(/(\d+) ms/.exec(line)?.[1])).toBeGreaterThanOrEqual(39)
+    expect(constant(logged[1] ?? '')).toMatch(/token JTI, invalid_token: /)
   })
 })
 
@@ -104,15 +83,8 @@ describe('the ports', () => {
     ['--port', '--production-port'],
     ['--production-port', '--port'],
   ])('%s in use ends it with exit code 3', async (used, other) => {
-    await using server = createServer()
-    const free = await freePort()
-    const { code, stdout, stderr } = await run([
-      'sandbox',
-      used,
-      `${await listening(server)}`,
-      other,
-      `${free}`,
-    ])
+    const [taken, free] = [await listening(createServer()), await freePort()]
+    const { code, stdout, stderr } = await run(['sandbox', used, `${taken}`, other, `${free}`])
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
     expect(stderr).toMatch(new RegExp(`^merchant-auth: ${used} [^\n]*EADDRINUSE[^\n]*\n$`))
     await expect(fetch(`http://127.0.0.1:${free}`)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
@@ -165,9 +137,8 @@ HH:MM:SS.mmm  -         GET     /nowhere                         404  N ms   not
   })
 
   it('begins with the faults of the flags, and a command that works in a shell', async () => {
-    const faults = ['token:status=503,times=1', 'token:hang,times=2', 'merchant:reset']
-    const flags = faults.flatMap((fault) => ['--fault', fault])
-    const { command } = await sandbox([...flags, '--header-name', 'X-`Token$', '--scheme', ''])
+    const faults = flagsOf(['token:status=503,times=1', 'token:hang,times=2', 'merchant:reset'])
+    const { command } = await sandbox([...faults, '--header-name', 'X-`Token$', '--scheme', ''])
     expect(constant(command.stderr())).toContain(`
   curl -H "X-\\\`Token\\$: $(merchant-auth token)" http://127.0.0.1:PORT/merchant/orders
 
@@ -203,10 +174,9 @@ Faults
 
   it('colors the status by its class on a terminal', async () => {
     for (const name of ['NO_COLOR', 'FORCE_COLOR']) vi.stubEnv(name, undefined)
-    const flags = [307, 404, 503].flatMap((status) => ['--fault', `merchant:status=${status},times=1`])
-    const { command, client, merchantUrl, lines } = await sandbox([...flags, '--fault', 'merchant:reset'], {
-      getColorDepth: () => 4,
-    })
+    const faults = [307, 404, 503].map((status) => `merchant:status=${status},times=1`)
+    const flags = flagsOf([...faults, 'merchant:reset'])
+    const { command, client, merchantUrl, lines } = await sandbox(flags, { getColorDepth: () => 4 })
     await requestToken(client)
     for (let times = 0; times < 3; times += 1) await call(merchantUrl, undefined)
     await expect(call(merchantUrl, undefined)).rejects.toThrow()
@@ -286,35 +256,16 @@ describe('the end', () => {
   })
 
   it.each(['SIGINT', 'SIGTERM'] as const)('is %s for a process, while a body hangs', async (signal) => {
-    const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-    const args = ['--no-warnings', main, 'sandbox', '--fault', 'merchant:hang,at=body']
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-    try {
-      let printed = ''
-      for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
-        printed += String(chunk)
-        if (printed.includes('CLIENT_SECRET=')) break
-      }
-      const url = `${parseEnv(printed)['MERCHANT_AUTH_URL']}/merchant`
-      const hanging = (await fetch(`${url}`)).text()
-      const broken = expect(hanging).rejects.toThrow()
-      const exited = once(child, 'exit')
-      child.kill(signal)
-      expect(await exited).toEqual([0, null])
-      await broken
-    } finally {
-      child.kill('SIGKILL')
-    }
+    const { child, ended } = program(['sandbox', '--fault', 'merchant:hang,at=body'])
+    onTestFinished(() => void child.kill('SIGKILL'))
+    let printed = ''
+    child.stdout.on('data', (text) => (printed += String(text)))
+    await expect.poll(() => printed, { timeout: PATIENCE_MS }).toContain('CLIENT_SECRET=')
+    const url = `${parseEnv(printed)['MERCHANT_AUTH_URL']}/merchant`
+    const hanging = (await fetch(`${url}`)).text()
+    const broken = expect(hanging).rejects.toThrow()
+    child.kill(signal)
+    expect(await ended).toMatchObject({ code: 0, signal: null })
+    await broken
   })
 })
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  await using server = createServer()
-  return await listening(server)
-}
-
-async function listening(server: Server): Promise<number> {
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return (server.address() as AddressInfo).port
-}

@@ -1,11 +1,10 @@
 /** `check` and `token` hide secrets in foreign text, and never in their own words, even if a secret is a common word. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Fault } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { forget } from '../support/recorded.ts'
-import { check, eachWithSandbox, issue, jwt, run, type Variables } from './rig.ts'
+import { check, eachWithSandbox, folder, issue, jwt, run, type Variables } from './rig.ts'
 
 const ORDINARY = 'an-ordinary-secret'
 const WORDS = [
@@ -82,9 +81,8 @@ describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secre
 
   it('in the settings', async () => {
     const { authUrl, apiUrls } = at.test.environment
-    const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-check-'))
-    const file = join(folder, secret)
-    await writeFile(file, secret)
+    const file = join(folder(), secret)
+    writeFileSync(file, secret)
     const all = await notShown(['--call', `${apiUrls.merchant}/${secret}`], {
       MERCHANT_AUTH_URL: `${authUrl}/${secret}`,
       MERCHANT_AUTH_CLIENT_ID: `id-${secret}`,
@@ -93,7 +91,6 @@ describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secre
       MERCHANT_AUTH_CLIENT_SECRET: undefined,
       MERCHANT_AUTH_CLIENT_SECRET_FILE: file,
     })
-    await rm(folder, { recursive: true })
     expect(all).toContain('from the file ')
   })
 

@@ -1,5 +1,5 @@
 // `token`: prints the token, or nothing, on stdout; and shares it in a store.
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
 import { eachWithSandbox, run, type Variables } from './rig.ts'
@@ -49,28 +49,13 @@ describe('token', () => {
   })
 
   it.each([
-    [
-      'the secret is wrong',
-      { MERCHANT_AUTH_CLIENT_SECRET: 'wrong horse' },
-      5,
-      / returned 401, invalid_client/,
-    ],
-    [
-      'the name does not resolve',
-      { MERCHANT_AUTH_URL: 'https://auth.invalid' },
-      4,
-      /cannot resolve auth\.invalid/,
-    ],
-    ['options are missing', { MERCHANT_AUTH_URL: '' }, 3, /MERCHANT_AUTH_URL \(--auth-url\): is not set/],
-    [
-      'the store is not Redis',
-      { MERCHANT_AUTH_STORE: 'http://a' },
-      3,
-      /MERCHANT_AUTH_STORE \(--store\): must be/,
-    ],
-  ])('prints nothing on stdout where %s', async (_, changed, code, said) => {
+    ['CLIENT_SECRET', 'wrong horse', 5, / returned 401, invalid_client/],
+    ['URL', 'https://auth.invalid', 4, /cannot resolve auth\.invalid/],
+    ['URL', '', 3, /MERCHANT_AUTH_URL \(--auth-url\): is not set/],
+    ['STORE', 'http://a', 3, /MERCHANT_AUTH_STORE \(--store\): must be/],
+  ])('prints nothing on stdout where %s is %j', async (name, value, code, said) => {
     noteSecret('wrong horse')
-    const outcome = await token(['--timeout-ms', '60000'], changed)
+    const outcome = await token(['--timeout-ms', '60000'], { [`MERCHANT_AUTH_${name}`]: value })
     expect(outcome).toMatchObject({ code, stdout: '' })
     expect(outcome.stderr).toMatch(said)
     expect(outcome.stderr).toMatch(/^merchant-auth: .*\n {2}→ .*\n$/s)
@@ -139,19 +124,15 @@ describe('token --store', () => {
       vi.doMock('redis', () => {
         throw new Error('Cannot find package')
       })
-      try {
-        at.test.configure({ lifetimeSeconds: 600 })
-        const first = await token(['--store', redis.url])
-        expect(first).toMatchObject({ code: 0, stderr: '' })
-        expect(await token(['--store', redis.url])).toEqual(first)
-        expect(at.test.counts.token).toBe(1)
-        expect(await token(['--store', 'redis://127.0.0.1:1'])).toMatchObject({
-          code: 0,
-          stderr: expect.stringContaining('(ECONNREFUSED)'),
-        })
-      } finally {
-        vi.doUnmock('redis')
-      }
+      onTestFinished(() => void vi.doUnmock('redis'))
+      at.test.configure({ lifetimeSeconds: 600 })
+      const first = await token(['--store', redis.url])
+      expect(first).toMatchObject({ code: 0, stderr: '' })
+      expect(await token(['--store', redis.url])).toEqual(first)
+      expect(at.test.counts.token).toBe(1)
+      const { code, stderr } = await token(['--store', 'redis://127.0.0.1:1'])
+      expect(code).toBe(0)
+      expect(stderr).toContain('(ECONNREFUSED)')
     })
 
     it('reports a wrong password', async () => {
@@ -194,13 +175,10 @@ describe('token --store', () => {
 
     it('continues when Redis hangs', async () => {
       redis.freeze()
-      try {
-        const { code, stderr } = await token(['--store', redis.url])
-        expect(code).toBe(0)
-        expect(stderr).toMatch(/^merchant-auth: the store failed( \(\w+\))?; this token is not shared\n$/)
-      } finally {
-        redis.thaw()
-      }
+      onTestFinished(() => redis.thaw())
+      const { code, stderr } = await token(['--store', redis.url])
+      expect(code).toBe(0)
+      expect(stderr).toMatch(/^merchant-auth: the store failed( \(\w+\))?; this token is not shared\n$/)
     })
   })
 })

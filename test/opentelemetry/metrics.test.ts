@@ -320,7 +320,7 @@ describe('the metrics of a provider', () => {
     const port = Number(new URL(service.environment.authUrl).port)
     const server = { ...environment, 'server.address': '127.0.0.1', 'server.port': port }
     const failure = { 'error.type': 'ERR_TOKEN_STATUS', 'http.response.status_code': 503 }
-    const api = { ...environment, 'merchant_auth.api': service.merchantUrl }
+    const api = { ...environment, 'merchant_auth.api': 'merchant' }
     const counts = async (name: string) =>
       (await use.collected.series(name)).map(({ attributes, value }) => [
         attributes,

@@ -1,9 +1,9 @@
 /** What the tests of the sandbox share: a sandbox that is closed after each test, and calls to it with fetch. */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
 
 /** What a token endpoint answered. */
@@ -29,23 +29,13 @@ export interface Echo {
 
 /** A new sandbox for each test. */
 export function useSandbox(): { readonly sandbox: Sandbox; readonly env: SandboxEnvironment } {
-  let sandbox: Sandbox | undefined
+  const use = {} as { sandbox: Sandbox; env: SandboxEnvironment }
   beforeEach(async () => {
-    sandbox = await startSandbox()
+    use.sandbox = await startSandbox()
+    use.env = use.sandbox.test
   })
-  afterEach(() => sandbox?.close())
-  const started = (): Sandbox => {
-    if (sandbox === undefined) throw new Error('only within a test')
-    return sandbox
-  }
-  return {
-    get sandbox() {
-      return started()
-    },
-    get env() {
-      return started().test
-    },
-  }
+  afterEach(() => use.sandbox.close())
+  return use
 }
 
 /** A ConfigurationError, with one problem for this option. */
@@ -113,11 +103,27 @@ export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn()
 }
 
-/** One turn of the event loop. */
-export function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve)
+/** Turns of the event loop. */
+export async function turn(times = 1): Promise<void> {
+  for (let i = 0; i < times; i += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Lets a server listen on 127.0.0.1 until the test is over. Returns its port. */
+export async function listening(server: Server & { closeAllConnections?(): void }): Promise<number> {
+  onTestFinished(() => {
+    server.closeAllConnections?.()
+    server.close()
   })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  const port = await listening(server)
+  await once(server.close(), 'close')
+  return port
 }
 
 /**

@@ -1,6 +1,5 @@
 // Every fault of the sandbox as a client meets it, the order in which faults apply, and which ones are rejected.
 import { once } from 'node:events'
-import { get, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -73,29 +72,30 @@ describe('fail', () => {
     expect(apiLatencyMs).toHaveBeenCalledOnce()
   })
 
-  it.each([
-    ['target', 'refunds', { kind: 'reset' }, undefined],
-    ['fault', 'token', undefined, undefined],
-    ['fault.kind', 'token', { kind: 'explode' }, undefined],
-    ['fault.status', 'token', { kind: 'status', status: 100 }, undefined],
-    ['fault.status', 'token', { kind: 'status' }, undefined],
-    ['fault.headers', 'token', { kind: 'status', status: 500, headers: { 'a b': 'x' } }, undefined],
-    ['fault.headers', 'token', { kind: 'status', status: 500, headers: { a: 'x\r\ny' } }, undefined],
-    ['fault.retryAfter', 'token', { kind: 'status', status: 500, retryAfter: '\n' }, undefined],
-    ['fault.body', 'token', { kind: 'status', status: 500, body: 5n }, undefined],
-    ['fault.body', 'token', { kind: 'json' }, undefined],
-    ['fault.at', 'token', { kind: 'hang', at: 'trailers' }, undefined],
-    ['fault.durationMs', 'token', { kind: 'slow-body', durationMs: -1 }, undefined],
-    ['fault.bytes', 'token', { kind: 'huge-body', bytes: 0 }, undefined],
-    ['fault.body', 'token', { kind: 'text', body: 5 }, undefined],
-    ['fault.location', 'token', { kind: 'redirect', location: 'a\nb' }, undefined],
-    ['fault.status', 'token', { kind: 'redirect', location: '/', status: 200 }, undefined],
-    ['fault.afterMs', 'token', { kind: 'reset', afterMs: 5 }, undefined],
-    ['times', 'token', { kind: 'reset' }, { times: 0 }],
-    ['times', 'token', { kind: 'reset' }, { times: 1.5 }],
-    ['time', 'token', { kind: 'reset' }, { time: 2 }],
-  ])('rejects a wrong %s: %s %o %o', (option, target, fault, options) => {
-    const order = () => use.env.fail(target as never, fault as never, options as never)
+  const RESET = { kind: 'reset' }
+  it.each<[option: string, fault: unknown, options?: object, target?: string]>([
+    ['target', RESET, {}, 'refunds'],
+    ['fault', undefined],
+    ['fault.kind', { kind: 'explode' }],
+    ['fault.status', { kind: 'status', status: 100 }],
+    ['fault.status', { kind: 'status' }],
+    ['fault.headers', { kind: 'status', status: 500, headers: { 'a b': 'x' } }],
+    ['fault.headers', { kind: 'status', status: 500, headers: { a: 'x\r\ny' } }],
+    ['fault.retryAfter', { kind: 'status', status: 500, retryAfter: '\n' }],
+    ['fault.body', { kind: 'status', status: 500, body: 5n }],
+    ['fault.body', { kind: 'json' }],
+    ['fault.at', { kind: 'hang', at: 'trailers' }],
+    ['fault.durationMs', { kind: 'slow-body', durationMs: -1 }],
+    ['fault.bytes', { kind: 'huge-body', bytes: 0 }],
+    ['fault.body', { kind: 'text', body: 5 }],
+    ['fault.location', { kind: 'redirect', location: 'a\nb' }],
+    ['fault.status', { kind: 'redirect', location: '/', status: 200 }],
+    ['fault.afterMs', { kind: 'reset', afterMs: 5 }],
+    ['times', RESET, { times: 0 }],
+    ['times', RESET, { times: 1.5 }],
+    ['time', RESET, { time: 2 }],
+  ])('rejects a wrong %s: %o %o', (option, fault, options, target = 'token') => {
+    const order = () => use.env.fail(target as never, fault as never, options)
     expect(order).toThrow(configurationError(option))
   })
 })
@@ -203,26 +203,22 @@ describe('a hang', () => {
   })
 })
 
-describe('a reset', () => {
-  it('ends the connection without an answer', async () => {
-    const { id, answer } = await meet({ kind: 'reset' })
-    await expect(answer).rejects.toHaveProperty('cause.code', 'ECONNRESET')
-    expect(requests().at(-1)).toMatchObject({ fault: id })
-    expect(requests().at(-1)).not.toHaveProperty('status')
-  })
+it('a reset ends the connection without an answer', async () => {
+  const { id, answer } = await meet({ kind: 'reset' })
+  await expect(answer).rejects.toHaveProperty('cause.code', 'ECONNRESET')
+  expect(requests().at(-1)).toMatchObject({ fault: id })
+  expect(requests().at(-1)).not.toHaveProperty('status')
 })
 
-describe('the usual answer of the token endpoint', () => {
-  it.each<[Fault, length: unknown]>([
-    [{ kind: 'slow-body', durationMs: 1 }, expect.any(Number)],
-    [{ kind: 'huge-body', bytes: 100_000 }, 100_000],
-  ])('contains a good token with the fault %o', async (fault, length) => {
-    use.env.fail('token', fault)
-    const text = await (await requestToken(use.env)).text()
-    expect(text.length).toEqual(length)
-    const { access_token } = JSON.parse(text) as { access_token: string }
-    expect((await call(use.env.merchantUrl, access_token)).status).toBe(200)
-  })
+it.each<[Fault, length: unknown]>([
+  [{ kind: 'slow-body', durationMs: 1 }, expect.any(Number)],
+  [{ kind: 'huge-body', bytes: 100_000 }, 100_000],
+])('the usual answer of the token endpoint contains a good token with %o', async (fault, length) => {
+  use.env.fail('token', fault)
+  const text = await (await requestToken(use.env)).text()
+  expect(text.length).toEqual(length)
+  const { access_token } = JSON.parse(text) as { access_token: string }
+  expect((await call(use.env.merchantUrl, access_token)).status).toBe(200)
 })
 
 describe('a truncated body', () => {
@@ -236,7 +232,7 @@ describe('a truncated body', () => {
 
   it('has half of the length in its Content-Length', async () => {
     use.env.fail('merchant', { kind: 'truncated-body' })
-    const [response] = (await once(get(use.env.merchantUrl), 'response')) as [IncomingMessage]
+    const response = await callPlainly(use.env.merchantUrl, undefined)
     let bytes = 0
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length
@@ -265,7 +261,7 @@ describe('a huge body', () => {
 
   it('can be small on the wire, with gzip', async () => {
     use.env.fail('merchant', { kind: 'huge-body', gzip: true })
-    const [response] = (await once(get(use.env.merchantUrl), 'response')) as [IncomingMessage]
+    const response = await callPlainly(use.env.merchantUrl, undefined)
     expect(response.headers['content-encoding']).toBe('gzip')
     const zipped = await buffer(response)
     expect(zipped.length).toBeLessThan(64 * 1024)

@@ -3,12 +3,7 @@ import { connect } from 'node:net'
 import { inspect } from 'node:util'
 import { decodeJwt } from 'jose'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import {
-  type Sandbox,
-  type SandboxOptions,
-  type SandboxRequest,
-  startSandbox,
-} from '../../src/testing/index.ts'
+import { type Sandbox, type SandboxRequest, startSandbox } from '../../src/testing/index.ts'
 import { hide } from '../../src/testing/requests.ts'
 import { growth } from '../support/growth.ts'
 import {
@@ -203,20 +198,9 @@ describe('onRequest', () => {
   type Reported = SandboxRequest & { readonly of: 'production' | 'test' }
   let reported: Reported[]
   let sandbox: Sandbox
-
-  const start = async (onRequest: SandboxOptions['onRequest']): Promise<void> => {
-    sandbox = await startSandbox({ onRequest })
-  }
-  const startReporting = () => start((request, of) => void reported.push({ ...request, of }))
-
-  /** What was reported, as soon as there are so many requests. */
-  const requests = async (count: number): Promise<readonly Reported[]> => {
-    await until(() => reported.length >= count)
-    return reported
-  }
-
-  beforeEach(() => {
+  beforeEach(async () => {
     reported = []
+    sandbox = await startSandbox({ onRequest: (request, of) => void reported.push({ ...request, of }) })
   })
   afterEach(async () => {
     vi.restoreAllMocks()
@@ -224,8 +208,13 @@ describe('onRequest', () => {
     await sandbox.close()
   })
 
+  /** What was reported, as soon as there are so many requests. */
+  const requests = async (count: number): Promise<readonly Reported[]> => {
+    await until(() => reported.length >= count)
+    return reported
+  }
+
   it('is called with each request, once it is complete, and with its environment', async () => {
-    await startReporting()
     const token = await freshToken(sandbox.production)
     await call(`${sandbox.production.merchantUrl}/a?b`, token, { method: 'PUT', body: 'c' })
     await call(sandbox.test.inStoreUrl, undefined)
@@ -240,7 +229,6 @@ describe('onRequest', () => {
   })
 
   it('is called for a hang when its client gives up, and for a reset', async () => {
-    await startReporting()
     const { test } = sandbox
     const id = test.fail('merchant', { kind: 'hang' })
     const leave = new AbortController()
@@ -261,7 +249,6 @@ describe('onRequest', () => {
   })
 
   it('is called with the duration, which requests() has from then on', async () => {
-    await startReporting()
     sandbox.test.configure({ apiLatencyMs: 60_000 })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const timers = vi.spyOn(globalThis, 'setTimeout')
@@ -275,7 +262,6 @@ describe('onRequest', () => {
   })
 
   it('is called for each pipelined request, even for those that were not answered, without a warning', async () => {
-    await startReporting()
     const warn = vi.fn()
     process.on('warning', warn)
     sandbox.test.fail('merchant', { kind: 'hang' })
@@ -284,32 +270,17 @@ describe('onRequest', () => {
     await until(() => sandbox.test.counts.merchant === 20)
     socket.destroy()
     await requests(20)
-    for (let i = 0; i < 5; i += 1) await turn()
+    await turn(5)
     process.off('warning', warn)
     const ids = reported.map(({ id }) => id).sort((a, b) => a - b)
     expect(ids).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
     expect(warn).not.toHaveBeenCalled()
   })
 
-  it('is called for what close cut off, before close resolves, and not after that', async () => {
-    await startReporting()
-    sandbox.test.configure({ apiLatencyMs: 3_600_000 })
-    const calling = Promise.allSettled([
-      call(sandbox.test.merchantUrl, undefined),
-      call(sandbox.test.inStoreUrl, undefined),
-    ])
-    await until(() => sandbox.test.counts.merchant + sandbox.test.counts['in-store'] === 2)
-    await sandbox.close()
-    expect(reported.map(({ target }) => target).sort()).toEqual(['in-store', 'merchant'])
-    expect((await calling).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-    expect(reported).toHaveLength(2)
-  })
-
   it.each([
     ['tokens are being signed', (_: string) => requestToken(sandbox.test), 'token'],
     ['tokens are being checked', (token: string) => call(sandbox.test.merchantUrl, token), 'merchant'],
   ] as const)('is called for all requests before close resolves, even while %s', async (_, send, target) => {
-    await startReporting()
     const issued = await Promise.all(Array.from({ length: 25 }, () => freshToken(sandbox.test)))
     const foreign = await Promise.all(Array.from({ length: 25 }, () => freshToken(sandbox.production)))
     await requests(50)
@@ -330,10 +301,10 @@ describe('onRequest', () => {
   ])('affects nothing if it %s', async (_, onRequest) => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
-    await start(onRequest as () => void)
+    await using sandbox = await startSandbox({ onRequest: onRequest as () => void })
     expect((await call(sandbox.test.merchantUrl, await freshToken(sandbox.test))).status).toBe(200)
     await until(() => sandbox.test.requests('merchant')[0]?.durationMs !== undefined)
-    for (let i = 0; i < 5; i += 1) await turn()
+    await turn(5)
     process.off('unhandledRejection', unhandled)
     expect(unhandled).not.toHaveBeenCalled()
   })

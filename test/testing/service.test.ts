@@ -1,5 +1,6 @@
 // What the service answers: its token endpoint and its APIs, and how a test configures them.
 import { createHash } from 'node:crypto'
+import { inspect } from 'node:util'
 import { decodeJwt } from 'jose'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { SandboxSettings } from '../../src/testing/index.ts'
@@ -91,57 +92,38 @@ describe('the token endpoint', () => {
     expect(decodeJwt((await grantOf(answer)).access_token).iat).toBe(1_700_000_001)
   })
 
-  type Sent = Parameters<typeof requestToken>[1]
+  type Sent = NonNullable<Parameters<typeof requestToken>[1]>
   const good = () => goodFields(use.env)
   const withType = (type: string) => (): Sent => ({ headers: { 'content-type': type } })
+  const withBody = (body: string) => (): Sent => ({ body })
   const withField = (name: string, value: unknown) => (): Sent => ({ fields: { ...good(), [name]: value } })
-  const without = (name: string) => (): Sent => {
-    const { [name]: _left, ...fields } = good()
-    return { fields }
-  }
   const further = (name: string) => (): Sent => ({
     body: `{"${name}":"x",${JSON.stringify(good()).slice(1)}`,
   })
-  const repeated = (): Sent => ({
-    body: new URLSearchParams([...Object.entries(good()), ['audience', 'x']]),
-    headers: {},
-  })
+  const repeated = (): Sent => {
+    return { body: new URLSearchParams([...Object.entries(good()), ['audience', 'x']]), headers: {} }
+  }
   const TYPE = 'The content type must be application/json or application/x-www-form-urlencoded'
+  const NAMES = ['client_id', 'client_secret', 'audience', 'grant_type']
 
-  it.each<[description: string, requests: Record<string, () => Sent>]>([
-    [
-      TYPE,
-      {
-        text: withType('text/plain'),
-        multipart: withType('multipart/form-data; boundary=x'),
-        jsonp: withType('application/jsonp'),
-      },
-    ],
-    [
-      'The body must be a JSON object',
-      Object.fromEntries(
-        ['{"client_id":', '[]', 'null', '"x"', ''].map((body) => [body, (): Sent => ({ body })]),
-      ),
-    ],
-    ['client_id is missing', { missing: without('client_id') }],
-    ['client_secret is missing', { missing: without('client_secret') }],
-    ['audience is missing', { missing: without('audience') }],
-    ['grant_type is missing', { missing: without('grant_type') }],
-    ['scope is not expected', { further: further('scope') }],
-    ['__proto__ is not expected', { further: further('__proto__') }],
-    ['Audience is not expected', { further: further('Audience') }],
-    ['A field is not expected', { 'not a name': further('a b') }],
+  it.each<[description: string, requests: (() => Sent)[]]>([
+    [TYPE, ['text/plain', 'multipart/form-data; boundary=x', 'application/jsonp'].map(withType)],
+    ['The body must be a JSON object', ['{"client_id":', '[]', 'null', '"x"', ''].map(withBody)],
+    ...NAMES.map((name): [string, (() => Sent)[]] => [`${name} is missing`, [withField(name, undefined)]]),
+    ['scope is not expected', [further('scope')]],
+    ['__proto__ is not expected', [further('__proto__')]],
+    ['Audience is not expected', [further('Audience')]],
+    ['A field is not expected', [further('a b')]],
     [
       'audience must be a non-empty string',
-      Object.fromEntries(
-        [5, null, '', ['x']].map((value) => [JSON.stringify(value), withField('audience', value)]),
-      ),
+      [5, null, '', ['x']].map((value) => withField('audience', value)),
     ],
-    ['audience appears twice', { repeated }],
+    ['audience appears twice', [repeated]],
   ])('rejects an invalid request: %s', async (error_description, requests) => {
-    for (const [what, request] of Object.entries(requests)) {
-      const error = await errorOf(await requestToken(use.env, request()))
-      expect(error, what).toEqual({ status: 400, error: 'invalid_request', error_description })
+    for (const request of requests) {
+      const sent = request()
+      const error = await errorOf(await requestToken(use.env, sent))
+      expect(error, inspect(sent)).toEqual({ status: 400, error: 'invalid_request', error_description })
     }
     expect(use.env.counts.issued).toBe(0)
   })
@@ -274,40 +256,31 @@ describe('an API', () => {
   })
 
   const MALFORMED = 'The token is malformed'
+  const fresh = () => freshToken(use.env)
+  const claimsOf = async () => (await fresh()).split('.')[1]
+  const forged = async () => (await fresh()).replace(/[^.]*$/, (await fresh()).split('.')[2] ?? '')
+  const unsigned = async () => `${btoa('{"alg":"none"}').replace(/=+$/, '')}.${await claimsOf()}.`
+  const garbled = async () => (await fresh()).replace(/\..*\./, '.e30x.')
+  const revoked = async () => {
+    const token = await fresh()
+    use.env.revoke(token)
+    return token
+  }
   it.each<[what: string, token: () => string | Promise<string>, description: unknown]>([
-    ['x', () => 'x', MALFORMED],
-    ['a.b.c', () => 'a.b.c', MALFORMED],
-    ['undefined', () => 'undefined', MALFORMED],
-    ['an empty one', () => '', MALFORMED],
-    [
-      'one with another signature',
-      async () => {
-        const [head, claims] = (await freshToken(use.env)).split('.')
-        return `${head}.${claims}.${(await freshToken(use.env)).split('.')[2]}`
-      },
-      'The signature of the token is wrong',
-    ],
-    [
-      'one without a signature',
-      async () =>
-        `${btoa('{"alg":"none"}').replace(/=+$/, '')}.${(await freshToken(use.env)).split('.')[1]}.`,
-      expect.any(String),
-    ],
-    [
-      'a revoked one',
-      async () => {
-        const token = await freshToken(use.env)
-        use.env.revoke(token)
-        return token
-      },
-      'The token was revoked',
-    ],
+    ...['x', 'a.b.c', 'undefined', ''].map((token): [string, () => string, string] => [
+      `'${token}'`,
+      () => token,
+      MALFORMED,
+    ]),
+    ['one with another signature', forged, 'The signature of the token is wrong'],
+    ['one without a signature', unsigned, expect.any(String)],
+    ['one with claims that are not JSON', garbled, MALFORMED],
+    ['a revoked one', revoked, 'The token was revoked'],
   ])('rejects a token: %s', async (_, token, description) => {
-    const response = await fetch(use.env.merchantUrl, {
-      headers: { authorization: `Bearer ${await token()}` },
-    })
-    const [, error] = /error="invalid_token", error_description="(.*)"$/.exec(challengeOf(response)) ?? []
-    expect(challengeOf(response)).toMatch(/^401 Bearer realm="merchant", error=/)
+    const headers = { authorization: `Bearer ${await token()}` }
+    const challenge = challengeOf(await fetch(use.env.merchantUrl, { headers }))
+    const [, error] = /error="invalid_token", error_description="(.*)"$/.exec(challenge) ?? []
+    expect(challenge).toMatch(/^401 Bearer realm="merchant", error=/)
     expect(error).toEqual(description)
   })
 

@@ -36,14 +36,10 @@ describe('createStaticTokenProvider', () => {
     expect(Object.isFrozen(tokens.environment)).toBe(true)
   })
 
-  it('renews nothing', async () => {
+  it('renews nothing, and rejects with the reason of an aborted signal', async () => {
     const tokens = createStaticTokenProvider()
     expect(await tokens.renewToken('static-test-token')).toBeUndefined()
     expect(tokens.currentToken()?.value).toBe('static-test-token')
-  })
-
-  it('rejects with the reason of an aborted signal', async () => {
-    const tokens = createStaticTokenProvider()
     const reason = new Error('enough')
     const signal = AbortSignal.abort(reason)
     await expect(tokens.getToken({ signal })).rejects.toBe(reason)
@@ -52,18 +48,12 @@ describe('createStaticTokenProvider', () => {
 
   it('has no token after close, whatever the signal', async () => {
     const tokens = createStaticTokenProvider()
-    await tokens.close()
+    await tokens[Symbol.asyncDispose]()
     expect(tokens.currentToken()).toBeUndefined()
     await expect(tokens.getToken()).rejects.toBeInstanceOf(ProviderClosedError)
     await expect(tokens.getToken({ signal: AbortSignal.abort() })).rejects.toBeInstanceOf(ProviderClosedError)
     await expect(tokens.renewToken('x')).rejects.toBeInstanceOf(ProviderClosedError)
     await expect(tokens.close()).resolves.toBeUndefined()
-  })
-
-  it('is closed by await using', () => {
-    const tokens = createStaticTokenProvider()
-    expect(tokens[Symbol.asyncDispose]()).toBeInstanceOf(Promise)
-    expect(tokens.currentToken()).toBeUndefined()
   })
 
   it('keeps the value out of inspect and JSON output', () => {

@@ -272,7 +272,7 @@ const passing = new AsyncLocalStorage<Passing>()
  *
  * @param wrap makes a wrapper of the given fetch
  */
-export function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
+function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   const before = globalThis.fetch
   /** Fetches that have called the wrapper. */
   const callers = new WeakSet<Fetch>()

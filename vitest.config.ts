@@ -48,7 +48,7 @@ export default defineConfig(({ mode }) => ({
         test: {
           name: 'units',
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...WHOLE],
+          exclude: [...configDefaults.exclude, ...WHOLE, 'test/consumers/**'],
         },
       },
       { extends: true, plugins: [withoutCoverage], test: { name: 'whole', include: WHOLE } },

@@ -1,78 +1,100 @@
-/** Bundles the entries with the small packages that they need, and removes unreachable declarations. */
+/**
+ * Bundles the entries as ES modules and as CommonJS, with the small packages that they need, and lists those packages:
+ * their licenses, an SBOM in CycloneDX's format, and `inlinedDependencies` in package.json.
+ */
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type OutputChunk, rolldown } from 'rolldown'
+import { type OutputChunk, type OutputOptions, rolldown } from 'rolldown'
 import packageJson from '../package.json' with { type: 'json' }
 import { reachableFrom } from './check-package/reachable.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
-const entries = [
-  ...Object.values(packageJson.exports).flatMap((entry) => (typeof entry === 'object' ? entry.default : [])),
-  ...Object.values(packageJson.bin),
-]
+/** A package whose code is in dist. */
+interface Bundled {
+  readonly folder: string
+  readonly name: string
+  readonly version: string
+  readonly license: string
+}
 
-/** Packages that users install themselves: dependencies and optional peers. */
-const external = Object.keys({ ...packageJson.dependencies, ...packageJson.peerDependencies }).map(
-  (name) => new RegExp(`^${name}(/|$)`),
+const root = fileURLToPath(new URL('..', import.meta.url))
+const entries = Object.values(packageJson.exports).flatMap((entry) =>
+  typeof entry === 'object' ? entry['module-sync'] : [],
 )
+const dependencies = Object.keys(packageJson.dependencies)
+const peers = Object.keys(packageJson.peerDependencies)
 
 /** Code that entries share, in chunks with names of their own: stack traces show them. */
 const GROUPS = [
   { name: 'zod', test: /node_modules[\\/]zod[\\/]/ },
+  { name: 'jose', test: /node_modules[\\/]jose[\\/]/ },
   { name: 'errors', test: /src[\\/](?:errors|clock)\.ts$/ },
   { name: 'attach', test: /src[\\/]attach[\\/](?:authorize|body|headers)\.ts$/ },
 ]
 
-const chunks = await bundle()
-writeLicenses(packagesIn(chunks))
+const modules = await bundle([...entries, ...Object.values(packageJson.bin)], [...dependencies, ...peers], {
+  format: 'esm',
+  sourcemap: true,
+  entryFileNames: '[name].js',
+  chunkFileNames: 'shared/[name].js',
+})
+// Tools that cannot require ES modules cannot require jose either: it has no CommonJS build.
+const commonJs = await bundle(entries, peers, {
+  format: 'cjs',
+  entryFileNames: '[name].cjs',
+  chunkFileNames: 'shared/[name].cjs',
+})
+const bundled = packagesOf([...modules, ...commonJs])
+writeLicenses()
+writeSbom()
+writeInlinedDependencies()
 tidyDeclarations()
 
-async function bundle(): Promise<OutputChunk[]> {
-  const bundled = await rolldown({
+/** Writes a build, and returns the modules whose code is in it. */
+async function bundle(
+  files: readonly string[],
+  external: readonly string[],
+  output: OutputOptions,
+): Promise<string[]> {
+  const build = await rolldown({
     cwd: root,
-    input: Object.fromEntries(entries.map((file) => [nameOf(file), sourceOf(file)])),
+    input: Object.fromEntries(files.map((file) => [nameOf(file), join(root, 'src', `${nameOf(file)}.ts`)])),
     platform: 'node',
-    external: [/^node:/, ...external],
+    external: [/^node:/, ...external.map((name) => new RegExp(`^${name}(/|$)`))],
     onLog(level, log) {
       if (level === 'warn') throw new Error(log.message)
     },
   })
-  const { output } = await bundled.write({
+  const written = await build.write({
+    ...output,
     dir: join(root, 'dist'),
-    chunkFileNames: 'shared/[name].js',
     codeSplitting: { groups: GROUPS },
   })
-  await bundled.close()
-  return output.filter((one) => one.type === 'chunk')
+  await build.close()
+  const chunks = written.output.filter((one): one is OutputChunk => one.type === 'chunk')
+  return chunks.flatMap((chunk) =>
+    Object.entries(chunk.modules).flatMap(([id, { renderedLength }]) => (renderedLength > 0 ? [id] : [])),
+  )
 }
 
 /** `./dist/attach/axios.js` is `attach/axios`. */
 function nameOf(file: string): string {
-  return relative('dist', file).replace(/\.js$/, '')
+  return file.replace(/^(?:\.\/)?dist\//, '').replace(/\.js$/, '')
 }
 
-function sourceOf(file: string): string {
-  return join(root, 'src', `${nameOf(file)}.ts`)
-}
-
-/** The folders of the bundled packages, and of the packages that are part of those. */
-function packagesIn(output: readonly OutputChunk[]): string[] {
-  const modules = output.flatMap((chunk) =>
-    Object.entries(chunk.modules).flatMap(([id, { renderedLength }]) => (renderedLength > 0 ? [id] : [])),
-  )
-  const folders = new Set(modules.flatMap((id) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []))
-  for (const folder of folders) {
-    const { dependencies = {} } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-    for (const name of Object.keys(dependencies)) folders.add(join(root, 'node_modules', name))
-  }
-  return [...folders].sort()
+function packagesOf(ids: readonly string[]): Bundled[] {
+  const folders = ids.flatMap((id) => /^.*node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0] ?? [])
+  return [...new Set(folders)]
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+      return { folder, name, version, license }
+    })
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
 }
 
 /** Their licenses require that their text accompanies the code. */
-function writeLicenses(packages: readonly string[]): void {
-  const texts = packages.map((folder) => {
-    const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+function writeLicenses(): void {
+  const texts = bundled.map(({ folder, name, version, license }) => {
     const [file] = globSync('{LICENSE,license,LICENCE}*', { cwd: folder })
     if (file === undefined) throw new Error(`${name} has no license text`)
     return `## ${name} ${version} (${license})\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
@@ -81,13 +103,54 @@ function writeLicenses(packages: readonly string[]): void {
   writeFileSync(join(root, 'THIRD-PARTY-LICENSES.md'), [title, ...texts].join('\n'))
 }
 
-/** Removes declarations that no public one refers to: they may name packages that users do not have. */
+/** The same bundles give the same file: it has no date and no serial number. */
+function writeSbom(): void {
+  const component = ({ name, version, license }: Omit<Bundled, 'folder'>) => {
+    const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
+    return { type: 'library', 'bom-ref': purl, name, version, licenses: [{ license: { id: license } }], purl }
+  }
+  const own = component(packageJson)
+  const components = bundled.map(component)
+  const sbom = {
+    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: { component: own },
+    components,
+    dependencies: [{ ref: own['bom-ref'], dependsOn: components.map((one) => one['bom-ref']) }],
+  }
+  writeFileSync(join(root, 'dist/sbom.cdx.json'), `${JSON.stringify(sbom, null, 2)}\n`)
+}
+
+/** A list that is out of date is replaced, but not in CI, where nobody would commit it. */
+function writeInlinedDependencies(): void {
+  const inlinedDependencies = Object.fromEntries(bundled.map(({ name, version }) => [name, version]))
+  if (JSON.stringify(inlinedDependencies) === JSON.stringify(packageJson.inlinedDependencies)) return
+  if (process.env['CI'])
+    throw new Error('inlinedDependencies in package.json is out of date: run npm run build')
+  const path = join(root, 'package.json')
+  const list = JSON.stringify({ inlinedDependencies }, null, 2).slice(1, -2).trimStart()
+  writeFileSync(path, readFileSync(path, 'utf8').replace(/"inlinedDependencies": {[^}]*}/, list))
+  console.log('package.json: inlinedDependencies is now what is in dist')
+}
+
+/**
+ * Removes declarations that no public one refers to: they may name packages that users do not have. The others get a
+ * copy for callers of the CommonJS build: TypeScript tells the two kinds of module apart by the extension.
+ */
 function tidyDeclarations(): void {
   const { files } = reachableFrom(root)
   for (const path of globSync('dist/**/*.d.ts', { cwd: root })) {
     const file = join(root, path)
-    if (!files.has(path)) rmSync(file)
-    // tsc keeps the extension .ts in imports, which not every tool resolves to a declaration.
-    else writeFileSync(file, readFileSync(file, 'utf8').replace(/(from '\.[^']+)\.ts'/g, "$1.js'"))
+    if (files.has(path.replaceAll('\\', '/'))) {
+      // tsc keeps the extension .ts in imports, which not every tool resolves to a declaration.
+      const text = readFileSync(file, 'utf8')
+      for (const kind of ['', 'c'])
+        writeFileSync(
+          file.replace(/ts$/, `${kind}ts`),
+          text.replace(/((?:from |import\()'\.[^']+)\.[jt]s'/g, `$1.${kind}js'`),
+        )
+    } else rmSync(file)
   }
 }

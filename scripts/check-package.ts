@@ -11,8 +11,8 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { bundledProblems } from './check-package/bundled.ts'
 import { contentProblems, linkProblems } from './check-package/contents.ts'
-import { bundledPackages, licenseProblems, sources } from './check-package/licenses.ts'
 import { attwProblems, publintProblems } from './check-package/linters.ts'
 import { install, pack, readManifest } from './check-package/packed.ts'
 import { publishProblems } from './check-package/publishable.ts'
@@ -35,7 +35,7 @@ try {
   const problems = [
     ...contentProblems(unpacked),
     ...linkProblems(unpacked),
-    ...licenseProblems(unpacked, bundledPackages(manifest, sources())),
+    ...bundledProblems(unpacked),
     ...(await publintProblems(packed.tarball)),
     ...(await attwProblems(packed.tarball)),
     ...grown,

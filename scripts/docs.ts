@@ -16,7 +16,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')
 const out = join(api, 'out')
 const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
-  typeof entry === 'object' ? [{ name: join('merchant-auth', path), source: sourceOf(entry.default) }] : [],
+  typeof entry === 'object'
+    ? [{ name: join('merchant-auth', path), source: sourceOf(entry['module-sync']) }]
+    : [],
 )
 
 install()

@@ -6,8 +6,9 @@ import { reachableFrom } from './reachable.ts'
 
 const PAGE = /^(?:README|SECURITY|CHANGELOG|THIRD-PARTY-LICENSES|docs\/[^/]+)\.md$/
 const PICTURE = /^docs\/[^/]+\.svg$/
-const CODE = /^dist\/.+(?:\.js|\.d\.ts)$/
-const MUST_BE_THERE = ['package.json', 'README.md', 'LICENSE']
+const CODE = /^dist\/.+(?:\.c?js|\.d\.c?ts)$/
+const SOURCE_MAP = /^dist\/.+\.js\.map$/
+const MUST_BE_THERE = ['package.json', 'README.md', 'LICENSE', 'dist/sbom.cdx.json']
 
 /** What is wrong with the files of an unpacked package. */
 export function contentProblems(folder: string): string[] {
@@ -21,13 +22,16 @@ export function contentProblems(folder: string): string[] {
     ...missing,
     ...files
       .filter(
-        (path) => !MUST_BE_THERE.includes(path) && ![PAGE, PICTURE, CODE].some((known) => known.test(path)),
+        (path) =>
+          !MUST_BE_THERE.includes(path) &&
+          ![PAGE, PICTURE, CODE, SOURCE_MAP].some((known) => known.test(path)),
       )
       .map((path) => `${path} is of no use to users`),
     ...code
       .filter((path) => !reached.has(path))
       .map((path) => `${path} cannot be reached from any entry of exports, nor from a command`),
     ...code.flatMap((path) => textProblems(path, readFileSync(join(folder, path), 'utf8'))),
+    ...sourceMapProblems(folder, files),
     ...[...packages]
       .filter(([name]) => !Object.hasOwn(named, name))
       .map(([name, path]) => `${path} imports ${name}, which package.json does not name as a dependency`),
@@ -38,12 +42,33 @@ export function contentProblems(folder: string): string[] {
 }
 
 function textProblems(path: string, text: string): string[] {
-  const problems: string[] = []
-  if (/^\/\/[#@] sourceMappingURL=(?!data:)/m.test(text))
-    problems.push(`${path} names a source map, and none is packed`)
-  if (path.endsWith('.d.ts') && /^\/\/\/ *<reference/m.test(text))
-    problems.push(`${path} references declarations that not all callers have`)
-  return problems
+  return /\.d\.c?ts$/.test(path) && /^\/\/\/ *<reference/m.test(text)
+    ? [`${path} references declarations that not all callers have`]
+    : []
+}
+
+/** Source maps without their code, code without its source map, and source maps that need sources, which are not packed. */
+function sourceMapProblems(folder: string, files: readonly string[]): string[] {
+  const named = files
+    .filter((path) => /^dist\/.+\.c?js$/.test(path))
+    .flatMap((path) => {
+      const [, name] =
+        /^\/\/[#@] sourceMappingURL=(?!data:)(.+)$/m.exec(readFileSync(join(folder, path), 'utf8')) ?? []
+      return name === undefined ? [] : [posix.join(posix.dirname(path), name)]
+    })
+  const packed = files.filter((path) => SOURCE_MAP.test(path))
+  return [
+    ...named
+      .filter((path) => !packed.includes(path))
+      .map((path) => `${path} is named by its code, and not packed`),
+    ...packed.filter((path) => !named.includes(path)).map((path) => `${path} is named by no code`),
+    ...packed
+      .filter((path) => {
+        const { sources = [], sourcesContent = [] } = JSON.parse(readFileSync(join(folder, path), 'utf8'))
+        return sources.some((_: unknown, at: number) => typeof sourcesContent[at] !== 'string')
+      })
+      .map((path) => `${path} lacks the text of a source`),
+  ]
 }
 
 /** Links of the packed pages that have no target, neither in the package nor in the repository. */

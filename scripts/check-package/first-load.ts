@@ -18,12 +18,17 @@ interface Program {
   readonly external: readonly string[]
 }
 
-/** Bundles everything that these specifiers export. */
+/** Bundles everything that these specifiers export, as `import` or as `require()` gets them. */
 export function measure({
   specifiers,
+  required = false,
   ...program
-}: Program & { readonly specifiers: readonly string[] }): Promise<Loaded> {
-  const code = specifiers.map((specifier, at) => `export * as e${at} from '${specifier}'`).join('\n')
+}: Program & { readonly specifiers: readonly string[]; readonly required?: boolean }): Promise<Loaded> {
+  const code = specifiers
+    .map((specifier, at) =>
+      required ? `exports.e${at} = require('${specifier}')` : `export * as e${at} from '${specifier}'`,
+    )
+    .join('\n')
   return measureCode({ ...program, code })
 }
 

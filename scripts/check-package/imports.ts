@@ -4,25 +4,17 @@ import { parseAst } from 'rolldown/parseAst'
 
 const builtins = new Set(builtinModules)
 
-/** Every module that a file names in an import, an export from, `import()`, or a type `import('…')`. */
+/** Every module that a file names in an import, an export from, `import()`, `require()`, or a type `import('…')`. */
 export function importsOf(path: string, code: string): string[] {
-  return named(path, code, () => true)
-}
-
-/** The modules that are there when the code runs: without `import type` and its like. */
-export function importsAtRuntimeOf(path: string, code: string): string[] {
-  return named(path, code, (node) => {
-    return node['importKind'] !== 'type' && node['exportKind'] !== 'type' && node['type'] !== 'TSImportType'
-  })
-}
-
-function named(path: string, code: string, counts: (node: Node) => boolean): string[] {
-  const lang = path.endsWith('.d.ts') ? 'dts' : path.endsWith('.ts') ? 'ts' : 'js'
+  const lang = /\.d\.c?ts$/.test(path) ? 'dts' : 'js'
   const found = new Set<string>()
   visit(parseAst(code, { lang }), (node) => {
-    if (!/^(?:Import|ExportNamed|ExportAll|TSImportType|TSExternalModule)/.test(String(node['type']))) return
-    const specifier = textOf(node['source'] ?? node['expression'])
-    if (specifier !== undefined && counts(node)) found.add(specifier)
+    const specifier = /^(?:Import|ExportNamed|ExportAll|TSImportType|TSExternalModule)/.test(
+      String(node['type']),
+    )
+      ? textOf(node['source'] ?? node['expression'])
+      : requiredBy(node)
+    if (specifier !== undefined) found.add(specifier)
   })
   return [...found]
 }
@@ -43,6 +35,13 @@ function visit(value: unknown, see: (node: Node) => void): void {
     if (typeof node['type'] === 'string') see(node)
     for (const child of Object.values(node)) visit(child, see)
   }
+}
+
+/** What a call of `require` names. */
+function requiredBy(node: Node): string | undefined {
+  const { name } = (node['callee'] ?? {}) as { name?: unknown }
+  const [specifier] = (node['arguments'] ?? []) as unknown[]
+  return node['type'] === 'CallExpression' && name === 'require' ? textOf(specifier) : undefined
 }
 
 /** The text of a string, or of a template without expressions, which minifiers write instead. */

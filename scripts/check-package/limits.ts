@@ -3,6 +3,8 @@
 /** What a program loads at first: these entries with all dependencies but the peers, minified and gzipped. */
 export interface FirstLoad {
   readonly entries: readonly string[]
+  /** Whether they come from the CommonJS build, of which a bundle has everything at first, jose included. */
+  readonly required?: true
   readonly limitBytes: number
 }
 
@@ -14,10 +16,12 @@ export const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./opentelemetry'], limitBytes: 3_700 },
   { entries: ['./testing'], limitBytes: 26_500 },
   { entries: ['.', './axios'], limitBytes: 31_900 },
+  { entries: ['.', './axios'], required: true, limitBytes: 49_500 },
+  { entries: ['./testing'], required: true, limitBytes: 39_500 },
 ]
 
-export const TARBALL_PACKED_BYTES = 195_000
-export const TARBALL_UNPACKED_BYTES = 650_000
+export const TARBALL_PACKED_BYTES = 600_000
+export const TARBALL_UNPACKED_BYTES = 2_200_000
 
 /** This package and its dependencies, without optional peers. */
 export const INSTALLED_PACKAGES = 2

@@ -18,12 +18,12 @@ export async function publintProblems(tarball: string): Promise<string[]> {
   )
 }
 
-/** What attw (Are the Types Wrong?) finds. CommonJS callers `require()` an ES module, as Node.js 22.12 allows. */
+/** What attw (Are the Types Wrong?) finds for callers of every kind, `moduleResolution: node10` included. */
 export async function attwProblems(tarball: string): Promise<string[]> {
   const attw = fileURLToPath(
     new URL('dist/index.js', import.meta.resolve('@arethetypeswrong/cli/package.json')),
   )
-  const options = ['--profile', 'esm-only', '--no-definitely-typed', '--no-color', '--no-emoji']
+  const options = ['--profile', 'strict', '--no-definitely-typed', '--no-color', '--no-emoji']
   try {
     await output(root, [process.execPath, attw, tarball, ...options, '--format', 'ascii'])
     return []

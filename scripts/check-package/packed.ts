@@ -12,13 +12,32 @@ export const root: string = fileURLToPath(new URL('../../', import.meta.url))
 export interface Manifest {
   readonly name: string
   readonly version: string
-  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  readonly exports: Readonly<Record<string, Target>>
+  readonly main?: string
+  readonly types?: string
+  readonly typesVersions?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>
   readonly bin?: Readonly<Record<string, string>>
   readonly private?: boolean
   readonly repository?: string | { readonly url?: string }
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly inlinedDependencies?: Readonly<Record<string, string>>
 }
+
+/** The packages that a lock file installs, by their folders. */
+export type Lock = Readonly<Record<string, Locked>>
+
+interface Locked {
+  /** Only where it is not that of the folder. */
+  readonly name?: string
+  readonly version?: string
+  readonly dev?: boolean
+  readonly devOptional?: boolean
+  readonly optional?: boolean
+}
+
+/** A file, or one for each condition. */
+export type Target = string | { readonly [condition: string]: Target }
 
 export interface Packed {
   readonly tarball: string
@@ -82,6 +101,11 @@ export function installedPackages(folder: string): string[] {
 
 export function readManifest(folder: string): Manifest {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+}
+
+/** What the lock file of a folder installs. */
+export function readLock(folder: string): Lock {
+  return (JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as { packages: Lock }).packages
 }
 
 /** The entries that can be imported, such as `.` and `./axios`. */

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { importsOf, packageOf } from './imports.ts'
-import { entriesOf, readManifest } from './packed.ts'
+import { entriesOf, readManifest, type Target } from './packed.ts'
 
 export interface Reached {
   readonly files: ReadonlySet<string>
@@ -13,14 +13,20 @@ export interface Reached {
 }
 
 export function reachableFrom(folder: string): Reached {
-  const { exports, bin = {} } = readManifest(folder)
+  const { exports, main, types, typesVersions = {}, bin = {} } = readManifest(folder)
   const files = new Set<string>()
   const packages = new Map<string, string>()
   const missing: string[] = []
-  const waiting = entriesOf({ exports }).flatMap((entry) =>
-    targetsOf(exports[entry]).map((target) => ({ path: posix.normalize(target), from: 'exports' })),
+  const named = {
+    exports: entriesOf({ exports }).flatMap((entry) => targetsOf(exports[entry])),
+    main: targetsOf(main),
+    types: targetsOf(types),
+    typesVersions: Object.values(typesVersions).flatMap((paths) => Object.values(paths).flat()),
+    bin: Object.values(bin),
+  }
+  const waiting = Object.entries(named).flatMap(([from, targets]) =>
+    targets.map((target) => ({ path: posix.normalize(target), from })),
   )
-  waiting.push(...Object.values(bin).map((target) => ({ path: posix.normalize(target), from: 'bin' })))
   for (const { path, from } of waiting) {
     if (files.has(path)) continue
     if (!existsSync(join(folder, path))) {
@@ -37,12 +43,16 @@ export function reachableFrom(folder: string): Reached {
   return { files, packages, missing }
 }
 
-/** The file of a relative specifier; in declarations `./a.js` and `./a.ts` both refer to `./a.d.ts`. */
+/** The file of a relative specifier; in declarations `./a.js` and `./a.ts` both refer to `./a.d.ts`, `./a.cjs` to `./a.d.cts`. */
 function fileOf(specifier: string, importer: string): string {
   const path = posix.join(posix.dirname(importer), specifier)
-  return importer.endsWith('.d.ts') ? path.replace(/(?:\.d)?\.[jt]s$/, '.d.ts') : path
+  return /\.d\.c?ts$/.test(importer) ? path.replace(/(?:\.d)?\.(c?)[jt]s$/, '.d.$1ts') : path
 }
 
-function targetsOf(target: string | Readonly<Record<string, string>> | undefined): string[] {
-  return typeof target === 'object' ? Object.values(target) : target === undefined ? [] : [target]
+function targetsOf(target: Target | undefined): string[] {
+  return typeof target === 'object'
+    ? Object.values(target).flatMap(targetsOf)
+    : target === undefined
+      ? []
+      : [target]
 }

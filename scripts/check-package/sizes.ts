@@ -37,16 +37,17 @@ async function firstLoads(folder: string): Promise<{ rows: Row[]; problems: stri
   const entries = entriesOf(manifest)
   const external = Object.keys(manifest.peerDependencies ?? {})
   const rows: Row[] = []
-  for (const { entries: wanted, limitBytes } of FIRST_LOADS) {
+  for (const { entries: wanted, required = false, limitBytes } of FIRST_LOADS) {
     if (!wanted.every((entry) => entries.includes(entry))) continue
     const specifiers = wanted.map((entry) => `${manifest.name}${entry.slice(1)}`)
     const { firstBytes, firstGzippedBytes, laterGzippedBytes } = await measure({
       folder,
       specifiers,
+      required,
       external,
     })
     rows.push({
-      what: specifiers.join(' + '),
+      what: `${specifiers.join(' + ')}${required ? ', CommonJS' : ''}`,
       measured: firstGzippedBytes,
       limit: limitBytes,
       'not gzipped': firstBytes,

@@ -1,5 +1,6 @@
 /** The copy of axios that an instance belongs to: its callers expect the adapters and errors of that copy. */
-import { createRequire } from 'node:module'
+// Not by its name: bundles of axios often have a banner that declares `createRequire`.
+import * as nodeModule from 'node:module'
 import axios from 'axios'
 import type {
   AxiosAdapter,
@@ -46,7 +47,7 @@ export function axiosCopyOfHeaders(headers: object): AxiosCopy {
 function knownCopy(matches: (copy: AxiosStatic) => boolean): AxiosStatic | undefined {
   if (matches(asStatic(axios))) return asStatic(axios)
   try {
-    const required: AxiosStatic = createRequire(import.meta.url)('axios')
+    const required: AxiosStatic = nodeModule.createRequire(import.meta.url)('axios')
     return matches(required) ? required : undefined
   } catch {
     return undefined // bundled, without a node_modules folder

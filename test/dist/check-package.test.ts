@@ -3,17 +3,24 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { bundledProblems } from '../../scripts/check-package/bundled.ts'
 import { contentProblems, linkProblems } from '../../scripts/check-package/contents.ts'
 import { measure } from '../../scripts/check-package/first-load.ts'
-import { importsAtRuntimeOf, importsOf, packageOf } from '../../scripts/check-package/imports.ts'
-import { bundledPackages, licenseProblems } from '../../scripts/check-package/licenses.ts'
+import { importsOf, packageOf } from '../../scripts/check-package/imports.ts'
 import { publishProblems } from '../../scripts/check-package/publishable.ts'
 import { tooLarge } from '../../scripts/check-package/sizes.ts'
 
 const MANIFEST = {
   name: 'parcel',
   version: '1.2.3',
-  exports: { '.': { types: './dist/a.d.ts', default: './dist/a.js' }, './package.json': './package.json' },
+  exports: {
+    '.': {
+      'module-sync': './dist/a.js',
+      require: { types: './dist/a.d.cts', default: './dist/a.cjs' },
+      default: { types: './dist/a.d.ts', default: './dist/a.js' },
+    },
+    './package.json': './package.json',
+  },
   dependencies: { jose: '1' },
 }
 const FILES = {
@@ -21,6 +28,7 @@ const FILES = {
   'README.md':
     'See [the code](dist/a.js), [below](#b), [a page](https://a.example/b) and [mail](mailto:a@b.example).',
   LICENSE: 'MIT',
+  'dist/sbom.cdx.json': '{}',
   'dist/a.js':
     "import 'jose/jwt'\nimport './b.js'\nimport 'node:fs'\nexport const later = () => import('./c.js')\n",
   'dist/b.js': 'export const b = 1\n',
@@ -28,6 +36,10 @@ const FILES = {
   'dist/a.d.ts':
     "export type { B } from './b.ts'\nexport declare const later: () => Promise<import('./c.js').C>\n",
   'dist/b.d.ts': 'export type B = 1\n',
+  'dist/a.cjs': "require('./b.cjs')\n//# sourceMappingURL=data:application/json,{}\n",
+  'dist/b.cjs': 'exports.b = 1\n',
+  'dist/a.d.cts': "export type { B } from './b.cjs'\n",
+  'dist/b.d.cts': 'export type B = 1\n',
   'dist/c.d.ts': 'export type C = 1\n',
 }
 
@@ -50,10 +62,11 @@ describe('the contents', () => {
 
   it.each([
     ['dist/b.test.ts', 'dist/b.test.ts is of no use to users'],
-    ['dist/a.js.map', 'dist/a.js.map is of no use to users'],
+    ['dist/a.cjs.map', 'dist/a.cjs.map is of no use to users'],
     ['src/a.ts', 'src/a.ts is of no use to users'],
     ['.env', '.env is of no use to users'],
     ['dist/d.js', 'dist/d.js cannot be reached from any entry of exports, nor from a command'],
+    ['dist/d.cjs', 'dist/d.cjs cannot be reached from any entry of exports, nor from a command'],
     ['dist/d.d.ts', 'dist/d.d.ts cannot be reached from any entry of exports, nor from a command'],
   ])('may not have %s', (path, problem) => {
     plant(path, '')
@@ -62,9 +75,12 @@ describe('the contents', () => {
 
   it.each([
     ['LICENSE', 'LICENSE is missing'],
+    ['dist/sbom.cdx.json', 'dist/sbom.cdx.json is missing'],
     ['dist/a.js', 'dist/a.js is missing, and exports names it'],
     ['dist/c.js', 'dist/c.js is missing, and dist/a.js names it'],
+    ['dist/b.cjs', 'dist/b.cjs is missing, and dist/a.cjs names it'],
     ['dist/b.d.ts', 'dist/b.d.ts is missing, and dist/a.d.ts names it'],
+    ['dist/b.d.cts', 'dist/b.d.cts is missing, and dist/a.d.cts names it'],
   ])('must have %s', (path, problem) => {
     rmSync(join(folder, path))
     expect(contentProblems(folder)).toContain(problem)
@@ -82,7 +98,8 @@ describe('the contents', () => {
       'dist/b.d.ts imports redis, which package.json does not name as a dependency',
     ],
     ['dist/a.js', "import './b.js'\nimport './c.js'", 'jose is a dependency that no packed file imports'],
-    ['dist/b.js', '//# sourceMappingURL=b.js.map', 'dist/b.js names a source map, and none is packed'],
+    ['dist/b.js', '//# sourceMappingURL=b.js.map', 'dist/b.js.map is named by its code, and not packed'],
+    ['dist/b.js.map', '{}', 'dist/b.js.map is named by no code'],
     [
       'dist/b.d.ts',
       '/// <reference types="node" />\nexport type B = 1',
@@ -106,11 +123,15 @@ describe('an import', () => {
     expect(importsOf('a.js', code)).toEqual(['x', './y.js', './z.js'])
   })
 
-  it('counts at runtime unless it is of types alone', () => {
+  it('is found in declarations', () => {
     const code =
       "import type { A } from 'a'\nexport type { B } from 'b'\nimport { type C } from 'c'\ntype D = import('d').D"
-    expect(importsAtRuntimeOf('a.ts', code)).toEqual(['c'])
-    expect(importsOf('a.ts', code)).toEqual(['a', 'b', 'c', 'd'])
+    expect(importsOf('a.d.ts', code)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
+  it('is found in CommonJS', () => {
+    const code = "require('a');const b=(0,require(`./b.cjs`)).b;/* require('c') */required('d');require(e)"
+    expect(importsOf('a.cjs', code)).toEqual(['a', './b.cjs'])
   })
 
   it.each([
@@ -124,20 +145,68 @@ describe('an import', () => {
   })
 })
 
-describe('bundled code', () => {
-  it('is that of what src imports and the package does not depend on, and of what that depends on', () => {
-    const sources = new Map([
-      ['a.ts', "import 'node:fs'\nimport 'jose'\nimport 'async-mutex'\nimport type {} from 'axios'"],
-    ])
-    expect(bundledPackages(MANIFEST, sources)).toEqual(['async-mutex', 'tslib'])
+describe('source maps', () => {
+  it('hold the text of every source, as src is not packed', () => {
+    plant('dist/b.js', '//# sourceMappingURL=b.js.map')
+    plant(
+      'dist/b.js.map',
+      JSON.stringify({ sources: ['../src/b.ts'], sourcesContent: ['export const b = 1'] }),
+    )
+    expect(contentProblems(folder)).toEqual([])
+    plant('dist/b.js.map', JSON.stringify({ sources: ['../src/b.ts'] }))
+    expect(contentProblems(folder)).toEqual(['dist/b.js.map lacks the text of a source'])
+  })
+})
+
+describe('bundled packages', () => {
+  const lock = {
+    'node_modules/@a/b': { version: '1.0.0' },
+    'node_modules/c/node_modules/d': { version: '2.0.0' },
+  }
+  const BUNDLED = { '@a/b': '1.0.0', d: '2.0.0' }
+
+  function plantLists(inlinedDependencies: Record<string, string>): void {
+    plant('package.json', JSON.stringify({ ...MANIFEST, inlinedDependencies }))
+    const listed = Object.entries(inlinedDependencies)
+    const components = listed.map(([name, version]) => ({
+      purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
+    }))
+    plant('dist/sbom.cdx.json', JSON.stringify({ components }))
+    plant('THIRD-PARTY-LICENSES.md', listed.map((one) => `## ${one.join(' ')} (MIT)`).join('\n'))
+  }
+
+  beforeEach(() => {
+    plant('dist/b.js', '// node_modules/@a/b/index.js\nexport const b = 1\n')
+    plant('dist/b.cjs', '// node_modules/c/node_modules/d/e/f.js\nexports.b = 1\n')
   })
 
-  it('needs its license in the package', () => {
-    expect(licenseProblems(folder, ['zod'])).toEqual([
-      'zod is bundled into dist, and no packed license names it (THIRD-PARTY-LICENSES.md)',
+  it('of both builds are listed with the versions of the lock file', () => {
+    plantLists(BUNDLED)
+    expect(bundledProblems(folder, lock)).toEqual([])
+  })
+
+  it.each([
+    ['one is missing', { '@a/b': '1.0.0' }],
+    ['one is too many', { ...BUNDLED, e: '3.0.0' }],
+    ['one has another version', { ...BUNDLED, d: '2.0.1' }],
+  ])('are not in order where %s', (_name, listed) => {
+    plantLists(listed)
+    expect(bundledProblems(folder, lock)).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(
+          /^package\.json: inlinedDependencies: .*; but dist holds @a\/b@1\.0\.0, d@2\.0\.0$/,
+        ),
+        expect.stringMatching(/^dist\/sbom\.cdx\.json: .*; but dist holds @a\/b@1\.0\.0, d@2\.0\.0$/),
+      ]),
+    )
+  })
+
+  it('need their license in the package', () => {
+    plantLists(BUNDLED)
+    plant('THIRD-PARTY-LICENSES.md', '## @a/b 1.0.0 (MIT)')
+    expect(bundledProblems(folder, lock)).toEqual([
+      'd@2.0.0 is bundled into dist, and no packed license names it (THIRD-PARTY-LICENSES.md)',
     ])
-    plant('THIRD-PARTY-LICENSES.md', '## zod\nMIT')
-    expect(licenseProblems(folder, ['zod'])).toEqual([])
   })
 })
 

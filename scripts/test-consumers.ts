@@ -1,0 +1,48 @@
+/**
+ * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
+ * `module: commonjs`, Jest without flags, ts-jest, NestJS, and bundles of esbuild and webpack.
+ *
+ * npm run test:consumers
+ */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { install, output, pack, root } from './check-package/packed.ts'
+
+/** What each project runs, one program after the other. The projects run at the same time. */
+const PROJECTS = {
+  'TypeScript with module: commonjs, and bundles': [
+    'node_modules/typescript/bin/tsc -p typescript',
+    'typescript/main.js',
+    'bundles/build.js ../bundled',
+  ],
+  NestJS: ['node_modules/typescript/bin/tsc -p nest', 'nest/main.js'],
+  'Jest and ts-jest': ['node_modules/jest/bin/jest.js --ci --silent --projects jest typescript'],
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-consumers-'))
+try {
+  const project = join(folder, 'project')
+  cpSync(join(root, 'test/consumers'), project, {
+    recursive: true,
+    filter: (path) => !path.endsWith('node_modules'),
+  })
+  mkdirSync(join(folder, 'bundled')) // outside of the project: nothing is installed there
+  const { tarball } = await pack(folder)
+  await install(project, [tarball, '--ignore-scripts'])
+  console.log(`installed (${seconds()} s)`)
+  const runs = Object.entries(PROJECTS).map(async ([name, programs]) => {
+    for (const program of programs)
+      console.log((await output(project, [process.execPath, ...program.split(' ')])).trim())
+    console.log(`✓ ${name} (${seconds()} s)`)
+  })
+  const failed = (await Promise.allSettled(runs)).filter((run) => run.status === 'rejected')
+  for (const { reason } of failed) console.error(reason)
+  process.exitCode = failed.length === 0 ? 0 : 1
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+
+function seconds(): number {
+  return Math.round(performance.now() / 1_000)
+}

@@ -1,0 +1,59 @@
+/** Jest without flags: it cannot require ES modules, so it gets the CommonJS build. */
+const axios = require('axios')
+const { createTokenProvider, TokenRequestError } = require('merchant-auth')
+const { attachAuth } = require('merchant-auth/axios')
+const { createStaticTokenProvider, startSandbox } = require('merchant-auth/testing')
+
+let sandbox
+beforeAll(async () => {
+  sandbox = await startSandbox()
+})
+afterAll(() => sandbox.close())
+
+test('every entry is that of the CommonJS build', () => {
+  for (const entry of ['', '/axios', '/redis', '/undici', '/opentelemetry', '/testing'])
+    expect(require.resolve(`merchant-auth${entry}`)).toMatch(/\.cjs$/)
+})
+
+test('a call after a revocation is repeated with a new token', async () => {
+  const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
+  const tokens = createTokenProvider({ environment, clientId, clientSecret })
+  const api = axios.create({ baseURL: merchantUrl })
+  attachAuth(api, tokens)
+  await expect(api.get('/orders')).resolves.toMatchObject({ status: 200 })
+  sandbox.test.revoke()
+  await expect(api.get('/orders')).resolves.toMatchObject({ status: 200 })
+  sandbox.test.fail('merchant', { kind: 'hang' })
+  await expect(api.get('/orders', { timeout: 50 })).rejects.toBeInstanceOf(axios.AxiosError)
+  await tokens.close()
+})
+
+test('a store is encrypted by the jose that is in the build', async () => {
+  const { environment, clientId, clientSecret } = sandbox.test
+  const entries = new Map()
+  const store = {
+    get: async (key) => (entries.has(key) ? { value: entries.get(key), ttlMs: 60_000 } : undefined),
+    set: async (key, value) => void entries.set(key, value),
+    delete: async (key) => void entries.delete(key),
+  }
+  const values = []
+  for (let time = 0; time < 2; time += 1) {
+    const tokens = createTokenProvider({ environment, clientId, clientSecret, store })
+    values.push((await tokens.getToken()).value)
+    await tokens.close()
+  }
+  expect(values[0]).toBe(values[1])
+  expect([...entries.values()].join()).not.toContain(values[0])
+})
+
+test('a wrong secret is a TokenRequestError', async () => {
+  const { environment, clientId } = sandbox.test
+  const tokens = createTokenProvider({ environment, clientId, clientSecret: 'not the secret' })
+  await expect(tokens.getToken()).rejects.toBeInstanceOf(TokenRequestError)
+  await tokens.close()
+})
+
+test('a provider with a token of its own needs no token endpoint', async () => {
+  const tokens = createStaticTokenProvider({ environment: sandbox.test.environment })
+  expect(tokens.currentToken()).toBeDefined()
+})

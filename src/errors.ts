@@ -1,4 +1,5 @@
 /** The errors of this package: one class for each kind of failure, stable codes, and the type guard. */
+import type { Quota } from './events.ts'
 
 /**
  * What failed, for programs. Codes are part of the public API and do not change within a major version.
@@ -110,12 +111,16 @@ export class TokenRequestError extends MerchantAuthError {
   /** Whether the same request may succeed later without any change by the caller. */
   readonly retryable: boolean
   /**
-   * More about the response, for `merchant-auth check`: the redacted redirect location, and the delay (ms) that
-   * Retry-After asks for. Not enumerable, because the message contains the same information.
+   * More about the response: the redacted redirect location, the delay (ms) that Retry-After asks for, and the spent
+   * quotas. Not enumerable, because the message contains the same information.
    * @internal
    */
   declare readonly answer:
-    | { readonly location?: string | undefined; readonly retryAfterMs?: number | undefined }
+    | {
+        readonly location?: string | undefined
+        readonly retryAfterMs?: number | undefined
+        readonly quotas?: readonly Quota[] | undefined
+      }
     | undefined
 
   /** @internal */

@@ -7,6 +7,20 @@ interface AuthEventBase {
   readonly environment?: string | undefined
 }
 
+/** A quota for token requests, as a response of the token endpoint reports it. */
+export interface Quota {
+  /** Whether it applies to this client, or to all clients of its organization; `other`: the response does not say. */
+  readonly scope: 'client' | 'organization' | 'other'
+  /** The service's name for it, for example `per_hour`. */
+  readonly name: string
+  /** How many token requests it has when it is full; undefined if the response does not say. */
+  readonly limit?: number | undefined
+  /** How many token requests are left. */
+  readonly remaining: number
+  /** Delay (ms) until it is full again; undefined if the response does not say. */
+  readonly resetsInMs?: number | undefined
+}
+
 /** An attempt at a token request begins. */
 export interface TokenRequestedEvent extends AuthEventBase {
   readonly type: 'token-requested'
@@ -27,6 +41,8 @@ export interface TokenAcquiredEvent extends AuthEventBase {
   readonly lifetimeMs: number
   /** What remains of the lifetime (ms): `lifetimeMs` minus the time of the request and the time in the store. */
   readonly remainsMs: number
+  /** The quotas for token requests that the response reported; undefined if there were none. */
+  readonly quota?: readonly Quota[] | undefined
 }
 
 /** An attempt at a token request failed. */
@@ -42,6 +58,8 @@ export interface TokenRequestFailedEvent extends AuthEventBase {
   readonly error?: string | undefined
   /** Delay (ms) until the next attempt; undefined if there is none. */
   readonly nextTryMs?: number | undefined
+  /** The quotas for token requests that the response reported; undefined if there were none. */
+  readonly quota?: readonly Quota[] | undefined
 }
 
 /** An API rejected a token. */

@@ -21,6 +21,7 @@ export {
 } from './errors.ts'
 export type {
   AuthEvent,
+  Quota,
   RenewalSuppressedEvent,
   StoreFailedEvent,
   TokenAcquiredEvent,

@@ -1,5 +1,6 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
 import type { Clock, Instant } from '../clock.ts'
+import type { Quota } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { HIDDEN, redact, type UsedSecrets } from '../redact.ts'
 import type { TokenResponse } from './token-response.ts'
@@ -57,13 +58,18 @@ export interface LifetimeOptions {
   readonly expiryMarginMs: number | undefined
 }
 
-const MAX_WINDOW_MS = 5 * 60 * 1000
+const MAX_WINDOW_MS = 60 * 60 * 1000
 const MAX_MARGIN_MS = 10 * 1000
 
 /** The lifetime of one token, counted from the moment its request was sent. */
 export class Lifetime {
   /** How long before its margin the token is renewed in the background (ms); 0: never. */
   readonly windowMs: number
+  /**
+   * How long before its margin the token is renewed even if the store fails (ms): a random moment in the last quarter of
+   * the window, so that processes do not renew together.
+   */
+  readonly aloneMs: number
   readonly #sentAt: Instant
   readonly #usableMs: number
   readonly #marginMs: number
@@ -89,6 +95,7 @@ export class Lifetime {
     this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
     this.#usableMs = lifetimeMs - this.#marginMs
     this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
+    this.aloneMs = (this.windowMs / 4) * (1 - jitter)
   }
 
   /**
@@ -115,14 +122,17 @@ export class CachedToken extends Lifetime {
   readonly token: AccessToken
   /** As the token endpoint gave it. */
   readonly lifetimeMs: number
+  /** What its response said about quotas. */
+  readonly quotas: readonly Quota[]
 
   constructor(response: TokenResponse, options: ResolvedOptions, secrets: UsedSecrets) {
-    const { value, scope, lifetimeMs, sentAt } = response
+    const { value, scope, lifetimeMs, sentAt, quotas } = response
     super(sentAt, lifetimeMs, options, Math.random())
     secrets.add(value)
     const shown = scope === undefined ? undefined : redactScope(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs
+    this.quotas = quotas
   }
 }
 

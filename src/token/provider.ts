@@ -13,7 +13,8 @@ import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import type { AccessToken, CachedToken } from './access-token.ts'
 import { ClientSecret } from './client-secret.ts'
 import type { ProviderContext } from './provider-context.ts'
-import { Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
+import { Quotas, spentForMs } from './quota.ts'
+import { backgroundPauseMs, Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
 import type { Acquisition, SharedToken } from './shared-token.ts'
 import { expiredOnArrival, requestToken, shownEndpoint } from './token-request.ts'
 
@@ -83,9 +84,12 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 
 // After a wait the token can be gone only if a clock jumped. This limits the retries.
 const MAX_LOOKS = 3
-const MAX_BACKGROUND_PAUSE_MS = 1_000
+/** How often the store is read again (ms) while no token may be requested. */
 const LOOK_AGAIN_MS = 1_000
 const MAX_REJECTED = 16
+
+/** Why no token may be requested: another process requests one, the store may be back soon, or a limit. */
+type Refusal = 'leased' | 'store-failed' | 'limited'
 
 /** Single flight: calls with the same key share one run. One for all providers, because there may be thousands. */
 const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<void>) => run(), {
@@ -126,7 +130,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const secrets = new UsedSecrets()
     this.environment = environment
     this.#options = options
-    this.#context = { emit, secrets, closed: this.#closing.signal }
+    this.#context = { emit, secrets, quotas: new Quotas(), closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
     rememberOutlet(this, this.#context)
     for (const key of encryptionKeys) secrets.add(key)
@@ -200,8 +204,9 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       if (this.#servable() !== undefined) return
       if (!this.#lookIsDue) this.#assertNoCooldown()
-      const cooldownEndsAt = this.#cooldown.endsForCallersAt
-      if (!(await this.#acquire({ startedAt, background: false, cooldownEndsAt }))) this.#assertNoCooldown()
+      const notBefore = this.#cooldown.endsForCallersAt
+      if ((await this.#acquire({ startedAt, background: false, notBefore })) !== 'acquired')
+        this.#assertNoCooldown()
     })
   }
 
@@ -212,9 +217,9 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
-      const cooldownEndsAt = this.#cooldown.endsAt
-      const acquisition = { startedAt, background: false, cooldownEndsAt, replaces: rejected, rejection }
-      if (await this.#acquire(acquisition)) {
+      const notBefore = this.#renewalsAt
+      const acquisition = { startedAt, background: false, notBefore, replaces: rejected, rejection }
+      if ((await this.#acquire(acquisition)) === 'acquired') {
         // The token endpoint may have issued the same token again.
         if (this.#otherThan(rejected) !== undefined)
           this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
@@ -226,26 +231,47 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#isRenewing || this.#now() < Math.max(this.#nextRenewalAt, this.#cooldown.endsAt)) return
     this.#isRenewing = true
     this.#endpointLock
-      .runExclusive(async () => {
-        this.#assertOpen()
-        const cooldownEndsAt = this.#cooldown.endsAt
-        const cached = this.#cached
-        if (cached === undefined || cached.servableForMs(this.#options.clock) > cached.windowMs) return
-        if (this.#now() < cooldownEndsAt) return
-        const startedAt = this.#now()
-        const replaces = cached.token.value
-        if (await this.#acquire({ startedAt, background: true, cooldownEndsAt, replaces }))
-          this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
-        else this.#nextRenewalAt = this.#now() + Math.min(cached.windowMs / 10, MAX_BACKGROUND_PAUSE_MS)
-      })
-      .catch(() => {}) // the cooldown has begun, events were emitted, and the current token stays in use
+      .runExclusive(() => this.#renewExpiring())
+      .catch(() => {}) // closed
       .finally(() => {
         this.#isRenewing = false
       })
   }
 
-  /** Acquires a token and caches it; false if none was found and none may be requested. Call only under the lock. */
-  async #acquire(acquisition: Acquisition): Promise<boolean> {
+  /** Replaces a token in its refresh window. If that fails, the current token stays in use. */
+  async #renewExpiring(): Promise<void> {
+    this.#assertOpen()
+    const { clock } = this.#options
+    const cached = this.#cached
+    if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
+    if (this.#now() < this.#cooldown.endsAt) return
+    const startedAt = this.#now()
+    const notBefore = this.#renewalsAt
+    let retryAfterMs = 0
+    let latestMs = Number.POSITIVE_INFINITY
+    try {
+      const outcome = await this.#acquire({
+        startedAt,
+        background: true,
+        notBefore,
+        replaces: cached.token.value,
+      })
+      if (outcome === 'acquired') {
+        this.#nextRenewalAt = Number.NEGATIVE_INFINITY
+        this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
+        return
+      }
+      if (outcome === 'store-failed') latestMs = cached.servableForMs(clock) - cached.aloneMs
+      if (outcome === 'leased') latestMs = Math.min(LOOK_AGAIN_MS, cached.windowMs / 10)
+    } catch {
+      retryAfterMs = (this.#lastFailure as Partial<TokenRequestError>).retryAfterMs ?? 0
+    }
+    const pauseMs = Math.max(backgroundPauseMs(cached.servableForMs(clock)), retryAfterMs)
+    this.#nextRenewalAt = this.#now() + Math.min(pauseMs, latestMs)
+  }
+
+  /** Acquires a token and caches it, or says why no token may be requested. Call only under the lock. */
+  async #acquire(acquisition: Acquisition): Promise<'acquired' | Refusal> {
     const { clock, timeoutMs } = this.#options
     const { background, startedAt } = acquisition
     // A caller that waited for another caller's failed request has no time left for its own.
@@ -253,7 +279,7 @@ class ClientCredentialsProvider implements TokenProvider {
     try {
       const acquired = await this.#fromStoreOrEndpoint(acquisition)
       this.#assertOpen()
-      if (acquired === undefined) return false
+      if (typeof acquired === 'string') return acquired
       const { cached, source } = acquired
       this.#cached = cached
       this.#tokens += 1
@@ -265,31 +291,39 @@ class ClientCredentialsProvider implements TokenProvider {
         durationMs: this.#now() - startedAt,
         lifetimeMs: cached.lifetimeMs,
         remainsMs: cached.remainsMs(clock),
+        ...(source === 'endpoint' && cached.quotas.length > 0 ? { quota: cached.quotas } : undefined),
       })
-      return true
+      return 'acquired'
     } catch (error) {
       this.#assertOpen()
       this.#lastFailure = error
-      const { status = 0, retryAfterMs } = error as Partial<TokenRequestError>
-      const clientError = status >= 400 && status < 500
-      this.#cooldown.failed(this.#now(), { clientError, retryAfterMs, background })
+      const { status = 0, retryAfterMs = 0, answer } = error as Partial<TokenRequestError>
+      const spentMs = spentForMs(answer?.quotas ?? [])
+      this.#cooldown.failed(this.#now(), { status, retryAfterMs, spentMs, background })
       throw this.#failure()
     }
   }
 
   async #fromStoreOrEndpoint(
     acquisition: Acquisition,
-  ): Promise<{ cached: CachedToken; source: 'endpoint' | 'store' } | undefined> {
+  ): Promise<{ cached: CachedToken; source: 'endpoint' | 'store' } | Refusal> {
     const { background, startedAt } = acquisition
-    const { store, timeoutMs } = this.#options
+    const { clock, store, timeoutMs } = this.#options
     const clientSecret = new ClientSecret(this.#options, this.#context)
     const shared = store && (await this.#sharedToken(store))
     const turn = shared && (await shared.begin(acquisition, clientSecret))
     let requested: CachedToken | undefined
     try {
-      if (turn?.found !== undefined) return { cached: turn.found, source: 'store' }
       const requestedAt = this.#now()
-      if (!(turn?.mayRequest ?? mayRequest(acquisition, requestedAt))) return undefined
+      if (turn?.found !== undefined) {
+        this.#context.quotas.note(turn.found.quotas, requestedAt)
+        return { cached: turn.found, source: 'store' }
+      }
+      if (turn?.isLeased) return 'leased'
+      if (!(turn?.mayRequest ?? mayRequest(acquisition, requestedAt))) return 'limited'
+      const current = this.#cached
+      if (background && turn?.storeFailed && current && current.servableForMs(clock) > current.aloneMs)
+        return 'store-failed'
       const deadline = startedAt + timeoutMs + (turn?.waitedMs ?? 0)
       const request = { ...this.#context, background, clientSecret, deadline }
       requested = await requestToken(this.#options, request)
@@ -321,14 +355,22 @@ class ClientCredentialsProvider implements TokenProvider {
     return this.#options.clock.monotonicMs()
   }
 
+  get #servableForMs(): number {
+    return this.#cached?.servableForMs(this.#options.clock) ?? 0
+  }
+
   #servable(): AccessToken | undefined {
-    const cached = this.#cached
-    return cached !== undefined && cached.servableForMs(this.#options.clock) > 0 ? cached.token : undefined
+    return this.#servableForMs > 0 ? this.#cached?.token : undefined
   }
 
   #otherThan(value: string): AccessToken | undefined {
     const token = this.currentToken()
     return token?.value === value ? undefined : token
+  }
+
+  /** When (monotonic ms) a token that is still valid may be renewed, as far as cooldown and quotas are concerned. */
+  get #renewalsAt(): number {
+    return Math.max(this.#cooldown.endsAt, this.#context.quotas.renewalsAt)
   }
 
   #renewalLimit(api: Api | undefined): RenewalLimit {
@@ -338,8 +380,11 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #mayRenew(api: Api | undefined): boolean {
-    const nextRenewalMs = this.#renewalLimit(api).waitMs(this.#now())
-    if (nextRenewalMs === 0) return true
+    const limitMs = this.#renewalLimit(api).waitMs(this.#now())
+    const quotaMs = this.#context.quotas.renewalsAt - this.#now()
+    // A quota holds renewals back only until the token expires.
+    const nextRenewalMs = Math.max(limitMs, Math.min(quotaMs, this.#servableForMs))
+    if (nextRenewalMs <= 0) return true
     this.#context.emit({
       type: 'renewal-suppressed',
       nextRenewalMs,

@@ -2,15 +2,15 @@
 
 /** The limits on a token request. */
 export interface RequestLimits {
-  /** When (monotonic ms) the cooldown ends. */
-  readonly cooldownEndsAt: number
+  /** When (monotonic ms) the cooldown ends, and quotas allow it. */
+  readonly notBefore: number
   /** The API that rejected the current token, and its limit on renewals. */
   readonly rejection?: { readonly api: string | undefined; readonly limit: RenewalLimit } | undefined
 }
 
 /** Whether a token may be requested now. */
-export function mayRequest({ cooldownEndsAt, rejection }: RequestLimits, now: number): boolean {
-  return now >= cooldownEndsAt && (rejection === undefined || rejection.limit.waitMs(now) === 0)
+export function mayRequest({ notBefore, rejection }: RequestLimits, now: number): boolean {
+  return now >= notBefore && (rejection === undefined || rejection.limit.waitMs(now) === 0)
 }
 
 /** A pause that doubles each time it begins, up to a limit. */
@@ -37,13 +37,17 @@ const FIRST_MS = 1_000
 const MAX_COOLDOWN_MS = 5_000
 const MAX_COOLDOWN_4XX_MS = 30_000
 const MAX_RETRY_AFTER_MS = 60_000
+const MAX_RETRY_AFTER_429_MS = 5 * 60_000
+const MAX_SPENT_MS = 60 * 60_000
 
 /** What a failed token request says about the next one. */
 export interface FailureKind {
-  /** Whether the response was a 4xx: waiting rarely fixes those. */
-  readonly clientError: boolean
+  /** The response's status; 0 if there was none. */
+  readonly status: number
   /** The response's Retry-After (ms). */
-  readonly retryAfterMs: number | undefined
+  readonly retryAfterMs: number
+  /** Delay (ms) until the spent quotas of a 429 are full again. */
+  readonly spentMs: number
   /** Whether it was a background renewal. */
   readonly background: boolean
 }
@@ -51,7 +55,7 @@ export interface FailureKind {
 /** The time after a failed token request in which no other is sent. */
 export class Cooldown {
   readonly #backoff = new Backoff()
-  #retryAfterUntil = Number.NEGATIVE_INFINITY
+  #heldUntil = Number.NEGATIVE_INFINITY
   #background = false
 
   /** When (monotonic ms) it ends for renewals. */
@@ -59,30 +63,46 @@ export class Cooldown {
     return this.#backoff.endsAt
   }
 
-  /** When it ends for a caller without a token: a background failure counts only by its Retry-After. */
+  /** When it ends for a caller without a token: a background failure counts only by its Retry-After and its quotas. */
   get endsForCallersAt(): number {
-    return this.#background ? this.#retryAfterUntil : this.endsAt
+    return this.#background ? this.#heldUntil : this.endsAt
   }
 
   /** Begins the cooldown after one more failure in a row. */
-  failed(now: number, { clientError, retryAfterMs = 0, background }: FailureKind): void {
-    const leastMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)
-    this.#backoff.begin(now, clientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
-    this.#retryAfterUntil = now + leastMs
+  failed(now: number, { status, retryAfterMs, spentMs, background }: FailureKind): void {
+    const retryLimitMs = status === 429 ? MAX_RETRY_AFTER_429_MS : MAX_RETRY_AFTER_MS
+    const leastMs = Math.max(Math.min(retryAfterMs, retryLimitMs), Math.min(spentMs, MAX_SPENT_MS))
+    const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
+    this.#backoff.begin(now, isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
+    this.#heldUntil = now + leastMs
     this.#background = background
   }
 
   /** Ends it. */
   succeeded(): void {
     this.#backoff.reset()
-    this.#retryAfterUntil = Number.NEGATIVE_INFINITY
+    this.#heldUntil = Number.NEGATIVE_INFINITY
   }
 }
 
-const MAX_RENEWAL_GAP_MS = 5 * 60_000
+const MIN_PAUSE_MS = 5_000
+const MAX_PAUSE_MS = 5 * 60_000
+
+/**
+ * The pause after a background renewal that failed: about a quarter of the time for which the current token may still be
+ * used, and random, so that processes do not try together.
+ */
+export function backgroundPauseMs(servableForMs: number): number {
+  const pauseMs = Math.min(Math.max(servableForMs / 4, MIN_PAUSE_MS), MAX_PAUSE_MS)
+  return pauseMs * (0.75 + Math.random() / 2)
+}
+
+const MAX_RENEWAL_GAP_MS = 30 * 60_000
 const QUIET_MS = 60_000
 const HOUR_MS = 60 * 60_000
-const MAX_PER_HOUR = 20
+const DAY_MS = 24 * HOUR_MS
+const MAX_PER_HOUR = 12
+const MAX_PER_DAY = 60
 /** Two recorded renewals closer than this are the same one, seen by two processes. */
 const SAME_MS = 500
 
@@ -90,7 +110,7 @@ const SAME_MS = 500
 export interface RenewalHistory {
   /** The gap (ms) after the last of them. */
   readonly gapMs: number
-  /** How long ago (ms) they began, within the last hour, oldest first. */
+  /** How long ago (ms) they began, within the last day, oldest first. */
   readonly renewedAgoMs: readonly number[]
 }
 
@@ -111,20 +131,21 @@ export class RenewalLimit {
 
   /** Delay (ms) until the next renewal is allowed; 0: now. */
   waitMs(now: number): number {
-    const oldest = this.#renewals.length < MAX_PER_HOUR ? undefined : this.#renewals[0]
-    return Math.max(0, this.#backoff.endsAt - now, oldest === undefined ? 0 : oldest + HOUR_MS - now)
+    const hourEndsAt = (this.#renewals.at(-MAX_PER_HOUR) ?? Number.NEGATIVE_INFINITY) + HOUR_MS
+    const dayEndsAt = (this.#renewals.at(-MAX_PER_DAY) ?? Number.NEGATIVE_INFINITY) + DAY_MS
+    return Math.max(0, Math.max(this.#backoff.endsAt, hourEndsAt, dayEndsAt) - now)
   }
 
   /** Records a renewal that began at `startedAt` and succeeded. */
   renewed(startedAt: number): void {
     this.#backoff.begin(startedAt, MAX_RENEWAL_GAP_MS)
     this.#renewals.push(startedAt)
-    if (this.#renewals.length > MAX_PER_HOUR) this.#renewals.shift()
+    if (this.#renewals.length > MAX_PER_DAY) this.#renewals.shift()
   }
 
   /** The history to share with other processes. */
   history(now: number): RenewalHistory {
-    const renewedAgoMs = this.#renewals.map((at) => now - at).filter((agoMs) => agoMs < HOUR_MS)
+    const renewedAgoMs = this.#renewals.map((at) => now - at).filter((agoMs) => agoMs < DAY_MS)
     return { gapMs: this.#backoff.gapMs, renewedAgoMs }
   }
 
@@ -142,6 +163,6 @@ export class RenewalLimit {
     }
     const all = [...this.#renewals, ...renewedAgoMs.map((ago) => now - ago)].sort((a, b) => a - b)
     const distinct = all.filter((at, n) => n === 0 || at - (all[n - 1] as number) > SAME_MS)
-    this.#renewals = distinct.filter((at) => now - at < HOUR_MS).slice(-MAX_PER_HOUR)
+    this.#renewals = distinct.filter((at) => now - at < DAY_MS).slice(-MAX_PER_DAY)
   }
 }

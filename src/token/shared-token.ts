@@ -15,13 +15,24 @@ import { attemptEndsAt } from './token-request.ts'
 const LOOK_EVERY_MS = 50
 /** Extra wait for the request of the next lease holder after one died. */
 const MAX_GRACE_MS = 1_000
-const LIMIT_ENTRY_MS = 60 * 60_000
+const LIMIT_ENTRY_MS = 24 * 60 * 60_000
 const WRITTEN = Promise.resolve(true)
 
 const tokenEntry = z.object({
   value: z.string(),
   scope: z.optional(z.string()),
   lifetimeMs: z.number().check(z.positive()),
+  quotas: z.optional(
+    z.array(
+      z.object({
+        scope: z.enum(['client', 'organization', 'other']),
+        name: z.string(),
+        limit: z.optional(z.number()),
+        remaining: z.number(),
+        resetsInMs: z.optional(z.number()),
+      }),
+    ),
+  ),
 })
 
 const limitEntry = z.object({
@@ -71,6 +82,7 @@ export class SharedToken {
     const late = { ...acquisition, startedAt: acquisition.startedAt + waitedMs }
     const store = works ? await untilAborted(this.#open(late, clientSecret), closed) : undefined
     const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, clientSecret })
+    turn.storeFailed = !works
     try {
       const lookedAt = this.#now()
       await untilAborted(turn.begin(), closed)
@@ -141,6 +153,10 @@ export class Turn {
   found: CachedToken | undefined
   /** Whether this process may request one. */
   mayRequest = false
+  /** Whether another process holds the lease, for which a background renewal does not wait. */
+  isLeased = false
+  /** Whether the store failed, so that the process goes on alone. */
+  storeFailed = false
   /** How long (ms) the turn waited for other processes. */
   waitedMs = 0
   readonly clientSecret: ClientSecret
@@ -207,11 +223,21 @@ export class Turn {
   /** The remaining lifetime comes from the store's TTL, because the writer's clock may be wrong. */
   #usable({ content, ttlMs, readAt }: Entry<z.output<typeof tokenEntry>>): CachedToken | undefined {
     const { background, replaces } = this.#acquisition
-    const { value, scope, lifetimeMs } = content
+    const { value, scope, lifetimeMs, quotas = [] } = content
     if (value === replaces || this.#context.rejected.includes(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
-    const response = { value, scope, lifetimeMs, sentAt }
+    const aged = quotas.map((quota) => ({
+      ...quota,
+      resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs,
+    }))
+    const response = {
+      value,
+      scope,
+      lifetimeMs,
+      sentAt,
+      quotas: aged.filter(({ resetsInMs = 1 }) => resetsInMs > 0),
+    }
     const cached = new CachedToken(response, this.#options, this.#context.secrets)
     const leastMs = background ? cached.windowMs : 0
     return cached.servableForMs(this.#options.clock) > leastMs ? cached : undefined
@@ -230,7 +256,10 @@ export class Turn {
       this.#lease = await this.#attempt((store) => store.lease('token', this.#leaseMs))
       if (this.#lease !== undefined) return !(await this.#look())
       if (!this.#store?.hasLeases) return true
-      if (this.#acquisition.background) return false
+      if (this.#acquisition.background) {
+        this.isLeased = true
+        return false
+      }
       if (this.#now() >= giveUpAt) return true
       await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       if (await this.#look()) return false
@@ -275,7 +304,7 @@ export class Turn {
     const { rejection } = this.#acquisition
     const { value, scope } = cached.token
     await store.write('token', {
-      content: { value, scope, lifetimeMs: cached.lifetimeMs },
+      content: { value, scope, lifetimeMs: cached.lifetimeMs, quotas: cached.quotas },
       ttlMs: () => cached.remainsMs(clock),
       lease: this.#lease,
     })
@@ -304,6 +333,7 @@ export class Turn {
       return await act(this.#store)
     } catch {
       this.#store = undefined
+      this.storeFailed = true
       return undefined
     }
   }
@@ -323,7 +353,7 @@ export class Turn {
 }
 
 function limitName(api: string | undefined): string {
-  return `ration-${hashOf(JSON.stringify([api ?? '']))}`
+  return `renewals-${hashOf(JSON.stringify([api ?? '']))}`
 }
 
 /** A hash for keys. */

@@ -9,12 +9,14 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
+import type { Quota } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
 import { type ClientSecret, NoSecret } from './client-secret.ts'
 import type { ProviderContext } from './provider-context.ts'
+import { quotaInText, readQuotas, spentForMs } from './quota.ts'
 import {
   adviceFor,
   isRedirect,
@@ -37,7 +39,7 @@ export interface TokenRequestContext extends ProviderContext {
 }
 
 /**
- * Requests a token, with up to `retries` further attempts before the deadline.
+ * Requests a token, with up to `retries` further attempts before the deadline; in the background with one attempt.
  *
  * @throws TokenRequestError
  * @throws TokenResponseError
@@ -76,6 +78,8 @@ class TokenRequest {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext
   #attempts = 0
+  /** What the last response said about quotas. */
+  #quotas: readonly Quota[] = []
   #askedForAnother = false
 
   constructor(options: ResolvedOptions, context: TokenRequestContext) {
@@ -88,9 +92,9 @@ class TokenRequest {
   }
 
   send(): Promise<CachedToken> {
-    const { closed } = this.#context
+    const { background, closed } = this.#context
     return pRetry((attempt) => this.#attempt(attempt), {
-      retries: this.#options.retries,
+      retries: background ? 0 : this.#options.retries,
       signal: closed,
       minTimeout: 0, // the pause below uses the provider's clock
       onFailedAttempt: async ({ error, retriesLeft, retriesConsumed }) => {
@@ -109,7 +113,7 @@ class TokenRequest {
   #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
     if (!(error instanceof TokenRequestError) || !error.retryable) return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
-    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0)
+    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentForMs(error.answer?.quotas ?? []))
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
@@ -179,13 +183,16 @@ class TokenRequest {
     emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
     const sentAt = readClock(this.#options.clock)
     let response: Response | undefined
+    this.#quotas = []
     try {
       response = await this.#fetch(secret, signal)
+      this.#quotas = readQuotas(response.headers, secrets)
+      this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
       if (isRedirect(response)) throw this.#redirectFailure(response)
       if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
       const read = await readTokenResponse(response, sentAt)
       if (Array.isArray(read)) throw this.#badResponse(read)
-      const cached = new CachedToken(read, this.#options, secrets)
+      const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
       if (cached.servableForMs(this.#options.clock) > 0) return cached
       throw expiredOnArrival(this.#options.environment, secrets)
     } catch (error) {
@@ -260,8 +267,10 @@ class TokenRequest {
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
+    const quotas = status === 429 ? this.#quotas.filter(({ remaining }) => remaining === 0) : []
     return this.#failure(
       `POST ${this.#endpoint} answered ${status}${details && ` (${details})`}.${pause} ` +
+        quotas.map((quota) => `${quotaInText(quota)} `).join('') +
         adviceFor(status, oauth, this.#options.bodyFormat),
       {
         code: 'ERR_TOKEN_STATUS',
@@ -269,7 +278,7 @@ class TokenRequest {
         status,
         ...oauth,
         retryAfterMs,
-        answer: { retryAfterMs },
+        answer: { retryAfterMs, quotas },
       },
     )
   }
@@ -298,6 +307,7 @@ class TokenRequest {
       ...(status === undefined ? undefined : { status }),
       ...(oauth === undefined ? undefined : { error: oauth }),
       ...(nextTryMs === undefined ? undefined : { nextTryMs }),
+      ...(this.#quotas.length === 0 ? undefined : { quota: this.#quotas }),
     })
   }
 }

@@ -2,6 +2,7 @@
 import * as z from 'zod/mini'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
+import type { Quota } from '../events.ts'
 import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
 
@@ -13,6 +14,8 @@ export interface TokenResponse {
   readonly lifetimeMs: number
   /** When its request was sent: the lifetime counts from there. */
   readonly sentAt: Instant
+  /** What the response said about quotas. */
+  readonly quotas: readonly Quota[]
 }
 
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -44,7 +47,7 @@ function isPositiveSeconds(value: unknown): boolean {
 export async function readTokenResponse(
   response: Response,
   sentAt: Instant,
-): Promise<TokenResponse | ResponseIssue[]> {
+): Promise<Omit<TokenResponse, 'quotas'> | ResponseIssue[]> {
   const text = await readText(response)
   if (text === undefined)
     return [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]

@@ -46,6 +46,14 @@ export function keysOf(value: unknown): string[] | undefined {
   }
 }
 
+/** A copy of a record, each property read once. Any other value is returned unchanged. */
+export function recordOf(value: unknown): unknown {
+  const names = keysOf(value)
+  return names === undefined
+    ? value
+    : Object.fromEntries(names.map((name) => [name, propertyOf(value, name)]))
+}
+
 /** No option needs more items. Longer arrays are not copied. */
 const MAX_ITEMS = 10_000
 
@@ -115,7 +123,8 @@ export function problemsOf(error: z.core.$ZodError): Problem[] {
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((option) => ({ option, reason: 'is not an option' }))
     }
-    const option = issue.path.map((part) => (typeof part === 'number' ? `[${part}]` : String(part))).join('')
+    const places = issue.path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+    const option = places.join('').replace(/^\./, '')
     return [
       {
         option: option === '' ? 'options' : option,

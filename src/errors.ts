@@ -11,6 +11,7 @@ import type { Quota } from './events.ts'
  * - `ERR_TOKEN_STATUS`: the token endpoint returned an error status
  * - `ERR_TOKEN_REDIRECT`: the token endpoint returned a redirect, which is never followed
  * - `ERR_CLIENT_SECRET`: the `clientSecret` function threw, timed out or returned nothing
+ * - `ERR_CLIENT_ASSERTION`: the `clientAssertion` function threw, timed out or returned nothing
  * - `ERR_TOKEN_RESPONSE`: the token endpoint returned a success status, but no usable token
  * - `ERR_PROVIDER_CLOSED`: the provider was closed
  */
@@ -22,6 +23,7 @@ export type MerchantAuthErrorCode =
   | 'ERR_TOKEN_STATUS'
   | 'ERR_TOKEN_REDIRECT'
   | 'ERR_CLIENT_SECRET'
+  | 'ERR_CLIENT_ASSERTION'
   | 'ERR_TOKEN_RESPONSE'
   | 'ERR_PROVIDER_CLOSED'
 
@@ -92,7 +94,7 @@ export interface TokenRequestFailure {
 
 /**
  * The token request failed. Its `code` says why: `ERR_TOKEN_NETWORK`, `ERR_TOKEN_TIMEOUT`, `ERR_TOKEN_STATUS`,
- * `ERR_TOKEN_REDIRECT` or `ERR_CLIENT_SECRET`. Its `cause` is the underlying error, if there is one.
+ * `ERR_TOKEN_REDIRECT`, `ERR_CLIENT_SECRET` or `ERR_CLIENT_ASSERTION`. Its `cause` is the underlying error, if there is one.
  */
 export class TokenRequestError extends MerchantAuthError {
   /** HTTP status of the token endpoint's response; undefined if there was no response. */

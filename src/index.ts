@@ -31,7 +31,7 @@ export type {
   TokenRequestFailedEvent,
   TokenWithheldEvent,
 } from './events.ts'
-export type { AttachOptions, TokenProviderOptions } from './options.ts'
+export type { AssertionEndpoint, AttachOptions, TokenProviderOptions } from './options.ts'
 export { type OptionsFromEnv, optionsFromEnv } from './options-from-env.ts'
 export type { TokenStore } from './store/token-store.ts'
 export type { AccessToken } from './token/access-token.ts'

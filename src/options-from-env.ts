@@ -13,6 +13,8 @@ const API_URLS = 'MERCHANT_AUTH_API_URLS'
 const CLIENT_ID = 'MERCHANT_AUTH_CLIENT_ID'
 const CLIENT_SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
 const CLIENT_SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
+const CLIENT_ASSERTION_FILE = 'MERCHANT_AUTH_CLIENT_ASSERTION_FILE'
+const TOKEN_PARAMETERS = 'MERCHANT_AUTH_TOKEN_PARAMETERS'
 const DURATIONS = {
   timeoutMs: 'MERCHANT_AUTH_TIMEOUT_MS',
   refreshAheadMs: 'MERCHANT_AUTH_REFRESH_AHEAD_MS',
@@ -24,6 +26,7 @@ const VARIABLES: Readonly<Record<string, string>> = {
   ...DURATIONS,
   clientId: CLIENT_ID,
   clientSecret: CLIENT_SECRET,
+  tokenParameters: TOKEN_PARAMETERS,
   'environment.authUrl': URL_VARIABLE,
   'environment.audience': AUDIENCE,
   'environment.apiUrls': API_URLS,
@@ -50,6 +53,9 @@ type Variables = Readonly<Record<string, string | undefined>>
  * - `MERCHANT_AUTH_CLIENT_ID`
  * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that contains the secret. It is read
  *   before every token request, so that a new secret needs no restart. Trailing line breaks are removed.
+ * - `MERCHANT_AUTH_CLIENT_ASSERTION_FILE`: instead of a secret, a file that contains a signed JWT, such as a projected
+ *   token of Kubernetes. It is read before every attempt.
+ * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters` as `name=value,…`
  * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: the options with these
  *   names
  *
@@ -74,7 +80,8 @@ export function optionsFromEnv(
       apiUrls: apiUrlsFrom(read(API_URLS) ?? '', problems),
     },
     clientId: read(CLIENT_ID) ?? '',
-    clientSecret: secretFrom(variables, problems),
+    ...credentialFrom(variables, problems),
+    ...parametersFrom(read(TOKEN_PARAMETERS), problems),
     ...durationsFrom(read, problems),
   }
   problems.push(...problemsIn(options, read))
@@ -89,7 +96,7 @@ function variablesOf(env: unknown, problems: Problem[]): Variables {
   if (typeof env !== 'object' || env === null)
     throw new ConfigurationError(WHAT, [{ option: 'env', reason: 'must be an object' }])
   return Object.fromEntries(
-    [...Object.values(VARIABLES), CLIENT_SECRET_FILE].map((name) => {
+    [...Object.values(VARIABLES), CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE].map((name) => {
       const value = propertyOf(env, name) ?? undefined
       if (value === undefined || typeof value === 'string') return [name, value]
       problems.push({ option: name, reason: 'must be a string' })
@@ -114,24 +121,54 @@ function apiUrlsFrom(text: string, problems: Problem[]): NamedApiUrls {
 }
 
 /** Always a function, because inspect would show a string. */
-function secretFrom(env: Variables, problems: Problem[]): () => string | Promise<string> {
+function credentialFrom(
+  env: Variables,
+  problems: Problem[],
+): Pick<TokenProviderOptions, 'clientSecret' | 'clientAssertion'> {
   const secret = env[CLIENT_SECRET] || undefined
-  const file = env[CLIENT_SECRET_FILE]?.trim() || undefined
-  if (secret !== undefined && file !== undefined)
-    problems.push({ option: CLIENT_SECRET_FILE, reason: `must not be set together with ${CLIENT_SECRET}` })
-  else if (secret === undefined && file === undefined)
-    problems.push({ option: CLIENT_SECRET, reason: `is not set, and neither is ${CLIENT_SECRET_FILE}` })
-  if (file === undefined) return () => secret ?? ''
-  const problem = secretFileProblem(file)
-  if (problem !== undefined) problems.push({ option: CLIENT_SECRET_FILE, reason: problem })
+  const fileOf = (name: string): string | undefined => env[name]?.trim() || undefined
+  const given = [CLIENT_SECRET, CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE].filter((name) => fileOf(name))
+  const [first, second] = given
+  if (second !== undefined)
+    problems.push({ option: second, reason: `must not be set together with ${first}` })
+  if (first === undefined) {
+    const reason = `is not set, and neither is ${CLIENT_SECRET_FILE} or ${CLIENT_ASSERTION_FILE}`
+    problems.push({ option: CLIENT_SECRET, reason })
+  }
+  if (first === CLIENT_ASSERTION_FILE)
+    return { clientAssertion: contentOf(CLIENT_ASSERTION_FILE, fileOf(CLIENT_ASSERTION_FILE), problems) }
+  const file = fileOf(CLIENT_SECRET_FILE)
+  if (file !== undefined) return { clientSecret: contentOf(CLIENT_SECRET_FILE, file, problems) }
+  return { clientSecret: () => secret ?? '' }
+}
+
+/** A function that reads a file. */
+function contentOf(variable: string, file = '', problems: Problem[]): () => Promise<string> {
+  const problem = fileProblem(file)
+  if (problem !== undefined) problems.push({ option: variable, reason: problem })
   return async () => withoutLineEnd(await readFile(file, 'utf8'))
 }
 
-function secretFileProblem(file: string): string | undefined {
+function fileProblem(file: string): string | undefined {
   try {
     return withoutLineEnd(readFileSync(file, 'utf8')) === '' ? 'names an empty file' : undefined
   } catch (error) {
     return `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})`
+  }
+}
+
+/** `name=value,…` */
+function parametersFrom(
+  text: string | undefined,
+  problems: Problem[],
+): Pick<TokenProviderOptions, 'tokenParameters'> {
+  if (text === undefined) return {}
+  const entries = text.split(',').map((part) => /^\s*([^=\s]+)\s*=(.*)$/s.exec(part))
+  if (entries.includes(null)) problems.push({ option: TOKEN_PARAMETERS, reason: 'must be name=value,…' })
+  return {
+    tokenParameters: Object.fromEntries(
+      entries.flatMap((found) => (found ? [[found[1], found[2]?.trim()]] : [])),
+    ),
   }
 }
 
@@ -164,7 +201,8 @@ function problemsIn(options: TokenProviderOptions, read: (name: string) => strin
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     return error.problems.map(({ option, reason }) => {
-      const [, path = option, place = ''] = /^(environment\.apiUrls|[^[]*)(.*)$/.exec(option) ?? []
+      const [, path = option, place = ''] =
+        /^(environment\.apiUrls|tokenParameters|[^[]*)(.*)$/.exec(option) ?? []
       const variable = VARIABLES[path] ?? option
       // No variable sets allowInsecureRequests.
       const explained = reason.replace(', or with allowInsecureRequests: true', '')

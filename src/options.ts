@@ -9,14 +9,23 @@ import {
   objectWith,
   problemsOf,
   propertyOf,
+  recordOf,
   schemeName,
   text,
 } from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
 import { checkEnvironment, type Environment, tokenEndpoint } from './environments.ts'
-import { ConfigurationError } from './errors.ts'
+import { ConfigurationError, type Problem } from './errors.ts'
 import type { AuthEvent } from './events.ts'
 import type { TokenStore } from './store/token-store.ts'
+
+/** What an assertion is for: its audience, and its issuer and subject. */
+export interface AssertionEndpoint {
+  /** The URL of the token endpoint. */
+  readonly url: string
+  /** The client id. */
+  readonly clientId: string
+}
 
 /** Options of `createTokenProvider`. */
 export interface TokenProviderOptions {
@@ -25,12 +34,25 @@ export interface TokenProviderOptions {
   /** The client id (RFC 6749 §2.2): any non-empty string. */
   readonly clientId: string
   /**
-   * The client secret, or a function that returns it (or a promise for it). The function is called before every token
+   * The client secret (this or `clientAssertion` is required), or a function that returns it (or a promise for it). The function is called before every token
    * request. If the token endpoint rejects the secret and the function then returns a different one, the request is
    * repeated once. If the function throws, times out or returns nothing, waiting calls reject with a `TokenRequestError`
    * (`ERR_CLIENT_SECRET`).
    */
-  readonly clientSecret: string | (() => string | Promise<string>)
+  readonly clientSecret?: string | (() => string | Promise<string>) | undefined
+  /**
+   * Instead of `clientSecret`: a function that returns a signed JWT (or a promise for it) as proof of the client's identity
+   * (RFC 7523 §2.2, `private_key_jwt`). It is called before every attempt with the URL of the token endpoint and the client
+   * id. The rules for a `clientSecret` function apply to it; its failure has the code `ERR_CLIENT_ASSERTION`. With a `store`,
+   * `encryptionKeys` is required.
+   */
+  readonly clientAssertion?: ((endpoint: AssertionEndpoint) => string | Promise<string>) | undefined
+  /**
+   * Further fields of the token request, for example an organization. The fields that the provider sets itself are not
+   * allowed: `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
+   * @default none
+   */
+  readonly tokenParameters?: Readonly<Record<string, string>> | undefined
   /**
    * Time limit (ms, 1 to 2^31-1) for a token request, including its retries and pauses. An attempt that is not the last
    * gets at most half of it. After the limit, waiting calls reject with a `TokenRequestError`.
@@ -109,11 +131,21 @@ export interface AttachOptions {
   readonly renewOnStatus?: readonly number[] | undefined
 }
 
+/** What proves the client's identity. */
+export interface Credential {
+  /** The option that it comes from. */
+  readonly option: 'clientSecret' | 'clientAssertion'
+  readonly value: string | (() => string | Promise<string>)
+  /** The fields of the token request that carry it. */
+  fields(value: string): Readonly<Record<string, string>>
+}
+
 /** Validated options, with defaults applied. */
 export interface ResolvedOptions {
   readonly environment: Environment
   readonly clientId: string
-  readonly clientSecret: string | (() => string | Promise<string>)
+  readonly credential: Credential
+  readonly tokenParameters: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
   readonly refreshAheadMs: number | undefined
@@ -127,8 +159,10 @@ export interface ResolvedOptions {
 }
 
 /** What identifies a client at a token endpoint: providers with the same client could share one token. */
-export function clientOf({ environment, clientId }: ResolvedOptions): string {
-  return JSON.stringify([tokenEndpoint(environment), clientId, environment.audience])
+export function clientOf({ environment, clientId, tokenParameters }: ResolvedOptions): string {
+  const parameters = Object.entries(tokenParameters).sort(([one], [other]) => (one < other ? -1 : 1))
+  const parts = [tokenEndpoint(environment), clientId, environment.audience, ...parameters.flat()]
+  return JSON.stringify(parts)
 }
 
 /** Validated attach options, with defaults applied. */
@@ -154,14 +188,34 @@ const LEASE = 'lease, if present, must be a function'
 const STORE_TIMEOUT = 'operationTimeoutMs, if present, must be a number of milliseconds from 1 to 2147483647'
 const KEY = 'must be a non-empty string'
 const KEYS = 'must be an array with at least one key'
+const SECRET = 'must be a non-empty string, or a function that returns one'
+
+/** The fields of the token request that the provider sets. */
+const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_type audience grant_type'.split(
+  ' ',
+)
+
+const tokenParameters = z.pipe(
+  z.transform(recordOf),
+  z
+    .record(z.string(), z.string('must be a string'), 'must be an object with strings')
+    .check(({ value, issues }) => {
+      for (const name of OWN_FIELDS.filter((name) => Object.hasOwn(value, name)))
+        issues.push({ code: 'custom', path: [name], message: 'is set by the provider', input: value })
+    }),
+)
 
 const providerShape = z.strictObject({
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
   clientId: text('must be a non-empty string'),
-  clientSecret: z.custom<string | (() => string | Promise<string>)>(
-    (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
-    'must be a non-empty string, or a function that returns one',
+  clientSecret: z.optional(
+    z.custom<string | (() => string | Promise<string>)>(
+      (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
+      SECRET,
+    ),
   ),
+  clientAssertion: z.optional(fn<NonNullable<TokenProviderOptions['clientAssertion']>>('must be a function')),
+  tokenParameters: z.optional(tokenParameters),
   timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),
   retries: z.optional(
     z
@@ -220,16 +274,16 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   const given = copyOf(options, Object.keys(providerShape.shape))
   const parsed = z.safeParse(providerShape, given)
   const environment = checkEnvironment(propertyOf(given, 'environment'), 'environment')
-  if (!parsed.success || Array.isArray(environment)) {
-    const problems = parsed.success ? [] : problemsOf(parsed.error)
-    if (Array.isArray(environment)) problems.push(...environment)
+  const problems = [...(parsed.success ? [] : problemsOf(parsed.error)), ...credentialProblems(given)]
+  if (Array.isArray(environment)) problems.push(...environment)
+  if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
-  }
   const { data } = parsed
   return {
     environment,
     clientId: data.clientId,
-    clientSecret: data.clientSecret,
+    credential: credentialOf(data, environment),
+    tokenParameters: data.tokenParameters ?? {},
     timeoutMs: data.timeoutMs ?? 10_000,
     retries: data.retries ?? 2,
     refreshAheadMs: data.refreshAheadMs,
@@ -240,6 +294,42 @@ export function resolveOptions(options: unknown): ResolvedOptions {
     fetch: data.fetch ?? ((input, init) => globalThis.fetch(input, init)),
     onEvent: data.onEvent,
     clock: data.clock ?? systemClock,
+  }
+}
+
+/** What is wrong with the combination of options that prove the client's identity. */
+function credentialProblems(given: unknown): Problem[] {
+  const has = (option: keyof TokenProviderOptions): boolean => propertyOf(given, option) !== undefined
+  if (!has('clientAssertion'))
+    return has('clientSecret')
+      ? []
+      : [{ option: 'clientSecret', reason: `${SECRET}; or give clientAssertion` }]
+  const problems: Problem[] = []
+  if (has('clientSecret'))
+    problems.push({ option: 'clientAssertion', reason: 'must not be given together with clientSecret' })
+  if (has('store') && !has('encryptionKeys'))
+    problems.push({
+      option: 'encryptionKeys',
+      reason:
+        'must be given with a store and clientAssertion: there is no client secret to derive a key from',
+    })
+  return problems
+}
+
+/** RFC 7523 §2.2. */
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+function credentialOf(
+  { clientId, clientSecret = '', clientAssertion }: z.output<typeof providerShape>,
+  environment: Environment,
+): Credential {
+  if (clientAssertion === undefined) {
+    return { option: 'clientSecret', value: clientSecret, fields: (value) => ({ client_secret: value }) }
+  }
+  return {
+    option: 'clientAssertion',
+    value: () => clientAssertion({ url: tokenEndpoint(environment), clientId }),
+    fields: (value) => ({ client_assertion_type: ASSERTION_TYPE, client_assertion: value }),
   }
 }
 

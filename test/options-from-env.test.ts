@@ -68,7 +68,10 @@ describe('optionsFromEnv', () => {
 
   it('names all problems at once, each with its variable', () => {
     expect(problemsOf({})).toEqual([
-      ['MERCHANT_AUTH_CLIENT_SECRET', 'is not set, and neither is MERCHANT_AUTH_CLIENT_SECRET_FILE'],
+      [
+        'MERCHANT_AUTH_CLIENT_SECRET',
+        'is not set, and neither is MERCHANT_AUTH_CLIENT_SECRET_FILE or MERCHANT_AUTH_CLIENT_ASSERTION_FILE',
+      ],
       ['MERCHANT_AUTH_CLIENT_ID', 'is not set'],
       ['MERCHANT_AUTH_URL', 'is not set'],
       ['MERCHANT_AUTH_AUDIENCE', 'is not set'],
@@ -112,6 +115,42 @@ describe('optionsFromEnv', () => {
     expect(problemsOf({ ...GOOD, [NAME]: file })).toEqual([
       [NAME, 'must not be set together with MERCHANT_AUTH_CLIENT_SECRET'],
     ])
+  })
+
+  it('reads an assertion from a file, again each time', async () => {
+    const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
+    const file = join(folder, 'assertion')
+    const env = { ...rest, MERCHANT_AUTH_CLIENT_ASSERTION_FILE: file }
+    expect(problemsOf(env)).toEqual([
+      ['MERCHANT_AUTH_CLIENT_ASSERTION_FILE', 'names a file that cannot be read (ENOENT)'],
+    ])
+    await writeFile(file, 'one.two.three\n')
+    const { clientSecret, clientAssertion } = optionsFromEnv(env)
+    const endpoint = { url: 'https://auth.example/oauth/token', clientId: 'client-1' }
+    expect([clientSecret, await clientAssertion?.(endpoint)]).toEqual([undefined, 'one.two.three'])
+    await writeFile(file, 'four.five.six')
+    expect(await clientAssertion?.(endpoint)).toBe('four.five.six')
+    expect(problemsOf({ ...env, MERCHANT_AUTH_CLIENT_SECRET: SECRET })).toEqual([
+      ['MERCHANT_AUTH_CLIENT_ASSERTION_FILE', 'must not be set together with MERCHANT_AUTH_CLIENT_SECRET'],
+    ])
+  })
+
+  it('reads further fields of the token request', () => {
+    const parametersOf = (text: string) =>
+      optionsFromEnv({ ...GOOD, MERCHANT_AUTH_TOKEN_PARAMETERS: text }).tokenParameters
+    expect(parametersOf('organization=org_1, resource = a=b,empty=')).toEqual({
+      organization: 'org_1',
+      resource: 'a=b',
+      empty: '',
+    })
+    for (const [text, option] of [
+      ['organization', 'MERCHANT_AUTH_TOKEN_PARAMETERS'],
+      ['=x', 'MERCHANT_AUTH_TOKEN_PARAMETERS'],
+      ['audience=x', 'MERCHANT_AUTH_TOKEN_PARAMETERS.audience'],
+    ] as const)
+      expect(problemsOf({ ...GOOD, MERCHANT_AUTH_TOKEN_PARAMETERS: text })).toEqual([
+        [option, expect.any(String)],
+      ])
   })
 
   it('reads a secret file in linear time, whatever it contains', async () => {

@@ -233,7 +233,10 @@ describe('an extension of Object.prototype', () => {
         return ENVIRONMENT
       }
     }
-    expect(resolveOptions(new Settings())).toMatchObject({ clientId: 'client-1', clientSecret: 'swordfish' })
+    expect(resolveOptions(new Settings())).toMatchObject({
+      clientId: 'client-1',
+      credential: { value: 'swordfish' },
+    })
     class Attach {
       get header() {
         return 'X-Token'

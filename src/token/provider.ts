@@ -11,7 +11,7 @@ import type { TokenStore } from '../store/token-store.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import type { AccessToken, CachedToken } from './access-token.ts'
-import { ClientSecret } from './client-secret.ts'
+import { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './provider-context.ts'
 import { Quotas, spentForMs } from './quota.ts'
 import { backgroundPauseMs, Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
@@ -125,7 +125,7 @@ class ClientCredentialsProvider implements TokenProvider {
   #nextRenewalAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ResolvedOptions) {
-    const { clientSecret, encryptionKeys = [], environment, onEvent } = options
+    const { credential, encryptionKeys = [], environment, onEvent } = options
     const emit = createEmit(onEvent, environment.name)
     const secrets = new UsedSecrets()
     this.environment = environment
@@ -134,7 +134,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#destinations = destinationsOf(environment)
     rememberOutlet(this, this.#context)
     for (const key of encryptionKeys) secrets.add(key)
-    if (typeof clientSecret === 'string') warnIfWeak(clientSecret)
+    if (typeof credential.value === 'string') warnIfWeak(credential.value)
     // Providers that share a store also share its token.
     if (options.store === undefined)
       countProvider(this, clientOf(options), shownEndpoint(environment, secrets))
@@ -309,9 +309,9 @@ class ClientCredentialsProvider implements TokenProvider {
   ): Promise<{ cached: CachedToken; source: 'endpoint' | 'store' } | Refusal> {
     const { background, startedAt } = acquisition
     const { clock, store, timeoutMs } = this.#options
-    const clientSecret = new ClientSecret(this.#options, this.#context)
+    const credential = new ClientCredential(this.#options, this.#context)
     const shared = store && (await this.#sharedToken(store))
-    const turn = shared && (await shared.begin(acquisition, clientSecret))
+    const turn = shared && (await shared.begin(acquisition, credential))
     let requested: CachedToken | undefined
     try {
       const requestedAt = this.#now()
@@ -325,7 +325,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (background && turn?.storeFailed && current && current.servableForMs(clock) > current.aloneMs)
         return 'store-failed'
       const deadline = startedAt + timeoutMs + (turn?.waitedMs ?? 0)
-      const request = { ...this.#context, background, clientSecret, deadline }
+      const request = { ...this.#context, background, credential, deadline }
       requested = await requestToken(this.#options, request)
       acquisition.rejection?.limit.renewed(requestedAt)
       return { cached: requested, source: 'endpoint' }

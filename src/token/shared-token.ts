@@ -6,7 +6,7 @@ import { type Entry, type Lease, type Place, SafeStore } from '../store/safe-sto
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
-import type { ClientSecret } from './client-secret.ts'
+import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './provider-context.ts'
 import { mayRequest, type RequestLimits } from './rate-limit.ts'
 import { attemptEndsAt } from './token-request.ts'
@@ -74,14 +74,14 @@ export class SharedToken {
   }
 
   /** Resolves with a turn that found another process's token, may request one, or neither. */
-  async begin(acquisition: Acquisition, clientSecret: ClientSecret): Promise<Turn> {
+  async begin(acquisition: Acquisition, credential: ClientCredential): Promise<Turn> {
     const { closed } = this.#context
     const from = this.#now()
     const works = await untilAborted(this.#writing, closed) // the last turn's write comes first
     const waitedMs = this.#now() - from
     const late = { ...acquisition, startedAt: acquisition.startedAt + waitedMs }
-    const store = works ? await untilAborted(this.#open(late, clientSecret), closed) : undefined
-    const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, clientSecret })
+    const store = works ? await untilAborted(this.#open(late, credential), closed) : undefined
+    const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, credential })
     turn.storeFailed = !works
     try {
       const lookedAt = this.#now()
@@ -97,7 +97,7 @@ export class SharedToken {
   /** Ends a turn and shares the requested token. Only the next turn waits for the write. */
   end(turn: Turn, requested?: CachedToken): void {
     // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
-    const isShared = this.#options.encryptionKeys || turn.clientSecret.last === this.#safe?.firstKey
+    const isShared = this.#options.encryptionKeys || turn.credential.last === this.#safe?.firstKey
     const writing = turn.write(isShared ? requested : undefined)
     this.#writing = writing
     this.#ending = writing.then(() => {
@@ -112,17 +112,17 @@ export class SharedToken {
   }
 
   /**
-   * The entries that this process can decrypt; undefined without a key. A clientSecret function is called only if a token
+   * The entries that this process can decrypt; undefined without a key. The function for the credential is called only if a token
    * may be requested, too.
    */
-  async #open(acquisition: Acquisition, clientSecret: ClientSecret): Promise<SafeStore | undefined> {
+  async #open(acquisition: Acquisition, credential: ClientCredential): Promise<SafeStore | undefined> {
     const { clock, encryptionKeys, timeoutMs } = this.#options
     const { background, startedAt } = acquisition
-    if (!encryptionKeys && clientSecret.mayChange && !mayRequest(acquisition, this.#now()))
+    if (!encryptionKeys && credential.mayChange && !mayRequest(acquisition, this.#now()))
       return this.#safe?.store
     const deadline = startedAt + timeoutMs
     const endsAt = attemptEndsAt(this.#options, { attempt: 1, background, deadline })
-    const keys = encryptionKeys ?? [(await clientSecret.askAhead(endsAt)) ?? '']
+    const keys = encryptionKeys ?? [(await credential.askAhead(endsAt)) ?? '']
     const firstKey = keys[0]
     if (!firstKey) return this.#safe?.store
     if (this.#safe?.firstKey !== firstKey) {
@@ -141,7 +141,7 @@ export class SharedToken {
 
 interface TurnContext extends SharedTokenContext {
   readonly acquisition: Acquisition
-  readonly clientSecret: ClientSecret
+  readonly credential: ClientCredential
   readonly options: ResolvedOptions
 }
 
@@ -159,7 +159,7 @@ export class Turn {
   storeFailed = false
   /** How long (ms) the turn waited for other processes. */
   waitedMs = 0
-  readonly clientSecret: ClientSecret
+  readonly credential: ClientCredential
   #store: SafeStore | undefined
   readonly #acquisition: Acquisition
   readonly #options: ResolvedOptions
@@ -172,7 +172,7 @@ export class Turn {
 
   constructor(store: SafeStore | undefined, context: TurnContext) {
     this.#store = store
-    this.clientSecret = context.clientSecret
+    this.credential = context.credential
     this.#acquisition = context.acquisition
     this.#options = context.options
     this.#context = context

@@ -14,7 +14,7 @@ import type { ResolvedOptions } from '../options.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
-import { type ClientSecret, NoSecret } from './client-secret.ts'
+import { type ClientCredential, NoCredential } from './client-credential.ts'
 import type { ProviderContext } from './provider-context.ts'
 import { quotaInText, readQuotas, spentForMs } from './quota.ts'
 import {
@@ -31,7 +31,7 @@ const FIRST_PAUSE_MS = 200
 
 /** What a token request needs besides the options. */
 export interface TokenRequestContext extends ProviderContext {
-  readonly clientSecret: ClientSecret
+  readonly credential: ClientCredential
   /** When (monotonic ms) the last attempt must have ended. */
   readonly deadline: number
   /** Whether it is a background renewal. */
@@ -121,11 +121,11 @@ class TokenRequest {
     const until = (): number => attemptEndsAt(this.#options, { ...this.#context, attempt })
     const endsAt = until()
     this.#attempts += 1
-    const secret = await this.#askForSecret(endsAt)
+    const credential = await this.#askForCredential(endsAt)
     try {
-      return await this.#post(secret, endsAt)
+      return await this.#post(credential, endsAt)
     } catch (error) {
-      const another = await this.#anotherSecret(error, secret, until())
+      const another = await this.#anotherCredential(error, credential, until())
       if (another === undefined) throw error
       this.#emitFailed(error, 0)
       this.#attempts += 1
@@ -133,16 +133,17 @@ class TokenRequest {
     }
   }
 
-  async #askForSecret(endsAt: number): Promise<string> {
+  async #askForCredential(endsAt: number): Promise<string> {
     try {
-      return await this.#context.clientSecret.ask(endsAt)
+      return await this.#context.credential.ask(endsAt)
     } catch (error) {
-      if (!(error instanceof NoSecret)) throw error
+      if (!(error instanceof NoCredential)) throw error
       const { message, cause } = error
+      const { option } = this.#options.credential
       throw this.#failure(
-        `The clientSecret function ${message}, so no token was requested at ${this.#endpoint}.`,
+        `The ${option} function ${message}, so no token was requested at ${this.#endpoint}.`,
         {
-          code: 'ERR_CLIENT_SECRET',
+          code: option === 'clientSecret' ? 'ERR_CLIENT_SECRET' : 'ERR_CLIENT_ASSERTION',
           retryable: true,
           cause,
         },
@@ -150,25 +151,25 @@ class TokenRequest {
     }
   }
 
-  /** A different secret than the rejected one, once: it may have been rotated since it was read. */
-  async #anotherSecret(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
-    if (!this.#context.clientSecret.mayChange || this.#askedForAnother || !isRejectedSecret(error)) return
+  /** A different credential than the rejected one, once: a secret may have been rotated since it was read. */
+  async #anotherCredential(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
+    if (!this.#context.credential.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
     this.#askedForAnother = true
     try {
-      const secret = await this.#askForSecret(endsAt)
-      return secret === rejected ? undefined : secret
+      const credential = await this.#askForCredential(endsAt)
+      return credential === rejected ? undefined : credential
     } catch {
       return undefined // the rejection says more
     }
   }
 
-  async #post(secret: string, endsAt: number): Promise<CachedToken> {
+  async #post(credential: string, endsAt: number): Promise<CachedToken> {
     const { clock } = this.#options
     const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
     return await within(
       clock,
       { endsAt, closed: this.#context.closed },
-      (signal) => this.#exchange(secret, endsAt, signal),
+      (signal) => this.#exchange(credential, endsAt, signal),
       () =>
         this.#failure(
           `POST ${this.#endpoint} was not answered within ${leftMs} ms. ` +
@@ -178,14 +179,14 @@ class TokenRequest {
     )
   }
 
-  async #exchange(secret: string, endsAt: number, signal: AbortSignal): Promise<CachedToken> {
+  async #exchange(credential: string, endsAt: number, signal: AbortSignal): Promise<CachedToken> {
     const { emit, secrets } = this.#context
     emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
     const sentAt = readClock(this.#options.clock)
     let response: Response | undefined
     this.#quotas = []
     try {
-      response = await this.#fetch(secret, signal)
+      response = await this.#fetch(credential, signal)
       this.#quotas = readQuotas(response.headers, secrets)
       this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
       if (isRedirect(response)) throw this.#redirectFailure(response)
@@ -201,13 +202,14 @@ class TokenRequest {
     }
   }
 
-  #fetch(secret: string, signal: AbortSignal): Promise<Response> {
-    const { bodyFormat, clientId, environment, fetch } = this.#options
+  #fetch(value: string, signal: AbortSignal): Promise<Response> {
+    const { bodyFormat, clientId, credential, environment, fetch, tokenParameters } = this.#options
     const fields = {
       client_id: clientId,
-      client_secret: secret,
+      ...credential.fields(value),
       audience: environment.audience,
       grant_type: 'client_credentials',
+      ...tokenParameters,
     }
     const json = bodyFormat === 'json'
     return fetch(tokenEndpoint(environment), {
@@ -271,7 +273,7 @@ class TokenRequest {
     return this.#failure(
       `POST ${this.#endpoint} answered ${status}${details && ` (${details})`}.${pause} ` +
         quotas.map((quota) => `${quotaInText(quota)} `).join('') +
-        adviceFor(status, oauth, this.#options.bodyFormat),
+        adviceFor(status, oauth, this.#options),
       {
         code: 'ERR_TOKEN_STATUS',
         retryable: status === 408 || status === 429 || status >= 500,
@@ -321,7 +323,7 @@ function codeOf(cause: Error | undefined): string | undefined {
 }
 
 /** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */
-function isRejectedSecret(error: unknown): boolean {
+function isRejectedClient(error: unknown): boolean {
   return (
     error instanceof TokenRequestError &&
     (error.status === 401 || error.error === 'invalid_client' || error.error === 'access_denied')

@@ -3,6 +3,7 @@ import * as z from 'zod/mini'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { Quota } from '../events.ts'
+import type { ResolvedOptions } from '../options.ts'
 import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
 
@@ -148,8 +149,12 @@ const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
 ])
 
 /** What to do about an error status. */
-export function adviceFor(status: number, { error }: OAuthError, bodyFormat: 'json' | 'form'): string {
-  if (status === 401 || error === 'invalid_client') return 'Check clientId and clientSecret.'
+export function adviceFor(
+  status: number,
+  { error }: OAuthError,
+  { bodyFormat, credential }: Pick<ResolvedOptions, 'bodyFormat' | 'credential'>,
+): string {
+  if (status === 401 || error === 'invalid_client') return `Check clientId and ${credential.option}.`
   if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
   if (status === 429) return 'Too many token requests: try again later.'
   if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'

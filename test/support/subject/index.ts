@@ -37,8 +37,16 @@ export const createAuthFetch: typeof createReal = (tokens, attach) => {
 }
 
 function watchingSecrets(options: TokenProviderOptions): TokenProviderOptions {
-  const { clientSecret } = options
+  const { clientSecret, clientAssertion } = options
   noteSecret(clientSecret)
+  if (typeof clientAssertion === 'function') {
+    const watched: typeof clientAssertion = async (endpoint) => {
+      const assertion = await clientAssertion(endpoint)
+      noteSecret(assertion)
+      return assertion
+    }
+    return { ...options, clientAssertion: watched }
+  }
   if (typeof clientSecret !== 'function') return options
   const watched = async (): Promise<string> => {
     const secret = await clientSecret()

@@ -1,0 +1,169 @@
+/** Signed assertions in the place of a client secret (RFC 7523), and further fields of the token request. */
+import type { TokenProviderOptions } from 'merchant-auth'
+import { createTokenProvider } from 'merchant-auth'
+import { describe, expect, it, vi } from 'vitest'
+import { Fleet } from '../store/fleet.ts'
+import { MemoryStore } from '../store/memory-store.ts'
+import { ManualClock } from '../support/clock.ts'
+import { problemsOf } from '../support/problems.ts'
+import {
+  type Answer,
+  acquired,
+  ENVIRONMENT,
+  failed,
+  rig,
+  SECRET,
+  status,
+  TOKEN_ENDPOINT,
+  withoutJitter,
+} from './harness.ts'
+
+withoutJitter()
+
+const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+/** A function that returns another assertion each time. */
+const signing = () => {
+  let jti = 0
+  return vi.fn(
+    async (_endpoint: { url: string; clientId: string }) => `head.claims-of-jti-${++jti}.signature`,
+  )
+}
+
+const bodiesOf = ({ endpoint }: ReturnType<typeof rig>) =>
+  endpoint.requests.map(({ init }) => JSON.parse(String(init.body)))
+
+const withAssertion = (answers: Answer[], clientAssertion: TokenProviderOptions['clientAssertion']) =>
+  rig(answers, { clientSecret: undefined, clientAssertion })
+
+describe('a clientAssertion function', () => {
+  it('is called before every attempt, and its assertion takes the place of the secret', async () => {
+    const clientAssertion = signing()
+    const made = withAssertion([status(503), status(503)], clientAssertion)
+    await acquired(made)
+    expect(clientAssertion.mock.calls).toEqual(Array(3).fill([{ url: TOKEN_ENDPOINT, clientId: 'client-1' }]))
+    expect(bodiesOf(made)).toEqual(
+      [1, 2, 3].map((jti) => ({
+        client_id: 'client-1',
+        client_assertion_type: TYPE,
+        client_assertion: `head.claims-of-jti-${jti}.signature`,
+        audience: ENVIRONMENT.audience,
+        grant_type: 'client_credentials',
+      })),
+    )
+  })
+
+  it.each([status(401), status(400, { error: 'invalid_client' }), status(403, { error: 'access_denied' })])(
+    'is called once more after a rejection (%#)',
+    async (rejected) => {
+      const made = withAssertion([rejected, rejected], signing())
+      expect(await failed(made)).toMatchObject({ attempts: 2 })
+      expect(bodiesOf(made).map(({ client_assertion }) => client_assertion.split('-').at(-1))).toEqual([
+        '1.signature',
+        '2.signature',
+      ])
+    },
+  )
+
+  it.each<[string, () => string | Promise<string>]>([
+    [
+      'threw',
+      () => {
+        throw new Error('the key is gone')
+      },
+    ],
+    ['returned nothing', () => ''],
+    ['returned nothing', () => undefined as unknown as string],
+    ['did not answer in time', () => new Promise<string>(() => {})],
+  ])('that %s makes a failed attempt with a code of its own', async (how, clientAssertion) => {
+    const made = withAssertion([], clientAssertion)
+    const error = await failed(made, 10_000)
+    expect(error).toMatchObject({ code: 'ERR_CLIENT_ASSERTION', retryable: true })
+    expect(error.message).toContain(`The clientAssertion function ${how}`)
+    expect(made.endpoint.count).toBe(0)
+  })
+
+  it('that the endpoint rejects is what the message names', async () => {
+    const made = withAssertion([status(401), status(401)], signing())
+    expect((await failed(made)).message).toContain('Check clientId and clientAssertion.')
+  })
+
+  it('is the only proof, and needs encryptionKeys with a store', () => {
+    const wrong = (more: object) =>
+      problemsOf(() => createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', ...more }))
+    const clientAssertion = signing()
+    const store = new MemoryStore(new ManualClock())
+    expect(wrong({})).toEqual(['clientSecret'])
+    expect(wrong({ clientSecret: SECRET, clientAssertion })).toEqual(['clientAssertion'])
+    expect(wrong({ clientAssertion: 'a.b.c' })).toEqual(['clientAssertion'])
+    expect(wrong({ clientAssertion, store })).toEqual(['encryptionKeys'])
+    expect(wrong({ clientAssertion, store, encryptionKeys: ['a key of at least thirty-two bytes'] })).toEqual(
+      [],
+    )
+  })
+})
+
+describe('tokenParameters', () => {
+  const tokenParameters = { organization: 'org_1', resource: 'a b&c' }
+
+  it.each(['json', 'form'] as const)('are further fields of the request: %s', async (bodyFormat) => {
+    const made = rig([], { tokenParameters, bodyFormat })
+    await made.provider.getToken()
+    const body = String(made.endpoint.requests[0]?.init.body)
+    const fields = bodyFormat === 'json' ? JSON.parse(body) : Object.fromEntries(new URLSearchParams(body))
+    expect(fields).toEqual({
+      client_id: 'client-1',
+      client_secret: SECRET,
+      audience: ENVIRONMENT.audience,
+      grant_type: 'client_credentials',
+      ...tokenParameters,
+    })
+  })
+
+  it('are copied when they are given', async () => {
+    const given: Record<string, string> = { organization: 'org_1' }
+    const made = rig([], { tokenParameters: given })
+    given['organization'] = 'org_2'
+    await made.provider.getToken()
+    expect(bodiesOf(made)[0]).toMatchObject({ organization: 'org_1' })
+  })
+
+  it('may not be the fields that the provider sets, and are strings', () => {
+    const wrong = (tokenParameters: unknown) =>
+      problemsOf(() =>
+        createTokenProvider({
+          environment: ENVIRONMENT,
+          clientId: 'c',
+          clientSecret: SECRET,
+          tokenParameters: tokenParameters as Record<string, string>,
+        }),
+      )
+    const own = [
+      'client_id',
+      'client_secret',
+      'client_assertion',
+      'client_assertion_type',
+      'audience',
+      'grant_type',
+    ]
+    expect(wrong(Object.fromEntries(own.map((name) => [name, 'x'])))).toEqual(
+      own.map((name) => `tokenParameters.${name}`),
+    )
+    expect(wrong({ organization: 5 })).toEqual(['tokenParameters.organization'])
+    expect(wrong('organization')).toEqual(['tokenParameters'])
+    expect(wrong(['organization'])).toEqual(['tokenParameters'])
+  })
+
+  it('keep tokens in a store apart, in whatever order they are given', async () => {
+    const fleet = new Fleet()
+    const [plain, one, other, same] = [
+      await fleet.begin({}),
+      await fleet.begin({ tokenParameters: { organization: 'org_1', b: 'c' } }),
+      await fleet.begin({ tokenParameters: { organization: 'org_2', b: 'c' } }),
+      await fleet.begin({ tokenParameters: { b: 'c', organization: 'org_1' } }),
+    ]
+    expect(new Set([plain.token, one.token, other.token]).size).toBe(3)
+    expect(same.token).toBe(one.token)
+    expect(fleet.endpoint.count).toBe(3)
+  })
+})

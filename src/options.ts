@@ -214,7 +214,7 @@ const attachFetchShape = copied(
 /**
  * Validates the options of a provider.
  *
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const given = copyOf(options, Object.keys(providerShape.shape))
@@ -246,7 +246,7 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 /**
  * Validates a provider and the options of an attachment.
  *
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveAttach(
   tokens: unknown,

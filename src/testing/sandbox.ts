@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as z from 'zod/mini'
-import { copied, copyOf, fn, text } from '../checks.ts'
+import { copyOf, text } from '../checks.ts'
 import { frozenEnvironment } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { hideGetters } from '../token/access-token.ts'
@@ -29,7 +29,7 @@ import {
   tokenErrorOf,
   tokenOf,
 } from './service.ts'
-import { changedSettings, checked, DEFAULT_SETTINGS, durationMs } from './settings.ts'
+import { changedSettings, checked, checkedOptions, DEFAULT_SETTINGS, durationMs } from './settings.ts'
 import type {
   Fault,
   Sandbox,
@@ -41,34 +41,21 @@ import type {
   SandboxTarget,
 } from './types.ts'
 
-const PORT = 'must be a port from 0 to 65535'
-const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
-const optionsShape = copied(
-  z.strictObject(
-    {
-      ports: z.optional(copied(z.strictObject({ production: port, test: port }, 'must be an object'))),
-      onRequest: z.optional(fn<NonNullable<SandboxOptions['onRequest']>>('must be a function')),
-    },
-    'must be an object',
-  ),
-)
-
 /**
  * Starts the service on 127.0.0.1, for tests and for trying things out: token endpoints that issue signed tokens,
  * APIs that check them and answer with what they received, and faults on demand. It keeps the process alive until
  * it is closed.
  *
- * @param options the ports and a listener; by default the system chooses free ports
+ * @param options the settings of both environments, the ports and a listener; by default the system chooses free ports
  * @returns the sandbox, once it listens; `await using` closes it
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option, or with the port that is in use
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every wrong option, or with the port that is in use
  * @example
  * await using sandbox = await startSandbox()
- * const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
- * await using tokens = createTokenProvider({ environment, clientId, clientSecret })
- * const response = await createAuthFetch(tokens)(`${merchantUrl}/orders`)
+ * await using tokens = createTokenProvider(sandbox.test.options)
+ * const response = await createAuthFetch(tokens)(`${sandbox.test.merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { ports = {}, onRequest } = checked('The options of the sandbox', 'options', optionsShape, options)
+  const { ports = {}, onRequest, ...settings } = checkedOptions(options)
   if (ports.production && ports.production === ports.test) {
     throw new ConfigurationError('The options of the sandbox cannot be used', [
       { option: 'ports.test', reason: 'is the port of production too' },
@@ -78,7 +65,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
     const server = await listenOnLoopback(ports[name] ?? 0, `ports.${name}`)
     servers.push(server)
-    return new LoopbackEnvironment(name, server, onRequest) // at once: the first request may have arrived
+    const environment = new LoopbackEnvironment(name, server, onRequest) // at once: the first request may have arrived
+    environment.configure(settings)
+    return environment
   }
   let stopped: Promise<unknown> | undefined
   const close = async (): Promise<void> => {
@@ -132,6 +121,11 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   get clientSecret(): string {
     return this.#clientSecret
+  }
+
+  get options(): SandboxEnvironment['options'] {
+    const { environment, clientId } = this
+    return { environment, clientId, clientSecret: () => this.#clientSecret }
   }
 
   get counts(): SandboxCounts {

@@ -2,7 +2,7 @@
 import * as z from 'zod/mini'
 import { copied, fn, headerName, ms, schemeName } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
-import type { SandboxSettings } from './types.ts'
+import type { SandboxOptions, SandboxSettings } from './types.ts'
 
 export const DEFAULT_SETTINGS: SandboxSettings = {
   lifetimeSeconds: 3600,
@@ -18,27 +18,39 @@ const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
 export const durationMs: z.ZodMiniType<number> = ms(0, DURATION)
 
-const shape = copied(
+const settingShapes = {
+  lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(2 ** 31 - 1, LIFETIME)),
+  tokenLatencyMs: durationMs,
+  apiLatencyMs: z.union([durationMs, fn<() => number>('')], `${DURATION}, or a function that returns one`),
+  rejectAllTokens: z.union(
+    [z.boolean(), z.array(z.enum(['merchant', 'in-store']))],
+    "must be true, false or a list of 'merchant' and 'in-store'",
+  ),
+  header: headerName,
+  scheme: schemeName,
+}
+
+const shape = copied(z.partial(z.strictObject(settingShapes, 'must be an object')))
+
+const PORT = 'must be a port from 0 to 65535'
+const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
+const optionsShape = copied(
   z.partial(
     z.strictObject(
       {
-        lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(2 ** 31 - 1, LIFETIME)),
-        tokenLatencyMs: durationMs,
-        apiLatencyMs: z.union(
-          [durationMs, fn<() => number>('')],
-          `${DURATION}, or a function that returns one`,
-        ),
-        rejectAllTokens: z.union(
-          [z.boolean(), z.array(z.enum(['merchant', 'in-store']))],
-          "must be true, false or a list of 'merchant' and 'in-store'",
-        ),
-        header: headerName,
-        scheme: schemeName,
+        ...settingShapes,
+        ports: copied(z.strictObject({ production: port, test: port }, 'must be an object')),
+        onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
       },
       'must be an object',
     ),
   ),
 )
+
+/** The options of `startSandbox`, if they are valid. */
+export function checkedOptions(options: unknown): SandboxOptions {
+  return checked('The options of the sandbox', 'options', optionsShape, options) as SandboxOptions
+}
 
 /** The settings with the changes made. A change to undefined keeps the setting. */
 export function changedSettings(settings: SandboxSettings, changes: unknown): SandboxSettings {
@@ -52,7 +64,7 @@ export function changedSettings(settings: SandboxSettings, changes: unknown): Sa
  *
  * @param what what cannot be used otherwise, for the message: `The settings of the sandbox`
  * @param name the option's name, for problems with the value as a whole
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function checked<T>(what: string, name: string, shape: z.ZodMiniType<T>, value: unknown): T {
   const parsed = z.safeParse(shape, value)

@@ -33,7 +33,7 @@ export class ClientSecret {
   /**
    * The secret, if it is available before `endsAt` (monotonic ms).
    *
-   * @throws NoSecret
+   * @throws {@link NoSecret}
    */
   ask(endsAt: number): Promise<string> {
     const asked = this.#ahead ?? this.#askNow(endsAt)

@@ -39,8 +39,8 @@ export interface TokenRequestContext extends ProviderContext {
 /**
  * Requests a token, with up to `retries` further attempts before the deadline.
  *
- * @throws TokenRequestError
- * @throws TokenResponseError
+ * @throws {@link TokenRequestError}
+ * @throws {@link TokenResponseError}
  */
 export function requestToken(options: ResolvedOptions, context: TokenRequestContext): Promise<CachedToken> {
   return new TokenRequest(options, context).send()

@@ -8,6 +8,7 @@ import { ConfigurationError } from '../errors.ts'
 import { hideGetters } from '../token/access-token.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
 import { answerWithFault, checkedTarget, FaultQueue, type UsualAnswer } from './faults.ts'
+import { RequestQuota } from './quota.ts'
 import {
   headersOf,
   hide,
@@ -99,6 +100,8 @@ class LoopbackEnvironment implements SandboxEnvironment {
   readonly #known: KnownCredentials & { readonly secrets: Set<string> }
   #accepted: ReadonlySet<string>
   #settings = DEFAULT_SETTINGS
+  #quota = new RequestQuota('')
+  readonly #usedIds = new Set<string>()
 
   constructor(name: 'production' | 'test', server: LoopbackServer, onRequest: SandboxOptions['onRequest']) {
     const authUrl = server.origin
@@ -134,6 +137,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   configure(settings: Partial<SandboxSettings>): void {
     this.#settings = changedSettings(this.#settings, settings)
+    if (this.#settings.quota !== this.#quota.text) this.#quota = new RequestQuota(this.#settings.quota)
   }
 
   acceptSecrets(...secrets: string[]): void {
@@ -179,7 +183,11 @@ class LoopbackEnvironment implements SandboxEnvironment {
     })
     const exchange = new Exchange(request, response, (status, error) => {
       this.#log.answered(recorded, status, error)
-      return { 'x-request-id': String(recorded.id), ...(queued && { 'x-sandbox-fault': queued.id }) }
+      return {
+        'x-request-id': String(recorded.id),
+        ...(queued && { 'x-sandbox-fault': queued.id }),
+        ...(target === 'token' && this.#quota.headers(Date.now())),
+      }
     })
     const duration = exchange.over.then(() => performance.now() - startedAt)
     try {
@@ -206,16 +214,19 @@ class LoopbackEnvironment implements SandboxEnvironment {
   }
 
   async #receiveTokenRequest(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
-    const { tokenLatencyMs } = this.#settings
+    const settings = this.#settings
+    const isSpent = this.#quota.charge(Date.now())
     const body = await exchange.readBody()
-    const read = body && readTokenRequest(exchange.request.headers['content-type'], body)
+    const read = body && readTokenRequest(exchange.request.headers['content-type'], body, settings)
     if (read?.fields !== undefined) recorded.fields = hideFields(read.fields, this.#known)
-    await exchange.wait(tokenLatencyMs)
+    await exchange.wait(settings.tokenLatencyMs)
     return async () => {
+      if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
       if (read === undefined) return tokenError(413, 'invalid_request', TOO_LONG)
-      const { audience } = this.environment
-      const client = { clientId: this.clientId, audience, secrets: this.#accepted }
-      const error = tokenErrorOf(recorded.method, read, client)
+      const { audience, authUrl } = this.environment
+      const usedIds = this.#usedIds
+      const client = { clientId: this.clientId, audience, authUrl, secrets: this.#accepted, usedIds }
+      const error = await tokenErrorOf(recorded.method, read, { client, settings })
       if (error !== undefined) return error
       const { lifetimeSeconds } = this.#settings
       const { value, jti } = await this.#issuer.issue(this.clientId, lifetimeSeconds)

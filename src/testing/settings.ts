@@ -1,7 +1,9 @@
 /** How an environment of the sandbox behaves, and the check of everything that a test passes to the sandbox. */
+import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
 import { copied, fn, headerName, ms, schemeName } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
+import { isQuota } from './quota.ts'
 import type { SandboxOptions, SandboxSettings } from './types.ts'
 
 export const DEFAULT_SETTINGS: SandboxSettings = {
@@ -11,9 +13,15 @@ export const DEFAULT_SETTINGS: SandboxSettings = {
   rejectAllTokens: false,
   header: 'Authorization',
   scheme: 'Bearer',
+  quota: '',
+  assertionKey: undefined,
+  tokenParameters: [],
 }
 
 const LIFETIME = 'must be a whole number of seconds from 1 to 2147483647'
+const QUOTA = "must be a quota such as '10/h,50/d'"
+const KEY = 'must be a public key, as PEM text or as a JWK'
+const PARAMETERS = 'must be a list of names'
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
 export const durationMs: z.ZodMiniType<number> = ms(0, DURATION)
@@ -28,6 +36,23 @@ const settingShapes = {
   ),
   header: headerName,
   scheme: schemeName,
+  quota: z.string(QUOTA).check(z.refine(isQuota, QUOTA)),
+  assertionKey: z.custom<NonNullable<SandboxSettings['assertionKey']>>(isPublicKey, KEY),
+  tokenParameters: z.array(z.string(PARAMETERS), PARAMETERS),
+}
+
+function isPublicKey(value: unknown): boolean {
+  try {
+    publicKeyOf(value as NonNullable<SandboxSettings['assertionKey']>)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The key of a text in PEM format, or of a JWK. */
+export function publicKeyOf(key: NonNullable<SandboxSettings['assertionKey']>): KeyObject {
+  return createPublicKey(typeof key === 'string' ? key : { key: key as JsonWebKey, format: 'jwk' })
 }
 
 const shape = copied(z.partial(z.strictObject(settingShapes, 'must be an object')))

@@ -147,6 +147,25 @@ export interface SandboxSettings {
    * @default 'Bearer'
    */
   readonly scheme: string
+  /**
+   * How many token requests the client may make, failed ones included: numbers by minute (`m`), hour (`h`) or day (`d`),
+   * separated by commas, such as `10/h,50/d`. Every answer of the token endpoint says what is left
+   * (`Auth0-Client-Quota-Limit`); with nothing left it is 429. A new value starts a new count. `''`: no limit.
+   * @default ''
+   */
+  readonly quota: string
+  /**
+   * The public key, as PEM text or as a JWK, of a client that proves its identity by signed assertions (RFC 7523) instead
+   * of its secret. Each assertion must have `iss`, `sub`, `aud` (the token endpoint or `authUrl`), `exp` and a `jti` that was
+   * not used before.
+   * @default undefined: assertions are not accepted
+   */
+  readonly assertionKey: string | Readonly<Record<string, unknown>> | undefined
+  /**
+   * The names of further fields that a token request may have: the option `tokenParameters` of the provider.
+   * @default []
+   */
+  readonly tokenParameters: readonly string[]
 }
 
 /**

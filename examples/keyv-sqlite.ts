@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { KeyvSqlite } from '@keyv/sqlite'
 import { Keyv } from 'keyv'
-import { createAuthFetch, createTokenProvider, type Environment, type TokenStore } from 'merchant-auth'
+import { createAuthFetch, createTokenProvider, type Environment } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
+import { keyvTokenStore } from './recipes/parts/keyv-token-store.ts'
 
 interface Job {
   readonly file: string
@@ -15,23 +16,6 @@ interface Job {
   readonly clientId: string
   readonly clientSecret: string
   readonly merchantUrl: string
-}
-
-/** Any Keyv instance as a token store. */
-function keyvTokenStore(keyv: Keyv): TokenStore {
-  return {
-    async get(key) {
-      const entry = await keyv.getRaw<string>(key)
-      if (typeof entry !== 'object' || entry?.value === undefined) return undefined
-      return { value: entry.value, ttlMs: (entry.expires ?? 0) - Date.now() }
-    },
-    async set(key, value, ttlMs) {
-      await keyv.set(key, value, ttlMs)
-    },
-    async delete(key) {
-      await keyv.delete(key)
-    },
-  }
 }
 
 /** What a cron job does: one call, and the end. */

@@ -2,8 +2,9 @@
  * Generates the API reference from the sources, next to the manual: docs/api/out/index.html. Fails on a warning:
  * something public without a comment, a type that is used but not exported, a broken link. typedoc does not check the
  * fragment of a link and drops code from the anchors of headings, so that fragments are checked here.
+ * The code that the pages show from examples/ must be what is there; `--update` writes it.
  *
- * npm run docs
+ * npm run docs [-- --update]
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -11,6 +12,7 @@ import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
+import { pagesWithOldExamples } from './docs/examples.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')
@@ -21,6 +23,7 @@ const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
     : [],
 )
 
+checkExamples()
 install()
 // typedoc has a package.json of its own, as the newest TypeScript that it reads is older than this repository's.
 run(process.execPath, [
@@ -29,8 +32,18 @@ run(process.execPath, [
   ...modules.flatMap(({ source }) => ['--entryPoints', source]),
 ])
 checkModules()
+checkHeadings()
 checkLinks()
 console.log(`The API reference is ${relative(process.cwd(), join(out, 'index.html'))}`)
+
+/** Pages show the examples as they are. */
+function checkExamples(): void {
+  const update = process.argv.includes('--update')
+  const pages = pagesWithOldExamples(root, { update })
+  for (const page of pages)
+    console.log(update ? `${page} is updated` : `${page} differs from examples/: npm run docs -- --update`)
+  if (pages.length > 0 && !update) process.exit(1)
+}
 
 /** `./dist/attach/axios.js` comes from src/attach/axios.ts. */
 function sourceOf(built: string): string {
@@ -75,6 +88,15 @@ function checkModules(): void {
   for (const { name, source } of unnamed)
     console.error(`${relative(root, source)}: the comment at its head needs a line "@module ${name}"`)
   if (unnamed.length > 0) process.exit(1)
+}
+
+/** Every page has one heading of the first level. */
+function checkHeadings(): void {
+  const wrong = globSync('**/*.html', { cwd: out, exclude: ['media/**'] }).filter(
+    (page) => readFileSync(join(out, page), 'utf8').match(/<h1\b/g)?.length !== 1,
+  )
+  for (const page of wrong) console.error(`${page} needs exactly one first-level heading`)
+  if (wrong.length > 0) process.exit(1)
 }
 
 /** Every link to a page, or to a place in one, must have a target. */

@@ -138,7 +138,7 @@ function isLoopback(hostname: string): boolean {
  * @param environments the environments by name, usually `production` and `test`
  * @returns frozen copies under the same names
  * @typeParam T the set, so that TypeScript knows each name
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  * @example
  * const environments = defineEnvironments({
  *   production: {

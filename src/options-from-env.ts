@@ -37,10 +37,14 @@ const VARIABLES: Readonly<Record<string, string>> = {
  * `inStore`. A name that it does not contain is undefined at run time; base URLs without names are read by index.
  */
 export type OptionsFromEnv = TokenProviderOptions & {
-  readonly environment: { readonly apiUrls: NamedApiUrls }
+  /** The environment. */
+  readonly environment: {
+    /** The base URLs of the APIs, by name. */
+    readonly apiUrls: Readonly<Record<'merchant' | 'inStore', string>> & Readonly<Record<string, string>>
+  }
 }
 
-type NamedApiUrls = { readonly merchant: string; readonly inStore: string } & Readonly<Record<string, string>>
+type NamedApiUrls = OptionsFromEnv['environment']['apiUrls']
 
 /** Environment variables by name; undefined if one is not set. */
 type Variables = Readonly<Record<string, string | undefined>>
@@ -63,7 +67,7 @@ type Variables = Readonly<Record<string, string | undefined>>
  * name, or by index if they have no names.
  *
  * @param env the variables by name; by default those of the process
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem, each with the variable's name
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem, each with the variable's name
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
  */

@@ -268,7 +268,7 @@ const attachFetchShape = copied(
 /**
  * Validates the options of a provider.
  *
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const given = copyOf(options, Object.keys(providerShape.shape))
@@ -336,7 +336,7 @@ function credentialOf(
 /**
  * Validates a provider and the options of an attachment.
  *
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveAttach(
   tokens: unknown,

@@ -1,30 +1,32 @@
 /** axios-retry beside attachAuth, in both orders: it retries what fails for a moment, and never sees a stale token. */
 import assert from 'node:assert/strict'
-import axios, { isAxiosError } from 'axios'
+import axios, { type AxiosInstance, isAxiosError } from 'axios'
 import axiosRetry from 'axios-retry'
-import { createTokenProvider } from 'merchant-auth'
+import { createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
+import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
 
 try {
-  await tryOrder(sandbox.test, 'attachAuth, then axiosRetry')
-  await tryOrder(sandbox.production, 'axiosRetry, then attachAuth')
+  Object.assign(process.env, serviceEnv(sandbox.test))
+  const { api } = await import('./parts/axios-retry-client.ts')
+  const { tokens } = await import('./parts/tokens.ts')
+  console.log('attachAuth, then axiosRetry:')
+  await check(sandbox.test, api, tokens)
+
+  const otherTokens = createTokenProvider(sandbox.production.options)
+  const other = axios.create({ baseURL: sandbox.production.merchantUrl })
+  axiosRetry(other, { retries: 2, retryDelay: () => 10 })
+  attachAuth(other, otherTokens)
+  console.log('axiosRetry, then attachAuth:')
+  await check(sandbox.production, other, otherTokens)
 } finally {
   await sandbox.close()
 }
 
-async function tryOrder(service: SandboxEnvironment, order: string): Promise<void> {
-  const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = service
-  const tokens = createTokenProvider({ environment, clientId, clientSecret })
-  const api = axios.create({ baseURL: merchantUrl })
-
-  const attach = (): unknown => attachAuth(api, tokens)
-  const retry = (): unknown => axiosRetry(api, { retries: 2, retryDelay: () => 10 })
-  for (const register of order.startsWith('attachAuth') ? [attach, retry] : [retry, attach]) register()
-  console.log(`${order}:`)
-
+async function check(service: SandboxEnvironment, api: AxiosInstance, tokens: TokenProvider): Promise<void> {
   // The token is revoked between a 503 and its retry: the retry is refused, renewed and sent once more.
   const { jti: before } = (await api.get('/orders/1')).data
   service.clearRequests()
@@ -50,7 +52,7 @@ async function tryOrder(service: SandboxEnvironment, order: string): Promise<voi
   // A POST is not axios-retry's to send again. After a 401 attachAuth does: the API has not taken it.
   service.revoke()
   service.clearRequests()
-  const posted = await api.post(`${inStoreUrl}/sales`, { amount: 1200 })
+  const posted = await api.post(`${service.inStoreUrl}/sales`, { amount: 1200 })
   assert.deepEqual(
     service.requests('in-store').map(({ status, body }) => `${status} ${body}`),
     ['401 {"amount":1200}', '200 {"amount":1200}'],

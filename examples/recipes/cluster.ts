@@ -9,6 +9,7 @@ import { createRedisTokenStore } from 'merchant-auth/redis'
 import { startSandbox } from 'merchant-auth/testing'
 import { createClient } from 'redis'
 import { hasRedis, startRedis } from './support/redis.ts'
+import { serviceEnv } from './support/service-env.ts'
 
 const WORKERS = 4
 const CALLS = 25
@@ -16,16 +17,8 @@ const CALLS = 25
 async function runPrimary(): Promise<void> {
   await using sandbox = await startSandbox()
   await using redis = await startRedis()
-  const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
   const workers = Array.from({ length: WORKERS }, () =>
-    cluster.fork({
-      REDIS_URL: redis.url,
-      MERCHANT_AUTH_URL: environment.authUrl,
-      MERCHANT_AUTH_AUDIENCE: environment.audience,
-      MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
-      MERCHANT_AUTH_CLIENT_ID: clientId,
-      MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
-    }),
+    cluster.fork({ ...serviceEnv(sandbox.test), REDIS_URL: redis.url }),
   )
   const ends = await Promise.all(workers.map((worker) => once(worker, 'exit')))
   assert.deepEqual(

@@ -1,82 +1,16 @@
-/** got, which has an HTTP stack of its own: the token is put on below its options, and renewed after a 401. */
+/** got, which has its own HTTP stack, with `withToken` of docs/recipes.md: its calls get the token, and a 401 renews it. */
 import assert from 'node:assert/strict'
-import { type ClientRequest, request as httpRequest } from 'node:http'
-import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { inspect } from 'node:util'
-import got, { type ExtendOptions, HTTPError, type Response } from 'got'
-import { type AccessToken, createTokenProvider, type TokenProvider } from 'merchant-auth'
+import { HTTPError } from 'got'
 import { type SandboxTarget, startSandbox } from 'merchant-auth/testing'
-
-/** Node.js' own way back from a response to its request, which the types leave out. */
-type WithRequest = Response & { readonly req: ClientRequest }
-
-/**
- * Options for `got.extend`. got asks `request` for each send, redirects and retries included, with the URL that is
- * really sent: so each send has the current token, or none. What is put on here is in no options that got prints.
- * Sends are made over HTTP/1.1.
- */
-function withToken(tokens: TokenProvider): ExtendOptions {
-  const sent = new WeakMap<ClientRequest, AccessToken>()
-  return {
-    request: async (url, options, callback) => {
-      const headers = options.headers as Record<string, string>
-      // A header of the caller's own is left as it is. Without an answer from here, got sends the request itself.
-      if (headers['authorization'] !== undefined || !mayHaveToken(url, tokens)) return undefined
-      const token = await tokens.getToken()
-      const authorized: RequestOptions = {
-        ...options,
-        headers: { ...headers, authorization: `Bearer ${token.value}` },
-      }
-      const send = url.protocol === 'https:' ? httpsRequest : httpRequest
-      const request = send(url, authorized, callback)
-      sent.set(request, token)
-      return request
-    },
-    hooks: {
-      afterResponse: [
-        async (response, retryWithMergedOptions) => {
-          const { options } = response.request
-          const rejected = sent.get((response as WithRequest).req)
-          const mayRenew =
-            response.statusCode === 401 &&
-            !response.headers['www-authenticate']?.includes('insufficient_scope') &&
-            response.redirectUrls.length === 0 &&
-            options.context['renewed'] !== true &&
-            isRepeatable(options.body)
-          if (rejected === undefined || !mayRenew) return response
-          const { signal } = options
-          const renewing = tokens.renewToken(rejected, { url: response.url, ...(signal && { signal }) })
-          // Without another token, the API's own answer is the best there is.
-          const renewed = await renewing.catch(() => undefined)
-          if (renewed === undefined) return response
-          // The other hooks of this kind are to see the second answer, too.
-          return retryWithMergedOptions({ context: { renewed: true }, preserveHooks: true })
-        },
-      ],
-    },
-  }
-}
-
-/** Whether a URL is below one of `apiUrls`: the same origin, and the path equal or continuing at a slash. */
-function mayHaveToken({ origin, pathname }: URL, { environment }: TokenProvider): boolean {
-  // An encoded slash or backslash is one path segment to some servers, and two to others.
-  if (/%2f|%5c/i.test(pathname)) return false
-  return Object.values<string>(environment.apiUrls).some((apiUrl) => {
-    const api = new URL(apiUrl)
-    return origin === api.origin && `${pathname}/`.startsWith(`${api.pathname.replace(/\/+$/, '')}/`)
-  })
-}
-
-/** Whether got still has the bytes: a stream or an iterator is used up by the first send. */
-function isRepeatable(body: unknown): boolean {
-  return body === undefined || typeof body === 'string' || ArrayBuffer.isView(body)
-}
+import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
-const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = sandbox.test
-const tokens = createTokenProvider({ environment, clientId, clientSecret })
-const api = got.extend(withToken(tokens), {
-  prefixUrl: merchantUrl,
+const { environment, inStoreUrl } = sandbox.test
+Object.assign(process.env, serviceEnv(sandbox.test))
+const { tokens } = await import('./parts/tokens.ts')
+const { api: client } = await import('./parts/got-client.ts')
+const api = client.extend({
   retry: { calculateDelay: ({ computedValue }) => Math.min(computedValue, 10) }, // without it, the first is after 1 s
 })
 

@@ -1,19 +1,15 @@
 /** ky on a fetch that carries the token: ky retries a 503, the fetch below it renews the token after a 401. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
-import ky, { isHTTPError } from 'ky'
-import { createAuthFetch, createTokenProvider } from 'merchant-auth'
+import { isHTTPError } from 'ky'
 import { type SandboxTarget, startSandbox } from 'merchant-auth/testing'
+import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
-const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = sandbox.test
-const tokens = createTokenProvider({ environment, clientId, clientSecret })
-
-const api = ky.create({
-  prefix: merchantUrl,
-  fetch: createAuthFetch(tokens),
-  retry: { limit: 2, delay: () => 10 }, // without `delay`, the first retry comes after 300 ms
-})
+const { inStoreUrl } = sandbox.test
+Object.assign(process.env, serviceEnv(sandbox.test))
+const { api } = await import('./parts/ky-client.ts')
+const { tokens } = await import('./parts/tokens.ts')
 
 try {
   const first = await api.get('orders/1').json<{ jti: string }>()

@@ -2,75 +2,9 @@
 import assert from 'node:assert/strict'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import axios, { type AxiosInstance } from 'axios'
-import { createTokenProvider, type Environment, type TokenProvider } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
+import { createTokenProvider } from 'merchant-auth'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
-
-/** What the platform knows of a merchant. */
-interface Account {
-  readonly environment: Environment & { readonly apiUrls: { readonly merchant: string } }
-  readonly clientId: string
-}
-
-interface Merchant {
-  readonly tokens: TokenProvider
-  readonly api: AxiosInstance
-}
-
-interface MerchantsOptions {
-  /** Merchants beyond this number are forgotten, the least recently used one first. */
-  readonly most: number
-  readonly accountOf: (merchantId: string) => Account
-  /** Asked before each token request, and never before the first call: no secret is kept here. */
-  readonly secretOf: (merchantId: string) => Promise<string>
-}
-
-/** The merchants that were called last, each with a token of its own. */
-class Merchants {
-  readonly #options: MerchantsOptions
-  /** In the order of their last use. */
-  readonly #known = new Map<string, Merchant>()
-
-  constructor(options: MerchantsOptions) {
-    this.#options = options
-  }
-
-  /** Take it anew for each call: one that is kept may be of a merchant that has left. */
-  apiOf(merchantId: string): AxiosInstance {
-    const merchant = this.#known.get(merchantId) ?? this.#create(merchantId)
-    this.#known.delete(merchantId)
-    this.#known.set(merchantId, merchant)
-    const [oldest] = this.#known.keys()
-    // It is not closed: its calls under way go on, and then nothing holds it any more, a timer or a socket neither.
-    if (this.#known.size > this.#options.most && oldest !== undefined) this.#known.delete(oldest)
-    return merchant.api
-  }
-
-  /** The merchant's token is forgotten at once, and calls that still wait for one reject. */
-  async leave(merchantId: string): Promise<void> {
-    const merchant = this.#known.get(merchantId)
-    this.#known.delete(merchantId)
-    await merchant?.tokens.close()
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#known.keys()].map((merchantId) => this.leave(merchantId)))
-  }
-
-  get size(): number {
-    return this.#known.size
-  }
-
-  #create(merchantId: string): Merchant {
-    const { environment, clientId } = this.#options.accountOf(merchantId)
-    const clientSecret = (): Promise<string> => this.#options.secretOf(merchantId)
-    const tokens = createTokenProvider({ environment, clientId, clientSecret })
-    const api = axios.create({ baseURL: environment.apiUrls.merchant })
-    attachAuth(api, tokens)
-    return { tokens, api }
-  }
-}
+import { Merchants } from './parts/merchants.ts'
 
 // In your service all merchants have one environment. Each environment of the sandbox knows one client, so here
 // each merchant has an environment of its own.

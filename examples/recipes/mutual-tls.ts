@@ -3,17 +3,22 @@
  * Agent for fetch, httpsAgent for axios.
  */
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent as HttpsAgent } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import axios, { isAxiosError } from 'axios'
-import { createAuthFetch, createTokenProvider, TokenRequestError } from 'merchant-auth'
+import { createTokenProvider, TokenRequestError } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { startSandbox } from 'merchant-auth/testing'
-import { Agent, type RequestInit, fetch as undiciFetch } from 'undici'
+import { Agent } from 'undici'
+import { fetchWith } from './parts/fetch-with.ts'
 import { createAuthority } from './support/certificates.ts'
 import { startTlsFront } from './support/relays.ts'
 import { rootCause } from './support/root-cause.ts'
+import { serviceEnv } from './support/service-env.ts'
 
-// In production: key and certificate from files or a vault. `ca` only where the service's certificate is a private one.
 const authority = await createAuthority()
 const { key, cert } = await authority.issue('merchant-service')
 const ca = authority.cert
@@ -29,25 +34,24 @@ await using front = await startTlsFront(Number(new URL(plain.authUrl).port), {
 const url = `https://localhost:${front.port}`
 const environment = { ...plain, authUrl: url, apiUrls: [`${url}/merchant`] }
 
-function fetchBy(dispatcher: Agent): typeof fetch {
-  // An Agent goes with the fetch of the same undici: Node.js' own fetch has another one inside.
-  const sent = (input: string | URL, init?: RequestInit) => undiciFetch(input, { ...init, dispatcher })
-  return sent as typeof fetch
-}
-
-// With the certificate.
-const agent = new Agent({ connect: { key, cert, ca } })
-const tokens = createTokenProvider({ environment, clientId, clientSecret, fetch: fetchBy(agent) })
-const api = axios.create({ baseURL: `${url}/merchant`, httpsAgent: new HttpsAgent({ key, cert, ca }) })
-attachAuth(api, tokens)
+// With the certificate, in the files that the service reads.
+setDefaultCACertificates([...getCACertificates(), ca]) // a service with a public certificate does not need this
+const folder = mkdtempSync(join(tmpdir(), 'certificate-'))
+writeFileSync(join(folder, 'client.key'), key)
+writeFileSync(join(folder, 'client.crt'), cert)
+process.chdir(folder)
+Object.assign(process.env, serviceEnv(sandbox.test, url))
+const { api, authFetch, tokens } = await import('./parts/certified-client.ts')
+process.chdir('/')
+rmSync(folder, { recursive: true })
 const order = await api.get('/orders/1')
-const sale = await createAuthFetch(tokens, { fetch: fetchBy(agent) })(`${url}/merchant/sales`)
+const sale = await authFetch(`${url}/merchant/sales`)
 assert.deepEqual([order.status, sale.status, sandbox.test.counts.token], [200, 200, 1])
 console.log(`With a client certificate: axios ${order.status}, fetch ${sale.status}, one token request`)
 
 // Without it, the token request does not come through ...
-const bare = new Agent({ connect: { ca } })
-const other = createTokenProvider({ environment, clientId, clientSecret, fetch: fetchBy(bare), retries: 0 })
+const bare = new Agent()
+const other = createTokenProvider({ environment, clientId, clientSecret, fetch: fetchWith(bare), retries: 0 })
 const refused: unknown = await other.getToken().catch((reason: unknown) => reason)
 assert.ok(refused instanceof TokenRequestError)
 assert.deepEqual([refused.code, sandbox.test.counts.token], ['ERR_TOKEN_NETWORK', 1])
@@ -55,11 +59,11 @@ console.log(`Without one, the token request: ${refused.code}, ${refused.message}
 console.log(`  The root cause: ${rootCause(refused)}`)
 
 // ... and so does the call to the API.
-const bareApi = axios.create({ baseURL: `${url}/merchant`, httpsAgent: new HttpsAgent({ ca }) })
+const bareApi = axios.create({ baseURL: `${url}/merchant`, httpsAgent: new HttpsAgent() })
 attachAuth(bareApi, tokens)
 const failed: unknown = await bareApi.get('/orders/2').catch((reason: unknown) => reason)
 assert.ok(isAxiosError(failed) && failed.response === undefined)
 assert.equal(sandbox.test.counts.merchant, 2)
 console.log(`Without one, the API call: ${failed.code}, ${failed.message}`)
 
-await Promise.all([agent.close(), bare.close(), tokens.close(), other.close()])
+await Promise.all([bare.close(), tokens.close(), other.close()])

@@ -1,41 +1,12 @@
 /** A typed client by openapi-fetch, on a fetch that carries the token and renews it after a 401. */
 import assert from 'node:assert/strict'
-import { createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
-import createClient from 'openapi-fetch'
-
-/** What the sandbox answers: what it received. */
-interface Echo {
-  readonly method: string
-  readonly path: string
-  readonly body: string
-  readonly jti: string
-}
-
-/** Written by hand here; in your service `openapi-typescript` makes it from the API's description. */
-interface paths {
-  '/orders': {
-    post: {
-      requestBody: { content: { 'application/json': { amount: number; currency: string } } }
-      responses: { 200: { content: { 'application/json': Echo } } }
-    }
-  }
-  '/orders/{id}': {
-    get: {
-      parameters: { path: { id: string } }
-      responses: {
-        200: { content: { 'application/json': Echo } }
-        401: { content: { 'application/json': { error: string } } }
-      }
-    }
-  }
-}
+import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
-const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
-const tokens = createTokenProvider({ environment, clientId, clientSecret })
-
-const api = createClient<paths>({ baseUrl: merchantUrl, fetch: createAuthFetch(tokens) })
+Object.assign(process.env, serviceEnv(sandbox.test))
+const { api } = await import('./parts/openapi-client.ts')
+const { tokens } = await import('./parts/tokens.ts')
 
 try {
   const first = await api.GET('/orders/{id}', { params: { path: { id: '1' } } })

@@ -13,24 +13,18 @@ import { createAuthFetch, createTokenProvider, type Environment, TokenRequestErr
 import { attachAuth } from 'merchant-auth/axios'
 import { startSandbox } from 'merchant-auth/testing'
 import { createProxy } from 'proxy'
-import { ProxyAgent, type RequestInit, fetch as undiciFetch } from 'undici'
+import { ProxyAgent } from 'undici'
+import { fetchWith } from './parts/fetch-with.ts'
 import { createAuthority } from './support/certificates.ts'
 import { startTap, startTlsFront } from './support/relays.ts'
 import { rootCause } from './support/root-cause.ts'
+import { serviceEnv } from './support/service-env.ts'
 
 interface Service {
   readonly environment: Environment
   readonly clientId: string
   readonly clientSecret: string
   readonly ca: string
-}
-
-/** A fetch through the proxy. `ca` is for the service's certificate, here one of this recipe's own. */
-function fetchBy(proxyUrl: string, ca?: string): typeof fetch {
-  const dispatcher = new ProxyAgent({ uri: proxyUrl, ...(ca === undefined ? {} : { requestTls: { ca } }) })
-  // An Agent goes with the fetch of the same undici: Node.js' own fetch has another one inside.
-  const proxied = (url: string | URL, init?: RequestInit) => undiciFetch(url, { ...init, dispatcher })
-  return proxied as typeof fetch
 }
 
 /** A service that knows nothing of proxies: Node.js does, by NODE_USE_ENV_PROXY and HTTPS_PROXY. */
@@ -68,9 +62,9 @@ async function main(): Promise<void> {
   const proxySaw = (text: string): boolean => Buffer.concat(seen).includes(text)
 
   // undici's fetch through the proxy, for the token request and for the calls.
-  const proxied = fetchBy(proxyUrl, ca)
-  const tokens = createTokenProvider({ environment, clientId, clientSecret, fetch: proxied })
-  const authFetch = createAuthFetch(tokens, { fetch: proxied })
+  setDefaultCACertificates([...getCACertificates(), ca]) // a service with a public certificate does not need this
+  Object.assign(process.env, serviceEnv(sandbox.test, url), { HTTPS_PROXY: proxyUrl })
+  const { authFetch, tokens } = await import('./parts/proxied-client.ts')
   const sale = await authFetch(`${url}/merchant/sales`, { method: 'POST', body: '{"amount":1200}' })
   assert.equal(sale.status, 200)
   console.log(`fetch, through the proxy: ${sale.status}`)
@@ -110,12 +104,17 @@ async function main(): Promise<void> {
   )
 
   // Without TLS there is nothing to hide behind: the same proxy reads all of it.
-  const open = createTokenProvider({ environment: plain, clientId, clientSecret, fetch: fetchBy(proxyUrl) })
+  const open = createTokenProvider({
+    environment: plain,
+    clientId,
+    clientSecret,
+    fetch: fetchWith(new ProxyAgent(proxyUrl)),
+  })
   await open.getToken()
   assert.equal(proxySaw(clientSecret), true)
   console.log('The same token request without TLS: it read the secret. That is why URLs must be https.')
 
-  const wrong = fetchBy(proxyUrl.replace('pencil', 'crayon'), ca)
+  const wrong = fetchWith(new ProxyAgent(proxyUrl.replace('pencil', 'crayon')))
   const refused = createTokenProvider({ environment, clientId, clientSecret, fetch: wrong, retries: 0 })
   const error: unknown = await refused.getToken().catch((reason: unknown) => reason)
   assert.ok(error instanceof TokenRequestError)

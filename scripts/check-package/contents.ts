@@ -1,7 +1,7 @@
 /** Which files are in the package, and whether its users need them: each problem as a sentence. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { filesOf, readManifest, root } from './packed.ts'
+import { filesOf, readManifest } from './packed.ts'
 import { reachableFrom } from './reachable.ts'
 
 const PAGE = /^(?:README|SECURITY|CHANGELOG|THIRD-PARTY-LICENSES|docs\/[^/]+)\.md$/
@@ -71,19 +71,38 @@ function sourceMapProblems(folder: string, files: readonly string[]): string[] {
   ]
 }
 
-/** Links of the packed pages that have no target, neither in the package nor in the repository. */
-export function linkProblems(folder: string, repository: string = root): string[] {
-  return filesOf(folder)
+/** Links of the packed pages whose file or heading is not in the package. */
+export function linkProblems(folder: string): string[] {
+  const files = filesOf(folder)
+  return files
     .filter((path) => PAGE.test(path))
     .flatMap((page) => {
-      const text = readFileSync(join(folder, page), 'utf8').replaceAll(/^```.*?^```$/gms, '')
+      const text = withoutCode(readFileSync(join(folder, page), 'utf8'))
       const links = new Set([...text.matchAll(/\]\(([^)\s]+)\)/g)].map(({ 1: link = '' }) => link))
       return [...links]
-        .filter((link) => !/^(?:https?:|mailto:|#)/.test(link))
+        .filter((link) => !/^(?:https?:|mailto:)/.test(link))
         .filter((link) => {
-          const path = join(posix.dirname(page), link.replace(/#.*/, ''))
-          return ![folder, repository].some((place) => existsSync(join(place, path)))
+          const [path = '', anchor] = link.split('#')
+          const target = path === '' ? page : posix.join(posix.dirname(page), path)
+          if (!files.includes(target)) return true
+          return anchor !== undefined && !anchorsOf(readFileSync(join(folder, target), 'utf8')).has(anchor)
         })
         .map((link) => `${page} links to ${link}, which is not there`)
     })
+}
+
+function withoutCode(text: string): string {
+  return text.replaceAll(/^ *```.*?^ *```$/gms, '')
+}
+
+/** The anchors that GitHub and npm give to the headings of a page. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...withoutCode(page).matchAll(/^#+ (.+)$/gm)].map(({ 1: heading = '' }) => heading)
+  const anchors = headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+  return new Set(anchors)
 }

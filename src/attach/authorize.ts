@@ -30,7 +30,7 @@ export interface AttachContext extends ResolvedAttach {
 /**
  * Checks the options of an attachment; `takes` says which further options are allowed.
  *
- * @throws ConfigurationError
+ * @throws {@link ConfigurationError}
  */
 export function createAttachContext(
   tokens: TokenProvider,

@@ -34,7 +34,7 @@ const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>
  * @param auth a provider, or the options for a new one
  * @param attach the header and its scheme; `renewOnStatus` has no effect here
  * @returns an interceptor for `instance.interceptors.request.use(…)`
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option
  * @example
  * api.interceptors.request.use(createAuthInterceptor(options))
  */

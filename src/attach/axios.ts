@@ -61,7 +61,7 @@ const attached = new WeakSet<AxiosLike>()
  * @param tokens the provider, which any number of instances may share
  * @param attach the header, its scheme, the statuses that renew
  * @returns a function that detaches the token; later calls go without it
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option; if the instance has a default header of the
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option; if the instance has a default header of the
  *   token's name; and if it already has a token attached
  * @example
  * const api = axios.create({ baseURL: 'https://api.test.example.com/merchant' })

@@ -35,7 +35,7 @@ type Fetch = typeof fetch
  *   `globalThis.fetch`, looked up at each call. With a header other than `Authorization`, redirects are not followed:
  *   the caller gets the 3xx
  * @returns a function like `fetch`
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option
  * @example
  * const authFetch = createAuthFetch(tokens)
  * const response = await authFetch('https://api.test.example.com/merchant/orders')

@@ -173,7 +173,6 @@ export class UndiciCall implements DispatchController {
       const { body } = this.#options
       if (isNodeStream(body)) body.destroy?.()
       this.#endWait?.(reason)
-      this.target?.abort(reason) // the attempt whose response waits for a renewal
       this.fail(reason ?? requestAborted())
     }
   }

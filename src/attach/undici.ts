@@ -35,7 +35,7 @@ export type { UndiciInterceptor } from './undici-types.ts'
  * @param attach the header, its scheme, the statuses that renew. With a header other than `Authorization`, interceptors
  *   below this one follow no redirects: the caller gets the 3xx
  * @returns an interceptor for `dispatcher.compose(…)` of undici 7.1.1 or newer
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option
  * @example
  * const dispatcher = new Agent().compose(createAuthDispatch(tokens))
  * const { statusCode, body } = await request('https://api.test.example.com/merchant/orders', { dispatcher })

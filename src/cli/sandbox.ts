@@ -139,7 +139,7 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
   }
 }
 
-function settingsOf(flags: SandboxFlags, header: Header): SandboxSettings {
+function settingsOf(flags: SandboxFlags, header: Header): Partial<SandboxSettings> {
   const rejected = flags['reject-all-tokens'] ?? false
   return {
     lifetimeSeconds: flags['lifetime-seconds'] ?? 3600,

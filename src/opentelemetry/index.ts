@@ -48,7 +48,7 @@ export interface TelemetryOptions {
  *
  * @param options attributes to add, and providers other than the global ones
  * @returns the listener, for `onEvent` of `createTokenProvider`
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem of the options
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem of the options
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: createTelemetry() })
  */

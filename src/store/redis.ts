@@ -77,7 +77,7 @@ const shape = copied(
  * @param client of `redis` 4.7 or newer, or `ioredis` 5.3 or newer; one client may serve any number of stores
  * @param options the key prefix and the time limit of an operation
  * @returns a store for the option `store` of `createTokenProvider`
- * @throws ConfigurationError (`ERR_CONFIGURATION`) if the client or an option is invalid
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if the client or an option is invalid
  * @example
  * const redis = createClient({ url: 'redis://localhost:6379' })
  * redis.connect()

@@ -21,7 +21,7 @@ export interface LoopbackServer {
  * Starts a server on 127.0.0.1 that handles no requests yet.
  *
  * @param option the name of the port's option, for the error
- * @throws ConfigurationError if the port is not available
+ * @throws {@link ConfigurationError} if the port is not available
  */
 export async function listenOnLoopback(port: number, option: string): Promise<LoopbackServer> {
   // With a keep-alive timeout, a connection could close just when its client sends the next request.

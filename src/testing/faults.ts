@@ -122,7 +122,7 @@ export class FaultQueue {
   #queued: QueuedFault[] = []
   #lastId = 0
 
-  /** @throws ConfigurationError with every problem */
+  /** @throws {@link ConfigurationError} with every problem */
   add(given: unknown): string {
     const { target, fault, times = 1 } = checked('The fault', 'fault', order, given)
     this.#lastId += 1

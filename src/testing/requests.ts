@@ -137,7 +137,7 @@ export function hideFields(
   known: KnownCredentials,
 ): Readonly<Record<string, unknown>> {
   return JSON.parse(JSON.stringify(fields), (name, value: unknown) => {
-    if (name === 'client_secret') return HIDDEN
+    if (name === 'client_secret' || name === 'client_assertion') return HIDDEN
     return typeof value === 'string' ? hide(value, known) : value
   })
 }

@@ -2,12 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as z from 'zod/mini'
-import { copied, copyOf, fn, text } from '../checks.ts'
+import { copyOf, text } from '../checks.ts'
 import { frozenEnvironment } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { hideGetters } from '../token/access-token.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
 import { answerWithFault, checkedTarget, FaultQueue, type UsualAnswer } from './faults.ts'
+import { RequestQuota } from './quota.ts'
 import {
   headersOf,
   hide,
@@ -29,7 +30,7 @@ import {
   tokenErrorOf,
   tokenOf,
 } from './service.ts'
-import { changedSettings, checked, DEFAULT_SETTINGS, durationMs } from './settings.ts'
+import { changedSettings, checked, checkedOptions, DEFAULT_SETTINGS, durationMs } from './settings.ts'
 import type {
   Fault,
   Sandbox,
@@ -41,34 +42,21 @@ import type {
   SandboxTarget,
 } from './types.ts'
 
-const PORT = 'must be a port from 0 to 65535'
-const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
-const optionsShape = copied(
-  z.strictObject(
-    {
-      ports: z.optional(copied(z.strictObject({ production: port, test: port }, 'must be an object'))),
-      onRequest: z.optional(fn<NonNullable<SandboxOptions['onRequest']>>('must be a function')),
-    },
-    'must be an object',
-  ),
-)
-
 /**
  * Starts the service on 127.0.0.1, for tests and for trying things out: token endpoints that issue signed tokens,
  * APIs that check them and answer with what they received, and faults on demand. It keeps the process alive until
  * it is closed.
  *
- * @param options the ports and a listener; by default the system chooses free ports
+ * @param options the settings of both environments, the ports and a listener; by default the system chooses free ports
  * @returns the sandbox, once it listens; `await using` closes it
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option, or with the port that is in use
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every wrong option, or with the port that is in use
  * @example
  * await using sandbox = await startSandbox()
- * const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
- * await using tokens = createTokenProvider({ environment, clientId, clientSecret })
- * const response = await createAuthFetch(tokens)(`${merchantUrl}/orders`)
+ * await using tokens = createTokenProvider(sandbox.test.options)
+ * const response = await createAuthFetch(tokens)(`${sandbox.test.merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { ports = {}, onRequest } = checked('The options of the sandbox', 'options', optionsShape, options)
+  const { ports = {}, onRequest, ...settings } = checkedOptions(options)
   if (ports.production && ports.production === ports.test) {
     throw new ConfigurationError('The options of the sandbox cannot be used', [
       { option: 'ports.test', reason: 'is the port of production too' },
@@ -78,7 +66,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
     const server = await listenOnLoopback(ports[name] ?? 0, `ports.${name}`)
     servers.push(server)
-    return new LoopbackEnvironment(name, server, onRequest) // at once: the first request may have arrived
+    const environment = new LoopbackEnvironment(name, server, onRequest) // at once: the first request may have arrived
+    environment.configure(settings)
+    return environment
   }
   let stopped: Promise<unknown> | undefined
   const close = async (): Promise<void> => {
@@ -110,6 +100,8 @@ class LoopbackEnvironment implements SandboxEnvironment {
   readonly #known: KnownCredentials & { readonly secrets: Set<string> }
   #accepted: ReadonlySet<string>
   #settings = DEFAULT_SETTINGS
+  #quota = new RequestQuota('')
+  readonly #usedIds = new Set<string>()
 
   constructor(name: 'production' | 'test', server: LoopbackServer, onRequest: SandboxOptions['onRequest']) {
     const authUrl = server.origin
@@ -134,12 +126,18 @@ class LoopbackEnvironment implements SandboxEnvironment {
     return this.#clientSecret
   }
 
+  get options(): SandboxEnvironment['options'] {
+    const { environment, clientId } = this
+    return { environment, clientId, clientSecret: () => this.#clientSecret }
+  }
+
   get counts(): SandboxCounts {
     return Object.freeze({ ...this.#log.counts })
   }
 
   configure(settings: Partial<SandboxSettings>): void {
     this.#settings = changedSettings(this.#settings, settings)
+    if (this.#settings.quota !== this.#quota.text) this.#quota = new RequestQuota(this.#settings.quota)
   }
 
   acceptSecrets(...secrets: string[]): void {
@@ -185,7 +183,11 @@ class LoopbackEnvironment implements SandboxEnvironment {
     })
     const exchange = new Exchange(request, response, (status, error) => {
       this.#log.answered(recorded, status, error)
-      return { 'x-request-id': String(recorded.id), ...(queued && { 'x-sandbox-fault': queued.id }) }
+      return {
+        'x-request-id': String(recorded.id),
+        ...(queued && { 'x-sandbox-fault': queued.id }),
+        ...(target === 'token' && this.#quota.headers(Date.now())),
+      }
     })
     const duration = exchange.over.then(() => performance.now() - startedAt)
     try {
@@ -212,16 +214,19 @@ class LoopbackEnvironment implements SandboxEnvironment {
   }
 
   async #receiveTokenRequest(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
-    const { tokenLatencyMs } = this.#settings
+    const settings = this.#settings
+    const isSpent = this.#quota.charge(Date.now())
     const body = await exchange.readBody()
-    const read = body && readTokenRequest(exchange.request.headers['content-type'], body)
+    const read = body && readTokenRequest(exchange.request.headers['content-type'], body, settings)
     if (read?.fields !== undefined) recorded.fields = hideFields(read.fields, this.#known)
-    await exchange.wait(tokenLatencyMs)
+    await exchange.wait(settings.tokenLatencyMs)
     return async () => {
+      if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
       if (read === undefined) return tokenError(413, 'invalid_request', TOO_LONG)
-      const { audience } = this.environment
-      const client = { clientId: this.clientId, audience, secrets: this.#accepted }
-      const error = tokenErrorOf(recorded.method, read, client)
+      const { audience, authUrl } = this.environment
+      const usedIds = this.#usedIds
+      const client = { clientId: this.clientId, audience, authUrl, secrets: this.#accepted, usedIds }
+      const error = await tokenErrorOf(recorded.method, read, { client, settings })
       if (error !== undefined) return error
       const { lifetimeSeconds } = this.#settings
       const { value, jti } = await this.#issuer.issue(this.clientId, lifetimeSeconds)

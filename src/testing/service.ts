@@ -5,6 +5,7 @@ import { decodeJwt, errors, generateKeyPair, jwtVerify, SignJWT } from 'jose'
 import { keysOf } from '../checks.ts'
 import { parseJson } from '../token/token-response.ts'
 import { type Answer, jsonAnswer } from './exchange.ts'
+import { publicKeyOf } from './settings.ts'
 import type { SandboxRequest, SandboxSettings, SandboxTarget } from './types.ts'
 
 const ALGORITHM = 'ES256'
@@ -112,11 +113,19 @@ export interface TokenRequest {
   readonly problem?: string | undefined
 }
 
-const FIELDS = ['client_id', 'client_secret', 'audience', 'grant_type'] as const
+const FIELDS = ['client_id', 'audience', 'grant_type']
+const SECRET_FIELDS = ['client_secret']
+const ASSERTION_FIELDS = ['client_assertion_type', 'client_assertion']
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 const NO_STORE = { 'cache-control': 'no-store' }
 
 /** Reads the body of a token request: JSON, or the form of RFC 6749 §4.4.2. */
-export function readTokenRequest(contentType: string | undefined, body: Buffer): TokenRequest {
+export function readTokenRequest(
+  contentType: string | undefined,
+  body: Buffer,
+  settings: SandboxSettings,
+): TokenRequest {
+  const problemOf = (fields: Fields): string | undefined => problemIn(fields, settings)
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase()
   if (mediaType === 'application/json') {
     const fields = parseJson(body.toString())
@@ -126,22 +135,74 @@ export function readTokenRequest(contentType: string | undefined, body: Buffer):
   if (mediaType === 'application/x-www-form-urlencoded') {
     const params = new URLSearchParams(body.toString())
     const fields = Object.fromEntries(params)
-    const repeated = FIELDS.find((name) => params.getAll(name).length > 1)
-    return { fields, problem: repeated === undefined ? problemOf(fields) : `${repeated} appears twice` }
+    const repeated = [...params.keys()].find((name) => params.getAll(name).length > 1)
+    return {
+      fields,
+      problem: repeated === undefined ? problemOf(fields) : `${nameOf(repeated)} appears twice`,
+    }
   }
   return { problem: 'The content type must be application/json or application/x-www-form-urlencoded' }
 }
 
-/** The fields must be the four, and no others. */
-function problemOf(fields: Fields): string | undefined {
-  const missing = FIELDS.find((name) => !Object.hasOwn(fields, name))
+/** The fields must be the four of the contract, or those of an assertion, and the further ones of the settings. */
+function problemIn(fields: Fields, { assertionKey, tokenParameters }: SandboxSettings): string | undefined {
+  const hasAssertion = assertionKey !== undefined && Object.hasOwn(fields, 'client_assertion')
+  const expected = [...FIELDS, ...(hasAssertion ? ASSERTION_FIELDS : SECRET_FIELDS)]
+  const missing = expected.find((name) => !Object.hasOwn(fields, name))
   if (missing !== undefined) return `${missing} is missing`
-  const extra = Object.keys(fields).find((name) => !(FIELDS as readonly string[]).includes(name))
-  // Only what looks like a name is repeated: anything else may be a secret.
-  if (extra !== undefined) return `${/^[\w.-]{1,40}$/.test(extra) ? extra : 'A field'} is not expected`
-  const empty = FIELDS.find((name) => typeof fields[name] !== 'string' || fields[name] === '')
+  const extra = Object.keys(fields).find(
+    (name) => !expected.includes(name) && !tokenParameters.includes(name),
+  )
+  if (extra !== undefined) return `${nameOf(extra)} is not expected`
+  const empty = expected.find((name) => typeof fields[name] !== 'string' || fields[name] === '')
   return empty && `${empty} must be a non-empty string`
 }
+
+/** Only what looks like a name is repeated: anything else may be a secret. */
+function nameOf(field: string): string {
+  return /^[\w.-]{1,40}$/.test(field) ? field : 'A field'
+}
+
+/** What a token endpoint knows of its client. */
+export interface Client {
+  readonly clientId: string
+  readonly audience: string
+  readonly secrets: ReadonlySet<string>
+  readonly authUrl: string
+  /** The ids of the assertions that were used. */
+  readonly usedIds: Set<string>
+}
+
+/** What is wrong with the proof of a client's identity; undefined: nothing. */
+async function proofProblem(
+  fields: Fields,
+  { clientId, secrets, authUrl, usedIds }: Client,
+  { assertionKey }: SandboxSettings,
+): Promise<string | undefined> {
+  if (fields['client_id'] !== clientId) return UNKNOWN_CLIENT
+  if (assertionKey === undefined || fields['client_assertion'] === undefined)
+    return secrets.has(String(fields['client_secret'])) ? undefined : UNKNOWN_CLIENT
+  if (fields['client_assertion_type'] !== ASSERTION_TYPE) return 'The client_assertion_type is unknown'
+  try {
+    const { jti } = (
+      await jwtVerify(String(fields['client_assertion']), publicKeyOf(assertionKey), {
+        issuer: clientId,
+        subject: clientId,
+        audience: [authUrl, `${authUrl}/oauth/token`],
+        requiredClaims: ['exp', 'jti'],
+      })
+    ).payload
+    if (usedIds.has(String(jti))) return 'The assertion was used before'
+    usedIds.add(String(jti))
+    return undefined
+  } catch (error) {
+    return error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed
+      ? `The claim ${error.claim} of the assertion is wrong`
+      : 'The signature of the assertion is wrong'
+  }
+}
+
+const UNKNOWN_CLIENT = 'The client is unknown, or its secret is wrong'
 
 /** An error answer of the token endpoint (RFC 6749 §5.2). */
 export function tokenError(status: number, code: string, description: string): Answer {
@@ -151,19 +212,18 @@ export function tokenError(status: number, code: string, description: string): A
 }
 
 /** The error answer to a token request; undefined if the request is accepted. */
-export function tokenErrorOf(
+export async function tokenErrorOf(
   method: string,
   { fields = {}, problem }: TokenRequest,
-  client: { readonly clientId: string; readonly audience: string; readonly secrets: ReadonlySet<string> },
-): Answer | undefined {
+  { client, settings }: { readonly client: Client; readonly settings: SandboxSettings },
+): Promise<Answer | undefined> {
   if (method !== 'POST') return tokenError(405, 'invalid_request', 'The method must be POST')
   if (problem !== undefined) return tokenError(400, 'invalid_request', problem)
   if (fields['grant_type'] !== 'client_credentials') {
     return tokenError(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
   }
-  if (fields['client_id'] !== client.clientId || !client.secrets.has(String(fields['client_secret']))) {
-    return tokenError(401, 'invalid_client', 'The client is unknown, or its secret is wrong')
-  }
+  const unproven = await proofProblem(fields, client, settings)
+  if (unproven !== undefined) return tokenError(401, 'invalid_client', unproven)
   if (fields['audience'] !== client.audience) {
     return tokenError(403, 'access_denied', 'The client may not ask for this audience')
   }

@@ -1,8 +1,10 @@
 /** How an environment of the sandbox behaves, and the check of everything that a test passes to the sandbox. */
+import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
 import { copied, fn, headerName, ms, schemeName } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
-import type { SandboxSettings } from './types.ts'
+import { isQuota } from './quota.ts'
+import type { SandboxOptions, SandboxSettings } from './types.ts'
 
 export const DEFAULT_SETTINGS: SandboxSettings = {
   lifetimeSeconds: 3600,
@@ -11,34 +13,69 @@ export const DEFAULT_SETTINGS: SandboxSettings = {
   rejectAllTokens: false,
   header: 'Authorization',
   scheme: 'Bearer',
+  quota: '',
+  assertionKey: undefined,
+  tokenParameters: [],
 }
 
 const LIFETIME = 'must be a whole number of seconds from 1 to 2147483647'
+const QUOTA = "must be a quota such as '10/h,50/d'"
+const KEY = 'must be a public key, as PEM text or as a JWK'
+const PARAMETERS = 'must be a list of names'
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
 export const durationMs: z.ZodMiniType<number> = ms(0, DURATION)
 
-const shape = copied(
+const settingShapes = {
+  lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(2 ** 31 - 1, LIFETIME)),
+  tokenLatencyMs: durationMs,
+  apiLatencyMs: z.union([durationMs, fn<() => number>('')], `${DURATION}, or a function that returns one`),
+  rejectAllTokens: z.union(
+    [z.boolean(), z.array(z.enum(['merchant', 'in-store']))],
+    "must be true, false or a list of 'merchant' and 'in-store'",
+  ),
+  header: headerName,
+  scheme: schemeName,
+  quota: z.string(QUOTA).check(z.refine(isQuota, QUOTA)),
+  assertionKey: z.custom<NonNullable<SandboxSettings['assertionKey']>>(isPublicKey, KEY),
+  tokenParameters: z.array(z.string(PARAMETERS), PARAMETERS),
+}
+
+function isPublicKey(value: unknown): boolean {
+  try {
+    publicKeyOf(value as NonNullable<SandboxSettings['assertionKey']>)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The key of a text in PEM format, or of a JWK. */
+export function publicKeyOf(key: NonNullable<SandboxSettings['assertionKey']>): KeyObject {
+  return createPublicKey(typeof key === 'string' ? key : { key: key as JsonWebKey, format: 'jwk' })
+}
+
+const shape = copied(z.partial(z.strictObject(settingShapes, 'must be an object')))
+
+const PORT = 'must be a port from 0 to 65535'
+const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
+const optionsShape = copied(
   z.partial(
     z.strictObject(
       {
-        lifetimeSeconds: z.int(LIFETIME).check(z.gte(1, LIFETIME), z.lte(2 ** 31 - 1, LIFETIME)),
-        tokenLatencyMs: durationMs,
-        apiLatencyMs: z.union(
-          [durationMs, fn<() => number>('')],
-          `${DURATION}, or a function that returns one`,
-        ),
-        rejectAllTokens: z.union(
-          [z.boolean(), z.array(z.enum(['merchant', 'in-store']))],
-          "must be true, false or a list of 'merchant' and 'in-store'",
-        ),
-        header: headerName,
-        scheme: schemeName,
+        ...settingShapes,
+        ports: copied(z.strictObject({ production: port, test: port }, 'must be an object')),
+        onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
       },
       'must be an object',
     ),
   ),
 )
+
+/** The options of `startSandbox`, if they are valid. */
+export function checkedOptions(options: unknown): SandboxOptions {
+  return checked('The options of the sandbox', 'options', optionsShape, options) as SandboxOptions
+}
 
 /** The settings with the changes made. A change to undefined keeps the setting. */
 export function changedSettings(settings: SandboxSettings, changes: unknown): SandboxSettings {
@@ -52,7 +89,7 @@ export function changedSettings(settings: SandboxSettings, changes: unknown): Sa
  *
  * @param what what cannot be used otherwise, for the message: `The settings of the sandbox`
  * @param name the option's name, for problems with the value as a whole
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function checked<T>(what: string, name: string, shape: z.ZodMiniType<T>, value: unknown): T {
   const parsed = z.safeParse(shape, value)

@@ -54,7 +54,7 @@ const shape = copied(
  * no server, no waiting, no expiry. `renewToken` resolves with undefined, so that an API's 401 stays a 401.
  *
  * @param options the environment, and the token's value and scope; by default a token for `http://localhost`
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every wrong option
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every wrong option
  * @example
  * await using tokens = createStaticTokenProvider({ value: 'abc' })
  * tokens.currentToken()?.value // 'abc'

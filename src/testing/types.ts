@@ -1,8 +1,8 @@
 /** The public types of the sandbox. They import nothing of Node.js, because not every program has its types. */
 import type { Environment } from '../environments.ts'
 
-/** Options of `startSandbox`. */
-export interface SandboxOptions {
+/** Options of `startSandbox`: the settings with which both environments start, and these. */
+export interface SandboxOptions extends Partial<SandboxSettings> {
   /**
    * The ports (0 to 65535) on 127.0.0.1; 0: a free one.
    * @default { production: 0, test: 0 }
@@ -39,9 +39,25 @@ export interface Sandbox extends AsyncDisposable {
 
 /** One environment of the sandbox. */
 export interface SandboxEnvironment {
-  /** The environment for `createTokenProvider`. */
+  /**
+   * Ready for `createTokenProvider`: environment, client id and client secret. The secret is a function, so that it is
+   * absent from inspect and JSON output.
+   *
+   * @example
+   * const tokens = createTokenProvider({ ...sandbox.test.options, onEvent: console.log })
+   */
+  readonly options: {
+    /** The environment. */
+    readonly environment: SandboxEnvironment['environment']
+    /** The client id. */
+    readonly clientId: string
+    /** Returns the client secret. */
+    readonly clientSecret: () => string
+  }
+  /** The environment alone. */
   readonly environment: Environment & {
-    readonly apiUrls: { readonly merchant: string; readonly inStore: string }
+    /** The base URLs of the two APIs. */
+    readonly apiUrls: Readonly<Record<'merchant' | 'inStore', string>>
   }
   /** The client id that the token endpoint accepts. */
   readonly clientId: string
@@ -56,7 +72,7 @@ export interface SandboxEnvironment {
   /**
    * Changes settings for requests that arrive from now on; settings left out, or undefined, stay as they are.
    *
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem; then nothing is changed
+   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem; then nothing is changed
    * @example
    * sandbox.test.configure({ lifetimeSeconds: 5, tokenLatencyMs: 200 })
    */
@@ -65,14 +81,14 @@ export interface SandboxEnvironment {
    * Replaces the client secrets that the token endpoint accepts: two during a rotation, none for a client that was
    * locked. Tokens issued before stay valid.
    *
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) if one is not a non-empty string
+   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if one is not a non-empty string
    */
   acceptSecrets(...secrets: string[]): void
   /**
    * Revokes one token, by its value or its `jti`, or without an argument all that were issued so far: the APIs answer
    * 401 to it from now on. Returns how many were valid until now.
    *
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) if an argument is given that is not a string
+   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if an argument is given that is not a string
    */
   revoke(token?: string): number
   /**
@@ -82,7 +98,7 @@ export interface SandboxEnvironment {
    *
    * @param options `times`: how many requests it applies to (a whole number, at least 1, or Infinity: all until
    *   `clearFaults`); by default 1
-   * @throws ConfigurationError (`ERR_CONFIGURATION`) with every problem
+   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
    * @example
    * sandbox.test.fail('token', { kind: 'status', status: 503, retryAfter: 1 }, { times: 2 })
    */
@@ -98,7 +114,7 @@ export interface SandboxEnvironment {
   clearRequests(): void
 }
 
-/** What `SandboxEnvironment.configure` accepts. Applies to requests that arrive from then on. */
+/** What `startSandbox` and `SandboxEnvironment.configure` accept. Applies to requests that arrive from then on. */
 export interface SandboxSettings {
   /**
    * `expires_in` of the tokens issued from now on: whole seconds, 1 to 2^31-1. Tokens issued before keep theirs.
@@ -131,6 +147,25 @@ export interface SandboxSettings {
    * @default 'Bearer'
    */
   readonly scheme: string
+  /**
+   * How many token requests the client may make, failed ones included: numbers by minute (`m`), hour (`h`) or day (`d`),
+   * separated by commas, such as `10/h,50/d`. Every answer of the token endpoint says what is left
+   * (`Auth0-Client-Quota-Limit`); with nothing left it is 429. A new value starts a new count. `''`: no limit.
+   * @default ''
+   */
+  readonly quota: string
+  /**
+   * The public key, as PEM text or as a JWK, of a client that proves its identity by signed assertions (RFC 7523) instead
+   * of its secret. Each assertion must have `iss`, `sub`, `aud` (the token endpoint or `authUrl`), `exp` and a `jti` that was
+   * not used before.
+   * @default undefined: assertions are not accepted
+   */
+  readonly assertionKey: string | Readonly<Record<string, unknown>> | undefined
+  /**
+   * The names of further fields that a token request may have: the option `tokenParameters` of the provider.
+   * @default []
+   */
+  readonly tokenParameters: readonly string[]
 }
 
 /**

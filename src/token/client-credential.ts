@@ -33,7 +33,7 @@ export class ClientCredential {
   /**
    * The credential, if it is available before `endsAt` (monotonic ms).
    *
-   * @throws NoCredential
+   * @throws {@link NoCredential}
    */
   ask(endsAt: number): Promise<string> {
     const asked = this.#ahead ?? this.#askNow(endsAt)

@@ -30,9 +30,9 @@ export interface TokenProvider {
   /**
    * The cached token, or a new one. Concurrent calls share one token request; `signal` ends the wait of this call only.
    *
-   * @throws TokenRequestError if no token could be acquired, now or before the end of a cooldown (`retryAfterMs`)
-   * @throws TokenResponseError if the response of the token endpoint is not a valid token response
-   * @throws ProviderClosedError after `close()`
+   * @throws {@link TokenRequestError} if no token could be acquired, now or before the end of a cooldown (`retryAfterMs`)
+   * @throws {@link TokenResponseError} if the response of the token endpoint is not a valid token response
+   * @throws {@link ProviderClosedError} after `close()`
    * @throws the signal's reason
    * @example
    * const { value } = await tokens.getToken({ signal: AbortSignal.timeout(5_000) })
@@ -63,7 +63,7 @@ export interface TokenProvider {
  * a token is needed; then it uses the client credentials grant (RFC 6749 §4.4).
  *
  * @param options environment, client id and client secret; everything else has a default. They are checked and copied
- * @throws ConfigurationError (`ERR_CONFIGURATION`) with every invalid option; (`ERR_BROWSER`) in a browser
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option; (`ERR_BROWSER`) in a browser
  * @example
  * const tokens = createTokenProvider({
  *   environment: environments.test,

@@ -41,8 +41,8 @@ export interface TokenRequestContext extends ProviderContext {
 /**
  * Requests a token, with up to `retries` further attempts before the deadline; in the background with one attempt.
  *
- * @throws TokenRequestError
- * @throws TokenResponseError
+ * @throws {@link TokenRequestError}
+ * @throws {@link TokenResponseError}
  */
 export function requestToken(options: ResolvedOptions, context: TokenRequestContext): Promise<CachedToken> {
   return new TokenRequest(options, context).send()

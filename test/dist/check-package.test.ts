@@ -26,7 +26,7 @@ const MANIFEST = {
 const FILES = {
   'package.json': JSON.stringify(MANIFEST),
   'README.md':
-    'See [the code](dist/a.js), [below](#b), [a page](https://a.example/b) and [mail](mailto:a@b.example).',
+    '# B\nSee [the code](dist/a.js), [above](#b), [a page](https://a.example/b) and [mail](mailto:a@b.example).',
   LICENSE: 'MIT',
   'dist/sbom.cdx.json': '{}',
   'dist/a.js':
@@ -110,10 +110,14 @@ describe('the contents', () => {
     expect(contentProblems(folder)).toEqual([problem])
   })
 
-  it.each(['docs/a.md', './NOWHERE.md#here', '../nowhere/README.md'])('may not have a link to %s', (link) => {
-    plant('README.md', `[a](${link}) and \`\`\` [b](c) \n`)
-    expect(linkProblems(folder)).toContain(`README.md links to ${link}, which is not there`)
-  })
+  it.each(['docs/a.md', './NOWHERE.md#here', '../nowhere/README.md', '#nowhere', 'SECURITY.md#below'])(
+    'may not have a link to %s',
+    (link) => {
+      plant('SECURITY.md', '# Above\n')
+      plant('README.md', `[a](${link}) and [b](SECURITY.md#above)\n`)
+      expect(linkProblems(folder)).toEqual([`README.md links to ${link}, which is not there`])
+    },
+  )
 })
 
 describe('an import', () => {

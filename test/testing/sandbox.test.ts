@@ -46,8 +46,11 @@ describe('startSandbox', () => {
 
   it('keeps the client secrets out of inspect and JSON output', () => {
     const { production, test } = use.sandbox
-    const all = [use.sandbox, test, { ...test }]
-    const shown = inspect(all, { depth: null, showHidden: true, getters: true }) + JSON.stringify(all)
+    const options = { depth: null, showHidden: true, getters: true }
+    const shown = [
+      ...[use.sandbox, test, test.options].map((value) => inspect(value, options)),
+      JSON.stringify([use.sandbox, test, { ...test }, test.options]),
+    ].join()
     expect(shown).toContain(test.clientId)
     for (const { clientSecret } of [production, test]) expect(shown).not.toContain(clientSecret)
   })
@@ -62,10 +65,10 @@ describe('startSandbox', () => {
     expect(response.headers.get('www-authenticate')).toContain('The token is for another audience')
   })
 
-  it('serves a provider: one token for both APIs, each counted', async () => {
+  it('serves a provider with its options: one token for both APIs, each counted', async () => {
     const before = use.env.counts
-    const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = use.env
-    await using tokens = createTokenProvider({ environment, clientId, clientSecret })
+    const { merchantUrl, inStoreUrl } = use.env
+    await using tokens = createTokenProvider(use.env.options)
     const { value, scope } = await tokens.getToken()
     expect(scope).toBe('merchant')
     expect((await echoOf(await call(`${merchantUrl}/orders`, value))).api).toBe('merchant')
@@ -97,7 +100,19 @@ describe('the options of startSandbox', () => {
     )
   })
 
+  it('set how both environments start', async () => {
+    await using sandbox = await startSandbox({ lifetimeSeconds: 5, rejectAllTokens: ['merchant'] })
+    for (const env of [sandbox.production, sandbox.test]) {
+      const { expires_in } = (await (await requestToken(env)).json()) as { expires_in: number }
+      expect(expires_in).toBe(5)
+      const token = await freshToken(env)
+      expect((await call(env.merchantUrl, token)).status).toBe(401)
+      expect((await call(env.inStoreUrl, token)).status).toBe(200)
+    }
+  })
+
   it.each([
+    ['lifetimeSeconds', { lifetimeSeconds: 0 }],
     ['ports.production', { ports: { production: 65_536 } }],
     ['ports.test', { ports: { test: 1.5 } }],
     ['ports.staging', { ports: { staging: 0 } }],

@@ -6,9 +6,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
-
-/** What the child process is started with. */
-export const SERVE = 'serve'
+import { serviceEnv } from './service-env.ts'
 
 /** How long (ms) the end of a service may take here. */
 const END_LIMIT_MS = 30_000
@@ -23,7 +21,7 @@ export interface ServiceTraits {
 }
 
 /** Runs the program as a service and checks what it does; throws where that is wrong. */
-export async function checkService(program: string, traits: ServiceTraits): Promise<void> {
+export async function checkService(program: URL, traits: ServiceTraits): Promise<void> {
   await using sandbox = await startSandbox()
   const { test, production } = sandbox
   const services = [startService(program, test), startService(program, production)] as const
@@ -109,18 +107,14 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
   }
 }
 
-function startService(program: string, sandbox: SandboxEnvironment): ChildProcess {
-  return spawn(process.execPath, [fileURLToPath(program), SERVE], {
+function startService(program: URL, sandbox: SandboxEnvironment): ChildProcess {
+  return spawn(process.execPath, [fileURLToPath(program)], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       ...process.env,
       HOST: '127.0.0.1',
       PORT: '0',
-      MERCHANT_AUTH_URL: sandbox.environment.authUrl,
-      MERCHANT_AUTH_AUDIENCE: sandbox.environment.audience,
-      MERCHANT_AUTH_API_URLS: `merchant=${sandbox.merchantUrl}`,
-      MERCHANT_AUTH_CLIENT_ID: sandbox.clientId,
-      MERCHANT_AUTH_CLIENT_SECRET: sandbox.clientSecret,
+      ...serviceEnv(sandbox),
     },
   })
 }

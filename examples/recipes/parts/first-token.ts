@@ -1,10 +1,8 @@
-/** The first token of a service: an outage of the token endpoint at the start is waited for, not crashed upon. */
+/** The first token of a service: waits while the token endpoint is down. Shown in docs/production.md. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isMerchantAuthError, type TokenProvider } from 'merchant-auth'
 
-/**
- * Resolves when there is a token, however long that takes; rejects when `signal` is aborted.
- */
+/** Resolves when there is a token, however long that takes. Rejects when `signal` is aborted. */
 export async function firstToken(tokens: TokenProvider, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -12,13 +10,13 @@ export async function firstToken(tokens: TokenProvider, signal: AbortSignal): Pr
       return
     } catch (error) {
       if (!isMerchantAuthError(error)) throw error // the signal's reason
-      console.error(`  service: no token yet: ${error.message}`)
+      console.error(error.message)
       await sleep(pauseAfter(error), undefined, { signal })
     }
   }
 }
 
-/** How long (ms) until the next try makes sense. */
+/** How long (ms) to wait before the next attempt. */
 export function pauseAfter(error: Error & { readonly retryAfterMs?: number | undefined }): number {
   return error.retryAfterMs ?? 1_000
 }

@@ -1,0 +1,44 @@
+/** A Fastify service that calls the merchant API. Shown in docs/production.md. */
+import type { AddressInfo } from 'node:net'
+import axios from 'axios'
+import fastify from 'fastify'
+import { createTokenProvider, isMerchantAuthError, optionsFromEnv } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { firstToken, pauseAfter } from './first-token.ts'
+
+const options = optionsFromEnv()
+const tokens = createTokenProvider(options)
+const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
+attachAuth(api, tokens)
+
+const app = fastify({ pluginTimeout: 0 }) // by default, an onReady hook may take 10 s
+const ending = new AbortController()
+app.addHook('onReady', () => firstToken(tokens, ending.signal))
+app.get('/health/live', () => 'alive')
+app.get('/health/ready', () => 'ready') // it listens only after the first token
+app.get<{ Params: { id: string } }>('/orders/:id', async ({ params }) => {
+  const order = await api.get(`/orders/${encodeURIComponent(params.id)}`)
+  return order.data
+})
+app.setErrorHandler((error, _, reply) => {
+  if (!isMerchantAuthError(error)) return reply.send(error)
+  const seconds = Math.ceil(pauseAfter(error) / 1_000)
+  return reply.code(503).header('Retry-After', seconds).send('No token')
+})
+
+app.addHook('onSend', async (_, reply) => {
+  if (ending.signal.aborted) reply.header('Connection', 'close') // see Shutdown
+})
+app.addHook('onClose', () => tokens.close()) // requests in flight have their responses by then
+process.once('SIGTERM', () => {
+  ending.abort()
+  app.close()
+})
+
+const { PORT = '3000', HOST = '0.0.0.0' } = process.env
+try {
+  await app.listen({ port: Number(PORT), host: HOST })
+  console.log(`listens on port ${(app.server.address() as AddressInfo).port}`)
+} catch (error) {
+  if (!ending.signal.aborted) throw error // at shutdown, the wait for the first token also ends
+}

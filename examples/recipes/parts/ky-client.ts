@@ -1,0 +1,6 @@
+/** ky, on a fetch that attaches the token. Shown in docs/recipes.md. */
+import ky from 'ky'
+import { createAuthFetch } from 'merchant-auth'
+import { environment, tokens } from './tokens.ts'
+
+export const api = ky.create({ prefix: environment.apiUrls.merchant, fetch: createAuthFetch(tokens) })

@@ -10,6 +10,7 @@ import {
   problemsOf,
   propertyOf,
   schemeName,
+  strict,
   text,
 } from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
@@ -155,7 +156,7 @@ const STORE_TIMEOUT = 'operationTimeoutMs, if present, must be a number of milli
 const KEY = 'must be a non-empty string'
 const KEYS = 'must be an array with at least one key'
 
-const providerShape = z.strictObject({
+const providerShape = strict({
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
   clientId: text('must be a non-empty string'),
   clientSecret: z.custom<string | (() => string | Promise<string>)>(
@@ -204,11 +205,11 @@ const attachParts = {
   ),
 }
 
-const attachShape = copied(z.strictObject(attachParts))
+const attachShape = copied(strict(attachParts))
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
 const attachFetchShape = copied(
-  z.strictObject({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
+  strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
 )
 
 /**

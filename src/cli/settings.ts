@@ -1,5 +1,6 @@
 /** The configuration of the commands that request a token: the variables of `optionsFromEnv`, or flags instead. */
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
@@ -7,6 +8,7 @@ import type { TokenProviderOptions } from '../options.ts'
 import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
 import { untilAborted } from '../waiting.ts'
 import { type CommandContext, type Flag, type FlagValues, flagsHelp, UsageError } from './command.ts'
+import { wrap } from './terminal.ts'
 
 const SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
 const SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
@@ -41,9 +43,20 @@ export const SETTINGS_FLAGS = {
   dotenv: { value: 'FILE', help: 'file with more variables; those that are set take precedence' },
 } as const
 
-export const SETTINGS_HELP: string = `Configuration, by flags or by the [environment variables]; flags take precedence:
-${flagsHelp(SETTINGS_FLAGS)}
-There is no flag for the client secret itself: set ${SECRET}, or name a file.`
+export function settingsHelp(width: number): string {
+  const title = 'Configuration, by flags or by the [environment variables]; flags take precedence:'
+  const secret = `There is no flag for the client secret itself: set ${SECRET}, or name a file.`
+  return `${wrap('', title, width)}\n${flagsHelp(SETTINGS_FLAGS, width)}\n${wrap('', secret, width)}`
+}
+
+/** Advice where variables are missing: a file `.env` that may set them. It is not read: nobody asked for that. */
+export function unreadDotenv(
+  command: string,
+  { dotenv }: FlagValues<typeof SETTINGS_FLAGS>,
+): string | undefined {
+  if (dotenv !== undefined || !existsSync(resolve('.env'))) return undefined
+  return `A file .env is here. Read it with:\nnpx merchant-auth ${command} --dotenv .env`
+}
 
 /** The flags of commands that send or print the header. */
 export const HEADER_FLAGS = {
@@ -159,7 +172,7 @@ async function readSmallFile(
 
 /** `MERCHANT_AUTH_URL (--auth-url)` */
 function withFlag(option: string): string {
-  const name = option.replace(/\[\d+\]$/, '')
+  const name = option === SECRET ? SECRET_FILE : option.replace(/\[\d+\]$/, '')
   const flag = Object.entries<Flag>(SETTINGS_FLAGS).find(([, { variable }]) => variable === name)
   return flag === undefined ? option : `${option} (--${flag[0]})`
 }

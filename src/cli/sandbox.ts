@@ -8,6 +8,7 @@ import {
   type SandboxSettings,
   startSandbox,
 } from '../testing/index.ts'
+import { isQuota } from '../testing/quota.ts'
 import { onAbort } from '../waiting.ts'
 import {
   type Command,
@@ -17,6 +18,7 @@ import {
   flagsHelp,
   helpRows,
   parseFlags,
+  UsageError,
 } from './command.ts'
 import { faultsHelp, type QueuedFault, SandboxFaults } from './sandbox-faults.ts'
 import { KEYS, listenToKeys, pressKey } from './sandbox-keys.ts'
@@ -47,6 +49,10 @@ const SETTINGS = {
     optional: true,
     choices: ['merchant', 'in-store'],
     help: 'return 401 for every token; API: only from merchant or in-store',
+  },
+  quota: {
+    value: 'N/UNIT[,…]',
+    help: 'token requests that a client may make by minute, hour or day, such as 10/h,50/d; default: no limit',
   },
   ...HEADER_FLAGS,
   fault: {
@@ -108,6 +114,7 @@ Examples:
     const flags = parseFlags(args, { ...FLAGS, ...SETTINGS })
     const { environment = 'test', json = false } = flags
     const header = readHeader(flags)
+    const settings = settingsOf(flags, header)
     const format = json ? jsonFormat : lineFormat(stderr, environment)
     let faults: SandboxFaults | undefined
     const sandbox = await start(flags, (request, name) => {
@@ -115,7 +122,7 @@ Examples:
     })
     try {
       faults = new SandboxFaults(sandbox)
-      for (const one of faults.environments) one.configure(settingsOf(flags, header))
+      for (const one of faults.environments) one.configure(settings)
       const queued: QueuedFault[] = []
       for (const fault of flags.fault ?? []) queued.push(faults.queueFlag(fault))
       const stdin = json || stderr.isTTY !== true ? undefined : context.stdin
@@ -152,12 +159,15 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
 }
 
 function settingsOf(flags: SandboxFlags, header: Header): Partial<SandboxSettings> {
+  const { quota = '' } = flags
+  if (!isQuota(quota)) throw new UsageError('--quota must be a quota such as 10/h,50/d.')
   const rejected = flags['reject-all-tokens'] ?? false
   return {
     lifetimeSeconds: flags['lifetime-seconds'] ?? 3600,
     tokenLatencyMs: flags['token-latency-ms'] ?? 0,
     apiLatencyMs: flags['api-latency-ms'] ?? 0,
     rejectAllTokens: typeof rejected === 'string' ? [rejected] : rejected,
+    quota,
     ...header,
   }
 }

@@ -59,6 +59,17 @@ describe('the settings', () => {
     expect((await fetch(inStoreUrl, { headers })).status).toBe(401)
   })
 
+  it('limit token requests', async () => {
+    const { client } = await sandbox(['--quota', '2/h,50/d'])
+    const responses = [await requestToken(client), await requestToken(client), await requestToken(client)]
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
+    expect(responses[2]?.headers.get('auth0-client-quota-limit')).toContain('b=per_hour;q=2;r=0;')
+    expect(await run(['sandbox', '--quota', '2'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--quota'),
+    })
+  })
+
   it('delay both, and let both APIs reject every token', async () => {
     const flags = '--token-latency-ms 40 --api-latency-ms 40 --reject-all-tokens'.split(' ')
     const { client, merchantUrl, inStoreUrl, lines } = await sandbox(flags)

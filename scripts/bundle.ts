@@ -28,7 +28,7 @@ const peers = Object.keys(packageJson.peerDependencies)
 const GROUPS = [
   { name: 'zod', test: /node_modules[\\/]zod[\\/]/ },
   { name: 'jose', test: /node_modules[\\/]jose[\\/]/ },
-  { name: 'errors', test: /src[\\/](?:errors|clock)\.ts$/ },
+  { name: 'errors', test: /src[\\/](?:errors|clock|names)\.ts$/ },
   { name: 'attach', test: /src[\\/]attach[\\/](?:authorize|body|headers)\.ts$/ },
 ]
 

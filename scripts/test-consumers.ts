@@ -1,6 +1,7 @@
 /**
  * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
- * `module: commonjs`, Jest without flags, ts-jest, NestJS, and bundles of esbuild and webpack.
+ * `module: commonjs`, Jest without flags, ts-jest, NestJS, generated clients, a handler of AWS Lambda, and bundles of
+ * esbuild and webpack. The manual shows some of their files.
  *
  * npm run test:consumers
  */
@@ -17,6 +18,12 @@ const PROJECTS = {
     'bundles/build.js ../bundled',
   ],
   NestJS: ['node_modules/typescript/bin/tsc -p nest', 'nest/main.js'],
+  'Generated clients': [
+    'node_modules/@hey-api/openapi-ts/bin/run.js -f clients/openapi-ts.config.js --silent',
+    'node_modules/typescript/bin/tsc -p clients',
+    'clients/main.js',
+  ],
+  'AWS Lambda': ['node_modules/typescript/bin/tsc -p lambda', 'lambda/main.js'],
   'Jest and ts-jest': ['node_modules/jest/bin/jest.js --ci --silent --projects jest typescript'],
 }
 

@@ -2,6 +2,7 @@
 import * as z from 'zod/mini'
 import { MAX_TIMER_MS } from './clock.ts'
 import type { Problem } from './errors.ts'
+import { unknownOption } from './names.ts'
 
 /** A non-empty string. */
 export const text = (error: string): z.ZodMiniType<string> =>
@@ -79,6 +80,12 @@ export function copyOf(value: unknown, names: readonly string[]): object | undef
   return copy
 }
 
+/** An object with these options, and no others. An unknown option's message is the list of the names that exist. */
+export const strict = <S extends z.core.$ZodLooseShape>(shape: S): z.ZodMiniObject<S, z.core.$strict> =>
+  z.strictObject(shape, {
+    error: ({ code }) => (code === 'unrecognized_keys' ? Object.keys(shape).join(' ') : 'must be an object'),
+  })
+
 /** Applies the schema to a copy of the given value. */
 export const copied = <S extends z.ZodMiniObject>(schema: S): z.ZodMiniType<z.output<S>> =>
   z.pipe(
@@ -117,19 +124,22 @@ export const schemeName: z.ZodMiniType<string> = z
   .string(SCHEME)
   .check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))
 
-/** A schema's issues, each with the name of its option. */
-export function problemsOf(error: z.core.$ZodError): Problem[] {
-  return error.issues.flatMap((issue) => {
-    if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((option) => ({ option, reason: 'is not an option' }))
-    }
-    const places = issue.path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
-    const option = places.join('').replace(/^\./, '')
-    return [
-      {
-        option: option === '' ? 'options' : option,
-        reason: issue.path.length === 0 ? 'must be an object' : issue.message,
-      },
-    ]
+/**
+ * A schema's issues, each with the name of its option.
+ *
+ * @param name the name for a problem with the value as a whole
+ */
+export function problemsOf(error: z.core.$ZodError, name = 'options'): Problem[] {
+  return error.issues.flatMap(({ path, message, ...issue }) => {
+    const nameOf = (parts: readonly PropertyKey[]): string =>
+      parts
+        .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+        .join('')
+        .replace(/^\./, '')
+    if (issue.code !== 'unrecognized_keys') return [{ option: nameOf(path) || name, reason: message }]
+    return issue.keys.map((key) => ({
+      ...unknownOption(key, message.split(' ')),
+      option: nameOf([...path, key]),
+    }))
   })
 }

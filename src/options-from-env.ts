@@ -131,7 +131,8 @@ function credentialFrom(
 ): Pick<TokenProviderOptions, 'clientSecret' | 'clientAssertion'> {
   const secret = env[CLIENT_SECRET] || undefined
   const fileOf = (name: string): string | undefined => env[name]?.trim() || undefined
-  const given = [CLIENT_SECRET, CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE].filter((name) => fileOf(name))
+  const files = [CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE].filter((name) => fileOf(name))
+  const given = [...(secret === undefined ? [] : [CLIENT_SECRET]), ...files] // a secret may consist of spaces
   const [first, second] = given
   if (second !== undefined)
     problems.push({ option: second, reason: `must not be set together with ${first}` })

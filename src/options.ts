@@ -11,6 +11,7 @@ import {
   propertyOf,
   recordOf,
   schemeName,
+  strict,
   text,
 } from './checks.ts'
 import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
@@ -205,7 +206,7 @@ const tokenParameters = z.pipe(
     }),
 )
 
-const providerShape = z.strictObject({
+const providerShape = strict({
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
   clientId: text('must be a non-empty string'),
   clientSecret: z.optional(
@@ -258,11 +259,11 @@ const attachParts = {
   ),
 }
 
-const attachShape = copied(z.strictObject(attachParts))
+const attachShape = copied(strict(attachParts))
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
 const attachFetchShape = copied(
-  z.strictObject({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
+  strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
 )
 
 /**

@@ -2,6 +2,7 @@
 import { decodeJwt } from 'jose/jwt/decode'
 import type { AccessToken } from '../token/access-token.ts'
 import type { Finding } from './report.ts'
+import { instantText } from './terminal.ts'
 
 /** A smaller difference (s) between clocks is not reported. */
 const TOLERANCE_S = 30
@@ -46,16 +47,19 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
     const lifetimeS = exp - (typeof iat === 'number' ? iat : nowS)
     const differenceS = Math.round(lifetimeS - lifetimeMs / 1000)
     const difference = `${Math.abs(differenceS)} s ${differenceS > 0 ? 'earlier' : 'later'}`
-    if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${dateText(exp)}, as in expires_in`)
+    if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${instantText(exp)}, as in expires_in`)
     else
-      add(`exp ${dateText(exp)}`, `According to expires_in, which counts, the token expires ${difference}.`)
+      add(
+        `exp ${instantText(exp)}`,
+        `According to expires_in, which counts, the token expires ${difference}.`,
+      )
   }
 
   const aheadS = typeof iat === 'number' ? Math.round(nowS - iat) : 0
   if (typeof iat === 'number' && Math.abs(aheadS) > TOLERANCE_S) {
     const clock = `this machine's clock is ${Math.abs(aheadS)} s ${aheadS > 0 ? 'ahead' : 'behind'}`
     const advice = "Check this machine's clock (NTP). A token that was issued some time ago looks the same."
-    add(`iat ${dateText(iat)}: ${clock}`, advice)
+    add(`iat ${instantText(iat)}: ${clock}`, advice)
   }
   return findings
 }
@@ -71,9 +75,4 @@ function claimsOf(token: string): ReturnType<typeof decodeJwt> | undefined {
 /** A claim as it is, which may have another type than it should. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : String(JSON.stringify(value))
-}
-
-function dateText(seconds: number): string {
-  const date = new Date(seconds * 1000)
-  return Number.isNaN(date.getTime()) ? String(seconds) : date.toISOString()
 }

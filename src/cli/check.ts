@@ -3,12 +3,20 @@ import { isIP } from 'node:net'
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
-import type { TokenAcquiredEvent } from '../events.ts'
+import type { Quota, TokenAcquiredEvent } from '../events.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { jwtFindings } from './check-jwt.ts'
-import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
+import {
+  type Command,
+  type CommandContext,
+  EXIT,
+  flagsHelp,
+  helpRows,
+  parseFlags,
+  UsageError,
+} from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
 import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
 import { type Finding, jsonReport, type Report, type Step, textReport } from './report.ts'
@@ -18,10 +26,11 @@ import {
   readHeader,
   readSettings,
   SETTINGS_FLAGS,
-  SETTINGS_HELP,
   type Settings,
+  settingsHelp,
+  unreadDotenv,
 } from './settings.ts'
-import { Redactor } from './terminal.ts'
+import { instantText, Redactor, wrap } from './terminal.ts'
 
 const FLAGS = {
   call: {
@@ -29,36 +38,46 @@ const FLAGS = {
     help: 'send a GET request with the token, and report the status; the URL must be below an API URL',
   },
   ...HEADER_FLAGS,
-  json: { help: 'print one JSON object: { ok, exitCode, warnings, steps }' },
+  json: { help: 'print JSON: { ok, exitCode, warnings, steps }' },
 } as const
 
+const ABOUT =
+  'Checks the configuration step by step, and reports what fails, why, and what to do: the options, the token request ' +
+  '(name, connection, TLS, response), the token, and optionally one API call. It makes one token request, without ' +
+  'retries. It prints neither the secret nor the token.'
+
+const EXIT_CODES = [
+  ['0', 'passed, perhaps with warnings'],
+  ['1', 'unexpected failure'],
+  ['2', 'the command line is invalid'],
+  ['3', 'options are missing or invalid'],
+  ['4', 'no response from the token endpoint: name, connection, TLS, timeout'],
+  ['5', 'the token endpoint returned an error status or a redirect'],
+  ['6', 'the token endpoint returned success, but no usable token'],
+  ['7', 'the API call failed, or its URL is not below any of the API URLs'],
+  ['129', 'ended by SIGHUP; 130: by Ctrl-C; 143: by SIGTERM'],
+  ['141', 'the reader of the output closed it'],
+] as const
+
 export const checkCommand: Command = {
-  summary: 'check the configuration step by step; report what fails, why, and what to do',
-  help: `Checks the configuration step by step, and reports what fails, why, and what to do: the options,
-the token request (name, connection, TLS, response), the token, and optionally one API call. It
-makes one token request, without retries. It prints neither the secret nor the token.
+  summary: 'check the configuration: what fails, why, and what to do about it',
+  help: (width) => `${wrap('', ABOUT, width)}
 
-Usage: merchant-auth check [--call URL] [--json] [flags]
+${wrap('Usage: ', 'npx merchant-auth check [--call URL] [--json] [flags]', width)}
 
-${flagsHelp(FLAGS)}
+${flagsHelp(FLAGS, width)}
 
-${SETTINGS_HELP}
+${settingsHelp(width)}
 
 Exit codes:
-  0  passed, perhaps with warnings
-  1  unexpected failure
-  2  the command line is invalid
-  3  options are missing or invalid
-  4  no response from the token endpoint: name, connection, TLS, timeout
-  5  the token endpoint returned an error status or a redirect
-  6  the token endpoint returned success, but no usable token
-  7  the API call failed, or its URL is not below any of the API URLs
-  129, 130, 143  ended by SIGHUP, Ctrl-C, SIGTERM; 141  the reader of the output closed it
+${helpRows(EXIT_CODES, width, 7)}
 
 Examples:
-  merchant-auth check --dotenv .env
-  merchant-auth check --call https://api.example.com/merchant/orders
-  merchant-auth check --json | jq '.steps[] | select(.result != "ok")'
+  npx merchant-auth check --dotenv .env
+  npx merchant-auth check --call \\
+    https://api.example.com/merchant/orders
+  npx merchant-auth check --json |
+    jq '.steps[] | select(.result != "ok")'
 `,
 
   async run(args, context) {
@@ -76,7 +95,7 @@ Examples:
     } catch (error) {
       report.pending()
       if (context.signal.aborted) return EXIT.unexpected
-      const diagnosis = diagnose(error)
+      const diagnosis = diagnose(error, undefined, unreadDotenv('check', flags))
       if (diagnosis?.exitCode !== EXIT.configuration) throw error
       report.add(diagnosis.finding)
       return report.end(diagnosis.exitCode)
@@ -150,10 +169,10 @@ class Check {
       `audience       ${data.audience}`,
       `API URLs       ${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join(`\n${' '.repeat(15)}`)}`,
       `client ID      ${data.clientId}`,
-      `client secret  from ${data.secretSource}`,
+      `${options.clientAssertion ? 'assertion     ' : 'client secret '} from ${data.secretSource}`,
     ].join('\n')
     this.#report.add({ step: 'options', result: 'ok', text, data })
-    if (/^["'\s]|["'\s]$/.test(secret)) {
+    if (!options.clientAssertion && /^["'\s]|["'\s]$/.test(secret)) {
       const warning = 'the client secret begins or ends with a space or a quote'
       const advice = 'If it is not part of the secret, remove it.'
       this.#report.add({ step: 'options', result: 'warning', text: warning, advice })
@@ -209,13 +228,14 @@ class Check {
     const { expiresAt } = token
     const lifetimeMs = this.#acquired?.lifetimeMs ?? expiresAt - Date.now()
     const scope = token.scope === undefined ? undefined : show(token.scope)
-    const validity = `valid for ${durationText(lifetimeMs)}, until ${new Date(expiresAt).toISOString()}`
+    const validity = `valid for ${durationText(lifetimeMs)}, until ${instantText(expiresAt / 1000)}`
     this.#report.add({
       step: 'token',
       result: 'ok',
       text: `${validity}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`,
       data: { lifetimeMs, expiresAt, scope },
     })
+    for (const quota of this.#acquired?.quota ?? []) this.#report.add(quotaFinding(quota))
     for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)
   }
 
@@ -290,4 +310,26 @@ function isPlainUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { username, password } = new URL(text)
   return username === '' && password === ''
+}
+
+const PERIODS: Readonly<Record<string, string>> = {
+  per_minute: 'this minute',
+  per_hour: 'this hour',
+  per_day: 'today',
+}
+
+/** What is left of a quota for token requests. */
+function quotaFinding({ scope, name, limit, remaining, resetsInMs }: Quota): Finding {
+  const isLow = remaining <= (limit ?? 0) / 5
+  const whose = scope === 'organization' ? ' for the organization' : ''
+  const period = PERIODS[name] ?? `in ${name}`
+  return {
+    step: 'token',
+    result: isLow ? 'warning' : 'ok',
+    text: `${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left ${period}${whose}`,
+    ...(isLow && {
+      advice: 'Share one token between processes (docs/stores.md), and create one provider in each.',
+    }),
+    data: { scope, name, limit, remaining, resetsInMs },
+  }
 }

@@ -1,8 +1,16 @@
 /** Which command is meant, and what becomes of its errors. */
 import { readFileSync } from 'node:fs'
 import { ConfigurationError } from '../errors.ts'
-import { type Command, type CommandContext, EXIT, helpRows, SIGNAL_CODES, UsageError } from './command.ts'
-import { paint, printable } from './terminal.ts'
+import {
+  type Command,
+  type CommandContext,
+  didYouMean,
+  EXIT,
+  helpRows,
+  SIGNAL_CODES,
+  UsageError,
+} from './command.ts'
+import { complain, printable, widthOf, wrap } from './terminal.ts'
 
 /** Each is loaded only when it is needed: scripts ask for tokens often. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -20,17 +28,17 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     const signalCodes: Readonly<Record<string, number>> = SIGNAL_CODES
     return signal.aborted && code !== EXIT.ok ? (signalCodes[String(signal.reason)] ?? code) : code
   } catch (error) {
-    const mark = paint('red', 'merchant-auth:', stderr)
     if (error instanceof UsageError) {
       const command = Object.hasOwn(COMMANDS, name) ? ` ${name}` : ''
-      stderr.write(`${mark} ${error.message}\nSee: merchant-auth${command} --help\n`)
+      complain(stderr, error.message)
+      stderr.write(`See: npx merchant-auth${command} --help\n`)
       return EXIT.usage
     }
     if (error instanceof ConfigurationError) {
-      for (const { option, reason } of error.problems) stderr.write(`${mark} ${option} ${reason}\n`)
+      for (const { option, reason } of error.problems) complain(stderr, `${option} ${reason}`)
       return EXIT.configuration
     }
-    stderr.write(`${mark} ${error instanceof Error ? printable(error.message) : 'unexpected failure'}\n`)
+    complain(stderr, error instanceof Error ? printable(error.message) : 'unexpected failure')
     return EXIT.unexpected
   }
 }
@@ -41,45 +49,59 @@ async function run(name: string, args: readonly string[], context: CommandContex
     context.stdout.write(text)
     return EXIT.ok
   }
+  const width = Math.min(80, widthOf(context.stdout))
   const command = await commandNamed(name)
-  if (command !== undefined) return args.some(isHelp) ? print(command.help) : await command.run(args, context)
+  if (command !== undefined)
+    return args.some(isHelp) ? print(command.help(width)) : await command.run(args, context)
   if (name === '--version' || name === '-v') return print(`${version()}\n`)
   if (isHelp(name) || name === 'help') {
     const about = await commandNamed(args[0])
-    if (about === undefined && args.length > 0) throw new UsageError('Unknown command.')
-    return print(about?.help ?? (await overview()))
+    if (about === undefined && args[0] !== undefined) throw unknownCommand(args[0])
+    return print(about?.help(width) ?? (await overview(width)))
   }
   if (name === '') {
-    context.stderr.write(await overview())
+    context.stderr.write(await overview(Math.min(80, widthOf(context.stderr))))
     return EXIT.usage
   }
-  if (name.startsWith('-')) throw new UsageError('The command comes first: check, token or sandbox.')
-  throw new UsageError('Unknown command.')
+  if (!name.startsWith('-')) throw unknownCommand(name)
+  const meant = didYouMean(name, ['--help', '--version'])
+  throw new UsageError(meant ? `Unknown flag.${meant}` : 'The command comes first: check, token or sandbox.')
+}
+
+function unknownCommand(name: string): UsageError {
+  return new UsageError(`Unknown command.${didYouMean(name, [...Object.keys(COMMANDS), 'help'])}`)
 }
 
 async function commandNamed(name = ''): Promise<Command | undefined> {
   return Object.hasOwn(COMMANDS, name) ? await COMMANDS[name]?.() : undefined
 }
 
-async function overview(): Promise<string> {
+async function overview(width: number): Promise<string> {
   const summaries = Object.entries(COMMANDS).map(
     async ([name, load]) => [name, (await load()).summary] as const,
   )
-  return `Access tokens for a payment service's merchant and in-store APIs, on the command line.
+  return `${wrap('', "Access tokens for a payment service's APIs, on the command line.", width)}
 
-Usage: merchant-auth COMMAND [flags]
+Usage: npx merchant-auth COMMAND [flags]
 
 Commands:
-${helpRows(await Promise.all(summaries), 17)}
+${helpRows(await Promise.all(summaries), width, 11)}
 
 Flags:
-  -h, --help     show this text, or the help of a command: merchant-auth check --help
-  -v, --version  show the version of the package
+${helpRows(
+  [
+    ['-h, --help', 'show this text, or, after a command, its own help'],
+    ['-v, --version', 'show the version of the package'],
+  ],
+  width,
+  17,
+)}
 
 Examples:
-  merchant-auth check --dotenv .env
-  curl -H "Authorization: Bearer $(merchant-auth token)" https://api.example.com/merchant/orders
-  merchant-auth sandbox --lifetime-seconds 30
+  npx merchant-auth sandbox > .env
+  npx merchant-auth check --dotenv .env
+  npx merchant-auth token --header | curl -H @- \\
+    https://api.example.com/merchant/orders
 `
 }
 

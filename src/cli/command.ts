@@ -1,5 +1,6 @@
 /** What a command is, its exit codes, and its flags: one table of them is both parsed and printed as help. */
 import { parseArgs } from 'node:util'
+import { similarName } from '../names.ts'
 import { type Keyboard, type Output, wrap } from './terminal.ts'
 
 /** What a command gets instead of the process. */
@@ -17,8 +18,8 @@ export interface CommandContext {
 export interface Command {
   /** Its purpose, on one line. */
   readonly summary: string
-  /** The output of `--help`. */
-  readonly help: string
+  /** The output of `--help`, in lines of at most so many columns. */
+  help(width: number): string
   /**
    * Runs it, and leaves nothing behind. Resolves with the exit code.
    *
@@ -109,7 +110,12 @@ export function parseFlags<const T extends Flags>(args: readonly string[], flags
       throw new UsageError('Node.js handles --env-file itself. Use --dotenv FILE instead.')
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined
     // Part of a value may follow a short flag that does not exist: -pHUNTER2.
-    if (!flag) throw new UsageError(`Unknown flag${/^--[a-z-]{1,40}$/.test(rawName) ? ` ${rawName}` : ''}.`)
+    if (!flag) {
+      const shown = /^--[a-z-]{1,40}$/.test(rawName) ? ` ${rawName}` : ''
+      throw new UsageError(
+        `Unknown flag${shown}.${didYouMean(rawName, [...Object.keys(flags), 'help'], '--')}`,
+      )
+    }
     const value = readValue(flag, token)
     const earlier = values[name]
     if (earlier !== undefined && !flag.multiple) throw new UsageError(`${rawName} is given twice.`)
@@ -142,26 +148,37 @@ function readValue(flag: Flag, { rawName, value, inlineValue }: FlagToken): stri
   throw new UsageError(`The value of ${rawName} must be a whole number from ${least} to ${most}.`)
 }
 
-/** `a, b or c` */
-export function oneOf(names: readonly string[]): string {
-  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+/** ` Did you mean --json?`, or nothing. What was typed is not repeated. */
+export function didYouMean(typed: string, names: readonly string[], prefix = ''): string {
+  const known = names.map((name) => prefix + name)
+  const meant = similarName(typed, known)
+  return meant === undefined ? '' : ` Did you mean ${meant}?`
 }
 
-/** Rows for the help: a name on the left, a text on the right. */
-export function helpRows(rows: readonly (readonly [name: string, text: string])[], column = 29): string {
+/** `a, b or c` */
+export function oneOf(names: readonly string[], conjunction = 'or'): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} ${conjunction} ${names.at(-1)}`
+}
+
+/** Rows for the help: a name on the left, a text on the right, or below where the terminal is narrow. */
+export function helpRows(
+  rows: readonly (readonly [name: string, text: string])[],
+  width: number,
+  column: number = width < 80 ? 6 : 29,
+): string {
   const lines = rows.map(([name, text]) => {
     const left = `  ${name} `
-    if (left.length <= column) return wrap(left.padEnd(column), text, 100)
-    return `${left.trimEnd()}\n${wrap(' '.repeat(column), text, 100)}`
+    if (left.length <= column) return wrap(left.padEnd(column), text, width)
+    return `${left.trimEnd()}\n${wrap(' '.repeat(column), text, width)}`
   })
   return lines.join('\n')
 }
 
 /** The flags for the help. */
-export function flagsHelp(flags: Flags): string {
+export function flagsHelp(flags: Flags, width: number): string {
   const rows = Object.entries(flags).map(([name, { value, optional, variable, help }]) => {
     const shown = value === undefined ? '' : optional ? `[=${value}]` : ` ${value}`
     return [`--${name}${shown}`, variable === undefined ? help : `${help} [${variable}]`] as const
   })
-  return helpRows(rows)
+  return helpRows(rows, width)
 }

@@ -1,6 +1,6 @@
 /** What a failed request means: the step at which it failed, why, and what to do, from the error's own codes. */
 import { ConfigurationError, isMerchantAuthError, TokenRequestError, TokenResponseError } from '../errors.ts'
-import { EXIT } from './command.ts'
+import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
 import type { Finding } from './report.ts'
 import { printable } from './terminal.ts'
@@ -10,8 +10,16 @@ export interface Diagnosis {
   readonly finding: Finding
 }
 
-/** Diagnoses the error of a token request; undefined where it is not one. */
-export function diagnose(error: unknown, connection: Connection = { host: '' }): Diagnosis | undefined {
+/**
+ * Diagnoses the error of a token request; undefined where it is not one.
+ *
+ * @param unread advice where variables are missing: a file that was not read may set them
+ */
+export function diagnose(
+  error: unknown,
+  connection: Connection = { host: '' },
+  unread?: string,
+): Diagnosis | undefined {
   if (!isMerchantAuthError(error)) return undefined
   const failed = (exitCode: number, finding: Omit<Finding, 'result' | 'code'>): Diagnosis => ({
     exitCode,
@@ -19,7 +27,9 @@ export function diagnose(error: unknown, connection: Connection = { host: '' }):
   })
   if (error instanceof ConfigurationError) {
     const text = error.problems.map(({ option, reason }) => `${option}: ${reason}`).join('\n')
-    const advice = 'Run the command with --help to see its flags and variables.'
+    const missing = error.problems.filter(({ reason }) => reason.startsWith('is not set'))
+    const names = missing.map(({ option }) => option.replace(' (', ' (or '))
+    const advice = missing.length === 0 ? undefined : (unread ?? `Set ${oneOf(names, 'and')}.`)
     return failed(EXIT.configuration, { step: 'options', text, advice })
   }
   if (error instanceof TokenResponseError) {

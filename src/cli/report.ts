@@ -1,5 +1,5 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
-import { asciiJson, type Output, paint, widthOf, wrap } from './terminal.ts'
+import { arrow, asciiJson, type Output, paint, widthOf, wrap } from './terminal.ts'
 
 const TITLES = {
   options: 'Options',
@@ -68,8 +68,12 @@ export function textReport(stream: Output): Report {
       lastStep = step
       const [mark, style] = RESULTS[result]
       const name = paint('bold', title, stream) + indent.slice(2 + title.length)
-      stream.write(`${paint(style, mark, stream)} ${name}${text.replaceAll('\n', `\n${indent}`)}\n`)
-      if (advice) stream.write(`${wrap(`${indent}→ `, advice, width)}\n`)
+      const lines = text.split('\n').map((line) => {
+        const [lead = ''] = /^ */.exec(line) ?? []
+        return wrap(indent + lead, line.slice(lead.length), width)
+      })
+      stream.write(`${paint(style, mark, stream)} ${name}${lines.join('\n').slice(indent.length)}\n`)
+      if (advice) stream.write(arrow(indent, advice, width))
     },
     end(exitCode) {
       pending()

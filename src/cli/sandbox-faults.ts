@@ -1,7 +1,8 @@
 /** The faults of a running sandbox, as flags (`--fault TARGET:KIND[,KEY=VALUE…]`) and keys queue them. */
 import { ConfigurationError } from '../errors.ts'
 import type { Fault, Sandbox, SandboxEnvironment, SandboxTarget } from '../testing/index.ts'
-import { helpRows, oneOf, UsageError } from './command.ts'
+import { didYouMean, helpRows, oneOf, UsageError } from './command.ts'
+import { wrap } from './terminal.ts'
 
 /** A fault, as it is queued. */
 export interface QueuedFault {
@@ -113,12 +114,19 @@ const KINDS: readonly (readonly [kind: Fault['kind'], value: string, help: strin
   ['json', '=JSON', 'JSON with status 200; with status=N'],
 ]
 
-export const FAULTS_HELP: string = `Kinds of faults. The usual response is the one that the request would have received:
-${helpRows(KINDS.map(([kind, value, help]) => [kind + value, help]))}
-With times=N, a fault applies to the next N requests to its target, in the order of the flags;
-otherwise to all. text= and json= take the rest of the flag, with commas, so they must come last:
-  --fault 'token:times=2,status=502,text=<p>Not now, not here</p>'
-No other value may contain a comma; in a URL, write %2C.`
+const TIMES =
+  'With times=N, a fault applies to the next N requests to its target, in the order of the flags; otherwise to all. ' +
+  'text= and json= take the rest of the flag, with commas, so they must come last:'
+
+export function faultsHelp(width: number): string {
+  const title = 'Kinds of faults. The usual response is the one that the request would have received:'
+  const kinds = KINDS.map(([kind, value, help]) => [kind + value, help] as const)
+  return `${wrap('', title, width)}
+${helpRows(kinds, width)}
+${wrap('', TIMES, width)}
+  --fault 'token:status=502,text=<p>Not now, not here</p>'
+${wrap('', 'No other value may contain a comma; in a URL, write %2C.', width)}`
+}
 
 /** The parts between commas; `json=` and `text=` take everything that follows. */
 function partsOf(spec: string, named: string): Map<string, string | undefined> {
@@ -131,7 +139,8 @@ function partsOf(spec: string, named: string): Map<string, string | undefined> {
     if (!Object.hasOwn(KEYS, key)) {
       // In the place of a key there may be part of a value.
       const what = /^[a-z-]{1,20}$/.test(key) ? `there is no key ${key}` : 'a key is missing or invalid'
-      throw new UsageError(`${named}: ${what}. The keys are ${Object.keys(KEYS).join(', ')}.`)
+      const keys = Object.keys(KEYS)
+      throw new UsageError(`${named}: ${what}.${didYouMean(key, keys)} The keys are ${keys.join(', ')}.`)
     }
     if (parts.has(key)) throw new UsageError(`${named}: ${key} is given twice.`)
     parts.set(key, text)

@@ -8,6 +8,7 @@ import {
   type SandboxSettings,
   startSandbox,
 } from '../testing/index.ts'
+import { isQuota } from '../testing/quota.ts'
 import { onAbort } from '../waiting.ts'
 import {
   type Command,
@@ -17,12 +18,13 @@ import {
   flagsHelp,
   helpRows,
   parseFlags,
+  UsageError,
 } from './command.ts'
-import { FAULTS_HELP, type QueuedFault, SandboxFaults } from './sandbox-faults.ts'
+import { faultsHelp, type QueuedFault, SandboxFaults } from './sandbox-faults.ts'
 import { KEYS, listenToKeys, pressKey } from './sandbox-keys.ts'
 import { jsonFormat, lineFormat } from './sandbox-log.ts'
 import { HEADER_FLAGS, type Header, readHeader } from './settings.ts'
-import { type Keyboard, paint, printable } from './terminal.ts'
+import { type Keyboard, paint, printable, widthOf, wrap } from './terminal.ts'
 
 const MAX = 2 ** 31 - 1
 
@@ -48,6 +50,10 @@ const SETTINGS = {
     choices: ['merchant', 'in-store'],
     help: 'return 401 for every token; API: only from merchant or in-store',
   },
+  quota: {
+    value: 'N/UNIT[,…]',
+    help: 'token requests that a client may make by minute, hour or day, such as 10/h,50/d; default: no limit',
+  },
   ...HEADER_FLAGS,
   fault: {
     value: 'TARGET:KIND[,KEY=VALUE…]',
@@ -56,47 +62,59 @@ const SETTINGS = {
   },
 } as const
 
-const KEYS_HELP = helpRows(Object.entries(KEYS), 5)
+const keysHelp = (width: number): string => helpRows(Object.entries(KEYS), width, 5)
 
-const HELP = `Runs the service on this machine, for development and tests: a token endpoint that issues signed
-tokens, and a merchant API and an in-store API that check them and return what they received. It
-runs two environments, test and production, on 127.0.0.1, until Ctrl-C ends it.
+const ABOUT =
+  'Runs the service on this machine, for development and tests: a token endpoint that issues signed tokens, and a ' +
+  'merchant API and an in-store API that check them and return what they received. It runs two environments, test and ' +
+  'production, on 127.0.0.1, until Ctrl-C ends it.'
+const OUTPUT = 'Prints the environment variables for clients on stdout, and everything else on stderr.'
+const KEYS_TITLE =
+  'Keys, where stdin and stderr are a terminal (they affect both environments; not with --json):'
 
-Usage: merchant-auth sandbox [flags]
-
-Prints the environment variables for clients on stdout, and everything else on stderr.
-
-${flagsHelp(FLAGS)}
-
-Behavior of both environments:
-${flagsHelp(SETTINGS)}
-
-${FAULTS_HELP}
-
-Keys, where stdin and stderr are a terminal (they affect both environments; not with --json):
-${KEYS_HELP}
-
-Exit codes:
-  0  ended by Ctrl-C, q or SIGTERM    2  the command line is invalid    3  a port cannot be used
-
-Examples:
-  merchant-auth sandbox > sandbox.env         # then, in another terminal, one of:
-  merchant-auth check --dotenv sandbox.env
-  node --env-file=sandbox.env app.js
-  . ./sandbox.env
-  merchant-auth sandbox --port 4010 --lifetime-seconds 30 --api-latency-ms 200
-  merchant-auth sandbox --fault token:status=503,retry-after=2,times=3 --fault in-store:hang
-  merchant-auth sandbox --json 2>&1 >sandbox.env | jq 'select(.status >= 400)'
-`
+const EXIT_CODES = [
+  ['0', 'ended by Ctrl-C, q or SIGTERM'],
+  ['2', 'the command line is invalid'],
+  ['3', 'a port cannot be used'],
+] as const
 
 export const sandboxCommand: Command = {
   summary: 'run the service on this machine, for development and tests',
-  help: HELP,
+  help: (width) => `${wrap('', ABOUT, width)}
+
+Usage: npx merchant-auth sandbox [flags]
+
+${wrap('', OUTPUT, width)}
+
+${flagsHelp(FLAGS, width)}
+
+Behavior of both environments:
+${flagsHelp(SETTINGS, width)}
+
+${faultsHelp(width)}
+
+${wrap('', KEYS_TITLE, width)}
+${keysHelp(width)}
+
+Exit codes:
+${helpRows(EXIT_CODES, width, 5)}
+
+Examples:
+  npx merchant-auth sandbox > .env
+  node --env-file=.env app.mjs   # in another terminal
+  npx merchant-auth check --dotenv .env
+  npx merchant-auth sandbox --lifetime-seconds 30
+  npx merchant-auth sandbox --fault token:status=503,times=3
+  npx merchant-auth sandbox --json 2>&1 > .env |
+    jq 'select(.status >= 400)'
+`,
+
   async run(args, context) {
     const { stdout, stderr } = context
     const flags = parseFlags(args, { ...FLAGS, ...SETTINGS })
     const { environment = 'test', json = false } = flags
     const header = readHeader(flags)
+    const settings = settingsOf(flags, header)
     const format = json ? jsonFormat : lineFormat(stderr, environment)
     let faults: SandboxFaults | undefined
     const sandbox = await start(flags, (request, name) => {
@@ -104,7 +122,7 @@ export const sandboxCommand: Command = {
     })
     try {
       faults = new SandboxFaults(sandbox)
-      for (const one of faults.environments) one.configure(settingsOf(flags, header))
+      for (const one of faults.environments) one.configure(settings)
       const queued: QueuedFault[] = []
       for (const fault of flags.fault ?? []) queued.push(faults.queueFlag(fault))
       const stdin = json || stderr.isTTY !== true ? undefined : context.stdin
@@ -113,7 +131,8 @@ export const sandboxCommand: Command = {
       if (!json) {
         stderr.write(welcome(sandbox, environment, header, context))
         if (queued.length > 0) stderr.write(`${paint('bold', 'Faults', stderr)}\n${faultLines(queued)}\n`)
-        if (keyboard !== undefined) stderr.write(`${paint('bold', 'Keys', stderr)}\n${KEYS_HELP}\n\n`)
+        if (keyboard !== undefined)
+          stderr.write(`${paint('bold', 'Keys', stderr)}\n${keysHelp(widthOf(stderr))}\n\n`)
       }
       await untilEnded(faults, keyboard, context)
       return EXIT.ok
@@ -140,12 +159,15 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
 }
 
 function settingsOf(flags: SandboxFlags, header: Header): Partial<SandboxSettings> {
+  const { quota = '' } = flags
+  if (!isQuota(quota)) throw new UsageError('--quota must be a quota such as 10/h,50/d.')
   const rejected = flags['reject-all-tokens'] ?? false
   return {
     lifetimeSeconds: flags['lifetime-seconds'] ?? 3600,
     tokenLatencyMs: flags['token-latency-ms'] ?? 0,
     apiLatencyMs: flags['api-latency-ms'] ?? 0,
     rejectAllTokens: typeof rejected === 'string' ? [rejected] : rejected,
+    quota,
     ...header,
   }
 }
@@ -188,31 +210,52 @@ function variables({ environment, clientId, clientSecret }: SandboxEnvironment):
 function welcome(
   sandbox: Sandbox,
   name: 'test' | 'production',
-  { header, scheme }: Header,
-  { stdout, stderr }: CommandContext,
+  header: Header,
+  context: CommandContext,
 ): string {
-  const bold = (text: string): string => paint('bold', text, stderr)
+  const bold = (text: string): string => paint('bold', text, context.stderr)
   const urls = (['test', 'production'] as const).map((name) => {
     const { environment, merchantUrl, inStoreUrl } = sandbox[name]
-    return `  ${bold(name.padEnd(10))}  token endpoint  ${tokenEndpoint(environment)}
-              merchant API    ${merchantUrl}
-              in-store API    ${inStoreUrl}\n`
+    return `  ${bold(name.padEnd(10))}  token     ${tokenEndpoint(environment)}
+              merchant  ${merchantUrl}
+              in-store  ${inStoreUrl}\n`
   })
-  // A shell interprets $ and ` between double quotes.
-  const before = `${header}: ${scheme === '' ? '' : `${scheme} `}`.replace(/[$`]/g, '\\$&')
   return `${bold('The sandbox is running.')} Press Ctrl-C to end it.
 
 ${urls.join('')}
-Try it, with the variables ${stdout.isTTY === true ? 'above' : 'on stdout'} (environment: ${name}):
-  curl -H "${before}$(merchant-auth token)" ${sandbox[name].merchantUrl}/orders
+${howToBegin(sandbox[name], header, context)}
 
 `
+}
+
+/** Commands for another terminal. */
+function howToBegin(
+  { environment, merchantUrl }: SandboxEnvironment,
+  { header, scheme }: Header,
+  { stdout, stderr }: CommandContext,
+): string {
+  const width = widthOf(stderr)
+  if (stdout.isTTY !== true) {
+    // The name of the file is not known.
+    const first = `Begin in another terminal. If stdout, which has the variables of ${environment.name}, goes to a file such as .env:`
+    return `${wrap('', first, width)}
+  node --env-file=.env app.mjs
+  npx merchant-auth check --dotenv .env`
+  }
+  const first = `Begin in another terminal: paste the lines above (environment: ${environment.name}), and then:`
+  // A shell interprets $ and ` between double quotes.
+  const before = `${header}: ${scheme === '' ? '' : `${scheme} `}`.replace(/[$`]/g, '\\$&')
+  return `${wrap('', first, width)}
+  curl -H "${before}$(npx merchant-auth token)" \\
+    ${merchantUrl}/orders
+Or write the variables to a file:
+  npx merchant-auth sandbox > .env`
 }
 
 function faultLines(queued: readonly QueuedFault[]): string {
   const lines = queued.map(({ target, label, times }) => {
     const count = Number.isFinite(times) ? ` (${times} ${times === 1 ? 'time' : 'times'})` : ''
-    return `  ${target.padEnd(10)}  ${printable(label, 80)}${count}\n`
+    return `  ${target.padEnd(10)}  ${printable(label, 48)}${count}\n`
   })
   return lines.join('')
 }

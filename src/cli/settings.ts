@@ -1,15 +1,21 @@
 /** The configuration of the commands that request a token: the variables of `optionsFromEnv`, or flags instead. */
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
+import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
 import { untilAborted } from '../waiting.ts'
 import { type CommandContext, type Flag, type FlagValues, flagsHelp, UsageError } from './command.ts'
+import { wrap } from './terminal.ts'
 
 const SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
 const SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
+const ASSERTION_FILE = 'MERCHANT_AUTH_CLIENT_ASSERTION_FILE'
+/** The client proves its identity by one of them. */
+const CREDENTIALS = [SECRET, SECRET_FILE, ASSERTION_FILE] as const
 const WHAT = 'The configuration cannot be used'
 
 /** The flags of every command that requests a token. */
@@ -28,6 +34,17 @@ export const SETTINGS_FLAGS = {
     variable: 'MERCHANT_AUTH_CLIENT_SECRET_FILE',
     help: 'file with the client secret',
   },
+  'client-assertion-file': {
+    value: 'FILE',
+    variable: 'MERCHANT_AUTH_CLIENT_ASSERTION_FILE',
+    help: 'file with a signed assertion (JWT) instead of a secret',
+  },
+  'token-parameter': {
+    value: 'NAME=VALUE',
+    multiple: true,
+    variable: 'MERCHANT_AUTH_TOKEN_PARAMETERS',
+    help: 'further field of the token request; repeat the flag, or use commas in the variable',
+  },
   'timeout-ms': {
     value: 'MS',
     variable: 'MERCHANT_AUTH_TIMEOUT_MS',
@@ -41,9 +58,20 @@ export const SETTINGS_FLAGS = {
   dotenv: { value: 'FILE', help: 'file with more variables; those that are set take precedence' },
 } as const
 
-export const SETTINGS_HELP: string = `Configuration, by flags or by the [environment variables]; flags take precedence:
-${flagsHelp(SETTINGS_FLAGS)}
-There is no flag for the client secret itself: set ${SECRET}, or name a file.`
+export function settingsHelp(width: number): string {
+  const title = 'Configuration, by flags or by the [environment variables]; flags take precedence:'
+  const secret = `There is no flag for the client secret itself: set ${SECRET}, or name a file.`
+  return `${wrap('', title, width)}\n${flagsHelp(SETTINGS_FLAGS, width)}\n${wrap('', secret, width)}`
+}
+
+/** Advice where variables are missing: a file `.env` that may set them. It is not read: nobody asked for that. */
+export function unreadDotenv(
+  command: string,
+  { dotenv }: FlagValues<typeof SETTINGS_FLAGS>,
+): string | undefined {
+  if (dotenv !== undefined || !existsSync(resolve('.env'))) return undefined
+  return `A file .env is here. Read it with:\nnpx merchant-auth ${command} --dotenv .env`
+}
 
 /** The flags of commands that send or print the header. */
 export const HEADER_FLAGS = {
@@ -77,8 +105,9 @@ type Variables = Record<string, string | undefined>
 
 export interface Settings {
   readonly options: TokenProviderOptions
+  /** The client secret, or the assertion. */
   readonly secret: string
-  /** The file that the secret comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
+  /** The file that it comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
   readonly secretFile: string | undefined
   readonly variables: Readonly<Variables>
 }
@@ -100,7 +129,8 @@ export async function readSettings(
     const value = flags[name as keyof typeof SETTINGS_FLAGS]
     if (variable !== undefined && value !== undefined) variables[variable] = String(value)
   }
-  if (flags['client-secret-file'] !== undefined) delete variables[SECRET]
+  const byFlag = CREDENTIALS.find((name) => hasFlag(flags, name))
+  if (byFlag !== undefined) for (const name of CREDENTIALS) if (name !== byFlag) delete variables[name]
 
   const problems: Problem[] = []
   const read = { ...variables }
@@ -114,7 +144,11 @@ export async function readSettings(
   }
   try {
     const options = { ...optionsFromEnv(read), bodyFormat: flags['body-format'] ?? 'json' }
-    if (problems.length === 0) return { options, secret: read[SECRET] ?? '', secretFile, variables }
+    if (problems.length === 0) {
+      const endpoint = { url: tokenEndpoint(options.environment), clientId: options.clientId }
+      const secret = (await options.clientAssertion?.(endpoint)) ?? read[SECRET] ?? ''
+      return { options, secret, secretFile: secretFile ?? variables[ASSERTION_FILE], variables }
+    }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     problems.push(...error.problems)
@@ -123,13 +157,13 @@ export async function readSettings(
   throw new ConfigurationError(WHAT, named)
 }
 
-/** Adds the variables of a file that are not set. The secret counts as one setting, in either of its variables. */
+/** Adds the variables of a file that are not set. What proves the client's identity counts as one setting. */
 async function addDotenv(variables: Variables, file: string, signal: AbortSignal): Promise<void> {
   const { text = '', reason } = await readSmallFile(file, signal)
   if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
-  const hasSecret = variables[SECRET] !== undefined || variables[SECRET_FILE] !== undefined
+  const isGiven = CREDENTIALS.some((name) => variables[name] !== undefined)
   for (const [name, value] of Object.entries(parseEnv(text))) {
-    if (!hasSecret || (name !== SECRET && name !== SECRET_FILE)) variables[name] ??= value
+    if (!isGiven || !(CREDENTIALS as readonly string[]).includes(name)) variables[name] ??= value
   }
 }
 
@@ -157,9 +191,15 @@ async function readSmallFile(
   }
 }
 
+/** Whether a variable is set by its flag. */
+function hasFlag(flags: FlagValues<typeof SETTINGS_FLAGS>, name: string): boolean {
+  const flag = Object.entries<Flag>(SETTINGS_FLAGS).find(([, { variable }]) => variable === name)?.[0]
+  return flag !== undefined && flags[flag as keyof typeof SETTINGS_FLAGS] !== undefined
+}
+
 /** `MERCHANT_AUTH_URL (--auth-url)` */
 function withFlag(option: string): string {
-  const name = option.replace(/\[\d+\]$/, '')
+  const name = option === SECRET ? SECRET_FILE : option.replace(/(?:\[\d+\]|\.[^.]*)$/, '')
   const flag = Object.entries<Flag>(SETTINGS_FLAGS).find(([, { variable }]) => variable === name)
   return flag === undefined ? option : `${option} (--${flag[0]})`
 }

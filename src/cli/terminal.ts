@@ -14,22 +14,46 @@ export function paint(style: Parameters<typeof styleText>[0], text: string, stre
   return styleText(style, text, { stream, validateStream: true })
 }
 
-/** How many columns a line may have: those of the terminal, 40 to 100. */
-export function widthOf({ columns = 100 }: Output): number {
-  return Math.max(40, Math.min(100, columns))
+/** How many columns a line may have: those of the terminal, 40 to 100; 80 where there is none, or it does not say. */
+export function widthOf({ columns }: Output): number {
+  return Math.max(40, Math.min(100, columns || 80))
+}
+
+/** The same for lines that programs may read: they are not wrapped where there is no terminal. */
+export function lineWidthOf(stream: Output): number {
+  return stream.isTTY === true ? widthOf(stream) : Number.POSITIVE_INFINITY
 }
 
 /** The prefix and the text, in lines of at most `width` columns; later lines are indented to where the text starts. */
-export function wrap(prefix: string, text: string, width: number): string {
+export function wrap(prefix: string, text: string, width: number, indent: number = prefix.length): string {
   const lines = [prefix]
   let isFirst = true
   for (const word of text.split(' ')) {
     const line = lines.at(-1) ?? ''
-    if (!isFirst && line.length + 1 + word.length > width) lines.push(' '.repeat(prefix.length) + word)
+    if (!isFirst && line.length + 1 + word.length > width) lines.push(' '.repeat(indent) + word)
     else lines[lines.length - 1] = isFirst ? line + word : `${line} ${word}`
     isFirst = false
   }
-  return lines.join('\n')
+  return lines.map((line) => line.trimEnd()).join('\n')
+}
+
+/** Advice behind an arrow. Each of its lines begins a new one, so that a command is not broken in two. */
+export function arrow(indent: string, advice: string, width: number): string {
+  const lines = advice.split('\n').map((line, n) => wrap(`${indent}${n === 0 ? '→' : ' '} `, line, width))
+  return `${lines.join('\n')}\n`
+}
+
+/** Writes a message of the command on stderr, with advice. */
+export function complain(
+  stderr: Output,
+  text: string,
+  { color = 'red', advice }: { readonly color?: 'red' | 'yellow'; readonly advice?: string | undefined } = {},
+): void {
+  const width = lineWidthOf(stderr)
+  const name = 'merchant-auth:'
+  const lines = text.split('\n').map((line, n) => wrap(n === 0 ? `${name} ` : '  ', line, width, 2))
+  stderr.write(`${paint(color, name, stderr)}${lines.join('\n').slice(name.length)}\n`)
+  if (advice !== undefined) stderr.write(arrow('  ', advice, width))
 }
 
 /** Foreign text on one line of limited length, without characters that could control a terminal. */
@@ -44,6 +68,12 @@ export function asciiJson(value: unknown, indent?: number): string {
     /[\u007f-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
+}
+
+/** An instant (epoch s) as a date; as it is where no date can hold it. */
+export function instantText(epochSeconds: number): string {
+  const date = new Date(epochSeconds * 1000)
+  return Number.isNaN(date.getTime()) ? String(epochSeconds) : date.toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
 /** Removes secrets from foreign text. What a command says in its own words is never searched. */

@@ -10,15 +10,22 @@ import { untilAborted } from '../waiting.ts'
 import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
 import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
-import { HEADER_FLAGS, readHeader, readSettings, SETTINGS_FLAGS, SETTINGS_HELP } from './settings.ts'
-import { asciiJson, paint, Redactor, widthOf, wrap } from './terminal.ts'
+import {
+  HEADER_FLAGS,
+  readHeader,
+  readSettings,
+  SETTINGS_FLAGS,
+  settingsHelp,
+  unreadDotenv,
+} from './settings.ts'
+import { asciiJson, complain, Redactor, wrap } from './terminal.ts'
 
 const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
 /** How long (ms) a connection to the store may take. After that the token is requested without it. */
 const CONNECT_TIMEOUT_MS = 2_000
 
 const FLAGS = {
-  header: { help: 'print the whole header line: Authorization: Bearer …' },
+  header: { help: 'print the header line: Authorization: Bearer …' },
   'header-name': {
     ...HEADER_FLAGS['header-name'],
     help: `${HEADER_FLAGS['header-name'].help}; implies --header`,
@@ -34,22 +41,28 @@ const FLAGS = {
   },
 } as const
 
+const EXIT_CODES =
+  'Exit codes: 0 with a token; otherwise those of npx merchant-auth check --help, with nothing on stdout.'
+
 export const tokenCommand: Command = {
   summary: 'print an access token',
-  help: `Prints an access token on stdout, and nothing else. Errors go to stderr.
+  help: (
+    width,
+  ) => `${wrap('', 'Prints an access token on stdout, and nothing else. Errors go to stderr.', width)}
 
-Usage: merchant-auth token [--header | --json] [--store URL] [flags]
+${wrap('Usage: ', 'npx merchant-auth token [--header | --json] [--store URL] [flags]', width)}
 
-${flagsHelp(FLAGS)}
+${flagsHelp(FLAGS, width)}
 
-${SETTINGS_HELP}
+${settingsHelp(width)}
 
-Exit codes: 0 with a token; otherwise those of merchant-auth check --help, with nothing on stdout.
+${wrap('', EXIT_CODES, width)}
 
 Examples:
-  curl -H "Authorization: Bearer $(merchant-auth token)" https://api.example.com/merchant/orders
-  merchant-auth token --header | curl -H @- https://api.example.com/merchant/orders
-  merchant-auth token --store redis://localhost:6379 --json | jq -r .expiresInSeconds
+  TOKEN=$(npx merchant-auth token)
+  npx merchant-auth token --header | curl -H @- \\
+    https://api.example.com/merchant/orders
+  npx merchant-auth token --store redis://localhost:6379
 `,
 
   async run(args, context) {
@@ -83,11 +96,9 @@ Examples:
       return EXIT.ok
     } catch (error) {
       if (signal.aborted) return EXIT.unexpected
-      const diagnosis = diagnose(error, watched?.connection)
+      const diagnosis = diagnose(error, watched?.connection, unreadDotenv('token', flags))
       if (diagnosis === undefined) throw error
-      const { text, advice } = diagnosis.finding
-      stderr.write(`${paint('red', 'merchant-auth:', stderr)} ${text.replaceAll('\n', '\n  ')}\n`)
-      if (advice) stderr.write(`${wrap('  → ', advice, widthOf(stderr))}\n`)
+      complain(stderr, diagnosis.finding.text, diagnosis.finding)
       return diagnosis.exitCode
     } finally {
       watched?.stop()
@@ -138,10 +149,10 @@ async function openStore(
   const report = (code: string | undefined): void => {
     if (isReported) return
     isReported = true
-    const mark = paint('yellow', 'merchant-auth:', stderr)
     const isPassword = code === 'NOAUTH' || code === 'WRONGPASS'
     const advice = isPassword ? '. Check the user name and the password in its URL' : ''
-    stderr.write(`${mark} the store failed${code ? ` (${code})` : ''}; this token is not shared${advice}\n`)
+    const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared${advice}`
+    complain(stderr, what, { color: 'yellow' })
   }
   const timeout = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
   try {

@@ -14,6 +14,7 @@ import {
 } from '@opentelemetry/api'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { AuthEvent } from '../events.ts'
+import { unknownOption } from '../names.ts'
 import { createMetrics } from './metrics.ts'
 import { followRequests, recordSpan } from './token-requests.ts'
 
@@ -93,7 +94,8 @@ function problemsOf(options: unknown): Problem[] {
     return [{ option: 'options', reason: 'must be an object of options' }]
   // `metrics` and `trace` have the functions that are checked for.
   const { attributes = {}, meterProvider = metrics, tracerProvider = trace, ...others } = options
-  const problems = Object.keys(others).map((option) => ({ option, reason: 'is not an option' }))
+  const names = ['attributes', 'meterProvider', 'tracerProvider']
+  const problems = Object.keys(others).map((option) => unknownOption(option, names))
   const check = (isValid: boolean, option: string, reason: string): void => {
     if (!isValid) problems.push({ option, reason })
   }

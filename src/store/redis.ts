@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
-import { copied, ms, problemsOf } from '../checks.ts'
+import { copied, ms, problemsOf, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import {
   LEASE,
@@ -62,7 +62,7 @@ const CLIENT = {
 }
 
 const shape = copied(
-  z.strictObject({
+  strict({
     keyPrefix: z.optional(z.string(PREFIX).check(z.regex(/^[^{}]*$/, PREFIX))),
     operationTimeoutMs: z.optional(ms(1, TIMEOUT)),
   }),

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import * as z from 'zod/mini'
-import { copied, copyOf } from '../checks.ts'
+import { copied, copyOf, strict } from '../checks.ts'
 import { type Answer, type Exchange, jsonAnswer } from './exchange.ts'
 import { checked, durationMs } from './settings.ts'
 import type { Fault, SandboxTarget } from './types.ts'
@@ -33,33 +33,33 @@ const json = z.pipe(
 const shape: z.ZodMiniType<Fault> = z.discriminatedUnion(
   'kind',
   [
-    z.strictObject({
+    strict({
       kind: z.literal('status'),
       status,
       retryAfter: z.optional(z.union([z.number(), headerValue], 'must be seconds or a date')),
       headers: z.optional(z.pipe(own, headers)),
       body: z.optional(json),
     }),
-    z.strictObject({
+    strict({
       kind: z.literal('hang'),
       at: z.optional(z.enum(['headers', 'body'], "must be 'headers' or 'body'")),
     }),
-    z.strictObject({ kind: z.literal('reset') }),
-    z.strictObject({ kind: z.literal('slow-body'), durationMs }),
-    z.strictObject({ kind: z.literal('truncated-body') }),
-    z.strictObject({
+    strict({ kind: z.literal('reset') }),
+    strict({ kind: z.literal('slow-body'), durationMs }),
+    strict({ kind: z.literal('truncated-body') }),
+    strict({
       kind: z.literal('huge-body'),
       bytes: z.optional(z.int(BYTES).check(z.gte(1, BYTES))),
       gzip: z.optional(z.boolean('must be true or false')),
     }),
-    z.strictObject({ kind: z.literal('json'), body: json, status: z.optional(status) }),
-    z.strictObject({
+    strict({ kind: z.literal('json'), body: json, status: z.optional(status) }),
+    strict({
       kind: z.literal('text'),
       body: text,
       status: z.optional(status),
       contentType: z.optional(headerValue),
     }),
-    z.strictObject({
+    strict({
       kind: z.literal('redirect'),
       location: headerValue,
       status: z.optional(z.int(REDIRECT).check(z.gte(300, REDIRECT), z.lte(399, REDIRECT))),
@@ -74,7 +74,7 @@ const target: z.ZodMiniType<SandboxTarget> = z.enum(
 )
 
 const order = copied(
-  z.strictObject({
+  strict({
     target,
     fault: z.pipe(own, shape),
     times: z.optional(

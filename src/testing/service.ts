@@ -113,8 +113,6 @@ export interface TokenRequest {
   readonly problem?: string | undefined
 }
 
-const FIELDS = ['client_id', 'audience', 'grant_type']
-const SECRET_FIELDS = ['client_secret']
 const ASSERTION_FIELDS = ['client_assertion_type', 'client_assertion']
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 const NO_STORE = { 'cache-control': 'no-store' }
@@ -147,7 +145,8 @@ export function readTokenRequest(
 /** The fields must be the four of the contract, or those of an assertion, and the further ones of the settings. */
 function problemIn(fields: Fields, { assertionKey, tokenParameters }: SandboxSettings): string | undefined {
   const hasAssertion = assertionKey !== undefined && Object.hasOwn(fields, 'client_assertion')
-  const expected = [...FIELDS, ...(hasAssertion ? ASSERTION_FIELDS : SECRET_FIELDS)]
+  const proof = hasAssertion ? ASSERTION_FIELDS : ['client_secret']
+  const expected = ['client_id', ...proof, 'audience', 'grant_type']
   const missing = expected.find((name) => !Object.hasOwn(fields, name))
   if (missing !== undefined) return `${missing} is missing`
   const extra = Object.keys(fields).find(

@@ -1,7 +1,7 @@
 /** How an environment of the sandbox behaves, and the check of everything that a test passes to the sandbox. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
-import { copied, fn, headerName, ms, schemeName } from '../checks.ts'
+import { copied, fn, headerName, ms, problemsOf, schemeName, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import { isQuota } from './quota.ts'
 import type { SandboxOptions, SandboxSettings } from './types.ts'
@@ -55,20 +55,17 @@ export function publicKeyOf(key: NonNullable<SandboxSettings['assertionKey']>): 
   return createPublicKey(typeof key === 'string' ? key : { key: key as JsonWebKey, format: 'jwk' })
 }
 
-const shape = copied(z.partial(z.strictObject(settingShapes, 'must be an object')))
+const shape = copied(z.partial(strict(settingShapes)))
 
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
 const optionsShape = copied(
   z.partial(
-    z.strictObject(
-      {
-        ...settingShapes,
-        ports: copied(z.strictObject({ production: port, test: port }, 'must be an object')),
-        onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
-      },
-      'must be an object',
-    ),
+    strict({
+      ...settingShapes,
+      ports: copied(strict({ production: port, test: port })),
+      onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
+    }),
   ),
 )
 
@@ -94,12 +91,5 @@ export function changedSettings(settings: SandboxSettings, changes: unknown): Sa
 export function checked<T>(what: string, name: string, shape: z.ZodMiniType<T>, value: unknown): T {
   const parsed = z.safeParse(shape, value)
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.flatMap((issue) => {
-    const path = issue.path.map(String)
-    if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((key) => ({ option: [...path, key].join('.'), reason: 'is not an option' }))
-    }
-    return [{ option: path.join('.') || name, reason: issue.message }]
-  })
-  throw new ConfigurationError(`${what} cannot be used`, problems)
+  throw new ConfigurationError(`${what} cannot be used`, problemsOf(parsed.error, name))
 }

@@ -220,6 +220,7 @@ class TokenRequest {
       },
       body: json ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
       redirect: 'manual', // a 307 would forward the secret to another host
+      cache: 'no-store', // Next.js caches POSTs of its fetch
       signal,
     })
   }

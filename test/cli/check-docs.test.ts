@@ -23,9 +23,9 @@ async function shown(args: readonly string[], changed: Variables = {}): Promise<
   const { code, stdout, stderr } = await run(['check', ...args], { ...at.variables, ...changed })
   expect(stderr).toBe('')
   const { port } = new URL(at.test.environment.authUrl)
-  return `$ ${['merchant-auth check', ...args].join(' ')}\n${stdout}$ echo $?\n${code}\n`
+  return `$ ${['npx merchant-auth check', ...args].join(' ')}\n${stdout}$ echo $?\n${code}\n`
     .replace(/(?<=(?:127\.0\.0\.1|localhost):)\d+/g, (found) => (found === port ? '4000' : '4001'))
-    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-21T13:00:00.000Z')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-21T13:00:00Z')
     .replace(/\b\d+ ms\b/g, '12 ms')
 }
 

@@ -2,7 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { exportSPKI, generateKeyPair, SignJWT } from 'jose'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
 import { withRoom } from '../support/patience.ts'
 import { noteSecret } from '../support/recorded.ts'
@@ -12,6 +13,48 @@ import { check, eachWithSandbox, folder, issue, jwt, run } from './rig.ts'
 const at = eachWithSandbox()
 
 describe('check', () => {
+  it('says what is left of the quotas', async () => {
+    at.test.configure({ quota: '10/h,2/d' })
+    const { code, stdout } = await run(['check'], at.variables)
+    expect(code).toBe(0)
+    expect(stdout).toContain('9 of 10 token requests left this hour')
+    at.test.configure({ quota: '5/h,10/d' })
+    for (const _ of [1, 2, 3]) await run(['token'], at.variables)
+    const { steps } = await check(at, [])
+    expect(steps.filter(({ text }) => text.includes('requests left'))).toMatchObject([
+      {
+        result: 'warning',
+        text: '1 of 5 token requests left this hour',
+        data: { name: 'per_hour', remaining: 1 },
+      },
+      { result: 'ok', text: '6 of 10 token requests left today' },
+    ])
+  })
+
+  it('and token take an assertion from a file, and further fields', async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    at.test.configure({ assertionKey: await exportSPKI(publicKey), tokenParameters: ['organization'] })
+    const { clientId } = at.test
+    const file = join(folder(), 'assertion')
+    const sign = async (jti: string): Promise<string> => {
+      const claims = { iss: clientId, sub: clientId, aud: at.test.environment.authUrl, jti }
+      const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('1 min')
+      const assertion = await jwt.sign(privateKey)
+      noteSecret(assertion)
+      writeFileSync(file, `${assertion}\n`)
+      return assertion
+    }
+    const args = ['--client-assertion-file', file, '--token-parameter', 'organization=org_1']
+    const assertion = await sign('one')
+    const { code, stdout } = await run(['check', ...args], at.variables)
+    expect(stdout).toContain(`assertion      from the file ${file}`)
+    expect(stdout).not.toContain(assertion)
+    expect(code).toBe(0)
+    expect(at.test.requests('token').at(-1)?.fields).toMatchObject({ organization: 'org_1' })
+    await sign('two')
+    expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
+  })
+
   it('makes one token request, and one call', async () => {
     const { code, steps } = await check(at, ['--call', `${at.test.merchantUrl}/orders`])
     expect(code).toBe(0)
@@ -45,6 +88,44 @@ describe('check', () => {
       expect.stringMatching(/^MERCHANT_AUTH_API_URLS\[1\] \(--api-url\): /),
     ])
     expect(at.test.counts.token).toBe(0)
+  })
+
+  it('says which variable or flag sets what is missing, and nothing where nothing is', async () => {
+    const missing = {
+      MERCHANT_AUTH_CLIENT_SECRET: '',
+      MERCHANT_AUTH_API_URLS: '',
+      MERCHANT_AUTH_URL: 'http://a',
+    }
+    const { steps } = await check(at, [], missing)
+    expect(steps[0]?.advice).toBe(
+      'Set MERCHANT_AUTH_CLIENT_SECRET (or --client-secret-file) and MERCHANT_AUTH_API_URLS (or --api-url).',
+    )
+    const invalid = await check(at, ['--timeout-ms', 'soon'])
+    expect(invalid.steps[0]).not.toHaveProperty('advice')
+  })
+
+  it('names a file .env that was not read, where variables are missing', async () => {
+    const path = folder()
+    const cwd = vi.spyOn(process, 'cwd').mockReturnValue(path)
+    onTestFinished(() => cwd.mockRestore())
+    const adviceOf = async (args: readonly string[] = [], changed = {}) =>
+      (await check(at, args, { MERCHANT_AUTH_URL: '', ...changed })).steps[0]?.advice
+    const SET = 'Set MERCHANT_AUTH_URL (or --auth-url).'
+    expect(await adviceOf()).toBe(SET)
+
+    const dotenv = join(path, '.env')
+    writeFileSync(dotenv, 'OTHER=1\n')
+    expect(await adviceOf()).toBe('A file .env is here. Read it with:\nnpx merchant-auth check --dotenv .env')
+    expect(await adviceOf(['--dotenv', dotenv])).toBe(SET)
+    expect(await adviceOf([], { MERCHANT_AUTH_URL: 'http://a' })).toBeUndefined()
+
+    const { code, stdout, stderr } = await run(['token'])
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+    expect(stderr.split('\n').slice(-3)).toEqual([
+      '  → A file .env is here. Read it with:',
+      '    npx merchant-auth token --dotenv .env',
+      '',
+    ])
   })
 
   it('warns about a quote or a space at an end of the secret, and does not show it', async () => {
@@ -266,13 +347,18 @@ describe('the report', () => {
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings })
   })
 
-  it('wraps advice to the width of a terminal, without breaking words', async () => {
-    const { stdout } = await run(['check', '--auth-url', 'https://localhost:1'], at.variables, {
-      columns: 60,
-      getColorDepth: () => 1,
-    })
-    const [, ...advice] = stdout.split('\n').filter((line) => /^ {14}(?:→| {2}\S)/.test(line))
-    expect(advice.length).toBeGreaterThan(0)
-    for (const line of advice) expect(line.length).toBeLessThanOrEqual(60)
+  it.each([80, 60])('fits a terminal of %i columns, without breaking words', async (columns) => {
+    const args = ['check', '--call', `${at.test.merchantUrl}/orders`]
+    for (const more of [[], ['--auth-url', 'https://localhost:1'], ['--audience', 'https://other.example']]) {
+      const { stdout } = await run([...args, ...more], at.variables, { columns, getColorDepth: () => 1 })
+      // What it waits for is removed.
+      const lines = stdout.split('\n').map((line) => line.split('\u001b[2K').at(-1) ?? '')
+      expect(lines.length).toBeGreaterThan(6)
+      for (const line of lines) {
+        const words = line.slice(14).replace('→ ', '').trim()
+        if (words.includes(' ')) expect(line.length, line).toBeLessThanOrEqual(columns)
+        expect(line).toBe(line.trimEnd())
+      }
+    }
   })
 })

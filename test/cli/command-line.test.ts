@@ -1,6 +1,7 @@
 // The command line: help, versions, and invalid arguments, whose messages repeat no value.
 import { readFileSync } from 'node:fs'
 import { WriteStream } from 'node:tty'
+import { stripVTControlCharacters } from 'node:util'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { run } from './rig.ts'
 
@@ -16,7 +17,7 @@ describe('merchant-auth', () => {
   it('prints the overview on stderr without a command', async () => {
     const { code, stdout, stderr } = await run([])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain('Usage: merchant-auth COMMAND')
+    expect(stderr).toContain('Usage: npx merchant-auth COMMAND')
   })
 
   it.each(['--version', '-v'])('prints its version for %s', async (flag) => {
@@ -31,15 +32,23 @@ describe('merchant-auth', () => {
     ['check', `${SETTINGS} call`],
     ['token', `${SETTINGS} header store`],
     ['sandbox', SANDBOX],
-  ])('explains %s with every flag and examples, in at most 100 columns', async (name, flags) => {
+  ])('explains %s with every flag and examples, in at most 80 columns', async (name, flags) => {
     const { code, stdout } = await run([name, '--help'])
     expect(code).toBe(0)
-    expect(stdout).toContain(`Usage: merchant-auth ${name}`)
+    expect(stdout).toContain(`Usage: npx merchant-auth ${name}`)
     expect(stdout).toContain('Examples:\n  ')
     for (const flag of flags.split(' ')) expect(stdout).toMatch(new RegExp(`^  --${flag}[ [\\n]`, 'm'))
-    for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(100)
+    for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80)
     expect(await run([name, '-h'])).toMatchObject({ code, stdout })
     expect(await run(['help', name])).toMatchObject({ code, stdout })
+    const wide = await run([name, '--help'], {}, { columns: 200 })
+    expect(wide.stdout).toBe(stdout)
+  })
+
+  it.each(['', 'check', 'token', 'sandbox'])('explains "%s" on a narrow terminal', async (name) => {
+    const { stdout } = await run(['help', name].filter(Boolean), {}, { columns: 60 })
+    expect(stdout).toContain('Examples:\n  ')
+    for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(60)
   })
 
   it('explains a long flag on the lines below it', async () => {
@@ -54,11 +63,19 @@ describe('merchant-auth', () => {
   const SCHEME = "--scheme must be an authentication scheme (RFC 9110 §11.1), or ''."
   const ARGUMENT = 'Unexpected argument. A value must follow its flag, as in --flag VALUE.'
   it.each<[args: string, message: string | RegExp]>([
-    ['chekc', 'Unknown command.'],
+    ['chekc', 'Unknown command. Did you mean check?'],
+    ['sandbox2 --help', 'Unknown command. Did you mean sandbox?'],
+    ['HORSE', 'Unknown command.'],
+    ['help tokn', 'Unknown command. Did you mean token?'],
+    ['--hepl', 'Unknown flag. Did you mean --help?'],
     ['toString', 'Unknown command.'],
     ['help HORSE', 'Unknown command.'],
     ['--json check', 'The command comes first: check, token or sandbox.'],
     ['check --nothing', 'Unknown flag --nothing.'],
+    ['check --jsno=HORSE', 'Unknown flag --jsno. Did you mean --json?'],
+    ['check --dotEnv HORSE', 'Unknown flag. Did you mean --dotenv?'],
+    ['sandbox --lifetime-second=HORSE', 'Unknown flag --lifetime-second. Did you mean --lifetime-seconds?'],
+    ['sandbox --hlep', 'Unknown flag --hlep. Did you mean --help?'],
     ['check --constructor', 'Unknown flag --constructor.'],
     ['check -pHORSE', 'Unknown flag.'],
     ['check HORSE', ARGUMENT],
@@ -110,11 +127,20 @@ describe('merchant-auth', () => {
     const args = line.split(' ')
     const { code, stdout, stderr } = await run(args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    const [, said = '', page] = /^merchant-auth: (.*)\nSee: merchant-auth (.*)\n$/.exec(stderr) ?? []
+    const [, said = '', page] = /^merchant-auth: (.*)\nSee: npx merchant-auth (.*)\n$/.exec(stderr) ?? []
     if (typeof message === 'string') expect(said).toBe(message)
     else expect(said).toMatch(message)
     expect(page).toBe(/^(?:check|token|sandbox) /.test(line) ? `${args[0]} --help` : '--help')
     expect(stderr).not.toContain('HORSE')
+  })
+
+  it('wraps a message on a terminal only', async () => {
+    const { stderr } = await run(['token', '--secret', 'HORSE'])
+    expect(stderr.split('\n')).toHaveLength(3)
+    const narrow = await run(['token', '--secret', 'HORSE'], {}, { columns: 60 })
+    const lines = stripVTControlCharacters(narrow.stderr).split('\n')
+    for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(60)
+    expect(lines.join(' ').replace(/ +/g, ' ').trim()).toBe(stderr.replaceAll('\n', ' ').trim())
   })
 })
 

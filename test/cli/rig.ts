@@ -180,7 +180,7 @@ export async function sandbox(args: readonly string[] = [], terminal?: Terminal)
   const apiUrls = { merchant: urlOf('merchant'), inStore: urlOf('inStore') }
   const environment = { authUrl: read('URL'), audience: read('AUDIENCE'), apiUrls }
   const stderr = () => stripVTControlCharacters(command.stderr())
-  const [, productionUrl = ''] = /production.*?merchant API +(\S+)/s.exec(stderr()) ?? []
+  const [, productionUrl = ''] = /production.*?merchant +(\S+)/s.exec(stderr()) ?? []
   return {
     command,
     client: { environment, clientId: read('CLIENT_ID'), clientSecret: read('CLIENT_SECRET') },
@@ -208,5 +208,5 @@ export function constant(text: string): string {
     .replace(/(?<=-secret-)[0-9a-f]{32}/g, 'HEX')
     .replace(/\d\d:\d\d:\d\d\.\d{3}/g, 'HH:MM:SS.mmm')
     .replace(/ +\d+ ms\b/g, '  N ms')
-    .replace(/(?<=token )[0-9a-f]{8}\b/g, 'JTI')
+    .replace(/(?<=token |issued )[0-9a-f]{8}\b/g, 'JTI')
 }

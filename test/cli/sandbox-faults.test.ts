@@ -103,6 +103,8 @@ describe('an invalid --fault', () => {
     ['token:HUNTER2', INVALID],
     ['token:__proto__=5', INVALID],
     ['token:slow', '--fault token: there is no key slow. The keys are status, '],
+    ['token:statsu=503', '--fault token: there is no key statsu. Did you mean status? The keys are status, '],
+    ['token:HANG', '--fault token: a key is missing or invalid. Did you mean hang? The keys are status, '],
     ['token:times=2', '--fault token needs a kind: hang, reset, '],
     ['token:status=503,status=504', '--fault token: status is given twice.'],
     ['token:hang,reset', '--fault token:hang: reset is not an option'],
@@ -134,7 +136,7 @@ describe('an invalid --fault', () => {
     const said = stderr.replace(/^merchant-auth: /, '')
     if (typeof message === 'string') expect(said.slice(0, message.length)).toBe(message)
     else expect(said).toMatch(message)
-    expect(said).toMatch(/^.*\.\nSee: merchant-auth sandbox --help\n$/)
+    expect(said).toMatch(/^.*\.\nSee: npx merchant-auth sandbox --help\n$/)
     expect(said).not.toContain('HUNTER2')
   })
 

@@ -21,7 +21,7 @@ class Keys extends PassThrough {
 
 async function withKeys(...faults: readonly string[]) {
   const stdin = new Keys()
-  return { stdin, ...(await start(flagsOf(faults), { stdin })) }
+  return { stdin, ...(await start(flagsOf(faults), { stdin, columns: 100 })) }
 }
 
 /** A line about a key. */
@@ -57,7 +57,7 @@ Keys
     expect(await sandbox.lines(1, SAID)).toEqual(['f: the next token request gets a 503'])
     expect((await requestToken(sandbox.client)).status).toBe(503)
     expect((await requestToken(sandbox.client)).status).toBe(200)
-    expect((await sandbox.lines(2))[0]).toMatch(/503 +\d+ ms {3}fault status=503 \(key f\)$/)
+    expect((await sandbox.lines(2))[0]).toMatch(/503 +\d+ ms {2}fault status=503 \(key f\)$/)
   })
 
   it('u: return 401 to the next call of each API', async () => {
@@ -72,7 +72,7 @@ Keys
       expect((await call(url, token)).status).toBe(200)
     }
     expect((await sandbox.lines(2))[1]).toMatch(
-      /401 +\d+ ms {3}token [0-9a-f]{8}, fault status=401 \(key u\)$/,
+      /401 +\d+ ms {2}token [0-9a-f]{8}, fault status=401 \(key u\)$/,
     )
   })
 

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { parseEnv, promisify } from 'node:util'
+import { parseEnv, promisify, stripVTControlCharacters } from 'node:util'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { call, echoOf, freePort, freshToken, listening, requestToken } from '../testing/calls.ts'
@@ -57,6 +57,17 @@ describe('the settings', () => {
     const response = await fetch(merchantUrl, { headers })
     expect((await echoOf(response)).headers['x-token']).toMatch(/^\[token [\w-]+\]$/)
     expect((await fetch(inStoreUrl, { headers })).status).toBe(401)
+  })
+
+  it('limit token requests', async () => {
+    const { client } = await sandbox(['--quota', '2/h,50/d'])
+    const responses = [await requestToken(client), await requestToken(client), await requestToken(client)]
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
+    expect(responses[2]?.headers.get('auth0-client-quota-limit')).toContain('b=per_hour;q=2;r=0;')
+    expect(await run(['sandbox', '--quota', '2'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--quota'),
+    })
   })
 
   it('delay both, and let both APIs reject every token', async () => {
@@ -115,22 +126,24 @@ describe('the log', () => {
     await lines(6)
     expect(constant(command.stderr())).toBe(`The sandbox is running. Press Ctrl-C to end it.
 
-  test        token endpoint  http://127.0.0.1:PORT/oauth/token
-              merchant API    http://127.0.0.1:PORT/merchant
-              in-store API    http://127.0.0.1:PORT/in-store
-  production  token endpoint  http://127.0.0.1:PORT/oauth/token
-              merchant API    http://127.0.0.1:PORT/merchant
-              in-store API    http://127.0.0.1:PORT/in-store
+  test        token     http://127.0.0.1:PORT/oauth/token
+              merchant  http://127.0.0.1:PORT/merchant
+              in-store  http://127.0.0.1:PORT/in-store
+  production  token     http://127.0.0.1:PORT/oauth/token
+              merchant  http://127.0.0.1:PORT/merchant
+              in-store  http://127.0.0.1:PORT/in-store
 
-Try it, with the variables on stdout (environment: test):
-  curl -H "Authorization: Bearer $(merchant-auth token)" http://127.0.0.1:PORT/merchant/orders
+Begin in another terminal. If stdout, which has the variables of test, goes to a
+file such as .env:
+  node --env-file=.env app.mjs
+  npx merchant-auth check --dotenv .env
 
-HH:MM:SS.mmm  token     POST    /oauth/token              200  N ms   token JTI issued
-HH:MM:SS.mmm  merchant  GET     /merchant/orders?page=2   200  N ms   token JTI
-HH:MM:SS.mmm  in-store  DELETE  /in-store                 401  N ms   no token
-HH:MM:SS.mmm  in-store  GET     /in-store/a/path/that/is/longer  200  N ms   token JTI
-HH:MM:SS.mmm  token     POST    /oauth/token                     400  N ms   invalid_request: client_secret is missing
-HH:MM:SS.mmm  -         GET     /nowhere                         404  N ms   not_found
+HH:MM:SS.mmm  POST    /oauth/token      200  N ms  issued JTI
+HH:MM:SS.mmm  GET     /merchant/orders?page=2  200  N ms  token JTI
+HH:MM:SS.mmm  DELETE  /in-store                401  N ms  no token
+HH:MM:SS.mmm  GET     /in-store/a/path/that/is/longer  200  N ms  token JTI
+HH:MM:SS.mmm  POST    /oauth/token                     400  N ms  invalid_request: client_secret is missing
+HH:MM:SS.mmm  GET     /nowhere                         404  N ms  not_found
 `)
     expect(command.stderr()).not.toContain(client.clientSecret)
     expect(command.stderr()).not.toContain(token)
@@ -138,9 +151,13 @@ HH:MM:SS.mmm  -         GET     /nowhere                         404  N ms   not
 
   it('begins with the faults of the flags, and a command that works in a shell', async () => {
     const faults = flagsOf(['token:status=503,times=1', 'token:hang,times=2', 'merchant:reset'])
-    const { command } = await sandbox([...faults, '--header-name', 'X-`Token$', '--scheme', ''])
-    expect(constant(command.stderr())).toContain(`
-  curl -H "X-\\\`Token\\$: $(merchant-auth token)" http://127.0.0.1:PORT/merchant/orders
+    const { command } = await sandbox([...faults, '--header-name', 'X-`Token$', '--scheme', ''], {})
+    expect(constant(stripVTControlCharacters(command.stderr()))).toContain(`
+Begin in another terminal: paste the lines above (environment: test), and then:
+  curl -H "X-\\\`Token\\$: $(npx merchant-auth token)" \\
+    http://127.0.0.1:PORT/merchant/orders
+Or write the variables to a file:
+  npx merchant-auth sandbox > .env
 
 Faults
   token       status=503 (1 time)
@@ -158,9 +175,9 @@ Faults
     await lines(2)
     await call(merchantUrl, undefined)
     expect((await lines(3)).map(constant)).toEqual([
-      'HH:MM:SS.mmm  merchant  GET     /merchant                 401  N ms   no token',
-      'HH:MM:SS.mmm  production  merchant  GET     /merchant                 401  N ms   no token',
-      'HH:MM:SS.mmm  test        merchant  GET     /merchant                 401  N ms   no token',
+      'HH:MM:SS.mmm  GET     /merchant         401  N ms  no token',
+      'HH:MM:SS.mmm  production  GET     /merchant         401  N ms  no token',
+      'HH:MM:SS.mmm  test        GET     /merchant         401  N ms  no token',
     ])
   })
 
@@ -169,7 +186,7 @@ Faults
     const leaving = request(merchantUrl).on('error', () => {})
     await once(leaving.end(), 'finish')
     leaving.destroy()
-    expect((await lines(1))[0]).toMatch(/\/merchant +--- +\d+ ms {3}the client disconnected$/)
+    expect((await lines(1))[0]).toMatch(/\/merchant +--- +\d+ ms {2}the client disconnected$/)
   })
 
   it('colors the status by its class on a terminal', async () => {
@@ -185,6 +202,43 @@ Faults
       expect(command.stderr()).toContain(`\u001b[${colored}\u001b[39m`)
   })
   afterEach(() => vi.unstubAllEnvs())
+
+  it.each([80, 60])(
+    'fits a terminal of %i columns, and loses only the middle of long paths',
+    async (columns) => {
+      const { client, command, merchantUrl, productionUrl, lines } = await sandbox([], { columns })
+      const token = await freshToken(client)
+      for (const path of ['/orders', '/orders?page=2&limit=100&sort=created&state=open'])
+        await call(merchantUrl + path, token)
+      await call(`${merchantUrl}/orders`, 'another')
+      await call(`${productionUrl}/orders`, undefined)
+      await lines(5)
+      const said = stripVTControlCharacters(command.stderr()).split('\n')
+      const log = said.slice(said.findIndex((line) => line.includes('POST')))
+      for (const line of log) expect(line.length, line).toBeLessThanOrEqual(columns)
+      expect(constant(log.join('\n'))).toBe(LOGS[columns])
+    },
+  )
+  const LOGS: Readonly<Record<number, string>> = {
+    80: `HH:MM:SS.mmm  POST    /oauth/token      200  N ms  issued JTI
+HH:MM:SS.mmm  GET     /merchant/orders  200  N ms  token JTI
+HH:MM:SS.mmm  GET     /merchant/orde…ed&state=open  200  N ms  token JTI
+HH:MM:SS.mmm  GET     /merchant/orders              401  N ms
+              invalid_token: The token is malformed
+HH:MM:SS.mmm  production  GET     /merchant/orders  401  N ms  no token
+`,
+    60: `HH:MM:SS.mmm  POST    /oauth/token      200  N ms
+              issued JTI
+HH:MM:SS.mmm  GET     /merchant/orders  200  N ms
+              token JTI
+HH:MM:SS.mmm  GET     /merchant/or…d&state=open  200  N ms
+              token JTI
+HH:MM:SS.mmm  GET     /merchant/orders           401  N ms
+              invalid_token: The token is malformed
+HH:MM:SS.mmm  production  GET     /merch…orders  401  N ms
+              no token
+`,
+  }
 
   const FOREIGN = `\u001b[2J\u009b31m\r\n\u2028\u202e${'x'.repeat(5_000)}`
 
@@ -238,7 +292,7 @@ describe('the end', () => {
     expect((await command).code).toBe(0)
     await broken
     expect((await lines(1)).map(constant)).toEqual([
-      'HH:MM:SS.mmm  merchant  GET     /merchant                 401  N ms   no token, fault hang,at=body',
+      'HH:MM:SS.mmm  GET     /merchant         401  N ms  no token, fault hang,at=body',
     ])
     expect(getEventListeners(command.signal, 'abort')).toHaveLength(0)
     await expect(fetch(merchantUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')

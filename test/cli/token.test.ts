@@ -58,7 +58,7 @@ describe('token', () => {
     const outcome = await token(['--timeout-ms', '60000'], { [`MERCHANT_AUTH_${name}`]: value })
     expect(outcome).toMatchObject({ code, stdout: '' })
     expect(outcome.stderr).toMatch(said)
-    expect(outcome.stderr).toMatch(/^merchant-auth: .*\n {2}→ .*\n$/s)
+    expect(outcome.stderr).toMatch(/^merchant-auth: .*\n(?: {2}→ .*\n)?$/)
   })
 
   it('shows no secret, in whatever case a server echoes it', async () => {

@@ -63,7 +63,10 @@ describe('the options', () => {
     const options = { attributes: 1, meterProvider: 2, tracerProvider: 3, meterprovider: 4, onEvent: 5 }
     const names = problemsOf(options).map(([option]) => option)
     expect(names.sort()).toEqual(Object.keys(options).sort())
-    expect(problemsOf({ merchant: 'm-1' })).toEqual([['merchant', 'is not an option']])
+    expect(problemsOf({ merchant: 'm-1', attribute: 5 })).toEqual([
+      ['merchant', 'is not an option'],
+      ['attribute', 'is not an option; did you mean attributes?'],
+    ])
   })
 
   it('may be undefined, each and all', () => {

@@ -1,53 +1,77 @@
 /** A NestJS application, compiled with the options that `nest new` writes: CommonJS, as its package.json has no type. */
 import 'reflect-metadata'
 import assert from 'node:assert/strict'
-import { HttpModule, HttpService } from '@nestjs/axios'
-import { Inject, Injectable, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common'
+import { type BeforeApplicationShutdown, Inject, Injectable, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
+import { Test } from '@nestjs/testing'
 import { AxiosError } from 'axios'
-import { createTokenProvider, type TokenProvider } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
-import { type Sandbox, startSandbox } from 'merchant-auth/testing'
-import { firstValueFrom } from 'rxjs'
+import type { TokenProvider } from 'merchant-auth'
+import { createStaticTokenProvider, type Sandbox, startSandbox } from 'merchant-auth/testing'
+import { TOKENS } from './merchant-auth.module'
+import { Orders, OrdersModule } from './orders.module'
 
-let sandbox: Sandbox
-
+/** Makes a call when the modules have been destroyed, as a request that is still in flight then does. */
 @Injectable()
-class Orders implements OnModuleInit, OnApplicationShutdown {
-  @Inject(HttpService) private readonly http!: HttpService
-  private tokens?: TokenProvider
+class LastOrder implements BeforeApplicationShutdown {
+  constructor(@Inject(Orders) private readonly orders: Orders) {}
 
-  onModuleInit(): void {
-    const { environment, clientId, clientSecret } = sandbox.test
-    this.tokens = createTokenProvider({ environment, clientId, clientSecret })
-    attachAuth(this.http.axiosRef, this.tokens)
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.tokens?.close()
-  }
-
-  async status(): Promise<number> {
-    return (await firstValueFrom(this.http.get(`${sandbox.test.merchantUrl}/orders`))).status
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.orders.place(1400)
   }
 }
 
-@Module({ imports: [HttpModule], providers: [Orders] })
+@Module({ imports: [OrdersModule], providers: [LastOrder] })
 class AppModule {}
 
 async function main(): Promise<void> {
-  sandbox = await startSandbox()
+  const sandbox = await startSandbox()
+  const { environment, clientId, clientSecret } = sandbox.test
+  const { merchant, inStore } = environment.apiUrls
+  Object.assign(process.env, {
+    MERCHANT_AUTH_URL: environment.authUrl,
+    MERCHANT_AUTH_AUDIENCE: environment.audience,
+    MERCHANT_AUTH_API_URLS: `merchant=${merchant},inStore=${inStore}`,
+    MERCHANT_AUTH_CLIENT_ID: clientId,
+    MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
+  })
+  await usesAnotherProvider(sandbox)
+  await callsAndEnds(sandbox)
+}
+
+/** A test of the application replaces the provider. */
+async function usesAnotherProvider(sandbox: Sandbox): Promise<void> {
+  const value = 'static'
+  const tokens = createStaticTokenProvider({ environment: sandbox.test.environment, value })
+  const builder = Test.createTestingModule({ imports: [AppModule] })
+  const testing = await builder.overrideProvider(TOKENS).useValue(tokens).compile()
+  await assert.rejects(
+    testing.get(Orders).place(1200),
+    (error) => error instanceof AxiosError && error.status === 401,
+  )
+  assert.equal(sandbox.test.counts.token, 0)
+}
+
+async function callsAndEnds(sandbox: Sandbox): Promise<void> {
   const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error'] })
+  app.enableShutdownHooks(['SIGTERM'], { useProcessExit: true })
   const orders = app.get(Orders)
-  assert.equal(await orders.status(), 200)
+  const tokens: TokenProvider = app.get(TOKENS)
+  await orders.place(1200)
   sandbox.test.revoke()
-  assert.equal(await orders.status(), 200)
-  sandbox.test.fail('merchant', { kind: 'status', status: 500 })
-  await assert.rejects(orders.status(), (error) => error instanceof AxiosError && error.status === 500)
+  sandbox.test.clearRequests()
+  await orders.place(1300)
+  const sent = sandbox.test.requests('merchant').map(({ status, body }) => `${status} ${body}`)
+  assert.deepEqual(sent, ['401 {"amount":1300}', '200 {"amount":1300}'])
   assert.equal(sandbox.test.counts.token, 2)
-  await app.close()
-  await sandbox.close()
-  console.log('done')
+
+  assert.notEqual(tokens.currentToken(), undefined)
+  process.once('exit', () => {
+    const last = sandbox.test.requests('merchant').at(-1)
+    assert.equal(`${last?.status} ${last?.body}`, '200 {"amount":1400}')
+    assert.equal(tokens.currentToken(), undefined, 'SIGTERM did not close the provider')
+    console.log('done')
+  })
+  process.kill(process.pid, 'SIGTERM')
 }
 
 main()

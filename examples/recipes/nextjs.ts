@@ -1,0 +1,58 @@
+/** The module of a Next.js application, with a global fetch that caches as that of Next.js may, and after a hot reload. */
+import assert from 'node:assert/strict'
+import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
+import { startSandbox } from 'merchant-auth/testing'
+
+await using sandbox = await startSandbox()
+const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
+Object.assign(process.env, {
+  MERCHANT_AUTH_URL: environment.authUrl,
+  MERCHANT_AUTH_AUDIENCE: environment.audience,
+  MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
+  MERCHANT_AUTH_CLIENT_ID: clientId,
+  MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
+})
+
+/** Caches every successful response to the same request, POST requests included, unless the call says `no-store`. */
+const cache = new Map<string, Response>()
+const nodeFetch = globalThis.fetch
+let lastInit: RequestInit | undefined
+globalThis.fetch = async (input, init) => {
+  lastInit = init
+  if (init?.cache === 'no-store') return await nodeFetch(input, init)
+  const key = JSON.stringify([input, init?.method, [...new Headers(init?.headers)], init?.body])
+  const cached = cache.get(key)
+  if (cached !== undefined) return cached.clone()
+  const response = await nodeFetch(input, init)
+  if (response.ok) cache.set(key, response.clone())
+  return response
+}
+
+// Two copies of the module share one token.
+const { merchantFetch } = await import('./nextjs/merchant.ts')
+const reloaded: typeof import('./nextjs/merchant.ts') = await import(`${'./nextjs/merchant.ts'}?reloaded`)
+assert.notEqual(reloaded.merchantFetch, merchantFetch)
+assert.equal((await merchantFetch(`${merchantUrl}/orders/1`)).status, 200)
+assert.equal((await reloaded.merchantFetch(`${merchantUrl}/orders/2`)).status, 200)
+assert.equal(sandbox.test.counts.token, 1)
+console.log('two calls, a hot reload between them: one token request')
+
+// Calls keep the options that are those of Next.js.
+const options = { cache: 'force-cache', next: { revalidate: 60 } } as const
+await merchantFetch(`${merchantUrl}/orders/1`, options)
+assert.partialDeepStrictEqual(lastInit, options)
+
+// The renewal is not answered from the cache.
+sandbox.test.revoke()
+assert.equal((await merchantFetch(`${merchantUrl}/orders/3`)).status, 200)
+assert.equal(sandbox.test.counts.token, 2)
+console.log('a revocation: the token request is sent again')
+
+// Without `no-store`, a renewal gets the revoked token from the cache.
+await using cachedTokens = createTokenProvider(optionsFromEnv())
+const cachedFetch = createAuthFetch(cachedTokens)
+assert.equal((await cachedFetch(`${merchantUrl}/orders/4`)).status, 200)
+sandbox.test.revoke()
+assert.equal((await cachedFetch(`${merchantUrl}/orders/5`)).status, 401)
+assert.equal(sandbox.test.counts.token, 3)
+console.log("without cache: 'no-store': the revoked token again, and the caller gets the 401")

@@ -1,0 +1,11 @@
+import { createAuthFetch } from 'merchant-auth'
+import { environment, tokens } from './tokens.js'
+
+const authFetch = createAuthFetch(tokens)
+
+export async function callApi<T>(path: string, init?: RequestInit): Promise<T> {
+  const response = await authFetch(environment.apiUrls.merchant + path, init)
+  const text = await response.text()
+  const data: unknown = text === '' ? undefined : JSON.parse(text)
+  return { data, status: response.status, headers: response.headers } as T
+}

@@ -1,0 +1,30 @@
+import { HttpModule, HttpService } from '@nestjs/axios'
+import { Inject, Module, type OnApplicationShutdown } from '@nestjs/common'
+import { createTokenProvider, optionsFromEnv, type TokenProvider } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+
+export const TOKENS = Symbol('TOKENS')
+
+/** Import it in the modules that call the APIs: they share this HttpService and one token. */
+@Module({
+  imports: [
+    HttpModule.registerAsync({
+      useFactory: () => ({ baseURL: optionsFromEnv().environment.apiUrls.merchant, timeout: 10_000 }),
+    }),
+  ],
+  providers: [{ provide: TOKENS, useFactory: () => createTokenProvider(optionsFromEnv()) }],
+  exports: [HttpModule, TOKENS],
+})
+export class MerchantAuthModule implements OnApplicationShutdown {
+  constructor(
+    @Inject(HttpService) http: HttpService,
+    @Inject(TOKENS) private readonly tokens: TokenProvider,
+  ) {
+    attachAuth(http.axiosRef, tokens)
+  }
+
+  /** Nest calls it when the server has answered the requests in flight, which may need the token. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.tokens.close()
+  }
+}

@@ -1,0 +1,112 @@
+// The known name that a mistyped one stands for, in the errors of options.
+import {
+  type AttachOptions,
+  createAuthFetch,
+  createTokenProvider,
+  type TokenProviderOptions,
+} from 'merchant-auth'
+import { createRedisTokenStore } from 'merchant-auth/redis'
+import { createStaticTokenProvider, type SandboxOptions, startSandbox } from 'merchant-auth/testing'
+import { describe, expect, it } from 'vitest'
+import { similarName } from '../src/names.ts'
+import { problemsIn } from './support/problems.ts'
+
+describe('a mistyped name', () => {
+  const NAMES = ['at', 'port', 'json', 'check', 'scheme', 'timeoutMs', 'lifetime-seconds', 'bodyFormat']
+  it.each([
+    ['prot', 'port'],
+    ['jso', 'json'],
+    ['jsonn', 'json'],
+    ['chekc', 'check'],
+    ['Check', 'check'],
+    ['schema', 'scheme'],
+    ['timeout', 'timeoutMs'],
+    ['timeoutms', 'timeoutMs'],
+    ['lifetime-second', 'lifetime-seconds'],
+    ['lifetime_secnods', 'lifetime-seconds'],
+    ['bodyformats', 'bodyFormat'],
+  ])('%s stands for %s', (typed, meant) => {
+    expect(similarName(typed, NAMES)).toBe(meant)
+  })
+
+  it.each([
+    ['', NAMES],
+    ['a', NAMES],
+    ['part', ['peers', 'sorts']],
+    ['path', NAMES],
+    ['chcek-it', NAMES],
+    ['lifetime', NAMES],
+    ['toString', NAMES],
+    ['x'.repeat(1_000_000), NAMES],
+  ])('%.20s stands for none', (typed, names) => {
+    expect(similarName(typed, names)).toBeUndefined()
+  })
+
+  it('stands for the name that is closest', () => {
+    expect(similarName('header-nam', ['header-game', 'header-name'])).toBe('header-name')
+  })
+})
+
+describe('an option that does not exist', () => {
+  const environment = {
+    authUrl: 'https://auth.example',
+    audience: 'https://api.example',
+    apiUrls: ['https://api.example'],
+  }
+  const provider = (more: object) =>
+    createTokenProvider({
+      environment,
+      clientId: 'client-1',
+      clientSecret: 'a-test-secret',
+      ...more,
+    } as TokenProviderOptions)
+  const redis = { eval: () => {}, sendCommand: () => {}, isOpen: true, on: () => {}, listenerCount: () => 1 }
+
+  it.each<[string, () => unknown, option: string, meant: string]>([
+    ['createTokenProvider', () => provider({ timeout: 5 }), 'timeout', 'timeoutMs'],
+    [
+      'createAuthFetch',
+      () => createAuthFetch(createStaticTokenProvider(), { heeder: 'X' } as AttachOptions),
+      'heeder',
+      'header',
+    ],
+    [
+      'createRedisTokenStore',
+      () => createRedisTokenStore(redis as never, { keyprefix: 'x' } as object),
+      'keyprefix',
+      'keyPrefix',
+    ],
+    [
+      'createStaticTokenProvider',
+      () => createStaticTokenProvider({ values: 'x' } as object),
+      'values',
+      'value',
+    ],
+  ])('of %s has the name that was meant', (_, make, option, meant) => {
+    expect(problemsIn(make)).toEqual([{ option, reason: `is not an option; did you mean ${meant}?` }])
+  })
+
+  it('of the sandbox, its settings and its faults has the name that was meant', async () => {
+    const problems = { ports: { tset: 4010 }, onrequest: () => {} }
+    await expect(startSandbox(problems as SandboxOptions)).rejects.toMatchObject({
+      problems: [
+        { option: 'ports.tset', reason: 'is not an option; did you mean test?' },
+        { option: 'onrequest', reason: 'is not an option; did you mean onRequest?' },
+      ],
+    })
+    await using sandbox = await startSandbox()
+    expect(problemsIn(() => sandbox.test.configure({ lifetimeSecond: 5 } as object))).toEqual([
+      { option: 'lifetimeSecond', reason: 'is not an option; did you mean lifetimeSeconds?' },
+    ])
+    const fault = { kind: 'status', status: 503, retryafter: 5 }
+    expect(problemsIn(() => sandbox.test.fail('token', fault as never))).toEqual([
+      { option: 'fault.retryafter', reason: 'is not an option; did you mean retryAfter?' },
+    ])
+  })
+
+  it('has no suggestion where no name is close', () => {
+    expect(problemsIn(() => provider({ secretValue: 5 }))).toEqual([
+      { option: 'secretValue', reason: 'is not an option' },
+    ])
+  })
+})

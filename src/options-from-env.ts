@@ -1,8 +1,9 @@
 /** A provider's options from environment variables. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { propertyOf } from './checks.ts'
+import { keysOf, propertyOf } from './checks.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
+import { similarName } from './names.ts'
 import { resolveOptions, type TokenProviderOptions } from './options.ts'
 
 const WHAT = 'The environment variables cannot be used'
@@ -45,6 +46,8 @@ export type OptionsFromEnv = TokenProviderOptions & {
 }
 
 type NamedApiUrls = OptionsFromEnv['environment']['apiUrls']
+
+const NAMES: readonly string[] = [...Object.values(VARIABLES), CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE]
 
 /** Environment variables by name; undefined if one is not set. */
 type Variables = Readonly<Record<string, string | undefined>>
@@ -91,7 +94,7 @@ export function optionsFromEnv(
   problems.push(...problemsIn(options, read))
   // A variable that is not a string has only that problem.
   const first = problems.filter(({ option }, n) => problems.findIndex((p) => p.option === option) === n)
-  if (first.length > 0) throw new ConfigurationError(WHAT, first)
+  if (first.length > 0) throw new ConfigurationError(WHAT, withSpelling(first, env))
   return options
 }
 
@@ -100,13 +103,27 @@ function variablesOf(env: unknown, problems: Problem[]): Variables {
   if (typeof env !== 'object' || env === null)
     throw new ConfigurationError(WHAT, [{ option: 'env', reason: 'must be an object' }])
   return Object.fromEntries(
-    [...Object.values(VARIABLES), CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE].map((name) => {
+    NAMES.map((name) => {
       const value = propertyOf(env, name) ?? undefined
       if (value === undefined || typeof value === 'string') return [name, value]
       problems.push({ option: name, reason: 'must be a string' })
       return [name, undefined]
     }),
   )
+}
+
+/** The problems, with a note on a set variable whose name is almost that of a missing one. */
+function withSpelling(problems: readonly Problem[], env: Readonly<Record<string, unknown>>): Problem[] {
+  const unknown = (keysOf(env) ?? []).filter(
+    (name) => name.startsWith('MERCHANT_AUTH_') && !NAMES.includes(name),
+  )
+  return problems.map(({ option, reason }) => {
+    const similar = reason.startsWith('is not set') ? similarName(option, unknown) : undefined
+    return {
+      option,
+      reason: similar === undefined ? reason : `${reason}, but ${similar} is: check its spelling`,
+    }
+  })
 }
 
 /** Base URLs by name, or as a list if none has a name. */

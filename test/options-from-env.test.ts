@@ -94,6 +94,15 @@ describe('optionsFromEnv', () => {
     ])
   })
 
+  it('names a variable that is probably a misspelled one', () => {
+    const { MERCHANT_AUTH_CLIENT_SECRET: _, MERCHANT_AUTH_API_URLS: apiUrls, ...rest } = GOOD
+    const wrong = { ...rest, MERCHANT_AUTH_CLIENTSECRET: SECRET, MERCHANT_AUTH_API_URL: apiUrls }
+    expect(problemsOf(wrong).map(([, reason]) => reason)).toEqual([
+      expect.stringMatching(/^is not set.*, but MERCHANT_AUTH_CLIENTSECRET is: check its spelling$/),
+      'is not set, but MERCHANT_AUTH_API_URL is: check its spelling',
+    ])
+  })
+
   it('treats an empty variable as unset', () => {
     const env = { ...GOOD, MERCHANT_AUTH_TIMEOUT_MS: '', MERCHANT_AUTH_CLIENT_SECRET_FILE: '' }
     expect(optionsFromEnv(env)).not.toHaveProperty('timeoutMs')

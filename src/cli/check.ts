@@ -56,7 +56,7 @@ const EXIT_CODES = [
   ['6', 'the token endpoint returned success, but no usable token'],
   ['7', 'the API call failed, or its URL is not below any of the API URLs'],
   ['129', 'ended by SIGHUP; 130: by Ctrl-C; 143: by SIGTERM'],
-  ['141', 'the reader of the output closed it'],
+  ['141', 'the program that reads the output ended'],
 ] as const
 
 export const checkCommand: Command = {

@@ -138,7 +138,9 @@ function partsOf(spec: string, named: string): Map<string, string | undefined> {
     const [, key = '', , text] = /^([^=]*)(=(.*))?$/s.exec(part) ?? []
     if (!Object.hasOwn(KEYS, key)) {
       // In the place of a key there may be part of a value.
-      const what = /^[a-z-]{1,20}$/.test(key) ? `there is no key ${key}` : 'a key is missing or invalid'
+      const what = /^[a-z-]{1,20}$/.test(key)
+        ? `${key} is neither a kind nor a key`
+        : 'a key is missing or invalid'
       const keys = Object.keys(KEYS)
       throw new UsageError(`${named}: ${what}.${didYouMean(key, keys)} The keys are ${keys.join(', ')}.`)
     }

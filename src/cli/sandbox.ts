@@ -160,7 +160,10 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
 
 function settingsOf(flags: SandboxFlags, header: Header): Partial<SandboxSettings> {
   const { quota = '' } = flags
-  if (!isQuota(quota)) throw new UsageError('--quota must be a quota such as 10/h,50/d.')
+  if (!isQuota(quota))
+    throw new UsageError(
+      '--quota must be N/UNIT, separated by commas, such as 10/h,50/d. The units are m, h and d.',
+    )
   const rejected = flags['reject-all-tokens'] ?? false
   return {
     lifetimeSeconds: flags['lifetime-seconds'] ?? 3600,
@@ -237,12 +240,12 @@ function howToBegin(
   const width = widthOf(stderr)
   if (stdout.isTTY !== true) {
     // The name of the file is not known.
-    const first = `Begin in another terminal. If stdout, which has the variables of ${environment.name}, goes to a file such as .env:`
+    const first = `In another terminal, if the variables of ${environment.name} went to a file such as .env:`
     return `${wrap('', first, width)}
   node --env-file=.env app.mjs
   npx merchant-auth check --dotenv .env`
   }
-  const first = `Begin in another terminal: paste the lines above (environment: ${environment.name}), and then:`
+  const first = `In another terminal, paste the variables of ${environment.name} above, and then run:`
   // A shell interprets $ and ` between double quotes.
   const before = `${header}: ${scheme === '' ? '' : `${scheme} `}`.replace(/[$`]/g, '\\$&')
   return `${wrap('', first, width)}

@@ -102,8 +102,11 @@ describe('an invalid --fault', () => {
     ['token:hang,', INVALID],
     ['token:HUNTER2', INVALID],
     ['token:__proto__=5', INVALID],
-    ['token:slow', '--fault token: there is no key slow. The keys are status, '],
-    ['token:statsu=503', '--fault token: there is no key statsu. Did you mean status? The keys are status, '],
+    ['token:slow', '--fault token: slow is neither a kind nor a key. The keys are status, '],
+    [
+      'token:statsu=503',
+      '--fault token: statsu is neither a kind nor a key. Did you mean status? The keys are status, ',
+    ],
     ['token:HANG', '--fault token: a key is missing or invalid. Did you mean hang? The keys are status, '],
     ['token:times=2', '--fault token needs a kind: hang, reset, '],
     ['token:status=503,status=504', '--fault token: status is given twice.'],

@@ -133,8 +133,7 @@ describe('the log', () => {
               merchant  http://127.0.0.1:PORT/merchant
               in-store  http://127.0.0.1:PORT/in-store
 
-Begin in another terminal. If stdout, which has the variables of test, goes to a
-file such as .env:
+In another terminal, if the variables of test went to a file such as .env:
   node --env-file=.env app.mjs
   npx merchant-auth check --dotenv .env
 
@@ -153,7 +152,7 @@ HH:MM:SS.mmm  GET     /nowhere                         404  N ms  not_found
     const faults = flagsOf(['token:status=503,times=1', 'token:hang,times=2', 'merchant:reset'])
     const { command } = await sandbox([...faults, '--header-name', 'X-`Token$', '--scheme', ''], {})
     expect(constant(stripVTControlCharacters(command.stderr()))).toContain(`
-Begin in another terminal: paste the lines above (environment: test), and then:
+In another terminal, paste the variables of test above, and then run:
   curl -H "X-\\\`Token\\$: $(npx merchant-auth token)" \\
     http://127.0.0.1:PORT/merchant/orders
 Or write the variables to a file:

@@ -3,12 +3,7 @@ import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-a
 const shared = globalThis as typeof globalThis & { merchantFetch?: typeof fetch }
 
 function createMerchantFetch(): typeof fetch {
-  const tokens = createTokenProvider({
-    ...optionsFromEnv(),
-    // Next.js replaces fetch by one that may cache the response, and with it the token.
-    fetch: (input, init) => fetch(input, { ...init, cache: 'no-store' }),
-  })
-  return createAuthFetch(tokens)
+  return createAuthFetch(createTokenProvider(optionsFromEnv()))
 }
 
 /** Created at the first call: `next build` imports this module, too. On globalThis: a hot reload imports it again. */

@@ -7,7 +7,7 @@ import { MAX_SEARCHED, redact } from '../redact.ts'
  * The quotas in the headers of a response: those of Auth0, and `RateLimit` with `RateLimit-Policy`
  * (draft-ietf-httpapi-ratelimit-headers). An invalid header is ignored. Of a quota that is there twice, the stricter counts.
  */
-export function readQuotas(headers: Headers, secrets: Iterable<string>): readonly Quota[] {
+export function readQuotas(headers: Headers): readonly Quota[] {
   const read = <T>(header: string, parse: (value: string) => T[]): T[] => {
     const value = headers.get(header) ?? ''
     if (value === '' || value.length > MAX_SEARCHED) return []
@@ -29,7 +29,12 @@ export function readQuotas(headers: Headers, secrets: Iterable<string>): readonl
     const other = strictest.get(key)
     if (other === undefined || isStricter(quota, other)) strictest.set(key, quota)
   }
-  return [...strictest.values()].map((quota) => ({ ...quota, name: redact(quota.name, secrets) }))
+  return [...strictest.values()]
+}
+
+/** Quotas for events and messages: their names are foreign text. */
+export function redactQuotas(quotas: readonly Quota[], secrets: Iterable<string>): readonly Quota[] {
+  return quotas.map((quota) => ({ ...quota, name: redact(quota.name, secrets) }))
 }
 
 type Item = readonly [unknown, ReadonlyMap<string, unknown>]
@@ -43,19 +48,16 @@ function auth0Quotas(value: string, scope: Quota['scope']): Quota[] {
 }
 
 /** An item of `RateLimit`: `"name";r=7;t=3540`. */
-function rateLimitOf(item: unknown, policies: ReadonlyMap<string, unknown>): Quota {
+function rateLimitOf(item: unknown, policies: ReadonlyMap<string, number>): Quota {
   const [name, parameters] = item as Item
-  return quotaOf('other', name, {
-    q: policies.get(String(name)),
-    r: parameters.get('r'),
-    t: parameters.get('t'),
-  })
+  const q = policies.get(nameIn(name))
+  return quotaOf('other', name, { q, r: parameters.get('r'), t: parameters.get('t') })
 }
 
 /** An item of `RateLimit-Policy`, `"name";q=10;w=3600`: its name and its limit. */
-function policyOf(item: unknown): [string, unknown] {
+function policyOf(item: unknown): [string, number] {
   const [name, parameters] = item as Item
-  return [String(name), parameters.get('q')]
+  return [nameIn(name), countIn(parameters.get('q'))]
 }
 
 function quotaOf(
@@ -91,6 +93,7 @@ function keyOf({ scope, name }: Quota): string {
 }
 
 function isStricter(quota: Quota, other: Quota): boolean {
+  if (isReserved(quota) !== isReserved(other)) return isReserved(quota)
   if (quota.remaining !== other.remaining) return quota.remaining < other.remaining
   return (quota.resetsInMs ?? 0) > (other.resetsInMs ?? 0)
 }

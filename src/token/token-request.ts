@@ -16,7 +16,7 @@ import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
 import { type ClientSecret, NoSecret } from './client-secret.ts'
 import type { ProviderContext } from './provider-context.ts'
-import { quotaInText, readQuotas, spentForMs } from './quota.ts'
+import { quotaInText, readQuotas, redactQuotas, spentForMs } from './quota.ts'
 import {
   adviceFor,
   isRedirect,
@@ -186,7 +186,7 @@ class TokenRequest {
     this.#quotas = []
     try {
       response = await this.#fetch(secret, signal)
-      this.#quotas = readQuotas(response.headers, secrets)
+      this.#quotas = redactQuotas(readQuotas(response.headers), secrets)
       this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
       if (isRedirect(response)) throw this.#redirectFailure(response)
       if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)

@@ -41,8 +41,8 @@ export interface TokenProvider {
   /**
    * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
    * renewed one. Concurrent calls share one renewal. Resolves with undefined if the rate limit of renewals for the API of
-   * `url` allows none at the moment, if `url` is not below `apiUrls`, and if the token endpoint issued the rejected token
-   * again.
+   * `url`, or a quota of the token endpoint, allows none at the moment, if `url` is not below `apiUrls`, and if the token
+   * endpoint issued the rejected token again.
    *
    * @param rejected the token of the rejected call, or its value
    * @param options `url`: the URL that was called, which selects the rate limit; `signal`: ends the wait of this call only

@@ -6,7 +6,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { styleText } from 'node:util'
 import axios, { isAxiosError } from 'axios'
-import { type AuthEvent, createAuthFetch, createTokenProvider } from 'merchant-auth'
+import {
+  type AuthEvent,
+  createAuthFetch,
+  createTokenProvider,
+  type TokenRequestFailedEvent,
+} from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { type Fault, startSandbox } from 'merchant-auth/testing'
 
@@ -73,11 +78,7 @@ function inWords(event: AuthEvent): string {
       return `token acquired after ${Math.round(event.durationMs)} ms, valid for ${event.lifetimeMs / 1000} s`
     case 'token-request-failed': {
       const why = event.status === undefined ? event.code : `status ${event.status}`
-      const next =
-        event.nextTryMs === undefined
-          ? 'no further attempt'
-          : `next attempt in ${Math.round(event.nextTryMs)} ms`
-      return styleText('yellow', `the token endpoint failed (${why}): ${next}`)
+      return styleText('yellow', `the token endpoint failed (${why}): ${nextStep(event)}`)
     }
     case 'token-rejected':
       return styleText('yellow', `${apiName(event.api)} rejected the token`)
@@ -92,6 +93,13 @@ function inWords(event: AuthEvent): string {
     case 'store-failed':
       return styleText('red', `the token store failed at ${event.operation}`)
   }
+}
+
+/** A background renewal makes one attempt. Its next one would come seconds later, which is too late for these tokens. */
+function nextStep({ nextTryMs }: TokenRequestFailedEvent): string {
+  if (nextTryMs !== undefined) return `next attempt in ${Math.round(nextTryMs)} ms`
+  if (tokens.currentToken() === undefined) return 'no further attempt'
+  return 'calls use the current token to its end, and then wait for the next one'
 }
 
 function apiName(api: string | undefined): string {

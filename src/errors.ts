@@ -1,5 +1,5 @@
 /** The errors of this package: one class for each kind of failure, stable codes, and the type guard. */
-import type { Quota } from './events.ts'
+import type { Quota } from './quota.ts'
 
 /**
  * What failed, for programs. Codes are part of the public API and do not change within a major version.
@@ -106,8 +106,8 @@ export class TokenRequestError extends MerchantAuthError {
   /** Number of attempts (at least 1) before this failure. */
   readonly attempts: number
   /**
-   * How long (ms) this package sends no further token request: the rest of the cooldown, and Retry-After (RFC 9110
-   * §10.2.3) within its limits. Calls fail immediately until then.
+   * How long (ms) this package sends no further token request: the rest of the cooldown, Retry-After (RFC 9110 §10.2.3)
+   * within its limits, and after a 429 the time until a spent quota is full again. Calls fail immediately until then.
    */
   readonly retryAfterMs: number | undefined
   /** Whether the same request may succeed later without any change by the caller. */

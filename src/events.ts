@@ -1,24 +1,11 @@
 /** The events, and where they are emitted: `onEvent` and the diagnostics channel. */
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { Environment } from './environments.ts'
+import type { Quota } from './quota.ts'
 
 interface AuthEventBase {
   /** The environment's name, if it has one. */
   readonly environment?: string | undefined
-}
-
-/** A quota for token requests, as a response of the token endpoint reports it. */
-export interface Quota {
-  /** Whether it applies to this client, or to all clients of its organization; `other`: the response does not say. */
-  readonly scope: 'client' | 'organization' | 'other'
-  /** The service's name for it, for example `per_hour`. */
-  readonly name: string
-  /** How many token requests it has when it is full; undefined if the response does not say. */
-  readonly limit?: number | undefined
-  /** How many token requests are left. */
-  readonly remaining: number
-  /** Delay (ms) until it is full again; undefined if the response does not say. */
-  readonly resetsInMs?: number | undefined
 }
 
 /** An attempt at a token request begins. */
@@ -76,7 +63,7 @@ export interface TokenRenewedEvent extends AuthEventBase {
   readonly reason: 'expiring' | 'rejected'
 }
 
-/** A rejected token was not renewed, because renewals for this API are rate limited. */
+/** A rejected token was not renewed: renewals for this API are rate limited, or a quota is reserved for callers without a token. */
 export interface RenewalSuppressedEvent extends AuthEventBase {
   readonly type: 'renewal-suppressed'
   /** The name of the API that rejected the token, or its `apiUrls` entry if it has no name; undefined if unknown. */

@@ -21,7 +21,6 @@ export {
 } from './errors.ts'
 export type {
   AuthEvent,
-  Quota,
   RenewalSuppressedEvent,
   StoreFailedEvent,
   TokenAcquiredEvent,
@@ -33,6 +32,7 @@ export type {
 } from './events.ts'
 export type { AssertionEndpoint, AttachOptions, TokenProviderOptions } from './options.ts'
 export { type OptionsFromEnv, optionsFromEnv } from './options-from-env.ts'
+export type { Quota } from './quota.ts'
 export type { TokenStore } from './store/token-store.ts'
 export type { AccessToken } from './token/access-token.ts'
 export { createTokenProvider, type TokenProvider } from './token/provider.ts'

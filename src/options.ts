@@ -63,6 +63,7 @@ export interface TokenProviderOptions {
   /**
    * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete response, 408, 429 or
    * 5xx. The pauses are random, at first up to 200 ms and then doubling, or as long as Retry-After (RFC 9110 §10.2.3) asks.
+   * A background renewal makes one attempt only, and is tried again later.
    * @default 2
    */
   readonly retries?: number | undefined
@@ -70,7 +71,7 @@ export interface TokenProviderOptions {
    * How long (ms, 0 to 2^31-1) before the provider stops using a token it renews the token in the background. For each
    * token it is shortened by a random 0 to 25 %, so that many processes do not renew at the same time. 0 disables
    * background renewal. Capped at 50 % of the token's lifetime.
-   * @default min(300_000, 20 % of the lifetime)
+   * @default min(3_600_000, 20 % of the lifetime)
    */
   readonly refreshAheadMs?: number | undefined
   /**

@@ -1,7 +1,8 @@
 /** The metrics: one set of instruments for each meter provider, and what each event records. */
 import type { Attributes, Counter, Histogram, Meter, MeterProvider } from '@opentelemetry/api'
 import { readClock, systemClock } from '../clock.ts'
-import type { AuthEvent, StoreFailedEvent } from '../events.ts'
+import type { AuthEvent } from '../events.ts'
+import type { Quota } from '../quota.ts'
 import { Lifetime } from '../token/access-token.ts'
 import {
   type EndedRequest,
@@ -59,6 +60,10 @@ function createInstruments(meter: Meter) {
     requestDuration: histogram('request', 'Duration of one attempt at the token endpoint.'),
     acquisitionDuration: histogram('acquisition', 'Time to get a token, with all attempts and pauses.'),
     counters: new Map<string, Counter>(counters),
+    quotaRemaining: meter.createGauge('merchant_auth.token.quota.remaining', {
+      description: 'Token requests left of a quota, as the last response of the token endpoint said.',
+      unit: '{request}',
+    }),
     countDown: createGauge(meter),
   }
 }
@@ -111,6 +116,10 @@ export function createMetrics(
       const attributes = { ...common, ...serverAttributes(ended.url), ...failure }
       instruments.requestDuration.record(ended.durationMs / 1000, attributes)
     }
+    if (event.type === 'token-acquired' || event.type === 'token-request-failed') {
+      for (const quota of event.quota ?? [])
+        instruments.quotaRemaining.record(quota.remaining, { ...common, ...quotaAttributes(quota) })
+    }
     if (event.type === 'token-acquired') {
       const attributes = { ...common, 'merchant_auth.token.source': event.source }
       instruments.acquisitionDuration.record(event.durationMs / 1000, attributes)
@@ -135,17 +144,25 @@ function attributesOf(event: CountedEvent): Attributes {
     case 'token-withheld':
       return { 'merchant_auth.withheld.reason': event.reason }
     case 'store-failed':
-      return { 'merchant_auth.store.operation': event.operation, 'error.type': storeCode(event) }
+      return { 'merchant_auth.store.operation': event.operation, 'error.type': storeCode(event.code ?? '') }
   }
 }
 
-const STORE_CODE = /^[A-Z][A-Z0-9_]{1,39}$/
-const MAX_STORE_CODES = 30
-const storeCodes = new Set<string>()
-
-/** The code of a store's failure. A store may make up its codes, so only the first ones become values. */
-function storeCode({ code = '' }: StoreFailedEvent): string {
-  if (!STORE_CODE.test(code) || (!storeCodes.has(code) && storeCodes.size >= MAX_STORE_CODES)) return OTHER
-  storeCodes.add(code)
-  return code
+function quotaAttributes({ scope, name }: Quota): Attributes {
+  return { 'merchant_auth.quota.scope': scope, 'merchant_auth.quota.name': quotaName(name) }
 }
+
+const MAX_VALUES = 30
+
+/** Lets the first values of a pattern become values of an attribute: stores and services may make up any number. */
+function firstValues(pattern: RegExp): (value: string) => string {
+  const values = new Set<string>()
+  return (value) => {
+    if (!pattern.test(value) || (!values.has(value) && values.size >= MAX_VALUES)) return OTHER
+    values.add(value)
+    return value
+  }
+}
+
+const storeCode = firstValues(/^[A-Z][A-Z0-9_]{1,39}$/)
+const quotaName = firstValues(/^[\w.:-]{1,40}$/)

@@ -1,8 +1,9 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
 import type { Clock, Instant } from '../clock.ts'
-import type { Quota } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
+import type { Quota } from '../quota.ts'
 import { HIDDEN, redact, type UsedSecrets } from '../redact.ts'
+import { redactQuotas } from './quota.ts'
 import type { TokenResponse } from './token-response.ts'
 
 /** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
@@ -132,7 +133,7 @@ export class CachedToken extends Lifetime {
     const shown = scope === undefined ? undefined : redactScope(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs
-    this.quotas = quotas
+    this.quotas = redactQuotas(quotas, secrets)
   }
 }
 

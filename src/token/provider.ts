@@ -41,8 +41,8 @@ export interface TokenProvider {
   /**
    * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
    * renewed one. Concurrent calls share one renewal. Resolves with undefined if the rate limit of renewals for the API of
-   * `url` allows none at the moment, if `url` is not below `apiUrls`, and if the token endpoint issued the rejected token
-   * again.
+   * `url`, or a quota of the token endpoint, allows none at the moment, if `url` is not below `apiUrls`, and if the token
+   * endpoint issued the rejected token again.
    *
    * @param rejected the token of the rejected call, or its value
    * @param options `url`: the URL that was called, which selects the rate limit; `signal`: ends the wait of this call only
@@ -217,7 +217,10 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
-      const notBefore = this.#renewalsAt
+      const { endsAt } = this.#cooldown
+      // A quota holds a renewal back only while the token is valid.
+      const isValid = this.#servable() !== undefined
+      const notBefore = isValid ? Math.max(endsAt, this.#context.quotas.renewalsAt) : endsAt
       const acquisition = { startedAt, background: false, notBefore, replaces: rejected, rejection }
       if ((await this.#acquire(acquisition)) === 'acquired') {
         // The token endpoint may have issued the same token again.
@@ -228,7 +231,8 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #renewInBackground(): void {
-    if (this.#isRenewing || this.#now() < Math.max(this.#nextRenewalAt, this.#cooldown.endsAt)) return
+    if (this.#isRenewing || this.#now() < Math.max(this.#nextRenewalAt, this.#cooldown.endsForCallersAt))
+      return
     this.#isRenewing = true
     this.#endpointLock
       .runExclusive(() => this.#renewExpiring())
@@ -244,27 +248,24 @@ class ClientCredentialsProvider implements TokenProvider {
     const { clock } = this.#options
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
-    if (this.#now() < this.#cooldown.endsAt) return
+    const { endsForCallersAt } = this.#cooldown // its own failures have a pause instead
     const startedAt = this.#now()
-    const notBefore = this.#renewalsAt
+    if (startedAt < endsForCallersAt) return
+    const notBefore = Math.max(endsForCallersAt, this.#context.quotas.renewalsAt)
     let retryAfterMs = 0
     let latestMs = Number.POSITIVE_INFINITY
     try {
-      const outcome = await this.#acquire({
-        startedAt,
-        background: true,
-        notBefore,
-        replaces: cached.token.value,
-      })
+      const replaces = cached.token.value
+      const outcome = await this.#acquire({ startedAt, background: true, notBefore, replaces })
       if (outcome === 'acquired') {
-        this.#nextRenewalAt = Number.NEGATIVE_INFINITY
         this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
         return
       }
       if (outcome === 'store-failed') latestMs = cached.servableForMs(clock) - cached.aloneMs
       if (outcome === 'leased') latestMs = Math.min(LOOK_AGAIN_MS, cached.windowMs / 10)
     } catch {
-      retryAfterMs = (this.#lastFailure as Partial<TokenRequestError>).retryAfterMs ?? 0
+      const { retryAfterMs: longerMs = 0 } = (this.#lastFailure ?? {}) as Partial<TokenRequestError>
+      retryAfterMs = longerMs
     }
     const pauseMs = Math.max(backgroundPauseMs(cached.servableForMs(clock)), retryAfterMs)
     this.#nextRenewalAt = this.#now() + Math.min(pauseMs, latestMs)
@@ -284,6 +285,7 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#cached = cached
       this.#tokens += 1
       this.#cooldown.succeeded()
+      this.#nextRenewalAt = Number.NEGATIVE_INFINITY
       this.#lastFailure = undefined
       this.#context.emit({
         type: 'token-acquired',
@@ -366,11 +368,6 @@ class ClientCredentialsProvider implements TokenProvider {
   #otherThan(value: string): AccessToken | undefined {
     const token = this.currentToken()
     return token?.value === value ? undefined : token
-  }
-
-  /** When (monotonic ms) a token that is still valid may be renewed, as far as cooldown and quotas are concerned. */
-  get #renewalsAt(): number {
-    return Math.max(this.#cooldown.endsAt, this.#context.quotas.renewalsAt)
   }
 
   #renewalLimit(api: Api | undefined): RenewalLimit {

@@ -58,12 +58,12 @@ export class Cooldown {
   #heldUntil = Number.NEGATIVE_INFINITY
   #background = false
 
-  /** When (monotonic ms) it ends for renewals. */
+  /** When (monotonic ms) it ends for renewals after rejections. */
   get endsAt(): number {
     return this.#backoff.endsAt
   }
 
-  /** When it ends for a caller without a token: a background failure counts only by its Retry-After and its quotas. */
+  /** When it ends for the others: a background failure counts only by its Retry-After and its quotas. */
   get endsForCallersAt(): number {
     return this.#background ? this.#heldUntil : this.endsAt
   }

@@ -9,14 +9,14 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
-import type { Quota } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
+import type { Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
 import { type ClientCredential, NoCredential } from './client-credential.ts'
 import type { ProviderContext } from './provider-context.ts'
-import { quotaInText, readQuotas, spentForMs } from './quota.ts'
+import { quotaInText, quotasIn, spentForMs } from './quota.ts'
 import {
   adviceFor,
   isRedirect,
@@ -187,7 +187,7 @@ class TokenRequest {
     this.#quotas = []
     try {
       response = await this.#fetch(credential, signal)
-      this.#quotas = readQuotas(response.headers, secrets)
+      this.#quotas = await quotasIn(response.headers, secrets)
       this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
       if (isRedirect(response)) throw this.#redirectFailure(response)
       if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)

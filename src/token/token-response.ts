@@ -2,8 +2,8 @@
 import * as z from 'zod/mini'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
-import type { Quota } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
+import type { Quota } from '../quota.ts'
 import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
 

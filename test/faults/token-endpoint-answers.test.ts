@@ -126,7 +126,7 @@ for (const [code, error] of [
     answer(`${code} ${error}`, status(code, { error, error_description: 'What is wrong.' })),
   ])
 }
-const RETRIED = { requests: 3, ms: 600, firstSuccessMs: 1_000 }
+const RETRIED = { requests: 3, ms: 600, background: { requests: 1, ms: 0 }, firstSuccessMs: 1_000 }
 tryFaults(
   'error bodies (RFC 6749)',
   { outcome: 'TokenRequestError, 503, temporarily_unavailable', ...RETRIED },

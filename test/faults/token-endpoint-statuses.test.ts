@@ -11,25 +11,37 @@ const date =
 
 /**
  * Retried (twice more, after 200 and 400 ms or what Retry-After asks for): 408, 429 and 5xx. The pause after the
- * failure is 1 s, or a longer Retry-After of up to 60 s.
+ * failure is 1 s, or a longer Retry-After of up to 60 s, after a 429 of up to 5 min.
  */
 const PAUSES = [
   { name: '', retried: { requests: 3, ms: 600 }, firstSuccessMs: 1_000 },
   {
     name: ', Retry-After 2 s',
     retryAfter: seconds(2),
+    retryAfterMs: 2_000,
     retried: { requests: 3, ms: 4_000 },
     firstSuccessMs: 2_000,
   },
   {
     name: ', Retry-After a date in 2 s',
     retryAfter: date(2),
+    retryAfterMs: 2_000,
     retried: { requests: 3, ms: 4_000 },
     firstSuccessMs: 2_000,
   },
-  { name: ', Retry-After 45 s', retryAfter: seconds(45), firstSuccessMs: 45_000 },
-  { name: ', Retry-After a date in 45 s', retryAfter: date(45), firstSuccessMs: 45_000 },
-  { name: ', Retry-After an hour', retryAfter: seconds(3_600), firstSuccessMs: 60_000 },
+  { name: ', Retry-After 45 s', retryAfter: seconds(45), retryAfterMs: 45_000, firstSuccessMs: 45_000 },
+  {
+    name: ', Retry-After a date in 45 s',
+    retryAfter: date(45),
+    retryAfterMs: 45_000,
+    firstSuccessMs: 45_000,
+  },
+  {
+    name: ', Retry-After an hour',
+    retryAfter: seconds(3_600),
+    retryAfterMs: 3_600_000,
+    firstSuccessMs: 60_000,
+  },
 ]
 
 const STATUSES = [
@@ -40,14 +52,14 @@ const STATUSES = [
 describe('an error status of the token endpoint', () => {
   for (const { kind, codes, group } of STATUSES) {
     for (const code of codes) {
-      for (const { name, retryAfter, retried, firstSuccessMs } of PAUSES) {
+      for (const { name, retryAfter, retryAfterMs, retried, firstSuccessMs } of PAUSES) {
         const attempts = (kind === 'retried' && retried) || { requests: 1, ms: 0 }
-        const holdsPastExpiry = retryAfter !== undefined
         const expected = {
           outcome: `TokenRequestError, ${code}`,
           ...attempts,
-          firstSuccessMs,
-          holdsPastExpiry,
+          background: { requests: 1, ms: 0 },
+          firstSuccessMs: code === 429 && retryAfterMs === 3_600_000 ? 300_000 : firstSuccessMs,
+          retryAfterMs,
         }
         tryFaults(group, expected, [
           [

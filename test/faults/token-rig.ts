@@ -31,16 +31,20 @@ export interface Expected {
   readonly outcome: string
   readonly requests: number
   readonly ms: number
+  /** The same for a renewal in the background, which makes one attempt. Absent where it makes no difference. */
+  readonly background?: { readonly requests: number; readonly ms: number }
   /** From the failure to the first success, where the fault is over by then; absent where it is no failure. */
   readonly firstSuccessMs?: number
-  /** Whether a failure in the background holds back the first call after expiry: Retry-After does. */
-  readonly holdsPastExpiry?: boolean
+  /** What Retry-After asks for: it also holds back the next renewal in the background, and the first call after expiry. */
+  readonly retryAfterMs?: number | undefined
 }
 
 const STEP_MS = 100
 const MOST_STEPS = 200
 
 const EXPIRED_MS = 990_000
+/** What is left of the current token inside the refresh window. */
+const LEFT_MS = 90_000
 
 /** A provider whose token endpoint, or secret, fails between `begin` and `end`. */
 class FaultRig {
@@ -129,8 +133,8 @@ export function tryFaults(
   expected: Expected,
   faults: readonly (readonly [row: string, fault: TokenFault])[],
 ): void {
-  const { firstSuccessMs, holdsPastExpiry = false, ...seenByCaller } = expected
-  const { requests, ms } = expected
+  const { firstSuccessMs, retryAfterMs = 0, background, ...seenByCaller } = expected
+  const { requests, ms } = background ?? expected
   describe(`${group}:`, () => {
     useLongestJitter()
 
@@ -159,15 +163,21 @@ export function tryFaults(
       const seen = await it.callWhileRenewing(first)
       it.end()
       expect(seen).toEqual({ requests, ms })
-      for (const wait of firstSuccessMs === undefined ? [] : [firstSuccessMs - 1, 1]) {
+      // A quarter of what is left, and a quarter of that at random; or a longer Retry-After.
+      const pauseMs = Math.max(((LEFT_MS - ms) / 4) * 1.25, retryAfterMs)
+      const isOverFirst = pauseMs < LEFT_MS - ms
+      const waits = isOverFirst ? [pauseMs - 1, 1] : [LEFT_MS - ms - 1, 0]
+      for (const wait of firstSuccessMs === undefined ? [] : waits) {
         expect((await provider.getToken()).value, 'the current token').toBe(first?.value)
         await settled()
-        expect(endpoint.count, 'requests in the cooldown').toBe(1 + requests)
+        expect(endpoint.count, 'requests in the pause').toBe(1 + requests)
         await clock.advance(wait)
       }
-      await provider.getToken()
-      await settled()
-      expect((await provider.getToken()).value, 'a new token').not.toBe(first?.value)
+      if (isOverFirst) {
+        await provider.getToken()
+        await settled()
+        expect((await provider.getToken()).value, 'a new token').not.toBe(first?.value)
+      }
       process.off('unhandledRejection', unhandled)
       expect(unhandled).not.toHaveBeenCalled()
       const cell = `current token at once; ${requestsOf(seen.requests)} behind it`
@@ -188,7 +198,11 @@ export function tryFaults(
         after.push(await repeated.recovery(firstSuccessMs)) // as long each time: a success resets the cooldown
       }
       const past = await firstCallPastExpiry(fault, expected)
-      expect([...after, past]).toEqual([firstSuccessMs, firstSuccessMs, holdsPastExpiry ? firstSuccessMs : 0])
+      expect([...after, past]).toEqual([
+        firstSuccessMs,
+        firstSuccessMs,
+        retryAfterMs > 0 ? firstSuccessMs : 0,
+      ])
       const held = past === 0 ? 'past expiry at once' : 'past expiry too'
       record(task, {
         table: TABLE,
@@ -208,14 +222,15 @@ async function firstCallPastExpiry(fault: TokenFault, expected: Expected): Promi
   const it = new FaultRig(fault, { expiryMarginMs: 9_500 }) // so that dates of whole seconds are exact
   const { provider, endpoint, clock } = it.made
   const first = await provider.getToken()
-  await clock.advance(990_500 - BEFORE_EXPIRY_MS - expected.ms)
+  const { requests, ms } = expected.background ?? expected
+  await clock.advance(990_500 - BEFORE_EXPIRY_MS - ms)
   it.begin()
-  const { requests, ms } = expected
   expect(await it.callWhileRenewing(first)).toEqual({ requests, ms })
   it.end()
   await clock.advance(BEFORE_EXPIRY_MS)
   expect(provider.currentToken(), 'a token past its margin').toBeUndefined()
-  if (expected.holdsPastExpiry) return await it.recovery(Number(expected.firstSuccessMs), BEFORE_EXPIRY_MS)
+  if (expected.retryAfterMs !== undefined)
+    return await it.recovery(Number(expected.firstSuccessMs), BEFORE_EXPIRY_MS)
   await provider.getToken()
   expect(endpoint.count).toBe(1 + requests + 1)
   return 0

@@ -193,19 +193,31 @@ describe(`${HOURS} hours of ${PROCESSES} processes that share a token of an hour
     )
   })
 
-  it('fail no call where the token endpoint is down for three minutes of every ten', async () => {
+  it('cost no token request while Redis answers nothing for nine minutes, from the moment the window opens', async () => {
+    const simulation = await new Simulation().run((48 * MINUTE_MS - 10_000) / HOUR_MS)
+    simulation.fleet.act({ does: 'server', mood: 'hangs' })
+    await simulation.run((9 * MINUTE_MS) / HOUR_MS)
+    expect(simulation.figures.requests).toBe(1)
+    simulation.fleet.act({ does: 'server', mood: 'well' })
+    await simulation.run(HOURS - 1)
+    show('Redis hangs for 9 minutes', simulation)
+    expect(simulation.figures.failed).toBe(0)
+    expect(simulation.figures.requests).toBeLessThanOrEqual(calm.figures.requests + 1)
+  })
+
+  it('fail no call where the token endpoint is down for eight minutes of every twenty', async () => {
     const simulation = new Simulation()
     const { endpoint } = simulation.fleet
-    for (let at = 10 * MINUTE_MS; at < HOURS * HOUR_MS; at += 10 * MINUTE_MS) {
+    for (let at = 20 * MINUTE_MS; at < HOURS * HOUR_MS; at += 20 * MINUTE_MS) {
       simulation.timeline.after(at, () => {
         endpoint.outage = { kind: 'status', status: 503 }
       })
-      simulation.timeline.after(at + 3 * MINUTE_MS, () => {
+      simulation.timeline.after(at + 8 * MINUTE_MS, () => {
         endpoint.outage = undefined
       })
     }
     await simulation.run(HOURS)
-    show('token endpoint down for 3 min of every 10', simulation)
+    show('token endpoint down for 8 min of every 20', simulation)
     expect(simulation.figures.failed).toBe(0)
   })
 

@@ -110,7 +110,7 @@ export class Ledger {
 }
 
 const FIRST_GAP_MS = 1_000
-const MOST_GAP_MS = 300_000
+const MOST_GAP_MS = 1_800_000
 const QUIET_MS = 60_000
 
 /** What renewals of rejected tokens may cost a fleet (contract 5.7), as long as nothing disturbs it. */

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Attributes, MeterProvider, ObservableCallback } from '@opentelemetry/api'
-import { type AuthEvent, createAuthFetch, type TokenStore } from 'merchant-auth'
+import { type AuthEvent, createAuthFetch, type Quota, type TokenStore } from 'merchant-auth'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { rejection } from '../token/harness.ts'
 import { ACQUIRED, FAILED, REQUESTED, shownOf, useCollected, useProviders } from './harness.ts'
@@ -150,6 +150,46 @@ describe('the durations', () => {
   })
 })
 
+describe('the quotas', () => {
+  const quota = (remaining: number, name = 'per_hour', scope: Quota['scope'] = 'client') => ({
+    scope,
+    name,
+    remaining,
+  })
+
+  it('are a gauge of what is left, for each scope and name, by success and failure alike', async () => {
+    const listener = use.listener()
+    listener({ ...ACQUIRED, environment: 'test', quota: [quota(7), quota(40, 'per_day', 'organization')] })
+    listener({ ...FAILED, environment: 'test', quota: [quota(6)] })
+    listener({ ...ACQUIRED, environment: 'test' })
+    const series = (scope: string, name: string, value: number) => ({
+      attributes: {
+        'merchant_auth.environment': 'test',
+        'merchant_auth.quota.scope': scope,
+        'merchant_auth.quota.name': name,
+      },
+      value,
+    })
+    expect(await use.collected.series('token.quota.remaining')).toEqual([
+      series('client', 'per_hour', 6),
+      series('organization', 'per_day', 40),
+    ])
+  })
+
+  it('have the first 30 plain names for attributes; others are _OTHER', async () => {
+    const listener = use.listener()
+    for (const name of ['a name', 'x'.repeat(41), '[hidden]'])
+      listener({ ...ACQUIRED, quota: [quota(1, name)] })
+    expect(await use.valuesOf('token.quota.remaining', 'merchant_auth.quota.name')).toEqual([['_OTHER', 1]])
+    for (let n = 0; n < 40; n += 1) listener({ ...ACQUIRED, quota: [quota(n, `bucket-${n}`)] })
+    const names = (await use.valuesOf('token.quota.remaining', 'merchant_auth.quota.name')).map(
+      ([name]) => name,
+    )
+    expect(names.length).toBeLessThanOrEqual(31)
+    expect(names).toContain('bucket-0')
+  })
+})
+
 describe('the remaining lifetime', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'] }))
 
@@ -227,7 +267,12 @@ describe('the remaining lifetime', () => {
     const callbacks: ObservableCallback[] = []
     const instrument = { add: () => {}, record: () => {}, addCallback: callbacks.push.bind(callbacks) }
     const create = () => instrument
-    const meter = { createHistogram: create, createCounter: create, createObservableGauge: create }
+    const meter = {
+      createHistogram: create,
+      createCounter: create,
+      createGauge: create,
+      createObservableGauge: create,
+    }
     const meterProvider = { getMeter: () => meter } as unknown as MeterProvider
     const listener = use.listener({ meterProvider })
     const environments = [...Array.from({ length: 10_000 }, (_, index) => `e${index}`), 'e0', 'e10000']
@@ -246,7 +291,7 @@ describe('the metrics', () => {
     REQUESTED,
     FAILED,
     REQUESTED,
-    ACQUIRED,
+    { ...ACQUIRED, quota: [{ scope: 'client', name: 'per_hour', remaining: 7 }] },
     { type: 'token-rejected', api: API },
     { type: 'token-renewed', reason: 'rejected' },
     { type: 'renewal-suppressed', nextRenewalMs: 1, api: API },
@@ -262,7 +307,7 @@ describe('the metrics', () => {
     const points = (await use.collected.metrics()).flatMap(({ descriptor: { name }, dataPoints }) =>
       dataPoints.map((point) => ({ name, attributes: point.attributes })),
     )
-    expect(new Set(points.map(({ name }) => name)).size).toBe(9)
+    expect(new Set(points.map(({ name }) => name)).size).toBe(10)
     for (const point of [...points, ...use.collected.spans()])
       expect(point.attributes).toHaveProperty('merchant', 'm-1')
     const failures = await use.valuesOf('token.request.failures', 'error.type')
@@ -278,6 +323,7 @@ describe('the metrics', () => {
       'merchant_auth.token.request.duration': 's',
       'merchant_auth.token.request.failures': '{failure}',
       'merchant_auth.token.acquisition.duration': 's',
+      'merchant_auth.token.quota.remaining': '{request}',
       'merchant_auth.token.remaining_lifetime': 's',
       'merchant_auth.token.rejections': '{rejection}',
       'merchant_auth.token.renewals': '{renewal}',

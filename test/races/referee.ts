@@ -13,7 +13,7 @@ export const RULES = {
   need: 'no renewal without need, nor for a token that has been replaced',
   twice: 'no call is made a third time',
   retries: 'no more attempts than `retries` says',
-  cooldown: 'cooldowns are kept',
+  cooldown: 'cooldowns, and the pauses of background renewals, are kept',
   rateLimit: 'the rate limit of renewals after rejections is kept',
   settles: 'every call settles',
   signals: 'an aborted call ends at once, with the reason of its signal',
@@ -32,6 +32,8 @@ interface Failure {
   readonly leastMs: number
   readonly mostMs: number
   readonly retryAfterMs: number
+  /** How long a background renewal must at least pause after it. */
+  readonly pauseMs: number
   /** Whether no caller may have waited for it, and whether certainly none did. */
   readonly background: boolean
   readonly surelyBackground: boolean
@@ -42,6 +44,7 @@ const NO_FAILURE: Failure = {
   leastMs: 0,
   mostMs: 0,
   retryAfterMs: 0,
+  pauseMs: 0,
   background: true,
   surelyBackground: false,
 }
@@ -73,7 +76,7 @@ class RateLimit {
   }
 
   renewed(at: number): void {
-    this.#gapMs = Math.min(this.#gapMs === 0 ? 1_000 : this.#gapMs * 2, 300_000)
+    this.#gapMs = Math.min(this.#gapMs === 0 ? 1_000 : this.#gapMs * 2, 1_800_000)
     this.#openAt = at + this.#gapMs
   }
 }
@@ -194,7 +197,8 @@ export class Referee {
   readonly hears = (event: AuthEvent): void => {
     if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#acquisitionBegins()
-      if (event.attempt > this.#options.retries + 1) this.problem('retries', `attempt ${event.attempt}`)
+      const retries = this.#running?.surelyBackground ? 0 : this.#options.retries
+      if (event.attempt > retries + 1) this.problem('retries', `attempt ${event.attempt}`)
     } else if (event.type === 'token-acquired') this.#acquired()
     else if (event.type === 'token-request-failed' && event.nextTryMs === undefined)
       this.#failed(event.status)
@@ -213,7 +217,7 @@ export class Referee {
     }
     const failure = this.#failure
     if (failure !== undefined) {
-      const leastMs = failure.background && !certain ? failure.retryAfterMs : failure.leastMs
+      const leastMs = this.#leastMsAfter(failure, { certain, inWindow, isRejected: apis.size > 0 })
       if (now < failure.at + leastMs)
         this.problem('cooldown', `a token request ${now - failure.at} ms after a failure`)
     }
@@ -224,6 +228,17 @@ export class Referee {
       surelyBackground: certain && inWindow && apis.size === 0,
       apis: new Set(rejectionOnly ? mayRenew : []),
     }
+  }
+
+  /** How long nothing may be asked for after a failure, as far as the reason to ask is known. */
+  #leastMsAfter(
+    { background, surelyBackground, leastMs, pauseMs, retryAfterMs }: Failure,
+    { certain, inWindow, isRejected }: { certain: boolean; inWindow: boolean; isRejected: boolean },
+  ): number {
+    if (!background) return leastMs
+    if (!certain) return retryAfterMs
+    if (!inWindow) return leastMs // a renewal after a rejection
+    return surelyBackground && !isRejected ? pauseMs : Math.min(leastMs, pauseMs)
   }
 
   #acquired(): void {
@@ -245,12 +260,15 @@ export class Referee {
     const doubled = 1_000 * 2 ** (this.#failures - 1)
     const answer = this.#lastAnswer
     const retryAfter = status !== undefined && answer?.kind === 'status' ? (answer.retryAfter ?? 0) : 0
-    const retryAfterMs = Math.min(retryAfter * 1_000, 60_000)
+    const retryAfterMs = Math.min(retryAfter * 1_000, status === 429 ? 300_000 : 60_000)
+    const leftMs = this.#current?.certainlyRemainsMs(this.#clock) ?? 0
+    const quarterMs = Math.min(Math.max(leftMs / 4, 5_000), 300_000)
     this.#failure = {
       at: this.#clock.monotonicMs(),
       leastMs: Math.max(Math.min(doubled, this.#only4xx ? 30_000 : 5_000), retryAfterMs),
       mostMs: Math.max(Math.min(doubled, 30_000), retryAfterMs),
       retryAfterMs,
+      pauseMs: Math.max(0.75 * quarterMs, retryAfter * 1_000),
       background: this.#running?.background ?? false,
       surelyBackground: this.#running?.surelyBackground ?? false,
     }

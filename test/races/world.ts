@@ -83,7 +83,7 @@ export class World implements Model {
     this.#rejecting.clear()
     await this.#driver.runToTheEnd(this)
     if (!this.#referee.closed) {
-      this.#clock.advance(61_000) // longer than any cooldown
+      this.#clock.advance(301_000) // longer than any cooldown
       this.#getToken(false, 'the caller after the outage')
       await this.#driver.runToTheEnd(this)
       if (this.#provider.currentToken() === undefined) this.#referee.problem('recovery', 'no recovery')

@@ -61,7 +61,7 @@ export class MemoryStore implements TokenStore {
 
   /** The name of the rate limit's entry, where there is one and no other. */
   get limitKey(): string {
-    return this.#only('v1.ration-')
+    return this.#only('v1.renewals-')
   }
 
   /** How many hold a lease. */

@@ -6,6 +6,7 @@ import {
   failed,
   granted,
   hang,
+  noConnection,
   rig,
   status,
   unhandledRejections,
@@ -16,7 +17,9 @@ const random = withoutJitter()
 
 describe('the refresh window', () => {
   it.each([
-    { seconds: 36_000, opensMs: 300_000 },
+    { seconds: 36_000, opensMs: 3_600_000 },
+    { seconds: 86_400, opensMs: 3_600_000 },
+    { seconds: 3_600, opensMs: 720_000 },
     { seconds: 1_000, opensMs: 200_000 },
     { seconds: 100, given: 30_000, opensMs: 30_000 },
     { seconds: 100, given: 90_000, opensMs: 50_000 },
@@ -67,25 +70,60 @@ describe('the refresh window', () => {
 })
 
 describe('a background renewal that fails', () => {
-  it('disturbs no caller, raises no unhandled rejection, and is tried again after the cooldown', async () => {
+  it('disturbs no caller, raises no unhandled rejection, and makes no second attempt', async () => {
     const unhandled = unhandledRejections()
-    const { provider, clock, endpoint } = rig([granted(), status(503), status(503)], { retries: 0 })
+    const { provider, clock, endpoint, events } = rig([granted(), status(503), hang, noConnection])
     const token = await provider.getToken()
-    for (const [passMs, requests] of [
-      [800_000, 2],
-      [999, 2],
-      [1, 3],
-      [1_999, 3],
-      [1, 4],
-    ] as const) {
-      await clock.advance(passMs)
+    await clock.advance(800_000)
+    for (const requests of [2, 3, 4]) {
       expect(await provider.getToken()).toBe(token)
-      await settled()
+      await clock.advance(30_000)
       expect(endpoint.count).toBe(requests)
+      expect(events.at(-1)).toMatchObject({ type: 'token-request-failed', attempt: 1 })
+      expect(events.at(-1)).not.toHaveProperty('nextTryMs')
+      await clock.advance(25_000)
     }
-    expect((await provider.getToken()).value).not.toBe(token.value)
     expect(await unhandled()).toBe(0)
   })
+
+  it.each([
+    { when: 'a quarter of the time that is left', leftMs: 200_000, pauseMs: 50_000 },
+    { when: 'that, for a later failure', leftMs: 100_000, pauseMs: 25_000 },
+    { when: 'that, less a quarter at random', leftMs: 200_000, chance: 0, pauseMs: 37_500 },
+    { when: 'that, and up to a quarter more', leftMs: 200_000, chance: 0.9999, pauseMs: 62_497.5 },
+    { when: 'five seconds, where a quarter is less', leftMs: 16_000, pauseMs: 5_000 },
+    { when: 'five seconds, less a quarter at random', leftMs: 16_000, chance: 0, pauseMs: 3_750 },
+    { when: 'five minutes, where a quarter is more', seconds: 36_000, leftMs: 3_600_000, pauseMs: 300_000 },
+    { when: 'a longer Retry-After', leftMs: 200_000, retryAfter: '120', pauseMs: 120_000 },
+    {
+      when: 'a Retry-After of an hour',
+      seconds: 36_000,
+      leftMs: 3_600_000,
+      retryAfter: '3500',
+      pauseMs: 3_500_000,
+    },
+    { when: 'no shorter Retry-After', leftMs: 200_000, retryAfter: '49', pauseMs: 50_000 },
+    { when: 'as long after a 4xx', leftMs: 200_000, code: 400, pauseMs: 50_000 },
+  ])(
+    'is followed by the next after $when: $pauseMs ms',
+    async ({ seconds = 1_000, leftMs, chance = 0.5, retryAfter, code = 503, pauseMs }) => {
+      const failure = status(code, '', retryAfter === undefined ? {} : { 'retry-after': retryAfter })
+      const { provider, clock, endpoint } = rig([granted({ expires_in: seconds }), failure])
+      const token = await provider.getToken()
+      random.mockReturnValue(chance)
+      await clock.advance(seconds * 1_000 - 10_000 - leftMs)
+      expect(await provider.getToken()).toBe(token)
+      await clock.advance(pauseMs - 1)
+      expect(await provider.getToken()).toBe(token)
+      await settled()
+      expect(endpoint.count).toBe(2)
+      await clock.advance(1)
+      expect(await provider.getToken()).toBe(token)
+      await settled()
+      expect(endpoint.count).toBe(3)
+      expect((await provider.getToken()).value).not.toBe(token.value)
+    },
+  )
 
   it('leaves the current token in use until it expires', async () => {
     const made = rig([granted()], { retries: 0 })
@@ -97,9 +135,24 @@ describe('a background renewal that fails', () => {
     expect(await failed(made)).toMatchObject({ status: 503 })
   })
 
+  it('does not hold back the renewal of the next token, however long a pause it asked for', async () => {
+    const made = rig([granted(), status(503, '', { 'retry-after': '86400' })], { retries: 0 })
+    await made.provider.getToken()
+    await made.clock.advance(900_000)
+    made.provider.currentToken()
+    await made.clock.advance(90_000)
+    const next = await made.provider.getToken()
+    await made.clock.advance(790_000)
+    expect(await made.provider.getToken()).toBe(next)
+    await settled()
+    expect(made.endpoint.count).toBe(4)
+  })
+
   it.each([
     ['without a Retry-After does not hold back the first call after expiry', status(503), 0],
     ['with one does', status(503, '', { 'retry-after': '20' }), 20_000],
+    ['with one of an hour does for a minute', status(503, '', { 'retry-after': '3600' }), 60_000],
+    ['with one of an hour in a 429 does for five', status(429, '', { 'retry-after': '3600' }), 300_000],
     ['while a call waits for it is followed by a request of that call', hang, 0],
   ])('%s', async (_, answer, heldBackMs) => {
     const made = rig([granted(), answer], { retries: 0 })
@@ -109,12 +162,53 @@ describe('a background renewal that fails', () => {
     provider.currentToken()
     await clock.advance(1)
     if (heldBackMs > 0) {
-      expect(await failed(made)).toMatchObject({ status: 503, retryAfterMs: heldBackMs - 1 })
+      expect(await failed(made)).toMatchObject({ retryAfterMs: heldBackMs - 1 })
       await clock.advance(heldBackMs - 1)
     }
     expect((await acquired(made, 5_000)).value).not.toBe(token.value)
     expect(endpoint.count).toBe(3)
   })
+})
+
+/** Token requests in the hour that has the most of them. */
+function mostInAnHour(times: readonly number[]): number {
+  return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at < from + 3_600_000).length))
+}
+
+describe('an outage of the token endpoint that begins when the refresh window opens', () => {
+  it.each([
+    { lasts: '45 minutes', seconds: 36_000, outageMs: 45 * 60_000 },
+    { lasts: '45 minutes', seconds: 86_400, outageMs: 45 * 60_000 },
+    { lasts: '8 minutes', seconds: 3_600, outageMs: 8 * 60_000 },
+    { lasts: 'until the token is no longer served', seconds: 36_000, outageMs: undefined },
+    { lasts: 'until the token is no longer served', seconds: 3_600, outageMs: undefined },
+  ])(
+    'and lasts $lasts costs no call, and few requests an hour (tokens of $seconds s)',
+    async ({ seconds, outageMs }) => {
+      for (const chance of [0, 0.3, 0.6, 0.999]) {
+        random.mockReturnValue(chance)
+        const made = rig([granted({ expires_in: seconds })])
+        await made.provider.getToken()
+        random.mockReset() // from now on by chance
+        const windowMs = Math.min(3_600_000, 200 * seconds) * (1 - 0.25 * chance)
+        await made.clock.advance(seconds * 1_000 - 10_000 - windowMs)
+        const endsAt = made.clock.monotonicMs() + (outageMs ?? windowMs)
+        const askedAt: number[] = []
+        made.endpoint.otherwise = (init) => {
+          const isDown = made.clock.monotonicMs() < endsAt
+          if (isDown) askedAt.push(made.clock.monotonicMs())
+          return (isDown ? noConnection : granted())(init)
+        }
+        for (let passedMs = 0; passedMs < windowMs; passedMs += 1_000) {
+          expect(await made.provider.getToken()).toBeDefined()
+          await made.clock.advance(1_000)
+        }
+        const isEarly = endsAt <= made.clock.monotonicMs() - 300_000 // it ended well before the token did
+        expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(isEarly ? 15 : 30)
+        expect(askedAt.length).toBeGreaterThan(2)
+      }
+    },
+  )
 })
 
 it('keeps no process alive by a background renewal that hangs', async () => {

@@ -1,5 +1,8 @@
 import { TokenRequestError, TokenResponseError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
+import { quiet } from '../store/fleet.ts'
+import { MemoryStore } from '../store/memory-store.ts'
+import { ManualClock } from '../support/clock.ts'
 import {
   type Answer,
   deaf,
@@ -9,6 +12,7 @@ import {
   type Rig,
   rejection,
   rig,
+  SECRET,
   status,
 } from './harness.ts'
 
@@ -64,11 +68,15 @@ describe('the cooldown after failures in a row', () => {
   it.each([
     [429, '20', 20_000],
     [429, '60', 60_000],
-    [429, '3600', 60_000],
+    [429, '300', 300_000],
+    [429, '3600', 300_000],
     [429, '0', 1_000],
+    [503, '60', 60_000],
+    [503, '3600', 60_000],
     [403, '40', 40_000], // which is not retried
+    [403, '3600', 60_000],
   ])(
-    'after a %i lasts as long as a Retry-After of %s s asks, from 1 s to 60 s',
+    'after a %i lasts as long as a Retry-After of %s s asks, from 1 s to 60 s, and to 5 min after a 429',
     async (code, seconds, length) => {
       const answer = status(code, '', { 'retry-after': seconds })
       expect(await failed(always(answer))).toMatchObject({ retryAfterMs: length })
@@ -77,13 +85,24 @@ describe('the cooldown after failures in a row', () => {
   )
 
   it('is not there at all where a call had no time left after a failure in the background', async () => {
-    const made = rig([granted(), deaf, deaf])
+    const clock = new ManualClock()
+    const slowSecret = async (): Promise<string> => {
+      if (made.endpoint.count > 0) await clock.sleep(4_000)
+      return SECRET
+    }
+    const store = new MemoryStore(clock)
+    const made = rig([granted(), deaf], { clock, clientSecret: slowSecret, store })
     await made.provider.getToken()
-    await made.clock.advance(989_999)
+    await clock.advance(989_999)
     made.provider.currentToken()
-    await made.clock.advance(1)
-    expect(await failed(made, 10_000)).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryAfterMs: 0 })
-    expect(made.endpoint.count).toBe(3)
+    await quiet()
+    await clock.advance(1)
+    const waiting = rejection(made.provider.getToken())
+    await clock.advance(4_000)
+    await quiet()
+    await clock.advance(5_000)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryAfterMs: 0 })
+    expect(made.endpoint.count).toBe(2)
   })
 })
 

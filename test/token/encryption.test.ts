@@ -147,7 +147,7 @@ describe('somebody who reads the store', () => {
     ]
     expect(findLeaks(seen(fleet), [token, ...words, ...Object.values(options).flat()])).toEqual([])
     for (const { key } of fleet.store.asked) {
-      expect(key).toMatch(/^v1\.(?:token|ration-[\w-]{43})\.[\w-]{43}\.[\w-]{16}$/)
+      expect(key).toMatch(/^v1\.(?:token|renewals-[\w-]{43})\.[\w-]{43}\.[\w-]{16}$/)
       expect(key.length).toBeLessThanOrEqual(120)
     }
   })

@@ -16,12 +16,11 @@ import {
 
 withoutJitter()
 
-const DAY = { expires_in: 86_400 }
 const MERCHANT = 'https://api.test.example/merchant'
 
 function long(): Rig {
   const made = rig([], { retries: 0 })
-  made.endpoint.otherwise = granted(DAY)
+  made.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
   return made
 }
 
@@ -34,19 +33,20 @@ async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> 
 }
 
 const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 /** Enough, after two renewals in a row, for the gap to begin anew. */
 const QUIET_MS = 64_001
 
-/** How many of these times were within one hour at the most. */
-function mostInAnHour(times: readonly number[]): number {
-  return Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + HOUR_MS).length))
+/** How many of these times were within one period of this length at the most. */
+function mostWithin(ms: number, times: readonly number[]): number {
+  return Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + ms).length))
 }
 
 describe('renewals after rejections', () => {
-  it('are immediate at first, and may then follow after 1 s, doubling to 5 min', async () => {
+  it('are immediate at first, and may then follow after 1 s, doubling to 30 min', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
-    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]) {
+    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_800, 1_800]) {
       await made.clock.advance(seconds * 1_000 - 1)
       made.events.length = 0
       expect(await renewed(made)).toBe(false)
@@ -117,24 +117,25 @@ describe('renewals after rejections', () => {
     expect(await renewed(made)).toBe(true)
   })
 
-  it.each([5, 61.5, 62, 130, 150])(
-    'are at most 20 in any hour, however an API that rejects all is called (every %f s)',
+  it.each([30, 61.5, 62, 130, 250, 1_000])(
+    'are at most 12 in any hour and 60 in any day, however an API that rejects all is called (every %f s)',
     async (seconds) => {
       let now = 0
       const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
       const made = rig([], { clock, retries: 0 })
-      made.endpoint.otherwise = granted(DAY)
+      made.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
       const renewedAt: number[] = []
-      for (; now < 2 * HOUR_MS; now += seconds * 1_000) if (await renewed(made)) renewedAt.push(now)
-      expect(mostInAnHour(renewedAt)).toBeLessThanOrEqual(20)
-      expect(mostInAnHour(renewedAt)).toBeGreaterThan(10)
+      for (; now < 30 * HOUR_MS; now += seconds * 1_000) if (await renewed(made)) renewedAt.push(now)
+      expect(mostWithin(HOUR_MS, renewedAt)).toBeLessThanOrEqual(12)
+      expect(mostWithin(DAY_MS, renewedAt)).toBeLessThanOrEqual(60)
+      expect(renewedAt.length).toBeGreaterThan(60)
       expect(made.endpoint.count).toBe(renewedAt.length + 1)
     },
   )
 
-  it('are used up for an hour by the twentieth, and come back an hour after the first', async () => {
+  it('are used up for an hour by the twelfth, and come back an hour after the first', async () => {
     const made = long()
-    for (let pair = 0; pair < 10; pair += 1) {
+    for (let pair = 0; pair < 6; pair += 1) {
       expect(await renewed(made)).toBe(true)
       await made.clock.advance(1_000)
       expect(await renewed(made)).toBe(true)
@@ -142,13 +143,30 @@ describe('renewals after rejections', () => {
     }
     made.events.length = 0
     expect(await renewed(made)).toBe(false)
-    expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 2_969_990 })
-    await made.clock.advance(2_969_989)
+    expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 3_221_994 })
+    await made.clock.advance(3_221_993)
     expect(await renewed(made)).toBe(false)
     await made.clock.advance(1)
     expect(await renewed(made)).toBe(true)
     expect(await renewed(made)).toBe(false)
-    expect(made.endpoint.count).toBe(22)
+    expect(made.endpoint.count).toBe(14)
+  })
+
+  it('are used up for a day by the sixtieth, and come back a day after the first', async () => {
+    const made = long()
+    for (let time = 0; time < 60; time += 1) {
+      expect(await renewed(made)).toBe(true)
+      await made.clock.advance(301_000) // long enough for the gap to begin anew, and 12 in an hour
+    }
+    made.events.length = 0
+    const leftMs = DAY_MS - 60 * 301_000
+    expect(await renewed(made)).toBe(false)
+    expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: leftMs })
+    await made.clock.advance(leftMs - 1)
+    expect(await renewed(made)).toBe(false)
+    await made.clock.advance(1)
+    expect(await renewed(made)).toBe(true)
+    expect(made.endpoint.count).toBe(62)
   })
 })
 
@@ -277,7 +295,7 @@ describe('the gap after a renewal', () => {
       const place = url === undefined ? {} : { url }
       expect(await rejected(fleet, { ...stranger, ...place })).toBe(true)
       expect(await rejected(fleet, { ...fleet.start(options), ...place })).toBe(false)
-      expect(fleet.store.keys.filter((key) => key.includes('.ration-'))).toHaveLength(2)
+      expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toHaveLength(2)
     },
   )
 
@@ -292,14 +310,14 @@ describe('the gap after a renewal', () => {
   it('is not begun by a renewal in the background, nor by a first token', async () => {
     const fleet = longLived()
     await fleet.begin()
-    expect(fleet.store.keys.filter((key) => key.includes('.ration-'))).toEqual([])
+    expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toEqual([])
   })
 
   it('of a process itself is not made shorter by what the store says', async () => {
     const { fleet, one } = await oneRenewed()
     const { limitKey: key } = fleet.store
     const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
-    expect(ttlMs).toBe(HOUR_MS)
+    expect(ttlMs).toBe(DAY_MS)
     await fleet.skip(1_000)
     expect(await rejected(fleet, one)).toBe(true) // and now the gap is 2 s
     fleet.store.put(key, value, ttlMs)
@@ -316,7 +334,7 @@ describe('an API that rejects every token', () => {
     { seconds: 65, processes: 2 },
     { seconds: 130, processes: 4 },
   ])(
-    'costs all processes together at most 20 an hour, called in turn by $processes of them every $seconds s',
+    'costs all processes together at most 12 an hour, called in turn by $processes of them every $seconds s',
     async ({ seconds, processes: count }) => {
       const fleet = longLived()
       const processes = Array.from({ length: count }, () => fleet.start())
@@ -327,7 +345,7 @@ describe('an API that rejects every token', () => {
         if (process && (await rejected(fleet, process))) askedAt.push(step * seconds * 1_000)
         await fleet.clock.advance(seconds * 1_000)
       }
-      expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(20)
+      expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
       expect(askedAt.length).toBeGreaterThan(5)
     },
   )
@@ -341,11 +359,11 @@ describe('an API that rejects every token', () => {
       await process.provider.close()
       await fleet.clock.advance(step % 2 === 0 ? 1_000 : QUIET_MS)
     }
-    expect(askedAt.length).toBeGreaterThan(20)
-    expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(20)
+    expect(askedAt.length).toBeGreaterThan(12)
+    expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
   })
 
-  it('costs no more where a process renewed twenty times, long ago', async () => {
+  it('costs no more where a process renewed twelve times, long ago', async () => {
     const fleet = longLived()
     const askedAt: number[] = []
     const renewInPairs = async (process: Process, pairs: number): Promise<void> => {
@@ -355,13 +373,26 @@ describe('an API that rejects every token', () => {
       }
     }
     const veteran = await fleet.begin()
-    await renewInPairs(veteran, 10)
+    await renewInPairs(veteran, 6)
     await fleet.skip(3 * HOUR_MS)
     const other = fleet.start()
-    await renewInPairs(other, 9)
+    await renewInPairs(other, 5)
     await renewInPairs(veteran, 1)
-    await renewInPairs(other, 9)
-    expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(20)
+    await renewInPairs(other, 5)
+    expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
+  })
+
+  it('costs all processes together at most 60 a day', async () => {
+    const fleet = longLived()
+    const processes = [fleet.start(), fleet.start()]
+    const askedAt: number[] = []
+    for (let step = 0; step < 300; step += 1) {
+      const process = processes[step % 2]
+      if (process && (await rejected(fleet, process))) askedAt.push(fleet.clock.monotonicMs())
+      await fleet.skip(301_000)
+    }
+    expect(askedAt.length).toBeGreaterThan(60)
+    expect(mostWithin(DAY_MS, askedAt)).toBeLessThanOrEqual(60)
   })
 })
 

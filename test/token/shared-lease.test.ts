@@ -197,7 +197,7 @@ describe('the lease', () => {
     const token = await provider.getToken()
     await quiet()
     fleet.store.faults.set = async (run) => {
-      if (fleet.store.asked.at(-1)?.key.includes('.ration-')) throw new Error('no')
+      if (fleet.store.asked.at(-1)?.key.includes('.renewals-')) throw new Error('no')
       await fleet.clock.sleep(200)
       return await run()
     }

@@ -121,12 +121,12 @@ describe('a token that is due', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('leaves the store and the token endpoint alone while a renewal that failed cools down', async () => {
+  it('leaves the store and the token endpoint alone in the pause after a renewal that failed', async () => {
     const { fleet, provider, token } = await due()
     fleet.endpoint.answers.push(status(400))
     for (const [passMs, requests] of [
       [0, 2],
-      [999, 2],
+      [37_499, 2], // a quarter of 200 s, less a quarter of that
       [1, 3],
     ] as const) {
       await fleet.skip(passMs)
@@ -134,14 +134,14 @@ describe('a token that is due', () => {
       expect((await provider.getToken()).value).toBe(token)
       await quiet()
       expect([fleet.endpoint.count, fleet.store.leased]).toEqual([requests, 0])
-      if (passMs === 999) expect(fleet.store.asked).toEqual([])
+      if (passMs === 37_499) expect(fleet.store.asked).toEqual([])
     }
     expect((await provider.getToken()).value).not.toBe(token)
   })
 })
 
 describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
-  it.each<Operation>(['get', 'lease', 'set', 'release'])(
+  it.each<Operation>(['set', 'release'])(
     'disturbs no caller while a token is renewed in the background: %s',
     async (operation) => {
       const { fleet, provider, token, events } = await due()
@@ -158,6 +158,73 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
       expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([2, 0])
     },
   )
+})
+
+describe('a store that fails while a token is due', () => {
+  it.each(
+    (['throws', 'rejects', 'hangs'] as const).flatMap((way) =>
+      (['get', 'lease'] as const).map((operation) => [operation, way] as const),
+    ),
+  )('is waited for, and disturbs no caller: %s %s', async (operation, way) => {
+    const { fleet, provider, token, events } = await due()
+    fleet.store.faults[operation] = FAILURES[way]
+    for (let second = 0; second < 150; second += 1) {
+      const from = fleet.clock.monotonicMs()
+      expect((await provider.getToken()).value).toBe(token)
+      expect(fleet.clock.monotonicMs()).toBe(from)
+      await fleet.skip(1_000)
+    }
+    expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([1, 0])
+    expect(failuresOf(events)).toContainEqual({ operation, code: CODES[way] })
+    expect(failuresOf(events).length).toBeLessThan(8) // it is asked as rarely as the token endpoint
+    provider.currentToken()
+    await fleet.skip(500)
+    expect(provider.currentToken()?.value).not.toBe(token)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it.each([0, 0.2, 0.4, 0.6, 0.8, 0.99])(
+    'is waited for until a random moment in the last quarter of the window (chance %f)',
+    async (chance) => {
+      random.mockReturnValue(chance)
+      const { fleet, provider, token } = await sharing()
+      const windowMs = 200_000 * (1 - 0.25 * chance)
+      fleet.store.faults.get = FAILURES.rejects
+      await fleet.skip(990_000 - windowMs)
+      let leftMs = windowMs
+      for (; provider.currentToken()?.value === token; leftMs -= 100) {
+        await quiet()
+        if (provider.currentToken()?.value !== token) break
+        await fleet.clock.advance(100)
+      }
+      const momentMs = windowMs / 4 - leftMs // within the last quarter
+      expect(momentMs).toBeGreaterThanOrEqual(0)
+      expect(momentMs).toBeLessThan(windowMs / 4)
+      expect(Math.abs(momentMs / (windowMs / 4) - chance)).toBeLessThan(0.01) // each moment is as likely
+      expect(fleet.endpoint.count).toBe(2)
+    },
+  )
+
+  it('for three quarters of the window costs no token request, however many processes there are', async () => {
+    const { fleet, processes, token } = await sharing(20)
+    await fleet.skip(789_999)
+    fleet.store.failAlways(FAILURES.rejects)
+    const callAll = async (seconds: number): Promise<void> => {
+      for (let second = 0; second < seconds; second += 1) {
+        await fleet.clock.advance(1_000)
+        for (const { provider } of processes) expect(provider.currentToken()).toBeDefined()
+        await quiet()
+      }
+    }
+    random.mockReset() // the pauses are by chance
+    await callAll(150)
+    expect(fleet.endpoint.count).toBe(1)
+    for (const operation of ['get', 'set', 'lease', 'release'] as const)
+      fleet.store.faults[operation] = undefined
+    await callAll(20)
+    expect(fleet.endpoint.count).toBe(2)
+    expect(processes.map(({ provider }) => provider.currentToken()?.value)).not.toContain(token)
+  })
 })
 
 it('a slow store holds up no call while a token is renewed in the background', async () => {

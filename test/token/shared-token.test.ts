@@ -247,7 +247,7 @@ describe('a newer token of another process', () => {
   it('is acquired although it came between the look at the token and that at the rate limit', async () => {
     const { fleet, one, other, token } = await sharing(2)
     fleet.store.faults.get = async (run) => {
-      if (!fleet.store.asked.at(-1)?.key.includes('.ration-')) return await run()
+      if (!fleet.store.asked.at(-1)?.key.includes('.renewals-')) return await run()
       fleet.store.faults.get = undefined
       await one.provider.renewToken(token, { url })
       await quiet()

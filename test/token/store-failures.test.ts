@@ -124,7 +124,7 @@ describe('an operation that takes its time', () => {
   })
 })
 
-it('a store that fails for hours costs each token that is needed one operation, and no call', async () => {
+it('a store that fails for hours costs one request for each token, few operations, and no call', async () => {
   const { fleet, provider, events } = fleetOf()
   fleet.endpoint.otherwise = granted({ expires_in: 600 })
   fleet.store.faults.get = FAILURES.rejects
@@ -132,8 +132,9 @@ it('a store that fails for hours costs each token that is needed one operation, 
     await expect(provider.getToken()).resolves.toBeDefined()
     await fleet.skip(60_000)
   }
-  expect(fleet.store.asked.length).toBe(fleet.endpoint.count)
-  expect(failuresOf(events)).toHaveLength(fleet.endpoint.count)
+  expect(fleet.endpoint.count).toBeLessThanOrEqual(1 + 7_200 / 560) // none is renewed before its last 40 s
+  expect(fleet.store.asked.length).toBeLessThanOrEqual(4 * fleet.endpoint.count)
+  expect(failuresOf(events)).toHaveLength(fleet.store.asked.length)
   fleet.store.faults.get = undefined
   await fleet.skip(600_000)
   const { value } = await provider.getToken()

@@ -400,7 +400,7 @@ describe('Retry-After', () => {
     ['45', 45_000, '45000 ms'],
     [date(45_000), 45_000, '45000 ms'],
     ['10', 10_000, '10000 ms'], // just the whole time
-    ['3600', 60_000, '3600000 ms'], // this package waits no longer than a minute
+    ['3600', 300_000, '3600000 ms'], // this package waits no longer than five minutes
   ])('of "%s" that does not fit ends the request and says how long', async (value, retryAfterMs, asked) => {
     const made = rig([asksFor(value)])
     const error = await failed(made)

@@ -1,0 +1,518 @@
+/** Quotas for token requests: what is read of them, what is emitted, and which requests they allow. */
+import { describe, expect, it } from 'vitest'
+import { Fleet, type Process, quiet } from '../store/fleet.ts'
+import { ScheduledClock, settled } from '../support/clock.ts'
+import { noteSecret } from '../support/recorded.ts'
+import {
+  type Answer,
+  acquired,
+  failed,
+  granted,
+  MERCHANT_URL,
+  noConnection,
+  rig,
+  SECRET,
+  status,
+  withoutJitter,
+} from './harness.ts'
+
+const random = withoutJitter()
+
+const HOUR_MS = 3_600_000
+const CLIENT = 'Auth0-Client-Quota-Limit'
+const ORGANIZATION = 'Auth0-Organization-Quota-Limit'
+
+type Headers = Readonly<Record<string, string>>
+
+/** A token response with these headers. */
+const grantedWith =
+  (headers: Headers, fields: Record<string, unknown> = {}): Answer =>
+  async (init) => {
+    const response = await granted(fields)(init)
+    for (const [name, value] of Object.entries(headers)) response.headers.append(name, value)
+    return response
+  }
+
+/** One hourly quota of 10, in the header of the client. */
+const hourly = (remaining: number, resetsInSeconds?: number): Headers => ({
+  [CLIENT]: `b=per_hour;q=10;r=${remaining}${resetsInSeconds === undefined ? '' : `;t=${resetsInSeconds}`}`,
+})
+
+/** The quotas in the event of a token response with these headers. */
+async function readFrom(headers: Headers, fields: Record<string, unknown> = {}): Promise<unknown> {
+  const { provider, events } = rig([grantedWith(headers, fields)])
+  await provider.getToken()
+  const event = events.find(({ type }) => type === 'token-acquired')
+  return event && 'quota' in event ? event.quota : undefined
+}
+
+const perHour = { scope: 'client', name: 'per_hour', limit: 10, remaining: 7, resetsInMs: 3_540_000 }
+
+describe('the quotas of a response', () => {
+  it.each<[name: string, headers: Headers, quotas: readonly object[]]>([
+    [
+      'two buckets of the client',
+      { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540,b=per_day;q=50;r=40;t=80000' },
+      [perHour, { scope: 'client', name: 'per_day', limit: 50, remaining: 40, resetsInMs: 80_000_000 }],
+    ],
+    [
+      'with blanks',
+      { [CLIENT]: ' b=per_hour;q=10;r=7;t=3540 , b=x;r=1' },
+      [perHour, { scope: 'client', name: 'x', remaining: 1 }],
+    ],
+    ['with a quoted name', { [CLIENT]: 'b="per_hour";q=10;r=7;t=3540' }, [perHour]],
+    ['in another order, with other parameters', { [CLIENT]: 'b=per_hour;t=3540;w=1;r=7;q=10' }, [perHour]],
+    [
+      'without t',
+      { [CLIENT]: 'b=per_hour;q=10;r=7' },
+      [{ scope: 'client', name: 'per_hour', limit: 10, remaining: 7 }],
+    ],
+    [
+      'without q',
+      { [CLIENT]: 'b=per_hour;r=7;t=1' },
+      [{ scope: 'client', name: 'per_hour', remaining: 7, resetsInMs: 1_000 }],
+    ],
+    [
+      'of the organization',
+      { [ORGANIZATION]: 'b=per_hour;q=10;r=7;t=3540' },
+      [{ ...perHour, scope: 'organization' }],
+    ],
+    [
+      'of client and organization by the same name',
+      { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540', [ORGANIZATION]: 'b=per_hour;q=10;r=7;t=3540' },
+      [perHour, { ...perHour, scope: 'organization' }],
+    ],
+    [
+      'RateLimit and its policy',
+      {
+        ratelimit: '"default";r=50;t=30, day;r=7',
+        'ratelimit-policy': '"default";q=100;w=60;qu="requests",day;q=50',
+      },
+      [
+        { scope: 'other', name: 'default', limit: 100, remaining: 50, resetsInMs: 30_000 },
+        { scope: 'other', name: 'day', limit: 50, remaining: 7 },
+      ],
+    ],
+    [
+      'RateLimit without a policy',
+      { ratelimit: '"default";r=50;t=30' },
+      [{ scope: 'other', name: 'default', remaining: 50, resetsInMs: 30_000 }],
+    ],
+    [
+      'RateLimit with an invalid policy',
+      { ratelimit: '"a";r=5', 'ratelimit-policy': '"a";q=many' },
+      [{ scope: 'other', name: 'a', remaining: 5 }],
+    ],
+    [
+      'valid beside an invalid header',
+      { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540', [ORGANIZATION]: 'b=' },
+      [perHour],
+    ],
+    [
+      'the largest numbers of structured fields',
+      { [CLIENT]: 'b=x;q=999999999999999;r=999999999999999;t=999999999999999' },
+      [
+        {
+          scope: 'client',
+          name: 'x',
+          limit: 999_999_999_999_999,
+          remaining: 999_999_999_999_999,
+          resetsInMs: 999_999_999_999_999_000,
+        },
+      ],
+    ],
+    [
+      'named twice: the one with less left',
+      { [CLIENT]: 'b=per_hour;q=10;r=9;t=9,b=per_hour;q=10;r=7;t=3540' },
+      [perHour],
+    ],
+    [
+      'named twice: the one that is full again later',
+      { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540,b=per_hour;q=10;r=7;t=3' },
+      [perHour],
+    ],
+    [
+      'named twice: the one with a fifth or less',
+      { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540,b=per_hour;q=50;r=10;t=9' },
+      [{ scope: 'client', name: 'per_hour', limit: 50, remaining: 10, resetsInMs: 9_000 }],
+    ],
+  ])('are emitted: %s', async (_, headers, quotas) => {
+    expect(await readFrom(headers)).toEqual(quotas)
+  })
+
+  it.each<[name: string, value: string]>([
+    ['empty', ''],
+    ['of blanks', ' , ,'],
+    ['no structured field', '7 of 10'],
+    ['JSON', '{"remaining":7}'],
+    ['no name', 'q=10;r=7'],
+    ['an empty name', 'b="";q=10;r=7'],
+    ['a number for a name', 'b=5;q=10;r=7'],
+    ['a list for a name', 'b=(a b);q=10;r=7'],
+    ['a name without end', `b=${'x'.repeat(101)};q=10;r=7`],
+    ['no remaining', 'b=per_hour;q=10;t=3540'],
+    ['a text for remaining', 'b=per_hour;q=10;r=seven'],
+    ['a flag for remaining', 'b=per_hour;q=10;r'],
+    ['a fraction', 'b=per_hour;q=10;r=7.5'],
+    ['a negative number', 'b=per_hour;q=10;r=-1'],
+    ['a negative reset', 'b=per_hour;q=10;r=1;t=-5'],
+    ['a number too long for a structured field', 'b=per_hour;q=10;r=9999999999999999'],
+    ['an exponent', 'b=per_hour;q=10;r=1e3'],
+    ['one valid bucket and an invalid one', 'b=per_hour;q=10;r=7,b=per_day;q=50'],
+    ['longer than 10 000 characters', 'b=per_hour;q=10;r=0;t=3540,'.repeat(500)],
+  ])('are ignored where the header is %s', async (_, value) => {
+    for (const header of [CLIENT, ORGANIZATION, 'RateLimit']) {
+      expect(await readFrom({ [header]: value })).toBeUndefined()
+      expect(await readFrom({ 'ratelimit-policy': value })).toBeUndefined()
+    }
+  })
+
+  it('are in the event of a failure, and of no other response', async () => {
+    const headers = { ...hourly(7, 3_540) }
+    const made = rig([noConnection, status(503, '', headers), grantedWith({})], { retries: 2 })
+    await acquired(made)
+    const shown = made.events.map((event) => [event.type, 'quota' in event ? event.quota : undefined])
+    expect(shown.filter(([type]) => type !== 'token-requested')).toEqual([
+      ['token-request-failed', undefined],
+      ['token-request-failed', [perHour]],
+      ['token-acquired', undefined],
+    ])
+  })
+
+  it('are not emitted again for a token from the store', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(grantedWith(hourly(7, 3_540)))
+    await fleet.begin()
+    const { events } = await (async () => {
+      const process = fleet.start()
+      await process.provider.getToken()
+      return process
+    })()
+    expect(events).toMatchObject([{ type: 'token-acquired', source: 'store' }])
+    expect(events[0]).not.toHaveProperty('quota')
+  })
+
+  it.each([
+    [
+      'the client secret',
+      SECRET.replaceAll('+', '-').replaceAll('=', ''),
+      SECRET.replaceAll('+', '-').replaceAll('=', ''),
+    ],
+    ['the token that they came with', 'head.body.signature-of-this', SECRET],
+  ])('show no secret that the service echoes as a name: %s', async (_, echoed, clientSecret) => {
+    noteSecret(echoed)
+    const headers = { [CLIENT]: `b="${echoed}";q=10;r=0;t=60` }
+    const answers = [grantedWith(headers, { access_token: 'head.body.signature-of-this' })]
+    const made = rig([...answers, status(429, '', headers)], { clientSecret, retries: 0 })
+    const token = await made.provider.getToken()
+    await made.clock.advance(990_000)
+    const error = await failed(made)
+    expect(token.value).toBe('head.body.signature-of-this')
+    expect(error.message).toContain('[hidden]')
+    expect(JSON.stringify([made.events, error.message])).not.toContain(echoed)
+    expect(made.events[1]).toMatchObject({ quota: [{ name: '[hidden]', remaining: 0 }] })
+  })
+})
+
+describe('a quota of which a fifth or less is left', () => {
+  it.each<[left: string, headers: Headers, isHeld: boolean]>([
+    ['3 of 10', hourly(3, 5_000), false],
+    ['2 of 10', hourly(2, 5_000), true],
+    ['0 of 10', hourly(0, 5_000), true],
+    ['0 of an unknown limit', { [CLIENT]: 'b=x;r=0;t=5000' }, true],
+    ['1 of an unknown limit', { [CLIENT]: 'b=x;r=1;t=5000' }, false],
+    ['2 of 10, until nobody knows when', hourly(2), true],
+    ['2 of 10, full again just now', hourly(2, 0), false],
+    ['9 of 10 an hour, 10 of 50 a day', { [CLIENT]: 'b=h;q=10;r=9;t=60,b=d;q=50;r=10;t=5000' }, true],
+    ['2 of 10 of the organization', { [ORGANIZATION]: 'b=h;q=10;r=2;t=5000' }, true],
+    ['2 of 10, by RateLimit', { ratelimit: '"h";r=2;t=5000', 'ratelimit-policy': '"h";q=10' }, true],
+    ['2 of 10 with 999999999999999 s to go', hourly(2, 999_999_999_999_999), true],
+  ])('pays for no renewal: %s', async (_, headers, isHeld) => {
+    const made = rig([grantedWith(headers)])
+    const { provider, clock, endpoint, events } = made
+    const token = await provider.getToken()
+    const renewed = await provider.renewToken(token, { url: MERCHANT_URL })
+    expect(renewed === undefined).toBe(isHeld)
+    expect(endpoint.count).toBe(isHeld ? 1 : 2)
+    if (!isHeld) return
+    expect(events.at(-1)).toMatchObject({
+      type: 'renewal-suppressed',
+      api: MERCHANT_URL.replace('/orders', ''),
+    })
+    await clock.advance(900_000) // the token's window has opened
+    expect(await provider.getToken()).toBe(token)
+    await settled()
+    expect(endpoint.count).toBe(1)
+  })
+
+  it('pays for callers without a token', async () => {
+    const made = rig([grantedWith(hourly(1, 5_000)), grantedWith(hourly(0, 5_000))])
+    const token = await made.provider.getToken()
+    await made.clock.advance(990_000)
+    expect((await made.provider.getToken()).value).not.toBe(token.value)
+    await made.clock.advance(990_000)
+    expect(await made.provider.getToken()).toBeDefined() // whatever the last successful answer said
+    expect(made.endpoint.count).toBe(3)
+  })
+
+  it('pays for renewals again when it is full, and says when', async () => {
+    const { provider, clock, endpoint, events } = rig([grantedWith(hourly(2, 600))])
+    const token = await provider.getToken()
+    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
+    expect(events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 600_000 })
+    await clock.advance(599_999)
+    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
+    await clock.advance(1)
+    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeDefined()
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('says that a renewal comes no later than the end of the token', async () => {
+    const { provider, clock, events } = rig([grantedWith(hourly(2, 5_000))])
+    const token = await provider.getToken()
+    await clock.advance(100_000)
+    expect(await provider.renewToken(token)).toBeUndefined()
+    expect(events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 890_000 })
+    clock.stepWallClock(890_000) // a caller without a token
+    expect(await provider.renewToken(token)).toBeDefined()
+  })
+
+  it('lets a background renewal go on soon after it is full', async () => {
+    const { provider, clock, endpoint } = rig([grantedWith(hourly(2, 850))]) // the window opens at 790 s
+    const token = await provider.getToken()
+    for (let second = 780; second < 849; second += 1) {
+      await clock.advance(second === 780 ? 780_000 : 1_000)
+      expect(await provider.getToken()).toBe(token)
+    }
+    expect(endpoint.count).toBe(1)
+    await clock.advance(45_000)
+    provider.currentToken()
+    await settled()
+    expect(endpoint.count).toBe(2)
+  })
+
+  it.each<[name: string, answer: Answer, isHeld: boolean]>([
+    ['says that enough is left', grantedWith(hourly(9, 5_000)), false],
+    ['names another quota', grantedWith({ [CLIENT]: 'b=per_day;q=50;r=40;t=5000' }), true],
+    ['says nothing', grantedWith({}), true],
+    ['says it in a failure', status(503, '', hourly(9, 5_000)), false],
+  ])('counts until the next response %s', async (_, answer, isHeld) => {
+    const made = rig([grantedWith(hourly(2, 5_000)), answer], { retries: 0 })
+    await made.provider.getToken()
+    await made.clock.advance(990_000)
+    await made.provider.getToken().catch(() => {})
+    await made.clock.advance(1_000)
+    const token = await made.provider.getToken()
+    const before = made.endpoint.count
+    expect((await made.provider.renewToken(token)) === undefined).toBe(isHeld)
+    expect(made.endpoint.count - before).toBe(isHeld ? 0 : 1)
+  })
+
+  it('counts by the last response alone where that does not say when it is full', async () => {
+    const made = rig([grantedWith(hourly(2)), grantedWith({})])
+    await made.provider.getToken()
+    await made.clock.advance(990_000)
+    const token = await made.provider.getToken()
+    expect(await made.provider.renewToken(token)).toBeDefined()
+  })
+
+  it('is known to each process that takes the token from the store', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(grantedWith(hourly(2, 600)))
+    const { token } = await fleet.begin()
+    await fleet.skip(100_000)
+    const other = fleet.start()
+    expect((await other.provider.getToken()).value).toBe(token)
+    expect(await other.provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
+    expect(other.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 500_000 })
+    await fleet.skip(499_999)
+    expect(await other.provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
+    const late = fleet.start()
+    await late.provider.getToken()
+    await fleet.skip(1)
+    expect(await late.provider.renewToken(token, { url: MERCHANT_URL })).toBeDefined()
+    expect(fleet.endpoint.count).toBe(2)
+  })
+})
+
+describe('a 429 with a spent quota', () => {
+  it.each<[name: string, headers: Headers, cooldownMs: number]>([
+    ['lasts until it is full', hourly(0, 1_800), 1_800_000],
+    ['lasts an hour at most', hourly(0, 80_000), HOUR_MS],
+    [
+      'lasts until the last of the spent ones is full',
+      { [CLIENT]: 'b=h;q=10;r=0;t=60,b=d;q=50;r=0;t=900,b=w;r=1;t=2000' },
+      900_000,
+    ],
+    ['lasts as long as a longer Retry-After', { ...hourly(0, 60), 'retry-after': '120' }, 120_000],
+    ['outlasts a shorter Retry-After', { ...hourly(0, 120), 'retry-after': '60' }, 120_000],
+    ['is as any other where it does not say when it is full', hourly(0), 1_000],
+    ['is as any other where something is left', hourly(1, 1_800), 1_000],
+  ])('begins a cooldown that %s', async (_, headers, cooldownMs) => {
+    const made = rig([status(429, '', headers)], { retries: 0 })
+    const error = await failed(made)
+    expect(error).toMatchObject({ status: 429, retryAfterMs: cooldownMs })
+    await made.clock.advance(cooldownMs - 1)
+    expect(await failed(made)).toMatchObject({ status: 429, retryAfterMs: 1 })
+    await made.clock.advance(1)
+    expect(await made.provider.getToken()).toBeDefined()
+    expect(made.endpoint.count).toBe(2)
+  })
+
+  it('is not retried before it is full', async () => {
+    const made = rig([status(429, '', hourly(0, 60))])
+    expect(await failed(made)).toMatchObject({ attempts: 1, retryAfterMs: 60_000 })
+    const soon = rig([status(429, '', hourly(0, 2))])
+    await acquired(soon, 2_000)
+    expect(soon.endpoint.count).toBe(2)
+  })
+
+  it('says in its message which quota is spent, and when it is full again', async () => {
+    const { message } = await failed(rig([status(429, '', hourly(0, 1_800))]))
+    expect(message).toContain(
+      'The quota per_hour has 0 of 10 token requests left; it is full again in 1800 s.',
+    )
+    const unknown = await failed(rig([status(429, '', { ratelimit: '"burst";r=0' })], { retries: 0 }))
+    expect(unknown.message).toContain('The quota burst has 0 token requests left.')
+  })
+
+  it('is acted upon in no other failure', async () => {
+    const made = rig([status(403, '', hourly(0, 1_800))])
+    expect(await failed(made)).toMatchObject({ status: 403, retryAfterMs: 1_000 })
+  })
+
+  it('in the background holds back the first call after expiry', async () => {
+    const made = rig([granted(), status(429, '', hourly(0, 600))])
+    const token = await made.provider.getToken()
+    await made.clock.advance(800_000)
+    expect(await made.provider.getToken()).toBe(token)
+    await made.clock.advance(190_000)
+    expect(await failed(made)).toMatchObject({ status: 429, retryAfterMs: 410_000 })
+    await made.clock.advance(410_000)
+    expect(await made.provider.getToken()).toBeDefined()
+    expect(made.endpoint.count).toBe(3)
+  })
+})
+
+interface Bucket {
+  readonly name: string
+  readonly limit: number
+  readonly lastsMs: number
+}
+
+/** A token endpoint that counts: a bucket is full again so long after the first request from it. */
+class CountingEndpoint {
+  readonly #buckets: (Bucket & { left: number; fullAt: number })[]
+  readonly #lifetimeMs: number
+  #validUntil = 0
+  /** The least that a renewal left, in parts of the limit. */
+  leastLeft = 1
+  requests = 0
+  rejected = 0
+
+  constructor(buckets: readonly Bucket[], lifetimeSeconds: number) {
+    this.#buckets = buckets.map((bucket) => ({ ...bucket, left: bucket.limit, fullAt: 0 }))
+    this.#lifetimeMs = lifetimeSeconds * 1_000
+  }
+
+  answer(now: number): Answer {
+    const isRenewal = now < this.#validUntil - 10_000 // before the margin
+    this.requests += 1
+    for (const bucket of this.#buckets) {
+      if (now >= bucket.fullAt) Object.assign(bucket, { left: bucket.limit, fullAt: now + bucket.lastsMs })
+    }
+    const isSpent = this.#buckets.some(({ left }) => left === 0)
+    for (const bucket of this.#buckets) {
+      bucket.left = Math.max(0, bucket.left - 1)
+      if (isRenewal) this.leastLeft = Math.min(this.leastLeft, bucket.left / bucket.limit)
+    }
+    const parts = this.#buckets.map(
+      ({ name, limit, left, fullAt }) =>
+        `b=${name};q=${limit};r=${left};t=${Math.ceil((fullAt - now) / 1_000)}`,
+    )
+    const headers = { [CLIENT]: parts.join() }
+    if (isSpent) {
+      this.rejected += 1
+      return status(429, '', headers)
+    }
+    this.#validUntil = now + this.#lifetimeMs
+    return grantedWith(headers, { expires_in: this.#lifetimeMs / 1_000 })
+  }
+}
+
+describe('an API that rejects everything for a day, beside a healthy one', () => {
+  const hourAndDay = [
+    { name: 'per_hour', limit: 10, lastsMs: HOUR_MS },
+    { name: 'per_day', limit: 50, lastsMs: 24 * HOUR_MS },
+  ]
+  it.each([
+    { lifetimeSeconds: 36_000, everySeconds: 20, buckets: hourAndDay },
+    { lifetimeSeconds: 86_400, everySeconds: 62, buckets: hourAndDay },
+    {
+      lifetimeSeconds: 3_600,
+      everySeconds: 30,
+      buckets: [{ name: 'half_a_day', limit: 50, lastsMs: 12 * HOUR_MS }],
+    },
+  ])(
+    'costs renewals that leave a fifth of each quota, and the healthy one no 401 (tokens of $lifetimeSeconds s)',
+    async ({ lifetimeSeconds, everySeconds, buckets }) => {
+      random.mockReset()
+      let now = 0
+      const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
+      const endpoint = new CountingEndpoint(buckets, lifetimeSeconds)
+      const { provider } = rig([], { clock, fetch: async () => await endpoint.answer(now)({}) })
+      for (; now < 24 * HOUR_MS; now += everySeconds * 1_000) {
+        const token = await provider.getToken() // with which the healthy API is called
+        expect(token.expiresAt).toBeGreaterThan(now)
+        await provider.renewToken(token, { url: MERCHANT_URL })
+      }
+      expect(endpoint.leastLeft).toBeGreaterThanOrEqual(1 / 5)
+      expect(endpoint.requests).toBeGreaterThan(10)
+      expect(endpoint.rejected).toBe(0)
+    },
+  )
+})
+
+describe('a process that stands still for a quarter of an hour', () => {
+  it.each([
+    { where: 'in a background renewal', aheadMs: 34_900_000 },
+    { where: 'in the token request of a caller', aheadMs: 0 },
+  ])('$where goes on with at most one request more', async ({ aheadMs }) => {
+    const clock = new ScheduledClock((wake) => wake()) // all timers fire late, after the jump
+    const release = Promise.withResolvers<void>()
+    const late: Answer = (init) => release.promise.then(() => granted({ expires_in: 36_000 })(init))
+    const { provider, endpoint } = rig([late], { clock })
+    endpoint.otherwise = granted({ expires_in: 36_000 })
+    if (aheadMs > 0) {
+      endpoint.answers.unshift(granted({ expires_in: 36_000 }))
+      await provider.getToken()
+      clock.advance(aheadMs)
+    }
+    const before = endpoint.count
+    const call = provider.getToken().catch((error: unknown) => error)
+    await settled()
+    expect(endpoint.count).toBe(before + 1)
+    clock.advance(900_000)
+    release.resolve() // the answer comes when its time is over
+    await call
+    for (let second = 0; second < 900; second += 1) {
+      clock.advance(1_000)
+      expect(await provider.getToken()).toBeDefined()
+      await settled()
+    }
+    expect(endpoint.count).toBe(before + 2)
+  })
+})
+
+it('a background renewal for which a quota is left is made once by all processes', async () => {
+  const fleet = new Fleet()
+  fleet.endpoint.otherwise = grantedWith(hourly(5, 600))
+  const processes: Process[] = []
+  for (let nth = 0; nth < 5; nth += 1) processes.push(await fleet.begin())
+  await fleet.skip(790_000)
+  for (const { provider } of processes) {
+    provider.currentToken()
+    await quiet()
+  }
+  expect(fleet.endpoint.count).toBe(2)
+})

@@ -5,6 +5,7 @@ import {
   copyOf,
   fn,
   headerName,
+  keysOf,
   ms,
   objectWith,
   problemsOf,
@@ -200,10 +201,13 @@ const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_ty
 const tokenParameters = z.pipe(
   z.transform(recordOf),
   z
-    .record(z.string(), z.string('must be a string'), 'must be an object with strings')
+    .custom<Readonly<Record<string, string>>>((value) => keysOf(value) !== undefined, 'must be an object')
     .check(({ value, issues }) => {
-      for (const name of OWN_FIELDS.filter((name) => Object.hasOwn(value, name)))
-        issues.push({ code: 'custom', path: [name], message: 'is set by the provider', input: value })
+      for (const [name, parameter] of Object.entries<unknown>(value)) {
+        const message = OWN_FIELDS.includes(name) ? 'is set by the provider' : 'must be a string'
+        if (message === 'is set by the provider' || typeof parameter !== 'string')
+          issues.push({ code: 'custom', path: [name], message, input: value })
+      }
     }),
 )
 

@@ -413,7 +413,7 @@ describe('the message of a clientSecret function', () => {
 
   it.each([
     ['that throws', () => Promise.reject(new Error(SECRET)), 'threw'],
-    ['that yields nothing', () => '', 'yielded no secret'],
+    ['that yields nothing', () => '', 'returned nothing'],
     ['that hangs', () => new Promise<string>(() => {}), 'did not answer in time'],
   ])('%s says so', async (_, clientSecret, what) => {
     const error = await failure(granted(), { clientSecret }, 10_000)

@@ -16,7 +16,7 @@ import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
 import { type ClientSecret, NoSecret } from './client-secret.ts'
 import type { ProviderContext } from './provider-context.ts'
-import { quotaInText, readQuotas, redactQuotas, spentForMs } from './quota.ts'
+import { quotaInText, redactQuotas, spentForMs } from './quota.ts'
 import {
   adviceFor,
   isRedirect,
@@ -186,7 +186,7 @@ class TokenRequest {
     this.#quotas = []
     try {
       response = await this.#fetch(secret, signal)
-      this.#quotas = redactQuotas(readQuotas(response.headers), secrets)
+      this.#quotas = redactQuotas(await readQuotas(response.headers), secrets)
       this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
       if (isRedirect(response)) throw this.#redirectFailure(response)
       if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
@@ -310,6 +310,15 @@ class TokenRequest {
       ...(this.#quotas.length === 0 ? undefined : { quota: this.#quotas }),
     })
   }
+}
+
+const QUOTA_HEADERS = ['auth0-client-quota-limit', 'auth0-organization-quota-limit', 'ratelimit']
+
+/** The quotas in the headers of a response. Their parser is loaded with the first of them. */
+async function readQuotas(headers: Headers): Promise<readonly Quota[]> {
+  if (!QUOTA_HEADERS.some((name) => headers.has(name))) return []
+  const { parseQuotas } = await import('./quota-headers.ts')
+  return parseQuotas(headers)
 }
 
 /** The first code in a chain of causes, such as ECONNREFUSED. */

@@ -1,5 +1,6 @@
 /** What the tests of the token share: a scripted token endpoint, a clock that stands, and a provider on both. */
-import '../../src/token/shared-token.ts' // loaded before a test begins, as its first use would be a matter of files
+import '../../src/token/quota-headers.ts' // loaded before a test begins, as its first use would be a matter of files
+import '../../src/token/shared-token.ts'
 import {
   type AccessToken,
   type AuthEvent,

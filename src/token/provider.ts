@@ -217,10 +217,10 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
-      const { endsAt } = this.#cooldown
-      // A quota holds a renewal back only while the token is valid.
+      const { endsAt, endsForCallersAt } = this.#cooldown
+      // The token may have expired in the meantime: then this is for callers without a token.
       const isValid = this.#servable() !== undefined
-      const notBefore = isValid ? Math.max(endsAt, this.#context.quotas.renewalsAt) : endsAt
+      const notBefore = isValid ? Math.max(endsAt, this.#context.quotas.renewalsAt) : endsForCallersAt
       const acquisition = { startedAt, background: false, notBefore, replaces: rejected, rejection }
       if ((await this.#acquire(acquisition)) === 'acquired') {
         // The token endpoint may have issued the same token again.

@@ -167,7 +167,11 @@ export class ProcessReferee {
     if (event.type === 'store-failed') {
       this.ledger.note(`${this.name}: store-failed ${event.operation} ${event.code}`)
       this.#turn.storeFailed = true
-      if (event.operation === 'get' && isAwaited && !this.#turn.over) this.#turn.readFailed = true
+      if (event.operation === 'get' && isAwaited && !this.#turn.over) {
+        // A renewal in the background waits for the store, and the next turn, for a caller, tries the store again.
+        if (this.#mayRenewInBackground) this.#turn.over = true
+        else this.#turn.readFailed = true
+      }
       this.#rateLimit.disturbed = true
     } else if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#begins()
@@ -177,6 +181,13 @@ export class ProcessReferee {
         this.#rateLimit.renewed(this.name, this.#beganAt)
     } else if (event.type === 'renewal-suppressed') this.#turn.over = true
     else if (event.type === 'token-request-failed') this.#requestFails(event.code)
+  }
+
+  get #mayRenewInBackground(): boolean {
+    const current = this.ledger.issued(this.got.at(-1) ?? '')
+    return (
+      this.ledger.options.refreshAheadMs !== 0 && current !== undefined && this.ledger.remainsMs(current) > 0
+    )
   }
 
   #begins(): void {

@@ -255,6 +255,21 @@ describe('a quota of which a fifth or less is left', () => {
     expect(made.endpoint.count).toBe(3)
   })
 
+  it('pays for a caller whose rejected token expired while it waited', async () => {
+    const gate = Promise.withResolvers<void>()
+    const answer = status(503, '', hourly(1, 5_000))
+    const made = rig([granted(), (init) => gate.promise.then(() => answer(init))])
+    const token = await made.provider.getToken()
+    await made.clock.advance(989_000)
+    made.provider.currentToken()
+    const renewal = made.provider.renewToken(token, { url: MERCHANT_URL })
+    await made.clock.advance(1_000)
+    gate.resolve()
+    expect((await renewal)?.value).toBe(made.provider.currentToken()?.value)
+    expect(made.provider.currentToken()).toBeDefined()
+    expect(made.endpoint.count).toBe(3)
+  })
+
   it('pays for renewals again when it is full, and says when', async () => {
     const { provider, clock, endpoint, events } = rig([grantedWith(hourly(2, 600))])
     const token = await provider.getToken()

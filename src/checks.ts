@@ -47,9 +47,9 @@ export function keysOf(value: unknown): string[] | undefined {
   }
 }
 
-/** A copy of a record, each property read once. Any other value is returned unchanged. */
+/** A copy of a record, each property read once. Any other value, a Map for example, is returned unchanged. */
 export function recordOf(value: unknown): unknown {
-  const names = keysOf(value)
+  const names = propertyOf(value, Symbol.iterator) === undefined ? keysOf(value) : undefined
   return names === undefined
     ? value
     : Object.fromEntries(names.map((name) => [name, propertyOf(value, name)]))

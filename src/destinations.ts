@@ -12,8 +12,8 @@ import {
 export interface Destination {
   /** The `apiUrls` entry that the URL is below; undefined if the URL may not get the token. */
   readonly api: Api | undefined
-  /** Whether an API is on the URL's origin. */
-  readonly isApiOrigin: boolean
+  /** Whether an API is on the URL's origin, but the URL is below none. */
+  readonly isBeside: boolean
   readonly isTokenEndpoint: boolean
   /** Whether the URL contains a user name or a password. */
   readonly hasUserInfo: boolean
@@ -27,7 +27,8 @@ interface Base {
   readonly origin: string
   /** The path without a trailing slash. */
   readonly path: string
-  /** Origin and path with a trailing slash. */
+  /** Origin and path, without and with a trailing slash. */
+  readonly bare: string
   readonly prefix: string
   /** The result for a plain URL below this entry. */
   readonly destination: Destination
@@ -41,7 +42,7 @@ const PLAIN_REST = /(?:[\w~!$&'()*+,;=:@/-]|(?<=\w)\.(?=\w))*(?:$|[?#])/y
 
 const NOWHERE: Destination = {
   api: undefined,
-  isApiOrigin: false,
+  isBeside: false,
   isTokenEndpoint: false,
   hasUserInfo: false,
 }
@@ -62,8 +63,8 @@ function newDestinations(environment: Environment): Destinations {
     .map((api): Base => {
       const base = canonicalUrl(api.url)
       const { origin } = new URL(base)
-      const destination = { ...NOWHERE, api, isApiOrigin: true }
-      return { origin, path: base.slice(origin.length), prefix: `${base}/`, destination }
+      const destination = { ...NOWHERE, api }
+      return { origin, path: base.slice(origin.length), bare: base, prefix: `${base}/`, destination }
     })
     .sort((a, b) => b.path.length - a.path.length) // for nested entries, the innermost one wins
   // The next call often has the same URL, and a renewal looks it up again.
@@ -81,8 +82,11 @@ function newDestinations(environment: Environment): Destinations {
 /** The common case, without parsing: a URL that starts with exactly a known prefix. */
 function plainMatch(bases: readonly Base[], url: string): Destination | undefined {
   if (url.includes('/oauth/token')) return undefined
-  for (const { prefix, destination } of bases) {
-    if (!url.startsWith(prefix)) continue
+  for (const { bare, prefix, destination } of bases) {
+    if (!url.startsWith(prefix)) {
+      if (url.startsWith(bare)) return undefined // perhaps the entry itself, which may be below another one
+      continue
+    }
     PLAIN_REST.lastIndex = prefix.length
     return PLAIN_REST.test(url) ? destination : undefined
   }
@@ -98,7 +102,7 @@ function parsedMatch(bases: readonly Base[], url: string, endpoint: string | und
   const base = here.find(({ path }) => `${pathname}/`.startsWith(`${path}/`))
   return {
     api: isAmbiguous ? undefined : base?.destination.api,
-    isApiOrigin: here.length > 0,
+    isBeside: here.length > 0 && base === undefined,
     isTokenEndpoint: origin + pathname === endpoint,
     hasUserInfo: username !== '' || password !== '',
   }

@@ -201,7 +201,10 @@ const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_ty
 const tokenParameters = z.pipe(
   z.transform(recordOf),
   z
-    .custom<Readonly<Record<string, string>>>((value) => keysOf(value) !== undefined, 'must be an object')
+    .custom<Readonly<Record<string, string>>>(
+      (value) => keysOf(value) !== undefined && propertyOf(value, Symbol.iterator) === undefined,
+      'must be an object',
+    )
     .check(({ value, issues }) => {
       for (const [name, parameter] of Object.entries<unknown>(value)) {
         const message = OWN_FIELDS.includes(name) ? 'is set by the provider' : 'must be a string'

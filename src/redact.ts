@@ -17,6 +17,8 @@ const MAX_SECRETS = 16
 /** The most recently used client secrets and tokens. */
 export class UsedSecrets implements Iterable<string> {
   readonly #secrets = new Set<string>()
+  /** Those in use, by what they are. */
+  readonly #kept = new Map<string, string>()
   readonly #max: number
 
   constructor(max: number = MAX_SECRETS) {
@@ -35,8 +37,15 @@ export class UsedSecrets implements Iterable<string> {
     return isNew
   }
 
-  [Symbol.iterator](): Iterator<string> {
-    return this.#secrets.values()
+  /** Keeps a secret, however many others are added, until another one of this kind takes its place. */
+  keep(kind: string, secret: string): void {
+    this.#kept.set(kind, secret)
+    this.add(secret)
+  }
+
+  *[Symbol.iterator](): Generator<string> {
+    yield* this.#kept.values()
+    yield* this.#secrets
   }
 }
 

@@ -1,6 +1,7 @@
 // The two APIs by name: where they are defined, in variables, in events and in errors.
 import { createTokenProvider, defineEnvironments, type Environment, optionsFromEnv } from 'merchant-auth'
 import { describe, expect, expectTypeOf, it } from 'vitest'
+import { destinationsOf } from '../src/destinations.ts'
 import { rejectionOf, useGround } from './support/ground.ts'
 import { problemsOf } from './support/problems.ts'
 
@@ -89,4 +90,12 @@ describe('MERCHANT_AUTH_API_URLS', () => {
   ])('rejects %s', (text, options) => {
     expect(problemsOf(() => apiUrlsOf(text))).toEqual(options)
   })
+})
+
+it('a URL that is an inner entry itself belongs to that entry', () => {
+  const apiUrls = { all: 'https://api.example/api', merchant: 'https://api.example/api/merchant' }
+  const destinations = destinationsOf({ ...plain, apiUrls })
+  for (const rest of ['', '?x=1', '#top', '/', '/orders'])
+    expect(destinations(`${apiUrls.merchant}${rest}`).api?.label, rest).toBe('merchant')
+  expect(destinations(`${apiUrls.merchant}s`).api?.label).toBe('all')
 })

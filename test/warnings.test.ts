@@ -60,6 +60,7 @@ describe('a call on the origin of an API, below none of apiUrls', () => {
     await send('https://elsewhere.example/orders')
     await send(`${ground.env.merchantUrl}/orders`, { headers: { authorization: 'Basic abc' } })
     await send(`${ground.env.environment.authUrl}/oauth/token`, { method: 'POST' })
+    await send(`${ground.env.merchantUrl}/orders/a%2Fb`) // below an entry, but ambiguous
     expect(warnings).toEqual([])
   })
 })

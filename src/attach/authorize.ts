@@ -47,8 +47,7 @@ export function createAttachContext(
     isAuthorization: attach.headerKey === 'authorization',
     headerValue: ({ value }) => attach.prefix + value,
     emitWithheld: (reason, url) => {
-      const { api, isApiOrigin } = destinations(url)
-      if (api === undefined && isApiOrigin) warnWithheld(tokens, () => shownUrl(url, secrets))
+      if (destinations(url).isBeside) warnWithheld(tokens, () => shownUrl(url, secrets))
       emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     },
   }

@@ -133,8 +133,11 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#context = { emit, secrets, quotas: new Quotas(), closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
     rememberOutlet(this, this.#context)
-    for (const key of encryptionKeys) secrets.add(key)
-    if (typeof credential.value === 'string') warnIfWeak(credential.value)
+    for (const [n, key] of encryptionKeys.entries()) secrets.keep(`key ${n}`, key)
+    if (typeof credential.value === 'string') {
+      secrets.keep('credential', credential.value)
+      warnIfWeak(credential.value)
+    }
     // Providers that share a store also share its token.
     if (options.store === undefined)
       countProvider(this, clientOf(options), shownEndpoint(environment, secrets))
@@ -283,6 +286,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (typeof acquired === 'string') return acquired
       const { cached, source } = acquired
       this.#cached = cached
+      this.#context.secrets.keep('token', cached.token.value)
       this.#tokens += 1
       this.#cooldown.succeeded()
       this.#nextRenewalAt = Number.NEGATIVE_INFINITY

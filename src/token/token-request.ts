@@ -16,7 +16,7 @@ import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
 import { type ClientCredential, NoCredential } from './client-credential.ts'
 import type { ProviderContext } from './provider-context.ts'
-import { quotaInText, quotasIn, spentForMs } from './quota.ts'
+import { quotaInText, quotasIn, redactQuotas, spentForMs } from './quota.ts'
 import {
   adviceFor,
   isRedirect,
@@ -121,6 +121,7 @@ class TokenRequest {
     const until = (): number => attemptEndsAt(this.#options, { ...this.#context, attempt })
     const endsAt = until()
     this.#attempts += 1
+    this.#quotas = []
     const credential = await this.#askForCredential(endsAt)
     try {
       return await this.#post(credential, endsAt)
@@ -153,7 +154,8 @@ class TokenRequest {
 
   /** A different credential than the rejected one, once: a secret may have been rotated since it was read. */
   async #anotherCredential(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
-    if (!this.#context.credential.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
+    const { background, credential: asked } = this.#context
+    if (background || !asked.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
     this.#askedForAnother = true
     try {
       const credential = await this.#askForCredential(endsAt)
@@ -191,7 +193,7 @@ class TokenRequest {
       this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
       if (isRedirect(response)) throw this.#redirectFailure(response)
       if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
-      const read = await readTokenResponse(response, sentAt)
+      const read = await readTokenResponse(response, sentAt, secrets)
       if (Array.isArray(read)) throw this.#badResponse(read)
       const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
       if (cached.servableForMs(this.#options.clock) > 0) return cached
@@ -310,7 +312,9 @@ class TokenRequest {
       ...(status === undefined ? undefined : { status }),
       ...(oauth === undefined ? undefined : { error: oauth }),
       ...(nextTryMs === undefined ? undefined : { nextTryMs }),
-      ...(this.#quotas.length === 0 ? undefined : { quota: this.#quotas }),
+      ...(this.#quotas.length === 0
+        ? undefined
+        : { quota: redactQuotas(this.#quotas, this.#context.secrets) }),
     })
   }
 }

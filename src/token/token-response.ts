@@ -1,10 +1,11 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import * as z from 'zod/mini'
+import { propertyOf } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
 import type { Quota } from '../quota.ts'
-import { HIDDEN, MAX_SEARCHED, redact } from '../redact.ts'
+import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
 
 /** A token as the token endpoint or the store returned it. */
@@ -48,11 +49,15 @@ function isPositiveSeconds(value: unknown): boolean {
 export async function readTokenResponse(
   response: Response,
   sentAt: Instant,
+  secrets: UsedSecrets,
 ): Promise<Omit<TokenResponse, 'quotas'> | ResponseIssue[]> {
   const text = await readText(response)
   if (text === undefined)
     return [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
-  const parsed = z.safeParse(tokenResponse, parseJson(text))
+  const body = parseJson(text)
+  const token = propertyOf(body, 'access_token')
+  if (typeof token === 'string' && token !== '') secrets.add(token) // even if the response is invalid
+  const parsed = z.safeParse(tokenResponse, body)
   if (!parsed.success) {
     return parsed.error.issues.map(({ path, message }) => ({
       field: String(path[0] ?? 'body'),

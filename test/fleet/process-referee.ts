@@ -47,6 +47,8 @@ export class ProcessReferee {
   /** Tokens that may not be handed out again. */
   #barred = new Set<string>()
   #turn: Turn = { ...NEW_TURN, over: true }
+  /** Whether a command failed: a lease that comes too late is released whenever it comes. */
+  #hasLateCommands = false
   /** Whether it waits for another process's token, and how long (ms) it has been asleep while one was there. */
   #polls = false
   #unnoticedMs = 0
@@ -97,7 +99,7 @@ export class ProcessReferee {
 
   /** `close()` has ended while commands were under way. */
   leavesBehind(): void {
-    if (!this.#turn.storeFailed) this.#problem('rest', 'leaves commands behind')
+    if (!this.#hasLateCommands) this.#problem('rest', 'leaves commands behind')
   }
 
   /** It takes a token to live for so long (ms). */
@@ -167,6 +169,7 @@ export class ProcessReferee {
     if (event.type === 'store-failed') {
       this.ledger.note(`${this.name}: store-failed ${event.operation} ${event.code}`)
       this.#turn.storeFailed = true
+      this.#hasLateCommands = true
       if (event.operation === 'get' && isAwaited && !this.#turn.over) {
         // A renewal in the background waits for the store, and the next turn, for a caller, tries the store again.
         if (this.#mayRenewInBackground) this.#turn.over = true

@@ -1,6 +1,6 @@
 /** Signed assertions in the place of a client secret (RFC 7523), and further fields of the token request. */
 import type { TokenProviderOptions } from 'merchant-auth'
-import { createTokenProvider } from 'merchant-auth'
+import { createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet } from '../store/fleet.ts'
 import { MemoryStore } from '../store/memory-store.ts'
@@ -11,6 +11,7 @@ import {
   acquired,
   ENVIRONMENT,
   failed,
+  granted,
   rig,
   SECRET,
   status,
@@ -152,6 +153,7 @@ describe('tokenParameters', () => {
     expect(wrong({ organization: 5 })).toEqual(['tokenParameters.organization'])
     expect(wrong('organization')).toEqual(['tokenParameters'])
     expect(wrong(['organization'])).toEqual(['tokenParameters'])
+    expect(wrong(new Map([['organization', 'org_1']]))).toEqual(['tokenParameters'])
   })
 
   it('keep tokens in a store apart, in whatever order they are given', async () => {
@@ -166,4 +168,39 @@ describe('tokenParameters', () => {
     expect(same.token).toBe(one.token)
     expect(fleet.endpoint.count).toBe(3)
   })
+})
+
+describe('what events and errors hide, however many assertions were made', () => {
+  it('includes the token in use', async () => {
+    const made = withAssertion([granted({ expires_in: 86_400 })], signing())
+    const { value } = await made.provider.getToken()
+    made.endpoint.otherwise = status(503)
+    await made.clock.advance((86_400 - 3_600) * 1_000)
+    for (let minute = 0; minute < 59; minute += 1) {
+      await made.clock.advance(60_000)
+      made.provider.currentToken()
+    }
+    expect(made.endpoint.count).toBeGreaterThan(17)
+    const send = createAuthFetch(made.provider, { fetch: async () => new Response() })
+    await send(`https://elsewhere.example/${value}`)
+    expect(made.events.at(-1)).toMatchObject({ type: 'token-withheld' })
+    expect(JSON.stringify(made.events)).not.toContain(value)
+  })
+
+  it('includes a secret that was never sent', async () => {
+    const { provider, events } = rig()
+    const send = createAuthFetch(provider, { fetch: async () => new Response() })
+    await send(`https://elsewhere.example/${encodeURIComponent(SECRET)}`)
+    expect(events).toMatchObject([{ type: 'token-withheld', url: 'https://elsewhere.example/[hidden]' }])
+  })
+})
+
+it('a background renewal sends one request, whatever the credential', async () => {
+  const made = withAssertion([], signing())
+  await acquired(made)
+  made.endpoint.otherwise = status(401)
+  await made.clock.advance(800_000)
+  made.provider.currentToken()
+  await made.clock.advance(1_000)
+  expect(made.endpoint.count).toBe(2)
 })

@@ -155,7 +155,9 @@ class TokenRequest {
   /** A different credential than the rejected one, once: a secret may have been rotated since it was read. */
   async #anotherCredential(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
     const { background, credential: asked } = this.#context
-    if (background || !asked.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
+    if (!asked.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
+    // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
+    if (background && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
     try {
       const credential = await this.#askForCredential(endsAt)

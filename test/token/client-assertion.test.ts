@@ -195,7 +195,7 @@ describe('what events and errors hide, however many assertions were made', () =>
   })
 })
 
-it('a background renewal sends one request, whatever the credential', async () => {
+it('a background renewal sends one assertion', async () => {
   const made = withAssertion([], signing())
   await acquired(made)
   made.endpoint.otherwise = status(401)

@@ -1,24 +1,29 @@
 /** Metrics for Prometheus: what a provider's events become, on a page that Prometheus would scrape. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { metrics } from '@opentelemetry/api'
-import { PrometheusExporter } from '@opentelemetry/exporter-prometheus'
-import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { createAuthFetch, createTokenProvider, TokenRequestError } from 'merchant-auth'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { startSandbox } from 'merchant-auth/testing'
 
-// A service sets this up once, where it starts. `new PrometheusExporter()` alone listens on port 9464 of every address.
-const exporter = new PrometheusExporter({ preventServerStart: true })
-const page = createServer((request, response) => exporter.getMetricsRequestHandler(request, response))
-await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
-metrics.setGlobalMeterProvider(new MeterProvider({ readers: [exporter] }))
+// The exporter has to be told a port: one that is free now.
+const listener = createServer().listen(0, '127.0.0.1')
+await once(listener, 'listening')
+const { port } = listener.address() as AddressInfo
+await new Promise((resolve) => listener.close(resolve))
 
 const sandbox = await startSandbox()
 const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
-const onEvent = createTelemetry({ attributes: { merchant: 'm-1' } })
-const tokens = createTokenProvider({ environment, clientId, clientSecret, onEvent })
+Object.assign(process.env, {
+  MERCHANT_AUTH_URL: environment.authUrl,
+  MERCHANT_AUTH_AUDIENCE: environment.audience,
+  MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
+  MERCHANT_AUTH_CLIENT_ID: clientId,
+  MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
+  METRICS_PORT: String(port),
+})
+const { tokens } = await import('./recipes/parts/telemetry.ts')
 const authFetch = createAuthFetch(tokens)
 
 sandbox.test.fail('token', { kind: 'status', status: 503 })
@@ -33,44 +38,42 @@ const refused = createTokenProvider({
   environment,
   clientId,
   clientSecret: 'not-the-secret',
-  onEvent: createTelemetry({ attributes: { merchant: 'm-2' } }), // each provider has a listener of its own
+  onEvent: createTelemetry({ attributes: { client: 'refused' } }), // each provider has a listener of its own
 })
 await refused.getToken().catch((error: unknown) => {
   if (!(error instanceof TokenRequestError)) throw error
 })
 
-const { port } = page.address() as AddressInfo
-const scraped = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+const scraped = await (await fetch(`http://localhost:${port}/metrics`)).text()
 const ours = scraped.split('\n').filter((line) => /^merchant_auth_/.test(line))
 console.log(ours.filter((line) => !line.includes('_bucket')).join('\n'))
 
-/** What a metric amounts to over all its lines that have a text in them. */
-const amount = (name: string, text = ''): number =>
+/** What a metric amounts to over all its lines that a pattern matches. */
+const amount = (name: string, pattern: RegExp): number =>
   ours
-    .filter((line) => line.startsWith(`${name}{`) && line.includes(text))
+    .filter((line) => line.startsWith(`${name}{`) && pattern.test(line))
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf('}') + 1)), 0)
 
-const m1 = 'merchant="m-1"'
-const m2 = 'merchant="m-2"'
+const REFUSED = /client="refused"/
+const OTHER = /^(?!.*client=)/
 const expected = [
-  ['merchant_auth_token_request_duration_count', m1, 3], // a 503, and two good answers
-  ['merchant_auth_token_request_duration_count', m2, 1],
-  ['merchant_auth_token_request_failures_total', 'http_response_status_code="503"', 1],
-  ['merchant_auth_token_request_failures_total', 'merchant_auth_oauth_error="invalid_client"', 1],
-  ['merchant_auth_token_acquisition_duration_count', m1, 2],
-  ['merchant_auth_token_acquisition_duration_count', m2, 0],
-  ['merchant_auth_token_rejections_total', m1, 2],
-  ['merchant_auth_token_renewals_total', m1, 1],
-  ['merchant_auth_token_suppressed_renewals_total', m1, 1],
-  ['merchant_auth_token_withheld_total', 'merchant_auth_withheld_reason="destination"', 1],
+  ['merchant_auth_token_request_duration_count', OTHER, 3], // a 503, and two good answers
+  ['merchant_auth_token_request_duration_count', REFUSED, 1],
+  ['merchant_auth_token_request_failures_total', /http_response_status_code="503"/, 1],
+  ['merchant_auth_token_request_failures_total', /merchant_auth_oauth_error="invalid_client"/, 1],
+  ['merchant_auth_token_acquisition_duration_count', OTHER, 2],
+  ['merchant_auth_token_acquisition_duration_count', REFUSED, 0],
+  ['merchant_auth_token_rejections_total', OTHER, 2],
+  ['merchant_auth_token_renewals_total', OTHER, 1],
+  ['merchant_auth_token_suppressed_renewals_total', OTHER, 1],
+  ['merchant_auth_token_withheld_total', /merchant_auth_withheld_reason="destination"/, 1],
 ] as const
 assert.deepEqual(
-  expected.map(([name, text]) => [name, text, amount(name, text)]),
+  expected.map(([name, pattern]) => [name, pattern, amount(name, pattern)]),
   expected,
 )
-const remains = amount('merchant_auth_token_remaining_lifetime', m1)
+const remains = amount('merchant_auth_token_remaining_lifetime', OTHER)
 assert.ok(remains > 3_500 && remains <= 3_600, `${remains} s remain of an hour`)
 
 await Promise.all([tokens.close(), refused.close()])
 await sandbox.close()
-page.close()

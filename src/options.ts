@@ -116,8 +116,8 @@ export interface TokenProviderOptions {
 export interface AttachOptions {
   /**
    * The request header (a name of RFC 9110 §5.1) that carries the token. Headers that clients set or drop themselves, such
-   * as `Host` and `Content-Type`, are invalid. With a name other than `Authorization`, fetch, axios' fetch adapter and
-   * undici do not follow redirects, because they would send the header to another origin.
+   * as `Host` and `Content-Type`, are invalid. With a name other than `Authorization`, fetch and axios' fetch adapter do not
+   * follow redirects, because they would send the header to another origin.
    * @default 'Authorization'
    */
   readonly header?: string | undefined

@@ -4,7 +4,7 @@ import { chartRows, costSection, type Group, measureGroups, summaryOf } from '..
 import { isCheck, runPart, type Section } from '../part.ts'
 import { CLOSING_PATH, startService } from '../service.ts'
 
-/** What the contract wants is the target; the limit keeps what there is from getting worse. */
+/** What we want is the target; the limit keeps what there is from getting worse. */
 const ATTACH_AUTH = { attachAuth: { target: 1.03, limit: 1.12, tolerance: 1.05 } }
 const CREATE_AUTH_FETCH = { createAuthFetch: { target: 1.05, limit: 1.06, tolerance: 1.05 } }
 /** Two copies of one build, on a busy machine: 0.99 to 1.01; with undici, whose calls are short, up to 1.11. */

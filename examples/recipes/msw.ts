@@ -5,6 +5,7 @@ import { createAuthFetch, createTokenProvider, defineEnvironments, type TokenPro
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
+import { handlers } from './parts/msw-handlers.ts'
 
 const { test: environment } = defineEnvironments({
   test: {
@@ -25,31 +26,13 @@ async function placeOrder(tokens: TokenProvider, amount: number): Promise<string
   return ((await response.json()) as { id: string }).id
 }
 
+const server = setupServer(...handlers)
 /** What arrived, in order. */
 const received: string[] = []
-let issued = 0
-let accepted = 'token-1'
-
-/** A service that works: its tokens are token-1, token-2, and so on. */
-const server = setupServer(
-  http.post('https://auth.test.example.com/oauth/token', async ({ request }) => {
-    const { client_id, grant_type } = (await request.json()) as Record<string, string>
-    received.push(`${grant_type} of ${client_id}`)
-    issued += 1
-    return HttpResponse.json({
-      access_token: `token-${issued}`,
-      expires_in: 3_600,
-      token_type: 'Bearer',
-      scope: 'merchant',
-    })
-  }),
-  http.post('https://api.test.example.com/merchant/orders', async ({ request }) => {
-    const authorization = request.headers.get('authorization')
-    received.push(`${authorization} ${await request.text()}`)
-    if (authorization !== `Bearer ${accepted}`) return new HttpResponse(null, { status: 401 })
-    return HttpResponse.json({ id: 'order-1' }, { status: 201 })
-  }),
-)
+server.events.on('request:start', ({ request }) => {
+  const path = new URL(request.url).pathname
+  received.push([path, request.headers.get('authorization')].join(' ').trim())
+})
 
 before(() => {
   // A call that no handler answers fails, and does not leave this machine. MSW 2 calls the option onUnhandledRequest.
@@ -59,8 +42,6 @@ before(() => {
 afterEach(() => {
   server.resetHandlers()
   received.length = 0
-  issued = 0
-  accepted = 'token-1'
 })
 
 after(() => {
@@ -72,20 +53,24 @@ test('an order is placed with the token of the token endpoint', async (t) => {
   t.after(() => tokens.close())
 
   assert.equal(await placeOrder(tokens, 1200), 'order-1')
-  assert.deepEqual(received, ['client_credentials of my-client', 'Bearer token-1 {"amount":1200}'])
+  assert.deepEqual(received, ['/oauth/token', '/merchant/orders Bearer abc'])
 })
 
 test('an order is placed once more, with another token, when the API answers 401', async (t) => {
   const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })
   t.after(() => tokens.close())
-  accepted = 'token-2'
+  const refused = (): Response => new HttpResponse(null, { status: 401 })
+  server.use(http.post('https://api.test.example.com/merchant/orders', refused, { once: true }))
+  const answer = { access_token: 'old', expires_in: 3600, token_type: 'Bearer', scope: 'merchant' }
+  const revoked = (): Response => HttpResponse.json(answer)
+  server.use(http.post('https://auth.test.example.com/oauth/token', revoked, { once: true }))
 
   assert.equal(await placeOrder(tokens, 1200), 'order-1')
   assert.deepEqual(received, [
-    'client_credentials of my-client',
-    'Bearer token-1 {"amount":1200}',
-    'client_credentials of my-client',
-    'Bearer token-2 {"amount":1200}',
+    '/oauth/token',
+    '/merchant/orders Bearer old',
+    '/oauth/token',
+    '/merchant/orders Bearer abc',
   ])
 })
 
@@ -99,15 +84,15 @@ test('a refused client fails with what the token endpoint says', async (t) => {
   t.after(() => tokens.close())
 
   await assert.rejects(placeOrder(tokens, 1200), { code: 'ERR_TOKEN_STATUS', error: 'invalid_client' })
-  assert.deepEqual(received, [])
+  assert.deepEqual(received, ['/oauth/token'])
 })
 
 // Most tests need no token endpoint: a provider that has its token from the start.
 test('an order is placed, and only the API is called', async () => {
-  const tokens = createStaticTokenProvider({ environment, value: 'token-1' })
+  const tokens = createStaticTokenProvider({ environment, value: 'abc' })
 
   assert.equal(await placeOrder(tokens, 1200), 'order-1')
-  assert.deepEqual(received, ['Bearer token-1 {"amount":1200}'])
+  assert.deepEqual(received, ['/merchant/orders Bearer abc'])
 })
 
 test('a 401 is an error of the API where no other token can be had', async () => {

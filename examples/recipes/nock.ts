@@ -6,6 +6,7 @@ import { createTokenProvider, defineEnvironments, type TokenProvider } from 'mer
 import { attachAuth } from 'merchant-auth/axios'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import nock from 'nock'
+import { mockOrder, mockToken } from './parts/nock-mocks.ts'
 
 const { test: environment } = defineEnvironments({
   test: {
@@ -37,29 +38,8 @@ after(() => {
   nock.restore()
 })
 
-/** A token endpoint that gives out these tokens, one for each request. */
-function mockTokenEndpoint(...values: string[]): void {
-  for (const value of values) {
-    nock('https://auth.test.example.com')
-      .post('/oauth/token', {
-        client_id: 'my-client',
-        client_secret: 'made-up-secret',
-        audience: 'https://api.test.example.com',
-        grant_type: 'client_credentials',
-      })
-      .reply(200, { access_token: value, expires_in: 3_600, token_type: 'Bearer', scope: 'merchant' })
-  }
-}
-
-function mockOrder(token: string): nock.Interceptor {
-  return nock('https://api.test.example.com', { reqheaders: { authorization: `Bearer ${token}` } }).post(
-    '/merchant/orders',
-    { amount: 1200 },
-  )
-}
-
 test('an order is placed with the token of the token endpoint', async (t) => {
-  mockTokenEndpoint('first')
+  mockToken('first')
   mockOrder('first').reply(201, { id: 'order-1' })
   const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })
   t.after(() => tokens.close())
@@ -68,7 +48,8 @@ test('an order is placed with the token of the token endpoint', async (t) => {
 })
 
 test('an order is placed once more, with another token, when the API answers 401', async (t) => {
-  mockTokenEndpoint('first', 'second')
+  mockToken('first')
+  mockToken('second')
   mockOrder('first').reply(401)
   mockOrder('second').reply(201, { id: 'order-2' })
   const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })

@@ -67,8 +67,7 @@ export class Clients {
   /** The provider aborts its signal when it is done with an attempt, answered or not. */
   async #fetch(url: Parameters<typeof fetch>[0], init: RequestInit = {}): Promise<Response> {
     this.#inFlight += 1
-    if (this.#inFlight > 1)
-      this.#figures.breaches.push(`${this.#inFlight} token requests in flight (contract 3.1)`)
+    if (this.#inFlight > 1) this.#figures.breaches.push(`${this.#inFlight} token requests in flight`)
     init.signal?.addEventListener('abort', () => (this.#inFlight -= 1), { once: true })
     return await fetch(url, init)
   }

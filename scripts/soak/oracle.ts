@@ -109,21 +109,20 @@ export function explain(call: EndedCall): string | undefined {
   }
 }
 
-/** What the contract forbids, however the call ended. */
+/** What must not happen, however the call ended. */
 export function breachOf(call: EndedCall): string | undefined {
   const { id, arrivals, place, client, endedAt } = call
   const redirects = arrivals.filter(({ fault }) => fault?.kind === 'redirect').length
-  if (arrivals.length - redirects > 2) return `${id} was sent ${arrivals.length} times (contract 5.5)`
+  if (arrivals.length - redirects > 2) return `${id} was sent ${arrivals.length} times`
   const stray = arrivals.find(
     ({ place: other, record: { target, headers } }) =>
       (other !== place || (target === undefined && client === 'axios http')) &&
       (headers['authorization'] ?? headers['x-api-token']) !== undefined,
   )
-  if (stray !== undefined)
-    return `${id} carried its token to ${stray.place} ${stray.record.path} (contract 5.4)`
+  if (stray !== undefined) return `${id} carried its token to ${stray.place} ${stray.record.path}`
   const dueAt = call.leftAt ?? call.dueAt ?? endedAt
   const lateMs = endedAt - dueAt - call.stalledMs(dueAt, endedAt)
-  return lateMs > PROMPT_MS ? `${id} ended ${lateMs} ms after its caller's limit (contract 3.7)` : undefined
+  return lateMs > PROMPT_MS ? `${id} ended ${lateMs} ms after its caller's limit` : undefined
 }
 
 /** The fault that the call's last request met, or a redirect on the way. */

@@ -31,8 +31,37 @@ export interface CallParts {
   readonly dispatch: Dispatch
   readonly options: CallOptions
   readonly handler: DispatchHandler
-  /** The origin that is called, without a slash at its end. */
+  /** The origin that is called, without a slash at its end; on a redirected call that of its first request. */
   readonly origin: string
+  readonly redirects: RedirectWatch
+}
+
+/**
+ * Recognizes calls that follow a redirect. undici's redirect interceptor makes them while it receives the end of the
+ * response, and with the same handler, unless an interceptor between them makes a new one for each call.
+ */
+export class RedirectWatch {
+  readonly #origins = new WeakMap<DispatchHandler, string>()
+  /** The first origin of the call whose redirect is being received. */
+  #receiving: string | undefined
+
+  /** The origin of the first request of a call. */
+  firstOrigin(handler: DispatchHandler, origin: string): string {
+    const first = this.#origins.get(handler) ?? this.#receiving ?? origin
+    this.#origins.set(handler, first)
+    return first
+  }
+
+  /** Passes the end of a redirect to a handler, which may follow it. */
+  receive(origin: string, passEnd: () => void): void {
+    const outer = this.#receiving
+    this.#receiving = origin
+    try {
+      passEnd()
+    } finally {
+      this.#receiving = outer
+    }
+  }
 }
 
 /**
@@ -49,12 +78,15 @@ export class UndiciCall implements DispatchController {
   /** Whether the handler has received the end or an error. */
   done: boolean
   paused: boolean
+  /** Whether the response is a redirect. */
+  redirect: boolean
   /** The first response, once it is passed to the handler after a renewal failed. */
   held: HeldResponse | undefined
   /** Private, so that inspection does not show the token in it. */
   #options: CallOptions
   readonly #dispatch: Dispatch
   readonly #origin: string
+  readonly #redirects: RedirectWatch
   #endWait: ((reason: unknown) => void) | undefined
   /** Whether, and why, the caller aborted while no attempt was under way. */
   #aborted: boolean
@@ -68,9 +100,11 @@ export class UndiciCall implements DispatchController {
     this.live = false
     this.done = false
     this.paused = false
+    this.redirect = false
     this.held = undefined
     this.#dispatch = parts.dispatch
     this.#origin = parts.origin
+    this.#redirects = parts.redirects
     this.#endWait = undefined
     this.#aborted = false
     this.#reason = null
@@ -121,6 +155,11 @@ export class UndiciCall implements DispatchController {
     }
   }
 
+  /** Makes the call without a token. */
+  sendUnchanged(options: DispatchOptions): boolean {
+    return this.#dispatch(options, new Attempt(this))
+  }
+
   #attempt(token: AccessToken, attempt: DispatchHandler): boolean {
     addToken(this.#options, this.context, token)
     return this.#dispatch(this.#options, attempt)
@@ -147,11 +186,23 @@ export class UndiciCall implements DispatchController {
     return true
   }
 
+  /** Passes the start of a response to the handler. */
+  start(status: number, headers: ResponseHeaders, statusText?: string): void {
+    this.redirect = status >= 300 && status < 400 && headers['location'] !== undefined
+    this.handler.onResponseStart?.(this, status, headers, statusText)
+  }
+
   /** Passes the end of the response to the handler. */
+  end(trailers: unknown): void {
+    if (!this.redirect) this.handler.onResponseEnd?.(this, trailers)
+    else this.#redirects.receive(this.#origin, () => this.handler.onResponseEnd?.(this, trailers))
+  }
+
+  /** Does the same for a response that was held. */
   finish(trailers: unknown): void {
     this.done = true
     try {
-      this.handler.onResponseEnd?.(this, trailers)
+      this.end(trailers)
     } catch (error) {
       this.handler.onResponseError?.(this, error) // as undici does
     }
@@ -214,7 +265,7 @@ export class UndiciCall implements DispatchController {
 }
 
 /** Adds the token to a call, or replaces the one there. */
-export function addToken(options: CallOptions, context: AttachContext, token: AccessToken): void {
+function addToken(options: CallOptions, context: AttachContext, token: AccessToken): void {
   options.headers = withUndiciHeader(options.headers, context.header, context.headerValue(token))
   // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
   if (!context.isAuthorization) options.maxRedirections = 0
@@ -247,7 +298,7 @@ class Attempt implements DispatchHandler {
   }
 
   onResponseStart(_: MaybeController, status: number, headers: ResponseHeaders, statusText?: string): void {
-    this.call.handler.onResponseStart?.(this.call, status, headers, statusText)
+    this.call.start(status, headers, statusText)
   }
 
   onResponseData(_: MaybeController, chunk: Uint8Array): void {
@@ -255,7 +306,7 @@ class Attempt implements DispatchHandler {
   }
 
   onResponseEnd(_: MaybeController, trailers: unknown): void {
-    this.call.handler.onResponseEnd?.(this.call, trailers)
+    this.call.end(trailers)
   }
 
   onResponseError(_: MaybeController, error: unknown): void {
@@ -298,7 +349,7 @@ class FirstAttempt extends Attempt {
     statusText?: string,
   ): void {
     if (this.#isRejection(status, headers)) this.#hold(controller, { status, headers, statusText })
-    else this.call.handler.onResponseStart?.(this.call, status, headers, statusText)
+    else this.call.start(status, headers, statusText)
   }
 
   override onResponseData(_: MaybeController, chunk: Uint8Array): void {
@@ -307,7 +358,7 @@ class FirstAttempt extends Attempt {
   }
 
   override onResponseEnd(_: MaybeController, trailers: unknown): void {
-    if (this.#held === undefined) this.call.handler.onResponseEnd?.(this.call, trailers)
+    if (this.#held === undefined) this.call.end(trailers)
     else this.#held.onEnd(trailers)
   }
 
@@ -419,8 +470,7 @@ class HeldResponse {
     call.live = this.#end === undefined
     call.held = this
     this.#guarded(() => {
-      if ('status' in start)
-        call.handler.onResponseStart?.(call, start.status, start.headers, start.statusText)
+      if ('status' in start) call.start(start.status, start.headers, start.statusText)
     })
     this.pump()
   }

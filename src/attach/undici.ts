@@ -8,7 +8,7 @@ import type { TokenProvider } from '../token/provider.ts'
 import { createAttachContext, getsToken } from './authorize.ts'
 import { snapshotOf } from './body.ts'
 import { areUndiciHeaders, copyUndiciHeaders, hasUndiciHeader } from './headers.ts'
-import { addToken, type CallOptions, type CallParts, UndiciCall } from './undici-call.ts'
+import { type CallOptions, type CallParts, RedirectWatch, UndiciCall } from './undici-call.ts'
 import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } from './undici-types.ts'
 
 export type { UndiciInterceptor } from './undici-types.ts'
@@ -42,16 +42,16 @@ export type { UndiciInterceptor } from './undici-types.ts'
  */
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
-  const isElsewhere = connectionWatch()
+  const redirects = new RedirectWatch()
   /** Reads everything the caller gave once, so that what is checked is what is sent. */
   const judge = (given: DispatchOptions, handler: DispatchHandler, connected?: string | null): Judged => {
     const options = { ...given }
     if (options.origin instanceof URL) options.origin = new URL(options.origin)
     const origin = originOf(connected === undefined ? options.origin : connected)
-    const isUncertain = connected === undefined && isElsewhere(handler, origin)
-    if (isUncertain || !isResolved(origin, options)) {
+    const first = redirects.firstOrigin(handler, origin)
+    if (first !== origin || !isResolved(origin, options)) {
       context.emitWithheld('destination', urlOf(origin, options))
-      return { options: given }
+      return first === origin ? { options: given } : { options: given, origin: first, redirected: true }
     }
     const url = urlOf(origin, options)
     if (!getsToken(context, url, { header: false })) return { options: given }
@@ -80,40 +80,26 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
         return false
       }
       if (judged.origin === undefined) return dispatch(judged.options, handler)
-      return sendWithToken({ context, dispatch, handler, ...judged })
+      const parts = { context, dispatch, handler, redirects, origin: judged.origin }
+      if (!judged.redirected) return sendWithToken({ ...parts, options: judged.options })
+      return new UndiciCall({ ...parts, options: { headers: [] } }).sendUnchanged(judged.options)
     }
   // Its public type takes and returns the dispatch function of any version of undici.
   return intercept as unknown as UndiciInterceptor
 }
 
-/**
- * Whether a call comes a second time with another origin, after a redirect. undici before 8.10.2 does not say where a
- * dispatcher connects: a Client would send the redirected call to the origin that it came from.
- */
-function connectionWatch(): (handler: DispatchHandler, origin: string) => boolean {
-  const origins = new WeakMap<DispatchHandler, string>()
-  return (handler, origin) => {
-    const first = origins.get(handler)
-    if (first === undefined) origins.set(handler, origin)
-    return first !== undefined && first !== origin
-  }
-}
-
-/** The options of a call, and its origin if it gets the token. */
+/** The options of a call, and its origin if it gets the token, or was redirected to another one. */
 type Judged =
-  | { readonly options: CallOptions; readonly origin: string }
+  | { readonly options: CallOptions; readonly origin: string; readonly redirected?: undefined }
+  | { readonly options: DispatchOptions; readonly origin: string; readonly redirected: true }
   | { readonly options: DispatchOptions; readonly origin?: undefined }
 
 function sendWithToken(parts: CallParts): boolean {
-  const { context, dispatch, options, handler } = parts
-  const token = context.tokens.currentToken()
-  if (token === undefined) {
-    new UndiciCall(parts).sendLater()
-    return true
-  }
-  if (context.renewOnStatus.length > 0) return new UndiciCall(parts).send(token)
-  addToken(options, context, token)
-  return dispatch(options, handler)
+  const call = new UndiciCall(parts)
+  const token = parts.context.tokens.currentToken()
+  if (token !== undefined) return call.send(token)
+  call.sendLater()
+  return true
 }
 
 /** The text of an origin; '' if undici would reject it. */

@@ -96,7 +96,7 @@ Examples:
     } catch (error) {
       report.pending()
       if (context.signal.aborted) return EXIT.unexpected
-      const diagnosis = diagnose(error, undefined, unreadDotenv('check', flags))
+      const diagnosis = diagnose(error, { unread: unreadDotenv('check', flags) })
       if (diagnosis?.exitCode !== EXIT.configuration) throw error
       report.add(diagnosis.finding)
       return report.end(diagnosis.exitCode)
@@ -166,11 +166,11 @@ class Check {
       secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${show(secretFile)}`,
     }
     const text = [
-      `token endpoint ${data.tokenEndpoint}`,
-      `audience       ${data.audience}`,
-      `API URLs       ${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join(`\n${' '.repeat(15)}`)}`,
-      `client ID      ${data.clientId}`,
-      `${options.clientAssertion ? 'assertion     ' : 'client secret '} from ${data.secretSource}`,
+      `token endpoint\t${data.tokenEndpoint}`,
+      `audience\t${data.audience}`,
+      `API URLs\t${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join('\n\t')}`,
+      `client ID\t${data.clientId}`,
+      `${options.clientAssertion ? 'assertion' : 'client secret'}\tfrom ${data.secretSource}`,
     ].join('\n')
     this.#report.add({ step: 'options', result: 'ok', text, data })
     if (!options.clientAssertion && /^["'\s]|["'\s]$/.test(secret)) {
@@ -186,6 +186,7 @@ class Check {
     const { environment } = tokens
     const { show, secrets } = this.#redactor
     const { connection, stop } = watchConnection(tokenEndpoint(environment), env, show)
+    const assertion = this.#settings.options.clientAssertion !== undefined
     this.#report.pending(`requesting a token from ${connection.host}`)
     try {
       const token = await tokens.getToken({ signal })
@@ -194,7 +195,7 @@ class Check {
       this.#reportToken(token, environment.audience)
       return EXIT.ok
     } catch (error) {
-      const diagnosis = signal.aborted ? undefined : diagnose(error, connection)
+      const diagnosis = signal.aborted ? undefined : diagnose(error, { connection, assertion })
       if (diagnosis === undefined) throw error
       this.#reportSteps(diagnosis.finding.step, environment.authUrl, connection)
       this.#report.add(diagnosis.finding)

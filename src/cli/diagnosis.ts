@@ -10,15 +10,19 @@ export interface Diagnosis {
   readonly finding: Finding
 }
 
-/**
- * Diagnoses the error of a token request; undefined where it is not one.
- *
- * @param unread advice where variables are missing: a file that was not read may set them
- */
+/** What is known about a token request besides its error. */
+export interface Circumstances {
+  readonly connection?: Connection | undefined
+  /** Advice where variables are missing: a file that was not read may set them. */
+  readonly unread?: string | undefined
+  /** Whether an assertion takes the place of the client secret. */
+  readonly assertion?: boolean
+}
+
+/** Diagnoses the error of a token request; undefined where it is not one. */
 export function diagnose(
   error: unknown,
-  connection: Connection = { host: '' },
-  unread?: string,
+  { connection = { host: '' }, unread, assertion = false }: Circumstances,
 ): Diagnosis | undefined {
   if (!isMerchantAuthError(error)) return undefined
   const failed = (exitCode: number, finding: Omit<Finding, 'result' | 'code'>): Diagnosis => ({
@@ -43,7 +47,8 @@ export function diagnose(
   if (code === 'ERR_TOKEN_STATUS') {
     const said = [oauth, errorDescription].filter((part) => part !== undefined).join(': ')
     const text = `the token endpoint returned ${status}${said && `, ${printable(said)}`}`
-    const advice = adviceForStatus(error)
+    const byStatus = adviceForStatus(error)
+    const advice = assertion ? byStatus.replace(CLIENT, ASSERTION) : byStatus
     return failed(EXIT.rejected, { step: 'answer', text, advice, status, error: oauth })
   }
   if (code === 'ERR_TOKEN_REDIRECT') {
@@ -84,6 +89,9 @@ function adviceForStatus({ status = 0, error, answer }: TokenRequestError): stri
 const CLIENT =
   'The client ID or the client secret is wrong. Check that both belong to this environment (production and test have ' +
   'their own), that the secret is the latest one, and that it has no stray quote or space.'
+const ASSERTION =
+  'The client ID or the assertion is wrong. Check that the service knows its public key, that iss and sub are the ' +
+  'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before.'
 const AUDIENCE =
   'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
   'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'

@@ -12,6 +12,9 @@ const TITLES = {
   call: 'API call',
 } as const
 
+/** The longest label is `token endpoint`. */
+const LABEL_WIDTH = 15
+
 export type Step = keyof typeof TITLES
 
 const RESULTS = {
@@ -26,7 +29,7 @@ export interface Finding {
   readonly step: Step
   /** `info` and `warning` do not change the outcome. */
   readonly result: keyof typeof RESULTS
-  /** What was found, in one or more lines. */
+  /** What was found, in one or more lines. A tab separates a label from its value. */
   readonly text: string
   /** What to do about it. */
   readonly advice?: string | undefined
@@ -69,8 +72,10 @@ export function textReport(stream: Output): Report {
       const [mark, style] = RESULTS[result]
       const name = paint('bold', title, stream) + indent.slice(2 + title.length)
       const lines = text.split('\n').map((line) => {
-        const [lead = ''] = /^ */.exec(line) ?? []
-        return wrap(indent + lead, line.slice(lead.length), width)
+        const [label = '', value] = line.split('\t')
+        return value === undefined
+          ? wrap(indent, line, width)
+          : wrap(indent + label.padEnd(LABEL_WIDTH), value, width)
       })
       stream.write(`${paint(style, mark, stream)} ${name}${lines.join('\n').slice(indent.length)}\n`)
       if (advice) stream.write(arrow(indent, advice, width))

@@ -79,9 +79,11 @@ Examples:
     let store: OpenStore | undefined
     let watched: ReturnType<typeof watchConnection> | undefined
     let tokens: TokenProvider | undefined
+    let assertion = false
     try {
       const { options, secret, variables } = await readSettings(flags, context)
       redactor.secrets.add(secret)
+      assertion = options.clientAssertion !== undefined
       store = await openStore(flags.store ?? variables[STORE_VARIABLE], context)
       watched = watchConnection(tokenEndpoint(options.environment), env, redactor.show)
       tokens = createTokenProvider({
@@ -96,7 +98,11 @@ Examples:
       return EXIT.ok
     } catch (error) {
       if (signal.aborted) return EXIT.unexpected
-      const diagnosis = diagnose(error, watched?.connection, unreadDotenv('token', flags))
+      const diagnosis = diagnose(error, {
+        connection: watched?.connection,
+        unread: unreadDotenv('token', flags),
+        assertion,
+      })
       if (diagnosis === undefined) throw error
       complain(stderr, diagnosis.finding.text, diagnosis.finding)
       return diagnosis.exitCode

@@ -142,7 +142,7 @@ export function readTokenRequest(
   return { problem: 'The content type must be application/json or application/x-www-form-urlencoded' }
 }
 
-/** The fields must be the four of the contract, or those of an assertion, and the further ones of the settings. */
+/** The fields must be the four of a token request, or those of an assertion, and the further ones of the settings. */
 function problemIn(fields: Fields, { assertionKey, tokenParameters }: SandboxSettings): string | undefined {
   const hasAssertion = assertionKey !== undefined && Object.hasOwn(fields, 'client_assertion')
   const proof = hasAssertion ? ASSERTION_FIELDS : ['client_secret']

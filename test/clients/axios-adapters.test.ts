@@ -1,4 +1,4 @@
-// Adapters of the caller's own, instances without defaults, and answers that axios' own adapters never give (contract 5.2, 5.5, 5.8).
+// Adapters of the caller's own, instances without defaults, and answers that axios' own adapters never give.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import axios, {

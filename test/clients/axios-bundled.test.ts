@@ -1,4 +1,4 @@
-// A program in one file, without a node_modules folder: there is no axios to require (contract 2).
+// A program in one file, without a node_modules folder: there is no axios to require.
 import { createRequire } from 'node:module'
 import axios, { type AxiosStatic } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'

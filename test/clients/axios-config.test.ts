@@ -1,4 +1,4 @@
-// The config of a call: each send gets a copy, and the caller's own is what answers and errors have (contract 5.2, 6).
+// The config of a call: each send gets a copy, and the caller's own is what answers and errors have.
 import { Agent } from 'node:http'
 import axios, { type AxiosAdapter, type CreateAxiosDefaults, type InternalAxiosRequestConfig } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'

@@ -1,4 +1,4 @@
-// Copies of axios that this package did not import: their callers get their own adapters and errors (contract 2, 5.1, 5.2).
+// Copies of axios that this package did not import: their callers get their own adapters and errors.
 import axios, {
   type AxiosAdapter,
   type AxiosError,

@@ -1,4 +1,4 @@
-// The plain request interceptor: it attaches, and no more, with axios and by itself (contract 2, 5).
+// The plain request interceptor: it attaches, and no more, with axios and by itself.
 import { getEventListeners } from 'node:events'
 import axios, { AxiosError, type AxiosInstance, CanceledError, type CreateAxiosDefaults } from 'axios'
 import axiosRetry from 'axios-retry'

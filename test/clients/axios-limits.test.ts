@@ -1,4 +1,4 @@
-// What a call on axios that waits for a token does with its limits, and what it leaves when they end it (contract 3.7, 5.5).
+// What a call on axios that waits for a token does with its limits, and what it leaves when they end it.
 import { getEventListeners } from 'node:events'
 import { PassThrough } from 'node:stream'
 import axios, { type AxiosRequestConfig } from 'axios'

@@ -1,4 +1,4 @@
-// What log output of axios' answers, errors and configs shows, and what stays as it was (contract 5.1, 6). No network.
+// What log output of axios' answers, errors and configs shows, and what stays as it was. No network.
 import assert from 'node:assert'
 import { EventEmitter, errorMonitor, once } from 'node:events'
 import { Agent as HttpAgent } from 'node:http'

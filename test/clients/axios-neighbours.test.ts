@@ -1,4 +1,4 @@
-// Other interceptors and axios-retry on the same instance, in any order (contract 2, 5.2).
+// Other interceptors and axios-retry on the same instance, in any order.
 import axios, { type AxiosError, type AxiosInstance, type InternalAxiosRequestConfig } from 'axios'
 import axiosRetry from 'axios-retry'
 import type { TokenProvider } from 'merchant-auth'

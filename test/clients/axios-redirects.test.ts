@@ -1,4 +1,4 @@
-// What the caller's own redirect options, transports and adapters do on axios, and what they see of the token (contract 5.4).
+// What the caller's own redirect options, transports and adapters do on axios, and what they see of the token.
 import {
   type AxiosAdapter,
   AxiosHeaders,

@@ -1,4 +1,4 @@
-// No token in what callers of axios can log of their calls, in whatever way they make them, and all of it still works (contract 6).
+// No token in what callers of axios can log of their calls, in whatever way they make them, and all of it still works.
 import { Agent } from 'node:http'
 import { createServer } from 'node:http2'
 import { Readable } from 'node:stream'

@@ -1,4 +1,4 @@
-// Where a call of axios really goes, whatever names it: baseURL, url, params, interceptors, transforms, proxies (contract 5.1, 5.2).
+// Where a call of axios really goes, whatever names it: baseURL, url, params, interceptors, transforms, proxies.
 import { createRequire } from 'node:module'
 import axios, { type AxiosInstance, type AxiosRequestConfig, type CreateAxiosDefaults } from 'axios'
 import type { AttachOptions } from 'merchant-auth'

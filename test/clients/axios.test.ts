@@ -1,4 +1,4 @@
-// Attaching the token to an axios instance, and detaching it: where the header goes, and what attachAuth rejects (contract 5.1 to 5.3, 6).
+// Attaching the token to an axios instance, and detaching it: where the header goes, and what attachAuth rejects.
 import axios, { type AxiosAdapter, AxiosError, AxiosHeaders } from 'axios'
 import { ConfigurationError } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'

@@ -1,4 +1,4 @@
-// Bodies after a 401: the scenarios of all clients, APIs that answer before they read, and what only axios has (contract 5.5).
+// Bodies after a 401: the scenarios of all clients, APIs that answer before they read, and what only axios has.
 import { createServer } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'

@@ -1,4 +1,4 @@
-// Many calls at once that wait for one token: who is ended, what it costs, and that nothing is left behind (contract 3.7).
+// Many calls at once that wait for one token: who is ended, what it costs, and that nothing is left behind.
 import { getEventListeners, setMaxListeners } from 'node:events'
 import { Readable, Writable } from 'node:stream'
 import axios, { AxiosError, type AxiosRequestConfig, type CancelToken } from 'axios'

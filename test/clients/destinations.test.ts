@@ -1,4 +1,4 @@
-// Which URLs get the token (contract 5.1): every spelling, judged by every client, and what arrives over sockets.
+// Which URLs get the token: every spelling, judged by every client, and what arrives over sockets.
 import { networkInterfaces } from 'node:os'
 import type { AxiosAdapter } from 'axios'
 import { type AuthEvent, createAuthFetch, type TokenProvider } from 'merchant-auth'

@@ -1,4 +1,4 @@
-// APIs that give the token back: it stands in the API's own words, and nowhere else (contract 6).
+// APIs that give the token back: it stands in the API's own words, and nowhere else.
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
 import { inspect } from 'node:util'

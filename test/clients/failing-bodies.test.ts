@@ -1,4 +1,4 @@
-// A stream that fails, or is closed, while its call waits for a token: as it would without the wait (contract 5.2, 5.8).
+// A stream that fails, or is closed, while its call waits for a token: as it would without the wait.
 import { errorMonitor } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { PassThrough, type Readable } from 'node:stream'

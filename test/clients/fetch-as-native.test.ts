@@ -1,4 +1,4 @@
-// Whatever a caller hands to fetch is taken as fetch takes it, with the token and without (contract 5.1, 5.8).
+// Whatever a caller hands to fetch is taken as fetch takes it, with the token and without.
 import { createAuthFetch } from 'merchant-auth'
 import { Headers as UndiciHeaders, Request as UndiciRequest, fetch as undiciFetch } from 'undici'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'

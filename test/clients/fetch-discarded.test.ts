@@ -1,4 +1,4 @@
-// The body of a 401 that no caller gets: drained where it is small, so that its connection can be used again, else cancelled (contract 5.8).
+// The body of a 401 that no caller gets: drained where it is small, so that its connection can be used again, else cancelled.
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'

@@ -1,4 +1,4 @@
-// What createAuthFetch takes, what the wrapped fetch gets and gives, and when (contract 5.1, 5.3, 5.5, 5.8).
+// What createAuthFetch takes, what the wrapped fetch gets and gives, and when.
 import { ConfigurationError, createAuthFetch } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { rejectionOf, useGround } from '../support/ground.ts'

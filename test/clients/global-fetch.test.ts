@@ -1,4 +1,4 @@
-// A fetch that takes the place of the global one it wraps, and token requests that come by their own provider (contract 2, 5.1).
+// A fetch that takes the place of the global one it wraps, and token requests that come by their own provider.
 import { Agent as HttpAgent } from 'node:http'
 import axios, { type AxiosRequestConfig } from 'axios'
 import { createTokenProvider, type TokenProvider } from 'merchant-auth'

@@ -1,4 +1,4 @@
-// What a 401 means: the scenarios of all clients, and how challenges may be written (contract 5.5, 5.6, RFC 6750 §3, RFC 9110 §11.6.1).
+// What a 401 means: the scenarios of all clients, and how challenges may be written (RFC 6750 §3, RFC 9110 §11.6.1).
 import { type AccessToken, createAuthFetch } from 'merchant-auth'
 import { request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'

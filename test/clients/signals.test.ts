@@ -1,4 +1,4 @@
-// Callers that do not wait: the scenarios of all clients, axios' cancelToken and time-out, and the signals of Requests (contract 3.7, 5.8).
+// Callers that do not wait: the scenarios of all clients, axios' cancelToken and time-out, and the signals of Requests.
 import axios, { AxiosError, type AxiosRequestConfig, CanceledError } from 'axios'
 import { createAuthFetch } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'

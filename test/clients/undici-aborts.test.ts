@@ -1,4 +1,4 @@
-// A caller of undici's may leave at any time, with undici's own errors, and no other caller notices (contract 3.7).
+// A caller of undici's may leave at any time, with undici's own errors, and no other caller notices.
 import { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
 import type { AccessToken } from 'merchant-auth'

@@ -1,4 +1,4 @@
-// A 401 of undici's that is held back: handed out as it came, or dropped (contract 5.5, 5.8).
+// A 401 of undici's that is held back: handed out as it came, or dropped.
 import type { Socket } from 'node:net'
 import { Agent, request } from 'undici'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// The token beside undici's own interceptors, above and below it (contract 5.4, 5.2 in undici's terms).
+// The token beside undici's own interceptors, above and below it.
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { type Dispatcher, interceptors, request } from 'undici'
@@ -55,6 +55,27 @@ describe.each(ORDERS)('with undici’s redirect interceptor %s', (order) => {
     expect(has(api, 'the.one.token')).toEqual([true, true])
   })
 })
+
+// Its handler is a new one for each request, and the same one for requests that it repeats.
+it.each([{}, { renewOnStatus: [] }])(
+  'a redirect through retry takes the token to no other API, however often: %o',
+  async (attach) => {
+    await using third = await scripted((_, response) => void response.end())
+    await using other = await scripted((_, response, nth) => {
+      if (nth === 1) response.writeHead(503).end()
+      else response.writeHead(307, { location: third.url }).end()
+    })
+    await using api = await scripted((_, response) => {
+      response.writeHead(307, { location: other.url }).end()
+    })
+    const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url, other.url, third.url] })
+    const between = [interceptors.retry({ minTimeout: 1 }), interceptors.redirect({ maxRedirections: 3 })]
+    const dispatcher = agentWith(createAuthDispatch(tokens, attach), ...between)
+    expect((await request(api.url, { dispatcher })).statusCode).toBe(200)
+    const sent = [api, other, third].map((server) => has(server, 'the.one.token'))
+    expect(sent).toEqual([[true], [false, false], [false]])
+  },
+)
 
 it('above the token, a redirect that leaves the APIs’ paths goes on without it', async () => {
   await using api = await scripted((seen, response) => {

@@ -1,4 +1,4 @@
-// Handlers of undici's that throw, or abort, in whichever callback: what becomes of the call is what becomes of it without the token (contract 3.7, 5.5).
+// Handlers of undici's that throw, or abort, in whichever callback: what becomes of the call is what becomes of it without the token.
 import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { AccessToken } from 'merchant-auth'

@@ -1,4 +1,4 @@
-// Odd options of a call of undici's: what becomes of it is what becomes of it on a dispatcher without the token (contract 5.1).
+// Odd options of a call of undici's: what becomes of it is what becomes of it on a dispatcher without the token.
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { type Dispatcher, errors } from 'undici'

@@ -1,4 +1,4 @@
-// Which calls of undici's get the token, what is sent, and what only undici has of renewals (contract 5.1, 5.3, 5.5).
+// Which calls of undici's get the token, what is sent, and what only undici has of renewals.
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { AccessToken } from 'merchant-auth'
@@ -81,12 +81,6 @@ describe('a call of undici’s', () => {
     const { options } = passedOn({}, held(), { header: 'X-Token', scheme: '' })
     expect(options).toMatchObject({ headers: { 'X-Token': 'the.one.token' }, maxRedirections: 0 })
     expect(passedOn({}).options).not.toHaveProperty('maxRedirections')
-  })
-
-  it('goes on with the caller’s own handler where nothing is renewed', () => {
-    const { first, handler } = passedOn({}, held(), { renewOnStatus: [] })
-    expect(first?.handler).toBe(handler)
-    expect(first?.options.headers).toEqual({ Authorization: 'Bearer the.one.token' })
   })
 
   it('is left to undici where it is malformed', async () => {

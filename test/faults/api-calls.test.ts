@@ -1,4 +1,4 @@
-// 250 calls to an API that rejects, at once, staggered, or one after another (contract 5.5 to 5.7): what callers get, and what it costs.
+// 250 calls to an API that rejects, at once, staggered, or one after another: what callers get, and what it costs.
 import { describe, expect, it } from 'vitest'
 import { thinOut } from '../support/recorded.ts'
 import { CALLS, type Calls, callsTo, costOf, RULES, type Rule, TABLE, tally } from './api-rig.ts'

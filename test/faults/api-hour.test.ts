@@ -1,4 +1,4 @@
-// An hour of calls to an API that rejects, on a clock that stands in between: what it costs (contract 5.5 to 5.7).
+// An hour of calls to an API that rejects, on a clock that stands in between: what it costs.
 import type { AuthEvent } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { thinOut } from '../support/recorded.ts'

@@ -1,4 +1,4 @@
-/** What a token response may look like, row by row (contract 4), and what callers get where it does not. */
+/** What a token response may look like, row by row, and what callers get where it does not. */
 import { createAuthFetch, TokenResponseError } from 'merchant-auth'
 import { expect, it, vi } from 'vitest'
 import { type Answer, granted, hang, MERCHANT_URL, rig, status } from '../token/harness.ts'

@@ -25,7 +25,7 @@ export interface TokenFault {
   readonly clientSecret?: () => unknown
 }
 
-/** What the contract says of a fault. Times in ms. */
+/** What is specified for a fault. Times in ms. */
 export interface Expected {
   /** What a caller without a token gets. */
   readonly outcome: string
@@ -127,7 +127,7 @@ class FaultRig {
   }
 }
 
-/** The tests of faults of which the contract says the same, in every situation. */
+/** The tests of faults for which the same is specified, in every situation. */
 export function tryFaults(
   group: string,
   expected: Expected,

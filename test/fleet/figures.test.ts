@@ -38,13 +38,13 @@ class Simulation {
   onLease: (process: FleetProcess) => void = () => {}
   readonly #paused = new Set<FleetProcess>()
 
-  constructor() {
+  constructor(lifetimeMs = LIFETIME_MS) {
     this.fleet = new Fleet(
       {
         machines: Array.from({ length: PROCESSES }, () => this.#machine()),
         answers: [],
         options: { timeoutMs: LEASE_MS, retries: 2, expiryMarginMs: undefined, refreshAheadMs: undefined },
-        lifetimeSeconds: LIFETIME_MS / 1_000,
+        lifetimeSeconds: lifetimeMs / 1_000,
         onLease: (process) => {
           this.figures.leases += 1
           this.onLease(process)
@@ -203,6 +203,13 @@ describe(`${HOURS} hours of ${PROCESSES} processes that share a token of an hour
     show('Redis hangs for 9 minutes', simulation)
     expect(simulation.figures.failed).toBe(0)
     expect(simulation.figures.requests).toBeLessThanOrEqual(calm.figures.requests + 1)
+  })
+
+  it('cost no token request while Redis answers nothing for half an hour, where a token lasts for 10 hours', async () => {
+    const simulation = await new Simulation(10 * HOUR_MS).run(9 - 10_000 / HOUR_MS)
+    simulation.fleet.act({ does: 'server', mood: 'hangs' })
+    await simulation.run(0.5)
+    expect(simulation.figures).toMatchObject({ requests: 1, failed: 0 })
   })
 
   it('fail no call where the token endpoint is down for eight minutes of every twenty', async () => {

@@ -4,7 +4,7 @@ import { Grant } from '../model/grant.ts'
 import type { ScheduledClock } from '../support/clock.ts'
 import type { FleetOptions } from './actions.ts'
 
-/** What must hold in every fleet (contract 3, 5.7 and 7). */
+/** What must hold in every fleet. */
 export const RULES = {
   holder: 'no two processes hold the lease at once, and none holds it for longer than `timeoutMs`',
   fence: 'a process that does not hold the lease, or no longer does, changes nothing',
@@ -113,7 +113,7 @@ const FIRST_GAP_MS = 1_000
 const MOST_GAP_MS = 1_800_000
 const QUIET_MS = 60_000
 
-/** What renewals of rejected tokens may cost a fleet (contract 5.7), as long as nothing disturbs it. */
+/** What renewals of rejected tokens may cost a fleet, as long as nothing disturbs it. */
 export class RateLimit {
   /** Whether a store failed or a process died: then each process has a limit of its own. */
   disturbed = false

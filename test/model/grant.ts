@@ -1,4 +1,4 @@
-/** A token that the model's endpoint issued, and how long it may be handed out, in the contract's arithmetic. */
+/** A token that the model's endpoint issued, and how long it may be handed out, in the package's arithmetic. */
 import type { Clock } from '../../src/clock.ts'
 import type { Sent } from './endpoint.ts'
 

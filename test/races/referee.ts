@@ -5,7 +5,7 @@ import { Grant } from '../model/grant.ts'
 import type { ScheduledClock } from '../support/clock.ts'
 import type { RaceOptions } from './actions.ts'
 
-/** What must hold in every race (contract 3 and 5). */
+/** What must hold in every race. */
 export const RULES = {
   inFlight: 'at most one token request in flight',
   margin: 'no token is handed out past its margin, on either clock',
@@ -57,7 +57,7 @@ interface Acquisition {
   readonly apis: ReadonlySet<string>
 }
 
-/** The rejections of one API: how often they may cause a renewal (contract 5.7). */
+/** The rejections of one API: how often they may cause a renewal. */
 class RateLimit {
   #gapMs = 0
   #openAt = Number.NEGATIVE_INFINITY

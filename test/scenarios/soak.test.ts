@@ -180,7 +180,7 @@ describe('a 401', () => {
   })
 })
 
-describe('the contract is broken', () => {
+describe('a promise is broken', () => {
   const ok: Outcome = { kind: 'ok' }
   const headers = { authorization: '[hidden]' }
 

@@ -1,4 +1,4 @@
-/** Bodies of calls that are answered 401: which are sent again, and with which bytes (contract 5.5). */
+/** Bodies of calls that are answered 401: which are sent again, and with which bytes. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'

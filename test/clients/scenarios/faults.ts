@@ -1,6 +1,6 @@
 /**
  * Faults of an API: with the token attached callers get what they would have got without this package, and none of it
- * shows the token in log output (contract 5.8, 6).
+ * shows the token in log output.
  */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'

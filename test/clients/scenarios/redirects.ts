@@ -1,4 +1,4 @@
-/** Where redirects of an API take the token, and a 401 at their end (contract 5.4). */
+/** Where redirects of an API take the token, and a 401 at their end. */
 import assert from 'node:assert/strict'
 import type { TokenProvider } from 'merchant-auth'
 import type { Driver } from '../drivers.ts'

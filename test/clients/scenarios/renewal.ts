@@ -1,4 +1,4 @@
-/** Which calls carry the token, and what a 401 means (contract 5.1, 5.3, 5.5 to 5.7). */
+/** Which calls carry the token, and what a 401 means. */
 import assert from 'node:assert/strict'
 import { ProviderClosedError, TokenRequestError } from 'merchant-auth'
 import type { Driver } from '../drivers.ts'

@@ -1,4 +1,4 @@
-/** Callers that leave by their signal, in every phase of a call (contract 3.7, 5.8). */
+/** Callers that leave by their signal, in every phase of a call. */
 import assert from 'node:assert/strict'
 import type { Driver } from '../drivers.ts'
 import { failureOf, heldFetch, MovedClock, settled, until, type World } from '../world.ts'

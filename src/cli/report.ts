@@ -73,9 +73,12 @@ export function textReport(stream: Output): Report {
       const name = paint('bold', title, stream) + indent.slice(2 + title.length)
       const lines = text.split('\n').map((line) => {
         const [label = '', value] = line.split('\t')
-        return value === undefined
-          ? wrap(indent, line, width)
-          : wrap(indent + label.padEnd(LABEL_WIDTH), value, width)
+        if (value === undefined) return wrap(indent, line, width)
+        const beside = wrap(indent + label.padEnd(LABEL_WIDTH), value, width)
+        const fits = beside.split('\n').every((part) => part.length <= width)
+        return fits
+          ? beside
+          : [label && indent + label, wrap(`${indent}  `, value, width)].filter(Boolean).join('\n')
       })
       stream.write(`${paint(style, mark, stream)} ${name}${lines.join('\n').slice(indent.length)}\n`)
       if (advice) stream.write(arrow(indent, advice, width))

@@ -169,12 +169,14 @@ describe('the quotas of a response', () => {
 
   it('are in the event of a failure, and of no other response', async () => {
     const headers = { ...hourly(7, 3_540) }
-    const made = rig([noConnection, status(503, '', headers), grantedWith({})], { retries: 2 })
+    const answers = [noConnection, status(503, '', headers), noConnection, grantedWith({})]
+    const made = rig(answers, { retries: 3 })
     await acquired(made)
     const shown = made.events.map((event) => [event.type, 'quota' in event ? event.quota : undefined])
     expect(shown.filter(([type]) => type !== 'token-requested')).toEqual([
       ['token-request-failed', undefined],
       ['token-request-failed', [perHour]],
+      ['token-request-failed', undefined],
       ['token-acquired', undefined],
     ])
   })
@@ -190,6 +192,15 @@ describe('the quotas of a response', () => {
     })()
     expect(events).toMatchObject([{ type: 'token-acquired', source: 'store' }])
     expect(events[0]).not.toHaveProperty('quota')
+  })
+
+  it('show no token of a response that is invalid', async () => {
+    noteSecret('head.body.signature-of-this')
+    const headers = { [CLIENT]: 'b="head.body.signature-of-this";q=10;r=7;t=60' }
+    const fields = { access_token: 'head.body.signature-of-this', expires_in: 'soon' }
+    const { provider, events } = rig([grantedWith(headers, fields)])
+    await expect(provider.getToken()).rejects.toMatchObject({ code: 'ERR_TOKEN_RESPONSE' })
+    expect(events[1]).toMatchObject({ type: 'token-request-failed', quota: [{ name: '[hidden]' }] })
   })
 
   it.each([
@@ -212,6 +223,19 @@ describe('the quotas of a response', () => {
     expect(JSON.stringify([made.events, error.message])).not.toContain(echoed)
     expect(made.events[1]).toMatchObject({ quota: [{ name: '[hidden]', remaining: 0 }] })
   })
+})
+
+it.each([
+  ['the secret cannot be read', 503, undefined],
+  ['another secret gets no connection', 401, 'rotated-secret'],
+])('a failure has no quota of the response before it: %s', async (_, first, second) => {
+  const secrets = ['first-secret', second]
+  const clientSecret = (): string => secrets.shift() ?? '' // an empty one is an error
+  const made = rig([status(first, '', hourly(7, 3_540)), noConnection], { retries: 1, clientSecret })
+  await failed(made, 1_000)
+  const failures = made.events.filter(({ type }) => type === 'token-request-failed')
+  const quotas = failures.map((event) => ('quota' in event ? event.quota : undefined))
+  expect(quotas.slice(0, 2)).toEqual([[perHour], undefined])
 })
 
 describe('a quota of which a fifth or less is left', () => {

@@ -87,7 +87,7 @@ const TARGETS: readonly SandboxTarget[] = ['token', 'merchant', 'in-store']
 const KEYS: Readonly<Record<string, readonly [option: string, value: string]>> = {
   status: ['status', 'number'],
   'retry-after': ['retryAfter', 'number'],
-  hang: ['hang', 'none'],
+  hang: ['durationMs', 'number?'],
   at: ['at', 'text'],
   reset: ['reset', 'none'],
   'slow-body': ['durationMs', 'number'],
@@ -103,7 +103,11 @@ const KEYS: Readonly<Record<string, readonly [option: string, value: string]>> =
 
 /** The kinds, with their values and keys for the help. The first that is given is meant: a text may have a status. */
 const KINDS: readonly (readonly [kind: Fault['kind'], value: string, help: string])[] = [
-  ['hang', '', 'no response; with at=body: half of the usual response, then nothing'],
+  [
+    'hang',
+    '[=MS]',
+    'no response, or none for MS milliseconds; with at=body: the usual response stops halfway',
+  ],
   ['reset', '', 'the connection is reset'],
   ['slow-body', '=MS', 'the usual response, spread over MS milliseconds'],
   ['truncated-body', '', 'half of the usual response, then the connection is closed'],

@@ -43,6 +43,7 @@ const shape: z.ZodMiniType<Fault> = z.discriminatedUnion(
     strict({
       kind: z.literal('hang'),
       at: z.optional(z.enum(['headers', 'body'], "must be 'headers' or 'body'")),
+      durationMs: z.optional(durationMs),
     }),
     strict({ kind: z.literal('reset') }),
     strict({ kind: z.literal('slow-body'), durationMs }),
@@ -176,8 +177,7 @@ export async function answerWithFault(exchange: Exchange, fault: Fault, usual: U
       exchange.request.socket.resetAndDestroy()
       return
     case 'hang':
-      if (fault.at === 'body') sendHalf(exchange, await usual(), () => {})
-      return
+      return hang(exchange, fault, usual)
     case 'truncated-body':
       return sendHalf(exchange, await usual(), () => exchange.request.socket.destroySoon())
     case 'slow-body':
@@ -187,9 +187,28 @@ export async function answerWithFault(exchange: Exchange, fault: Fault, usual: U
   }
 }
 
+type Hang = Extract<Fault, { readonly kind: 'hang' }>
+
+async function hang(exchange: Exchange, { at, durationMs }: Hang, usual: UsualAnswer): Promise<void> {
+  const answer = at === 'body' ? await usual() : undefined
+  if (answer !== undefined) sendHalf(exchange, answer, () => {})
+  if (durationMs === undefined) return
+  await exchange.wait(durationMs)
+  if (exchange.gone) return
+  if (answer === undefined) exchange.send(await usual())
+  else exchange.response.end(secondHalf(answer))
+}
+
 function sendHalf(exchange: Exchange, answer: Answer, onSent: () => void): void {
-  const half = answer.body.subarray(0, Math.floor(answer.body.length / 2))
-  if (exchange.begin(answer)) exchange.response.write(half, onSent)
+  if (exchange.begin(answer)) exchange.response.write(firstHalf(answer), onSent)
+}
+
+function firstHalf({ body }: Answer): Buffer {
+  return body.subarray(0, Math.floor(body.length / 2))
+}
+
+function secondHalf({ body }: Answer): Buffer {
+  return body.subarray(Math.floor(body.length / 2))
 }
 
 const PIECES = 20

@@ -170,7 +170,7 @@ export interface SandboxSettings {
 
 /**
  * Something that goes wrong with one answer. "The usual answer" is the one that the request would get without a fault.
- * For the kinds that send it (`hang` at the body, `slow-body`, `truncated-body`, `huge-body`) the token endpoint issues
+ * For the kinds that send it (`hang` at the body or with an end, `slow-body`, `truncated-body`, `huge-body`) the token endpoint issues
  * a token, and the APIs check one. All other kinds ignore the request.
  */
 export type Fault =
@@ -186,11 +186,13 @@ export type Fault =
       /** Any JSON value; by default there is no body. */
       readonly body?: unknown
     }
-  /** Nothing is sent, or only the headers and half of the usual body. The connection stays open. */
+  /** Nothing is sent, or only the headers and half of the usual body, for ever or for a while. The connection stays open. */
   | {
       readonly kind: 'hang'
       /** Where the answer stops: before the headers, or in the middle of the body; by default `headers`. */
       readonly at?: 'headers' | 'body' | undefined
+      /** When the answer goes on, as after a freeze: ms, 0 to 2^31-1; by default never. */
+      readonly durationMs?: number | undefined
     }
   /** The connection is reset (RST) instead of an answer. */
   | { readonly kind: 'reset' }

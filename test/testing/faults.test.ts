@@ -203,6 +203,18 @@ describe('a hang', () => {
   })
 })
 
+it.each([{ at: 'headers' }, { at: 'body' }] as const)(
+  'a hang of 50 ms lasts for 50 ms: %o',
+  async ({ at }) => {
+    const startedAt = performance.now()
+    const { answer } = await meet({ kind: 'hang', at, durationMs: 50 })
+    const headersAt = answer.then(() => performance.now())
+    await (await answer).text()
+    const isLate = [await headersAt, performance.now()].map((endedAt) => endedAt - startedAt >= 49)
+    expect(isLate).toEqual(at === 'headers' ? [true, true] : [expect.any(Boolean), true])
+  },
+)
+
 it('a reset ends the connection without an answer', async () => {
   const { id, answer } = await meet({ kind: 'reset' })
   await expect(answer).rejects.toHaveProperty('cause.code', 'ECONNRESET')
@@ -212,6 +224,8 @@ it('a reset ends the connection without an answer', async () => {
 
 it.each<[Fault, length: unknown]>([
   [{ kind: 'slow-body', durationMs: 1 }, expect.any(Number)],
+  [{ kind: 'hang', durationMs: 1 }, expect.any(Number)],
+  [{ kind: 'hang', at: 'body', durationMs: 1 }, expect.any(Number)],
   [{ kind: 'huge-body', bytes: 100_000 }, 100_000],
 ])('the usual answer of the token endpoint contains a good token with %o', async (fault, length) => {
   use.env.fail('token', fault)

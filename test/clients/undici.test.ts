@@ -122,6 +122,23 @@ describe('a call of undici’s', () => {
     expect(noted.error?.message).toBe('no')
   })
 
+  it('fails where the dispatch of the repeated call throws', async () => {
+    await using server = await scripted((_, response) => void response.writeHead(401).end())
+    let calls = 0
+    const failing: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+      calls += 1
+      if (calls === 2) throw new Error('no')
+      return dispatch(options, handler)
+    }
+    const tokens = provided({
+      current: token('first.token'),
+      apiUrls: [server.url],
+      renew: async () => token('second.token'),
+    })
+    const noted = await notedCall(agentWith(failing, createAuthDispatch(tokens)), server.url)
+    expect([noted.error?.message, calls]).toEqual(['no', 2])
+  })
+
   it('rejects wrong options', () => {
     expect(() => createAuthDispatch(ground.tokens, { header: 'a b' })).toThrow(/header/)
     expect(() => createAuthDispatch({} as never)).toThrow(/tokens/)
@@ -138,6 +155,25 @@ describe('a call of undici’s', () => {
       onInfo: ({ statusCode: status }) => infos.push(status),
     })
     expect([statusCode, infos]).toEqual([200, [103]])
+  })
+
+  it('has a controller whose raw headers and trailers can be replaced, as those of undici’s can', async () => {
+    await using server = await scripted((_, response) => void response.end('done'))
+    const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
+    const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [server.url], get: () => promise })))
+    const seen: unknown[] = []
+    const replace = (controller: Dispatcher.DispatchController): void => {
+      for (const key of ['rawHeaders', 'rawTrailers'] as const) {
+        Reflect.set(controller, key, ['replaced'])
+        seen.push(controller[key])
+      }
+    }
+    const noted = new NotingHandler(replace)
+    const call = notedCall(dispatcher, server.url, noted)
+    replace(noted.controller as Dispatcher.DispatchController) // there is nothing to replace yet
+    give(token('late.token'))
+    await call
+    expect(seen).toEqual([undefined, undefined, ['replaced'], ['replaced']])
   })
 
   it.each(['a cached token', 'a wait, and a renewal'])(

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { createAuthFetch, createTokenProvider, TokenRequestError } from 'merchant-auth'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { startSandbox } from 'merchant-auth/testing'
+import { serviceEnv } from './recipes/support/service-env.ts'
 
 // The exporter has to be told a port: one that is free now.
 const listener = createServer().listen(0, '127.0.0.1')
@@ -14,15 +15,8 @@ const { port } = listener.address() as AddressInfo
 await new Promise((resolve) => listener.close(resolve))
 
 const sandbox = await startSandbox()
-const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
-Object.assign(process.env, {
-  MERCHANT_AUTH_URL: environment.authUrl,
-  MERCHANT_AUTH_AUDIENCE: environment.audience,
-  MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
-  MERCHANT_AUTH_CLIENT_ID: clientId,
-  MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
-  METRICS_PORT: String(port),
-})
+const { environment, clientId, merchantUrl } = sandbox.test
+Object.assign(process.env, serviceEnv(sandbox.test), { METRICS_PORT: String(port) })
 const { tokens } = await import('./recipes/parts/telemetry.ts')
 const authFetch = createAuthFetch(tokens)
 

@@ -1,16 +1,11 @@
 /** The module of a Next.js application, with a global fetch that caches as that of Next.js may, and after a hot reload. */
 import assert from 'node:assert/strict'
 import { startSandbox } from 'merchant-auth/testing'
+import { serviceEnv } from './support/service-env.ts'
 
 await using sandbox = await startSandbox()
-const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
-Object.assign(process.env, {
-  MERCHANT_AUTH_URL: environment.authUrl,
-  MERCHANT_AUTH_AUDIENCE: environment.audience,
-  MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
-  MERCHANT_AUTH_CLIENT_ID: clientId,
-  MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
-})
+const { merchantUrl } = sandbox.test
+Object.assign(process.env, serviceEnv(sandbox.test))
 
 /** Caches every successful response to the same request, POST requests included, unless the call says `no-store`. */
 const cache = new Map<string, Response>()

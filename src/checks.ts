@@ -47,12 +47,23 @@ export function keysOf(value: unknown): string[] | undefined {
   }
 }
 
-/** A copy of a record, each property read once. Any other value, a Map for example, is returned unchanged. */
+/** A copy of a record, each property read once. No schema accepts what it returns for other values. */
 export function recordOf(value: unknown): unknown {
-  const names = propertyOf(value, Symbol.iterator) === undefined ? keysOf(value) : undefined
+  const names = isRecord(value) ? keysOf(value) : undefined
   return names === undefined
-    ? value
+    ? UNREADABLE
     : Object.fromEntries(names.map((name) => [name, propertyOf(value, name)]))
+}
+
+/** Whether a value is a plain object, of any realm. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  try {
+    if (typeof value !== 'object' || value === null) return false
+    const proto: unknown = Object.getPrototypeOf(value)
+    return proto === null || Object.getPrototypeOf(proto) === null
+  } catch {
+    return false
+  }
 }
 
 /** No option needs more items. Longer arrays are not copied. */

@@ -15,6 +15,8 @@ const CLIENT_ID = 'MERCHANT_AUTH_CLIENT_ID'
 const CLIENT_SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
 const CLIENT_SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
 const CLIENT_ASSERTION_FILE = 'MERCHANT_AUTH_CLIENT_ASSERTION_FILE'
+/** The client proves its identity by one of them. */
+export const CREDENTIALS = [CLIENT_SECRET, CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE] as const
 const TOKEN_PARAMETERS = 'MERCHANT_AUTH_TOKEN_PARAMETERS'
 const DURATIONS = {
   timeoutMs: 'MERCHANT_AUTH_TIMEOUT_MS',
@@ -47,7 +49,12 @@ export type OptionsFromEnv = TokenProviderOptions & {
 
 type NamedApiUrls = OptionsFromEnv['environment']['apiUrls']
 
-const NAMES: readonly string[] = [...Object.values(VARIABLES), CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE]
+/** The variables that are read. */
+export const VARIABLE_NAMES: readonly string[] = [
+  ...Object.values(VARIABLES),
+  CLIENT_SECRET_FILE,
+  CLIENT_ASSERTION_FILE,
+]
 
 /** Environment variables by name; undefined if one is not set. */
 type Variables = Readonly<Record<string, string | undefined>>
@@ -62,7 +69,7 @@ type Variables = Readonly<Record<string, string | undefined>>
  *   before every token request, so that a new secret needs no restart. Trailing line breaks are removed.
  * - `MERCHANT_AUTH_CLIENT_ASSERTION_FILE`: instead of a secret, a file that contains a signed JWT, such as a projected
  *   token of Kubernetes. It is read before every attempt.
- * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters` as `name=value,…`
+ * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters` as `name=value,…`, for values without commas
  * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: the options with these
  *   names
  *
@@ -103,7 +110,7 @@ function variablesOf(env: unknown, problems: Problem[]): Variables {
   if (typeof env !== 'object' || env === null)
     throw new ConfigurationError(WHAT, [{ option: 'env', reason: 'must be an object' }])
   return Object.fromEntries(
-    NAMES.map((name) => {
+    VARIABLE_NAMES.map((name) => {
       const value = propertyOf(env, name) ?? undefined
       if (value === undefined || typeof value === 'string') return [name, value]
       problems.push({ option: name, reason: 'must be a string' })
@@ -115,10 +122,13 @@ function variablesOf(env: unknown, problems: Problem[]): Variables {
 /** The problems, with a note on a set variable whose name is almost that of a missing one. */
 function withSpelling(problems: readonly Problem[], env: Readonly<Record<string, unknown>>): Problem[] {
   const unknown = (keysOf(env) ?? []).filter(
-    (name) => name.startsWith('MERCHANT_AUTH_') && !NAMES.includes(name),
+    (name) => name.startsWith('MERCHANT_AUTH_') && !VARIABLE_NAMES.includes(name),
   )
   return problems.map(({ option, reason }) => {
-    const similar = reason.startsWith('is not set') ? similarName(option, unknown) : undefined
+    const names = option === CLIENT_SECRET ? CREDENTIALS : [option]
+    const similar = reason.startsWith('is not set')
+      ? names.map((name) => similarName(name, unknown)).find((name) => name !== undefined)
+      : undefined
     return {
       option,
       reason: similar === undefined ? reason : `${reason}, but ${similar} is: check its spelling`,
@@ -185,13 +195,16 @@ function parametersFrom(
   problems: Problem[],
 ): Pick<TokenProviderOptions, 'tokenParameters'> {
   if (text === undefined) return {}
-  const entries = text.split(',').map((part) => /^\s*([^=\s]+)\s*=(.*)$/s.exec(part))
-  if (entries.includes(null)) problems.push({ option: TOKEN_PARAMETERS, reason: 'must be name=value,…' })
-  return {
-    tokenParameters: Object.fromEntries(
-      entries.flatMap((found) => (found ? [[found[1], found[2]?.trim()]] : [])),
-    ),
-  }
+  const parts = text.split(',').flatMap((part) => part.trim() || [])
+  const found = parts.flatMap((part) => [/^([^=\s]+)\s*=\s*(.*)$/s.exec(part) ?? []])
+  const parameters = Object.fromEntries(
+    found.flatMap(([, name, value = '']) => (name ? [[name, value]] : [])),
+  )
+  let reason: string | undefined
+  if (found.some(([, name]) => name === undefined)) reason = 'must be name=value,…'
+  else if (Object.keys(parameters).length < found.length) reason = 'must name each field once'
+  if (reason !== undefined) problems.push({ option: TOKEN_PARAMETERS, reason })
+  return { tokenParameters: parameters }
 }
 
 /** A text without its trailing line breaks. */

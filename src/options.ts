@@ -5,7 +5,7 @@ import {
   copyOf,
   fn,
   headerName,
-  keysOf,
+  isRecord,
   ms,
   objectWith,
   problemsOf,
@@ -201,14 +201,16 @@ const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_ty
 const tokenParameters = z.pipe(
   z.transform(recordOf),
   z
-    .custom<Readonly<Record<string, string>>>(
-      (value) => keysOf(value) !== undefined && propertyOf(value, Symbol.iterator) === undefined,
-      'must be an object',
-    )
+    .custom<Readonly<Record<string, string>>>(isRecord, 'must be a plain object')
     .check(({ value, issues }) => {
       for (const [name, parameter] of Object.entries<unknown>(value)) {
-        const message = OWN_FIELDS.includes(name) ? 'is set by the provider' : 'must be a string'
-        if (message === 'is set by the provider' || typeof parameter !== 'string')
+        const isOwn = OWN_FIELDS.includes(name)
+        const message = isOwn
+          ? 'is set by the provider'
+          : name === ''
+            ? 'must have a name'
+            : 'must be a string'
+        if (isOwn || name === '' || typeof parameter !== 'string')
           issues.push({ code: 'custom', path: [name], message, input: value })
       }
     }),

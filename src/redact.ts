@@ -150,6 +150,10 @@ const ENTITIES: Readonly<Record<string, string>> = {
   sol: '/',
 }
 
+/** JWTs and private keys: a function that makes an assertion may fail before it returns it. */
+const CREDENTIALS =
+  /(?<![\w-])eyJ[\w-]+\.[\w-]*\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/gs
+
 /**
  * A redacted copy of a foreign error, for example of fetch or of a `clientSecret` function. It has name, message, stack,
  * code and the cause chain, and nothing else, because such errors may contain whole requests.
@@ -159,7 +163,8 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
   const read = (key: string): unknown => readSafely(() => Reflect.get(error, key) as unknown)
   const text = (key: string, known: KnownWords = new Set()): string | undefined => {
     const value = read(key)
-    return value === undefined ? undefined : redactWord(readSafely(() => String(value)) ?? '', known, secrets)
+    const shown = (readSafely(() => String(value)) ?? '').replace(CREDENTIALS, HIDDEN)
+    return value === undefined ? undefined : redactWord(shown, known, secrets)
   }
   const first = readSafely(() => (read('errors') as readonly unknown[])[0])
   const inner = redactedCause(read('cause') ?? first, secrets, depth + 1)

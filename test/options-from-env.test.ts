@@ -147,7 +147,7 @@ describe('optionsFromEnv', () => {
   it('reads further fields of the token request', () => {
     const parametersOf = (text: string) =>
       optionsFromEnv({ ...GOOD, MERCHANT_AUTH_TOKEN_PARAMETERS: text }).tokenParameters
-    expect(parametersOf('organization=org_1, resource = a=b,empty=')).toEqual({
+    expect(parametersOf(' , organization=org_1, resource = a=b,,empty=,')).toEqual({
       organization: 'org_1',
       resource: 'a=b',
       empty: '',
@@ -155,6 +155,7 @@ describe('optionsFromEnv', () => {
     for (const [text, option] of [
       ['organization', 'MERCHANT_AUTH_TOKEN_PARAMETERS'],
       ['=x', 'MERCHANT_AUTH_TOKEN_PARAMETERS'],
+      ['organization=org_1,organization=org_2', 'MERCHANT_AUTH_TOKEN_PARAMETERS'],
       ['audience=x', 'MERCHANT_AUTH_TOKEN_PARAMETERS.audience'],
     ] as const)
       expect(problemsOf({ ...GOOD, MERCHANT_AUTH_TOKEN_PARAMETERS: text })).toEqual([

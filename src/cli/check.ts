@@ -29,6 +29,7 @@ import {
   SETTINGS_FLAGS,
   type Settings,
   settingsHelp,
+  unknownVariables,
   unreadDotenv,
 } from './settings.ts'
 import { instantText, Redactor, wrap } from './terminal.ts'
@@ -85,7 +86,9 @@ Examples:
     const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
     const { call, json } = flags
     if (call !== undefined && !isPlainUrl(call))
-      throw new UsageError('--call must be an absolute URL, without a user name and a password.')
+      throw new UsageError(
+        '--call must be an absolute URL, such as https://api.example.com/merchant/orders, without a user name and a password.',
+      )
     const header = readHeader(flags)
     const report = (json ? jsonReport : textReport)(context.stdout)
     try {
@@ -111,6 +114,7 @@ class Check {
   readonly #context: CommandContext
   readonly #redactor = new Redactor()
   #acquired: TokenAcquiredEvent | undefined
+  #quotas: readonly Quota[] = []
 
   constructor(settings: Settings, report: Report, context: CommandContext) {
     this.#settings = settings
@@ -138,6 +142,7 @@ class Check {
       retries: 0, // the check reports the first failure
       onEvent: (event) => {
         if (event.type === 'token-acquired') this.#acquired = event
+        if ('quota' in event) this.#quotas = event.quota ?? []
       },
     })
     try {
@@ -155,13 +160,16 @@ class Check {
   #reportOptions(): void {
     const { show } = this.#redactor
     const { options, secret, secretFile } = this.#settings
-    const { environment, clientId } = options
+    const { environment, clientId, tokenParameters } = options
     const areNamed = !Array.isArray(environment.apiUrls)
+    const isMisread = !areNamed || !('merchant' in environment.apiUrls || 'inStore' in environment.apiUrls)
     const apis = Object.entries<string>(environment.apiUrls).map(([key, url]) => [show(key), show(url)])
+    const fields = Object.entries(tokenParameters ?? {}).map(([key, value]) => [show(key), show(value)])
     const data = {
       tokenEndpoint: show(tokenEndpoint(environment)),
       audience: show(environment.audience),
       apiUrls: areNamed ? Object.fromEntries(apis) : apis.map(([, url]) => url),
+      ...(fields.length > 0 && { tokenParameters: Object.fromEntries(fields) }),
       clientId: show(clientId),
       secretSource: secretFile === undefined ? 'MERCHANT_AUTH_CLIENT_SECRET' : `the file ${show(secretFile)}`,
     }
@@ -169,10 +177,24 @@ class Check {
       `token endpoint\t${data.tokenEndpoint}`,
       `audience\t${data.audience}`,
       `API URLs\t${apis.map(([key, url]) => (areNamed ? `${url} (${key})` : url)).join('\n\t')}`,
+      ...fields.map(([key, value]) => `parameter\t${key}=${value}`),
       `client ID\t${data.clientId}`,
       `${options.clientAssertion ? 'assertion' : 'client secret'}\tfrom ${data.secretSource}`,
     ].join('\n')
     this.#report.add({ step: 'options', result: 'ok', text, data })
+    if (isMisread) this.#report.add({ step: 'options', result: 'info', text: UNNAMED })
+    for (const url of Object.values<string>(environment.apiUrls))
+      if (new URL(url).pathname === '/')
+        this.#report.add({
+          step: 'options',
+          result: 'info',
+          text: `every URL of ${show(url)} gets the token`,
+        })
+    for (const [name, similar] of unknownVariables(this.#settings.variables)) {
+      const warning = `${show(name)} is not a variable of this package`
+      const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`
+      this.#report.add({ step: 'options', result: 'warning', text: warning, advice })
+    }
     if (!options.clientAssertion && /^["'\s]|["'\s]$/.test(secret)) {
       const warning = 'the client secret begins or ends with a space or a quote'
       const advice = 'If it is not part of the secret, remove it.'
@@ -186,7 +208,6 @@ class Check {
     const { environment } = tokens
     const { show, secrets } = this.#redactor
     const { connection, stop } = watchConnection(tokenEndpoint(environment), env, show)
-    const assertion = this.#settings.options.clientAssertion !== undefined
     this.#report.pending(`requesting a token from ${connection.host}`)
     try {
       const token = await tokens.getToken({ signal })
@@ -195,10 +216,13 @@ class Check {
       this.#reportToken(token, environment.audience)
       return EXIT.ok
     } catch (error) {
-      const diagnosis = signal.aborted ? undefined : diagnose(error, { connection, assertion })
+      const diagnosis = signal.aborted
+        ? undefined
+        : diagnose(error, { connection, options: this.#settings.options })
       if (diagnosis === undefined) throw error
       this.#reportSteps(diagnosis.finding.step, environment.authUrl, connection)
       this.#report.add(diagnosis.finding)
+      this.#reportQuotas(diagnosis.finding.step)
       return diagnosis.exitCode
     } finally {
       stop()
@@ -237,8 +261,12 @@ class Check {
       text: `${validity}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`,
       data: { lifetimeMs, expiresAt, scope },
     })
-    for (const quota of this.#acquired?.quota ?? []) this.#report.add(quotaFinding(quota))
+    this.#reportQuotas('token')
     for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)
+  }
+
+  #reportQuotas(step: Step): void {
+    for (const quota of this.#quotas) this.#report.add({ step, ...quotaFinding(quota) })
   }
 
   /** Calls the API once: a new token would be rejected for the same reason. */
@@ -264,6 +292,9 @@ class Check {
     }
   }
 }
+
+const UNNAMED =
+  'apiUrls.merchant and apiUrls.inStore are undefined: to read the URLs by name, write merchant=URL,inStore=URL'
 
 /** `3600 s (1 h)` */
 function durationText(ms: number): string {
@@ -321,16 +352,17 @@ const PERIODS: Readonly<Record<string, string>> = {
 }
 
 /** What is left of a quota for token requests. */
-function quotaFinding({ scope, name, limit, remaining, resetsInMs }: Quota): Finding {
+function quotaFinding({ scope, name, limit, remaining, resetsInMs }: Quota): Omit<Finding, 'step'> {
   const isLow = remaining <= (limit ?? 0) / 5
   const whose = scope === 'organization' ? ' for the organization' : ''
   const period = PERIODS[name] ?? `in ${name}`
   return {
-    step: 'token',
     result: isLow ? 'warning' : 'ok',
     text: `${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left ${period}${whose}`,
     ...(isLow && {
-      advice: 'Share one token between processes (docs/stores.md), and create one provider in each.',
+      advice:
+        'Each check is a token request, too. In a service, create one provider in each process, and share one token ' +
+        'between processes (docs/stores.md).',
     }),
     data: { scope, name, limit, remaining, resetsInMs },
   }

@@ -105,7 +105,7 @@ export function parseFlags<const T extends Flags>(args: readonly string[], flags
       throw new UsageError('Unexpected argument. A value must follow its flag, as in --flag VALUE.')
     if (token.kind !== 'option') continue
     const { name, rawName } = token
-    if (/secret$/i.test(name)) throw new UsageError(SECRET)
+    if (/(?:secret|assertion)$/i.test(name)) throw new UsageError(SECRET)
     if (name === 'env-file')
       throw new UsageError('Node.js handles --env-file itself. Use --dotenv FILE instead.')
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined
@@ -125,8 +125,8 @@ export function parseFlags<const T extends Flags>(args: readonly string[], flags
 }
 
 const SECRET =
-  'The client secret cannot be passed on the command line, where other users and the shell history see it. ' +
-  'Set MERCHANT_AUTH_CLIENT_SECRET, or name a file with --client-secret-file.'
+  'A client secret or an assertion cannot be passed on the command line, where other users and the shell history see ' +
+  'it. Set MERCHANT_AUTH_CLIENT_SECRET, or name a file with --client-secret-file or --client-assertion-file.'
 
 type FlagToken = NonNullable<ReturnType<typeof parseArgs>['tokens']>[number] & { readonly kind: 'option' }
 

@@ -1,5 +1,7 @@
 /** What a failed request means: the step at which it failed, why, and what to do, from the error's own codes. */
 import { ConfigurationError, isMerchantAuthError, TokenRequestError, TokenResponseError } from '../errors.ts'
+import type { TokenProviderOptions } from '../options.ts'
+import { spentForMs } from '../token/quota.ts'
 import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
 import type { Finding } from './report.ts'
@@ -15,14 +17,13 @@ export interface Circumstances {
   readonly connection?: Connection | undefined
   /** Advice where variables are missing: a file that was not read may set them. */
   readonly unread?: string | undefined
-  /** Whether an assertion takes the place of the client secret. */
-  readonly assertion?: boolean
+  readonly options?: TokenProviderOptions | undefined
 }
 
 /** Diagnoses the error of a token request; undefined where it is not one. */
 export function diagnose(
   error: unknown,
-  { connection = { host: '' }, unread, assertion = false }: Circumstances,
+  { connection = { host: '' }, unread, options }: Circumstances,
 ): Diagnosis | undefined {
   if (!isMerchantAuthError(error)) return undefined
   const failed = (exitCode: number, finding: Omit<Finding, 'result' | 'code'>): Diagnosis => ({
@@ -48,12 +49,13 @@ export function diagnose(
     const said = [oauth, errorDescription].filter((part) => part !== undefined).join(': ')
     const text = `the token endpoint returned ${status}${said && `, ${printable(said)}`}`
     const byStatus = adviceForStatus(error)
-    const advice = assertion ? byStatus.replace(CLIENT, ASSERTION) : byStatus
+    const byCredential = options?.clientAssertion ? byStatus.replace(CLIENT, ASSERTION) : byStatus
+    const advice = options?.tokenParameters ? byCredential.replace(FORMAT, FORMAT + FIELDS) : byCredential
     return failed(EXIT.rejected, { step: 'answer', text, advice, status, error: oauth })
   }
   if (code === 'ERR_TOKEN_REDIRECT') {
     const to = answer?.location ? ` to ${answer.location}` : ''
-    const text = `the token endpoint returned ${status}, a redirect${to}; following it would expose the secret`
+    const text = `the token endpoint returned ${status}, a redirect${to}; following it would expose the credentials`
     return failed(EXIT.rejected, { step: 'answer', text, advice: REDIRECT, status })
   }
   if (code === 'ERR_TOKEN_TIMEOUT') return failed(EXIT.unreachable, diagnoseTimeout(connection))
@@ -78,7 +80,7 @@ function adviceForStatus({ status = 0, error, answer }: TokenRequestError): stri
   if (status === 404 || status === 405) return NO_ENDPOINT
   if (status === 415 || (status === 400 && (code === undefined || code === 'invalid_request'))) return FORMAT
   // What the response asked for: this package may have obeyed it in part.
-  const ms = answer?.retryAfterMs ?? 0
+  const ms = Math.max(answer?.retryAfterMs ?? 0, spentForMs(answer?.quotas ?? []))
   const later = ms === 0 ? 'later' : ms > 86_400_000 ? 'in more than a day' : `in ${Math.ceil(ms / 1000)} s`
   if (status === 429) return `Too many tokens were requested. Try again ${later}.`
   if (status === 408 || status >= 500)
@@ -103,6 +105,8 @@ const NO_ENDPOINT =
 const FORMAT =
   'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL. A server that expects a form ' +
   "instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
+
+const FIELDS = ' It may not accept the further fields either: check MERCHANT_AUTH_TOKEN_PARAMETERS.'
 
 /** The errors of RFC 6749 §5.2 and RFC 8707 §2, and those that Auth0 uses instead. */
 const OAUTH: Readonly<Record<string, string>> = {

@@ -3,20 +3,18 @@ import { createReadStream, existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
-import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
+import { similarName } from '../names.ts'
 import type { TokenProviderOptions } from '../options.ts'
-import { optionsFromEnv, withoutLineEnd } from '../options-from-env.ts'
+import { CREDENTIALS, optionsFromEnv, VARIABLE_NAMES, withoutLineEnd } from '../options-from-env.ts'
 import { untilAborted } from '../waiting.ts'
 import { type CommandContext, type Flag, type FlagValues, flagsHelp, UsageError } from './command.ts'
 import { wrap } from './terminal.ts'
 
-const SECRET = 'MERCHANT_AUTH_CLIENT_SECRET'
-const SECRET_FILE = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
-const ASSERTION_FILE = 'MERCHANT_AUTH_CLIENT_ASSERTION_FILE'
-/** The client proves its identity by one of them. */
-const CREDENTIALS = [SECRET, SECRET_FILE, ASSERTION_FILE] as const
+const [SECRET, SECRET_FILE, ASSERTION_FILE] = CREDENTIALS
 const WHAT = 'The configuration cannot be used'
+/** A Redis store for `token`. */
+export const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
 
 /** The flags of every command that requests a token. */
 export const SETTINGS_FLAGS = {
@@ -113,8 +111,8 @@ export interface Settings {
 }
 
 /**
- * Reads the options of a provider from flags and environment variables. The secret's file is read only once, because
- * it may be a pipe.
+ * Reads the options of a provider from flags and environment variables. The file of the secret or the assertion is read
+ * only once, because it may be a pipe.
  *
  * @throws ConfigurationError with every problem, by the variable's name and its flag
  */
@@ -129,26 +127,30 @@ export async function readSettings(
     const value = flags[name as keyof typeof SETTINGS_FLAGS]
     if (variable !== undefined && value !== undefined) variables[variable] = String(value)
   }
-  const byFlag = CREDENTIALS.find((name) => hasFlag(flags, name))
-  if (byFlag !== undefined) for (const name of CREDENTIALS) if (name !== byFlag) delete variables[name]
+  if (flags['token-parameter']?.some((parameter) => parameter.includes(',')))
+    throw new UsageError('--token-parameter takes one field, whose value must not contain a comma.')
+  const byFlag = CREDENTIALS.filter((name) => hasFlag(flags, name))
+  if (byFlag.length > 0) for (const name of CREDENTIALS) if (!byFlag.includes(name)) delete variables[name]
 
   const problems: Problem[] = []
   const read = { ...variables }
-  const secretFile = variables[SECRET] === undefined ? variables[SECRET_FILE]?.trim() || undefined : undefined
-  if (secretFile !== undefined) {
+  const [source, ...others] = CREDENTIALS.filter((name) => variables[name] !== undefined)
+  const isAssertion = source === ASSERTION_FILE
+  let secret = variables[SECRET] ?? ''
+  let secretFile: string | undefined
+  if (source !== undefined && source !== SECRET && others.length === 0) {
+    secretFile = variables[source]?.trim() ?? ''
     const { text = '', reason } = await readSmallFile(secretFile, signal)
-    const secret = withoutLineEnd(text)
-    if (secret === '') problems.push({ option: SECRET_FILE, reason: reason ?? 'names an empty file' })
+    secret = isAssertion ? text.trim() : withoutLineEnd(text)
+    if (secret === '') problems.push({ option: source, reason: reason ?? 'names an empty file' })
     read[SECRET] = secret || 'none' // so that the remaining problems are found, too
-    delete read[SECRET_FILE]
+    delete read[source]
   }
   try {
-    const options = { ...optionsFromEnv(read), bodyFormat: flags['body-format'] ?? 'json' }
-    if (problems.length === 0) {
-      const endpoint = { url: tokenEndpoint(options.environment), clientId: options.clientId }
-      const secret = (await options.clientAssertion?.(endpoint)) ?? read[SECRET] ?? ''
-      return { options, secret, secretFile: secretFile ?? variables[ASSERTION_FILE], variables }
-    }
+    const { clientSecret, ...fromEnv } = optionsFromEnv(read)
+    const proof = isAssertion ? { clientAssertion: () => secret } : { clientSecret }
+    const options = { ...fromEnv, ...proof, bodyFormat: flags['body-format'] ?? 'json' } as const
+    if (problems.length === 0) return { options, secret, secretFile, variables }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     problems.push(...error.problems)
@@ -189,6 +191,17 @@ async function readSmallFile(
   } catch {
     return { reason: 'names a file that is not UTF-8' }
   }
+}
+
+/** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
+export function unknownVariables(
+  variables: Readonly<Variables>,
+): [name: string, similar: string | undefined][] {
+  const known = [...VARIABLE_NAMES, STORE_VARIABLE]
+  const unknown = Object.keys(variables).filter(
+    (name) => /^MERCHANT_AUTH_/i.test(name) && !known.includes(name),
+  )
+  return unknown.map((name) => [name, similarName(name, known) ?? known.find((one) => one.startsWith(name))])
 }
 
 /** Whether a variable is set by its flag. */

@@ -1,6 +1,7 @@
 /** `merchant-auth token`: the access token on stdout, for scripts, which may share it in Redis. */
 import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
+import type { TokenProviderOptions } from '../options.ts'
 import { createRedisTokenStore } from '../store/redis.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -15,12 +16,12 @@ import {
   readHeader,
   readSettings,
   SETTINGS_FLAGS,
+  STORE_VARIABLE,
   settingsHelp,
   unreadDotenv,
 } from './settings.ts'
 import { asciiJson, complain, Redactor, wrap } from './terminal.ts'
 
-const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
 /** How long (ms) a connection to the store may take. After that the token is requested without it. */
 const CONNECT_TIMEOUT_MS = 2_000
 
@@ -79,12 +80,18 @@ Examples:
     let store: OpenStore | undefined
     let watched: ReturnType<typeof watchConnection> | undefined
     let tokens: TokenProvider | undefined
-    let assertion = false
+    let options: TokenProviderOptions | undefined
     try {
-      const { options, secret, variables } = await readSettings(flags, context)
+      const settings = await readSettings(flags, context)
+      const { secret, variables } = settings
+      options = settings.options
       redactor.secrets.add(secret)
-      assertion = options.clientAssertion !== undefined
-      store = await openStore(flags.store ?? variables[STORE_VARIABLE], context)
+      const redisUrl = flags.store ?? variables[STORE_VARIABLE]
+      if (redisUrl !== undefined && options.clientAssertion !== undefined)
+        throw new UsageError(
+          'A store needs a client secret, which encrypts its entries, instead of an assertion.',
+        )
+      store = await openStore(redisUrl, context)
       watched = watchConnection(tokenEndpoint(options.environment), env, redactor.show)
       tokens = createTokenProvider({
         ...options,
@@ -101,7 +108,7 @@ Examples:
       const diagnosis = diagnose(error, {
         connection: watched?.connection,
         unread: unreadDotenv('token', flags),
-        assertion,
+        options,
       })
       if (diagnosis === undefined) throw error
       complain(stderr, diagnosis.finding.text, diagnosis.finding)

@@ -141,7 +141,7 @@ export class Exchange {
     if (this.gone) return false
     const hasLength = body !== undefined && status !== 204 && status !== 304
     const length = hasLength ? { 'content-length': String(body.length) } : {}
-    this.response.writeHead(status, { ...length, ...headers, ...this.#onBegin(status, error) })
+    this.response.writeHead(status, { ...length, ...this.#onBegin(status, error), ...headers })
     return true
   }
 

@@ -191,8 +191,9 @@ async function proofProblem(
         requiredClaims: ['exp', 'jti'],
       })
     ).payload
-    if (usedIds.has(String(jti))) return 'The assertion was used before'
-    usedIds.add(String(jti))
+    if (typeof jti !== 'string' || jti === '') return 'The claim jti of the assertion is wrong'
+    if (usedIds.has(jti)) return 'The assertion was used before'
+    usedIds.add(jti)
     return undefined
   } catch (error) {
     return error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed

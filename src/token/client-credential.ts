@@ -66,8 +66,11 @@ export class ClientCredential {
       }
     }
     const late = (): Error => new NoCredential('did not answer in time')
-    const returned = await within(this.#options.clock, { endsAt, closed }, ask, late)
-    if (typeof returned !== 'string' || returned === '') throw new NoCredential('returned nothing')
-    return returned
+    const returned = (await within(this.#options.clock, { endsAt, closed }, ask, late)) ?? ''
+    if (typeof returned !== 'string') throw new NoCredential('returned no string')
+    // Files end with line breaks, and a JWT has none.
+    const value = this.#options.credential.option === 'clientAssertion' ? returned.trim() : returned
+    if (value === '') throw new NoCredential('returned nothing')
+    return value
   }
 }

@@ -3,7 +3,13 @@ import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Api, Environment } from '../environments.ts'
-import { ConfigurationError, copyForCaller, ProviderClosedError, type TokenRequestError } from '../errors.ts'
+import {
+  ConfigurationError,
+  copyForCaller,
+  ProviderClosedError,
+  type TokenRequestError,
+  TokenResponseError,
+} from '../errors.ts'
 import { createEmit, rememberOutlet } from '../events.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { UsedSecrets } from '../redact.ts'
@@ -220,16 +226,18 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
-      const { endsAt, endsForCallersAt } = this.#cooldown
+      const { endsForRenewalsAt, endsForCallersAt } = this.#cooldown
       // The token may have expired in the meantime: then this is for callers without a token.
       const isValid = this.#servable() !== undefined
-      const notBefore = isValid ? Math.max(endsAt, this.#context.quotas.renewalsAt) : endsForCallersAt
+      const notBefore = isValid
+        ? Math.max(endsForRenewalsAt, this.#context.quotas.renewalsAt)
+        : endsForCallersAt
       const acquisition = { startedAt, background: false, notBefore, replaces: rejected, rejection }
       if ((await this.#acquire(acquisition)) === 'acquired') {
         // The token endpoint may have issued the same token again.
         if (this.#otherThan(rejected) !== undefined)
           this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
-      } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.endsAt)
+      } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.endsForRenewalsAt)
     })
   }
 
@@ -331,13 +339,31 @@ class ClientCredentialsProvider implements TokenProvider {
       if (background && turn?.storeFailed && current && current.servableForMs(clock) > current.aloneMs)
         return 'store-failed'
       const deadline = startedAt + timeoutMs + (turn?.waitedMs ?? 0)
-      const request = { ...this.#context, background, credential, deadline }
-      requested = await requestToken(this.#options, request)
-      acquisition.rejection?.limit.renewed(requestedAt)
+      const { rejection } = acquisition
+      const request = {
+        ...this.#context,
+        background,
+        credential,
+        deadline,
+        mayRetry: () => rejection === undefined || this.#mayRetryRenewal,
+      }
+      try {
+        requested = await requestToken(this.#options, request)
+        rejection?.limit.renewed(requestedAt)
+      } catch (error) {
+        if (wasAnswered(error)) rejection?.limit.refused(requestedAt)
+        throw error
+      }
       return { cached: requested, source: 'endpoint' }
     } finally {
       if (turn !== undefined) shared?.end(turn, requested)
     }
+  }
+
+  /** Whether a renewal after a rejection may make another attempt. Calls without the API's 401 still have a token. */
+  get #mayRetryRenewal(): boolean {
+    if (this.#servable() === undefined) return true
+    return this.#lastFailure === undefined && this.#now() >= this.#context.quotas.renewalsAt
   }
 
   async #sharedToken(store: TokenStore): Promise<SharedToken> {
@@ -408,4 +434,10 @@ class ClientCredentialsProvider implements TokenProvider {
   #failure(): unknown {
     return copyForCaller(this.#lastFailure, Math.max(0, this.#cooldown.endsForCallersAt - this.#now()))
   }
+}
+
+/** Whether the token endpoint answered for good, and may have counted the request. */
+function wasAnswered(error: unknown): boolean {
+  const { status = 0 } = error as Partial<TokenRequestError>
+  return error instanceof TokenResponseError || (status >= 300 && status < 500 && status !== 408)
 }

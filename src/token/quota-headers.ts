@@ -18,7 +18,9 @@ export function readQuotas(headers: Headers): readonly Quota[] {
       return []
     }
   }
-  const policies = new Map(read('ratelimit-policy', (value) => parseList(value).map(policyOf)))
+  const policies = new Map<string, number>()
+  for (const [name, limit] of read('ratelimit-policy', (value) => parseList(value).map(policyOf)))
+    policies.set(name, Math.max(limit, policies.get(name) ?? 0))
   const found = [
     ...read('auth0-client-quota-limit', (value) => auth0Quotas(value, 'client')),
     ...read('auth0-organization-quota-limit', (value) => auth0Quotas(value, 'organization')),

@@ -8,8 +8,12 @@ const HEADERS = ['auth0-client-quota-limit', 'auth0-organization-quota-limit', '
 /** The quotas in the headers of a response. */
 export async function quotasIn(headers: Headers, secrets: Iterable<string>): Promise<readonly Quota[]> {
   if (!HEADERS.some((name) => headers.has(name))) return []
-  const { readQuotas } = await import('./quota-headers.ts') // with a parser that most services do not need
-  return redactQuotas(readQuotas(headers), secrets)
+  try {
+    const { readQuotas } = await import('./quota-headers.ts') // with a parser that most services do not need
+    return redactQuotas(readQuotas(headers), secrets)
+  } catch {
+    return [] // the file is gone, as in a deployment over a running process: the token counts more
+  }
 }
 
 /** Quotas without secrets in their names. */
@@ -22,9 +26,9 @@ export function keyOf({ scope, name }: Quota): string {
   return `${scope} ${name}`
 }
 
-/** Whether what is left of a quota is reserved for callers without a token. */
-export function isReserved({ limit, remaining }: Quota): boolean {
-  return remaining <= (limit ?? 0) / 5
+/** Whether what is left of a quota is reserved for callers without a token: a renewal would leave less than a fifth. */
+export function isReserved({ limit = 0, remaining }: Quota): boolean {
+  return remaining - 1 < limit / 5
 }
 
 /** Delay (ms) until all spent quotas are full again; 0 if none is spent. */

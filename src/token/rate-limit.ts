@@ -36,6 +36,7 @@ class Backoff {
 const FIRST_MS = 1_000
 const MAX_COOLDOWN_MS = 5_000
 const MAX_COOLDOWN_4XX_MS = 30_000
+const MAX_RENEWAL_COOLDOWN_MS = 5 * 60_000
 const MAX_RETRY_AFTER_MS = 60_000
 const MAX_RETRY_AFTER_429_MS = 5 * 60_000
 const MAX_SPENT_MS = 60 * 60_000
@@ -54,18 +55,20 @@ export interface FailureKind {
 
 /** The time after a failed token request in which no other is sent. */
 export class Cooldown {
-  readonly #backoff = new Backoff()
+  readonly #callers = new Backoff()
+  /** Longer: the calls to the other APIs have a token. */
+  readonly #renewals = new Backoff()
   #heldUntil = Number.NEGATIVE_INFINITY
   #background = false
 
   /** When (monotonic ms) it ends for renewals after rejections. */
-  get endsAt(): number {
-    return this.#backoff.endsAt
+  get endsForRenewalsAt(): number {
+    return this.#renewals.endsAt
   }
 
   /** When it ends for the others: a background failure counts only by its Retry-After and its quotas. */
   get endsForCallersAt(): number {
-    return this.#background ? this.#heldUntil : this.endsAt
+    return this.#background ? this.#heldUntil : this.#callers.endsAt
   }
 
   /** Begins the cooldown after one more failure in a row. */
@@ -73,14 +76,16 @@ export class Cooldown {
     const retryLimitMs = status === 429 ? MAX_RETRY_AFTER_429_MS : MAX_RETRY_AFTER_MS
     const leastMs = Math.max(Math.min(retryAfterMs, retryLimitMs), Math.min(spentMs, MAX_SPENT_MS))
     const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
-    this.#backoff.begin(now, isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
+    this.#callers.begin(now, isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
+    this.#renewals.begin(now, MAX_RENEWAL_COOLDOWN_MS, leastMs)
     this.#heldUntil = now + leastMs
     this.#background = background
   }
 
   /** Ends it. */
   succeeded(): void {
-    this.#backoff.reset()
+    this.#callers.reset()
+    this.#renewals.reset()
     this.#heldUntil = Number.NEGATIVE_INFINITY
   }
 }
@@ -139,6 +144,11 @@ export class RenewalLimit {
   /** Records a renewal that began at `startedAt` and succeeded. */
   renewed(startedAt: number): void {
     this.#backoff.begin(startedAt, MAX_RENEWAL_GAP_MS)
+    this.refused(startedAt)
+  }
+
+  /** Records one that the token endpoint refused, which may count as well. The cooldown is its gap. */
+  refused(startedAt: number): void {
     this.#renewals.push(startedAt)
     if (this.#renewals.length > MAX_PER_DAY) this.#renewals.shift()
   }

@@ -36,6 +36,8 @@ export interface TokenRequestContext extends ProviderContext {
   readonly deadline: number
   /** Whether it is a background renewal. */
   readonly background: boolean
+  /** Whether another attempt may follow one that has just failed. */
+  readonly mayRetry: () => boolean
 }
 
 /**
@@ -111,7 +113,8 @@ class TokenRequest {
 
   /** Exponential backoff with full jitter, or Retry-After; undefined if no attempt follows. */
   #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
-    if (!(error instanceof TokenRequestError) || !error.retryable) return undefined
+    if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
+      return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
     const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentForMs(error.answer?.quotas ?? []))
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
@@ -257,7 +260,7 @@ class TokenRequest {
     const location = redirectTarget(response, this.#context.secrets)
     return this.#failure(
       `POST ${this.#endpoint} answered with a redirect${location && ` to ${location}`}, which is never followed: ` +
-        'it would forward the client secret. Check authUrl.',
+        'it would forward the credentials. Check authUrl.',
       {
         code: 'ERR_TOKEN_REDIRECT',
         retryable: false,

@@ -31,6 +31,50 @@ describe('check', () => {
     ])
   })
 
+  it.each([
+    ['a rejected client', 401, '4 of 5 token requests left this hour', ' The client ID or '],
+    ['a spent quota', 429, '0 of 5 token requests left this hour', ' Try again in '],
+  ])('says what is left of the quotas after %s', async (_, status, text, advice) => {
+    at.test.configure({ quota: status === 429 ? '5/h' : '5/h,10/d' })
+    for (let spent = 0; status === 429 && spent < 5; spent += 1) await check(at)
+    const { code, steps } = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: 'not the secret' })
+    expect(code).toBe(5)
+    const [failure, quota] = steps.slice(-(status === 429 ? 2 : 3))
+    expect(failure).toMatchObject({ result: 'failed', status })
+    expect(` ${failure?.advice}`).toContain(advice)
+    expect(quota?.text).toBe(text)
+  })
+
+  it.each([
+    [
+      'a variable that does not exist',
+      { MERCHANT_AUTH_TIMEOUT: '5' },
+      'warning',
+      'MERCHANT_AUTH_TIMEOUT is not a variable of this package',
+      'Did you mean MERCHANT_AUTH_TIMEOUT_MS?',
+    ],
+    [
+      'URLs without names',
+      { MERCHANT_AUTH_API_URLS: 'https://api.example.com/a' },
+      'info',
+      'apiUrls.merchant and apiUrls.inStore are undefined: ',
+      undefined,
+    ],
+    [
+      'a URL without a path',
+      { MERCHANT_AUTH_API_URLS: 'merchant=https://api.example.com' },
+      'info',
+      'every URL of https://api.example.com gets the token',
+      undefined,
+    ],
+  ])('warns of %s', async (_, variables, result, text, advice) => {
+    const { code, steps } = await check(at, [], variables)
+    expect(code).toBe(0)
+    const found = steps.filter((step) => step.step === 'options').slice(1)
+    expect(found).toMatchObject([{ result, text: expect.stringContaining(text) }])
+    expect(found[0]?.advice).toBe(advice)
+  })
+
   it('and token take an assertion from a file, and further fields', async () => {
     const { privateKey, publicKey } = await generateKeyPair('ES256')
     at.test.configure({ assertionKey: await exportSPKI(publicKey), tokenParameters: ['organization'] })
@@ -48,11 +92,26 @@ describe('check', () => {
     const assertion = await sign('one')
     const { code, stdout } = await run(['check', ...args], at.variables)
     expect(stdout).toContain(`assertion      from the file ${file}`)
+    expect(stdout).toContain('parameter      organization=org_1')
     expect(stdout).not.toContain(assertion)
     expect(code).toBe(0)
     expect(at.test.requests('token').at(-1)?.fields).toMatchObject({ organization: 'org_1' })
     await sign('two')
     expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
+
+    const used = await run(['check', ...args], at.variables)
+    expect(used.stdout.replace(/\s+/g, ' ')).toContain('has not expired or been used before.')
+    await sign('three')
+    const unknown = await run(['check', ...args, '--token-parameter', 'resource=x'], at.variables)
+    expect(unknown.stdout.replace(/\s+/g, ' ')).toContain('check MERCHANT_AUTH_TOKEN_PARAMETERS.')
+    const { length } = at.test.requests('token')
+    const store = await run(['token', ...args, '--store', 'redis://127.0.0.1:1'], at.variables)
+    expect(store).toMatchObject({ code: 2, stderr: expect.stringContaining('A store needs a client secret') })
+    const both = await run(['check', ...args, '--client-secret-file', file], at.variables)
+    expect(both).toMatchObject({ code: 3, stdout: expect.stringContaining('must not be set together with') })
+    const comma = await run(['token', ...args, '--token-parameter', 'a=b,c=d'], at.variables)
+    expect(comma).toMatchObject({ code: 2, stderr: expect.stringContaining('must not contain a comma') })
+    expect(at.test.requests('token')).toHaveLength(length)
   })
 
   it('makes one token request, and one call', async () => {

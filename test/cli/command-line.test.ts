@@ -58,7 +58,7 @@ describe('merchant-auth', () => {
     )
   })
 
-  const SECRET = /^The client secret cannot be passed on the command line/
+  const SECRET = /^A client secret or an assertion cannot be passed on the command line/
   const HEADER = '--header-name must be the name of a header that can carry the token (RFC 9110 §5.1).'
   const SCHEME = "--scheme must be an authentication scheme (RFC 9110 §11.1), or ''."
   const ARGUMENT = 'Unexpected argument. A value must follow its flag, as in --flag VALUE.'
@@ -87,11 +87,17 @@ describe('merchant-auth', () => {
     ['check --env-file HORSE', 'Node.js handles --env-file itself. Use --dotenv FILE instead.'],
     ['check --body-format HORSE', 'The value of --body-format must be json or form.'],
     ['check --call=a --call=b', '--call is given twice.'],
-    ['check --call HORSE', '--call must be an absolute URL, without a user name and a password.'],
-    ['check --call /HORSE', '--call must be an absolute URL, without a user name and a password.'],
+    [
+      'check --call HORSE',
+      '--call must be an absolute URL, such as https://api.example.com/merchant/orders, without a user name and a password.',
+    ],
+    [
+      'check --call /HORSE',
+      '--call must be an absolute URL, such as https://api.example.com/merchant/orders, without a user name and a password.',
+    ],
     [
       'check --call http://user:HORSE@127.0.0.1/merchant',
-      '--call must be an absolute URL, without a user name and a password.',
+      '--call must be an absolute URL, such as https://api.example.com/merchant/orders, without a user name and a password.',
     ],
     ['check --header-name=A@HORSE', HEADER],
     ['check --scheme A@HORSE', SCHEME],

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { exportSPKI, generateKeyPair, SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { listening } from '../testing/calls.ts'
@@ -77,14 +78,29 @@ describe('the program', () => {
     expect((await lines.next()).value).toBe('143')
   })
 
-  it('is ended by a signal while it waits for a pipe', async () => {
-    const pipe = join(folder(), 'pipe')
-    execFileSync('mkfifo', [pipe])
-    const { child, ended } = program(['token', '--client-secret-file', pipe], at.variables)
-    await new Promise((resolve) => setTimeout(resolve, 1_500)) // how far it is cannot be seen
-    child.kill('SIGTERM')
-    expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })
+  it('reads an assertion from a pipe', async () => {
+    const { privateKey, publicKey } = await generateKeyPair('ES256')
+    at.test.configure({ assertionKey: await exportSPKI(publicKey) })
+    const { clientId, environment } = at.test
+    const claims = { iss: clientId, sub: clientId, aud: environment.authUrl, jti: 'one' }
+    const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('1 min')
+    const env = { PATH: process.env['PATH'], ...at.variables, ASSERTION: await jwt.sign(privateKey) }
+    const command = `printf %s "$ASSERTION" | "$0" "$1" token --client-assertion-file /dev/stdin`
+    const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, MAIN], { env })
+    expect(stdout).toMatch(/^[\w.-]+\n$/)
   })
+
+  it.each(['secret', 'assertion'])(
+    'is ended by a signal while it waits for a pipe with the %s',
+    async (kind) => {
+      const pipe = join(folder(), 'pipe')
+      execFileSync('mkfifo', [pipe])
+      const { child, ended } = program(['token', `--client-${kind}-file`, pipe], at.variables)
+      await new Promise((resolve) => setTimeout(resolve, 1_500)) // how far it is cannot be seen
+      child.kill('SIGTERM')
+      expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })
+    },
+  )
 
   it('reads variables from a file, with a byte order mark, too, and says what is wrong with the file', async () => {
     const path = folder()

@@ -25,6 +25,13 @@ describe('a quota', () => {
     expect(await statusAndQuota()).toEqual([200, 'b=per_hour;q=3;r=2;t=3600,b=per_day;q=50;r=46;t=82800'])
   })
 
+  it('is what a fault says instead', async () => {
+    use.env.configure({ quota: '3/h' })
+    const headers = { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=3;r=0;t=60' }
+    use.env.fail('token', { kind: 'status', status: 429, headers })
+    expect(await statusAndQuota()).toEqual([429, 'b=per_hour;q=3;r=0;t=60'])
+  })
+
   it('is none by default, and starts anew with a new value', async () => {
     expect(await statusAndQuota()).toEqual([200, null])
     use.env.configure({ quota: '1/m' })
@@ -79,6 +86,7 @@ describe('an assertion', () => {
     ['another subject', { sub: 'someone' }, 'The claim sub of the assertion is wrong'],
     ['another audience', { aud: 'https://elsewhere.example' }, 'The claim aud of the assertion is wrong'],
     ['no id', { jti: undefined }, 'The claim jti of the assertion is wrong'],
+    ['an empty id', { jti: '' }, 'The claim jti of the assertion is wrong'],
   ])('for %s is rejected', async (_, changes, description) => {
     await configure()
     expect(await answerTo(await signed(changes))).toEqual([401, description])

@@ -6,6 +6,7 @@ import { Fleet } from '../store/fleet.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock } from '../support/clock.ts'
 import { problemsOf } from '../support/problems.ts'
+import { noteSecret } from '../support/recorded.ts'
 import {
   type Answer,
   acquired,
@@ -74,6 +75,8 @@ describe('a clientAssertion function', () => {
       },
     ],
     ['returned nothing', () => ''],
+    ['returned nothing', () => ' \n'],
+    ['returned no string', () => ({ assertion: 'a.b.c' }) as unknown as string],
     ['returned nothing', () => undefined as unknown as string],
     ['did not answer in time', () => new Promise<string>(() => {})],
   ])('that %s makes a failed attempt with a code of its own', async (how, clientAssertion) => {
@@ -82,6 +85,25 @@ describe('a clientAssertion function', () => {
     expect(error).toMatchObject({ code: 'ERR_CLIENT_ASSERTION', retryable: true })
     expect(error.message).toContain(`The clientAssertion function ${how}`)
     expect(made.endpoint.count).toBe(0)
+  })
+
+  it.each([
+    'eyJoZWFkIjp7fX0.eyJib2R5Ijp7fX0.c2lnbmF0dXJl',
+    '-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\n-----END PRIVATE KEY-----',
+  ])('that could not be returned is not in the error either: %s', async (credential) => {
+    noteSecret(credential)
+    const error = await failed(
+      withAssertion([], () => {
+        throw new Error(`The vault does not take ${credential}, sorry`)
+      }),
+    )
+    expect((error.cause as Error).message).toBe('The vault does not take [hidden], sorry')
+  })
+
+  it('is sent without the line break at the end of a file', async () => {
+    const made = withAssertion([], () => '\ufeffhead.body.signature\r\n')
+    await made.provider.getToken()
+    expect(bodiesOf(made)[0]).toMatchObject({ client_assertion: 'head.body.signature' })
   })
 
   it('that the endpoint rejects is what the message names', async () => {
@@ -154,6 +176,9 @@ describe('tokenParameters', () => {
     expect(wrong('organization')).toEqual(['tokenParameters'])
     expect(wrong(['organization'])).toEqual(['tokenParameters'])
     expect(wrong(new Map([['organization', 'org_1']]))).toEqual(['tokenParameters'])
+    expect(wrong(Promise.resolve({ organization: 'org_1' }))).toEqual(['tokenParameters'])
+    expect(wrong(Object.assign(Object.create(null), { organization: 'org_1' }))).toEqual([])
+    expect(wrong({ '': 'org_1' })).toEqual(['tokenParameters.'])
   })
 
   it('keep tokens in a store apart, in whatever order they are given', async () => {

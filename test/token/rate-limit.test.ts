@@ -1,9 +1,11 @@
 /** Renewals after rejections are limited: for each API, in one process and in all that share a token. */
+import type { TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { elsewhere, failuresOf, type Process } from '../store/fleet.ts'
 import { answers, FAILURES } from '../store/memory-store.ts'
 import { encryptedByHand, longLived, oneRenewed, rejected } from '../store/scenes.ts'
 import {
+  type Answer,
   granted,
   IN_STORE_URL,
   MERCHANT_URL,
@@ -18,8 +20,8 @@ withoutJitter()
 
 const MERCHANT = 'https://api.test.example/merchant'
 
-function long(): Rig {
-  const made = rig([], { retries: 0 })
+function long(options: Partial<TokenProviderOptions> = {}): Rig {
+  const made = rig([], { retries: 0, ...options })
   made.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
   return made
 }
@@ -115,6 +117,42 @@ describe('renewals after rejections', () => {
     expect(await renewed(made)).toBe(true)
     await made.clock.advance(1_000)
     expect(await renewed(made)).toBe(true)
+  })
+
+  it('are tried with one attempt and pauses that double to five minutes, while the token endpoint fails', async () => {
+    const made = long({ retries: 1 })
+    const { provider, endpoint, clock } = made
+    const token = await provider.getToken()
+    endpoint.otherwise = status(503)
+    const triedAt: number[] = []
+    for (let second = 0; second < 1_200; second += 1) {
+      const before = endpoint.count
+      const renewal = rejection(provider.renewToken(token, { url: MERCHANT_URL }))
+      await clock.advance(1_000)
+      await renewal
+      for (let n = before; n < endpoint.count; n += 1) triedAt.push(second)
+    }
+    expect(triedAt).toEqual([0, 0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111])
+    endpoint.otherwise = granted()
+    await clock.advance(300_000)
+    expect(await renewed(made)).toBe(true)
+  })
+
+  it.each<[string, Answer]>([
+    ['a status', status(401)],
+    ['a 429', status(429)],
+    ['no token', granted({ expires_in: 0 })],
+  ])('are at most 12 in any hour where the token endpoint refuses them by %s', async (_, answer) => {
+    const { provider, endpoint, clock } = long()
+    const token = await provider.getToken()
+    endpoint.otherwise = answer
+    for (let minute = 0; minute < 180; minute += 1) {
+      await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+      await clock.advance(60_000)
+      if (minute === 59) expect(endpoint.count).toBeLessThanOrEqual(13)
+    }
+    expect(endpoint.count).toBeLessThanOrEqual(37)
+    expect(provider.currentToken()).toBe(token)
   })
 
   it.each([60, 61.5, 62, 130, 250, 1_000])(

@@ -375,7 +375,7 @@ describe('the message of a status', () => {
   ])('that redirects to %j says where to, and that nothing is followed', async (location, to) => {
     const headers: Record<string, string> = location === undefined ? {} : { location }
     expect((await failure(status(307, '', headers))).message).toBe(
-      `${WHERE} answered with a redirect${to}, which is never followed: it would forward the client secret. Check authUrl.`,
+      `${WHERE} answered with a redirect${to}, which is never followed: it would forward the credentials. Check authUrl.`,
     )
   })
 

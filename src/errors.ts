@@ -30,7 +30,7 @@ export type MerchantAuthErrorCode =
 const BRAND = Symbol.for('merchant-auth.error')
 
 /**
- * The base class of all errors of this package. No error contains the client secret or a token, in its fields or in its
+ * The base class of all errors of this package. No error contains the client secret, an assertion or a token, in its fields or in its
  * log output.
  */
 export class MerchantAuthError extends Error {

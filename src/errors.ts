@@ -10,8 +10,8 @@ import type { Quota } from './quota.ts'
  * - `ERR_TOKEN_TIMEOUT`: no response from the token endpoint in time
  * - `ERR_TOKEN_STATUS`: the token endpoint returned an error status
  * - `ERR_TOKEN_REDIRECT`: the token endpoint returned a redirect, which is never followed
- * - `ERR_CLIENT_SECRET`: the `clientSecret` function threw, timed out or returned nothing
- * - `ERR_CLIENT_ASSERTION`: the `clientAssertion` function threw, timed out or returned nothing
+ * - `ERR_CLIENT_SECRET`: the `clientSecret` function threw, timed out or returned no string
+ * - `ERR_CLIENT_ASSERTION`: the `clientAssertion` function threw, timed out or returned no string
  * - `ERR_TOKEN_RESPONSE`: the token endpoint returned a success status, but no usable token
  * - `ERR_PROVIDER_CLOSED`: the provider was closed
  */

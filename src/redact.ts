@@ -152,7 +152,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 /** JWTs and private keys: a function that makes an assertion may fail before it returns it. */
 const CREDENTIALS =
-  /(?<![\w-])eyJ[\w-]+\.[\w-]*\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/gs
+  /eyJ[\w-]+(?:\.[\w-]*){2,4}|-----BEGIN [A-Z ]*PRIVATE KEY[A-Z ]*-----.*?(?:-----END [A-Z ]*PRIVATE KEY[A-Z ]*-----|$)/gs
 
 /**
  * A redacted copy of a foreign error, for example of fetch or of a `clientSecret` function. It has name, message, stack,
@@ -163,8 +163,10 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
   const read = (key: string): unknown => readSafely(() => Reflect.get(error, key) as unknown)
   const text = (key: string, known: KnownWords = new Set()): string | undefined => {
     const value = read(key)
-    const shown = (readSafely(() => String(value)) ?? '').replace(CREDENTIALS, HIDDEN)
-    return value === undefined ? undefined : redactWord(shown, known, secrets)
+    if (value === undefined) return undefined
+    const given = readSafely(() => String(value)) ?? ''
+    const shown = given.length > MAX_SEARCHED ? given : given.replace(CREDENTIALS, HIDDEN)
+    return redactWord(shown, known, secrets)
   }
   const first = readSafely(() => (read('errors') as readonly unknown[])[0])
   const inner = redactedCause(read('cause') ?? first, secrets, depth + 1)

@@ -36,26 +36,34 @@ export interface CallParts {
   readonly redirects: RedirectWatch
 }
 
+/** A response that sends its caller to another URL. */
+interface Redirect {
+  /** The origin of the first request of the call. */
+  readonly from: string
+  readonly to: string
+}
+
 /**
  * Recognizes calls that follow a redirect. undici's redirect interceptor makes them while it receives the end of the
  * response, and with the same handler, unless an interceptor between them makes a new one for each call.
  */
 export class RedirectWatch {
   readonly #origins = new WeakMap<DispatchHandler, string>()
-  /** The first origin of the call whose redirect is being received. */
-  #receiving: string | undefined
+  /** The redirect that is being received. */
+  #receiving: Redirect | undefined
 
   /** The origin of the first request of a call. */
-  firstOrigin(handler: DispatchHandler, origin: string): string {
-    const first = this.#origins.get(handler) ?? this.#receiving ?? origin
+  firstOrigin(handler: DispatchHandler, origin: string, url: string): string {
+    const follows = this.#receiving?.to === url ? this.#receiving : undefined
+    const first = this.#origins.get(handler) ?? follows?.from ?? origin
     this.#origins.set(handler, first)
     return first
   }
 
   /** Passes the end of a redirect to a handler, which may follow it. */
-  receive(origin: string, passEnd: () => void): void {
+  receive(redirect: Redirect, passEnd: () => void): void {
     const outer = this.#receiving
-    this.#receiving = origin
+    this.#receiving = redirect
     try {
       passEnd()
     } finally {
@@ -78,14 +86,15 @@ export class UndiciCall implements DispatchController {
   /** Whether the handler has received the end or an error. */
   done: boolean
   paused: boolean
-  /** Whether the response is a redirect. */
-  redirect: boolean
+  #redirect: Redirect | undefined
   /** The first response, once it is passed to the handler after a renewal failed. */
   held: HeldResponse | undefined
   /** Private, so that inspection does not show the token in it. */
   #options: CallOptions
   readonly #dispatch: Dispatch
   readonly #origin: string
+  /** The URL of the current request. */
+  #sentTo: string
   readonly #redirects: RedirectWatch
   #endWait: ((reason: unknown) => void) | undefined
   /** Whether, and why, the caller aborted while no attempt was under way. */
@@ -100,10 +109,11 @@ export class UndiciCall implements DispatchController {
     this.live = false
     this.done = false
     this.paused = false
-    this.redirect = false
+    this.#redirect = undefined
     this.held = undefined
     this.#dispatch = parts.dispatch
     this.#origin = parts.origin
+    this.#sentTo = parts.origin + String(parts.options.path)
     this.#redirects = parts.redirects
     this.#endWait = undefined
     this.#aborted = false
@@ -111,7 +121,7 @@ export class UndiciCall implements DispatchController {
   }
 
   get url(): string {
-    return this.#origin + String(this.#options.path)
+    return this.#sentTo
   }
 
   get repeatable(): boolean {
@@ -155,8 +165,9 @@ export class UndiciCall implements DispatchController {
     }
   }
 
-  /** Makes the call without a token. */
-  sendUnchanged(options: DispatchOptions): boolean {
+  /** Makes a call that follows a redirect, without a token. */
+  sendUnchanged(options: DispatchOptions, url: string): boolean {
+    this.#sentTo = url
     return this.#dispatch(options, new Attempt(this))
   }
 
@@ -188,14 +199,23 @@ export class UndiciCall implements DispatchController {
 
   /** Passes the start of a response to the handler. */
   start(status: number, headers: ResponseHeaders, statusText?: string): void {
-    this.redirect = status >= 300 && status < 400 && headers['location'] !== undefined
+    const { location } = headers
+    const isRedirect = status >= 300 && status < 400 && location !== undefined
+    this.#redirect = isRedirect ? this.#redirectTo(String(location)) : undefined
     this.handler.onResponseStart?.(this, status, headers, statusText)
   }
 
   /** Passes the end of the response to the handler. */
   end(trailers: unknown): void {
-    if (!this.redirect) this.handler.onResponseEnd?.(this, trailers)
-    else this.#redirects.receive(this.#origin, () => this.handler.onResponseEnd?.(this, trailers))
+    const redirect = this.#redirect
+    if (redirect === undefined) this.handler.onResponseEnd?.(this, trailers)
+    else this.#redirects.receive(redirect, () => this.handler.onResponseEnd?.(this, trailers))
+  }
+
+  #redirectTo(location: string): Redirect | undefined {
+    if (!URL.canParse(location, this.#sentTo)) return undefined
+    const { origin, pathname, search } = new URL(location, this.#sentTo)
+    return { from: this.#origin, to: origin + pathname + search }
   }
 
   /** Does the same for a response that was held. */

@@ -48,7 +48,9 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
     const options = { ...given }
     if (options.origin instanceof URL) options.origin = new URL(options.origin)
     const origin = originOf(connected === undefined ? options.origin : connected)
-    const first = redirects.firstOrigin(handler, origin)
+    // One that says where it connects sends every call there.
+    const first =
+      connected === undefined ? redirects.firstOrigin(handler, origin, urlOf(origin, options)) : origin
     if (first !== origin || !isResolved(origin, options)) {
       context.emitWithheld('destination', urlOf(origin, options))
       return first === origin ? { options: given } : { options: given, origin: first, redirected: true }
@@ -82,7 +84,8 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       if (judged.origin === undefined) return dispatch(judged.options, handler)
       const parts = { context, dispatch, handler, redirects, origin: judged.origin }
       if (!judged.redirected) return sendWithToken({ ...parts, options: judged.options })
-      return new UndiciCall({ ...parts, options: { headers: [] } }).sendUnchanged(judged.options)
+      const url = urlOf(originOf(judged.options.origin), judged.options)
+      return new UndiciCall({ ...parts, options: { headers: [] } }).sendUnchanged(judged.options, url)
     }
   // Its public type takes and returns the dispatch function of any version of undici.
   return intercept as unknown as UndiciInterceptor

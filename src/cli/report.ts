@@ -104,7 +104,7 @@ export function jsonReport(stream: Output): Report {
   const steps: Finding[] = []
   return {
     pending: () => {},
-    add: (finding) => void steps.push(finding),
+    add: (finding) => void steps.push({ ...finding, text: finding.text.replaceAll('\t', ' ') }),
     end(exitCode) {
       const warnings = steps.filter(({ result }) => result === 'warning').length
       stream.write(`${asciiJson({ ok: exitCode === 0, exitCode, warnings, steps }, 2)}\n`)

@@ -165,7 +165,8 @@ async function addDotenv(variables: Variables, file: string, signal: AbortSignal
   if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
   const isGiven = CREDENTIALS.some((name) => variables[name] !== undefined)
   for (const [name, value] of Object.entries(parseEnv(text))) {
-    if (!isGiven || !(CREDENTIALS as readonly string[]).includes(name)) variables[name] ??= value
+    if (value !== '' && (!isGiven || !(CREDENTIALS as readonly string[]).includes(name)))
+      variables[name] ??= value
   }
 }
 

@@ -186,7 +186,7 @@ export type Fault =
       /** Any JSON value; by default there is no body. */
       readonly body?: unknown
     }
-  /** Nothing is sent, or only the headers and half of the usual body, for ever or for a while. The connection stays open. */
+  /** Nothing is sent, or only the headers and half of the usual body, forever or for a while. The connection stays open. */
   | {
       readonly kind: 'hang'
       /** Where the answer stops: before the headers, or in the middle of the body; by default `headers`. */

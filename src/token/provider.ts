@@ -226,18 +226,16 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
-      const { endsForRenewalsAt, endsForCallersAt } = this.#cooldown
+      const { endsAt, endsForCallersAt } = this.#cooldown
       // The token may have expired in the meantime: then this is for callers without a token.
       const isValid = this.#servable() !== undefined
-      const notBefore = isValid
-        ? Math.max(endsForRenewalsAt, this.#context.quotas.renewalsAt)
-        : endsForCallersAt
+      const notBefore = isValid ? Math.max(endsAt, this.#context.quotas.renewalsAt) : endsForCallersAt
       const acquisition = { startedAt, background: false, notBefore, replaces: rejected, rejection }
       if ((await this.#acquire(acquisition)) === 'acquired') {
         // The token endpoint may have issued the same token again.
         if (this.#otherThan(rejected) !== undefined)
           this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
-      } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.endsForRenewalsAt)
+      } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.endsAt)
     })
   }
 
@@ -345,13 +343,15 @@ class ClientCredentialsProvider implements TokenProvider {
         background,
         credential,
         deadline,
-        mayRetry: () => rejection === undefined || this.#mayRetryRenewal,
+        mayRetry: (error: TokenRequestError) =>
+          rejection === undefined || this.#mayRetryRenewal(rejection.limit, error),
       }
       try {
         requested = await requestToken(this.#options, request)
         rejection?.limit.renewed(requestedAt)
       } catch (error) {
-        if (wasAnswered(error)) rejection?.limit.refused(requestedAt)
+        if (this.#servable() !== undefined)
+          rejection?.limit.failed(this.#now(), { refused: isRefusal(error) })
         throw error
       }
       return { cached: requested, source: 'endpoint' }
@@ -360,10 +360,10 @@ class ClientCredentialsProvider implements TokenProvider {
     }
   }
 
-  /** Whether a renewal after a rejection may make another attempt. Calls without the API's 401 still have a token. */
-  get #mayRetryRenewal(): boolean {
+  /** Whether a renewal after a rejection may make another attempt. Calls that the API accepts still have a token. */
+  #mayRetryRenewal(limit: RenewalLimit, error: TokenRequestError): boolean {
     if (this.#servable() === undefined) return true
-    return this.#lastFailure === undefined && this.#now() >= this.#context.quotas.renewalsAt
+    return !limit.hasFailed && !isRefusal(error) && this.#now() >= this.#context.quotas.renewalsAt
   }
 
   async #sharedToken(store: TokenStore): Promise<SharedToken> {
@@ -407,7 +407,10 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #mayRenew(api: Api | undefined): boolean {
-    const limitMs = this.#renewalLimit(api).waitMs(this.#now())
+    const limit = this.#renewalLimit(api)
+    // In the cooldown the caller gets the last failure.
+    const isCooldown = this.#now() < this.#cooldown.endsAt
+    const limitMs = isCooldown ? limit.tokensWaitMs(this.#now()) : limit.waitMs(this.#now())
     const quotaMs = this.#context.quotas.renewalsAt - this.#now()
     // A quota holds renewals back only until the token expires.
     const nextRenewalMs = Math.max(limitMs, Math.min(quotaMs, this.#servableForMs))
@@ -436,8 +439,8 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 }
 
-/** Whether the token endpoint answered for good, and may have counted the request. */
-function wasAnswered(error: unknown): boolean {
+/** Whether the token endpoint refused the request, or answered with something else than a token. */
+function isRefusal(error: unknown): boolean {
   const { status = 0 } = error as Partial<TokenRequestError>
   return error instanceof TokenResponseError || (status >= 300 && status < 500 && status !== 408)
 }

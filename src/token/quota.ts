@@ -26,9 +26,9 @@ export function keyOf({ scope, name }: Quota): string {
   return `${scope} ${name}`
 }
 
-/** Whether what is left of a quota is reserved for callers without a token: a renewal would leave less than a fifth. */
+/** Whether what is left of a quota is reserved for callers without a token. */
 export function isReserved({ limit = 0, remaining }: Quota): boolean {
-  return remaining - 1 < limit / 5
+  return remaining <= limit / 5
 }
 
 /** Delay (ms) until all spent quotas are full again; 0 if none is spent. */

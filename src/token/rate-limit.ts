@@ -36,7 +36,6 @@ class Backoff {
 const FIRST_MS = 1_000
 const MAX_COOLDOWN_MS = 5_000
 const MAX_COOLDOWN_4XX_MS = 30_000
-const MAX_RENEWAL_COOLDOWN_MS = 5 * 60_000
 const MAX_RETRY_AFTER_MS = 60_000
 const MAX_RETRY_AFTER_429_MS = 5 * 60_000
 const MAX_SPENT_MS = 60 * 60_000
@@ -55,20 +54,18 @@ export interface FailureKind {
 
 /** The time after a failed token request in which no other is sent. */
 export class Cooldown {
-  readonly #callers = new Backoff()
-  /** Longer: the calls to the other APIs have a token. */
-  readonly #renewals = new Backoff()
+  readonly #backoff = new Backoff()
   #heldUntil = Number.NEGATIVE_INFINITY
   #background = false
 
   /** When (monotonic ms) it ends for renewals after rejections. */
-  get endsForRenewalsAt(): number {
-    return this.#renewals.endsAt
+  get endsAt(): number {
+    return this.#backoff.endsAt
   }
 
   /** When it ends for the others: a background failure counts only by its Retry-After and its quotas. */
   get endsForCallersAt(): number {
-    return this.#background ? this.#heldUntil : this.#callers.endsAt
+    return this.#background ? this.#heldUntil : this.endsAt
   }
 
   /** Begins the cooldown after one more failure in a row. */
@@ -76,16 +73,14 @@ export class Cooldown {
     const retryLimitMs = status === 429 ? MAX_RETRY_AFTER_429_MS : MAX_RETRY_AFTER_MS
     const leastMs = Math.max(Math.min(retryAfterMs, retryLimitMs), Math.min(spentMs, MAX_SPENT_MS))
     const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
-    this.#callers.begin(now, isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
-    this.#renewals.begin(now, MAX_RENEWAL_COOLDOWN_MS, leastMs)
+    this.#backoff.begin(now, isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
     this.#heldUntil = now + leastMs
     this.#background = background
   }
 
   /** Ends it. */
   succeeded(): void {
-    this.#callers.reset()
-    this.#renewals.reset()
+    this.#backoff.reset()
     this.#heldUntil = Number.NEGATIVE_INFINITY
   }
 }
@@ -103,6 +98,7 @@ export function backgroundPauseMs(servableForMs: number): number {
 }
 
 const MAX_RENEWAL_GAP_MS = 30 * 60_000
+const MAX_FAILED_GAP_MS = 5 * 60_000
 const QUIET_MS = 60_000
 const HOUR_MS = 60 * 60_000
 const DAY_MS = 24 * HOUR_MS
@@ -125,17 +121,31 @@ export interface RenewalHistory {
  */
 export class RenewalLimit {
   readonly #backoff = new Backoff()
+  /** The pause after renewals that failed: they cost no token, but requests may be counted, too. */
+  readonly #failures = new Backoff()
   #renewals: number[] = []
   #lastRejection = Number.POSITIVE_INFINITY
 
   /** Records a rejection by this API; after a long time without one, the gaps start over. */
   rejected(now: number): void {
-    if (now - this.#lastRejection > this.#backoff.gapMs + QUIET_MS) this.#backoff.reset()
+    const quietMs = now - this.#lastRejection - QUIET_MS
+    if (quietMs > this.#backoff.gapMs) this.#backoff.reset()
+    if (quietMs > this.#failures.gapMs) this.#failures.reset()
     this.#lastRejection = now
+  }
+
+  /** Whether the last renewals failed. */
+  get hasFailed(): boolean {
+    return this.#failures.gapMs > 0
   }
 
   /** Delay (ms) until the next renewal is allowed; 0: now. */
   waitMs(now: number): number {
+    return Math.max(this.tokensWaitMs(now), this.#failures.endsAt - now)
+  }
+
+  /** The part of it that is due to tokens, not to failures. */
+  tokensWaitMs(now: number): number {
     const hourEndsAt = (this.#renewals.at(-MAX_PER_HOUR) ?? Number.NEGATIVE_INFINITY) + HOUR_MS
     const dayEndsAt = (this.#renewals.at(-MAX_PER_DAY) ?? Number.NEGATIVE_INFINITY) + DAY_MS
     return Math.max(0, Math.max(this.#backoff.endsAt, hourEndsAt, dayEndsAt) - now)
@@ -143,14 +153,15 @@ export class RenewalLimit {
 
   /** Records a renewal that began at `startedAt` and succeeded. */
   renewed(startedAt: number): void {
+    this.#failures.reset()
     this.#backoff.begin(startedAt, MAX_RENEWAL_GAP_MS)
-    this.refused(startedAt)
-  }
-
-  /** Records one that the token endpoint refused, which may count as well. The cooldown is its gap. */
-  refused(startedAt: number): void {
     this.#renewals.push(startedAt)
     if (this.#renewals.length > MAX_PER_DAY) this.#renewals.shift()
+  }
+
+  /** Records a renewal that failed. One that the token endpoint refused is tried less often. */
+  failed(now: number, { refused }: { readonly refused: boolean }): void {
+    this.#failures.begin(now, refused ? MAX_RENEWAL_GAP_MS : MAX_FAILED_GAP_MS)
   }
 
   /** The history to share with other processes. */

@@ -121,39 +121,62 @@ describe('renewals after rejections', () => {
 
   it('are tried with one attempt and pauses that double to five minutes, while the token endpoint fails', async () => {
     const made = long({ retries: 1 })
-    const { provider, endpoint, clock } = made
+    const { provider, endpoint, clock, events } = made
     const token = await provider.getToken()
     endpoint.otherwise = status(503)
     const triedAt: number[] = []
     for (let second = 0; second < 1_200; second += 1) {
       const before = endpoint.count
-      const renewal = rejection(provider.renewToken(token, { url: MERCHANT_URL }))
+      const renewal = provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
       await clock.advance(1_000)
       await renewal
       for (let n = before; n < endpoint.count; n += 1) triedAt.push(second)
     }
     expect(triedAt).toEqual([0, 0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111])
-    endpoint.otherwise = granted()
-    await clock.advance(300_000)
+    expect(events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 212_000 })
+
+    endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
+    expect(await renewed(made, IN_STORE_URL)).toBe(true)
+    await clock.advance(212_000)
     expect(await renewed(made)).toBe(true)
+  })
+
+  it('that failed leave nothing behind after a quiet time', async () => {
+    const made = long({ retries: 1 })
+    const { provider, endpoint, clock } = made
+    const token = await provider.getToken()
+    endpoint.otherwise = status(503)
+    for (let second = 0; second < 64; second += 1) {
+      const renewal = provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+      await clock.advance(1_000)
+      await renewal
+    }
+    await clock.advance(64_000 + 60_001)
+    endpoint.answers.push(status(503), granted({ expires_in: 10 * 86_400 }))
+    const renewal = renewed(made)
+    await clock.advance(1_000)
+    expect(await renewal).toBe(true)
   })
 
   it.each<[string, Answer]>([
     ['a status', status(401)],
     ['a 429', status(429)],
     ['no token', granted({ expires_in: 0 })],
-  ])('are at most 12 in any hour where the token endpoint refuses them by %s', async (_, answer) => {
-    const { provider, endpoint, clock } = long()
-    const token = await provider.getToken()
-    endpoint.otherwise = answer
-    for (let minute = 0; minute < 180; minute += 1) {
-      await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
-      await clock.advance(60_000)
-      if (minute === 59) expect(endpoint.count).toBeLessThanOrEqual(13)
-    }
-    expect(endpoint.count).toBeLessThanOrEqual(37)
-    expect(provider.currentToken()).toBe(token)
-  })
+  ])(
+    'are tried at most 12 times in any hour where the token endpoint refuses them by %s',
+    async (_, answer) => {
+      const { provider, endpoint, clock } = long()
+      const token = await provider.getToken()
+      endpoint.otherwise = answer
+      for (let minute = 0; minute < 180; minute += 1) {
+        await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+        await clock.advance(60_000)
+        if (minute === 59) expect(endpoint.count).toBeLessThanOrEqual(13)
+      }
+      expect(endpoint.count).toBeLessThanOrEqual(37)
+      expect(provider.currentToken()).toBe(token)
+    },
+  )
 
   it.each([60, 61.5, 62, 130, 250, 1_000])(
     'are at most 12 in any hour and 60 in any day, however an API that rejects all is called (every %f s)',

@@ -343,8 +343,11 @@ class ClientCredentialsProvider implements TokenProvider {
         background,
         credential,
         deadline,
-        mayRetry: (error: TokenRequestError) =>
-          rejection === undefined || this.#mayRetryRenewal(rejection.limit, error),
+        // A renewal leaves alone what is reserved for callers without a token.
+        mayRetry: () =>
+          rejection === undefined ||
+          this.#servable() === undefined ||
+          this.#now() >= this.#context.quotas.renewalsAt,
       }
       try {
         requested = await requestToken(this.#options, request)
@@ -358,12 +361,6 @@ class ClientCredentialsProvider implements TokenProvider {
     } finally {
       if (turn !== undefined) shared?.end(turn, requested)
     }
-  }
-
-  /** Whether a renewal after a rejection may make another attempt. Calls that the API accepts still have a token. */
-  #mayRetryRenewal(limit: RenewalLimit, error: TokenRequestError): boolean {
-    if (this.#servable() === undefined) return true
-    return !limit.hasFailed && !isRefusal(error) && this.#now() >= this.#context.quotas.renewalsAt
   }
 
   async #sharedToken(store: TokenStore): Promise<SharedToken> {

@@ -134,11 +134,6 @@ export class RenewalLimit {
     this.#lastRejection = now
   }
 
-  /** Whether the last renewals failed. */
-  get hasFailed(): boolean {
-    return this.#failures.gapMs > 0
-  }
-
   /** Delay (ms) until the next renewal is allowed; 0: now. */
   waitMs(now: number): number {
     return Math.max(this.tokensWaitMs(now), this.#failures.endsAt - now)

@@ -37,7 +37,7 @@ export interface TokenRequestContext extends ProviderContext {
   /** Whether it is a background renewal. */
   readonly background: boolean
   /** Whether another attempt may follow one that has just failed. */
-  readonly mayRetry: (error: TokenRequestError) => boolean
+  readonly mayRetry: () => boolean
 }
 
 /**
@@ -113,7 +113,7 @@ class TokenRequest {
 
   /** Exponential backoff with full jitter, or Retry-After; undefined if no attempt follows. */
   #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
-    if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry(error))
+    if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
       return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
     const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentForMs(error.answer?.quotas ?? []))

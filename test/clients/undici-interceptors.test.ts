@@ -5,7 +5,7 @@ import { type Dispatcher, interceptors, request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
 import { rejectionOf, type Scripted, scripted, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentWith, createAuthDispatch, notedCall } from './undici-calls.ts'
+import { agentWith, createAuthDispatch, NotingHandler, notedCall } from './undici-calls.ts'
 
 const ground = useGround()
 const ORDERS = ['above', 'below'] as const
@@ -76,6 +76,25 @@ it.each([{}, { renewOnStatus: [] }])(
     expect(sent).toEqual([[true], [false, false], [false]])
   },
 )
+
+it('a call that begins when a redirect ends, and does not follow it, gets the token', async () => {
+  await using other = await scripted((_, response) => void response.end())
+  await using api = await scripted((_, response) => {
+    response.writeHead(302, { location: `${other.url}/there` }).end()
+  })
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url, other.url] })
+  const dispatcher = agentWith(createAuthDispatch(tokens))
+  const next = new NotingHandler()
+  class First extends NotingHandler {
+    override onResponseEnd(controller: unknown, trailers: unknown): void {
+      super.onResponseEnd(controller, trailers)
+      dispatcher.dispatch({ origin: other.url, path: '/elsewhere', method: 'GET' }, next)
+    }
+  }
+  await notedCall(dispatcher, `${api.url}/first`, new First())
+  await next.ended
+  expect(has(other, 'the.one.token')).toEqual([true])
+})
 
 it('above the token, a redirect that leaves the APIs’ paths goes on without it', async () => {
   await using api = await scripted((seen, response) => {

@@ -31,6 +31,16 @@ async function given(
 }
 
 describe('the fetch that is wrapped', () => {
+  it.each([URL_CALLED, 'https://elsewhere.example/x'])(
+    'gets headers that were an iterator, and members that Node’s fetch does not know: %s',
+    async (url) => {
+      const headers = new Headers({ 'X-Mine': '1' }).entries() as unknown as HeadersGiven
+      const { init } = await given(url, { headers, next: { revalidate: 60 } } as RequestInit)
+      expect(new Headers(init.headers).get('X-Mine')).toBe('1')
+      expect(init).toMatchObject({ next: { revalidate: 60 } })
+    },
+  )
+
   it('is called at once where there is a token: no promise, no wait', async () => {
     const wrapped = answering()
     const getToken = vi.spyOn(TOKENS, 'getToken')

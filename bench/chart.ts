@@ -47,12 +47,14 @@ function layersOf({ kind, unit, rows }: Chart): Layers {
   const text = { field: 'value', format: kind === 'bars' ? '.1f' : '.2f' } as const
   const x = { field: 'value', type: 'quantitative', title: unit } as const
   if (kind === 'bars') {
+    const domainMax = 1.1 * Math.max(...rows.map(({ value }) => value)) // room for the text of the longest
+    const length = { ...x, scale: { domainMax } } as const
     return [
-      { mark: { type: 'bar', height: 14 }, encoding: { x, y, color } },
-      { mark: { type: 'text', align: 'left', dx: 5 }, encoding: { x, y, text } },
+      { mark: { type: 'bar', height: 14 }, encoding: { x: length, y, color } },
+      { mark: { type: 'text', align: 'left', dx: 5 }, encoding: { x: length, y, text } },
     ]
   }
-  const ratio = { ...x, scale: { type: 'log', nice: false, padding: 24 } } as const
+  const ratio = { ...x, scale: { type: 'log', nice: false, padding: 48 } } as const
   return [
     { mark: { type: 'rule', color: '#57606a' }, encoding: { x: { datum: 1 } } },
     { mark: 'rule', encoding: { x: { ...ratio, field: 'from' }, x2: { field: 'to' }, y, color } },

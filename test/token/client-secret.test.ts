@@ -74,6 +74,13 @@ describe('a clientSecret function', () => {
     expect(clientSecret).toHaveBeenCalledTimes(asked)
   })
 
+  it('yields a secret that is sent as it is, spaces included', async () => {
+    const { provider, endpoint } = rig([], { clientSecret: () => ' a secret \n' })
+    await provider.getToken()
+    const body = JSON.parse(String(endpoint.requests[0]?.init.body))
+    expect(body).toMatchObject({ client_secret: ' a secret \n' })
+  })
+
   it('replaces a rejected secret also without retries', async () => {
     const { provider, endpoint } = rig([rejected401], { clientSecret: yielding('one', 'two'), retries: 0 })
     await expect(provider.getToken()).resolves.toBeDefined()

@@ -138,6 +138,12 @@ describe('renewals after rejections', () => {
     expect(await renewed(made, IN_STORE_URL)).toBe(true)
     await clock.advance(212_000)
     expect(await renewed(made)).toBe(true)
+
+    await clock.advance(2_000) // a success ends the pauses
+    endpoint.answers.push(status(503))
+    await provider.renewToken(await provider.getToken(), { url: MERCHANT_URL }).catch(() => {})
+    await clock.advance(1_000)
+    expect(await renewed(made)).toBe(true)
   })
 
   it('that failed leave nothing behind after a quiet time', async () => {

@@ -143,6 +143,11 @@ describe('tokenParameters', () => {
     })
   })
 
+  it('are what the message of a rejected request names', async () => {
+    const made = rig([status(400, { error: 'invalid_request' })], { tokenParameters, bodyFormat: 'form' })
+    expect((await failed(made)).message).toContain('Check authUrl, clientId, audience and tokenParameters.')
+  })
+
   it('are copied when they are given', async () => {
     const given: Record<string, string> = { organization: 'org_1' }
     const made = rig([], { tokenParameters: given })

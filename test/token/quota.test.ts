@@ -137,6 +137,16 @@ describe('the quotas of a response', () => {
       [perHour],
     ],
     [
+      'named twice, in the other order: the one with less left',
+      { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540,b=per_hour;q=10;r=9;t=9' },
+      [perHour],
+    ],
+    [
+      'named twice, in the other order: the one that is full again later',
+      { [CLIENT]: 'b=per_hour;q=10;r=7;t=3,b=per_hour;q=10;r=7;t=3540' },
+      [perHour],
+    ],
+    [
       'named twice: the one with a fifth or less',
       { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540,b=per_hour;q=50;r=10;t=9' },
       [{ scope: 'client', name: 'per_hour', limit: 50, remaining: 10, resetsInMs: 9_000 }],

@@ -6,6 +6,8 @@ export const HIDDEN = '[hidden]'
 export const MAX_SEARCHED = 10_000
 /** With a shorter secret, the text around a replacement could reveal the secret. */
 export const LEAST_SECRET = 8
+/** So much of the beginning of a secret that is too long to search for. */
+const LEAST_BEGINNING = 64
 /** The base64 or hexadecimal form of a shorter secret appears in other text by chance. */
 const LEAST_ENCODED = 3
 /** How many levels of escapes are decoded. Text with more levels is replaced entirely. */
@@ -55,7 +57,11 @@ export class UsedSecrets implements Iterable<string> {
  */
 export function redact(text: string, secrets: Iterable<string>): string {
   if (text.length > MAX_SEARCHED) return HIDDEN
-  const all = [...secrets].filter(({ length }) => length <= MAX_SEARCHED)
+  const used = [...secrets]
+  // Of a secret that is longer than any text only the beginning can be in it.
+  const isLong = ({ length }: string): boolean => length > MAX_SEARCHED
+  if (used.some((secret) => isLong(secret) && text.includes(secret.slice(0, LEAST_BEGINNING)))) return HIDDEN
+  const all = used.filter((secret) => !isLong(secret))
   const parts = all
     .filter(({ length }) => length >= LEAST_SECRET)
     .sort((a, b) => b.length - a.length) // so that a secret does not split a longer one that contains it

@@ -100,6 +100,16 @@ describe('a clientAssertion function', () => {
     expect((error.cause as Error).message).toBe('The vault does not take [hidden], sorry')
   })
 
+  it('is hidden although it is longer than any text that is searched', async () => {
+    const assertion = `eyJh.${'x'.repeat(12_000)}.signature`
+    const error_description = `not accepted: ${assertion.slice(0, 4_000)}`
+    const made = withAssertion(
+      [status(400, { error: 'invalid_request', error_description })],
+      () => assertion,
+    )
+    expect(await failed(made)).toMatchObject({ errorDescription: '[hidden]' })
+  })
+
   it('is sent without the line break at the end of a file', async () => {
     const made = withAssertion([], () => '\ufeffhead.body.signature\r\n')
     await made.provider.getToken()

@@ -150,7 +150,8 @@ async function coldStart(): Promise<Section> {
           name: `${name}: CPU time of one caller in ${shown(MOST)} by that of one in ${shown(FEW)}`,
           value: (at(crowds, MOST)?.usPerCaller ?? Number.NaN) / (at(crowds, FEW)?.usPerCaller ?? Number.NaN),
           limit: 1,
-          tolerance: 1.5,
+          // 0.7 to 1.7 was measured, for work that does not grow with the crowd. Work that does would be at 30.
+          tolerance: 2,
         },
       ]),
   }

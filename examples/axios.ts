@@ -1,17 +1,13 @@
-/** An axios instance whose calls carry the token, are made again after a 401, and show no secret when they fail. */
+/** An axios instance whose calls carry the token, are repeated after a 401, and show no secret when they fail. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import axios from 'axios'
-import { createTokenProvider } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
 import { startSandbox } from 'merchant-auth/testing'
+import { serviceEnv } from './recipes/support/service-env.ts'
 
 const sandbox = await startSandbox()
-const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
-
-const tokens = createTokenProvider({ environment, clientId, clientSecret })
-const api = axios.create({ baseURL: merchantUrl })
-attachAuth(api, tokens)
+Object.assign(process.env, serviceEnv(sandbox.test))
+const { api, tokens } = await import('./recipes/parts/axios-client.ts')
 
 const first = await api.get('/orders/1')
 console.log(`GET /orders/1 -> ${first.status}, with token ${first.data.jti}`)
@@ -23,8 +19,8 @@ console.log(`POST /orders  -> ${second.status}, with token ${second.data.jti}: t
 assert.equal(second.status, 200)
 assert.notEqual(second.data.jti, first.data.jti)
 console.log(`The API answered ${sandbox.test.counts.unauthorized} call with 401; its caller saw none.`)
-const { token: asked, merchant: received, unauthorized } = sandbox.test.counts
-assert.deepEqual({ asked, received, unauthorized }, { asked: 2, received: 3, unauthorized: 1 })
+const { token: requested, merchant: received, unauthorized } = sandbox.test.counts
+assert.deepEqual({ requested, received, unauthorized }, { requested: 2, received: 3, unauthorized: 1 })
 
 sandbox.test.fail('merchant', { kind: 'status', status: 500 })
 const error: unknown = await api.get('/orders/2').catch((reason: unknown) => reason)
@@ -38,7 +34,14 @@ assert.equal(
   sandbox.test.requests('merchant').at(-1)?.headers['authorization'],
   `Bearer [token ${second.data.jti}]`,
 )
-console.log(`Is the token in a print of that error? ${shown}`)
+console.log(`Does the log output of that error show the token? ${shown}`)
 
-await tokens.close()
+const { api: plain } = await import('./recipes/parts/plain-interceptor.ts')
+const { tokens: otherTokens } = await import('./recipes/parts/tokens.ts')
+assert.equal((await plain.get('/orders/3')).status, 200)
+sandbox.test.revoke()
+await assert.rejects(plain.get('/orders/4'), { status: 401 })
+console.log('GET /orders/4 -> 401 after a revocation: the plain interceptor only attaches the token')
+
+await Promise.all([tokens.close(), otherTokens.close()])
 await sandbox.close()

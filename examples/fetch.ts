@@ -1,13 +1,14 @@
-/** A fetch whose calls carry the token, and a hundred first calls that share one token request. */
+/** A fetch whose calls carry the token, a hundred first calls that share one token request, and the same by hand. */
 import assert from 'node:assert/strict'
-import { createAuthFetch, createTokenProvider } from 'merchant-auth'
+import { createTokenProvider } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
+import { sendWithToken } from './recipes/parts/send-with-token.ts'
+import { serviceEnv } from './recipes/support/service-env.ts'
 
 const sandbox = await startSandbox()
-const { environment, clientId, clientSecret, inStoreUrl } = sandbox.test
-
-const tokens = createTokenProvider({ environment, clientId, clientSecret })
-const authFetch = createAuthFetch(tokens)
+const { inStoreUrl } = sandbox.test
+Object.assign(process.env, serviceEnv(sandbox.test))
+const { authFetch, tokens } = await import('./recipes/parts/fetch-client.ts')
 
 const responses = await Promise.all(
   Array.from({ length: 100 }, (_, index) => authFetch(`${inStoreUrl}/sales/${index}`)),
@@ -28,8 +29,8 @@ const { body, jti } = (await again.json()) as { body: string; jti: string }
 console.log(`After a revocation: ${again.status}, body ${body}, with the new token ${jti}.`)
 assert.deepEqual([again.status, body], [200, '{"amount":1200}'])
 assert.notEqual(jti, used?.jti)
-const { token: asked, unauthorized } = sandbox.test.counts
-assert.deepEqual({ asked, unauthorized }, { asked: 2, unauthorized: 1 })
+const { token: requested, unauthorized } = sandbox.test.counts
+assert.deepEqual({ requested, unauthorized }, { requested: 2, unauthorized: 1 })
 
 sandbox.test.configure({ apiLatencyMs: 5_000 })
 const signal = AbortSignal.timeout(50)
@@ -37,5 +38,20 @@ const late: unknown = await authFetch(`${inStoreUrl}/slow`, { signal }).catch((r
 console.log(`A call with AbortSignal.timeout(50) to a slow API ends with: ${late}`)
 assert.equal(late, signal.reason)
 
-await tokens.close()
+const { production } = sandbox
+const ownTokens = createTokenProvider(production.options)
+const statusByHand = async (): Promise<number> => {
+  const url = `${production.merchantUrl}/orders`
+  return (await sendWithToken(ownTokens, url, (address, headers) => fetch(address, { headers }))).status
+}
+assert.equal(await statusByHand(), 200)
+production.revoke()
+assert.equal(await statusByHand(), 200)
+const headers = { 'WWW-Authenticate': 'Bearer error="insufficient_scope"' }
+production.fail('merchant', { kind: 'status', status: 401, headers })
+assert.equal(await statusByHand(), 401)
+assert.deepEqual([production.counts.token, production.counts.merchant], [2, 4])
+console.log('By hand: a revoked token was renewed, and one without the necessary scope was not.')
+
+await Promise.all([tokens.close(), ownTokens.close()])
 await sandbox.close()

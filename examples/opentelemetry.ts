@@ -1,11 +1,13 @@
-/** Metrics for Prometheus: what a provider's events become, on a page that Prometheus would scrape. */
+/** What a provider's events become: metrics for Prometheus, on the page that it would scrape, and lines of a log. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createAuthFetch, createTokenProvider, TokenRequestError } from 'merchant-auth'
+import { mock } from 'node:test'
+import { createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { startSandbox } from 'merchant-auth/testing'
+import { explainFailure } from './recipes/parts/explain-failure.ts'
 import { serviceEnv } from './recipes/support/service-env.ts'
 
 // The exporter has to be told a port: one that is free now.
@@ -14,18 +16,20 @@ await once(listener, 'listening')
 const { port } = listener.address() as AddressInfo
 await new Promise((resolve) => listener.close(resolve))
 
-const sandbox = await startSandbox()
+const sandbox = await startSandbox({ quota: '10/h' })
 const { environment, clientId, merchantUrl } = sandbox.test
 Object.assign(process.env, serviceEnv(sandbox.test), { METRICS_PORT: String(port) })
 const { tokens } = await import('./recipes/parts/telemetry.ts')
+await import('./recipes/parts/log-events.ts')
 const authFetch = createAuthFetch(tokens)
+const logged = [mock.method(console, 'warn'), mock.method(console, 'log')]
 
 sandbox.test.fail('token', { kind: 'status', status: 503 })
 await Promise.all(Array.from({ length: 10 }, (_, order) => authFetch(`${merchantUrl}/orders/${order}`)))
 sandbox.test.revoke()
-await authFetch(`${merchantUrl}/orders`) // refused, renewed, and sent once more
+await authFetch(`${merchantUrl}/orders`) // rejected, renewed, and repeated
 sandbox.test.revoke()
-await authFetch(`${merchantUrl}/orders`) // refused again, too soon for another renewal
+await authFetch(`${merchantUrl}/orders`) // rejected again, too soon for another renewal
 await authFetch(`${environment.authUrl}/health`) // not below apiUrls: goes without the token
 
 const refused = createTokenProvider({
@@ -34,9 +38,22 @@ const refused = createTokenProvider({
   clientSecret: 'not-the-secret',
   onEvent: createTelemetry({ attributes: { client: 'refused' } }), // each provider has a listener of its own
 })
-await refused.getToken().catch((error: unknown) => {
-  if (!(error instanceof TokenRequestError)) throw error
-})
+assert.match(await refused.getToken().then(String, explainFailure), /^ERR_TOKEN_STATUS: .*invalid_client/)
+
+sandbox.production.fail('token', { kind: 'status', status: 503 })
+const unlucky = createTokenProvider({ ...sandbox.production.options, retries: 0 })
+assert.match(await unlucky.getToken().then(String, explainFailure), /^Retry in \d+ ms$/)
+
+const lines = logged.flatMap((method) => method.mock.calls.map(({ arguments: words }) => words.join(' ')))
+assert.deepEqual(lines, [
+  'token request failed: ERR_TOKEN_STATUS 503',
+  'rejected token not renewed: merchant',
+  `sent without the token: ${environment.authUrl}/health destination`,
+  'token request failed: ERR_TOKEN_STATUS 401',
+  'token request failed: ERR_TOKEN_STATUS 503',
+  'token requests left: per_hour 8',
+  'token requests left: per_hour 7',
+])
 
 const scraped = await (await fetch(`http://localhost:${port}/metrics`)).text()
 const ours = scraped.split('\n').filter((line) => /^merchant_auth_/.test(line))
@@ -69,5 +86,5 @@ assert.deepEqual(
 const remains = amount('merchant_auth_token_remaining_lifetime', OTHER)
 assert.ok(remains > 3_500 && remains <= 3_600, `${remains} s remain of an hour`)
 
-await Promise.all([tokens.close(), refused.close()])
+await Promise.all([tokens.close(), refused.close(), unlucky.close()])
 await sandbox.close()

@@ -1,43 +1,40 @@
-/** An undici dispatcher whose calls carry the token, below undici's own interceptors, and are made again after a 401. */
+/** An undici dispatcher whose calls carry the token, below undici's own interceptors, and are repeated after a 401. */
 import assert from 'node:assert/strict'
-import { createTokenProvider } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
-import { createAuthDispatch } from 'merchant-auth/undici'
-import { Agent, interceptors } from 'undici'
+import { request } from 'undici'
+import { serviceEnv } from './recipes/support/service-env.ts'
 
 const sandbox = await startSandbox()
-const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
+const { merchantUrl } = sandbox.test
+Object.assign(process.env, serviceEnv(sandbox.test))
+const { createOrder, dispatcher } = await import('./recipes/parts/undici-client.ts')
+const { tokens } = await import('./recipes/parts/tokens.ts')
 
-const tokens = createTokenProvider({ environment, clientId, clientSecret })
-const agent = new Agent().compose(createAuthDispatch(tokens), interceptors.retry({ minTimeout: 10 }))
-const { origin, pathname } = new URL(merchantUrl)
-
-const first = await agent.request({ origin, path: `${pathname}/orders/1`, method: 'GET' })
+const first = await request(`${merchantUrl}/orders/1`, { dispatcher })
 const { jti: before } = (await first.body.json()) as { jti: string }
 console.log(`GET /orders/1 -> ${first.statusCode}, with token ${before}`)
 assert.equal(first.statusCode, 200)
 
 sandbox.test.revoke()
-const body = JSON.stringify({ amount: 1200 })
-const second = await agent.request({ origin, path: `${pathname}/orders`, method: 'POST', body })
+const second = await createOrder(1200)
 const { jti: after } = (await second.body.json()) as { jti: string }
 console.log(`POST /orders  -> ${second.statusCode}, with token ${after}: the first one was revoked`)
 assert.equal(second.statusCode, 200)
 assert.notEqual(after, before)
-const { token: asked, merchant: received, unauthorized } = sandbox.test.counts
-assert.deepEqual({ asked, received, unauthorized }, { asked: 2, received: 3, unauthorized: 1 })
+const { token: requested, merchant: received, unauthorized } = sandbox.test.counts
+assert.deepEqual({ requested, received, unauthorized }, { requested: 2, received: 3, unauthorized: 1 })
 
 sandbox.test.fail('merchant', { kind: 'status', status: 503 })
-const third = await agent.request({ origin, path: `${pathname}/orders/2`, method: 'GET' })
+const third = await request(`${merchantUrl}/orders/2`, { dispatcher })
 await third.body.dump()
-console.log(`GET /orders/2 -> ${third.statusCode}, after one 503 that undici's retry interceptor met`)
+console.log(`GET /orders/2 -> ${third.statusCode}, after undici's retry interceptor got one 503`)
 assert.equal(third.statusCode, 200)
 const lastTwo = sandbox.test.requests('merchant').slice(-2)
 assert.deepEqual(
   lastTwo.map(({ path, status, jti }) => ({ path, status, jti })),
-  [503, 200].map((status) => ({ path: `${pathname}/orders/2`, status, jti: after })),
+  [503, 200].map((status) => ({ path: '/merchant/orders/2', status, jti: after })),
 )
 
-await agent.close()
+await dispatcher.close()
 await tokens.close()
 await sandbox.close()

@@ -2,6 +2,7 @@
  * The code of README.md and docs compiles as it stands there, under the settings of this repository. Each block is a
  * module of its own. The one prelude: a block of any page whose first line is a comment with a file's name
  * (`// environments.ts`) is that file, and the other blocks may import it. Blocks from test/consumers are compiled there.
+ * Code is written by hand only where test/dist/pages.test.ts runs it, or where it shows how other packages are used.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -27,8 +28,8 @@ function textOf(name: string): string {
 interface Block {
   readonly page: string
   readonly file: string
-  /** It shows a file of test/consumers, which compiles it with packages that only it has installed. */
-  readonly isConsumers: boolean
+  /** The file that it shows; undefined: it is written by hand. */
+  readonly source: string | undefined
   /** The line of the page before the first one of the code. */
   readonly line: number
   readonly code: string
@@ -37,9 +38,9 @@ interface Block {
 const blocks: readonly Block[] = pages.flatMap(({ name, text }) =>
   [...text.matchAll(/^```[jt]s\n(.*?)^```$/gms)].map(({ 1: code = '', index }) => {
     const line = text.slice(0, index).split('\n').length
-    const isConsumers = /<!-- example: test\/consumers\/\S+ -->\n\n$/.test(text.slice(0, index))
+    const source = /<!-- example: (\S+) -->\n\n$/.exec(text.slice(0, index))?.[1]
     const file = `${name.replaceAll(/\W/g, '-')}-line-${line}.ts`
-    return { page: name, file: /^\/\/ ([\w-]+\.ts)\n/.exec(code)?.[1] ?? file, isConsumers, line, code }
+    return { page: name, file: /^\/\/ ([\w-]+\.ts)\n/.exec(code)?.[1] ?? file, source, line, code }
   }),
 )
 
@@ -68,18 +69,25 @@ function anchorsOf(text: string): string[] {
 const bench = join(root, 'bench')
 const hasBench = existsSync(join(bench, 'node_modules/auth0'))
 const needsBench = ({ code }: Block): boolean => /from 'auth0\b/.test(code)
+/** test/consumers compiles its files with packages that only it has installed. */
+const isConsumers = ({ source }: Block): boolean => source?.startsWith('test/consumers/') === true
 const isPrelude = ({ file }: Block): boolean => file === 'environments.ts'
 
 describe('README.md and docs', () => {
   it('has code that compiles', () => {
     expect(blocks.length).toBeGreaterThanOrEqual(5)
-    expect(compilerSays(blocks.filter((block) => !needsBench(block) && !block.isConsumers))).toBe('')
+    expect(compilerSays(blocks.filter((block) => !needsBench(block) && !isConsumers(block)))).toBe('')
   })
 
   it.skipIf(!hasBench)('has code for auth0 that compiles, where npm run bench has installed it', () => {
     expect(blocks.filter(needsBench).length).toBeGreaterThan(0)
     const chosen = blocks.filter((block) => needsBench(block) || isPrelude(block))
     expect(compilerSays(chosen, bench)).toBe('')
+  })
+
+  it('has code by hand only where a test runs it, or where it shows how other packages are used', () => {
+    const byHand = blocks.filter(({ source }) => source === undefined).map(({ page }) => page)
+    expect([...new Set(byHand)]).toEqual(['README.md', 'docs/coming-from-elsewhere.md', 'docs/testing.md'])
   })
 
   it('shows axios in at most 8 lines, and is read in five minutes', () => {

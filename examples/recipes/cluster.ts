@@ -1,13 +1,15 @@
-/** node:cluster with four workers that share one token by Redis: 100 calls, one token request. Needs redis-server. */
+/**
+ * node:cluster with four workers that share one token through Redis, two of them with each client: 100 calls, one token
+ * request. Needs redis-server.
+ */
 import assert from 'node:assert/strict'
 import cluster from 'node:cluster'
+import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import axios from 'axios'
-import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
+import type { AuthEvent } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
-import { createRedisTokenStore } from 'merchant-auth/redis'
 import { startSandbox } from 'merchant-auth/testing'
-import { createClient } from 'redis'
 import { hasRedis, startRedis } from './support/redis.ts'
 import { serviceEnv } from './support/service-env.ts'
 
@@ -33,34 +35,32 @@ async function runPrimary(): Promise<void> {
   console.log(`${WORKERS} workers, ${merchant} calls, ${token} token request`)
 }
 
-async function runWorker(): Promise<void> {
-  const redis = createClient({ url: process.env['REDIS_URL'] ?? 'redis://localhost:6379' })
-  redis.on('error', (error: Error) => console.warn('Redis:', error.message))
-  redis.connect().catch(() => {}) // not awaited: the service starts without Redis, too
+async function runWorker(id: number): Promise<void> {
   const sources: string[] = []
-  const options = optionsFromEnv()
-  const tokens = createTokenProvider({
-    ...options,
-    store: createRedisTokenStore(redis),
-    onEvent: (event) => {
-      if (event.type === 'token-acquired') sources.push(event.source)
-    },
+  subscribe('merchant-auth', (message) => {
+    const event = message as AuthEvent
+    if (event.type === 'token-acquired') sources.push(event.source)
   })
-  const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
+  const client = id % 2 === 0 ? 'redis' : 'ioredis'
+  const { redis, tokens } = await (client === 'redis'
+    ? import('./parts/redis-tokens.ts')
+    : import('./parts/ioredis-tokens.ts'))
+  const api = axios.create({ baseURL: process.env['MERCHANT_AUTH_URL'] ?? '' })
   attachAuth(api, tokens)
-  const answers = await Promise.all(Array.from({ length: CALLS }, (_, n) => api.get(`/orders/${n}`)))
+  const answers = await Promise.all(Array.from({ length: CALLS }, (_, n) => api.get(`/merchant/orders/${n}`)))
   assert.ok(answers.every(({ status }) => status === 200))
-  console.log(`  worker ${cluster.worker?.id}: ${answers.length} calls, token from: ${sources.join(', ')}`)
+  console.log(`  worker ${id}, ${client}: ${answers.length} calls, token from: ${sources.join(', ')}`)
   await tokens.close()
-  redis.destroy()
+  if ('destroy' in redis) redis.destroy()
+  else redis.disconnect()
   cluster.worker?.disconnect()
 }
 
-if (cluster.isWorker) await runWorker()
+if (cluster.worker !== undefined) await runWorker(cluster.worker.id)
 else if (hasRedis()) await runPrimary()
 else {
   console.log(
-    'redis-server is not installed (apt-get install redis-server): there is nothing to share a token by.',
+    'redis-server is not installed (apt-get install redis-server): the workers have nothing to share a token through.',
   )
   process.exitCode = process.env['CI'] === undefined ? 0 : 1
 }

@@ -1,23 +1,18 @@
 /** Tests of your own code with MSW, for the token endpoint and the API: `node examples/recipes/msw.ts` runs them. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { createAuthFetch, createTokenProvider, defineEnvironments, type TokenProvider } from 'merchant-auth'
+import { createAuthFetch, createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
+import { environments } from './parts/environments.ts'
 import { handlers } from './parts/msw-handlers.ts'
 
-const { test: environment } = defineEnvironments({
-  test: {
-    authUrl: 'https://auth.test.example.com',
-    audience: 'https://api.test.example.com',
-    apiUrls: ['https://api.test.example.com/merchant'],
-  },
-})
+const { test: environment } = environments
 
 /** The code under test. */
 async function placeOrder(tokens: TokenProvider, amount: number): Promise<string> {
-  const response = await createAuthFetch(tokens)('https://api.test.example.com/merchant/orders', {
+  const response = await createAuthFetch(tokens)(`${environment.apiUrls.merchant}/orders`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify({ amount }),

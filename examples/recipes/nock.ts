@@ -2,23 +2,18 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import axios from 'axios'
-import { createTokenProvider, defineEnvironments, type TokenProvider } from 'merchant-auth'
+import { createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import nock from 'nock'
+import { environments } from './parts/environments.ts'
 import { mockOrder, mockToken } from './parts/nock-mocks.ts'
 
-const { test: environment } = defineEnvironments({
-  test: {
-    authUrl: 'https://auth.test.example.com',
-    audience: 'https://api.test.example.com',
-    apiUrls: ['https://api.test.example.com/merchant'],
-  },
-})
+const { test: environment } = environments
 
 /** The code under test. */
 async function placeOrder(tokens: TokenProvider, amount: number): Promise<string> {
-  const api = axios.create({ baseURL: 'https://api.test.example.com/merchant' })
+  const api = axios.create({ baseURL: environment.apiUrls.merchant })
   attachAuth(api, tokens)
   const { data } = await api.post<{ id: string }>('/orders', { amount })
   return data.id

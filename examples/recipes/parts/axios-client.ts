@@ -1,0 +1,9 @@
+/** An axios instance that attaches the token. Shown in docs/coming-from-elsewhere.md. */
+import axios from 'axios'
+import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+
+const options = optionsFromEnv()
+export const tokens = createTokenProvider(options)
+export const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
+attachAuth(api, tokens)

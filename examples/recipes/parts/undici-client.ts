@@ -1,0 +1,11 @@
+/** undici's own functions, with the token attached below its interceptors. Shown in docs/clients.md. */
+import { createAuthDispatch } from 'merchant-auth/undici'
+import { Agent, interceptors, request } from 'undici'
+import { environment, tokens } from './tokens.ts'
+
+export const dispatcher = new Agent().compose(createAuthDispatch(tokens), interceptors.retry())
+
+export async function createOrder(amount: number) {
+  const url = `${environment.apiUrls.merchant}/orders`
+  return await request(url, { dispatcher, method: 'POST', body: JSON.stringify({ amount }) })
+}

@@ -10,7 +10,7 @@ import { startSandbox } from 'merchant-auth/testing'
 import { explainFailure } from './recipes/parts/explain-failure.ts'
 import { serviceEnv } from './recipes/support/service-env.ts'
 
-// The exporter has to be told a port: one that is free now.
+// The exporter needs a port: one that is free now.
 const listener = createServer().listen(0, '127.0.0.1')
 await once(listener, 'listening')
 const { port } = listener.address() as AddressInfo
@@ -32,13 +32,13 @@ sandbox.test.revoke()
 await authFetch(`${merchantUrl}/orders`) // rejected again, too soon for another renewal
 await authFetch(`${environment.authUrl}/health`) // not below apiUrls: goes without the token
 
-const refused = createTokenProvider({
+const rejected = createTokenProvider({
   environment,
   clientId,
   clientSecret: 'not-the-secret',
-  onEvent: createTelemetry({ attributes: { client: 'refused' } }), // each provider has a listener of its own
+  onEvent: createTelemetry({ attributes: { client: 'rejected' } }), // each provider has a listener of its own
 })
-assert.match(await refused.getToken().then(String, explainFailure), /^ERR_TOKEN_STATUS: .*invalid_client/)
+assert.match(await rejected.getToken().then(String, explainFailure), /^ERR_TOKEN_STATUS: .*invalid_client/)
 
 sandbox.production.fail('token', { kind: 'status', status: 503 })
 const unlucky = createTokenProvider({ ...sandbox.production.options, retries: 0 })
@@ -65,15 +65,15 @@ const amount = (name: string, pattern: RegExp): number =>
     .filter((line) => line.startsWith(`${name}{`) && pattern.test(line))
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf('}') + 1)), 0)
 
-const REFUSED = /client="refused"/
+const REJECTED = /client="rejected"/
 const OTHER = /^(?!.*client=)/
 const expected = [
   ['merchant_auth_token_request_duration_count', OTHER, 3], // a 503, and two good answers
-  ['merchant_auth_token_request_duration_count', REFUSED, 1],
+  ['merchant_auth_token_request_duration_count', REJECTED, 1],
   ['merchant_auth_token_request_failures_total', /http_response_status_code="503"/, 1],
   ['merchant_auth_token_request_failures_total', /merchant_auth_oauth_error="invalid_client"/, 1],
   ['merchant_auth_token_acquisition_duration_count', OTHER, 2],
-  ['merchant_auth_token_acquisition_duration_count', REFUSED, 0],
+  ['merchant_auth_token_acquisition_duration_count', REJECTED, 0],
   ['merchant_auth_token_rejections_total', OTHER, 2],
   ['merchant_auth_token_renewals_total', OTHER, 1],
   ['merchant_auth_token_suppressed_renewals_total', OTHER, 1],
@@ -86,5 +86,5 @@ assert.deepEqual(
 const remains = amount('merchant_auth_token_remaining_lifetime', OTHER)
 assert.ok(remains > 3_500 && remains <= 3_600, `${remains} s remain of an hour`)
 
-await Promise.all([tokens.close(), refused.close(), unlucky.close()])
+await Promise.all([tokens.close(), rejected.close(), unlucky.close()])
 await sandbox.close()

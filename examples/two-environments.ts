@@ -34,7 +34,7 @@ assert.deepEqual([sandbox.production.counts.token, sandbox.test.counts.token], [
 assert.throws(
   () => defineEnvironments({ production: sandbox.test.environment, test: sandbox.test.environment }),
   (error: unknown) => {
-    console.log(`The same environment twice is refused. ${error}`)
+    console.log(`The same environment twice is rejected. ${error}`)
     return error instanceof ConfigurationError
   },
 )

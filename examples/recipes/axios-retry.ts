@@ -27,7 +27,7 @@ try {
 }
 
 async function check(service: SandboxEnvironment, api: AxiosInstance, tokens: TokenProvider): Promise<void> {
-  // The token is revoked between a 503 and its retry: the retry is refused, renewed and sent once more.
+  // The token is revoked between a 503 and its retry: the retry is rejected, renewed and sent once more.
   const { jti: before } = (await api.get('/orders/1')).data
   service.clearRequests()
   service.fail('merchant', { kind: 'status', status: 503 })

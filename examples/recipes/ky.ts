@@ -38,13 +38,13 @@ try {
 
   // An API that refuses every token: one renewal, one more call, and no retry of ky's on top.
   sandbox.test.configure({ rejectAllTokens: ['in-store'] })
-  const refused = api.get('sales/1', { prefix: inStoreUrl })
-  const error: unknown = await refused.catch((reason: unknown) => reason)
+  const rejected = api.get('sales/1', { prefix: inStoreUrl })
+  const error: unknown = await rejected.catch((reason: unknown) => reason)
   assert(isHTTPError(error))
   assert.deepEqual(statuses('in-store'), [401, 401])
-  console.log(`GET /sales/1, refused for good: two sends, and the caller gets a ${error.response.status}`)
+  console.log(`GET /sales/1, rejected for good: two sends, and the caller gets a ${error.response.status}`)
 
-  // The token is put on below ky: ky's own Request, which its errors show, never has it.
+  // The token is attached below ky: ky's own Request, which its errors show, never has it.
   const { value } = await tokens.getToken()
   assert.equal(error.request.headers.has('authorization'), false)
   assert.equal(inspect(error, { depth: 10, showHidden: true }).includes(value), false)

@@ -49,7 +49,7 @@ try {
   }
   assert.deepEqual(secretsAsked.toSorted(), [first, second, second, third].toSorted())
 
-  // The fourth merchant takes the place of the one that was not called for the longest time. Its call goes on.
+  // The fourth merchant takes the place of the one that was not called for the longest time. Its call continues.
   serviceOf(first).configure({ apiLatencyMs: 50 })
   const underWay = merchants.apiOf(first).get('/orders')
   await Promise.all([second, third, fourth].map((merchantId) => merchants.apiOf(merchantId).get('/orders')))

@@ -54,8 +54,8 @@ test('an order is placed with the token of the token endpoint', async (t) => {
 test('an order is placed once more, with another token, when the API answers 401', async (t) => {
   const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'made-up-secret' })
   t.after(() => tokens.close())
-  const refused = (): Response => new HttpResponse(null, { status: 401 })
-  server.use(http.post('https://api.test.example.com/merchant/orders', refused, { once: true }))
+  const rejected = (): Response => new HttpResponse(null, { status: 401 })
+  server.use(http.post('https://api.test.example.com/merchant/orders', rejected, { once: true }))
   const answer = { access_token: 'old', expires_in: 3600, token_type: 'Bearer', scope: 'merchant' }
   const revoked = (): Response => HttpResponse.json(answer)
   server.use(http.post('https://auth.test.example.com/oauth/token', revoked, { once: true }))
@@ -69,7 +69,7 @@ test('an order is placed once more, with another token, when the API answers 401
   ])
 })
 
-test('a refused client fails with what the token endpoint says', async (t) => {
+test('a rejected client fails with what the token endpoint says', async (t) => {
   server.use(
     http.post('https://auth.test.example.com/oauth/token', () =>
       HttpResponse.json({ error: 'invalid_client' }, { status: 401 }),

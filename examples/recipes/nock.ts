@@ -53,7 +53,7 @@ test('an order is placed once more, with another token, when the API answers 401
   assert.equal(await placeOrder(tokens, 1200), 'order-2')
 })
 
-test('a refused client fails with what the token endpoint says', async (t) => {
+test('a rejected client fails with what the token endpoint says', async (t) => {
   nock('https://auth.test.example.com').post('/oauth/token').reply(401, { error: 'invalid_client' })
   const tokens = createTokenProvider({ environment, clientId: 'my-client', clientSecret: 'wrong-secret' })
   t.after(() => tokens.close())

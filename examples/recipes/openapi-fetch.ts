@@ -28,10 +28,10 @@ try {
 
   // Where the second answer is a 401, too, it is a result like any other: typed, in `error`.
   sandbox.test.configure({ rejectAllTokens: true })
-  const refused = await api.GET('/orders/{id}', { params: { path: { id: '2' } } })
-  assert.equal(refused.response.status, 401)
-  assert.equal(refused.error?.error, 'invalid_token')
-  console.log(`GET /orders/2, refused for good: ${refused.response.status}, ${refused.error.error}`)
+  const rejected = await api.GET('/orders/{id}', { params: { path: { id: '2' } } })
+  assert.equal(rejected.response.status, 401)
+  assert.equal(rejected.error?.error, 'invalid_token')
+  console.log(`GET /orders/2, rejected for good: ${rejected.response.status}, ${rejected.error.error}`)
 } finally {
   await tokens.close()
   await sandbox.close()

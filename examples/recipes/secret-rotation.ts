@@ -60,10 +60,10 @@ class Service {
     ]
   }
 
-  /** Token requests, and how many of them were refused. */
-  get requests(): { readonly sent: number; readonly refused: number } {
+  /** Token requests, and how many of them were rejected. */
+  get requests(): { readonly sent: number; readonly rejected: number } {
     const sent = this.#sandbox.requests('token')
-    return { sent: sent.length, refused: sent.filter(({ status }) => status === 401).length }
+    return { sent: sent.length, rejected: sent.filter(({ status }) => status === 401).length }
   }
 
   /** Resolves at the next event of a type. */
@@ -113,9 +113,9 @@ async function rotateTwice(sandbox: SandboxEnvironment): Promise<string> {
   await service.next('token-renewed')
   sandbox.acceptSecrets('second secret')
   await service.next('token-renewed')
-  assert.equal(service.requests.refused, 0)
+  assert.equal(service.requests.rejected, 0)
 
-  // In a hurry: revoked while a token request with the old one is under way.
+  // In a hurry: revoked while a token request with the old one is in flight.
   service.on('token-requested', () => {
     service.vault.secret = 'third secret'
     sandbox.acceptSecrets('third secret')
@@ -123,14 +123,14 @@ async function rotateTwice(sandbox: SandboxEnvironment): Promise<string> {
   await service.next('token-renewed')
   await service.next('token-renewed')
   await service.end()
-  const { sent, refused } = service.requests
-  assert.equal(refused, 1)
+  const { sent, rejected } = service.requests
+  assert.equal(rejected, 1)
   assert.deepEqual(service.nextTries, [0])
   // A token of 2 s is renewed at the earliest a second before the last 100 ms of its life.
   assert.ok(sent <= 2 + Math.ceil((performance.now() - startedAt) / 900), `${sent} token requests`)
   return (
-    'Both secrets accepted for a while: no token request was refused.\n' +
-    `The old one revoked during a token request: ${refused} refused, and made again with the new one.\n` +
+    'Both secrets accepted for a while: no token request was rejected.\n' +
+    `The old one revoked during a token request: ${rejected} rejected, and repeated with the new one.\n` +
     `  ${service.calls} calls, ${service.failed} failed; ${sent} token requests`
   )
 }
@@ -145,11 +145,11 @@ async function rotateLate(sandbox: SandboxEnvironment): Promise<string> {
   service.vault.secret = 'second secret'
   await service.next('token-acquired')
   await service.end()
-  assert.deepEqual(service.requests, { sent: 3, refused: 1 })
+  assert.deepEqual(service.requests, { sent: 3, rejected: 1 })
   assert.deepEqual(service.nextTries, [undefined])
   return (
-    'Revoked, and the vault 300 ms late: the current token served on until the next renewal.\n' +
-    `  ${service.calls} calls, ${service.failed} failed; 3 token requests, 1 of them refused`
+    'Revoked, and the vault 300 ms late: the current token was used until the next renewal.\n' +
+    `  ${service.calls} calls, ${service.failed} failed; 3 token requests, 1 of them rejected`
   )
 }
 
@@ -158,5 +158,5 @@ setTimeout(() => {
 }, 100_000).unref()
 
 await using sandbox = await startSandbox()
-const told = await Promise.all([rotateTwice(sandbox.test), rotateLate(sandbox.production)])
-console.log(told.join('\n'))
+const reports = await Promise.all([rotateTwice(sandbox.test), rotateLate(sandbox.production)])
+console.log(reports.join('\n'))

@@ -15,7 +15,7 @@ export function startTlsFront(targetPort: number, options: TlsOptions): Promise<
   return listen((onSocket) => createTlsServer(options, onSocket), { targetPort })
 }
 
-/** Starts a relay that tells every byte that passes, in both directions. */
+/** Starts a relay that reports every byte that passes, in both directions. */
 export function startTap(targetPort: number, onBytes: (bytes: Buffer) => void): Promise<Relay> {
   return listen((onSocket) => createServer(onSocket), { targetPort, onBytes })
 }

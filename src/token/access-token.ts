@@ -1,9 +1,8 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
 import type { Clock, Instant } from '../clock.ts'
 import type { ResolvedOptions } from '../options.ts'
-import type { Quota } from '../quota.ts'
+import { type Quota, redactQuotas } from '../quota.ts'
 import { HIDDEN, redact, type UsedSecrets } from '../redact.ts'
-import { redactQuotas } from './quota.ts'
 import type { TokenResponse } from './token-response.ts'
 
 /** An access token. Its value is readable, but appears in no inspect or JSON output of it. */

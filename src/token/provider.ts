@@ -12,17 +12,21 @@ import {
 } from '../errors.ts'
 import { createEmit, rememberOutlet } from '../events.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
+import { spentForMs } from '../quota.ts'
 import { UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import type { AccessToken, CachedToken } from './access-token.ts'
-import { ClientCredential } from './client-credential.ts'
-import type { ProviderContext } from './provider-context.ts'
-import { Quotas, spentForMs } from './quota.ts'
-import { backgroundPauseMs, Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
+import { backgroundPauseMs, Cooldown, mayRequest, Quotas, RenewalLimit } from './rate-limit.ts'
 import type { Acquisition, SharedToken } from './shared-token.ts'
-import { expiredOnArrival, requestToken, shownEndpoint } from './token-request.ts'
+import {
+  ClientCredential,
+  expiredOnArrival,
+  type ProviderContext,
+  requestToken,
+  shownEndpoint,
+} from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
@@ -310,7 +314,7 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       this.#lastFailure = error
       const { status = 0, retryAfterMs = 0, answer } = error as Partial<TokenRequestError>
-      const spentMs = spentForMs(answer?.quotas ?? [])
+      const spentMs = spentForMs(answer?.quotas)
       this.#cooldown.failed(this.#now(), { status, retryAfterMs, spentMs, background })
       throw this.#failure()
     }

@@ -1,4 +1,5 @@
-/** Rate limits of the token endpoint: the cooldown after a failure, and how often a rejected token is renewed. */
+/** Rate limits of the token endpoint: the cooldown after a failure, quotas, and how often a rejected token is renewed. */
+import { isReserved, keyOf, type Quota } from '../quota.ts'
 
 /** The limits on a token request. */
 export interface RequestLimits {
@@ -82,6 +83,27 @@ export class Cooldown {
   succeeded(): void {
     this.#backoff.reset()
     this.#heldUntil = Number.NEGATIVE_INFINITY
+  }
+}
+
+/** The quotas of the most recent responses. */
+export class Quotas {
+  /** When (monotonic ms) each quota that is reserved for callers without a token is full again. */
+  readonly #reserved = new Map<string, number>()
+
+  /** Records the quotas of a response that arrived now. */
+  note(quotas: readonly Quota[], now: number): void {
+    for (const [key, fullAt] of this.#reserved)
+      if (fullAt === Infinity || fullAt <= now) this.#reserved.delete(key)
+    for (const quota of quotas) {
+      if (isReserved(quota)) this.#reserved.set(keyOf(quota), now + (quota.resetsInMs ?? Infinity))
+      else this.#reserved.delete(keyOf(quota))
+    }
+  }
+
+  /** When (monotonic ms) a token that is still valid may be renewed. */
+  get renewalsAt(): number {
+    return Math.max(Number.NEGATIVE_INFINITY, ...this.#reserved.values())
   }
 }
 

@@ -4,7 +4,7 @@ import { propertyOf } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
-import type { Quota } from '../quota.ts'
+import { type Quota, redactQuotas } from '../quota.ts'
 import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
 import { OAUTH_ERRORS } from '../vocabulary.ts'
 
@@ -131,6 +131,20 @@ export function readRetryAfter(response: Response, epochMs: number): number | un
   const utc = value.endsWith('GMT') ? value : `${value} GMT`
   const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(utc) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
+}
+
+/** The headers about quotas: those of Auth0, and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
+const QUOTA_HEADERS = ['auth0-client-quota-limit', 'auth0-organization-quota-limit', 'ratelimit']
+
+/** The redacted quotas in the headers of a response. */
+export async function quotasIn({ headers }: Response, secrets: Iterable<string>): Promise<readonly Quota[]> {
+  if (!QUOTA_HEADERS.some((name) => headers.has(name))) return []
+  try {
+    const { readQuotas } = await import('./quota-headers.ts') // with a parser that most services do not need
+    return redactQuotas(readQuotas(headers), secrets)
+  } catch {
+    return [] // the file is gone, as in a deployment over a running process: the token counts more
+  }
 }
 
 /** Whether a response is a redirect, or came after one was followed. */

@@ -121,15 +121,6 @@ describe('a call in the cooldown', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('is not made to wait where a token is there', async () => {
-    const { provider, endpoint } = rig([granted(), status(503)], { retries: 0 })
-    const token = await provider.getToken()
-    await rejection(provider.renewToken(token))
-    expect(await provider.getToken()).toBe(token)
-    await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503, retryAfterMs: 1_000 })
-    expect(endpoint.count).toBe(2)
-  })
-
   it('that was rejected its token while the background renewal failed is held back, but not after expiry', async () => {
     const { provider, endpoint, clock } = rig([granted({ expires_in: 100 }), status(503)], { retries: 0 })
     const token = await provider.getToken()

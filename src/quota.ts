@@ -25,9 +25,9 @@ export function isReserved({ limit = 0, remaining }: Quota): boolean {
   return remaining <= limit / 5
 }
 
-/** Delay (ms) until all spent quotas are full again; 0 if none is spent. */
+/** Delay (ms) until all of these spent quotas are full again; 0 if there are none. */
 export function spentForMs(quotas: readonly Quota[] = []): number {
-  return Math.max(0, ...quotas.map(({ remaining, resetsInMs = 0 }) => (remaining === 0 ? resetsInMs : 0)))
+  return Math.max(0, ...quotas.map(({ resetsInMs = 0 }) => resetsInMs))
 }
 
 /** Quotas without secrets in their names. */

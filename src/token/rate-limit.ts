@@ -133,7 +133,7 @@ const SAME_MS = 500
 export interface RenewalHistory {
   /** The gap (ms) after the last of them. */
   readonly gapMs: number
-  /** How long ago (ms) they began, within the last day, oldest first. */
+  /** How long ago (ms) they began, oldest first. */
   readonly renewedAgoMs: readonly number[]
 }
 
@@ -183,8 +183,7 @@ export class RenewalLimit {
 
   /** The history to share with other processes. */
   history(now: number): RenewalHistory {
-    const renewedAgoMs = this.#renewals.map((at) => now - at).filter((agoMs) => agoMs < DAY_MS)
-    return { gapMs: this.#backoff.gapMs, renewedAgoMs }
+    return { gapMs: this.#backoff.gapMs, renewedAgoMs: this.#renewals.map((at) => now - at) }
   }
 
   /**
@@ -192,8 +191,7 @@ export class RenewalLimit {
    * while it may still apply: it starts over after a minute without a rejection.
    */
   adopt({ gapMs, renewedAgoMs }: RenewalHistory, now: number): void {
-    const agoMs = renewedAgoMs.at(-1)
-    if (agoMs === undefined) return
+    const agoMs = renewedAgoMs.at(-1) ?? Infinity
     const endsAt = now - agoMs + gapMs
     if (agoMs <= 2 * gapMs + QUIET_MS && endsAt > this.#backoff.endsAt) {
       this.#backoff.gapMs = gapMs
@@ -201,6 +199,6 @@ export class RenewalLimit {
     }
     const all = [...this.#renewals, ...renewedAgoMs.map((ago) => now - ago)].sort((a, b) => a - b)
     const distinct = all.filter((at, n) => n === 0 || at - (all[n - 1] as number) > SAME_MS)
-    this.#renewals = distinct.filter((at) => now - at < DAY_MS).slice(-MAX_PER_DAY)
+    this.#renewals = distinct.slice(-MAX_PER_DAY)
   }
 }

@@ -243,12 +243,8 @@ class TokenRequest {
     // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
     if (background && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
-    try {
-      const credential = await this.#askForCredential(endsAt)
-      return credential === rejected ? undefined : credential
-    } catch {
-      return undefined // the rejection says more
-    }
+    const credential = await this.#askForCredential(endsAt).catch(() => undefined) // the rejection says more
+    return credential === rejected ? undefined : credential
   }
 
   async #post(credential: string, endsAt: number): Promise<CachedToken> {
@@ -317,7 +313,7 @@ class TokenRequest {
   #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
     const code = codeOf(cause)
     // A body that does not match its Content-Encoding is complete, and would be the same again.
-    if (code !== undefined && /^(?:Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_)/.test(code))
+    if (/Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_/.test(String(code)))
       return this.#badResponse([{ field: 'body', reason: 'cannot be decompressed' }])
     const [what, advice] = began
       ? ['received an incomplete response', 'Try again later, or check the network, proxies and firewalls.']

@@ -157,7 +157,7 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   const location = response.headers.get('location')
   const base = response.url === '' ? undefined : response.url
   if (location === null || location.length > MAX_SEARCHED || !URL.canParse(location, base)) return ''
-  return shown(new URL(location, base).origin, 100, secrets) ?? ''
+  return redact(new URL(location, base).origin, secrets).slice(0, 100)
 }
 
 /** The errors of a server that does not understand the format of the body. */

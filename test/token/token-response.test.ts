@@ -84,8 +84,14 @@ describe('token_type and scope', () => {
 
   const LONG = Array.from({ length: 6_000 }, (_, n) => `scope:${n}`).join(' ') // 64 KiB is the limit
 
-  it.each([['merchant'], [LONG], [undefined]])('scope %.20j is handed on whole', async (scope) => {
+  it.each([['merchant'], [''], [LONG], [undefined]])('scope %.20j is handed on whole', async (scope) => {
     expect((await rig([granted({ scope })]).provider.getToken()).scope).toBe(scope)
+  })
+
+  it('a short scope with the token in it is handed on without that', async () => {
+    const access_token = 'head.body.signature'
+    const { provider } = rig([granted({ access_token, scope: `merchant ${access_token}` })])
+    expect((await provider.getToken()).scope).toBe('merchant [hidden]')
   })
 
   it.each([

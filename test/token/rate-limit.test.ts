@@ -279,16 +279,6 @@ describe('a rejected token', () => {
     expect((await provider.renewToken(token))?.value).not.toBe(token.value)
     expect(endpoint.count).toBe(3)
   })
-
-  it('stays in use for calls that were not rejected, while it is renewed', async () => {
-    const gate = Promise.withResolvers<void>()
-    const { provider } = rig([granted(), () => gate.promise.then(() => granted()({}))])
-    const token = await provider.getToken()
-    const renewal = provider.renewToken(token)
-    expect(await provider.getToken()).toBe(token)
-    gate.resolve()
-    expect((await renewal)?.value).toBe(provider.currentToken()?.value)
-  })
 })
 
 type Other = { url?: string | null; clientId?: string }
@@ -417,19 +407,6 @@ describe('an API that rejects every token', () => {
       expect(askedAt.length).toBeGreaterThan(5)
     },
   )
-
-  it('costs no more where each call comes from a process that has just started', async () => {
-    const fleet = longLived()
-    const askedAt: number[] = []
-    for (let step = 0; step < 130; step += 1) {
-      const process = fleet.start()
-      if (await rejected(fleet, process)) askedAt.push(fleet.clock.monotonicMs())
-      await process.provider.close()
-      await fleet.clock.advance(step % 2 === 0 ? 1_000 : QUIET_MS)
-    }
-    expect(askedAt.length).toBeGreaterThan(12)
-    expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
-  })
 
   it('costs no more where a process renewed twelve times, long ago', async () => {
     const fleet = longLived()

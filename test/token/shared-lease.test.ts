@@ -63,16 +63,6 @@ describe('a process that waits for another', () => {
     await rejection(waiting)
   })
 
-  it.each([0, 10, 40, 50, 470])('has the token within 100 ms of it being there (%i ms later)', async (ms) => {
-    const { fleet, token, write } = await heldByAnother(60_000)
-    const waiting = fleet.start().provider.getToken()
-    await fleet.pass(ms)
-    write()
-    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(100)
-    expect((await waiting).value).toBe(token)
-    expect(fleet.endpoint.count).toBe(1)
-  })
-
   it.each([
     ['is released', 2_000, 60_000],
     ['of a holder that died runs out', 3_000, 3_000],
@@ -267,24 +257,6 @@ describe('the lease', () => {
     expect([fleet.endpoint.count, fleet.store.leased, sourcesOf(events)]).toEqual([1, 0, ['store']])
   })
 
-  it('is asked for after a look, and the token endpoint after another', async () => {
-    const { fleet, provider } = await began()
-    const order: string[] = []
-    for (const operation of ['get', 'lease', 'set', 'release'] as const) {
-      fleet.store.faults[operation] = (run) => {
-        order.push(operation)
-        return run()
-      }
-    }
-    fleet.endpoint.answers.push((init) => {
-      order.push('token request')
-      return granted()(init)
-    })
-    await provider.getToken()
-    await quiet()
-    expect(order).toEqual(['get', 'lease', 'get', 'token request', 'set', 'release'])
-  })
-
   it.each([
     ['true', true],
     ['a text', 'yes'],
@@ -300,19 +272,6 @@ describe('the lease', () => {
 })
 
 describe('a crowd of processes', () => {
-  it('has two token requests, not one each, where the first holder dies', async () => {
-    const fleet = new Fleet()
-    const { provider } = await fleet.begin()
-    const key = fleet.store.tokenKey
-    await provider.close()
-    await fleet.store.delete(key)
-    await fleet.store.lease?.(key, 10_000) // and nothing more is heard of it
-    fleet.answerAfter(400)
-    const waiting = Promise.all(Array.from({ length: 32 }, () => fleet.tokenOf()))
-    expect(await fleet.tookMs(waiting)).toBeLessThan(10_600)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
   it('tries one after the other where the token endpoint fails, and hears of it', async () => {
     const fleet = new Fleet()
     fleet.endpoint.otherwise = status(400)

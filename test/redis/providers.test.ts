@@ -88,13 +88,6 @@ onEachRedis((rig) => {
       expect((await tokens).size).toBe(1)
       expect(rig.endpoint.count).toBe(2)
     })
-
-    it('go on by themselves where a lease does not end', async () => {
-      const members = await rig.startAll(2, { timeoutMs: 400 })
-      const { key, server } = await dieAsking()
-      await server.command('persist', key)
-      expect((await tokensOf(members)).size).toBe(2)
-    })
   })
 
   describe('a token that an API rejected', () => {
@@ -113,30 +106,6 @@ onEachRedis((rig) => {
       expect(renewed[0]?.value).toEqual(expect.not.stringMatching(rejected))
       expect(rig.endpoint.count).toBe(2)
       expect(await tokensOf(await rig.startAll(1))).toEqual(new Set([renewed[0]?.value]))
-    })
-
-    it('is renewed again no sooner than 1 s after that, by any process', async () => {
-      const askedAt: number[] = []
-      rig.endpoint.otherwise = (init) => {
-        askedAt.push(performance.now())
-        return granted()(init)
-      }
-      const members = await rig.startAll(3)
-      const [first = ''] = await tokensOf(members)
-      for (const member of members) await renew(member, first)
-      const [second = '', ...others] = await tokensOf(members)
-      expect(others).toEqual([])
-      await eventually('the next renewal', async () => {
-        const renewed = await Promise.all(members.toReversed().map((member) => renew(member, second)))
-        return renewed.some((token) => token !== undefined)
-      })
-      const [, renewedAt = 0, againAt = 0] = askedAt
-      expect(againAt - renewedAt).toBeGreaterThan(990)
-      await eventually('it to reach all', async () => {
-        const renewed = await Promise.all(members.map((member) => renew(member, second)))
-        return renewed.every((token) => token !== undefined)
-      })
-      expect(askedAt).toHaveLength(3)
     })
   })
 })

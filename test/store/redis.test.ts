@@ -16,7 +16,7 @@ import { ManualClock, settled } from '../support/clock.ts'
 import { problemsIn, thrownBy } from '../support/problems.ts'
 import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { rejection } from '../token/harness.ts'
-import { Fleet, failuresOf, quiet, sourcesOf } from './fleet.ts'
+import { Fleet, quiet, sourcesOf } from './fleet.ts'
 
 /** A client of node-redis, as far as it is needed. */
 class NodeRedis extends EventEmitter implements NodeRedisLike {
@@ -51,23 +51,6 @@ const CLIENTS = [
 ] as const
 
 describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
-  it('keeps, yields, forgets and leases', async () => {
-    let now = 0
-    const redis = new SimulatedRedis(() => now)
-    const store = createRedisTokenStore(clientOf(redis))
-    await store.set('k', 'v', 1_000)
-    now += 300
-    expect(await store.get('k')).toEqual({ value: 'v', ttlMs: 700 })
-    expect(redis.keys()).toEqual(['merchant-auth:{k}'])
-    await store.delete('k')
-    expect(await store.get('k')).toBeUndefined()
-    const release = await store.lease?.('k', 1_000)
-    expect(await store.lease?.('k', 1_000)).toBeUndefined()
-    expect(redis.keys()).toEqual(['merchant-auth:{k}:lease'])
-    await release?.()
-    expect(redis.keys()).toEqual([])
-  })
-
   it('is shared by providers', async () => {
     const fleet = new Fleet()
     const redis = new SimulatedRedis(() => fleet.clock.monotonicMs())
@@ -143,18 +126,6 @@ describe('createRedisTokenStore', () => {
   it('allows Redis 250 ms for an operation, or what the options say', () => {
     expect(createRedisTokenStore(client).operationTimeoutMs).toBe(250)
     expect(createRedisTokenStore(client, { operationTimeoutMs: 40 }).operationTimeoutMs).toBe(40)
-  })
-
-  it('may hang: no call waits for longer', async () => {
-    const fleet = new Fleet()
-    const hung = Object.assign(new IORedis(new SimulatedRedis(() => 0)), {
-      eval: () => new Promise(() => {}),
-    })
-    const { provider, events } = fleet.start({
-      store: createRedisTokenStore(hung, { operationTimeoutMs: 20 }),
-    })
-    expect(await fleet.tookMs(provider.getToken())).toBe(20)
-    expect(failuresOf(events)).toEqual([{ operation: 'get', code: 'ETIMEDOUT' }])
   })
 
   it.each([0, 1])('sees to it that a node-redis client has a listener for errors: of %i', (count) => {
@@ -249,14 +220,6 @@ describe('the store on Redis', () => {
     expect([upper.length, redis.keys().length]).toEqual([1, 1])
   })
 
-  it('writes nothing once its lease is over, though no other process has another', async () => {
-    const { clock, one, found } = made()
-    const lease = await one.lease('token', 1_000)
-    await clock.advance(1_000)
-    await one.write('token', { content: 'late', ttlMs: () => 5_000, lease })
-    expect(await found()).toEqual({})
-  })
-
   it('keeps the leases of one process apart: one that is over writes nothing while the next one lasts', async () => {
     const { clock, one, found } = made()
     const first = await one.lease('token', 1_000)
@@ -267,17 +230,6 @@ describe('the store on Redis', () => {
     await first?.release()
     await one.write('token', { content: 'newer', ttlMs: () => 5_000, lease: second })
     expect(await found()).toMatchObject({ content: 'newer' })
-  })
-
-  it('releases its own lease alone, and writes without one as anybody may', async () => {
-    const { clock, redis, one, other, found } = made()
-    const lease = await one.lease('token', 1_000)
-    await clock.advance(1_000)
-    await other.lease('token', 1_000)
-    await lease?.release()
-    expect(redis.keys()).toEqual([expect.stringMatching(/^p:\{.*\}:lease$/)])
-    await one.write('token', { content: 'v', ttlMs: () => 5_000 })
-    expect(await found()).toMatchObject({ content: 'v' })
   })
 
   it('gives an entry that is written late as much less time', async () => {

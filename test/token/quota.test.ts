@@ -1,7 +1,7 @@
 /** Quotas for token requests: what is read of them, what is emitted, and which requests they allow. */
 import { describe, expect, it } from 'vitest'
 import { Fleet, type Process, quiet } from '../store/fleet.ts'
-import { ScheduledClock, settled } from '../support/clock.ts'
+import { settled } from '../support/clock.ts'
 import { noteSecret } from '../support/recorded.ts'
 import {
   type Answer,
@@ -539,37 +539,6 @@ describe('an API that rejects everything for a day, beside a healthy one', () =>
       expect(endpoint.rejected).toBe(0)
     },
   )
-})
-
-describe('a process that stands still for a quarter of an hour', () => {
-  it.each([
-    { where: 'in a background renewal', aheadMs: 34_900_000 },
-    { where: 'in the token request of a caller', aheadMs: 0 },
-  ])('$where goes on with at most one request more', async ({ aheadMs }) => {
-    const clock = new ScheduledClock((wake) => wake()) // all timers fire late, after the jump
-    const release = Promise.withResolvers<void>()
-    const late: Answer = (init) => release.promise.then(() => granted({ expires_in: 36_000 })(init))
-    const { provider, endpoint } = rig([late], { clock })
-    endpoint.otherwise = granted({ expires_in: 36_000 })
-    if (aheadMs > 0) {
-      endpoint.answers.unshift(granted({ expires_in: 36_000 }))
-      await provider.getToken()
-      clock.advance(aheadMs)
-    }
-    const before = endpoint.count
-    const call = provider.getToken().catch((error: unknown) => error)
-    await settled()
-    expect(endpoint.count).toBe(before + 1)
-    clock.advance(900_000)
-    release.resolve() // the answer comes when its time is over
-    await call
-    for (let second = 0; second < 900; second += 1) {
-      clock.advance(1_000)
-      expect(await provider.getToken()).toBeDefined()
-      await settled()
-    }
-    expect(endpoint.count).toBe(before + 2)
-  })
 })
 
 it('a background renewal for which a quota is left is made once by all processes', async () => {

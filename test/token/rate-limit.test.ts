@@ -237,19 +237,6 @@ describe('renewals after rejections', () => {
 })
 
 describe('a rejected token', () => {
-  it('that many calls on both APIs had is renewed once for all', async () => {
-    const { provider, endpoint } = long()
-    const old = await provider.getToken()
-    const renewed = await Promise.all(
-      Array.from({ length: 1_000 }, (_, n) =>
-        provider.renewToken(n % 3 ? old : old.value, { url: n % 2 ? MERCHANT_URL : IN_STORE_URL }),
-      ),
-    )
-    expect(new Set(renewed).size).toBe(1)
-    expect(renewed[0]).toBe(provider.currentToken())
-    expect(endpoint.count).toBe(2)
-  })
-
   it('that two APIs reject while no other can be had costs one request, and an error for each', async () => {
     const { provider, endpoint } = rig([granted(), status(503)], { retries: 0 })
     const token = await provider.getToken()
@@ -259,13 +246,6 @@ describe('a rejected token', () => {
     for (const error of errors) expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 503 })
     expect(errors[0]).not.toBe(errors[1])
     expect(endpoint.count).toBe(2)
-  })
-
-  it('that has expired meanwhile is followed by an ordinary new one', async () => {
-    const made = long()
-    const old = await made.provider.getToken()
-    made.clock.stepWallClock(86_400_000)
-    expect((await made.provider.renewToken(old, { url: MERCHANT_URL }))?.value).not.toBe(old.value)
   })
 
   it('that the token endpoint gives out again yields nothing, and another one later', async () => {

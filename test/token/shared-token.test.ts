@@ -1,5 +1,4 @@
 /** One token for all processes that have a store in common, and how long it lives in each. */
-import type { AuthEvent } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { MemoryStore, slow } from '../store/memory-store.ts'
@@ -133,18 +132,6 @@ describe('writing the token', () => {
     const failing = rejection(provider.renewToken(token))
     expect(await fleet.tookMs(failing)).toBe(200 + 10_000)
     expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
-  })
-
-  it('is left out where its time is over by then', async () => {
-    const fleet = new Fleet()
-    const onEvent = ({ type }: AuthEvent): void => {
-      if (type === 'token-acquired') fleet.clock.stepWallClock(1_000_000)
-    }
-    const waiting = fleet.start({ onEvent }).provider.getToken()
-    await expect(waiting).rejects.toMatchObject({ code: 'ERR_TOKEN_RESPONSE' })
-    await quiet()
-    expect(fleet.store.operations).not.toContain('set')
-    expect(fleet.store.leased).toBe(0)
   })
 })
 

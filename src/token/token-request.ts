@@ -87,9 +87,6 @@ export function expiredOnArrival(environment: Environment, secrets: Iterable<str
   )
 }
 
-/** The function of the caller returned no credential. The message completes "The … function …". */
-class NoCredential extends Error {}
-
 /** The credential for one token: a client secret, or what a function of the caller returns. */
 export class ClientCredential {
   readonly #options: ResolvedOptions
@@ -115,7 +112,7 @@ export class ClientCredential {
   /**
    * The credential, if it is available before `endsAt` (monotonic ms).
    *
-   * @throws {@link NoCredential}
+   * @throws an error whose message completes "The … function …"
    */
   ask(endsAt: number): Promise<string> {
     const asked = this.#ahead ?? this.#askNow(endsAt)
@@ -144,15 +141,15 @@ export class ClientCredential {
       try {
         return await credential()
       } catch (error) {
-        throw new NoCredential('threw', { cause: redactedCause(error, secrets) })
+        throw new Error('threw', { cause: redactedCause(error, secrets) })
       }
     }
-    const late = (): Error => new NoCredential('did not answer in time')
+    const late = (): Error => new Error('did not answer in time')
     const returned = (await within(this.#options.clock, { endsAt, closed }, ask, late)) ?? ''
-    if (typeof returned !== 'string') throw new NoCredential('returned no string')
+    if (typeof returned !== 'string') throw new Error('returned no string')
     // Files end with line breaks, and a JWT has none.
     const value = this.#options.credential.option === 'clientAssertion' ? returned.trim() : returned
-    if (value === '') throw new NoCredential('returned nothing')
+    if (value === '') throw new Error('returned nothing')
     return value
   }
 }
@@ -222,8 +219,7 @@ class TokenRequest {
     try {
       return await this.#context.credential.ask(endsAt)
     } catch (error) {
-      if (!(error instanceof NoCredential)) throw error
-      const { message, cause } = error
+      const { message, cause } = error as Error
       const { option } = this.#options.credential
       throw this.#failure(
         `The ${option} function ${message}, so no token was requested at ${this.#endpoint}.`,
@@ -375,10 +371,8 @@ class TokenRequest {
     if (response.status < 400) return {}
     const { clock } = this.#options
     const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
-    const late = (): Error => new Error('The error body is slow')
-    return await within(clock, half, () => readOAuthError(response, this.#context.secrets), late).catch(
-      () => ({}),
-    )
+    const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
+    return await within(clock, half, read, () => new Error()).catch(() => ({}))
   }
 
   #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {

@@ -75,11 +75,10 @@ export async function readTokenResponse(
 
 /** The body's text; undefined if it is longer than 64 KiB after decompression, which ends the reading. */
 async function readText(response: Response): Promise<string | undefined> {
-  if (response.body === null) return ''
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0
-  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength
     if (bytes > MAX_ANSWER_BYTES) return undefined
     text += decoder.decode(chunk, { stream: true })
@@ -92,8 +91,9 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return undefined
+    // Not JSON.
   }
+  return undefined
 }
 
 /** The redacted error of an OAuth response (RFC 6749 §5.2). */
@@ -104,13 +104,11 @@ export interface OAuthError {
 
 /** Reads an error body; fields that do not conform to RFC 6749 are omitted. */
 export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
-  const body = parseJson((await readText(response)) ?? '')
-  if (typeof body !== 'object' || body === null) return {}
-  const { error, error_description } = body as Partial<Record<string, unknown>>
-  const isKnown = typeof error === 'string' && OAUTH_ERRORS.has(error)
+  const body = parseJson(String(await readText(response)))
+  const error = propertyOf(body, 'error') as string
   return {
-    error: isKnown ? error : shown(error, 100, secrets),
-    errorDescription: shown(error_description, 300, secrets),
+    error: OAUTH_ERRORS.has(error) ? error : shown(error, 100, secrets),
+    errorDescription: shown(propertyOf(body, 'error_description'), 300, secrets),
   }
 }
 
@@ -125,7 +123,7 @@ function shown(value: unknown, length: number, secrets: Iterable<string>): strin
 
 /** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */
 export function readRetryAfter(response: Response, epochMs: number): number | undefined {
-  const value = response.headers.get('retry-after')?.trim() ?? ''
+  const value = String(response.headers.get('retry-after'))
   if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER)
   // One of the three date formats (RFC 9110 §5.6.7) has no zone; all of them are in UTC.
   const utc = value.endsWith('GMT') ? value : `${value} GMT`
@@ -155,8 +153,8 @@ export function isRedirect({ redirected, type, status }: Response): boolean {
 /** The redacted origin that a redirect leads to; '' if unknown. */
 export function redirectTarget(response: Response, secrets: Iterable<string>): string {
   const location = response.headers.get('location')
-  const base = response.url === '' ? undefined : response.url
-  if (location === null || location.length > MAX_SEARCHED || !URL.canParse(location, base)) return ''
+  const base = response.url || undefined
+  if (location === null || !URL.canParse(location, base)) return ''
   return redact(new URL(location, base).origin, secrets).slice(0, 100)
 }
 

@@ -271,13 +271,16 @@ describe('the message of a status', () => {
   })
 
   it.each([
-    ['https://x.example/?secret', ' to https://x.example'],
-    ['/login', ''], // the answer of a stub has no URL that it is relative to
-    ['https://[', ''],
-    [undefined, ''],
-  ])('that redirects to %j says where to, and that nothing is followed', async (location, to) => {
+    ['https://x.example/?secret', '', ' to https://x.example'],
+    ['/login', 'https://idp.example/oauth/token', ' to https://idp.example'],
+    ['/login', '', ''], // the answer of a stub has no URL that it is relative to
+    ['https://[', '', ''],
+    [undefined, 'https://idp.example/oauth/token', ''],
+  ])('that redirects to %j says where to, and that nothing is followed', async (location, url, to) => {
     const headers: Record<string, string> = location === undefined ? {} : { location }
-    expect((await failure(status(307, '', headers))).message).toBe(
+    const answer = async () =>
+      Object.defineProperty(await status(307, '', headers)({}), 'url', { value: url })
+    expect((await failure(answer)).message).toBe(
       `${WHERE} answered with a redirect${to}, which is never followed: it would forward the credentials. Check authUrl.`,
     )
   })

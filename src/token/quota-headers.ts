@@ -1,10 +1,6 @@
 /** The headers in which a token endpoint says what is left of its quotas. */
 import { parseDictionary, parseList, Token } from 'structured-headers'
-import * as z from 'zod/mini'
 import { isReserved, keyOf, type Quota } from '../quota.ts'
-
-const count = z.int().check(z.nonnegative())
-const quotaName = z.string().check(z.minLength(1), z.maxLength(100))
 
 /**
  * The quotas in the headers of a response: those of Auth0, and `RateLimit` with `RateLimit-Policy`
@@ -56,7 +52,7 @@ function rateLimitOf(item: unknown, policies: ReadonlyMap<string, number>): Quot
 /** An item of `RateLimit-Policy`, `"name";q=10;w=3600`: its name and its limit. */
 function policyOf(item: unknown): [string, number] {
   const [name, parameters] = item as Item
-  return [nameIn(name), z.parse(count, parameters.get('q'))]
+  return [nameIn(name), countIn(parameters.get('q'))]
 }
 
 function quotaOf(scope: Quota['scope'], name: string, parameters: Item[1], limit: unknown): Quota {
@@ -64,12 +60,19 @@ function quotaOf(scope: Quota['scope'], name: string, parameters: Item[1], limit
   return {
     scope,
     name,
-    ...(limit !== undefined && { limit: z.parse(count, limit) }),
-    remaining: z.parse(count, parameters.get('r')),
-    ...(t !== undefined && { resetsInMs: z.parse(count, t) * 1_000 }),
+    ...(limit !== undefined && { limit: countIn(limit) }),
+    remaining: countIn(parameters.get('r')),
+    ...(t !== undefined && { resetsInMs: countIn(t) * 1_000 }),
   }
 }
 
 function nameIn(name: unknown): string {
-  return z.parse(quotaName, name instanceof Token ? name.toString() : name)
+  const text = name instanceof Token ? name.toString() : name
+  if (typeof text === 'string' && text !== '' && text.length <= 100) return text
+  throw new TypeError()
+}
+
+function countIn(value: unknown): number {
+  if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value)
+  throw new TypeError()
 }

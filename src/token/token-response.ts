@@ -5,8 +5,7 @@ import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { type Quota, redactQuotas } from '../quota.ts'
-import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
-import { OAUTH_ERRORS } from '../vocabulary.ts'
+import { HIDDEN, MAX_SEARCHED, redact, setOf, type UsedSecrets } from '../redact.ts'
 
 /** A token as the token endpoint or the store returned it. */
 export interface TokenResponse {
@@ -95,6 +94,13 @@ export function parseJson(text: string): unknown {
   }
   return undefined
 }
+
+/** Error codes of token endpoints: RFC 6749 (§4.1.2.1, §5.2), RFC 6750 §3.1, RFC 8628 §3.5, RFC 8707 §2, and Auth0. */
+const OAUTH_ERRORS: ReadonlySet<string> = /* @__PURE__ */ setOf(
+  'access_denied insufficient_scope invalid_audience invalid_client invalid_grant invalid_request invalid_scope ' +
+    'invalid_target invalid_token server_error slow_down temporarily_unavailable too_many_requests ' +
+    'unauthorized_client unsupported_grant_type unsupported_response_type',
+)
 
 /** The redacted error of an OAuth response (RFC 6749 §5.2). */
 export interface OAuthError {

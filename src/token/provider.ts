@@ -143,7 +143,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#context = { emit, secrets, quotas: new Quotas(), closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
     rememberOutlet(this, this.#context)
-    for (const [n, key] of encryptionKeys.entries()) secrets.keep(`key ${n}`, key)
+    for (const key of encryptionKeys) secrets.keep(key, key)
     if (typeof credential.value === 'string') {
       secrets.keep('credential', credential.value)
       warnIfWeak(credential.value)

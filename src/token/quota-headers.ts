@@ -4,12 +4,12 @@ import { isReserved, keyOf, type Quota } from '../quota.ts'
 
 /**
  * The quotas in the headers of a response: those of Auth0, and `RateLimit` with `RateLimit-Policy`
- * (draft-ietf-httpapi-ratelimit-headers). An invalid header is ignored. Of a quota that is there twice, the stricter counts.
+ * (draft-ietf-httpapi-ratelimit-headers). An absent or invalid header counts for nothing. Of a quota that is there twice, the stricter counts.
  */
 export function readQuotas(headers: Headers): readonly Quota[] {
   const read = <T>(header: string, parse: (value: string) => T[]): T[] => {
     try {
-      return parse(headers.get(header) ?? '')
+      return parse(String(headers.get(header))) // 'null' is not a quota
     } catch {
       return []
     }

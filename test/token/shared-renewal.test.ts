@@ -290,6 +290,9 @@ describe('a rejected token', () => {
     const renewal = provider.renewToken(token, { url: 'https://x.example/orders' })
     expect(await renewal).toBeUndefined()
     expect(fleet.store.asked).toEqual([])
+    fleet.clock.stepWallClock(1_000_000) // the token in memory has come to its end, the store's has not
+    await fleet.skip(1_000)
+    expect((await provider.getToken()).value).toBe(token)
   })
 })
 

@@ -1,7 +1,7 @@
 /** Background renewals and rejected tokens where processes share a token. */
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
-import { CODES, FAILURES, type Operation, slow } from '../store/memory-store.ts'
+import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneAhead, sharing } from '../store/scenes.ts'
 import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
@@ -121,26 +121,6 @@ describe('a token that is due', () => {
   })
 })
 
-describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
-  it.each<Operation>(['set', 'release'])(
-    'disturbs no caller while a token is renewed in the background: %s',
-    async (operation) => {
-      const { fleet, provider, token, events } = await due()
-      fleet.store.faults[operation] = FAILURES[way]
-      const from = fleet.clock.monotonicMs()
-      expect((await provider.getToken()).value).toBe(token)
-      expect(fleet.clock.monotonicMs()).toBe(from)
-      await fleet.pass(250)
-      expect((await provider.getToken()).value).not.toBe(token)
-      await fleet.pass(250)
-      expect(failuresOf(events)).toEqual([
-        { operation: operation === 'release' ? 'lease' : operation, code: CODES[way] },
-      ])
-      expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([2, 0])
-    },
-  )
-})
-
 describe('a store that fails while a token is due', () => {
   it.each(
     (['throws', 'rejects', 'hangs'] as const).flatMap((way) =>
@@ -186,17 +166,6 @@ describe('a store that fails while a token is due', () => {
       expect(fleet.endpoint.count).toBe(2)
     },
   )
-})
-
-it('a slow store holds up no call while a token is renewed in the background', async () => {
-  const { fleet, provider, token } = await due()
-  fleet.store.failAlways(slow(fleet.clock, 200))
-  for (let look = 0; look < 5; look += 1) {
-    expect((await provider.getToken()).value).toBe(token)
-    await fleet.pass(100)
-  }
-  await fleet.pass(600)
-  expect(provider.currentToken()?.value).not.toBe(token)
 })
 
 const url = MERCHANT_URL

@@ -4,7 +4,7 @@ import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/flee
 import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
 import { heldByAnother } from '../store/scenes.ts'
 import { runProgram } from '../support/program.ts'
-import { ENVIRONMENT, rejection, status } from './harness.ts'
+import { ENVIRONMENT } from './harness.ts'
 
 const WAYS = ['throws', 'rejects', 'hangs'] as const
 const fleetOf = (): { fleet: Fleet } & Process => {
@@ -70,15 +70,6 @@ describe.each(WAYS)('an operation that %s', (way) => {
     fleet.store.faults[operation] = FAILURES[way]
     expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(50 + 250)
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
-  })
-
-  it('leaves a failed token request what it is', async () => {
-    const { fleet, provider } = fleetOf()
-    fleet.store.failAlways(FAILURES[way])
-    fleet.endpoint.answers.push(status(400, { error: 'invalid_request' }))
-    const failing = rejection(provider.getToken())
-    await fleet.tookMs(failing)
-    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_STATUS', error: 'invalid_request', attempts: 1 })
   })
 })
 

@@ -93,8 +93,7 @@ export class Quotas {
 
   /** Records the quotas of a response that arrived now. */
   note(quotas: readonly Quota[], now: number): void {
-    for (const [key, fullAt] of this.#reserved)
-      if (fullAt === Infinity || fullAt <= now) this.#reserved.delete(key)
+    for (const [key, fullAt] of this.#reserved) if (fullAt === Infinity) this.#reserved.delete(key)
     for (const quota of quotas) {
       if (isReserved(quota)) this.#reserved.set(keyOf(quota), now + (quota.resetsInMs ?? Infinity))
       else this.#reserved.delete(keyOf(quota))
@@ -145,7 +144,7 @@ export class RenewalLimit {
   readonly #backoff = new Backoff()
   /** The pause after renewals that failed: they cost no token, but requests may be counted, too. */
   readonly #failures = new Backoff()
-  #renewals: number[] = []
+  #renewals: readonly number[] = []
   #lastRejection = Number.POSITIVE_INFINITY
 
   /** Records a rejection by this API; after a long time without one, the gaps start over. */
@@ -172,8 +171,7 @@ export class RenewalLimit {
   renewed(startedAt: number): void {
     this.#failures.reset()
     this.#backoff.begin(startedAt, MAX_RENEWAL_GAP_MS)
-    this.#renewals.push(startedAt)
-    if (this.#renewals.length > MAX_PER_DAY) this.#renewals.shift()
+    this.#keep([...this.#renewals, startedAt])
   }
 
   /** Records a renewal that failed. One that the token endpoint refused is tried less often. */
@@ -199,6 +197,10 @@ export class RenewalLimit {
     }
     const all = [...this.#renewals, ...renewedAgoMs.map((ago) => now - ago)].sort((a, b) => a - b)
     const distinct = all.filter((at, n) => n === 0 || at - (all[n - 1] as number) > SAME_MS)
-    this.#renewals = distinct.slice(-MAX_PER_DAY)
+    this.#keep(distinct)
+  }
+
+  #keep(renewals: readonly number[]): void {
+    this.#renewals = renewals.slice(-MAX_PER_DAY)
   }
 }

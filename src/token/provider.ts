@@ -277,8 +277,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (outcome === 'store-failed') latestMs = cached.servableForMs(clock) - cached.aloneMs
       if (outcome === 'leased') latestMs = Math.min(LOOK_AGAIN_MS, cached.windowMs / 10)
     } catch {
-      const { retryAfterMs: longerMs = 0 } = (this.#lastFailure ?? {}) as Partial<TokenRequestError>
-      retryAfterMs = longerMs
+      retryAfterMs = (this.#lastFailure as Partial<TokenRequestError> | undefined)?.retryAfterMs ?? 0
     }
     const pauseMs = Math.max(backgroundPauseMs(cached.servableForMs(clock)), retryAfterMs)
     this.#nextRenewalAt = this.#now() + Math.min(pauseMs, latestMs)

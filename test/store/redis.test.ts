@@ -33,21 +33,12 @@ class NodeRedis extends EventEmitter implements NodeRedisLike {
 }
 
 /** A client of ioredis, as far as it is needed. */
-class IORedis implements IORedisLike {
-  readonly status = 'ready'
-  readonly #redis: SimulatedRedis
-  constructor(redis: SimulatedRedis) {
-    this.#redis = redis
-  }
-  async eval(script: string, count: number, ...rest: string[]) {
-    return this.#redis.execute(script, rest.slice(0, count), rest.slice(count))
-  }
-  call(): void {}
-}
+const ioRedis = (redis: SimulatedRedis): IORedisLike =>
+  redisClient(async (script, keys, args) => redis.execute(script, keys, args))
 
 const CLIENTS = [
   ['redis', (redis: SimulatedRedis) => new NodeRedis(redis)],
-  ['ioredis', (redis: SimulatedRedis) => new IORedis(redis)],
+  ['ioredis', ioRedis],
 ] as const
 
 describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
@@ -70,7 +61,7 @@ describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
 })
 
 describe('createRedisTokenStore', () => {
-  const client = new IORedis(new SimulatedRedis(() => 0))
+  const client = ioRedis(new SimulatedRedis(() => 0))
   const problemsOf = (given: unknown, options?: unknown): string[] => {
     const make = () => createRedisTokenStore(given as IORedisLike, options as object)
     const error = thrownBy(make)

@@ -1,6 +1,6 @@
 /** Quotas for token requests: what is read of them, what is emitted, and which requests they allow. */
 import { describe, expect, it } from 'vitest'
-import { Fleet, type Process, quiet } from '../store/fleet.ts'
+import { Fleet } from '../store/fleet.ts'
 import { settled } from '../support/clock.ts'
 import { noteSecret } from '../support/recorded.ts'
 import {
@@ -504,17 +504,4 @@ describe('an API that rejects everything for a day, beside a healthy one', () =>
       expect(endpoint.rejected).toBe(0)
     },
   )
-})
-
-it('a background renewal for which a quota is left is made once by all processes', async () => {
-  const fleet = new Fleet()
-  fleet.endpoint.otherwise = grantedWith(hourly(5, 600))
-  const processes: Process[] = []
-  for (let nth = 0; nth < 5; nth += 1) processes.push(await fleet.begin())
-  await fleet.skip(790_000)
-  for (const { provider } of processes) {
-    provider.currentToken()
-    await quiet()
-  }
-  expect(fleet.endpoint.count).toBe(2)
 })

@@ -368,7 +368,6 @@ class TokenRequest {
 
   /** The error body, if it arrives in time: the status alone is enough. */
   async #oauthError(response: Response, endsAt: number, signal: AbortSignal): Promise<OAuthError> {
-    if (response.status < 400) return {}
     const { clock } = this.#options
     const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
     const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)

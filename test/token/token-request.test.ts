@@ -264,7 +264,7 @@ describe('a failed attempt', () => {
   it('is the last one sent where the process was suspended in the pause until the time was over', async () => {
     const { provider, endpoint, clock, events } = rig([status(503)])
     const sleep = clock.sleep.bind(clock)
-    clock.sleep = async (ms, signal) => (ms < 1_000 ? await clock.advance(20_000) : await sleep(ms, signal))
+    clock.sleep = async (ms, signal) => (ms < 1_000 ? await clock.advance(10_000) : await sleep(ms, signal))
     expect(await rejection(provider.getToken())).toMatchObject({ status: 503, attempts: 1 })
     expect(endpoint.count).toBe(1)
     // The first event announced another attempt, so a second one says that there is none.

@@ -91,17 +91,13 @@ export function expiredOnArrival(environment: Environment, secrets: Iterable<str
 export class ClientCredential {
   readonly #options: ResolvedOptions
   readonly #context: ProviderContext
+  /** The last one that was obtained. */
+  last: string | undefined
   #ahead: Promise<string> | undefined
-  #last: string | undefined
 
   constructor(options: ResolvedOptions, context: ProviderContext) {
     this.#options = options
     this.#context = context
-  }
-
-  /** The last one that was obtained. */
-  get last(): string | undefined {
-    return this.#last
   }
 
   /** Whether the function may return another one. */
@@ -129,10 +125,10 @@ export class ClientCredential {
   async #askNow(endsAt: number): Promise<string> {
     const { credential } = this.#options
     const { value } = credential
-    this.#last = typeof value === 'string' ? value : await this.#call(value, endsAt)
-    if (credential.option === 'clientSecret') warnIfWeak(this.#last)
-    this.#context.secrets.add(this.#last)
-    return this.#last
+    this.last = typeof value === 'string' ? value : await this.#call(value, endsAt)
+    if (credential.option === 'clientSecret') warnIfWeak(this.last)
+    this.#context.secrets.add(this.last)
+    return this.last
   }
 
   async #call(credential: () => string | Promise<string>, endsAt: number): Promise<string> {

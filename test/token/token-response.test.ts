@@ -13,6 +13,7 @@ import {
   noConnection,
   rejection,
   rig,
+  SECRET,
   status,
 } from './harness.ts'
 
@@ -55,7 +56,7 @@ describe('expires_in', () => {
     expect((await provider.getToken()).expiresAt).toBe(clock.epochMs() + seconds * 1_000)
   })
 
-  it.each([undefined, 0, 3_600.5, '-1', ' 3600 ', '0x10', '٣٦'])(
+  it.each([undefined, 0, '0', 3_600.5, '-1', ' 3600 ', '0x10', '٣٦'])(
     'of %j is rejected, by name',
     async (expires_in) => {
       await expectIssues(granted({ expires_in }), { expires_in: EXPIRES })
@@ -166,14 +167,14 @@ describe('the answer as a whole', () => {
 })
 
 describe('an error answer of RFC 6749', () => {
-  it('is a TokenRequestError with error and errorDescription', async () => {
-    const body = { error: 'invalid_client', error_description: 'Unknown client.' }
+  it('is a TokenRequestError with error and errorDescription, in which an echoed secret is hidden', async () => {
+    const body = { error: 'invalid_client', error_description: `Unknown client (${SECRET}).` }
     expect(await failure(status(401, body))).toMatchObject({
       name: 'TokenRequestError',
       code: 'ERR_TOKEN_STATUS',
       status: 401,
       error: 'invalid_client',
-      errorDescription: 'Unknown client.',
+      errorDescription: 'Unknown client ([hidden]).',
       attempts: 1,
       retryable: false,
     })

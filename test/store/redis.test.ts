@@ -16,7 +16,7 @@ import { ManualClock, settled } from '../support/clock.ts'
 import { problemsIn, thrownBy } from '../support/problems.ts'
 import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { rejection } from '../token/harness.ts'
-import { Fleet, quiet, sourcesOf } from './fleet.ts'
+import { Fleet, quiet } from './fleet.ts'
 
 /** A client of node-redis, as far as it is needed. */
 class NodeRedis extends EventEmitter implements NodeRedisLike {
@@ -42,17 +42,6 @@ const CLIENTS = [
 ] as const
 
 describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
-  it('is shared by providers', async () => {
-    const fleet = new Fleet()
-    const redis = new SimulatedRedis(() => fleet.clock.monotonicMs())
-    const [one, other] = [1, 2].map(() => fleet.start({ store: createRedisTokenStore(clientOf(redis)) }))
-    const waiting = Promise.all([one?.provider.getToken(), other?.provider.getToken()])
-    await fleet.pass(100)
-    const [first, second] = await waiting
-    expect(first?.value).toBe(second?.value)
-    expect([fleet.endpoint.count, ...sourcesOf(other?.events ?? [])]).toEqual([1, 'store'])
-  })
-
   it.each(['', 'shop:'])('takes the prefix "%s"', async (keyPrefix) => {
     const redis = new SimulatedRedis(() => 0)
     await createRedisTokenStore(clientOf(redis), { keyPrefix }).set('k', 'v', 1)

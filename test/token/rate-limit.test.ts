@@ -354,6 +354,15 @@ describe('the gap after a renewal', () => {
     expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toEqual([])
   })
 
+  it('is kept with no more renewals than a day may have', async () => {
+    const { fleet, other } = await oneRenewed()
+    const { limitKey: key } = fleet.store
+    const renewedAgoMs = Array.from({ length: 1_000 }, (_, n) => 2 * DAY_MS - n * 1_000)
+    fleet.store.put(key, await encryptedByHand(key, { gapMs: 1_000, renewedAgoMs }), DAY_MS)
+    expect(await rejected(fleet, other)).toBe(true)
+    expect(fleet.store.entry(key)?.value.length).toBeLessThan(2_000)
+  })
+
   it('of a process itself is not made shorter by what the store says', async () => {
     const { fleet, one } = await oneRenewed()
     const { limitKey: key } = fleet.store

@@ -1,4 +1,5 @@
-/** Quotas for token requests, as events and errors show them. */
+/** Quotas for token requests: as a response reports them, and what they mean for the next requests. */
+import { redact } from './redact.ts'
 
 /** A quota for token requests, as a response of the token endpoint reports it. */
 export interface Quota {
@@ -12,4 +13,30 @@ export interface Quota {
   readonly remaining: number
   /** Delay (ms) until it is full again; undefined if the response does not say. */
   readonly resetsInMs?: number | undefined
+}
+
+/** Identifies a quota among those of one token endpoint. */
+export function keyOf({ scope, name }: Quota): string {
+  return `${scope} ${name}`
+}
+
+/** Whether what is left of a quota is reserved for callers without a token. */
+export function isReserved({ limit = 0, remaining }: Quota): boolean {
+  return remaining <= limit / 5
+}
+
+/** Delay (ms) until all of these spent quotas are full again; 0 if there are none. */
+export function spentForMs(quotas: readonly Quota[] = []): number {
+  return Math.max(0, ...quotas.map(({ resetsInMs = 0 }) => resetsInMs))
+}
+
+/** Quotas without secrets in their names. */
+export function redactQuotas(quotas: readonly Quota[], secrets: Iterable<string>): readonly Quota[] {
+  return quotas.map((quota) => ({ ...quota, name: redact(quota.name, secrets) }))
+}
+
+/** A quota for messages. */
+export function quotaInText({ name, limit, remaining, resetsInMs }: Quota): string {
+  const full = resetsInMs === undefined ? '' : `; it is full again in ${Math.ceil(resetsInMs / 1_000)} s`
+  return `The quota ${name} has ${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left${full}.`
 }

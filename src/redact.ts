@@ -1,5 +1,5 @@
 /** Removes secrets from text that can be logged. Only foreign text is searched: responses, headers, URLs, other errors. */
-import { ERROR_CODES, ERROR_MESSAGES, ERROR_NAMES, type KnownWords } from './vocabulary.ts'
+import { constants } from 'node:os'
 
 export const HIDDEN = '[hidden]'
 /** Longer text is replaced without a search, which would be too slow. */
@@ -72,6 +72,45 @@ export function redact(text: string, secrets: Iterable<string>): string {
   ])
   const searched = forms.filter((form) => form !== '')
   return parts.some((part) => containsAny(part, searched)) ? HIDDEN : parts.join(HIDDEN)
+}
+
+/** Known words of standards, Node.js and Redis, by list or by pattern. They are not redacted, even if a secret contains them. */
+export interface KnownWords {
+  has(word: string): boolean
+}
+
+/** System error codes, and the first words of Redis errors. */
+const CODES = /* @__PURE__ */ setOf(
+  `${Object.keys(constants.errno).join(' ')} EAI_AGAIN ENOTFOUND ` +
+    'ASK BUSY CLUSTERDOWN CROSSSLOT DENIED ERR EXECABORT IOERR LOADING MASTERDOWN MISCONF MOVED NOAUTH NOPERM ' +
+    'NOREPLICAS NOSCRIPT OOM READONLY TRYAGAIN WRONGPASS WRONGTYPE',
+)
+
+/** Code families that only Node.js itself creates, for TLS, compression and HTTP. A server cannot choose them. */
+const CODE_FAMILIES =
+  /^(?:CERT|DEPTH_ZERO|ERR_(?:OSSL|SSL|TLS)|ERR__ERROR_FORMAT|HPE|SELF_SIGNED|UNABLE_TO|UND_ERR|ZSTD_error|Z)_\w{1,60}$/
+
+/** Error codes. */
+export const ERROR_CODES: KnownWords = {
+  has: (code) => CODES.has(code) || CODE_FAMILIES.test(code),
+}
+
+/** Error names. */
+const ERROR_NAMES: ReadonlySet<string> = /* @__PURE__ */ setOf(
+  'AbortError AggregateError ConnectTimeoutError DOMException Error RangeError SocketError SyntaxError TimeoutError TypeError',
+)
+
+/** Messages of Node.js' fetch that come without a code. */
+const ERROR_MESSAGES: KnownWords = {
+  has: (message) =>
+    /^(?:fetch failed|bad port|terminated|other side closed|Proxy response \(\d{3}\) !== 200 when HTTP Tunneling)$/.test(
+      message,
+    ),
+}
+
+/** Each call is marked as pure, so that bundles omit unused sets. */
+export function setOf(words: string): Set<string> {
+  return new Set(words.split(' '))
 }
 
 /** Returns a known word unchanged, because it reveals no secret. Redacts any other text. */

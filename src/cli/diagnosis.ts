@@ -1,7 +1,7 @@
 /** What a failed request means: the step at which it failed, why, and what to do, from the error's own codes. */
 import { ConfigurationError, isMerchantAuthError, TokenRequestError, TokenResponseError } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
-import { spentForMs } from '../token/quota.ts'
+import { spentForMs } from '../quota.ts'
 import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
 import type { Finding } from './report.ts'
@@ -80,7 +80,7 @@ function adviceForStatus({ status = 0, error, answer }: TokenRequestError): stri
   if (status === 404 || status === 405) return NO_ENDPOINT
   if (status === 415 || (status === 400 && (code === undefined || code === 'invalid_request'))) return FORMAT
   // What the response asked for: this package may have obeyed it in part.
-  const ms = Math.max(answer?.retryAfterMs ?? 0, spentForMs(answer?.quotas ?? []))
+  const ms = Math.max(answer?.retryAfterMs ?? 0, spentForMs(answer?.quotas))
   const later = ms === 0 ? 'later' : ms > 86_400_000 ? 'in more than a day' : `in ${Math.ceil(ms / 1000)} s`
   if (status === 429) return `Too many tokens were requested. Try again ${later}.`
   if (status === 408 || status >= 500)

@@ -6,10 +6,9 @@ import { CompactEncrypt } from 'jose/jwe/compact/encrypt'
 import * as z from 'zod/mini'
 import { type Clock, type Instant, readClock, systemClock } from '../clock.ts'
 import type { Emit, StoreFailedEvent } from '../events.ts'
-import { redactWord } from '../redact.ts'
-import { ERROR_CODES, storeErrorCode } from '../vocabulary.ts'
+import { ERROR_CODES, redactWord } from '../redact.ts'
 import { within } from '../waiting.ts'
-import { OPERATION_TIMEOUT_MS, type Release, type TokenStore } from './token-store.ts'
+import { OPERATION_TIMEOUT_MS, type Release, storeErrorCode, type TokenStore } from './token-store.ts'
 
 /** Far more than any entry of this package: a token response has at most 64 KiB. */
 const MAX_CHARACTERS = 256 * 1024

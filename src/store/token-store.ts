@@ -1,4 +1,4 @@
-/** The interface of a token store shared by several processes. */
+/** The interface of a token store shared by several processes, and the codes of its failures. */
 
 /**
  * Stores values for all processes that share a token. The provider encrypts them. A store may be slow, fail or hang
@@ -61,3 +61,15 @@ export interface Release {
 
 /** The default time limit (ms) of an operation. */
 export const OPERATION_TIMEOUT_MS = 250
+
+const CODE = /^[A-Z][A-Z0-9_]{1,39}(?![^ ])/
+
+/** The code of a store's failure (ECONNREFUSED), or the word in capitals that a Redis error begins with (READONLY, OOM). */
+export function storeErrorCode(error: unknown): string | undefined {
+  try {
+    const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+    return [code, message].map((text) => CODE.exec(String(text))?.[0]).find(Boolean)
+  } catch {
+    return undefined // a foreign object may throw when it is read
+  }
+}

@@ -1,9 +1,8 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
 import type { Clock, Instant } from '../clock.ts'
 import type { ResolvedOptions } from '../options.ts'
-import type { Quota } from '../quota.ts'
-import { HIDDEN, redact, type UsedSecrets } from '../redact.ts'
-import { redactQuotas } from './quota.ts'
+import { type Quota, redactQuotas } from '../quota.ts'
+import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
 import type { TokenResponse } from './token-response.ts'
 
 /** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
@@ -137,13 +136,13 @@ export class CachedToken extends Lifetime {
   }
 }
 
-/** `redact` searches no text that is longer than two of these. */
+/** `redact` searches no text that is much longer than two of these. */
 const PIECE = /.{1,4000}(?: |$)| *[^ ]+ ?/gs
 
 /** The scope without secrets. A long one is searched in pieces of whole values, each together with the next. */
 function redactScope(scope: string, secrets: UsedSecrets): string {
-  const pieces = scope.match(PIECE) ?? []
-  if (pieces.length < 3) return redact(scope, secrets)
-  const texts = pieces.map((piece, n) => piece + (pieces[n + 1] ?? ''))
+  if (scope.length <= MAX_SEARCHED) return redact(scope, secrets)
+  const pieces = scope.match(PIECE) as string[] // the scope is not empty
+  const texts = pieces.map((_, n) => pieces.slice(n, n + 2).join(''))
   return texts.every((text) => redact(text, secrets) === text) ? scope : HIDDEN
 }

@@ -12,17 +12,21 @@ import {
 } from '../errors.ts'
 import { createEmit, rememberOutlet } from '../events.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
+import { spentForMs } from '../quota.ts'
 import { UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import type { AccessToken, CachedToken } from './access-token.ts'
-import { ClientCredential } from './client-credential.ts'
-import type { ProviderContext } from './provider-context.ts'
-import { Quotas, spentForMs } from './quota.ts'
-import { backgroundPauseMs, Cooldown, mayRequest, RenewalLimit } from './rate-limit.ts'
+import { backgroundPauseMs, Cooldown, mayRequest, Quotas, RenewalLimit } from './rate-limit.ts'
 import type { Acquisition, SharedToken } from './shared-token.ts'
-import { expiredOnArrival, requestToken, shownEndpoint } from './token-request.ts'
+import {
+  ClientCredential,
+  expiredOnArrival,
+  type ProviderContext,
+  requestToken,
+  shownEndpoint,
+} from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
@@ -139,7 +143,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#context = { emit, secrets, quotas: new Quotas(), closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
     rememberOutlet(this, this.#context)
-    for (const [n, key] of encryptionKeys.entries()) secrets.keep(`key ${n}`, key)
+    for (const key of encryptionKeys) secrets.keep(key, key)
     if (typeof credential.value === 'string') {
       secrets.keep('credential', credential.value)
       warnIfWeak(credential.value)
@@ -273,8 +277,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (outcome === 'store-failed') latestMs = cached.servableForMs(clock) - cached.aloneMs
       if (outcome === 'leased') latestMs = Math.min(LOOK_AGAIN_MS, cached.windowMs / 10)
     } catch {
-      const { retryAfterMs: longerMs = 0 } = (this.#lastFailure ?? {}) as Partial<TokenRequestError>
-      retryAfterMs = longerMs
+      retryAfterMs = (this.#lastFailure as Partial<TokenRequestError> | undefined)?.retryAfterMs ?? 0
     }
     const pauseMs = Math.max(backgroundPauseMs(cached.servableForMs(clock)), retryAfterMs)
     this.#nextRenewalAt = this.#now() + Math.min(pauseMs, latestMs)
@@ -310,7 +313,7 @@ class ClientCredentialsProvider implements TokenProvider {
       this.#assertOpen()
       this.#lastFailure = error
       const { status = 0, retryAfterMs = 0, answer } = error as Partial<TokenRequestError>
-      const spentMs = spentForMs(answer?.quotas ?? [])
+      const spentMs = spentForMs(answer?.quotas)
       this.#cooldown.failed(this.#now(), { status, retryAfterMs, spentMs, background })
       throw this.#failure()
     }

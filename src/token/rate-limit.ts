@@ -1,4 +1,5 @@
-/** Rate limits of the token endpoint: the cooldown after a failure, and how often a rejected token is renewed. */
+/** Rate limits of the token endpoint: the cooldown after a failure, quotas, and how often a rejected token is renewed. */
+import { isReserved, keyOf, type Quota } from '../quota.ts'
 
 /** The limits on a token request. */
 export interface RequestLimits {
@@ -85,6 +86,26 @@ export class Cooldown {
   }
 }
 
+/** The quotas of the most recent responses. */
+export class Quotas {
+  /** When (monotonic ms) each quota that is reserved for callers without a token is full again. */
+  readonly #reserved = new Map<string, number>()
+
+  /** Records the quotas of a response that arrived now. */
+  note(quotas: readonly Quota[], now: number): void {
+    for (const [key, fullAt] of this.#reserved) if (fullAt === Infinity) this.#reserved.delete(key)
+    for (const quota of quotas) {
+      if (isReserved(quota)) this.#reserved.set(keyOf(quota), now + (quota.resetsInMs ?? Infinity))
+      else this.#reserved.delete(keyOf(quota))
+    }
+  }
+
+  /** When (monotonic ms) a token that is still valid may be renewed. */
+  get renewalsAt(): number {
+    return Math.max(Number.NEGATIVE_INFINITY, ...this.#reserved.values())
+  }
+}
+
 const MIN_PAUSE_MS = 5_000
 const MAX_PAUSE_MS = 5 * 60_000
 
@@ -111,7 +132,7 @@ const SAME_MS = 500
 export interface RenewalHistory {
   /** The gap (ms) after the last of them. */
   readonly gapMs: number
-  /** How long ago (ms) they began, within the last day, oldest first. */
+  /** How long ago (ms) they began, oldest first. */
   readonly renewedAgoMs: readonly number[]
 }
 
@@ -123,7 +144,7 @@ export class RenewalLimit {
   readonly #backoff = new Backoff()
   /** The pause after renewals that failed: they cost no token, but requests may be counted, too. */
   readonly #failures = new Backoff()
-  #renewals: number[] = []
+  #renewals: readonly number[] = []
   #lastRejection = Number.POSITIVE_INFINITY
 
   /** Records a rejection by this API; after a long time without one, the gaps start over. */
@@ -150,8 +171,7 @@ export class RenewalLimit {
   renewed(startedAt: number): void {
     this.#failures.reset()
     this.#backoff.begin(startedAt, MAX_RENEWAL_GAP_MS)
-    this.#renewals.push(startedAt)
-    if (this.#renewals.length > MAX_PER_DAY) this.#renewals.shift()
+    this.#keep([...this.#renewals, startedAt])
   }
 
   /** Records a renewal that failed. One that the token endpoint refused is tried less often. */
@@ -161,8 +181,7 @@ export class RenewalLimit {
 
   /** The history to share with other processes. */
   history(now: number): RenewalHistory {
-    const renewedAgoMs = this.#renewals.map((at) => now - at).filter((agoMs) => agoMs < DAY_MS)
-    return { gapMs: this.#backoff.gapMs, renewedAgoMs }
+    return { gapMs: this.#backoff.gapMs, renewedAgoMs: this.#renewals.map((at) => now - at) }
   }
 
   /**
@@ -170,8 +189,7 @@ export class RenewalLimit {
    * while it may still apply: it starts over after a minute without a rejection.
    */
   adopt({ gapMs, renewedAgoMs }: RenewalHistory, now: number): void {
-    const agoMs = renewedAgoMs.at(-1)
-    if (agoMs === undefined) return
+    const agoMs = renewedAgoMs.at(-1) ?? Infinity
     const endsAt = now - agoMs + gapMs
     if (agoMs <= 2 * gapMs + QUIET_MS && endsAt > this.#backoff.endsAt) {
       this.#backoff.gapMs = gapMs
@@ -179,6 +197,10 @@ export class RenewalLimit {
     }
     const all = [...this.#renewals, ...renewedAgoMs.map((ago) => now - ago)].sort((a, b) => a - b)
     const distinct = all.filter((at, n) => n === 0 || at - (all[n - 1] as number) > SAME_MS)
-    this.#renewals = distinct.filter((at) => now - at < DAY_MS).slice(-MAX_PER_DAY)
+    this.#keep(distinct)
+  }
+
+  #keep(renewals: readonly number[]): void {
+    this.#renewals = renewals.slice(-MAX_PER_DAY)
   }
 }

@@ -6,10 +6,8 @@ import { type Entry, type Lease, type Place, SafeStore } from '../store/safe-sto
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
-import type { ClientCredential } from './client-credential.ts'
-import type { ProviderContext } from './provider-context.ts'
 import { mayRequest, type RequestLimits } from './rate-limit.ts'
-import { attemptEndsAt } from './token-request.ts'
+import { attemptEndsAt, type ClientCredential, type ProviderContext } from './token-request.ts'
 
 // A process that waits for another process's token sees it within 100 ms.
 const LOOK_EVERY_MS = 50

@@ -1,4 +1,4 @@
-/** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
+/** One token request (RFC 6749 §4.4.2): the client's credential, the POST to the token endpoint, its failures and its retries. */
 import pRetry from 'p-retry'
 import { readClock } from '../clock.ts'
 import { type Environment, tokenEndpoint } from '../environments.ts'
@@ -9,18 +9,19 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
+import type { Outlet } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import type { Quota } from '../quota.ts'
-import { redactedCause, shownUrl } from '../redact.ts'
+import { type Quota, quotaInText, redactQuotas, spentForMs } from '../quota.ts'
+import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
+import { warnIfWeak } from '../warnings.ts'
 import { CachedToken } from './access-token.ts'
-import { type ClientCredential, NoCredential } from './client-credential.ts'
-import type { ProviderContext } from './provider-context.ts'
-import { quotaInText, quotasIn, redactQuotas, spentForMs } from './quota.ts'
+import type { Quotas } from './rate-limit.ts'
 import {
   adviceFor,
   isRedirect,
   type OAuthError,
+  quotasIn,
   readOAuthError,
   readRetryAfter,
   readTokenResponse,
@@ -28,6 +29,16 @@ import {
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
+
+/** What the parts of a provider share besides its options. */
+export interface ProviderContext extends Outlet {
+  /** The client secrets and tokens used so far, to be kept out of errors and events. */
+  readonly secrets: UsedSecrets
+  /** What the token endpoint said about its quotas. */
+  readonly quotas: Quotas
+  /** Aborted when the provider is closed. */
+  readonly closed: AbortSignal
+}
 
 /** What a token request needs besides the options. */
 export interface TokenRequestContext extends ProviderContext {
@@ -76,6 +87,69 @@ export function expiredOnArrival(environment: Environment, secrets: Iterable<str
   )
 }
 
+/** The credential for one token: a client secret, or what a function of the caller returns. */
+export class ClientCredential {
+  readonly #options: ResolvedOptions
+  readonly #context: ProviderContext
+  /** The last one that was obtained. */
+  last: string | undefined
+  #ahead: Promise<string> | undefined
+
+  constructor(options: ResolvedOptions, context: ProviderContext) {
+    this.#options = options
+    this.#context = context
+  }
+
+  /** Whether the function may return another one. */
+  get mayChange(): boolean {
+    return typeof this.#options.credential.value === 'function'
+  }
+
+  /**
+   * The credential, if it is available before `endsAt` (monotonic ms).
+   *
+   * @throws an error whose message completes "The … function …"
+   */
+  ask(endsAt: number): Promise<string> {
+    const asked = this.#ahead ?? this.#askNow(endsAt)
+    this.#ahead = undefined
+    return asked
+  }
+
+  /** Like `ask`, but resolves with undefined on failure. The next `ask` reuses the result. */
+  async askAhead(endsAt: number): Promise<string | undefined> {
+    this.#ahead = this.#askNow(endsAt)
+    return await this.#ahead.catch(() => undefined)
+  }
+
+  async #askNow(endsAt: number): Promise<string> {
+    const { credential } = this.#options
+    const { value } = credential
+    this.last = typeof value === 'string' ? value : await this.#call(value, endsAt)
+    if (credential.option === 'clientSecret') warnIfWeak(this.last)
+    this.#context.secrets.add(this.last)
+    return this.last
+  }
+
+  async #call(credential: () => string | Promise<string>, endsAt: number): Promise<string> {
+    const { closed, secrets } = this.#context
+    const ask = async (): Promise<unknown> => {
+      try {
+        return await credential()
+      } catch (error) {
+        throw new Error('threw', { cause: redactedCause(error, secrets) })
+      }
+    }
+    const late = (): Error => new Error('did not answer in time')
+    const returned = (await within(this.#options.clock, { endsAt, closed }, ask, late)) ?? ''
+    if (typeof returned !== 'string') throw new Error('returned no string')
+    // Files end with line breaks, and a JWT has none.
+    const value = this.#options.credential.option === 'clientAssertion' ? returned.trim() : returned
+    if (value === '') throw new Error('returned nothing')
+    return value
+  }
+}
+
 class TokenRequest {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext
@@ -116,7 +190,7 @@ class TokenRequest {
     if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
       return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
-    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentForMs(error.answer?.quotas ?? []))
+    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentForMs(error.answer?.quotas))
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
@@ -141,8 +215,7 @@ class TokenRequest {
     try {
       return await this.#context.credential.ask(endsAt)
     } catch (error) {
-      if (!(error instanceof NoCredential)) throw error
-      const { message, cause } = error
+      const { message, cause } = error as Error
       const { option } = this.#options.credential
       throw this.#failure(
         `The ${option} function ${message}, so no token was requested at ${this.#endpoint}.`,
@@ -162,12 +235,8 @@ class TokenRequest {
     // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
     if (background && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
-    try {
-      const credential = await this.#askForCredential(endsAt)
-      return credential === rejected ? undefined : credential
-    } catch {
-      return undefined // the rejection says more
-    }
+    const credential = await this.#askForCredential(endsAt).catch(() => undefined) // the rejection says more
+    return credential === rejected ? undefined : credential
   }
 
   async #post(credential: string, endsAt: number): Promise<CachedToken> {
@@ -194,7 +263,7 @@ class TokenRequest {
     this.#quotas = []
     try {
       response = await this.#fetch(credential, signal)
-      this.#quotas = await quotasIn(response.headers, secrets)
+      this.#quotas = await quotasIn(response, secrets)
       this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
       if (isRedirect(response)) throw this.#redirectFailure(response)
       if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
@@ -236,7 +305,7 @@ class TokenRequest {
   #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
     const code = codeOf(cause)
     // A body that does not match its Content-Encoding is complete, and would be the same again.
-    if (code !== undefined && /^(?:Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_)/.test(code))
+    if (/Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_/.test(String(code)))
       return this.#badResponse([{ field: 'body', reason: 'cannot be decompressed' }])
     const [what, advice] = began
       ? ['received an incomplete response', 'Try again later, or check the network, proxies and firewalls.']
@@ -295,13 +364,10 @@ class TokenRequest {
 
   /** The error body, if it arrives in time: the status alone is enough. */
   async #oauthError(response: Response, endsAt: number, signal: AbortSignal): Promise<OAuthError> {
-    if (response.status < 400) return {}
     const { clock } = this.#options
     const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
-    const late = (): Error => new Error('The error body is slow')
-    return await within(clock, half, () => readOAuthError(response, this.#context.secrets), late).catch(
-      () => ({}),
-    )
+    const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
+    return await within(clock, half, read, () => new Error()).catch(() => ({}))
   }
 
   #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {

@@ -4,9 +4,8 @@ import { propertyOf } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
-import type { Quota } from '../quota.ts'
-import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
-import { OAUTH_ERRORS } from '../vocabulary.ts'
+import { type Quota, redactQuotas } from '../quota.ts'
+import { HIDDEN, MAX_SEARCHED, redact, setOf, type UsedSecrets } from '../redact.ts'
 
 /** A token as the token endpoint or the store returned it. */
 export interface TokenResponse {
@@ -75,11 +74,10 @@ export async function readTokenResponse(
 
 /** The body's text; undefined if it is longer than 64 KiB after decompression, which ends the reading. */
 async function readText(response: Response): Promise<string | undefined> {
-  if (response.body === null) return ''
   const decoder = new TextDecoder()
   let text = ''
   let bytes = 0
-  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += chunk.byteLength
     if (bytes > MAX_ANSWER_BYTES) return undefined
     text += decoder.decode(chunk, { stream: true })
@@ -92,9 +90,17 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return undefined
+    // Not JSON.
   }
+  return undefined
 }
+
+/** Error codes of token endpoints: RFC 6749 (§4.1.2.1, §5.2), RFC 6750 §3.1, RFC 8628 §3.5, RFC 8707 §2, and Auth0. */
+const OAUTH_ERRORS: ReadonlySet<string> = /* @__PURE__ */ setOf(
+  'access_denied insufficient_scope invalid_audience invalid_client invalid_grant invalid_request invalid_scope ' +
+    'invalid_target invalid_token server_error slow_down temporarily_unavailable too_many_requests ' +
+    'unauthorized_client unsupported_grant_type unsupported_response_type',
+)
 
 /** The redacted error of an OAuth response (RFC 6749 §5.2). */
 export interface OAuthError {
@@ -104,13 +110,11 @@ export interface OAuthError {
 
 /** Reads an error body; fields that do not conform to RFC 6749 are omitted. */
 export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
-  const body = parseJson((await readText(response)) ?? '')
-  if (typeof body !== 'object' || body === null) return {}
-  const { error, error_description } = body as Partial<Record<string, unknown>>
-  const isKnown = typeof error === 'string' && OAUTH_ERRORS.has(error)
+  const body = parseJson(String(await readText(response)))
+  const error = propertyOf(body, 'error') as string
   return {
-    error: isKnown ? error : shown(error, 100, secrets),
-    errorDescription: shown(error_description, 300, secrets),
+    error: OAUTH_ERRORS.has(error) ? error : shown(error, 100, secrets),
+    errorDescription: shown(propertyOf(body, 'error_description'), 300, secrets),
   }
 }
 
@@ -125,12 +129,26 @@ function shown(value: unknown, length: number, secrets: Iterable<string>): strin
 
 /** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */
 export function readRetryAfter(response: Response, epochMs: number): number | undefined {
-  const value = response.headers.get('retry-after')?.trim() ?? ''
+  const value = String(response.headers.get('retry-after'))
   if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER)
   // One of the three date formats (RFC 9110 §5.6.7) has no zone; all of them are in UTC.
   const utc = value.endsWith('GMT') ? value : `${value} GMT`
   const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(utc) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
+}
+
+/** The headers about quotas: those of Auth0, and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
+const QUOTA_HEADERS = ['auth0-client-quota-limit', 'auth0-organization-quota-limit', 'ratelimit']
+
+/** The redacted quotas in the headers of a response. */
+export async function quotasIn({ headers }: Response, secrets: Iterable<string>): Promise<readonly Quota[]> {
+  if (!QUOTA_HEADERS.some((name) => headers.has(name))) return []
+  try {
+    const { readQuotas } = await import('./quota-headers.ts') // with a parser that most services do not need
+    return redactQuotas(readQuotas(headers), secrets)
+  } catch {
+    return [] // the file is gone, as in a deployment over a running process: the token counts more
+  }
 }
 
 /** Whether a response is a redirect, or came after one was followed. */
@@ -141,9 +159,9 @@ export function isRedirect({ redirected, type, status }: Response): boolean {
 /** The redacted origin that a redirect leads to; '' if unknown. */
 export function redirectTarget(response: Response, secrets: Iterable<string>): string {
   const location = response.headers.get('location')
-  const base = response.url === '' ? undefined : response.url
-  if (location === null || location.length > MAX_SEARCHED || !URL.canParse(location, base)) return ''
-  return shown(new URL(location, base).origin, 100, secrets) ?? ''
+  const base = response.url || undefined
+  if (location === null || !URL.canParse(location, base)) return ''
+  return redact(new URL(location, base).origin, secrets).slice(0, 100)
 }
 
 /** The errors of a server that does not understand the format of the body. */

@@ -1,13 +1,11 @@
-/** One token for processes that have a Redis in common: at the start, after a death, and after a rejection. */
+/** One token for processes that have a Redis in common: at the start, and after a rejection. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AccessToken, TokenStore } from 'merchant-auth'
-import { createRedisTokenStore } from 'merchant-auth/redis'
+import type { AccessToken } from 'merchant-auth'
 import { describe, expect, inject, it } from 'vitest'
-import { type Answer, granted, hang, MERCHANT_URL } from '../token/harness.ts'
-import { type Entry, eventually, type Member, onEachRedis, PATIENT, sourcesOf } from './rig.ts'
+import { type Answer, granted, MERCHANT_URL } from '../token/harness.ts'
+import { eventually, type Member, onEachRedis, sourcesOf } from './rig.ts'
 
 const MEMBERS = 6
-const LEASE_MS = 60_000
 
 onEachRedis((rig) => {
   const tokensOf = async (members: readonly Member[]): Promise<Set<string>> => {
@@ -49,52 +47,6 @@ onEachRedis((rig) => {
         ...Array.from({ length: MEMBERS - 1 }, () => 'store'),
       ])
     })
-
-    /** One of them takes the lease, and dies. Resolves with the entry of the lease. */
-    const dieAsking = async (): Promise<Entry> => {
-      rig.endpoint.answers.push(hang)
-      const { client, ready, close } = rig.connect()
-      const limit = { ...PATIENT }
-      const store = watching(createRedisTokenStore(client, PATIENT), () => {}, limit)
-      const holder = rig.start(store, { timeoutMs: LEASE_MS, retries: 0 })
-      await ready
-      holder.provider.getToken().catch(() => {})
-      await eventually('the request', async () => rig.endpoint.count === 1, 1)
-      close()
-      limit.operationTimeoutMs = 1 // the dead give nothing back
-      const [lease] = (await rig.entries()).filter(({ key }) => key.endsWith(':lease'))
-      if (lease === undefined) throw new Error('There is no lease')
-      return lease
-    }
-
-    it('go on when the one that asks has died, once its lease is over: one of them asks', async () => {
-      let looks = 0
-      const stores = await Promise.all(Array.from({ length: MEMBERS }, () => rig.store()))
-      const members = stores.map((store) =>
-        rig.start(
-          watching(store, () => {
-            looks += 1
-          }),
-          { timeoutMs: LEASE_MS },
-        ),
-      )
-      const { key, server } = await dieAsking()
-      const leftMs = Number(await server.command('pttl', key))
-      expect([leftMs > 0, leftMs <= LEASE_MS]).toEqual([true, true])
-      const tokens = tokensOf(members)
-      await eventually('all to wait', async () => looks >= 3 * MEMBERS)
-      expect(rig.endpoint.count).toBe(1)
-      await server.command('pexpire', key, '1')
-      expect((await tokens).size).toBe(1)
-      expect(rig.endpoint.count).toBe(2)
-    })
-
-    it('go on by themselves where a lease does not end', async () => {
-      const members = await rig.startAll(2, { timeoutMs: 400 })
-      const { key, server } = await dieAsking()
-      await server.command('persist', key)
-      expect((await tokensOf(members)).size).toBe(2)
-    })
   })
 
   describe('a token that an API rejected', () => {
@@ -114,30 +66,6 @@ onEachRedis((rig) => {
       expect(rig.endpoint.count).toBe(2)
       expect(await tokensOf(await rig.startAll(1))).toEqual(new Set([renewed[0]?.value]))
     })
-
-    it('is renewed again no sooner than 1 s after that, by any process', async () => {
-      const askedAt: number[] = []
-      rig.endpoint.otherwise = (init) => {
-        askedAt.push(performance.now())
-        return granted()(init)
-      }
-      const members = await rig.startAll(3)
-      const [first = ''] = await tokensOf(members)
-      for (const member of members) await renew(member, first)
-      const [second = '', ...others] = await tokensOf(members)
-      expect(others).toEqual([])
-      await eventually('the next renewal', async () => {
-        const renewed = await Promise.all(members.toReversed().map((member) => renew(member, second)))
-        return renewed.some((token) => token !== undefined)
-      })
-      const [, renewedAt = 0, againAt = 0] = askedAt
-      expect(againAt - renewedAt).toBeGreaterThan(990)
-      await eventually('it to reach all', async () => {
-        const renewed = await Promise.all(members.map((member) => renew(member, second)))
-        return renewed.every((token) => token !== undefined)
-      })
-      expect(askedAt).toHaveLength(3)
-    })
   })
 })
 
@@ -145,21 +73,5 @@ function late(ms: number): Answer {
   return async (init) => {
     await sleep(ms)
     return await granted()(init)
-  }
-}
-
-/** The same store; before each look at an entry something is done. */
-function watching(store: TokenStore, onLook: (key: string) => unknown, limit = PATIENT): TokenStore {
-  return {
-    get: async (key) => {
-      await onLook(key)
-      return await store.get(key)
-    },
-    set: (...entry) => store.set(...entry),
-    delete: (key) => store.delete(key),
-    lease: async (...lease) => await store.lease?.(...lease),
-    get operationTimeoutMs() {
-      return limit.operationTimeoutMs
-    },
   }
 }

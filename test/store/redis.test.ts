@@ -16,7 +16,7 @@ import { ManualClock, settled } from '../support/clock.ts'
 import { problemsIn, thrownBy } from '../support/problems.ts'
 import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { rejection } from '../token/harness.ts'
-import { Fleet, failuresOf, quiet, sourcesOf } from './fleet.ts'
+import { Fleet, quiet } from './fleet.ts'
 
 /** A client of node-redis, as far as it is needed. */
 class NodeRedis extends EventEmitter implements NodeRedisLike {
@@ -33,52 +33,15 @@ class NodeRedis extends EventEmitter implements NodeRedisLike {
 }
 
 /** A client of ioredis, as far as it is needed. */
-class IORedis implements IORedisLike {
-  readonly status = 'ready'
-  readonly #redis: SimulatedRedis
-  constructor(redis: SimulatedRedis) {
-    this.#redis = redis
-  }
-  async eval(script: string, count: number, ...rest: string[]) {
-    return this.#redis.execute(script, rest.slice(0, count), rest.slice(count))
-  }
-  call(): void {}
-}
+const ioRedis = (redis: SimulatedRedis): IORedisLike =>
+  redisClient(async (script, keys, args) => redis.execute(script, keys, args))
 
 const CLIENTS = [
   ['redis', (redis: SimulatedRedis) => new NodeRedis(redis)],
-  ['ioredis', (redis: SimulatedRedis) => new IORedis(redis)],
+  ['ioredis', ioRedis],
 ] as const
 
 describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
-  it('keeps, yields, forgets and leases', async () => {
-    let now = 0
-    const redis = new SimulatedRedis(() => now)
-    const store = createRedisTokenStore(clientOf(redis))
-    await store.set('k', 'v', 1_000)
-    now += 300
-    expect(await store.get('k')).toEqual({ value: 'v', ttlMs: 700 })
-    expect(redis.keys()).toEqual(['merchant-auth:{k}'])
-    await store.delete('k')
-    expect(await store.get('k')).toBeUndefined()
-    const release = await store.lease?.('k', 1_000)
-    expect(await store.lease?.('k', 1_000)).toBeUndefined()
-    expect(redis.keys()).toEqual(['merchant-auth:{k}:lease'])
-    await release?.()
-    expect(redis.keys()).toEqual([])
-  })
-
-  it('is shared by providers', async () => {
-    const fleet = new Fleet()
-    const redis = new SimulatedRedis(() => fleet.clock.monotonicMs())
-    const [one, other] = [1, 2].map(() => fleet.start({ store: createRedisTokenStore(clientOf(redis)) }))
-    const waiting = Promise.all([one?.provider.getToken(), other?.provider.getToken()])
-    await fleet.pass(100)
-    const [first, second] = await waiting
-    expect(first?.value).toBe(second?.value)
-    expect([fleet.endpoint.count, ...sourcesOf(other?.events ?? [])]).toEqual([1, 'store'])
-  })
-
   it.each(['', 'shop:'])('takes the prefix "%s"', async (keyPrefix) => {
     const redis = new SimulatedRedis(() => 0)
     await createRedisTokenStore(clientOf(redis), { keyPrefix }).set('k', 'v', 1)
@@ -87,7 +50,7 @@ describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
 })
 
 describe('createRedisTokenStore', () => {
-  const client = new IORedis(new SimulatedRedis(() => 0))
+  const client = ioRedis(new SimulatedRedis(() => 0))
   const problemsOf = (given: unknown, options?: unknown): string[] => {
     const make = () => createRedisTokenStore(given as IORedisLike, options as object)
     const error = thrownBy(make)
@@ -143,18 +106,6 @@ describe('createRedisTokenStore', () => {
   it('allows Redis 250 ms for an operation, or what the options say', () => {
     expect(createRedisTokenStore(client).operationTimeoutMs).toBe(250)
     expect(createRedisTokenStore(client, { operationTimeoutMs: 40 }).operationTimeoutMs).toBe(40)
-  })
-
-  it('may hang: no call waits for longer', async () => {
-    const fleet = new Fleet()
-    const hung = Object.assign(new IORedis(new SimulatedRedis(() => 0)), {
-      eval: () => new Promise(() => {}),
-    })
-    const { provider, events } = fleet.start({
-      store: createRedisTokenStore(hung, { operationTimeoutMs: 20 }),
-    })
-    expect(await fleet.tookMs(provider.getToken())).toBe(20)
-    expect(failuresOf(events)).toEqual([{ operation: 'get', code: 'ETIMEDOUT' }])
   })
 
   it.each([0, 1])('sees to it that a node-redis client has a listener for errors: of %i', (count) => {
@@ -249,14 +200,6 @@ describe('the store on Redis', () => {
     expect([upper.length, redis.keys().length]).toEqual([1, 1])
   })
 
-  it('writes nothing once its lease is over, though no other process has another', async () => {
-    const { clock, one, found } = made()
-    const lease = await one.lease('token', 1_000)
-    await clock.advance(1_000)
-    await one.write('token', { content: 'late', ttlMs: () => 5_000, lease })
-    expect(await found()).toEqual({})
-  })
-
   it('keeps the leases of one process apart: one that is over writes nothing while the next one lasts', async () => {
     const { clock, one, found } = made()
     const first = await one.lease('token', 1_000)
@@ -267,17 +210,6 @@ describe('the store on Redis', () => {
     await first?.release()
     await one.write('token', { content: 'newer', ttlMs: () => 5_000, lease: second })
     expect(await found()).toMatchObject({ content: 'newer' })
-  })
-
-  it('releases its own lease alone, and writes without one as anybody may', async () => {
-    const { clock, redis, one, other, found } = made()
-    const lease = await one.lease('token', 1_000)
-    await clock.advance(1_000)
-    await other.lease('token', 1_000)
-    await lease?.release()
-    expect(redis.keys()).toEqual([expect.stringMatching(/^p:\{.*\}:lease$/)])
-    await one.write('token', { content: 'v', ttlMs: () => 5_000 })
-    expect(await found()).toMatchObject({ content: 'v' })
   })
 
   it('gives an entry that is written late as much less time', async () => {

@@ -10,7 +10,6 @@ import { createEmit } from '../../src/events.ts'
 import { SafeStore } from '../../src/store/safe-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
 import { rejection } from '../token/harness.ts'
-import { quiet } from './fleet.ts'
 import { answers, FAILURES, MemoryStore, slow } from './memory-store.ts'
 
 const SECRET = 'swordfish'
@@ -39,7 +38,6 @@ const OPERATIONS = {
   delete: ({ store, place }: Made) => store.delete(place, undefined),
   lease: ({ store }: Made) => store.lease('token', 700),
 }
-const names = Object.keys(OPERATIONS) as (keyof typeof OPERATIONS)[]
 
 describe('a store that works', () => {
   it('does what it is asked to, with the same arguments, and no event', async () => {
@@ -99,34 +97,6 @@ describe('a store that works', () => {
 })
 
 describe('a store that fails', () => {
-  it.each([...names, 'release'] as const)(
-    'ends in time, with an event that has operation and code: %s',
-    async (name) => {
-      const failures = [
-        [FAILURES.rejects, 0, 'ECONNREFUSED'],
-        [FAILURES.throws, 0, 'ECONNREFUSED'],
-        [FAILURES.hangs, 250, 'ETIMEDOUT'],
-      ] as const
-      for (const [how, afterMs, code] of failures) {
-        const { clock, inner, events, ...rest } = made()
-        inner.faults[name] = how
-        const lease = name === 'release' ? await rest.store.lease('token', 1_000) : undefined
-        const ended = rejection(
-          name === 'release' ? Promise.resolve(lease?.release()) : OPERATIONS[name](rest),
-        )
-        await quiet()
-        await clock.advance(Math.max(0, afterMs - 1))
-        expect(events.length).toBe(afterMs === 0 ? 1 : 0)
-        await clock.advance(1)
-        await ended
-        expect(events).toEqual([
-          { type: 'store-failed', operation: name === 'release' ? 'lease' : name, code },
-        ])
-        expect(clock.sleeping).toBe(0)
-      }
-    },
-  )
-
   it('has the time that it asks for, as it is at the moment', async () => {
     const { clock, inner, events, read } = made()
     inner.faults.get = FAILURES.hangs

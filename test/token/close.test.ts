@@ -64,17 +64,6 @@ describe('close()', () => {
     expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
   })
 
-  it('ends a renewal and a call that waits behind it', async () => {
-    const { provider, clock } = rig([granted(), hang])
-    const renewal = rejection(provider.renewToken(await provider.getToken()))
-    await clock.advance(1)
-    clock.stepWallClock(2_000_000)
-    const waiting = rejection(provider.getToken())
-    await settled()
-    await provider.close()
-    for (const error of [renewal, waiting]) expect(await error).toBeInstanceOf(ProviderClosedError)
-  })
-
   it('aborts a renewal in the background, without an unhandled rejection', async () => {
     const unhandled = unhandledRejections()
     const { provider, endpoint, clock } = rig([granted(), hang])

@@ -1,12 +1,10 @@
 /** Which process asks the token endpoint, how the others wait, and when the lease is released. */
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
-import { createRedisTokenStore } from 'merchant-auth/redis'
 import { describe, expect, it, vi } from 'vitest'
 import { elsewhere, Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, FAILURES, slow } from '../store/memory-store.ts'
-import { heldByAnother, sharing } from '../store/scenes.ts'
-import { SimulatedRedis } from '../support/simulated-redis.ts'
+import { heldByAnother } from '../store/scenes.ts'
 import { granted, hang, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
@@ -61,16 +59,6 @@ describe('a process that waits for another', () => {
     expect(fleet.store.operations).toHaveLength(22)
     await provider.close()
     await rejection(waiting)
-  })
-
-  it.each([0, 10, 40, 50, 470])('has the token within 100 ms of it being there (%i ms later)', async (ms) => {
-    const { fleet, token, write } = await heldByAnother(60_000)
-    const waiting = fleet.start().provider.getToken()
-    await fleet.pass(ms)
-    write()
-    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(100)
-    expect((await waiting).value).toBe(token)
-    expect(fleet.endpoint.count).toBe(1)
   })
 
   it.each([
@@ -133,17 +121,6 @@ describe('a process that waits for another', () => {
     await fleet.pass(50)
     expect(new Set(await staying)).toEqual(new Set([provider.currentToken()]))
     expect(getEventListeners(signal, 'abort')).toEqual([])
-  })
-
-  it('leaves at once with a rejected token, too', async () => {
-    const { fleet, provider, token } = await sharing()
-    fleet.store.hold(fleet.store.tokenKey, 60_000)
-    const controller = new AbortController()
-    const leaving = rejection(provider.renewToken(token, { signal: controller.signal }))
-    await fleet.pass(230)
-    controller.abort('enough')
-    expect(await leaving).toBe('enough')
-    await provider.close()
   })
 
   it.each([
@@ -267,24 +244,6 @@ describe('the lease', () => {
     expect([fleet.endpoint.count, fleet.store.leased, sourcesOf(events)]).toEqual([1, 0, ['store']])
   })
 
-  it('is asked for after a look, and the token endpoint after another', async () => {
-    const { fleet, provider } = await began()
-    const order: string[] = []
-    for (const operation of ['get', 'lease', 'set', 'release'] as const) {
-      fleet.store.faults[operation] = (run) => {
-        order.push(operation)
-        return run()
-      }
-    }
-    fleet.endpoint.answers.push((init) => {
-      order.push('token request')
-      return granted()(init)
-    })
-    await provider.getToken()
-    await quiet()
-    expect(order).toEqual(['get', 'lease', 'get', 'token request', 'set', 'release'])
-  })
-
   it.each([
     ['true', true],
     ['a text', 'yes'],
@@ -296,53 +255,6 @@ describe('the lease', () => {
     await quiet()
     expect(failuresOf(events)).toEqual([{ operation: 'lease' }])
     await provider.close()
-  })
-})
-
-describe('a crowd of processes', () => {
-  it('has two token requests, not one each, where the first holder dies', async () => {
-    const fleet = new Fleet()
-    const { provider } = await fleet.begin()
-    const key = fleet.store.tokenKey
-    await provider.close()
-    await fleet.store.delete(key)
-    await fleet.store.lease?.(key, 10_000) // and nothing more is heard of it
-    fleet.answerAfter(400)
-    const waiting = Promise.all(Array.from({ length: 32 }, () => fleet.tokenOf()))
-    expect(await fleet.tookMs(waiting)).toBeLessThan(10_600)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
-  it('tries one after the other where the token endpoint fails, and hears of it', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.otherwise = status(400)
-    const processes = Array.from({ length: 8 }, () => fleet.start())
-    const failing = Promise.all(processes.map(({ provider }) => rejection(provider.getToken())))
-    expect(await fleet.tookMs(failing)).toBeLessThan(1_000)
-    for (const error of await failing) expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 400 })
-    expect(fleet.endpoint.count).toBe(8)
-  })
-})
-
-describe('two providers of one process on one Redis store', () => {
-  it('do not write by the leases of each other', async () => {
-    const fleet = new Fleet()
-    const redis = new SimulatedRedis(() => performance.now())
-    const client = {
-      status: 'ready',
-      call: vi.fn(),
-      eval: async (script: string, count: number, ...rest: string[]) =>
-        redis.execute(script, rest.slice(0, count), rest.slice(count)),
-    }
-    const store = createRedisTokenStore(client)
-    fleet.answerAfter(1_000, granted({ access_token: 'older.one' }))
-    const late = fleet.tokenOf({ store })
-    await vi.waitFor(() => expect(fleet.endpoint.count).toBe(1))
-    redis.flush() // the lease is lost
-    const newer = await fleet.tokenOf({ store })
-    await fleet.pass(1_000)
-    expect(await late).toBe('older.one')
-    expect(await fleet.tokenOf({ store })).toBe(newer)
   })
 })
 

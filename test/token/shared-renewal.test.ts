@@ -1,7 +1,7 @@
 /** Background renewals and rejected tokens where processes share a token. */
 import { describe, expect, it } from 'vitest'
-import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
-import { CODES, FAILURES, type Operation, slow } from '../store/memory-store.ts'
+import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
+import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneAhead, sharing } from '../store/scenes.ts'
 import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
@@ -74,25 +74,6 @@ describe('a token that is due', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('costs one request in each lifetime, with the jitter of each process its own', async () => {
-    const fleet = new Fleet()
-    const processes: Process[] = []
-    for (let n = 0; n < 8; n += 1) {
-      random.mockReturnValue(n / 8)
-      processes.push(await fleet.begin())
-    }
-    random.mockReset() // from now on by chance
-    for (let second = 0; second < 7_200; second += 4) {
-      await fleet.clock.advance(4_000)
-      for (const { provider } of processes) {
-        if (provider.currentToken() === undefined) throw new Error('a call would have waited')
-      }
-      await quiet()
-    }
-    expect(fleet.endpoint.count).toBeLessThanOrEqual(1 + 7_200 / 790)
-    expect(processes.flatMap(({ events }) => failuresOf(events))).toEqual([])
-  })
-
   it('is served at once while another process has the lease, and renewed when that has not', async () => {
     const { fleet, provider, token } = await due()
     const giveBack = fleet.store.hold(fleet.store.tokenKey, 60_000)
@@ -140,26 +121,6 @@ describe('a token that is due', () => {
   })
 })
 
-describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
-  it.each<Operation>(['set', 'release'])(
-    'disturbs no caller while a token is renewed in the background: %s',
-    async (operation) => {
-      const { fleet, provider, token, events } = await due()
-      fleet.store.faults[operation] = FAILURES[way]
-      const from = fleet.clock.monotonicMs()
-      expect((await provider.getToken()).value).toBe(token)
-      expect(fleet.clock.monotonicMs()).toBe(from)
-      await fleet.pass(250)
-      expect((await provider.getToken()).value).not.toBe(token)
-      await fleet.pass(250)
-      expect(failuresOf(events)).toEqual([
-        { operation: operation === 'release' ? 'lease' : operation, code: CODES[way] },
-      ])
-      expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([2, 0])
-    },
-  )
-})
-
 describe('a store that fails while a token is due', () => {
   it.each(
     (['throws', 'rejects', 'hangs'] as const).flatMap((way) =>
@@ -205,58 +166,12 @@ describe('a store that fails while a token is due', () => {
       expect(fleet.endpoint.count).toBe(2)
     },
   )
-
-  it('for three quarters of the window costs no token request, however many processes there are', async () => {
-    const { fleet, processes, token } = await sharing(20)
-    await fleet.skip(789_999)
-    fleet.store.failAlways(FAILURES.rejects)
-    const callAll = async (seconds: number): Promise<void> => {
-      for (let second = 0; second < seconds; second += 1) {
-        await fleet.clock.advance(1_000)
-        for (const { provider } of processes) expect(provider.currentToken()).toBeDefined()
-        await quiet()
-      }
-    }
-    random.mockReset() // the pauses are by chance
-    await callAll(150)
-    expect(fleet.endpoint.count).toBe(1)
-    for (const operation of ['get', 'set', 'lease', 'release'] as const)
-      fleet.store.faults[operation] = undefined
-    await callAll(20)
-    expect(fleet.endpoint.count).toBe(2)
-    expect(processes.map(({ provider }) => provider.currentToken()?.value)).not.toContain(token)
-  })
-})
-
-it('a slow store holds up no call while a token is renewed in the background', async () => {
-  const { fleet, provider, token } = await due()
-  fleet.store.failAlways(slow(fleet.clock, 200))
-  for (let look = 0; look < 5; look += 1) {
-    expect((await provider.getToken()).value).toBe(token)
-    await fleet.pass(100)
-  }
-  await fleet.pass(600)
-  expect(provider.currentToken()?.value).not.toBe(token)
 })
 
 const url = MERCHANT_URL
 const MERCHANT = 'https://api.test.example/merchant'
 
 describe('a rejected token', () => {
-  it('is renewed once for all processes that have it, at whatever time they notice', async () => {
-    const { fleet, processes, token } = await sharing(5)
-    fleet.answerAfter(300)
-    const renewals: Promise<unknown>[] = []
-    for (const { provider } of processes) {
-      renewals.push(provider.renewToken(token, { url }).then((newer) => newer?.value))
-      await fleet.pass(150)
-    }
-    await fleet.pass(200)
-    const newer = new Set(await Promise.all(renewals))
-    expect([newer.size, newer.has(token), newer.has(undefined)]).toEqual([1, false, false])
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
   it.each([url, undefined])(
     'is followed by the newer one in the store, which costs one look: at %s',
     async (at) => {
@@ -308,17 +223,6 @@ describe('a rejected token', () => {
     expect(fleet.store.keys).toEqual([])
   })
 
-  it('is not removed where another came while the lease was waited for', async () => {
-    const { fleet, one, other, token } = await sharing(2)
-    fleet.answerAfter(500)
-    const renewals = [one, other].map(({ provider }) => provider.renewToken(token, { url }))
-    await fleet.pass(700)
-    const [first, second] = await Promise.all(renewals)
-    expect(first?.value).toBe(second?.value)
-    expect(fleet.store.operations.filter((operation) => operation === 'delete')).toHaveLength(1)
-    expect(await fleet.tokenOf()).toBe(first?.value)
-  })
-
   it.each([MERCHANT_URL, undefined])(
     'that stays in a store that fails is never acquired again: rejected at %s',
     async (url) => {
@@ -355,14 +259,8 @@ describe('a rejected token', () => {
     const renewal = provider.renewToken(token, { url: 'https://x.example/orders' })
     expect(await renewal).toBeUndefined()
     expect(fleet.store.asked).toEqual([])
-  })
-
-  it('that the token endpoint gives out again yields nothing, and stays in use elsewhere', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.otherwise = granted({ access_token: 'the.same.token' })
-    const { provider, token } = await fleet.begin()
-    expect(await provider.renewToken(token, { url })).toBeUndefined()
-    expect(fleet.endpoint.count).toBe(2)
+    fleet.clock.stepWallClock(1_000_000) // the token in memory has come to its end, the store's has not
+    await fleet.skip(1_000)
     expect((await provider.getToken()).value).toBe(token)
   })
 })
@@ -385,14 +283,6 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
       expect([fleet.clock.sleeping, fleet.endpoint.count]).toEqual([0, 2])
     },
   )
-
-  it('when the rejected token is removed keeps the next one for this process', async () => {
-    const { fleet, provider, token } = await sharing()
-    fleet.store.faults.delete = FAILURES[way]
-    await fleet.tookMs(provider.renewToken(token, { url }))
-    await fleet.pass(250)
-    expect(fleet.store.operations).toEqual(['get', 'get', 'lease', 'get', 'delete', 'get', 'release'])
-  })
 })
 
 it('a rejected token is removed while another is asked for: no call waits for it', async () => {

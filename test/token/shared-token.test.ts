@@ -1,5 +1,4 @@
 /** One token for all processes that have a store in common, and how long it lives in each. */
-import type { AuthEvent } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { MemoryStore, slow } from '../store/memory-store.ts'
@@ -74,16 +73,6 @@ describe('a token in the store', () => {
     },
   )
 
-  it('that one process has lost to an expiry is replaced once for all', async () => {
-    const fleet = new Fleet()
-    const processes = [await fleet.begin(), await fleet.begin(), await fleet.begin()]
-    await fleet.skip(1_000_000)
-    const waiting = Promise.all(processes.map(({ provider }) => provider.getToken()))
-    await fleet.pass(100)
-    expect(new Set((await waiting).map(({ value }) => value)).size).toBe(1)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
   it('that the store loses stays in use where it is in memory, where it is not looked for', async () => {
     const { fleet, provider, token } = await sharing()
     fleet.store.remove(fleet.store.tokenKey)
@@ -143,18 +132,6 @@ describe('writing the token', () => {
     const failing = rejection(provider.renewToken(token))
     expect(await fleet.tookMs(failing)).toBe(200 + 10_000)
     expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
-  })
-
-  it('is left out where its time is over by then', async () => {
-    const fleet = new Fleet()
-    const onEvent = ({ type }: AuthEvent): void => {
-      if (type === 'token-acquired') fleet.clock.stepWallClock(1_000_000)
-    }
-    const waiting = fleet.start({ onEvent }).provider.getToken()
-    await expect(waiting).rejects.toMatchObject({ code: 'ERR_TOKEN_RESPONSE' })
-    await quiet()
-    expect(fleet.store.operations).not.toContain('set')
-    expect(fleet.store.leased).toBe(0)
   })
 })
 
@@ -256,18 +233,6 @@ describe('a newer token of another process', () => {
     const newer = await other.provider.renewToken(token, { url })
     expect([newer?.value, fleet.endpoint.count]).toEqual([one.provider.currentToken()?.value, 2])
     expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
-  })
-
-  it('uses up nothing of the rate limit, and is acquired while that allows no renewal', async () => {
-    const { fleet, one, other, token, newer } = await oneAhead()
-    await fleet.skip(1_000) // so that the first one's gap is over
-    await other.provider.renewToken(token, { url })
-    const third = await other.provider.renewToken(newer, { url }) // and now the gap is 2 s
-    expect([newer, undefined]).not.toContain(third?.value)
-    await fleet.skip(1_000)
-    expect((await one.provider.renewToken(newer, { url }))?.value).toBe(third?.value)
-    expect(fleet.endpoint.count).toBe(3)
-    expect(one.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
   })
 
   it('is looked for at most once a second while the rate limit allows no renewal', async () => {

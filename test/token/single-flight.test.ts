@@ -37,38 +37,6 @@ describe('many callers', () => {
     expect(renewals[0]).toBe(renewals[1])
     expect(keys.filter((key) => key.includes(token.value))).toEqual([])
   })
-
-  it('never see two requests in flight, with renewals and expiry mixed', async () => {
-    let inFlight = 0
-    let most = 0
-    const { provider, clock } = rig([], {
-      fetch: async () => {
-        inFlight += 1
-        most = Math.max(most, inFlight)
-        await settled()
-        inFlight -= 1
-        return granted()({})
-      },
-    })
-    const first = await provider.getToken()
-    await clock.advance(800_000)
-    provider.currentToken()
-    await Promise.all([
-      provider.renewToken(first),
-      provider.renewToken(first, { url: 'https://api.test.example/in-store/1' }),
-      provider.getToken(),
-    ])
-    await settled()
-    expect(most).toBe(1)
-  })
-
-  it('with two providers share nothing', async () => {
-    const one = rig()
-    const other = rig()
-    const tokens = await Promise.all([one.provider.getToken(), other.provider.getToken()])
-    expect(tokens[0].value).not.toBe(tokens[1].value)
-    expect([one.endpoint.count, other.endpoint.count]).toEqual([1, 1])
-  })
 })
 
 describe('a look at the token', () => {
@@ -198,17 +166,6 @@ describe('a call that waits behind a background renewal', () => {
     await made.clock.advance(4_000)
     expect((await renewal)?.value).not.toBe(token.value)
     expect(made.endpoint.count).toBe(3)
-  })
-})
-
-describe('a renewal after a rejection that fails', () => {
-  it('holds back the first call after expiry too: somebody waited for it', async () => {
-    const { provider, endpoint, clock } = rig([granted(), status(503)], { retries: 0 })
-    const token = await provider.getToken()
-    await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503 })
-    clock.stepWallClock(990_000)
-    await expect(provider.getToken()).rejects.toMatchObject({ status: 503, retryAfterMs: 1_000 })
-    expect(endpoint.count).toBe(2)
   })
 })
 

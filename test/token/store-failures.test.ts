@@ -4,7 +4,7 @@ import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/flee
 import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
 import { heldByAnother } from '../store/scenes.ts'
 import { runProgram } from '../support/program.ts'
-import { ENVIRONMENT, granted, MERCHANT_URL, rejection, status } from './harness.ts'
+import { ENVIRONMENT } from './harness.ts'
 
 const WAYS = ['throws', 'rejects', 'hangs'] as const
 const fleetOf = (): { fleet: Fleet } & Process => {
@@ -71,24 +71,6 @@ describe.each(WAYS)('an operation that %s', (way) => {
     expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(50 + 250)
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
   })
-
-  it('is no hindrance to a store without a lease either', async () => {
-    const fleet = new Fleet({ leases: false })
-    const { provider, events } = fleet.start()
-    fleet.store.faults.set = FAILURES[way]
-    expect(await fleet.tookMs(provider.getToken())).toBe(0)
-    await fleet.pass(250)
-    expect(failuresOf(events)).toEqual([failure('set', way)])
-  })
-
-  it('leaves a failed token request what it is', async () => {
-    const { fleet, provider } = fleetOf()
-    fleet.store.failAlways(FAILURES[way])
-    fleet.endpoint.answers.push(status(400, { error: 'invalid_request' }))
-    const failing = rejection(provider.getToken())
-    await fleet.tookMs(failing)
-    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_STATUS', error: 'invalid_request', attempts: 1 })
-  })
 })
 
 it.each([undefined, 'test'])(
@@ -114,32 +96,6 @@ describe('an operation that takes its time', () => {
     expect([...failuresOf(events), ...failuresOf(other.events)]).toEqual([])
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
-
-  it('costs the next call that needs another token no more than one of them', async () => {
-    const { fleet, provider } = fleetOf()
-    const token = await provider.getToken()
-    fleet.store.failAlways(FAILURES.hangs)
-    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
-    expect(await fleet.tookMs(renewal)).toBeLessThanOrEqual(250)
-  })
-})
-
-it('a store that fails for hours costs one request for each token, few operations, and no call', async () => {
-  const { fleet, provider, events } = fleetOf()
-  fleet.endpoint.otherwise = granted({ expires_in: 600 })
-  fleet.store.faults.get = FAILURES.rejects
-  for (let minute = 0; minute < 120; minute += 1) {
-    await expect(provider.getToken()).resolves.toBeDefined()
-    await fleet.skip(60_000)
-  }
-  expect(fleet.endpoint.count).toBeLessThanOrEqual(1 + 7_200 / 560) // none is renewed before its last 40 s
-  expect(fleet.store.asked.length).toBeLessThanOrEqual(4 * fleet.endpoint.count)
-  expect(failuresOf(events)).toHaveLength(fleet.store.asked.length)
-  fleet.store.faults.get = undefined
-  await fleet.skip(600_000)
-  const { value } = await provider.getToken()
-  await quiet()
-  expect(await fleet.tokenOf()).toBe(value)
 })
 
 describe('an answer of a store that cannot be parsed', () => {

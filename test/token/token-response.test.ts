@@ -2,7 +2,6 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
-import { gzipSync } from 'node:zlib'
 import { type TokenProviderOptions, TokenResponseError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
@@ -24,7 +23,6 @@ const WHERE = 'POST https://auth.test.example/oauth/token'
 const failure = (answer: Answer, options: Partial<TokenProviderOptions> = {}, waitedMs = 0) =>
   failed(rig([answer], { retries: 0, ...options }), waitedMs)
 
-const SECONDS_IN_10_YEARS = 10 * 365 * 86_400
 const text = (body: string, type = 'application/json'): Answer => {
   return () => new Response(body, { headers: { 'content-type': type } })
 }
@@ -51,68 +49,50 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
 
 describe('expires_in', () => {
   it.each([
-    [3_600, 3_600],
-    ['3600', 3_600],
     [1, 1],
-    [36_000, 36_000],
-    [86_400, 86_400],
     ['007', 7],
   ])('of %j is a lifetime', async (expires_in, seconds) => {
     const { provider, clock } = rig([granted({ expires_in })])
     expect((await provider.getToken()).expiresAt).toBe(clock.epochMs() + seconds * 1_000)
   })
 
-  it.each([SECONDS_IN_10_YEARS + 3 * 86_400, 1e15, '99999999999999999999', '9'.repeat(400)])(
-    'of %s is clamped to 10 years',
+  it.each([undefined, 0, '0', 3_600.5, '-1', ' 3600 ', '0x10', '٣٦'])(
+    'of %j is rejected, by name',
     async (expires_in) => {
-      const { provider, clock } = rig([granted({ expires_in })])
-      const lifetime = (await provider.getToken()).expiresAt - clock.epochMs()
-      expect(Math.round(lifetime / (365.25 * 86_400_000))).toBe(10)
+      await expectIssues(granted({ expires_in }), { expires_in: EXPIRES })
     },
   )
-
-  it.each([
-    ...[undefined, null, 0, '0', -1, '-1', 3_600.5, '3600.5', true, false, [3_600], {}, '', ' ', ' 3600 '],
-    ...['1e3', '0x10', 'NaN', 'Infinity', 'an hour', '٣٦'],
-  ])('of %j is rejected, by name', async (expires_in) => {
-    await expectIssues(granted({ expires_in }), { expires_in: EXPIRES })
-  })
-
-  it('beyond all numbers is rejected', async () => {
-    const body = '{"access_token":"a.b.c","token_type":"Bearer","expires_in":1e400}'
-    await expectIssues(text(body), { expires_in: EXPIRES })
-  })
 })
 
 describe('access_token', () => {
-  it.each(['a', 'a.b.c', 'AZaz09-._~+/', 'abc=', 'abc=='])('of %s is accepted', async (access_token) => {
+  it.each(['a', 'AZaz09-._~+/', 'abc=='])('of %s is accepted', async (access_token) => {
     const { provider } = rig([granted({ access_token })])
     expect((await provider.getToken()).value).toBe(access_token)
   })
 
-  it.each([
-    ...[undefined, null, '', 5, { a: 1 }, 'abc def', 'abcdef\r\nX-Evil: 1', 'abcdef\n', 'abc\tdef'],
-    ...['abc"def', 'abc,def', 'abcdéf', 'abc=def', '==='],
-  ])('of %j is rejected, by name', async (access_token) => {
-    await expectIssues(granted({ access_token }), { access_token: TOKEN })
-  })
+  it.each([undefined, '', 'abcdef\n', 'abc\tdef', 'abc,def', ' abc', '==='])(
+    'of %j is rejected, by name',
+    async (access_token) => {
+      await expectIssues(granted({ access_token }), { access_token: TOKEN })
+    },
+  )
 })
 
 describe('token_type and scope', () => {
-  it.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('token_type %s is accepted', async (token_type) => {
-    const { provider } = rig([granted({ token_type })])
-    expect((await provider.getToken()).tokenType).toBe('Bearer')
-  })
-
-  it.each([undefined, null, '', 'mac', 'DPoP', 'Bearer ', 'xBearer', 5])(
-    'token_type %j is rejected',
-    (token_type) => expectIssues(granted({ token_type }), { token_type: BEARER }),
+  it.each([undefined, '', 'mac', 'Bearer ', 'xBearer'])('token_type %j is rejected', (token_type) =>
+    expectIssues(granted({ token_type }), { token_type: BEARER }),
   )
 
   const LONG = Array.from({ length: 6_000 }, (_, n) => `scope:${n}`).join(' ') // 64 KiB is the limit
 
-  it.each([['merchant'], [LONG], [undefined]])('scope %.20j is handed on whole', async (scope) => {
+  it.each([['merchant'], [''], [LONG], [undefined]])('scope %.20j is handed on whole', async (scope) => {
     expect((await rig([granted({ scope })]).provider.getToken()).scope).toBe(scope)
+  })
+
+  it('a short scope with the token in it is handed on without that', async () => {
+    const access_token = 'head.body.signature'
+    const { provider } = rig([granted({ access_token, scope: `merchant ${access_token}` })])
+    expect((await provider.getToken()).scope).toBe('merchant [hidden]')
   })
 
   it.each([
@@ -128,12 +108,6 @@ describe('token_type and scope', () => {
     }
   })
 
-  it.each([5, null, ['merchant'], {}])('scope %j, which is no text, is left out', async (scope) => {
-    const token = await rig([granted({ scope })]).provider.getToken()
-    expect(token.scope).toBeUndefined()
-    expect(JSON.parse(JSON.stringify(token))).not.toHaveProperty('scope')
-  })
-
   it('every bad field is named', async () => {
     const bad = granted({ access_token: '', expires_in: 0, token_type: 'mac' })
     await expectIssues(bad, { access_token: TOKEN, expires_in: EXPIRES, token_type: BEARER })
@@ -144,28 +118,14 @@ describe('the answer as a whole', () => {
   const VALID = '{"access_token":"a.b.c","token_type":"Bearer","expires_in":3600}'
 
   it.each([
-    ['unknown further fields', granted({ refresh_token: 'x', id_token: 5, __proto__: {} })],
-    ['text/plain around JSON', text(VALID, 'text/plain')],
-    ['text/html around JSON', text(VALID, 'text/html')],
     ['a byte order mark', text(`\uFEFF${VALID}`)],
-    ['a body just below 64 KiB', text(VALID.padEnd(64 * 1024))],
     ['status 201', () => new Response(VALID, { status: 201 })],
   ])('with %s is accepted', async (_, answer) => {
     await expect(rig([answer]).provider.getToken()).resolves.toBeDefined()
   })
 
-  it.each([
-    ['HTML', text('<html>maintenance</html>', 'text/html')],
-    ['nothing', text('')],
-    ['no body at all', () => new Response(null, { status: 200 })],
-    ['status 204', () => new Response(null, { status: 204 })],
-    ['truncated JSON', text(VALID.slice(0, -5))],
-    ['null', text('null')],
-    ['an array', text(`[${VALID}]`)],
-    ['a number', text('5')],
-    ['a string', text('"a.b.c"')],
-  ])('of %s is rejected', async (_, answer) => {
-    await expectIssues(answer, { body: OBJECT })
+  it('without a body is rejected', async () => {
+    await expectIssues(() => new Response(null, { status: 200 }), { body: OBJECT })
   })
 
   it('is cut off after 64 KiB, however much would follow', async () => {
@@ -207,23 +167,21 @@ describe('the answer as a whole', () => {
 })
 
 describe('an error answer of RFC 6749', () => {
-  it('is a TokenRequestError with error and errorDescription', async () => {
-    const body = { error: 'invalid_client', error_description: 'Unknown client.' }
+  it('is a TokenRequestError with error and errorDescription, in which an echoed secret is hidden', async () => {
+    const body = { error: 'invalid_client', error_description: `Unknown client (${SECRET}).` }
     expect(await failure(status(401, body))).toMatchObject({
       name: 'TokenRequestError',
       code: 'ERR_TOKEN_STATUS',
       status: 401,
       error: 'invalid_client',
-      errorDescription: 'Unknown client.',
+      errorDescription: 'Unknown client ([hidden]).',
       attempts: 1,
       retryable: false,
     })
   })
 
   it.each([
-    ['no JSON', '<html>'],
     ['null', 'null'],
-    ['an array', '[1]'],
     ['numbers', { error: 5, error_description: {} }],
     ['empty texts', { error: '', error_description: '' }],
     ['nothing', ''],
@@ -241,46 +199,6 @@ describe('an error answer of RFC 6749', () => {
     )
     expect(error.errorDescription).toMatch(/^a b c+$/)
     expect(error.errorDescription?.length).toBeLessThan(1_000)
-  })
-
-  it.each([
-    ['plain', SECRET],
-    ['base64', Buffer.from(SECRET).toString('base64')],
-    ['base64 without padding', Buffer.from(SECRET).toString('base64').replaceAll('=', '')],
-    ['base64url', Buffer.from(SECRET).toString('base64url')],
-    ['percent-encoded', encodeURIComponent(SECRET)],
-    ['form-encoded', new URLSearchParams({ s: SECRET }).toString().slice(2)],
-  ])('that echoes the secret (%s) shows nothing of it', async (_, echoed) => {
-    const error = await failure(
-      status(401, { error: `bad ${echoed}`, error_description: `secret ${echoed} is wrong` }),
-    )
-    expect(error.errorDescription).toMatch(/^(?:secret )?\[hidden\](?: is wrong)?$/)
-    for (const shown of [inspect(error, { depth: 9 }), JSON.stringify(error), error.stack, error.message])
-      expect(shown).not.toContain(echoed)
-  })
-
-  it('that echoes a secret which a function yielded, or the last token, shows nothing of it', async () => {
-    const error_description = 'you have eyJh.cGF5.c2ln and vault-secret-77 still'
-    const answers = [
-      granted({ access_token: 'eyJh.cGF5.c2ln' }),
-      status(400, { error: 'x', error_description }),
-    ]
-    const made = rig(answers, { clientSecret: async () => 'vault-secret-77' })
-    await made.provider.getToken()
-    await made.clock.advance(990_000)
-    const error = await failed(made)
-    expect(error.errorDescription).toBe('you have [hidden] and [hidden] still')
-    expect(inspect(error)).not.toMatch(/cGF5|vault/)
-  })
-
-  it('leaves no secret in the cause, should fetch put it there', async () => {
-    const thrown = Object.assign(new TypeError(`bad body ${SECRET}`), {
-      config: { data: SECRET },
-      code: SECRET,
-    })
-    const error = await failure(() => Promise.reject(thrown))
-    expect(error.cause).toMatchObject({ name: 'TypeError' })
-    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(SECRET)
   })
 })
 
@@ -302,26 +220,12 @@ describe('a real server', () => {
     await rejection<Error>(rig([await answerOf(listener)], { retries: 0 }).provider.getToken())
 
   it.each([
-    ['gzip', Buffer.from('{"access_token":"a.b.c"}'), 'cannot be decompressed'],
-    ['deflate', Buffer.from('{"access_token":"a.b.c"}'), 'cannot be decompressed'],
-    ['br', Buffer.alloc(40, 255), 'cannot be decompressed'],
-    ['gzip', gzipSync(Buffer.alloc(20 * 1024 * 1024, ' ')), TOO_LONG],
-  ])('that announces %s and sends other bytes, or a bomb, is not retried', async (encoding, body, reason) => {
+    ['gzip', Buffer.from('{"access_token":"a.b.c"}')],
+    ['br', Buffer.alloc(40, 255)],
+  ])('that announces %s and sends other bytes is not retried', async (encoding, body) => {
     const error = await outcome((_, answer) => answer.writeHead(200, json(encoding)).end(body))
-    expect(error).toMatchObject({ code: 'ERR_TOKEN_RESPONSE', issues: [{ field: 'body', reason }] })
-  })
-
-  it.each<[string, RequestListener]>([
-    [
-      'ends before its content-length',
-      (_, answer) => {
-        answer.writeHead(200, { 'content-length': '500' }).write('{"access_token":')
-        setImmediate(() => answer.destroy())
-      },
-    ],
-    ['closes the connection', (request) => request.socket.destroy()],
-  ])('that %s is no connection', async (_, listener) => {
-    expect(await outcome(listener)).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: true })
+    const issues = [{ field: 'body', reason: 'cannot be decompressed' }]
+    expect(error).toMatchObject({ code: 'ERR_TOKEN_RESPONSE', issues })
   })
 })
 
@@ -368,24 +272,17 @@ describe('the message of a status', () => {
   })
 
   it.each([
-    ['https://x.example/?secret', ' to https://x.example'],
-    ['/login', ''], // the answer of a stub has no URL that it is relative to
-    ['https://[', ''],
-    [undefined, ''],
-  ])('that redirects to %j says where to, and that nothing is followed', async (location, to) => {
+    ['https://x.example/?secret', '', ' to https://x.example'],
+    ['/login', 'https://idp.example/oauth/token', ' to https://idp.example'],
+    ['/login', '', ''], // the answer of a stub has no URL that it is relative to
+    ['https://[', '', ''],
+    [undefined, 'https://idp.example/oauth/token', ''],
+  ])('that redirects to %j says where to, and that nothing is followed', async (location, url, to) => {
     const headers: Record<string, string> = location === undefined ? {} : { location }
-    expect((await failure(status(307, '', headers))).message).toBe(
+    const answer = async () =>
+      Object.defineProperty(await status(307, '', headers)({}), 'url', { value: url })
+    expect((await failure(answer)).message).toBe(
       `${WHERE} answered with a redirect${to}, which is never followed: it would forward the credentials. Check authUrl.`,
-    )
-  })
-
-  it('ends, for a call in the cooldown, with what remains of it', async () => {
-    const { provider, clock } = rig([status(503)], { retries: 0 })
-    await rejection(provider.getToken())
-    await clock.advance(400)
-    expect((await rejection(provider.getToken())).message).toBe(
-      `${WHERE} answered 503. The token endpoint is in trouble: try again later.` +
-        ' The token endpoint is not asked again for another 600 ms after this failure.',
     )
   })
 })
@@ -405,20 +302,6 @@ describe('the message of no answer', () => {
   ])('%s', async (message, answer, timeoutMs) => {
     const error = await failure(answer, { timeoutMs }, timeoutMs ?? 10_000)
     expect(error.message).toBe(`${WHERE} ${message}`)
-  })
-})
-
-describe('the message of a clientSecret function', () => {
-  const NEXT = `, so no token was requested at https://auth.test.example/oauth/token.`
-
-  it.each([
-    ['that throws', () => Promise.reject(new Error(SECRET)), 'threw'],
-    ['that yields nothing', () => '', 'returned nothing'],
-    ['that hangs', () => new Promise<string>(() => {}), 'did not answer in time'],
-  ])('%s says so', async (_, clientSecret, what) => {
-    const error = await failure(granted(), { clientSecret }, 10_000)
-    expect(error.message).toBe(`The clientSecret function ${what}${NEXT}`)
-    expect(error.retryable).toBe(true)
   })
 })
 

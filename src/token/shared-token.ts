@@ -193,9 +193,9 @@ export class Turn {
       if (!this.#isAllowed) return
     }
     if (!(await this.#acquireLease())) return
-    this.#removeRejected()
     await this.#readLimit() // another process may have renewed while this one waited
     this.mayRequest = this.#isAllowed
+    this.#removeRejected()
   }
 
   get #isAllowed(): boolean {
@@ -280,10 +280,22 @@ export class Turn {
     })
   }
 
+  /**
+   * Whether a rejected token stays in the store: it may not be renewed yet, and processes that find none would each
+   * request one, which the API would reject, too.
+   */
+  get #staysRejected(): boolean {
+    const { rejection } = this.#acquisition
+    const now = this.#now()
+    return (
+      rejection !== undefined && (rejection.limit.waitMs(now) > 0 || this.#context.quotas.renewalsAt > now)
+    )
+  }
+
   /** Deletes a rejected token that the last look found. The turn does not wait for that. */
   #removeRejected(): void {
     const place = this.#rejectedAt
-    if (place !== undefined && this.#mayWrite)
+    if (place !== undefined && this.#mayWrite && !this.#staysRejected)
       this.#removal = this.#attempt((store) => store.delete(place, this.#lease))
   }
 
@@ -293,7 +305,8 @@ export class Turn {
     await this.#removal
     if (requested !== undefined && this.#mayWrite)
       await this.#attempt((store) => this.#writeToken(store, requested))
-    else if (this.#rejectedAt !== undefined && this.#lease === undefined) await this.#clear()
+    else if (this.#rejectedAt !== undefined && this.#lease === undefined && !this.#staysRejected)
+      await this.#clear()
     return this.#store !== undefined
   }
 

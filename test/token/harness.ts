@@ -32,6 +32,15 @@ export function granted(fields: Record<string, unknown> = {}): Answer {
     Response.json({ access_token: nextToken(), expires_in: 1_000, token_type: 'Bearer', ...fields })
 }
 
+/** A token response with these headers. */
+export const grantedWith =
+  (headers: Readonly<Record<string, string>>, fields: Record<string, unknown> = {}): Answer =>
+  async (init) => {
+    const response = await granted(fields)(init)
+    for (const [name, value] of Object.entries(headers)) response.headers.append(name, value)
+    return response
+  }
+
 let issued = 0
 function nextToken(): string {
   issued += 1

@@ -8,6 +8,7 @@ import {
   acquired,
   failed,
   granted,
+  grantedWith,
   MERCHANT_URL,
   noConnection,
   rig,
@@ -23,15 +24,6 @@ const CLIENT = 'Auth0-Client-Quota-Limit'
 const ORGANIZATION = 'Auth0-Organization-Quota-Limit'
 
 type Headers = Readonly<Record<string, string>>
-
-/** A token response with these headers. */
-const grantedWith =
-  (headers: Headers, fields: Record<string, unknown> = {}): Answer =>
-  async (init) => {
-    const response = await granted(fields)(init)
-    for (const [name, value] of Object.entries(headers)) response.headers.append(name, value)
-    return response
-  }
 
 /** One hourly quota of 10, in the header of the client. */
 const hourly = (remaining: number, resetsInSeconds?: number): Headers => ({

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneAhead, sharing } from '../store/scenes.ts'
-import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import { granted, grantedWith, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
 
@@ -210,8 +210,8 @@ describe('a rejected token', () => {
   })
 
   it.each([
-    [true, ['get', 'get', 'lease', 'get', 'delete', 'get', 'release']],
-    [false, ['get', 'get', 'delete', 'get', 'get']],
+    [true, ['get', 'get', 'lease', 'get', 'get', 'delete', 'release']],
+    [false, ['get', 'get', 'get', 'delete']],
   ])('is removed although no other is available (a store with leases: %s)', async (leases, operations) => {
     const fleet = new Fleet({ leases })
     const { provider, token } = await fleet.begin()
@@ -252,6 +252,27 @@ describe('a rejected token', () => {
     }
     fleet.store.put(key, value, ttlMs)
     expect((await provider.renewToken(String(rejected), { url }))?.value).not.toBe(token)
+  })
+
+  // Else a starting process would need a token of its own, which the API would reject, too.
+  it.each<[string, Record<string, string>, number]>([
+    ['the limit on renewals', {}, 3],
+    ['the reserve of a quota', { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' }, 1],
+  ])('stays in the store while it may not be renewed: %s', async (_, headers, requests) => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = grantedWith(headers)
+    const { provider } = await fleet.begin()
+    const rejectCurrent = async () => {
+      await provider.renewToken((await provider.getToken()).value, { url })
+      await quiet()
+      await fleet.skip(1_001)
+    }
+    for (let time = 0; time < 3; time += 1) await rejectCurrent()
+    expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
+    const before = fleet.endpoint.count
+    await fleet.begin()
+    expect(fleet.endpoint.count).toBe(before)
+    expect(before).toBe(requests)
   })
 
   it('at a place outside apiUrls is no matter for the store', async () => {

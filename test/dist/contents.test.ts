@@ -1,17 +1,12 @@
 /** What is in the tarball: what its users need, all of that, and nothing else. */
 import { join } from 'node:path'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, inject, it } from 'vitest'
 import { bundledProblems } from '../../scripts/check-package/bundled.ts'
 import { contentProblems, linkProblems } from '../../scripts/check-package/contents.ts'
 import { attwProblems, publintProblems } from '../../scripts/check-package/linters.ts'
-import { type Installed, installed } from './installed.ts'
 
-let made: Installed
-let unpacked = ''
-beforeAll(async () => {
-  made = await installed()
-  unpacked = join(made.alone, 'node_modules/merchant-auth')
-}, 180_000)
+const { tarball, alone } = inject('installed')
+const unpacked = join(alone, 'node_modules/merchant-auth')
 
 it('holds every file that can be reached from exports, with its declarations, and no other', () => {
   expect(contentProblems(unpacked)).toEqual([])
@@ -26,9 +21,9 @@ it('names the packages whose code is in it: in the SBOM, inlinedDependencies and
 })
 
 it('has nothing that publint, in strict mode, suggests to change', async () => {
-  await expect(publintProblems(made.tarball)).resolves.toEqual([])
+  await expect(publintProblems(tarball)).resolves.toEqual([])
 })
 
 it('has types that attw finds no fault with', async () => {
-  await expect(attwProblems(made.tarball)).resolves.toEqual([])
+  await expect(attwProblems(tarball)).resolves.toEqual([])
 })

@@ -5,10 +5,10 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { entriesOf, output } from '../../scripts/check-package/packed.ts'
-import { installed, PEERS } from './installed.ts'
+import { PEERS } from './installed.ts'
 
 const extensions = { esm: 'mjs', commonjs: 'cjs' } as const
 const kinds = ['esm', 'commonjs'] as const
@@ -22,10 +22,9 @@ const NEED_PEER: Readonly<Record<string, string>> = {
 const folders = { alone: '', withPeers: '' }
 let written = 0
 beforeAll(async () => {
-  const made = await installed()
   for (const place of ['alone', 'withPeers'] as const)
-    folders[place] = await mkdtemp(join(made[place], 'programs-'))
-}, 180_000)
+    folders[place] = await mkdtemp(join(inject('installed')[place], 'programs-'))
+})
 afterAll(() =>
   Promise.all(Object.values(folders).map((folder) => rm(folder, { recursive: true, force: true }))),
 )

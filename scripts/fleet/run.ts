@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startSandbox } from 'merchant-auth/testing'
@@ -136,15 +137,12 @@ class Fleet implements Disposable {
 
   /** Starts the processes, a few at a time. Resolves when all are connected. */
   async start(tasks: readonly Task[]): Promise<void> {
-    const waiting = tasks.values()
-    const startOneByOne = async (): Promise<void> => {
-      for (const task of waiting) {
-        const member = new Member(task)
-        this.#members.push(member)
-        await member.ready
-      }
+    const start = async (task: Task): Promise<void> => {
+      const member = new Member(task)
+      this.#members.push(member)
+      await member.ready
     }
-    await Promise.all(Array.from({ length: availableParallelism() }, startOneByOne))
+    await Readable.from(tasks).forEach(start, { concurrency: availableParallelism() })
   }
 
   /** Lets all begin. Resolves when the last call of the last one has ended. */

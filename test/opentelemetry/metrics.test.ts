@@ -1,9 +1,8 @@
 /** What the events of a provider become as metrics. */
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { Attributes, MeterProvider, ObservableCallback } from '@opentelemetry/api'
 import { type AuthEvent, createAuthFetch, type Quota } from 'merchant-auth'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { collectGarbage } from '../support/garbage.ts'
 import { rejection } from '../token/harness.ts'
 import { ACQUIRED, FAILED, REQUESTED, shownOf, useCollected, useProviders } from './harness.ts'
 
@@ -252,11 +251,9 @@ describe('the remaining lifetime', () => {
     vi.useRealTimers() // so that the garbage collector can run
     const dropped = new WeakRef(use.listener())
     dropped.deref()?.({ ...ACQUIRED, remainsMs: 60_000 })
-    setFlagsFromString('--expose-gc')
-    const collect = runInNewContext('gc') as () => void
     for (let turn = 0; turn < 20 && dropped.deref() !== undefined; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve))
-      collect()
+      collectGarbage()
     }
     expect(dropped.deref()).toBeUndefined()
     vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() + 60_000 })

@@ -30,7 +30,7 @@ import {
   tokenErrorOf,
   tokenOf,
 } from './service.ts'
-import { changedSettings, checked, checkedOptions, DEFAULT_SETTINGS, durationMs } from './settings.ts'
+import { changedSettings, checked, DEFAULT_SETTINGS, durationMs, optionsShape } from './settings.ts'
 import type {
   Fault,
   Sandbox,
@@ -56,11 +56,12 @@ import type {
  * const response = await createAuthFetch(tokens)(`${sandbox.test.merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { ports = {}, onRequest, ...settings } = checkedOptions(options)
+  const what = 'The options of the sandbox'
+  const given = checked(what, 'options', optionsShape, options) as SandboxOptions
+  const { ports = {}, onRequest, ...settings } = given
   if (ports.production && ports.production === ports.test) {
-    throw new ConfigurationError('The options of the sandbox cannot be used', [
-      { option: 'ports.test', reason: 'is the port of production too' },
-    ])
+    const problem = { option: 'ports.test', reason: 'is the port of production too' }
+    throw new ConfigurationError(`${what} cannot be used`, [problem])
   }
   const servers: LoopbackServer[] = []
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
@@ -223,10 +224,10 @@ class LoopbackEnvironment implements SandboxEnvironment {
     return async () => {
       if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
       if (read === undefined) return tokenError(413, 'invalid_request', TOO_LONG)
-      const { audience, authUrl } = this.environment
-      const usedIds = this.#usedIds
-      const client = { clientId: this.clientId, audience, authUrl, secrets: this.#accepted, usedIds }
-      const error = await tokenErrorOf(recorded.method, read, { client, settings })
+      const error = await tokenErrorOf(recorded.method, read, {
+        ...{ ...this.environment, clientId: this.clientId, assertionKey: settings.assertionKey },
+        ...{ secrets: this.#accepted, usedIds: this.#usedIds },
+      })
       if (error !== undefined) return error
       const { lifetimeSeconds } = this.#settings
       const { value, jti } = await this.#issuer.issue(this.clientId, lifetimeSeconds)

@@ -30,7 +30,7 @@ import {
   tokenErrorOf,
   tokenOf,
 } from './service.ts'
-import { changedSettings, checked, DEFAULT_SETTINGS, durationMs, optionsShape } from './settings.ts'
+import { changedSettings, checked, checkedOptions, DEFAULT_SETTINGS, durationMs } from './settings.ts'
 import type {
   Fault,
   Sandbox,
@@ -56,12 +56,10 @@ import type {
  * const response = await createAuthFetch(tokens)(`${sandbox.test.merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const what = 'The options of the sandbox'
-  const given = checked(what, 'options', optionsShape, options) as SandboxOptions
-  const { ports = {}, onRequest, ...settings } = given
+  const { ports = {}, onRequest, ...settings } = checkedOptions(options)
   if (ports.production && ports.production === ports.test) {
     const problem = { option: 'ports.test', reason: 'is the port of production too' }
-    throw new ConfigurationError(`${what} cannot be used`, [problem])
+    throw new ConfigurationError('The options of the sandbox cannot be used', [problem])
   }
   const servers: LoopbackServer[] = []
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {

@@ -59,7 +59,7 @@ const shape = copied(z.partial(strict(settingShapes)))
 
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
-export const optionsShape = copied(
+const optionsShape = copied(
   z.partial(
     strict({
       ...settingShapes,
@@ -68,6 +68,11 @@ export const optionsShape = copied(
     }),
   ),
 )
+
+/** The options of `startSandbox`, if they are valid. */
+export function checkedOptions(options: unknown): SandboxOptions {
+  return checked('The options of the sandbox', 'options', optionsShape, options) as SandboxOptions
+}
 
 /** The settings with the changes made. A change to undefined keeps the setting. */
 export function changedSettings(settings: SandboxSettings, changes: unknown): SandboxSettings {

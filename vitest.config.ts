@@ -17,9 +17,8 @@ declare module 'vitest' {
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 /** Much of it waits, or runs in other processes: coverage would cost a third more, and tell nothing more. */
-const WHOLE = ['cli', 'dist', 'faults', 'fleet', 'races', 'redis', 'types'].map(
-  (name) => `test/${name}/**/*.test.ts`,
-)
+const WHOLE = ['cli', 'faults', 'fleet', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
+const INSTALLED = ['test/{dist,types}/**/*.test.ts']
 
 /** What takes coverage takes it of all projects, so that this one has to be told. */
 const withoutCoverage = {
@@ -48,10 +47,15 @@ export default defineConfig(({ mode }) => ({
         test: {
           name: 'units',
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...WHOLE, 'test/consumers/**'],
+          exclude: [...configDefaults.exclude, ...WHOLE, ...INSTALLED, 'test/consumers/**'],
         },
       },
       { extends: true, plugins: [withoutCoverage], test: { name: 'whole', include: WHOLE } },
+      {
+        extends: true,
+        plugins: [withoutCoverage],
+        test: { name: 'installed', include: INSTALLED, globalSetup: 'test/dist/installed.ts' },
+      },
     ],
     setupFiles: ['test/support/setup.ts'],
     // Hundreds of tests do what they warn of.

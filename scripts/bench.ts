@@ -5,18 +5,16 @@
  *
  * FOLDER is another build of this package, with its package.json and dist: a worktree of an earlier version, say.
  */
-import { type StdioOptions, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { pack } from './check-package/packed.ts'
+import { output, pack, root } from './check-package/packed.ts'
 
 const { values } = parseArgs({
   options: { check: { type: 'boolean' }, against: { type: 'string' }, only: { type: 'string' } },
 })
-const root = fileURLToPath(new URL('..', import.meta.url))
 const bench = join(root, 'bench')
 const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-bench-'))
 
@@ -26,8 +24,8 @@ try {
     tarballs.push(
       `merchant-auth-before@file:${(await pack(join(folder, 'before'), resolve(values.against))).tarball}`,
     )
-  npm(['ci'])
-  npm(['install', '--no-save', '--no-package-lock', ...tarballs])
+  await npm('ci')
+  await npm('install', '--no-save', '--no-package-lock', ...tarballs)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -35,13 +33,8 @@ const run = [join(bench, 'run.ts'), ...process.argv.slice(2)]
 process.exitCode = spawnSync(process.execPath, run, { stdio: 'inherit' }).status ?? 1
 
 /** Runs npm in `bench`. An installation that hangs, as npm's sometimes do, is ended and tried once more. */
-function npm(args: readonly string[]): void {
+async function npm(...args: readonly string[]): Promise<void> {
   const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
-  const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
-  const shell = process.platform === 'win32'
-  for (let attempt = 1; attempt <= 2; attempt += 1) {
-    const { status } = spawnSync('npm', [...args, ...options], { cwd: bench, stdio, shell, timeout: 120_000 })
-    if (status === 0) return
-  }
-  throw new Error(`npm ${args[0]} in ${bench} failed twice`)
+  const run = (): Promise<string> => output(bench, ['npm', ...args, ...options])
+  await run().catch(run)
 }

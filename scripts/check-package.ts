@@ -7,14 +7,16 @@
  * With `--publish` it also checks whether this version may be published under that tag. With `--keep` the tarball stays
  * in FOLDER.
  */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
 import { bundledProblems } from './check-package/bundled.ts'
 import { contentProblems, linkProblems } from './check-package/contents.ts'
-import { attwProblems, publintProblems } from './check-package/linters.ts'
-import { install, pack, readManifest } from './check-package/packed.ts'
+import { install, output, pack, readManifest, root } from './check-package/packed.ts'
 import { publishProblems } from './check-package/publishable.ts'
 import { sizes } from './check-package/sizes.ts'
 
@@ -51,4 +53,31 @@ try {
   }
 } finally {
   rmSync(folder, { recursive: true, force: true })
+}
+
+/** Every message of publint, suggestions included. */
+async function publintProblems(tarball: string): Promise<string[]> {
+  const { messages, pkg } = await publint({
+    pack: { tarball: new Uint8Array(readFileSync(tarball)).buffer },
+    strict: true,
+    level: 'suggestion',
+  })
+  return messages.map(
+    (message) => `publint: ${formatMessage(message, pkg, { color: false }) ?? message.code}`,
+  )
+}
+
+/** What attw (Are the Types Wrong?) finds for callers of every kind, `moduleResolution: node10` included. */
+async function attwProblems(tarball: string): Promise<string[]> {
+  const attw = fileURLToPath(
+    new URL('dist/index.js', import.meta.resolve('@arethetypeswrong/cli/package.json')),
+  )
+  const options = ['--profile', 'strict', '--no-definitely-typed', '--no-color', '--no-emoji']
+  try {
+    await output(root, [process.execPath, attw, tarball, ...options, '--format', 'ascii'])
+    return []
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string }
+    return [`attw:\n${stdout}${stderr}`.trim()]
+  }
 }

@@ -8,22 +8,24 @@
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { basename, extname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
-import { pagesWithOldExamples } from './docs/examples.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')
 const out = join(api, 'out')
+const update = process.argv.includes('--update')
 const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
   typeof entry === 'object'
     ? [{ name: join('merchant-auth', path), source: sourceOf(entry['module-sync']) }]
     : [],
 )
 
-checkExamples()
+const pages = pagesWithOldExamples()
+if (update) for (const page of pages) console.log(`${page} is updated`)
+else mustBeEmpty(pages.map((page) => `${page} differs from examples/: npm run docs -- --update`))
 install()
 // typedoc has a package.json of its own, as the newest TypeScript that it reads is older than this repository's.
 run(process.execPath, [
@@ -31,18 +33,32 @@ run(process.execPath, [
   ...['--options', join(api, 'typedoc.json')],
   ...modules.flatMap(({ source }) => ['--entryPoints', source]),
 ])
-checkModules()
-checkHeadings()
-checkLinks()
+mustBeEmpty([...unnamedModules(), ...wrongHeadings(), ...brokenLinks()])
 console.log(`The API reference is ${relative(process.cwd(), join(out, 'index.html'))}`)
 
-/** Pages show the examples as they are. */
-function checkExamples(): void {
-  const update = process.argv.includes('--update')
-  const pages = pagesWithOldExamples(root, { update })
-  for (const page of pages)
-    console.log(update ? `${page} is updated` : `${page} differs from examples/: npm run docs -- --update`)
-  if (pages.length > 0 && !update) process.exit(1)
+function mustBeEmpty(problems: readonly string[]): void {
+  for (const problem of problems) console.error(problem)
+  if (problems.length > 0) process.exit(1)
+}
+
+/** The pages whose code between `<!-- example: FILE -->` and `<!-- /example -->` was not that of the file. */
+function pagesWithOldExamples(): string[] {
+  return globSync('{*,docs/*}.md', { cwd: root }).filter((page) => {
+    const text = readFileSync(join(root, page), 'utf8')
+    const shown = /^<!-- example: (\S+) -->\n.*?^<!-- \/example -->$/gms
+    const current = text.replace(shown, (_, name: string) => exampleOf(name))
+    if (current !== text && update) writeFileSync(join(root, page), current)
+    return current !== text
+  })
+}
+
+/** The code without the comment at the top of its file. Its imports name files as TypeScript compiles them. */
+function exampleOf(name: string): string {
+  const code = readFileSync(join(root, name), 'utf8')
+    .replace(/^\/\*\*.*?\*\/\n/s, '')
+    .replaceAll(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'")
+  const language = extname(name).slice(1)
+  return `<!-- example: ${name} -->\n\n\`\`\`${language}\n// ${basename(name)}\n${code}\`\`\`\n\n<!-- /example -->`
 }
 
 /** `./dist/attach/axios.js` comes from src/attach/axios.ts. */
@@ -55,17 +71,9 @@ function install(): void {
   const lock = readFileSync(join(api, 'package-lock.json'))
   const hash = createHash('sha256').update(lock).digest('hex')
   const stamp = join(api, 'node_modules/.lock-hash')
-  if (contentOf(stamp) === hash) return
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return
   run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'error'])
   writeFileSync(stamp, hash)
-}
-
-function contentOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 function run(command: string, args: readonly string[]): void {
@@ -80,49 +88,48 @@ function run(command: string, args: readonly string[]): void {
 }
 
 /** Without the tag `@module` a module would be named after its file. */
-function checkModules(): void {
+function unnamedModules(): string[] {
   const { children } = JSON.parse(readFileSync(join(out, 'api.json'), 'utf8')) as {
     children: readonly { name: string }[]
   }
-  const unnamed = modules.filter(({ name }) => !children.some((child) => child.name === name))
-  for (const { name, source } of unnamed)
-    console.error(`${relative(root, source)}: the comment at its head needs a line "@module ${name}"`)
-  if (unnamed.length > 0) process.exit(1)
+  return modules
+    .filter(({ name }) => !children.some((child) => child.name === name))
+    .map(({ name, source }) => `${relative(root, source)}: the comment at its head needs "@module ${name}"`)
 }
 
-/** Every page has one heading of the first level. */
-function checkHeadings(): void {
-  const wrong = globSync('**/*.html', { cwd: out, exclude: ['media/**'] }).filter(
-    (page) => readFileSync(join(out, page), 'utf8').match(/<h1\b/g)?.length !== 1,
-  )
-  for (const page of wrong) console.error(`${page} needs exactly one first-level heading`)
-  if (wrong.length > 0) process.exit(1)
+/** Each page with its HTML. */
+function pagesOfReference(): { page: string; html: string }[] {
+  return globSync('**/*.html', { cwd: out, exclude: ['media/**'] }).map((page) => {
+    return { page, html: readFileSync(join(out, page), 'utf8') }
+  })
 }
 
-/** Every link to a page, or to a place in one, must have a target. */
-function checkLinks(): void {
-  const anchors = new Map<string, ReadonlySet<string>>()
-  const broken = new Set<string>()
-  for (const page of globSync('**/*.html', { cwd: out, exclude: ['media/**'] })) {
-    for (const href of attributes(readFileSync(join(out, page), 'utf8'), 'href')) {
+function wrongHeadings(): string[] {
+  return pagesOfReference()
+    .filter(({ html }) => html.match(/<h1\b/g)?.length !== 1)
+    .map(({ page }) => `${page} needs exactly one first-level heading`)
+}
+
+/** Links to a page, or to a place in one, that have no target. */
+function brokenLinks(): string[] {
+  const anchors = new Map<string, ReadonlySet<string> | undefined>()
+  const anchorsOf = (path: string): ReadonlySet<string> | undefined => {
+    const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory()
+    const file = isFolder ? join(path, 'index.html') : path
+    if (!anchors.has(file))
+      anchors.set(file, existsSync(file) ? new Set(attributes(readFileSync(file, 'utf8'), 'id')) : undefined)
+    return anchors.get(file)
+  }
+  const broken = pagesOfReference().flatMap(({ page, html }) =>
+    attributes(html, 'href').flatMap((href) => {
       const url = new URL(href, pathToFileURL(join(out, page)))
-      if (url.protocol === 'file:' && !hasTarget(url, anchors)) broken.add(`${page}: ${href}`)
-    }
-  }
-  for (const link of broken) console.error(`${link} is a broken link`)
-  if (broken.size > 0) process.exit(1)
-}
-
-function hasTarget(url: URL, anchors: Map<string, ReadonlySet<string>>): boolean {
-  const path = fileURLToPath(url)
-  const file = statSync(path, { throwIfNoEntry: false })?.isDirectory() ? join(path, 'index.html') : path
-  let known = anchors.get(file)
-  if (known === undefined) {
-    if (statSync(file, { throwIfNoEntry: false }) === undefined) return false
-    known = new Set(attributes(readFileSync(file, 'utf8'), 'id'))
-    anchors.set(file, known)
-  }
-  return url.hash === '' || known.has(decodeURIComponent(url.hash.slice(1)))
+      if (url.protocol !== 'file:') return []
+      const known = anchorsOf(fileURLToPath(url))
+      const isThere = known && (url.hash === '' || known.has(decodeURIComponent(url.hash.slice(1))))
+      return isThere ? [] : `${page}: ${href} is a broken link`
+    }),
+  )
+  return [...new Set(broken)]
 }
 
 /** All values of an attribute in a page. */

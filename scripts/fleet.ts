@@ -5,16 +5,14 @@
  */
 import { styleText } from 'node:util'
 import { redisMissing } from '../test/support/redis-server.ts'
-import { LIFETIMES, readOptions, USAGE } from './fleet/options.ts'
+import { type FleetOptions, LIFETIMES, readOptions, USAGE } from './fleet/options.ts'
 import { tableOf, verdictsOf } from './fleet/results.ts'
 import { FROZEN, inWords, RUNS, type RunResult, run } from './fleet/run.ts'
 
 /** Servers that stand still for longer let processes wait for each other. */
 const BUSY_MS = 250
 
-const options = readOptions(process.argv.slice(2))
-if (options === 'help') leave(USAGE, 0)
-if ('problem' in options) leave(`${options.problem}\n\n${USAGE}`, 2)
+const options = optionsOrLeave()
 const missing = redisMissing()
 if (missing !== undefined) leave(`${missing}\nThe fleet cannot be shown without it.`, 1)
 
@@ -53,6 +51,14 @@ if (!allGood && lateMs > BUSY_MS)
       'fewer processes or a longer --lifetime say more.',
   )
 process.exitCode = allGood ? 0 : 1
+
+function optionsOrLeave(): FleetOptions {
+  try {
+    return readOptions(process.argv.slice(2)) ?? leave(USAGE, 0)
+  } catch (error) {
+    return leave(`${(error as Error).message}\n\n${USAGE}`, 2)
+  }
+}
 
 function perSecond(ms: number): string {
   return (1_000 / ms).toFixed(1).replace(/\.0$/, '')

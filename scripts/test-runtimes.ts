@@ -5,9 +5,10 @@
  * npm run test:runtimes [-- --update]     --update: writes the table there
  */
 import { rmSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { installPackage, installRuntimes } from '../test/runtimes/install.ts'
 import { type Result, runSuite } from '../test/runtimes/run.ts'
@@ -42,22 +43,15 @@ async function testRuntimes(): Promise<boolean> {
 }
 
 async function runAll(runtimes: readonly Runtime[], suite: string): Promise<Result[]> {
-  const results: Result[] = []
-  const left = [...runtimes.entries()]
-  const work = async (): Promise<void> => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const [index, runtime] = next
-      const home = join(folder, `home-${index}`)
-      await mkdir(home)
-      const result = await runSuite(runtime, { suite, home })
-      const failed = problemsOf(result).length
-      const verdict = failed === 0 ? 'all good' : `${failed} failed`
-      console.log(`${result.title}: ${result.reports.length} checks in ${result.ms} ms, ${verdict}`)
-      results[index] = result
-    }
+  const runOne = async (runtime: Runtime): Promise<Result> => {
+    const home = await mkdtemp(join(folder, 'home-'))
+    const result = await runSuite(runtime, { suite, home })
+    const failed = problemsOf(result).length
+    const verdict = failed === 0 ? 'all good' : `${failed} failed`
+    console.log(`${result.title}: ${result.reports.length} checks in ${result.ms} ms, ${verdict}`)
+    return result
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, work))
-  return results
+  return await Readable.from(runtimes).map(runOne, { concurrency: AT_ONCE }).toArray()
 }
 
 function problemsOf({ title, reports }: Result): string[] {

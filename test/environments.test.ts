@@ -1,5 +1,6 @@
 import { createTokenProvider, defineEnvironments, type Environment } from 'merchant-auth'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { destinationsOf } from '../src/destinations.ts'
 import { problemsOf as problems } from './support/problems.ts'
 
 const environment = (host: string, more: Partial<Environment> = {}): Environment => ({
@@ -97,5 +98,42 @@ describe('defineEnvironments', () => {
     'api.example',
   ])('rejects %s in apiUrls', (url) => {
     expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
+  })
+})
+
+describe('apiUrls by name', () => {
+  const apiUrls = {
+    merchant: 'https://api.test.example/merchant',
+    inStore: 'https://api.test.example/in-store',
+  }
+  const { merchant } = apiUrls
+
+  it('keep their names, in the type too, and are frozen copies', () => {
+    const { named } = defineEnvironments({ named: { ...test, apiUrls } })
+    expectTypeOf(named.apiUrls).toEqualTypeOf<{ merchant: string; inStore: string }>()
+    expect(named.apiUrls).toEqual(apiUrls)
+    expect(named.apiUrls).not.toBe(apiUrls)
+    expect(Object.isFrozen(named.apiUrls)).toBe(true)
+  })
+
+  it.each([
+    [{ merchant: 'api.example' }, ['test.apiUrls.merchant']],
+    [{ merchant, inStore: 'http://api.example' }, ['test.apiUrls.inStore']],
+    [{ merchant: undefined, inStore: 5 }, ['test.apiUrls.merchant', 'test.apiUrls.inStore']],
+    [{ '': merchant }, ['test.apiUrls.']],
+    [{}, ['test.apiUrls']],
+    [new Map([['merchant', merchant]]), ['test.apiUrls']],
+    ['https://api.example', ['test.apiUrls']],
+    [{ merchant: 'https://api.example/merchant/v2' }, ['test.apiUrls.merchant']], // overlaps with production
+  ])('are checked, each by its name: %j', (apiUrls, names) => {
+    expect(problemsOf({ production, test: { ...test, apiUrls } })).toEqual(names)
+  })
+
+  it('lead a URL that is an inner entry itself to that entry', () => {
+    const urls = { all: 'https://api.example/api', merchant: 'https://api.example/api/merchant' }
+    const destinations = destinationsOf({ ...test, apiUrls: urls })
+    for (const rest of ['', '?x=1', '#top', '/', '/orders'])
+      expect(destinations(`${urls.merchant}${rest}`).api?.label, rest).toBe('merchant')
+    expect(destinations(`${urls.merchant}s`).api?.label).toBe('all')
   })
 })

@@ -9,7 +9,6 @@ import {
   TokenResponseError,
 } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import { copyForCaller } from '../src/errors.ts'
 import { thrownBy } from './support/problems.ts'
 import { ENVIRONMENT, granted, noConnection, rejection, rig, SECRET, status } from './token/harness.ts'
 
@@ -131,47 +130,4 @@ describe('isMerchantAuthError', () => {
       expect(isMerchantAuthError(value)).toBe(false)
     },
   )
-})
-
-describe('the error object of one of several callers', () => {
-  it.each([requestError, responseError, closedError])('is a different %s with the same fields', (error) => {
-    const copy = copyForCaller(error) as MerchantAuthError
-    expect(copy).not.toBe(error)
-    expect(copy.constructor).toBe(error.constructor)
-    expect(copy.toJSON()).toEqual(error.toJSON())
-    expect(copy.cause).toBe(error.cause)
-  })
-
-  it('has the remaining time in whole milliseconds', () => {
-    expect(copyForCaller(requestError, 1_234.5, ' Later.')).toMatchObject({
-      retryAfterMs: 1_235,
-      message: `${requestError.message} Later.`,
-    })
-    expect(copyForCaller(responseError, 9)).toMatchObject({ retryAfterMs: 9, message: responseError.message })
-    expect(copyForCaller(copyForCaller(responseError, 9))).toMatchObject({ retryAfterMs: 9 })
-  })
-
-  it('is the same object for a foreign error', () => {
-    const foreign = new Error('foreign')
-    expect(copyForCaller(foreign)).toBe(foreign)
-    expect(copyForCaller(configurationError)).toBe(configurationError)
-  })
-})
-
-describe('the log output without secrets', () => {
-  const prints = (value: unknown): string =>
-    [inspect(value, { depth: Infinity, showHidden: true }), JSON.stringify(value), String(value)].join('\n')
-
-  it('includes every event of a provider', async () => {
-    const answers = [
-      status(401, { error: 'invalid_client', error_description: SECRET }),
-      granted({ access_token: 'eyJh.cGF5.c2ln' }),
-    ]
-    const { provider, events, clock } = rig(answers, { retries: 0 })
-    await rejection(provider.getToken())
-    await clock.advance(30_000)
-    await provider.renewToken(await provider.getToken())
-    expect(events.length).toBeGreaterThan(4)
-    for (const secret of [SECRET, 'cGF5']) expect(prints(events)).not.toContain(secret)
-  })
 })

@@ -1,9 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { AuthEvent } from 'merchant-auth'
+import { createAuthFetch } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
-import { createEmit, outletOf, rememberOutlet } from '../src/events.ts'
 import { provided, token } from './support/provided.ts'
-import { rig, TOKEN_ENDPOINT, unhandledRejections } from './token/harness.ts'
+import { rig, unhandledRejections } from './token/harness.ts'
 
 /** What is published on the diagnostics channel while something is done. */
 async function publishedBy(act: () => unknown): Promise<unknown[]> {
@@ -62,27 +61,15 @@ describe('a listener', () => {
   })
 })
 
-describe('the outlet of a provider', () => {
-  const event: AuthEvent = { type: 'token-requested', attempt: 1, url: TOKEN_ENDPOINT }
-
-  const provider = (name?: string) => provided({ current: token('current.token'), name })
-
-  it('is found for its provider', () => {
-    const outlet = { emit: vi.fn(), secrets: [] }
-    const own = provider()
-    rememberOutlet(own, outlet)
-    expect(outletOf(own)).toBe(outlet)
-  })
-
-  it('is the channel for a provider of the caller, with its current token as a secret', async () => {
-    const { emit, secrets } = outletOf(provider('other'))
-    expect(await publishedBy(() => emit(event))).toEqual([{ ...event, environment: 'other' }])
-    expect([...secrets]).toEqual(['current.token'])
-  })
-
-  it('does not change the event of the caller', () => {
-    const own = { ...event }
-    createEmit(() => {}, 'test')(own)
-    expect(own).toEqual(event)
-  })
+it("what a caller's own provider withholds is published on the channel, with its current token hidden", async () => {
+  const tokens = provided({ current: token('current.token'), name: 'other' })
+  const authFetch = createAuthFetch(tokens, { fetch: async () => new Response() })
+  expect(await publishedBy(() => authFetch('https://elsewhere.example/current.token'))).toEqual([
+    {
+      type: 'token-withheld',
+      reason: 'destination',
+      url: 'https://elsewhere.example/[hidden]',
+      environment: 'other',
+    },
+  ])
 })

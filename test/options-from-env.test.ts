@@ -44,6 +44,27 @@ describe('optionsFromEnv', () => {
     expect(await (clientSecret as () => string)()).toBe(SECRET)
   })
 
+  const [merchant, inStore] = ['https://api.example/merchant', 'https://api.example/in-store']
+  it.each([
+    [`merchant=${merchant},inStore=${inStore}`, { merchant, inStore }],
+    [` merchant = ${merchant} , inStore=${inStore},`, { merchant, inStore }],
+    [`${merchant}/a=b`, [`${merchant}/a=b`]],
+    [`one=${merchant}/a=b`, { one: `${merchant}/a=b` }],
+  ])('reads MERCHANT_AUTH_API_URLS=%s', (MERCHANT_AUTH_API_URLS, apiUrls) => {
+    expect(optionsFromEnv({ ...GOOD, MERCHANT_AUTH_API_URLS }).environment.apiUrls).toEqual(apiUrls)
+  })
+
+  it.each([
+    [`merchant=${merchant},${inStore}`, 'MERCHANT_AUTH_API_URLS'],
+    [`merchant=${merchant},merchant=${inStore}`, 'MERCHANT_AUTH_API_URLS'],
+    ['merchant=http://api.example', 'MERCHANT_AUTH_API_URLS.merchant'],
+    ['merchant=', 'MERCHANT_AUTH_API_URLS.merchant'],
+    ['http://api.example', 'MERCHANT_AUTH_API_URLS[0]'],
+    [',', 'MERCHANT_AUTH_API_URLS'],
+  ])('rejects MERCHANT_AUTH_API_URLS=%s', (MERCHANT_AUTH_API_URLS, option) => {
+    expect(problemsOf({ ...GOOD, MERCHANT_AUTH_API_URLS })).toEqual([[option, expect.any(String)]])
+  })
+
   it('reads the durations', () => {
     const durations = {
       MERCHANT_AUTH_TIMEOUT_MS: '5000',

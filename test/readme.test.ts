@@ -6,12 +6,12 @@
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
+import { brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
+import { root } from '../scripts/check-package/packed.ts'
 
-const root = fileURLToPath(new URL('../', import.meta.url))
 const docs = readdirSync(join(root, 'docs'))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`)
@@ -47,22 +47,6 @@ const blocks: readonly Block[] = pages.flatMap(({ name, text }) =>
 /** The programs of a page, to be saved and run. */
 function programs(text: string): string[] {
   return [...text.matchAll(/^```js\n(.*?)^```$/gms)].map(({ 1: code = '' }) => code)
-}
-
-/** The anchor that GitHub gives a heading. */
-function anchorOf(heading: string): string {
-  return `#${heading
-    .toLowerCase()
-    .replace(/[^\w\- ]/g, '')
-    .replaceAll(' ', '-')}`
-}
-
-function linksOf(text: string): string[] {
-  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(({ 1: link = '' }) => link)
-}
-
-function anchorsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(({ 1: heading = '' }) => anchorOf(heading))
 }
 
 /** What only the benchmark has installed: it is too large for everyone. */
@@ -117,15 +101,8 @@ describe('README.md and docs', () => {
     expect(named.filter((name) => !Object.hasOwn(packageJson.scripts, String(name)))).toEqual([])
   })
 
-  it.each(pages)('$name links within the repository only to what there is', ({ name, text }) => {
-    const broken = linksOf(text).filter((link) => {
-      if (/^https?:/.test(link)) return false
-      const [path = '', anchor] = link.split('#')
-      const file = path === '' ? join(root, name) : join(dirname(join(root, name)), path)
-      if (!existsSync(file)) return true
-      return anchor !== undefined && !anchorsOf(readFileSync(file, 'utf8')).includes(`#${anchor}`)
-    })
-    expect(broken).toEqual([])
+  it.each(pages)('$name links within the repository only to what there is', ({ name }) => {
+    expect(brokenLinks(root, name, (path) => existsSync(join(root, path)))).toEqual([])
   })
 })
 

@@ -123,11 +123,6 @@ describe('the signal of a call', () => {
 })
 
 describe('untilAborted', () => {
-  it('returns the same promise if there is no signal', () => {
-    const promise = Promise.resolve(1)
-    expect(untilAborted(promise, undefined)).toBe(promise)
-  })
-
   it('leaves no unhandled rejection if the promise rejects afterwards', async () => {
     const unhandled = unhandledRejections()
     const failing = Promise.reject(new Error('too late'))

@@ -1,7 +1,5 @@
 // What silence would cost an hour: process warnings, each once, each with a code.
 import { setTimeout as delay } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import {
   createAuthFetch,
   createTokenProvider,
@@ -15,6 +13,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AXIOS_FETCH, AXIOS_FUNCTION, AXIOS_HTTP, FETCH, undiciDriver } from './clients/drivers.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { ManualClock } from './support/clock.ts'
+import { collectGarbage } from './support/garbage.ts'
 import { useGround } from './support/ground.ts'
 import { forget } from './support/recorded.ts'
 
@@ -119,14 +118,12 @@ describe('providers for the same client, audience and token endpoint', () => {
   })
 
   it('are not counted once garbage collected, and not kept from it', async () => {
-    setFlagsFromString('--expose-gc')
-    const collect = runInNewContext('gc') as () => void
     create(8)
     const refs = providers.splice(0).map((provider) => new WeakRef(provider))
     forget() // what the search for secrets has noted
     for (let tries = 0; tries < 100 && refs.some((ref) => ref.deref() !== undefined); tries += 1) {
       await delay(10)
-      collect()
+      collectGarbage()
     }
     await delay(10) // the callbacks of the garbage collector
     create(8)

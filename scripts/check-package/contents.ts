@@ -30,7 +30,10 @@ export function contentProblems(folder: string): string[] {
     ...code
       .filter((path) => !reached.has(path))
       .map((path) => `${path} cannot be reached from any entry of exports, nor from a command`),
-    ...code.flatMap((path) => textProblems(path, readFileSync(join(folder, path), 'utf8'))),
+    ...code
+      .filter((path) => /\.d\.c?ts$/.test(path))
+      .filter((path) => /^\/\/\/ *<reference/m.test(readFileSync(join(folder, path), 'utf8')))
+      .map((path) => `${path} references declarations that not all callers have`),
     ...sourceMapProblems(folder, files),
     ...[...packages]
       .filter(([name]) => !Object.hasOwn(named, name))
@@ -39,12 +42,6 @@ export function contentProblems(folder: string): string[] {
       .filter((name) => !packages.has(name))
       .map((name) => `${name} is a dependency that no packed file imports`),
   ]
-}
-
-function textProblems(path: string, text: string): string[] {
-  return /\.d\.c?ts$/.test(path) && /^\/\/\/ *<reference/m.test(text)
-    ? [`${path} references declarations that not all callers have`]
-    : []
 }
 
 /** Source maps without their code, code without its source map, and source maps that need sources, which are not packed. */
@@ -76,19 +73,25 @@ export function linkProblems(folder: string): string[] {
   const files = filesOf(folder)
   return files
     .filter((path) => PAGE.test(path))
-    .flatMap((page) => {
-      const text = withoutCode(readFileSync(join(folder, page), 'utf8'))
-      const links = new Set([...text.matchAll(/\]\(([^)\s]+)\)/g)].map(({ 1: link = '' }) => link))
-      return [...links]
-        .filter((link) => !/^(?:https?:|mailto:)/.test(link))
-        .filter((link) => {
-          const [path = '', anchor] = link.split('#')
-          const target = path === '' ? page : posix.join(posix.dirname(page), path)
-          if (!files.includes(target)) return true
-          return anchor !== undefined && !anchorsOf(readFileSync(join(folder, target), 'utf8')).has(anchor)
-        })
-        .map((link) => `${page} links to ${link}, which is not there`)
+    .flatMap((page) => brokenLinks(folder, page, (path) => files.includes(path)))
+}
+
+/** Links of a page that lead to no file, by its path below the folder, or to no heading. */
+export function brokenLinks(folder: string, page: string, isThere: (path: string) => boolean): string[] {
+  return linksOf(readFileSync(join(folder, page), 'utf8'))
+    .filter((link) => {
+      const [path = '', anchor] = link.split('#')
+      const target = path === '' ? page : posix.join(posix.dirname(page), path)
+      if (!isThere(target)) return true
+      return anchor !== undefined && !anchorsOf(readFileSync(join(folder, target), 'utf8')).has(anchor)
     })
+    .map((link) => `${page} links to ${link}, which is not there`)
+}
+
+/** The links of a page within the repository, each once. */
+export function linksOf(page: string): string[] {
+  const links = [...withoutCode(page).matchAll(/\]\(([^)\s]+)\)/g)].map(({ 1: link = '' }) => link)
+  return [...new Set(links)].filter((link) => !/^(?:https?:|mailto:)/.test(link))
 }
 
 function withoutCode(text: string): string {
@@ -98,11 +101,6 @@ function withoutCode(text: string): string {
 /** The anchors that GitHub and npm give to the headings of a page. */
 function anchorsOf(page: string): Set<string> {
   const headings = [...withoutCode(page).matchAll(/^#+ (.+)$/gm)].map(({ 1: heading = '' }) => heading)
-  const anchors = headings.map((heading) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
-      .replaceAll(' ', '-'),
-  )
-  return new Set(anchors)
+  const plain = headings.map((heading) => heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_\- ]/gu, ''))
+  return new Set(plain.map((heading) => heading.replaceAll(' ', '-')))
 }

@@ -31,36 +31,33 @@ export interface FleetOptions {
 /** Each run takes so many lifetimes. */
 export const LIFETIMES = 2
 
-/** The options, a sentence that says what is wrong with them, or that help was asked for. */
+/**
+ * The options; undefined where help was asked for.
+ *
+ * @throws Error with a sentence that says what is wrong
+ */
 export function readOptions(
   args: readonly string[],
   cores: number = availableParallelism(),
-): FleetOptions | { readonly problem: string } | 'help' {
-  let values: { processes?: string; lifetime?: string; frozen?: boolean; help?: boolean }
-  try {
-    ;({ values } = parseArgs({
-      args: [...args],
-      options: {
-        processes: { type: 'string' },
-        lifetime: { type: 'string' },
-        frozen: { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    }))
-  } catch (error) {
-    return { problem: `${(error as Error).message.split(/\. |\n/)[0]}.` }
-  }
-  if (values.help) return 'help'
-  const processes = wholeNumber(values.processes ?? '32', 2, 256)
-  if (processes === undefined) return { problem: '--processes must be a whole number from 2 to 256.' }
-  const lifetimeS = wholeNumber(values.lifetime ?? '5', 3, 300)
-  if (lifetimeS === undefined)
-    return { problem: '--lifetime must be a whole number of seconds from 3 to 300.' }
+): FleetOptions | undefined {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      processes: { type: 'string', default: '32' },
+      lifetime: { type: 'string', default: '5' },
+      frozen: { type: 'boolean', default: false },
+      help: { type: 'boolean' },
+    },
+  })
+  if (values.help) return undefined
+  const processes = wholeNumber('--processes', values.processes, [2, 256])
+  const lifetimeS = wholeNumber('--lifetime', values.lifetime, [3, 300])
   const callsPerSecond = Math.min(MOST_CALLS_PER_PROCESS, (CALLS_PER_CORE * cores) / processes)
-  return { processes, lifetimeS, frozen: values.frozen ?? false, everyMs: 1_000 / callsPerSecond }
+  return { processes, lifetimeS, frozen: values.frozen, everyMs: 1_000 / callsPerSecond }
 }
 
-function wholeNumber(text: string, least: number, most: number): number | undefined {
+function wholeNumber(name: string, text: string, [least, most]: readonly [number, number]): number {
   const number = Number(text)
-  return /^\d+$/.test(text) && number >= least && number <= most ? number : undefined
+  if (/^\d+$/.test(text) && number >= least && number <= most) return number
+  throw new Error(`${name} must be a whole number from ${least} to ${most}.`)
 }

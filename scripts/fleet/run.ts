@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { startSandbox } from 'merchant-auth/testing'
@@ -16,23 +17,16 @@ export interface RunPlan {
   readonly title: string
   readonly store: boolean
   /** What happens to Redis, and after how many lifetimes. */
-  readonly incidents: readonly { readonly atLifetimes: number; happen(redis: RedisServer): unknown }[]
+  readonly incidents?: readonly { readonly atLifetimes: number; happen(redis: RedisServer): unknown }[]
 }
 
 export const RUNS: readonly RunPlan[] = [
-  {
-    mark: 'a',
-    name: 'no store',
-    title: 'Each process for itself: the store in memory',
-    store: false,
-    incidents: [],
-  },
+  { mark: 'a', name: 'no store', title: 'Each process for itself: the store in memory', store: false },
   {
     mark: 'b',
     name: 'one Redis',
     title: 'One Redis for all: half of them with node-redis, half with ioredis',
     store: true,
-    incidents: [],
   },
   {
     mark: 'c',
@@ -96,7 +90,7 @@ export async function run(plan: RunPlan, options: FleetOptions): Promise<RunResu
   using _ = new Progress(() => `   ${inWords(fleet.figures, service.counts.token)}`, 1_000)
   await inTime(fleet.start(tasks), START_LIMIT_MS, 'Some processes of the fleet were not ready')
   const over = new AbortController()
-  const incidents = plan.incidents.map(async ({ atLifetimes, happen }) => {
+  const incidents = (plan.incidents ?? []).map(async ({ atLifetimes, happen }) => {
     await sleep(atLifetimes * lifetimeMs, undefined, { signal: over.signal })
     if (redis !== undefined) await happen(redis)
   })
@@ -143,15 +137,12 @@ class Fleet implements Disposable {
 
   /** Starts the processes, a few at a time. Resolves when all are connected. */
   async start(tasks: readonly Task[]): Promise<void> {
-    const waiting = tasks.values()
-    const startOneByOne = async (): Promise<void> => {
-      for (const task of waiting) {
-        const member = new Member(task)
-        this.#members.push(member)
-        await member.ready
-      }
+    const start = async (task: Task): Promise<void> => {
+      const member = new Member(task)
+      this.#members.push(member)
+      await member.ready
     }
-    await Promise.all(Array.from({ length: availableParallelism() }, startOneByOne))
+    await Readable.from(tasks).forEach(start, { concurrency: availableParallelism() })
   }
 
   /** Lets all begin. Resolves when the last call of the last one has ended. */
@@ -199,14 +190,8 @@ class Member {
 }
 
 async function inTime(work: Promise<unknown>, limitMs: number, what: string): Promise<void> {
-  const timer = new AbortController()
-  const late = sleep(limitMs, undefined, { signal: timer.signal }).then(() => {
+  const late = sleep(limitMs, undefined, { ref: false }).then(() => {
     throw new Error(`${what} after ${limitMs / 1000} s`)
   })
-  late.catch(() => {}) // it is aborted, too
-  try {
-    await Promise.race([work, late])
-  } finally {
-    timer.abort()
-  }
+  await Promise.race([work, late])
 }

@@ -3,14 +3,11 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import axios, { isAxiosError, isCancel } from 'axios'
 import { isMerchantAuthError } from 'merchant-auth'
-import { request } from 'undici'
+import type { Answer } from '../../test/clients/drivers.ts'
 import type { Random } from '../../test/support/random.ts'
-import type { Clients } from './clients.ts'
+import { CLIENT_NAMES, type ClientName, type Clients } from './clients.ts'
 import type { EndedCall, Outcome } from './oracle.ts'
 import { CALL_HEADER } from './service.ts'
-
-const CLIENTS = ['axios http', 'axios fetch', 'fetch', 'undici'] as const
-type Client = (typeof CLIENTS)[number]
 
 /** How long the most patient callers wait. */
 const LONGEST_MS = 3_000
@@ -33,13 +30,6 @@ interface Limits {
   readonly cancel?: () => void
 }
 
-interface Answer {
-  readonly status: number
-  readonly data: unknown
-  /** What the caller got, to be searched for secrets. */
-  readonly got: unknown
-}
-
 export interface CallOptions {
   readonly id: string
   readonly random: Random
@@ -56,7 +46,7 @@ export async function makeCall(
 ): Promise<{ readonly call: Omit<EndedCall, 'troubles' | 'stalledMs'>; readonly got: unknown }> {
   const { service } = clients
   const { place, environment, records } = service
-  const client = random.pick(CLIENTS)
+  const client = random.pick(CLIENT_NAMES)
   const body = bodyOf(random, id, client)
   const limits = limitsOf(random, client, { shared, mayLeave })
   const url = `${random.chance(0.5) ? environment.merchantUrl : environment.inStoreUrl}/calls/${id}`
@@ -73,7 +63,7 @@ export async function makeCall(
   let got: unknown
   try {
     const answer = await send(clients, client, { url, id, body, limits, asRequest: random.chance(0.2) })
-    got = answer.got
+    got = answer.own
     outcome = outcomeOfAnswer(answer, id, body.bytes)
   } catch (error) {
     got = error
@@ -90,7 +80,7 @@ export async function makeCall(
 }
 
 /** A body of one of the kinds that callers send. A few can be sent only once. */
-function bodyOf(random: Random, id: string, client: Client): Body {
+function bodyOf(random: Random, id: string, client: ClientName): Body {
   const text = `${id} ${'x'.repeat(random.between(0, 2_000))}`
   const bytes = Buffer.from(text)
   const json = JSON.stringify({ id, text })
@@ -120,7 +110,7 @@ function bodyOf(random: Random, id: string, client: Client): Body {
 
 function limitsOf(
   random: Random,
-  client: Client,
+  client: ClientName,
   { shared, mayLeave }: Pick<CallOptions, 'shared' | 'mayLeave'>,
 ): Limits {
   const isAxios = client.startsWith('axios')
@@ -153,48 +143,33 @@ interface Sent {
   readonly asRequest: boolean
 }
 
-async function send(
+function send(
   clients: Clients,
-  client: Client,
+  client: ClientName,
   { url, id, body, limits, asRequest }: Sent,
 ): Promise<Answer> {
   const { given, type, repeatable } = body
   const { signal, axiosTimeout, limitMs, cancelToken } = limits
-  const method = given === undefined ? 'GET' : 'POST'
   const headers = { [CALL_HEADER]: id, ...(type && { 'content-type': type }) }
-  const common = { method, headers, ...(signal && { signal }) }
-  if (client === 'axios http' || client === 'axios fetch') {
-    const instance = client === 'axios http' ? clients.http : clients.viaFetch
-    const timeout = axiosTimeout ? limitMs : 0
-    const got = await instance.request({
-      ...common,
-      url,
-      data: given,
-      timeout,
-      ...(cancelToken && { cancelToken }),
-    })
-    return { status: got.status, data: got.data, got }
+  const method = given === undefined ? 'GET' : 'POST'
+  const call = { method, headers, body: given, ...(signal && { signal }) }
+  if (client === 'fetch' && asRequest && repeatable) {
+    const init = { ...call, body: (given ?? null) as Buffer | null }
+    return clients.calls.fetch({ ...call, url: new Request(url, init) })
   }
-  if (client === 'undici') {
-    const { dispatcher } = clients
-    const got = await request(url, { ...common, dispatcher, body: (given ?? null) as Buffer | null })
-    const text = await got.body.text()
-    return { status: got.statusCode, data: got.statusCode === 200 ? JSON.parse(text) : text, got }
+  const ofAxios = {
+    timeout: axiosTimeout ? limitMs : 0,
+    validateStatus: axios.defaults.validateStatus,
+    ...(client === 'axios http' && { maxContentLength: clients.maxContentLength }),
+    ...(cancelToken && { cancelToken }),
   }
-  const init: RequestInit = {
-    ...common,
-    ...(given !== undefined && { body: given as Buffer }),
-    ...(!repeatable && { duplex: 'half' }),
-  }
-  const got = await clients.authFetch(asRequest && repeatable ? new Request(url, init) : url, init)
-  const data: unknown = got.status === 200 ? await got.json() : await got.text()
-  return { status: got.status, data, got }
+  return clients.calls[client]({ ...call, url, options: client.startsWith('axios') ? ofAxios : {} })
 }
 
 /** A good answer echoes this very call. */
-function outcomeOfAnswer({ status, data }: Answer, id: string, body: Buffer): Outcome {
+function outcomeOfAnswer({ status, text }: Answer, id: string, body: Buffer): Outcome {
   if (status !== 200) return { kind: 'status', status }
-  const echo = data as { headers?: Record<string, string>; bodySha256?: string } | null
+  const echo = JSON.parse(text) as { headers?: Record<string, string>; bodySha256?: string } | null
   const sha256 = createHash('sha256').update(body).digest('hex')
   const same = echo?.headers?.[CALL_HEADER] === id && echo.bodySha256 === sha256
   return { kind: same ? 'ok' : 'body' }

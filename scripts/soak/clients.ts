@@ -1,11 +1,13 @@
 /** A token provider with all clients that share it, replaced now and then by a fresh one. */
-import axios, { type AxiosInstance } from 'axios'
-import { type AuthEvent, createAuthFetch, createTokenProvider, type TokenProvider } from 'merchant-auth'
-import { attachAuth } from 'merchant-auth/axios'
+import { type AuthEvent, createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
-import { Agent, type Dispatcher } from 'undici'
+import { Agent, type Dispatcher, request } from 'undici'
+import { AXIOS_FETCH, AXIOS_HTTP, type Client, FETCH, undiciDriver } from '../../test/clients/drivers.ts'
 import type { Random } from '../../test/support/random.ts'
 import type { Service } from './service.ts'
+
+export const CLIENT_NAMES = ['axios http', 'axios fetch', 'fetch', 'undici'] as const
+export type ClientName = (typeof CLIENT_NAMES)[number]
 
 /** What all providers did. */
 export class ProviderFigures {
@@ -21,10 +23,9 @@ export class ProviderFigures {
 export class Clients {
   readonly service: Service
   readonly provider: TokenProvider
-  readonly http: AxiosInstance
-  readonly viaFetch: AxiosInstance
-  readonly authFetch: typeof fetch
-  readonly dispatcher: Dispatcher
+  readonly calls: Readonly<Record<ClientName, Client>>
+  /** The longest answer (bytes) that axios' http adapter takes. Its fetch adapter never closes the connection of a longer one. */
+  readonly maxContentLength: number
   closedAt: number | undefined
   suppressedAt: number | undefined
   /** The newest tokens. */
@@ -49,13 +50,21 @@ export class Clients {
       fetch: (url, init) => this.#fetch(url, init),
       onEvent: (event) => this.#note(event),
     })
-    const maxContentLength = random.chance(0.5) ? 4_000_000 : -1
-    this.http = axios.create({ adapter: 'http', maxContentLength })
-    // Without a limit: axios' fetch adapter never closes the connection of an answer that is too long.
-    this.viaFetch = axios.create({ adapter: 'fetch' })
-    for (const instance of [this.http, this.viaFetch]) attachAuth(instance, this.provider, attach)
-    this.authFetch = createAuthFetch(this.provider, attach)
-    this.dispatcher = this.#agent.compose(createAuthDispatch(this.provider, attach))
+    this.maxContentLength = random.chance(0.5) ? 4_000_000 : -1
+    const compose = (interceptor: unknown): Dispatcher =>
+      this.#agent.compose(interceptor as Dispatcher.DispatcherComposeInterceptor)
+    const own = class {
+      readonly compose = compose
+    }
+    this.calls = {
+      'axios http': AXIOS_HTTP.create(this.provider, attach),
+      'axios fetch': AXIOS_FETCH.create(this.provider, attach),
+      fetch: FETCH.create(this.provider, attach),
+      undici: undiciDriver('undici', { Agent: own, request }, createAuthDispatch).create(
+        this.provider,
+        attach,
+      ),
+    }
   }
 
   async close(): Promise<void> {

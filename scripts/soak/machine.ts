@@ -1,7 +1,6 @@
 /** What this process does meanwhile: when it stood still, and what is left of it in the end. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { collectGarbage } from '../../test/support/garbage.ts'
 
 const LOOK_EVERY_MS = 20
 /** Shorter ones are the ordinary work of one turn. */
@@ -10,13 +9,10 @@ const MOST_STALLS = 1_000
 /** How long what is closed may take to go. */
 const MOST_WAIT_MS = 30_000
 
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
 /** The heap in use (bytes) after garbage collection. */
 export async function heapUsed(): Promise<number> {
   for (let round = 0; round < 3; round += 1) {
-    collect()
+    collectGarbage()
     await new Promise((resolve) => setImmediate(resolve)) // finalizers, weak references
   }
   return process.memoryUsage().heapUsed

@@ -159,12 +159,15 @@ class Check {
 
   #reportOptions(): void {
     const { show } = this.#redactor
-    const { options, secret, secretFile } = this.#settings
-    const { environment, clientId, tokenParameters } = options
+    const { options, secret, secretFile, variables } = this.#settings
+    const { environment, clientId, tokenParameters = {} } = options
+    const add = (result: Finding['result'], text: string, more?: Pick<Finding, 'advice' | 'data'>): void =>
+      this.#report.add({ step: 'options', result, text, ...more })
+    const shown = (values: Readonly<Record<string, string>> | readonly string[]): [string, string][] =>
+      Object.entries(values).map(([key, value]) => [show(key), show(value)])
     const areNamed = !Array.isArray(environment.apiUrls)
-    const isMisread = !areNamed || !('merchant' in environment.apiUrls || 'inStore' in environment.apiUrls)
-    const apis = Object.entries<string>(environment.apiUrls).map(([key, url]) => [show(key), show(url)])
-    const fields = Object.entries(tokenParameters ?? {}).map(([key, value]) => [show(key), show(value)])
+    const apis = shown(environment.apiUrls)
+    const fields = shown(tokenParameters)
     const data = {
       tokenEndpoint: show(tokenEndpoint(environment)),
       audience: show(environment.audience),
@@ -181,24 +184,18 @@ class Check {
       `client ID\t${data.clientId}`,
       `${options.clientAssertion ? 'assertion' : 'client secret'}\tfrom ${data.secretSource}`,
     ].join('\n')
-    this.#report.add({ step: 'options', result: 'ok', text, data })
-    if (isMisread) this.#report.add({ step: 'options', result: 'info', text: UNNAMED })
+    add('ok', text, { data })
+    if (!areNamed || !('merchant' in environment.apiUrls || 'inStore' in environment.apiUrls))
+      add('info', UNNAMED)
     for (const url of Object.values<string>(environment.apiUrls))
-      if (new URL(url).pathname === '/')
-        this.#report.add({
-          step: 'options',
-          result: 'info',
-          text: `every URL of ${show(url)} gets the token`,
-        })
-    for (const [name, similar] of unknownVariables(this.#settings.variables)) {
-      const warning = `${show(name)} is not a variable of this package`
+      if (new URL(url).pathname === '/') add('info', `every URL of ${show(url)} gets the token`)
+    for (const [name, similar] of unknownVariables(variables)) {
       const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`
-      this.#report.add({ step: 'options', result: 'warning', text: warning, advice })
+      add('warning', `${show(name)} is not a variable of this package`, { advice })
     }
     if (!options.clientAssertion && /^["'\s]|["'\s]$/.test(secret)) {
-      const warning = 'the client secret begins or ends with a space or a quote'
       const advice = 'If it is not part of the secret, remove it.'
-      this.#report.add({ step: 'options', result: 'warning', text: warning, advice })
+      add('warning', 'the client secret begins or ends with a space or a quote', { advice })
     }
   }
 
@@ -242,11 +239,10 @@ class Check {
       ['answer', `success${duration}`],
       ['token', undefined],
     ]
-    for (const [step, text] of steps.slice(
-      0,
-      steps.findIndex(([step]) => step === end),
-    ))
+    for (const [step, text] of steps) {
+      if (step === end) return
       if (text !== undefined) this.#report.add({ step, result: 'ok', text })
+    }
   }
 
   #reportToken(token: AccessToken, audience: string): void {
@@ -255,12 +251,8 @@ class Check {
     const lifetimeMs = this.#acquired?.lifetimeMs ?? expiresAt - Date.now()
     const scope = token.scope === undefined ? undefined : show(token.scope)
     const validity = `valid for ${durationText(lifetimeMs)}, until ${instantText(expiresAt / 1000)}`
-    this.#report.add({
-      step: 'token',
-      result: 'ok',
-      text: `${validity}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`,
-      data: { lifetimeMs, expiresAt, scope },
-    })
+    const text = `${validity}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`
+    this.#report.add({ step: 'token', result: 'ok', text, data: { lifetimeMs, expiresAt, scope } })
     this.#reportQuotas('token')
     for (const finding of jwtFindings(token, { audience, lifetimeMs, show })) this.#report.add(finding)
   }
@@ -340,9 +332,8 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
 
 /** Whether it is an absolute URL without credentials. */
 function isPlainUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { username, password } = new URL(text)
-  return username === '' && password === ''
+  const { username, password } = URL.parse(text) ?? { username: 'none' }
+  return !username && !password
 }
 
 const PERIODS: Readonly<Record<string, string>> = {

@@ -28,24 +28,17 @@ export interface Command {
   run(args: readonly string[], context: CommandContext): Promise<number>
 }
 
-/** The exit codes. Scripts rely on them. */
+/** The exit codes, which scripts rely on. `merchant-auth check --help` explains them. */
 export const EXIT = {
   ok: 0,
   unexpected: 1,
-  /** The command line is invalid. */
   usage: 2,
-  /** Options or environment variables are missing or invalid. */
   configuration: 3,
-  /** No response from the token endpoint: name resolution, connection, TLS, timeout. */
   unreachable: 4,
-  /** The token endpoint returned an error status or a redirect. */
   rejected: 5,
-  /** The token endpoint returned success, but no usable token. */
   unusable: 6,
-  /** The API call failed. */
   call: 7,
-  /** The reader of stdout closed it: 128 + SIGPIPE. */
-  pipe: 141,
+  pipe: 141, // 128 + SIGPIPE
 } as const
 
 /** Exit codes of commands that a signal ended, as in shells. */
@@ -94,10 +87,10 @@ type FlagValue<F extends Flag> = F extends { readonly multiple: true }
  * @throws UsageError
  */
 export function parseFlags<const T extends Flags>(args: readonly string[], flags: T): FlagValues<T> {
-  const types = Object.entries<Flag>(flags).map(([name, { value, optional }]) => {
-    return [name, { type: value === undefined || optional ? 'boolean' : 'string' }] as const
-  })
-  const options = Object.fromEntries(types)
+  const typeOf = ({ value, optional }: Flag) => (value === undefined || optional ? 'boolean' : 'string')
+  const options = Object.fromEntries(
+    Object.entries<Flag>(flags).map(([name, flag]) => [name, { type: typeOf(flag) }] as const),
+  )
   const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true }) // strict: would repeat values
   const values: Record<string, unknown> = {}
   for (const token of tokens) {
@@ -117,9 +110,9 @@ export function parseFlags<const T extends Flags>(args: readonly string[], flags
       )
     }
     const value = readValue(flag, token)
-    const earlier = values[name]
-    if (earlier !== undefined && !flag.multiple) throw new UsageError(`${rawName} is given twice.`)
-    values[name] = flag.multiple ? [...((earlier as readonly unknown[] | undefined) ?? []), value] : value
+    if (flag.multiple) values[name] = [values[name] ?? [], value].flat()
+    else if (values[name] === undefined) values[name] = value
+    else throw new UsageError(`${rawName} is given twice.`)
   }
   return values as FlagValues<T>
 }
@@ -150,8 +143,10 @@ function readValue(flag: Flag, { rawName, value, inlineValue }: FlagToken): stri
 
 /** ` Did you mean --json?`, or nothing. What was typed is not repeated. */
 export function didYouMean(typed: string, names: readonly string[], prefix = ''): string {
-  const known = names.map((name) => prefix + name)
-  const meant = similarName(typed, known)
+  const meant = similarName(
+    typed,
+    names.map((name) => prefix + name),
+  )
   return meant === undefined ? '' : ` Did you mean ${meant}?`
 }
 

@@ -56,6 +56,13 @@ export const SETTINGS_FLAGS = {
   dotenv: { value: 'FILE', help: 'file with more variables; those that are set take precedence' },
 } as const
 
+/** The flags by the variables that they override. */
+const FLAG_OF = new Map(
+  Object.entries<Flag>(SETTINGS_FLAGS).flatMap(([name, { variable }]) =>
+    variable === undefined ? [] : [[variable, name as keyof typeof SETTINGS_FLAGS] as const],
+  ),
+)
+
 export function settingsHelp(width: number): string {
   const title = 'Configuration, by flags or by the [environment variables]; flags take precedence:'
   const secret = `There is no flag for the client secret itself: set ${SECRET}, or name a file.`
@@ -99,7 +106,7 @@ export function readHeader(flags: FlagValues<typeof HEADER_FLAGS>): Header {
   return { header, scheme }
 }
 
-type Variables = Record<string, string | undefined>
+type Variables = Readonly<Record<string, string | undefined>>
 
 export interface Settings {
   readonly options: TokenProviderOptions
@@ -107,7 +114,7 @@ export interface Settings {
   readonly secret: string
   /** The file that it comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
   readonly secretFile: string | undefined
-  readonly variables: Readonly<Variables>
+  readonly variables: Variables
 }
 
 /**
@@ -120,20 +127,16 @@ export async function readSettings(
   flags: FlagValues<typeof SETTINGS_FLAGS>,
   { env, signal }: CommandContext,
 ): Promise<Settings> {
-  const isSet = ([, value]: [string, string | undefined]): boolean => value !== undefined && value !== ''
-  const variables: Variables = Object.fromEntries(Object.entries(env).filter(isSet))
-  if (flags.dotenv !== undefined) await addDotenv(variables, flags.dotenv, signal)
-  for (const [name, { variable }] of Object.entries<Flag>(SETTINGS_FLAGS)) {
-    const value = flags[name as keyof typeof SETTINGS_FLAGS]
-    if (variable !== undefined && value !== undefined) variables[variable] = String(value)
-  }
   if (flags['token-parameter']?.some((parameter) => parameter.includes(',')))
     throw new UsageError('--token-parameter takes one field, whose value must not contain a comma.')
-  const byFlag = CREDENTIALS.filter((name) => hasFlag(flags, name))
-  if (byFlag.length > 0) for (const name of CREDENTIALS) if (!byFlag.includes(name)) delete variables[name]
+  const byFlag = [...FLAG_OF].flatMap(([variable, flag]) =>
+    flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
+  )
+  const dotenv = flags.dotenv === undefined ? {} : await readDotenv(flags.dotenv, signal)
+  const variables = override(override(withoutEmpty(dotenv), withoutEmpty(env)), Object.fromEntries(byFlag))
 
   const problems: Problem[] = []
-  const read = { ...variables }
+  const read: Record<string, string | undefined> = { ...variables }
   const [source, ...others] = CREDENTIALS.filter((name) => variables[name] !== undefined)
   const isAssertion = source === ASSERTION_FILE
   let secret = variables[SECRET] ?? ''
@@ -159,15 +162,22 @@ export async function readSettings(
   throw new ConfigurationError(WHAT, named)
 }
 
-/** Adds the variables of a file that are not set. What proves the client's identity counts as one setting. */
-async function addDotenv(variables: Variables, file: string, signal: AbortSignal): Promise<void> {
+/** Variables, and those that take precedence. What proves the client's identity counts as one setting. */
+function override(variables: Variables, preferred: Variables): Variables {
+  const isCredential = (name: string): boolean => (CREDENTIALS as readonly string[]).includes(name)
+  const isGiven = Object.keys(preferred).some(isCredential)
+  const kept = Object.entries(variables).filter(([name]) => !(isGiven && isCredential(name)))
+  return { ...Object.fromEntries(kept), ...preferred }
+}
+
+function withoutEmpty(variables: Variables): Variables {
+  return Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
+}
+
+async function readDotenv(file: string, signal: AbortSignal): Promise<Variables> {
   const { text = '', reason } = await readSmallFile(file, signal)
   if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
-  const isGiven = CREDENTIALS.some((name) => variables[name] !== undefined)
-  for (const [name, value] of Object.entries(parseEnv(text))) {
-    if (value !== '' && (!isGiven || !(CREDENTIALS as readonly string[]).includes(name)))
-      variables[name] ??= value
-  }
+  return parseEnv(text)
 }
 
 const MAX_BYTES = 64 * 1024
@@ -195,25 +205,16 @@ async function readSmallFile(
 }
 
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
-export function unknownVariables(
-  variables: Readonly<Variables>,
-): [name: string, similar: string | undefined][] {
+export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {
   const known = [...VARIABLE_NAMES, STORE_VARIABLE]
-  const unknown = Object.keys(variables).filter(
-    (name) => /^MERCHANT_AUTH_/i.test(name) && !known.includes(name),
-  )
-  return unknown.map((name) => [name, similarName(name, known) ?? known.find((one) => one.startsWith(name))])
-}
-
-/** Whether a variable is set by its flag. */
-function hasFlag(flags: FlagValues<typeof SETTINGS_FLAGS>, name: string): boolean {
-  const flag = Object.entries<Flag>(SETTINGS_FLAGS).find(([, { variable }]) => variable === name)?.[0]
-  return flag !== undefined && flags[flag as keyof typeof SETTINGS_FLAGS] !== undefined
+  return Object.keys(variables)
+    .filter((name) => /^MERCHANT_AUTH_/i.test(name) && !known.includes(name))
+    .map((name) => [name, similarName(name, known) ?? known.find((one) => one.startsWith(name))])
 }
 
 /** `MERCHANT_AUTH_URL (--auth-url)` */
 function withFlag(option: string): string {
   const name = option === SECRET ? SECRET_FILE : option.replace(/(?:\[\d+\]|\.[^.]*)$/, '')
-  const flag = Object.entries<Flag>(SETTINGS_FLAGS).find(([, { variable }]) => variable === name)
-  return flag === undefined ? option : `${option} (--${flag[0]})`
+  const flag = FLAG_OF.get(name)
+  return flag === undefined ? option : `${option} (--${flag})`
 }

@@ -75,8 +75,17 @@ Examples:
       if (flags.json) return jsonOf(token)
       return isHeader ? `${header}: ${scheme === '' ? '' : `${scheme} `}${token.value}` : token.value
     }
+    let isStoreReported = false
+    const reportStore = (code: string | undefined): void => {
+      if (isStoreReported) return
+      isStoreReported = true
+      const isPassword = code === 'NOAUTH' || code === 'WRONGPASS'
+      const advice = isPassword ? '. Check the user name and the password in its URL' : ''
+      const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared${advice}`
+      complain(stderr, what, { color: 'yellow' })
+    }
     const redactor = new Redactor()
-    let store: OpenStore | undefined
+    let redis: Client | undefined
     let watched: ReturnType<typeof watchConnection> | undefined
     let tokens: TokenProvider | undefined
     let options: TokenProviderOptions | undefined
@@ -90,14 +99,14 @@ Examples:
         throw new UsageError(
           'A store needs a client secret, which encrypts its entries, instead of an assertion.',
         )
-      store = await openStore(redisUrl, context)
+      redis = await openStore(redisUrl, context, reportStore)
       watched = watchConnection(tokenEndpoint(options.environment), env, redactor.show)
       tokens = createTokenProvider({
         ...options,
-        ...(store && { store: store.store }),
+        ...(redis && { store: redis.store }),
         refreshAheadMs: 0, // the process ends before a background refresh would
         onEvent: (event) => {
-          if (event.type === 'store-failed') store?.report(event.code)
+          if (event.type === 'store-failed') reportStore(event.code)
         },
       })
       stdout.write(`${print(await tokens.getToken({ signal }))}\n`)
@@ -115,7 +124,7 @@ Examples:
     } finally {
       watched?.stop()
       await tokens?.close()
-      store?.close()
+      redis?.close()
     }
   },
 }
@@ -132,11 +141,6 @@ interface Client {
   readonly close: () => void
 }
 
-interface OpenStore extends Client {
-  /** Says on stderr, once, that the store failed. */
-  readonly report: (code: string | undefined) => void
-}
-
 /**
  * Connects to Redis. Resolves with undefined where no store is wanted, or where it cannot be reached: the token is
  * then requested without it.
@@ -145,36 +149,27 @@ interface OpenStore extends Client {
  */
 async function openStore(
   url: string | undefined,
-  { stderr, signal }: CommandContext,
-): Promise<OpenStore | undefined> {
+  { signal }: CommandContext,
+  report: (code: string | undefined) => void,
+): Promise<Client | undefined> {
   if (url === undefined || url === '') return undefined
   const fail = (reason: string): never => {
-    throw new ConfigurationError('The store cannot be used', [
-      { option: `${STORE_VARIABLE} (--store)`, reason },
-    ])
+    const option = `${STORE_VARIABLE} (--store)`
+    throw new ConfigurationError('The store cannot be used', [{ option, reason }])
   }
   if (!isRedisUrl(url))
     fail('must be a URL such as redis://localhost:6379, or rediss://user:password@host:6379/0')
   const client = (await redisClient(url)) ?? (await ioredisClient(url))
   if (client === undefined) return fail('needs a client: npm install redis')
-  let isReported = false
-  const report = (code: string | undefined): void => {
-    if (isReported) return
-    isReported = true
-    const isPassword = code === 'NOAUTH' || code === 'WRONGPASS'
-    const advice = isPassword ? '. Check the user name and the password in its URL' : ''
-    const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared${advice}`
-    complain(stderr, what, { color: 'yellow' })
-  }
   const timeout = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
   try {
     await untilAborted(client.connect(), AbortSignal.any([signal, timeout]))
+    return client
   } catch (error) {
     client.close()
     if (!signal.aborted) report(timeout.aborted ? 'ETIMEDOUT' : storeErrorCode(error))
     return undefined
   }
-  return { ...client, report }
 }
 
 /** Whether both clients can use the URL: each fails in its own way on others. */

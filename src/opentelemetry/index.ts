@@ -15,8 +15,7 @@ import {
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { AuthEvent } from '../events.ts'
 import { unknownOption } from '../names.ts'
-import { createMetrics } from './metrics.ts'
-import { followRequests, recordSpan } from './token-requests.ts'
+import { createMetrics, followRequests, recordSpan } from './telemetry.ts'
 
 /** Options of `createTelemetry`. */
 export interface TelemetryOptions {

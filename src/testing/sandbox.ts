@@ -58,9 +58,8 @@ import type {
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { ports = {}, onRequest, ...settings } = checkedOptions(options)
   if (ports.production && ports.production === ports.test) {
-    throw new ConfigurationError('The options of the sandbox cannot be used', [
-      { option: 'ports.test', reason: 'is the port of production too' },
-    ])
+    const problem = { option: 'ports.test', reason: 'is the port of production too' }
+    throw new ConfigurationError('The options of the sandbox cannot be used', [problem])
   }
   const servers: LoopbackServer[] = []
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
@@ -223,10 +222,10 @@ class LoopbackEnvironment implements SandboxEnvironment {
     return async () => {
       if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
       if (read === undefined) return tokenError(413, 'invalid_request', TOO_LONG)
-      const { audience, authUrl } = this.environment
-      const usedIds = this.#usedIds
-      const client = { clientId: this.clientId, audience, authUrl, secrets: this.#accepted, usedIds }
-      const error = await tokenErrorOf(recorded.method, read, { client, settings })
+      const error = await tokenErrorOf(recorded.method, read, {
+        ...{ ...this.environment, clientId: this.clientId, assertionKey: settings.assertionKey },
+        ...{ secrets: this.#accepted, usedIds: this.#usedIds },
+      })
       if (error !== undefined) return error
       const { lifetimeSeconds } = this.#settings
       const { value, jti } = await this.#issuer.issue(this.clientId, lifetimeSeconds)

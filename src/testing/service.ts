@@ -123,21 +123,18 @@ export function readTokenRequest(
   body: Buffer,
   settings: SandboxSettings,
 ): TokenRequest {
-  const problemOf = (fields: Fields): string | undefined => problemIn(fields, settings)
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase()
   if (mediaType === 'application/json') {
-    const fields = parseJson(body.toString())
+    const fields = parseJson(body.toString()) as Fields
     if (keysOf(fields) === undefined) return { problem: 'The body must be a JSON object' }
-    return { fields: fields as Fields, problem: problemOf(fields as Fields) }
+    return { fields, problem: problemIn(fields, settings) }
   }
   if (mediaType === 'application/x-www-form-urlencoded') {
     const params = new URLSearchParams(body.toString())
     const fields = Object.fromEntries(params)
     const repeated = [...params.keys()].find((name) => params.getAll(name).length > 1)
-    return {
-      fields,
-      problem: repeated === undefined ? problemOf(fields) : `${nameOf(repeated)} appears twice`,
-    }
+    if (repeated !== undefined) return { fields, problem: `${nameOf(repeated)} appears twice` }
+    return { fields, problem: problemIn(fields, settings) }
   }
   return { problem: 'The content type must be application/json or application/x-www-form-urlencoded' }
 }
@@ -163,7 +160,7 @@ function nameOf(field: string): string {
 }
 
 /** What a token endpoint knows of its client. */
-export interface Client {
+export interface Client extends Pick<SandboxSettings, 'assertionKey'> {
   readonly clientId: string
   readonly audience: string
   readonly secrets: ReadonlySet<string>
@@ -175,8 +172,7 @@ export interface Client {
 /** What is wrong with the proof of a client's identity; undefined: nothing. */
 async function proofProblem(
   fields: Fields,
-  { clientId, secrets, authUrl, usedIds }: Client,
-  { assertionKey }: SandboxSettings,
+  { clientId, secrets, authUrl, usedIds, assertionKey }: Client,
 ): Promise<string | undefined> {
   if (fields['client_id'] !== clientId) return UNKNOWN_CLIENT
   if (assertionKey === undefined || fields['client_assertion'] === undefined)
@@ -215,14 +211,14 @@ export function tokenError(status: number, code: string, description: string): A
 export async function tokenErrorOf(
   method: string,
   { fields = {}, problem }: TokenRequest,
-  { client, settings }: { readonly client: Client; readonly settings: SandboxSettings },
+  client: Client,
 ): Promise<Answer | undefined> {
   if (method !== 'POST') return tokenError(405, 'invalid_request', 'The method must be POST')
   if (problem !== undefined) return tokenError(400, 'invalid_request', problem)
   if (fields['grant_type'] !== 'client_credentials') {
     return tokenError(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
   }
-  const unproven = await proofProblem(fields, client, settings)
+  const unproven = await proofProblem(fields, client)
   if (unproven !== undefined) return tokenError(401, 'invalid_client', unproven)
   if (fields['audience'] !== client.audience) {
     return tokenError(403, 'access_denied', 'The client may not ask for this audience')

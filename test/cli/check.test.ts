@@ -1,14 +1,13 @@
 // `check`: its steps, the options, the claims of a token, an API call, and how the report is written.
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { exportSPKI, generateKeyPair, SignJWT } from 'jose'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
 import { withRoom } from '../support/patience.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { listening } from '../testing/calls.ts'
-import { check, eachWithSandbox, folder, issue, jwt, run } from './rig.ts'
+import { assertionsFor, check, eachWithSandbox, folder, issue, jwt, run } from './rig.ts'
 
 const at = eachWithSandbox()
 
@@ -76,32 +75,23 @@ describe('check', () => {
   })
 
   it('and token take an assertion from a file, and further fields', async () => {
-    const { privateKey, publicKey } = await generateKeyPair('ES256')
-    at.test.configure({ assertionKey: await exportSPKI(publicKey), tokenParameters: ['organization'] })
-    const { clientId } = at.test
+    const sign = await assertionsFor(at)
+    at.test.configure({ tokenParameters: ['organization'] })
     const file = join(folder(), 'assertion')
-    const sign = async (jti: string): Promise<string> => {
-      const claims = { iss: clientId, sub: clientId, aud: at.test.environment.authUrl, jti }
-      const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('1 min')
-      const assertion = await jwt.sign(privateKey)
-      noteSecret(assertion)
-      writeFileSync(file, `${assertion}\n`)
-      return assertion
-    }
     const args = ['--client-assertion-file', file, '--token-parameter', 'organization=org_1']
-    const assertion = await sign('one')
+    writeFileSync(file, `${await sign()}\n`)
     const { code, stdout } = await run(['check', ...args], at.variables)
     expect(stdout).toContain(`assertion      from the file ${file}`)
     expect(stdout).toContain('parameter      organization=org_1')
-    expect(stdout).not.toContain(assertion)
+    expect(stdout).not.toContain(readFileSync(file, 'utf8').trim())
     expect(code).toBe(0)
     expect(at.test.requests('token').at(-1)?.fields).toMatchObject({ organization: 'org_1' })
-    await sign('two')
+    writeFileSync(file, await sign())
     expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
 
     const used = await run(['check', ...args], at.variables)
     expect(used.stdout.replace(/\s+/g, ' ')).toContain('has not expired or been used before.')
-    await sign('three')
+    writeFileSync(file, await sign())
     const unknown = await run(['check', ...args, '--token-parameter', 'resource=x'], at.variables)
     expect(unknown.stdout.replace(/\s+/g, ' ')).toContain('check MERCHANT_AUTH_TOKEN_PARAMETERS.')
     const { length } = at.test.requests('token')

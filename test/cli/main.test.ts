@@ -7,11 +7,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { exportSPKI, generateKeyPair, SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { listening } from '../testing/calls.ts'
-import { eachWithSandbox, folder, MAIN, program } from './rig.ts'
+import { assertionsFor, eachWithSandbox, folder, MAIN, program } from './rig.ts'
 
 const at = eachWithSandbox()
 const SILENT = { stdout: '', stderr: '' }
@@ -19,18 +18,6 @@ const tokenRequests = (count: number) =>
   expect.poll(() => at.test.counts.token, { timeout: PATIENCE_MS }).toBe(count)
 
 describe('the program', () => {
-  it('prints a token, and exits by itself', async () => {
-    const { stdout, ...rest } = await program(['token'], at.variables).ended
-    expect(rest).toEqual({ stderr: '', code: 0, signal: null })
-    const headers = { authorization: `Bearer ${stdout.trim()}` }
-    expect((await fetch(`${at.test.merchantUrl}/x`, { headers })).status).toBe(200)
-  })
-
-  it('exits with the exit code', async () => {
-    const variables = { ...at.variables, MERCHANT_AUTH_AUDIENCE: 'https://other.example' }
-    expect(await program(['check'], variables).ended).toMatchObject({ code: 5, stderr: '' })
-  })
-
   it.each(['SIGINT', 'SIGTERM'] as const)('is ended by %s while it waits, without output', async (signal) => {
     at.test.fail('token', { kind: 'hang' })
     const { child, ended } = program(['token'], at.variables)
@@ -63,29 +50,21 @@ describe('the program', () => {
     expect(await ended).toMatchObject({ signal: 'SIGINT' })
   })
 
-  it('reads the secret from a pipe, and has the exit code 143 in a shell after SIGTERM', async () => {
-    const env = { PATH: process.env['PATH'], ...at.variables }
-    const command = `printf %s "$MERCHANT_AUTH_CLIENT_SECRET" | "$0" "$1" token --client-secret-file /dev/stdin`
-    const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, MAIN], { env })
-    expect(stdout).toMatch(/^[\w.-]+\n$/)
-
+  it('has the exit code 143 in a shell after SIGTERM', async () => {
     at.test.fail('token', { kind: 'hang' })
+    const env = { PATH: process.env['PATH'], ...at.variables }
     const args = ['-c', '"$0" "$1" token & echo $!; wait $!; echo $?', process.execPath, MAIN]
     const lines = createInterface(spawn('sh', args, { env }).stdout)[Symbol.asyncIterator]()
     const pid = Number((await lines.next()).value)
-    await tokenRequests(2)
+    await tokenRequests(1)
     process.kill(pid)
     expect((await lines.next()).value).toBe('143')
   })
 
-  it('reads an assertion from a pipe', async () => {
-    const { privateKey, publicKey } = await generateKeyPair('ES256')
-    at.test.configure({ assertionKey: await exportSPKI(publicKey) })
-    const { clientId, environment } = at.test
-    const claims = { iss: clientId, sub: clientId, aud: environment.authUrl, jti: 'one' }
-    const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('1 min')
-    const env = { PATH: process.env['PATH'], ...at.variables, ASSERTION: await jwt.sign(privateKey) }
-    const command = `printf %s "$ASSERTION" | "$0" "$1" token --client-assertion-file /dev/stdin`
+  it.each(['secret', 'assertion'])('reads the %s from a pipe', async (kind) => {
+    const PROOF = kind === 'secret' ? at.test.clientSecret : await (await assertionsFor(at))()
+    const env = { PATH: process.env['PATH'], ...at.variables, PROOF }
+    const command = `printf %s "$PROOF" | "$0" "$1" token --client-${kind}-file /dev/stdin`
     const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, MAIN], { env })
     expect(stdout).toMatch(/^[\w.-]+\n$/)
   })

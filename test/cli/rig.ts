@@ -1,5 +1,6 @@
 /** Commands run within the test: arguments, variables and keys in, output and exit code out. */
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +9,7 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseEnv, stripVTControlCharacters } from 'node:util'
+import { exportSPKI, generateKeyPair, SignJWT } from 'jose'
 import type { Environment } from 'merchant-auth'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
@@ -156,6 +158,20 @@ export function issue({ test }: Place, value: string): void {
   noteSecret(value)
   const body = { access_token: value, expires_in: 3600, token_type: 'Bearer' }
   test.fail('token', { kind: 'json', body })
+}
+
+/** Makes the token endpoint accept assertions. Returns what signs one, with another id each time. */
+export async function assertionsFor({ test }: Place): Promise<() => Promise<string>> {
+  const { privateKey, publicKey } = await generateKeyPair('ES256')
+  test.configure({ assertionKey: await exportSPKI(publicKey) })
+  const { clientId, environment } = test
+  return async () => {
+    const claims = { iss: clientId, sub: clientId, aud: environment.authUrl, jti: randomUUID() }
+    const jwt = new SignJWT(claims).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('1 min')
+    const assertion = await jwt.sign(privateKey)
+    noteSecret(assertion)
+    return assertion
+  }
 }
 
 export const flagsOf = (faults: readonly string[]): string[] => faults.flatMap((fault) => ['--fault', fault])

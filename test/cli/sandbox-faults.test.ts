@@ -66,8 +66,8 @@ describe('a fault by flag', () => {
     expect((await running.lines(1))[0]).toMatch(new RegExp(` ${status} +\\d+ ms .*fault ${fault}$`))
   })
 
-  it('is a slow body', async () => {
-    const { client, lines } = await withFaults('token:slow-body=300')
+  it.each(['slow-body=300', 'hang=300'])('is a response that takes its time: %s', async (fault) => {
+    const { client, lines } = await withFaults(`token:${fault}`)
     await freshToken(client)
     expect(Number(/(\d+) ms/.exec((await lines(1))[0] ?? '')?.[1])).toBeGreaterThanOrEqual(299)
   })
@@ -91,15 +91,12 @@ describe('a fault by flag', () => {
 
 const TARGET = '--fault must begin with token, merchant or in-store, and a colon.'
 const INVALID = '--fault token: a key is missing or invalid. The keys are status, '
-const STATUS = /^--fault token:status: status must be .*200 to 599/
 
 describe('an invalid --fault', () => {
   it.each<[fault: string, message: string | RegExp]>([
     ['tokens:hang', TARGET],
     ['hang', TARGET],
-    ['token', TARGET],
     ['token:', INVALID],
-    ['token:hang,', INVALID],
     ['token:HUNTER2', INVALID],
     ['token:__proto__=5', INVALID],
     ['token:slow', '--fault token: slow is neither a kind nor a key. The keys are status, '],
@@ -111,28 +108,20 @@ describe('an invalid --fault', () => {
     ['token:times=2', '--fault token needs a kind: hang, reset, '],
     ['token:status=503,status=504', '--fault token: status is given twice.'],
     ['token:hang,reset', '--fault token:hang: reset is not an option'],
-    ['token:hang,gzip', '--fault token:hang: gzip is not an option'],
     ['token:retry-after=2,text=a', '--fault token:text: retry-after is not an option'],
-    ['token:reset,status=500', '--fault token:reset: status is not an option'],
     ['token:reset=5', '--fault token:reset: reset takes no value.'],
     ['token:hang=2147483648', /^--fault token:hang: hang must be .*2147483647/],
-    ['token:huge-body,gzip=5', '--fault token:huge-body: gzip takes no value.'],
     ['token:status', '--fault token:status: status needs a value, as in status=….'],
     ['token:redirect=', '--fault token:redirect: redirect needs a value, as in redirect=….'],
-    ['token:slow-body', '--fault token:slow-body: slow-body needs a value, as in slow-body=….'],
     ['token:status=HUNTER2', '--fault token:status: status must be a whole number'],
-    ['token:status=503,retry-after=soon', '--fault token:status: retry-after must be a whole number'],
-    ['token:status=600', STATUS],
-    ['token:status=199,json=5', STATUS],
+    ['token:status=600', /^--fault token:status: status must be .*200 to 599/],
     ['token:redirect=/,status=200', /^--fault token:redirect: status must be .*300 to 399/],
     ['token:redirect=€', '--fault token:redirect: redirect must be '],
     ['token:type=€,text=a', '--fault token:text: type must be '],
     ['token:hang,at=HUNTER2', "--fault token:hang: at must be 'headers' or 'body'"],
-    ['token:slow-body=2147483648', /^--fault token:slow-body: slow-body must be .*2147483647/],
     ['token:huge-body=0', '--fault token:huge-body: huge-body must be a whole number of at least 1'],
     ['token:json={"a":HUNTER2}', '--fault token:json: json must be valid JSON. '],
     ['token:hang,times=0', '--fault token:hang: times must be a whole number of at least 1.'],
-    ['token:hang,times=Infinity', '--fault token:hang: times must be a whole number of at least 1.'],
     ['token:status=1,retry-after=2,type=a', /^--fault token:status: (?=.*status must be )(?=.*type is not)/],
   ])('%s', async (fault, message) => {
     const { code, stdout, stderr } = await run(['sandbox', '--fault', fault])

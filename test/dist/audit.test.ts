@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { json, text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { root } from '../../scripts/check-package/packed.ts'
+import { listening } from '../clients/world.ts'
 
 interface Batch {
   readonly queries: readonly { readonly package: { readonly purl: string } }[]
@@ -22,12 +22,10 @@ async function audit(vulnerable: string, status = 200) {
     asked.push(...purls)
     const results = purls.map((purl) => (purl === vulnerable ? { vulns: [{ id: 'GHSA-1' }] } : {}))
     response.writeHead(status).end(JSON.stringify({ results }))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const osv = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const child = spawn(process.execPath, [join(root, 'scripts/audit.ts'), '--osv', osv])
+  })
+  await using osv = await listening(server)
+  const child = spawn(process.execPath, [join(root, 'scripts/audit.ts'), '--osv', osv.url])
   const [stdout, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
-  server.close()
   return { asked, stdout, code }
 }
 

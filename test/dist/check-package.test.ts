@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bundledProblems } from '../../scripts/check-package/bundled.ts'
 import { contentProblems, linkProblems } from '../../scripts/check-package/contents.ts'
 import { measure } from '../../scripts/check-package/first-load.ts'
-import { importsOf, packageOf } from '../../scripts/check-package/imports.ts'
 import { publishProblems } from '../../scripts/check-package/publishable.ts'
+import { importsOf, packageOf } from '../../scripts/check-package/reachable.ts'
 import { tooLarge } from '../../scripts/check-package/sizes.ts'
 
 const MANIFEST = {

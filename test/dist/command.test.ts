@@ -5,31 +5,25 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { type Installed, installed } from './installed.ts'
 
 const execute = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-command-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-let made: Installed
-beforeAll(async () => {
-  made = await installed()
-}, 180_000)
-
 describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (place) => {
-  const path = (): string => join(made[place], 'node_modules/.bin/merchant-auth')
+  const path = join(inject('installed')[place], 'node_modules/.bin/merchant-auth')
   // The command runs on the Node.js that is first in the path.
   const env = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1' }
 
   it('tells its version', async () => {
-    const { stdout } = await execute(path(), ['--version'], { env })
+    const { stdout } = await execute(path, ['--version'], { env })
     expect(stdout).toBe(`${packageJson.version}\n`)
   })
 
   it('checks the sandbox that it runs, and prints a token for it', async () => {
-    const sandbox = spawn(path(), ['sandbox'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const sandbox = spawn(path, ['sandbox'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = once(sandbox, 'exit')
     try {
       let variables = ''
@@ -39,9 +33,9 @@ describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (pla
       }
       const file = join(folder, `${place}.env`)
       writeFileSync(file, variables)
-      const check = await execute(path(), ['check', '--json', '--dotenv', file], { env })
+      const check = await execute(path, ['check', '--json', '--dotenv', file], { env })
       expect(JSON.parse(check.stdout)).toMatchObject({ ok: true, exitCode: 0 })
-      const token = await execute(path(), ['token', '--dotenv', file], { env })
+      const token = await execute(path, ['token', '--dotenv', file], { env })
       expect(token.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
     } finally {
       sandbox.kill('SIGINT')
@@ -57,7 +51,7 @@ describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (pla
       MERCHANT_AUTH_CLIENT_ID: 'id',
       MERCHANT_AUTH_CLIENT_SECRET: 'not a secret',
     }
-    const failing = execute(path(), ['token', '--store', 'redis://127.0.0.1:1'], {
+    const failing = execute(path, ['token', '--store', 'redis://127.0.0.1:1'], {
       env: { ...env, ...variables },
     })
     await expect(failing).rejects.toMatchObject(

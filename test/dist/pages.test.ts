@@ -9,11 +9,10 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { root } from '../../scripts/check-package/packed.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
-import { type Installed, installed } from './installed.ts'
 
 /** A reader's shell: this Node.js is first in the path, and npm does not know of the npm that runs the tests. */
 const env = Object.fromEntries(
@@ -40,11 +39,7 @@ function blocksOf(page: string): Block[] {
   })
 }
 
-let made: Installed
-beforeAll(async () => {
-  made = await installed()
-}, 180_000)
-
+const made = inject('installed')
 const folders: string[] = []
 afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })

@@ -12,9 +12,10 @@ import {
 } from '@opentelemetry/api'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { TracerProvider } from '@opentelemetry/sdk-trace'
-import { type AuthEvent, ConfigurationError } from 'merchant-auth'
+import type { AuthEvent } from 'merchant-auth'
 import { createTelemetry, type TelemetryOptions } from 'merchant-auth/opentelemetry'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { problemsIn } from '../support/problems.ts'
 import { ACQUIRED, Collected, FAILED, REQUESTED, useCollected } from './harness.ts'
 
 const unreadable = new Proxy(
@@ -27,36 +28,25 @@ const unreadable = new Proxy(
 )
 
 describe('the options', () => {
-  const problemsOf = (options: unknown): [string, string][] => {
-    try {
-      createTelemetry(options as TelemetryOptions)
-    } catch (error) {
-      expect(error).toBeInstanceOf(ConfigurationError)
-      expect(error).toHaveProperty('code', 'ERR_CONFIGURATION')
-      return (error as ConfigurationError).problems.map(({ option, reason }) => [option, reason])
-    }
-    throw new Error('was accepted')
-  }
+  const problemsOf = (options: unknown) =>
+    problemsIn(() => createTelemetry(options as TelemetryOptions)).map(({ option, reason }) => [
+      option,
+      reason,
+    ])
 
-  it.each([
-    ['options', 'must be an object of options', [5, null, 'options', true, [], () => {}]],
-    ['options', 'must be an object of options', [new MeterProvider(), new TracerProvider()]],
-    ['options', 'must be an object of options', [metrics.getMeterProvider(), trace.getTracerProvider()]],
-  ])('are rejected as a whole: %s %s', (option, reason, values) => {
-    for (const value of values) expect(problemsOf(value)).toEqual([[option, reason]])
+  it('are rejected as a whole if they are not an object, or are a provider', () => {
+    const providers = [new MeterProvider(), new TracerProvider(), metrics.getMeterProvider(), trace]
+    for (const value of [5, null, 'options', true, [], () => {}, ...providers])
+      expect(problemsOf(value)).toEqual([['options', 'must be an object of options']])
   })
 
   it.each([
-    ['meterProvider', 'must have the function getMeter', new TracerProvider()],
-    ['tracerProvider', 'must have the function getTracer', new MeterProvider()],
-  ])('are rejected if %s is not one', (option, reason, other) => {
-    for (const value of [{}, null, 5, () => {}, unreadable, other])
+    ['meterProvider', 'must have the function getMeter', [{}, () => {}, unreadable, new TracerProvider()]],
+    ['tracerProvider', 'must have the function getTracer', [{}, () => {}, unreadable, new MeterProvider()]],
+    ['attributes', 'must be an object', ['merchant', ['merchant']]],
+  ])('are rejected if %s is invalid', (option, reason, values) => {
+    for (const value of [null, 5, ...values])
       expect(problemsOf({ [option]: value })).toEqual([[option, reason]])
-  })
-
-  it('are rejected if attributes is not an object', () => {
-    for (const attributes of ['merchant', null, 5, ['merchant']])
-      expect(problemsOf({ attributes })).toEqual([['attributes', 'must be an object']])
   })
 
   it('are rejected with every problem, unknown options included', () => {
@@ -138,17 +128,12 @@ describe('an SDK that throws', () => {
     for (const event of all) expect(listener(event)).toBeUndefined()
   })
 
+  const instruments = { createHistogram: () => ({ record: broken }), createCounter: () => ({ add: broken }) }
+  const gauges = { createGauge: () => ({}), createObservableGauge: () => ({ addCallback: () => {} }) }
   it.each([
     ['for a meter', broken],
     ['for an instrument', () => ({ createHistogram: broken })],
-    [
-      'for a measurement',
-      () => ({
-        createHistogram: () => ({ record: broken }),
-        createCounter: () => ({ add: broken }),
-        createObservableGauge: () => ({ addCallback: () => {} }),
-      }),
-    ],
+    ['for a measurement', () => ({ ...instruments, ...gauges })],
   ])('when asked %s affects neither the caller nor the spans', (_, getMeter) => {
     const listener = use.listener({ meterProvider: { getMeter } as unknown as MeterProviderApi })
     for (const event of all) expect(listener(event)).toBeUndefined()

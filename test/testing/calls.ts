@@ -1,10 +1,13 @@
 /** What the tests of the sandbox share: a sandbox that is closed after each test, and calls to it with fetch. */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
-import { type AddressInfo, connect, createServer, type Server } from 'node:net'
+import { connect, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
+import { listening as listen } from '../clients/world.ts'
+
+export { closedPort as freePort, until } from '../clients/world.ts'
 
 /** What a token endpoint answered. */
 export interface Granted {
@@ -98,32 +101,16 @@ export async function echoOf(response: Response): Promise<Echo> {
   return (await response.json()) as Echo
 }
 
-/** Runs the event loop until the condition holds, whatever the clocks say. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn()
-}
-
 /** Turns of the event loop. */
 export async function turn(times = 1): Promise<void> {
   for (let i = 0; i < times; i += 1) await new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Lets a server listen on 127.0.0.1 until the test is over. Returns its port. */
-export async function listening(server: Server & { closeAllConnections?(): void }): Promise<number> {
-  onTestFinished(() => {
-    server.closeAllConnections?.()
-    server.close()
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return (server.address() as AddressInfo).port
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  const port = await listening(server)
-  await once(server.close(), 'close')
-  return port
+export async function listening(server: Server): Promise<number> {
+  const listens = await listen(server)
+  onTestFinished(() => listens[Symbol.asyncDispose]())
+  return Number(new URL(listens.url).port)
 }
 
 /**

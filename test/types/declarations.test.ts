@@ -4,10 +4,9 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { entriesOf, root } from '../../scripts/check-package/packed.ts'
-import { installed } from '../dist/installed.ts'
 
 type Place = 'alone' | 'withPeers'
 type Options = Readonly<Record<string, unknown>>
@@ -60,10 +59,9 @@ describe.concurrent('the declarations', () => {
   const folders = { alone: '', withPeers: '' }
   let projects = 0
 
-  beforeAll(async () => {
-    const made = await installed()
+  beforeAll(() => {
     for (const place of ['alone', 'withPeers'] as const) {
-      folders[place] = mkdtempSync(join(made[place], 'types-'))
+      folders[place] = mkdtempSync(join(inject('installed')[place], 'types-'))
       for (const kind of ['mts', 'cts']) {
         for (const caller of ['caller', 'plain-caller']) {
           const source = fileURLToPath(new URL(`${caller}.mts`, import.meta.url))
@@ -72,7 +70,7 @@ describe.concurrent('the declarations', () => {
         for (const entry of entries) writeFileSync(join(folders[place], fileOf(entry, kind)), importOf(entry))
       }
     }
-  }, 180_000)
+  })
 
   afterAll(() => {
     for (const folder of Object.values(folders)) rmSync(folder, { recursive: true, force: true })

@@ -1,17 +1,132 @@
-/** The metrics: one set of instruments for each meter provider, and what each event records. */
-import type { Attributes, Counter, Histogram, Meter, MeterProvider } from '@opentelemetry/api'
-import { readClock, systemClock } from '../clock.ts'
-import type { AuthEvent } from '../events.ts'
-import type { Quota } from '../quota.ts'
-import { Lifetime } from '../token/access-token.ts'
+/** What the events of a provider become: the attempts at the token endpoint with their spans, and the metrics. */
 import {
-  type EndedRequest,
-  failureAttributes,
-  OTHER,
-  oauthAttributes,
-  SCOPE,
-  serverAttributes,
-} from './token-requests.ts'
+  type Attributes,
+  type Context,
+  type Counter,
+  type Histogram,
+  type HrTime,
+  type Meter,
+  type MeterProvider,
+  SpanKind,
+  SpanStatusCode,
+  type TracerProvider,
+} from '@opentelemetry/api'
+import { readClock, systemClock } from '../clock.ts'
+import type { AuthEvent, TokenRequestFailedEvent } from '../events.ts'
+import { Lifetime } from '../token/access-token.ts'
+
+/** The instrumentation scope of all metrics and spans. */
+const SCOPE = 'merchant-auth'
+
+/** OpenTelemetry's value for whatever is not on a list. */
+const OTHER = '_OTHER'
+
+/** An attempt at the token endpoint that has ended. */
+interface EndedRequest {
+  readonly url: string
+  /** Epoch ms. */
+  readonly startedAt: number
+  readonly durationMs: number
+  /** The span context that was active when the request began. */
+  readonly parent: Context | undefined
+  /** How many requests were sent before this one for the same token. */
+  readonly resends: number
+  readonly failure: TokenRequestFailedEvent | undefined
+}
+
+/**
+ * Follows the events of one provider, which sends one token request at a time. Returns the request that ends with an
+ * event, if one does. No event says that a request was aborted because its provider was closed. So a span is created
+ * only when its request has ended, with the start time and the parent of its beginning: no span can stay open.
+ */
+export function followRequests(
+  activeContext: () => Context | undefined,
+): (event: AuthEvent) => EndedRequest | undefined {
+  let end: ((failure: EndedRequest['failure']) => EndedRequest) | undefined
+  /** Requests sent for the token that is wanted now. An attempt without a client secret sends nothing. */
+  let sent = 0
+  return (event) => {
+    if (event.type === 'token-requested') {
+      const begun = { url: event.url, startedAt: Date.now(), parent: activeContext(), resends: sent++ }
+      const startedAt = performance.now()
+      end = (failure) => ({ ...begun, durationMs: performance.now() - startedAt, failure })
+      return undefined
+    }
+    if (event.type !== 'token-acquired' && event.type !== 'token-request-failed') return undefined
+    const failure = event.type === 'token-request-failed' ? event : undefined
+    if (failure?.nextTryMs === undefined) sent = 0
+    if (event.type === 'token-acquired' && event.source === 'store') return undefined
+    const ended = end?.(failure)
+    end = undefined
+    return ended
+  }
+}
+
+/** Records the span of an ended request. */
+export function recordSpan(tracers: TracerProvider, request: EndedRequest, common: Attributes): void {
+  const { url, startedAt, durationMs, parent, resends, failure } = request
+  const { pathname } = new URL(url)
+  const attributes = {
+    ...common,
+    'http.request.method': 'POST',
+    'url.full': url,
+    'url.template': pathname,
+    ...serverAttributes(url),
+    ...(resends > 0 && { 'http.request.resend_count': resends }),
+    ...(failure && { ...failureAttributes(failure), ...oauthAttributes(failure) }),
+  }
+  const startTime = hrTimeOf(startedAt)
+  const span = tracers
+    .getTracer(SCOPE)
+    .startSpan(`POST ${pathname}`, { kind: SpanKind.CLIENT, startTime, attributes }, parent)
+  try {
+    if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
+  } finally {
+    span.end(hrTimeOf(startedAt + durationMs))
+  }
+}
+
+/** Seconds and nanoseconds: an SDK may take a plain number for a reading of `performance.now()`. */
+function hrTimeOf(epochMs: number): HrTime {
+  const seconds = Math.floor(epochMs / 1000)
+  return [seconds, Math.floor((epochMs - seconds * 1000) * 1e6)]
+}
+
+/** The host and port of the token endpoint. */
+function serverAttributes(url: string): Attributes {
+  const { hostname, port, protocol } = new URL(url)
+  return {
+    'server.address': hostname.replace(/^\[(.*)\]$/, '$1'),
+    'server.port': port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port),
+  }
+}
+
+/** Why an attempt failed. */
+function failureAttributes({ code, status }: TokenRequestFailedEvent): Attributes {
+  return {
+    'error.type': code.startsWith('ERR_') ? code : OTHER,
+    ...(status !== undefined && { 'http.response.status_code': status }),
+  }
+}
+
+/** The error codes of RFC 6749 (§4.1.2.1, §5.2). */
+const OAUTH_ERRORS = new Set([
+  'access_denied',
+  'invalid_client',
+  'invalid_grant',
+  'invalid_request',
+  'invalid_scope',
+  'server_error',
+  'temporarily_unavailable',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'unsupported_response_type',
+])
+
+/** The OAuth error of the answer, if it had one. */
+function oauthAttributes({ error }: TokenRequestFailedEvent): Attributes {
+  return error === undefined ? {} : { 'merchant_auth.oauth.error': OAUTH_ERRORS.has(error) ? error : OTHER }
+}
 
 type CountedEvent = Exclude<AuthEvent, { readonly type: 'token-requested' | 'token-acquired' }>
 
@@ -33,10 +148,7 @@ const MAX_SERIES = 10_000
 
 const EXPIRY_ONLY = { refreshAheadMs: 0, expiryMarginMs: 0 }
 
-interface CurrentToken {
-  readonly lifetime: Lifetime
-  readonly attributes: Attributes
-}
+type CurrentToken = { readonly lifetime: Lifetime; readonly attributes: Attributes }
 
 type Instruments = ReturnType<typeof createInstruments>
 
@@ -84,10 +196,7 @@ function createGauge(meter: Meter): (token: CurrentToken) => void {
     const key = JSON.stringify(token.attributes)
     tokens.delete(key) // the newest comes last, and the oldest is dropped first
     tokens.set(key, token)
-    for (const oldest of tokens.keys()) {
-      if (tokens.size <= MAX_SERIES) break
-      tokens.delete(oldest)
-    }
+    for (const oldest of tokens.keys()) if (tokens.size > MAX_SERIES) tokens.delete(oldest)
   }
 }
 
@@ -96,13 +205,11 @@ function createGauge(meter: Meter): (token: CurrentToken) => void {
  *
  * @param meters asked at each event, because an SDK may be registered later
  */
-export function createMetrics(
-  meters: () => MeterProvider,
-): (event: AuthEvent, ended: EndedRequest | undefined, common: Attributes) => void {
+export function createMetrics(meters: () => MeterProvider) {
   let token: CurrentToken | undefined
   /** The instruments whose gauge has the token. */
   let shownBy: Instruments | undefined
-  return (event, ended, common) => {
+  return (event: AuthEvent, ended: EndedRequest | undefined, common: Attributes): void => {
     if (event.type === 'token-acquired') {
       const lifetime = new Lifetime(readClock(systemClock), event.remainsMs, EXPIRY_ONLY, 0)
       token = { lifetime, attributes: common }
@@ -117,8 +224,10 @@ export function createMetrics(
       instruments.requestDuration.record(ended.durationMs / 1000, attributes)
     }
     if (event.type === 'token-acquired' || event.type === 'token-request-failed') {
-      for (const quota of event.quota ?? [])
-        instruments.quotaRemaining.record(quota.remaining, { ...common, ...quotaAttributes(quota) })
+      for (const { scope, name, remaining } of event.quota ?? []) {
+        const quota = { 'merchant_auth.quota.scope': scope, 'merchant_auth.quota.name': quotaName(name) }
+        instruments.quotaRemaining.record(remaining, { ...common, ...quota })
+      }
     }
     if (event.type === 'token-acquired') {
       const attributes = { ...common, 'merchant_auth.token.source': event.source }
@@ -146,10 +255,6 @@ function attributesOf(event: CountedEvent): Attributes {
     case 'store-failed':
       return { 'merchant_auth.store.operation': event.operation, 'error.type': storeCode(event.code ?? '') }
   }
-}
-
-function quotaAttributes({ scope, name }: Quota): Attributes {
-  return { 'merchant_auth.quota.scope': scope, 'merchant_auth.quota.name': quotaName(name) }
 }
 
 const MAX_VALUES = 30

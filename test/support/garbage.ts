@@ -1,0 +1,7 @@
+/** The garbage collector, which Node.js does not expose otherwise. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+setFlagsFromString('--expose-gc')
+
+export const collectGarbage = runInNewContext('gc') as () => void

@@ -60,7 +60,7 @@ export class Cooldown {
    * When (monotonic ms) it ends for callers without a token, and for background renewals: one of those that failed counts
    * only by its Retry-After and its quotas.
    */
-  endsForCallersAt = Number.NEGATIVE_INFINITY
+  endsForCallersAt: number = Number.NEGATIVE_INFINITY
 
   /** When (monotonic ms) it ends for renewals after rejections. */
   get endsAt(): number {

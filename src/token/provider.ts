@@ -257,7 +257,6 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Replaces a token in its refresh window. If that fails, the current token stays in use. */
   async #renewExpiring(): Promise<void> {
-    this.#assertOpen()
     const { clock } = this.#options
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return

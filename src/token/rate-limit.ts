@@ -56,17 +56,15 @@ export interface FailureKind {
 /** The time after a failed token request in which no other is sent. */
 export class Cooldown {
   readonly #backoff = new Backoff()
-  #heldUntil = Number.NEGATIVE_INFINITY
-  #background = false
+  /**
+   * When (monotonic ms) it ends for callers without a token, and for background renewals: one of those that failed counts
+   * only by its Retry-After and its quotas.
+   */
+  endsForCallersAt: number = Number.NEGATIVE_INFINITY
 
   /** When (monotonic ms) it ends for renewals after rejections. */
   get endsAt(): number {
     return this.#backoff.endsAt
-  }
-
-  /** When it ends for the others: a background failure counts only by its Retry-After and its quotas. */
-  get endsForCallersAt(): number {
-    return this.#background ? this.#heldUntil : this.endsAt
   }
 
   /** Begins the cooldown after one more failure in a row. */
@@ -75,14 +73,13 @@ export class Cooldown {
     const leastMs = Math.max(Math.min(retryAfterMs, retryLimitMs), Math.min(spentMs, MAX_SPENT_MS))
     const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
     this.#backoff.begin(now, isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
-    this.#heldUntil = now + leastMs
-    this.#background = background
+    this.endsForCallersAt = background ? now + leastMs : this.endsAt
   }
 
   /** Ends it. */
   succeeded(): void {
     this.#backoff.reset()
-    this.#heldUntil = Number.NEGATIVE_INFINITY
+    this.endsForCallersAt = Number.NEGATIVE_INFINITY
   }
 }
 

@@ -43,6 +43,7 @@ function always(answer: Answer): Rig {
 describe('the cooldown after failures in a row', () => {
   it.each([
     ['no connection', noConnection],
+    ['a 500', status(500)],
     ['a redirect', status(302)],
     ['a bad answer', granted({ access_token: '' })],
   ])('with %s is 1 s, 2 s, 4 s and then 5 s', async (_, answer) => {

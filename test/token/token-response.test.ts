@@ -276,6 +276,7 @@ describe('the message of a status', () => {
     ['/login', 'https://idp.example/oauth/token', ' to https://idp.example'],
     ['/login', '', ''], // the answer of a stub has no URL that it is relative to
     ['https://[', '', ''],
+    [`https://${'x'.repeat(60)}.${'y'.repeat(60)}`, '', ` to https://${'x'.repeat(60)}.${'y'.repeat(31)}`],
     [undefined, 'https://idp.example/oauth/token', ''],
   ])('that redirects to %j says where to, and that nothing is followed', async (location, url, to) => {
     const headers: Record<string, string> = location === undefined ? {} : { location }

@@ -51,14 +51,8 @@ describe('250 calls at once', () => {
   })
 
   const rows: Row[] = [
-    ['401, error="invalid_token", for ever', RULES.invalidToken, '250 × 401; 2 tokens, 500 requests'],
     ['401 to every second request', RULES.alternating, '250 × 200; 2 tokens, 375 requests'],
     ['401 to half of the requests, at random', RULES.atRandom, '198 × 200, 52 × 401; 2 tokens, 378 requests'],
-    ['401 after a redirect', RULES.redirected, '250 × 401; 1 token, 500 requests'],
-    ['401 with insufficient_scope', RULES.insufficientScope, '250 × 401; 1 token, 250 requests'],
-    ['403', RULES.forbidden, '250 × 403; 1 token, 250 requests'],
-    ['419 for ever, renewOnStatus [401, 419]', RULES.status419, '250 × 419; 2 tokens, 500 requests'],
-    ['401 for ever, renewOnStatus []', RULES.neverRenewed, '250 × 401; 1 token, 250 requests'],
   ]
   meet(group, rows, allAtOnce)
 
@@ -108,11 +102,6 @@ describe('250 calls one after another, within a second', () => {
       RULES.atRandom,
       '123 × 200, 127 × 401; 2 tokens, 251 requests',
     ],
-    ['401 after a redirect', RULES.redirected, '250 × 401; 1 token, 500 requests'],
-    ['401 with insufficient_scope', RULES.insufficientScope, '250 × 401; 1 token, 250 requests'],
-    ['403', RULES.forbidden, '250 × 403; 1 token, 250 requests'],
-    ['401 for ever, renewOnStatus [401, 419]', RULES.status401Of419, '250 × 401; 2 tokens, 251 requests'],
-    ['401 for ever, renewOnStatus []', RULES.neverRenewed, '250 × 401; 1 token, 250 requests'],
   ]
   meet('250 calls one after another', rows, async ({ get }) => {
     const statuses: number[] = []

@@ -27,11 +27,6 @@ const FOR_EVER: Record<Interval, Expected> = {
   '5 min': [12, '12 × 401'],
 }
 
-const allAlike = (renewals: number, status: number): Record<Interval, Expected> =>
-  Object.fromEntries(
-    INTERVALS.map((every) => [every, [renewals, FOR_EVER[every][1].replace('401', String(status))] as const]),
-  ) as Record<Interval, Expected>
-
 const ROWS: [row: string, rule: Rule, Record<Interval, Expected>][] = [
   ['401 for ever', RULES.forEver, FOR_EVER],
   [
@@ -71,11 +66,6 @@ const ROWS: [row: string, rule: Rule, Record<Interval, Expected>][] = [
       '5 min': [1, '11 × 200, 1 × 401'],
     },
   ],
-  ['419 for ever, renewOnStatus [401, 419]', RULES.status419, withStatus(FOR_EVER, 419)],
-  ['401 for ever, renewOnStatus []', RULES.neverRenewed, allAlike(0, 401)],
-  ['401 with insufficient_scope', RULES.insufficientScope, allAlike(0, 401)],
-  ['401 after a redirect', RULES.redirected, allAlike(0, 401)],
-  ['403', RULES.forbidden, allAlike(0, 403)],
 ]
 
 describe('an hour of calls', () => {
@@ -88,8 +78,7 @@ describe('an hour of calls', () => {
       expect([renewals, tally(statuses)]).toEqual([most, expected])
       expect(new Set(inStore)).toEqual(new Set([200]))
       expect(apis.inStore).toBe(inStore.length)
-      const sent = row.includes('redirect') ? 2 * statuses.length : statuses.length
-      expect(apis.merchant).toBe(sent + renewals)
+      expect(apis.merchant).toBe(statuses.length + renewals)
       expect(events.filter(({ type }) => type === 'token-requested')).toHaveLength(1 + renewals)
       const cell = `${counted(renewals, 'renewal')}; ${tally(statuses)}`
       record(task, { table: 'api-hour', group: GROUP, row, column, cell })
@@ -124,12 +113,4 @@ async function anHour(rule: Rule, seconds: number, { both = false } = {}): Promi
   }
   thinOut()
   return { apis, events, renewals: endpoint.count - 1, statuses, inStore }
-}
-
-function withStatus(rows: Record<Interval, Expected>, status: number): Record<Interval, Expected> {
-  const entries = Object.entries(rows).map(([interval, [renewals, statuses]]) => [
-    interval,
-    [renewals, statuses.replace('401', String(status))],
-  ])
-  return Object.fromEntries(entries)
 }

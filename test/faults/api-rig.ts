@@ -1,5 +1,5 @@
 /** Rules by which an API rejects calls, and a fetch on them that counts. */
-import { type AttachOptions, type AuthEvent, createAuthFetch } from 'merchant-auth'
+import { type AuthEvent, createAuthFetch } from 'merchant-auth'
 import type { ManualClock } from '../support/clock.ts'
 import { Random } from '../support/random.ts'
 import { granted, rig, type ScriptedEndpoint } from '../token/harness.ts'
@@ -13,31 +13,16 @@ interface Asked {
   readonly n: number
   /** 0 for its first try. */
   readonly attempt: number
-  readonly path: string
   readonly token: string
   readonly now: number
 }
 
-interface Verdict {
-  readonly status: number
-  readonly headers?: Readonly<Record<string, string>>
-}
-
 /** How the merchant API judges requests; made anew for each test, as it may remember tokens. */
 export interface Rule {
-  readonly attach?: AttachOptions
-  readonly judge: () => (asked: Asked) => Verdict
+  readonly judge: () => (asked: Asked) => Status
 }
 
-const GOOD: Verdict = { status: 200 }
-const rejected = (challenge = 'Bearer realm="merchant"'): Verdict => ({
-  status: 401,
-  headers: { 'www-authenticate': challenge },
-})
-const always = (verdict: Verdict, attach: AttachOptions = {}): Rule => ({
-  attach,
-  judge: () => () => verdict,
-})
+type Status = 200 | 400 | 401
 
 /** Half of the numbers, by a generator with a fixed seed. */
 function isRejectedAtRandom({ n, attempt }: Asked): boolean {
@@ -46,36 +31,24 @@ function isRejectedAtRandom({ n, attempt }: Asked): boolean {
 }
 
 /** Accepts a token from `delayMs` after it first saw it on: another node has to hear of it first. */
-function replicating(delayMs: number): (asked: Asked) => Verdict {
+function replicating(delayMs: number): (asked: Asked) => Status {
   const seenAt = new Map<string, number>()
   return ({ token, now }) => {
     if (!seenAt.has(token)) seenAt.set(token, now)
-    return now - (seenAt.get(token) ?? now) >= delayMs ? GOOD : rejected()
+    return now - (seenAt.get(token) ?? now) >= delayMs ? 200 : 401
   }
 }
 
 export const RULES = {
-  forEver: always(rejected()),
-  invalidToken: always(rejected('Bearer realm="merchant", error="invalid_token"')),
-  insufficientScope: always(rejected('Bearer realm="merchant", error="insufficient_scope", scope="x"')),
-  forbidden: always({ status: 403 }),
-  status419: always({ status: 419 }, { renewOnStatus: [401, 419] }),
-  status401Of419: always(rejected(), { renewOnStatus: [401, 419] }),
-  neverRenewed: always(rejected(), { renewOnStatus: [] }),
-  alternating: { judge: () => (asked) => ((asked.n + asked.attempt) % 2 === 0 ? rejected() : GOOD) },
-  atRandom: { judge: () => (asked) => (isRejectedAtRandom(asked) ? rejected() : GOOD) },
-  redirected: {
-    judge: () => (asked) =>
-      asked.path.startsWith('/merchant/orders/')
-        ? { status: 302, headers: { location: asked.path.replace('orders', 'moved') } }
-        : rejected(),
-  },
+  forEver: { judge: () => () => 401 },
+  alternating: { judge: () => (asked) => ((asked.n + asked.attempt) % 2 === 0 ? 401 : 200) },
+  atRandom: { judge: () => (asked) => (isRejectedAtRandom(asked) ? 401 : 200) },
   onlyTheFirst: {
     judge: () => {
       let first: string | undefined
       return ({ token }) => {
         first ??= token
-        return token === first ? GOOD : rejected()
+        return token === first ? 200 : 401
       }
     },
   },
@@ -87,7 +60,7 @@ export const RULES = {
 export class JudgedApis {
   merchant = 0
   inStore = 0
-  readonly #judge: (asked: Asked) => Verdict
+  readonly #judge: (asked: Asked) => Status
   readonly #clock: ManualClock
   readonly #attempts = new Map<string, number>()
 
@@ -96,18 +69,18 @@ export class JudgedApis {
     this.#clock = clock
   }
 
-  answer(path: string, authorization: string | null | undefined): Verdict {
+  answer(path: string, authorization: string | null): Status {
     const token = /^Bearer (.+)$/.exec(authorization ?? '')?.[1]
     if (path.startsWith('/in-store/')) {
       this.inStore += 1
-      return token === undefined ? rejected() : GOOD
+      return token === undefined ? 401 : 200
     }
     this.merchant += 1
     const attempt = this.#attempts.get(path) ?? 0
     this.#attempts.set(path, attempt + 1)
-    if (token === undefined) return { status: 400 } // nothing here may come without
+    if (token === undefined) return 400 // nothing here may come without
     const n = Number(path.split('/').at(-1))
-    return this.#judge({ n, attempt, path, token, now: this.#clock.monotonicMs() })
+    return this.#judge({ n, attempt, token, now: this.#clock.monotonicMs() })
   }
 }
 
@@ -128,21 +101,15 @@ export function callsTo(rule: Rule, { both = false, delayOf = (_: number): numbe
   const apis = new JudgedApis(rule, clock)
   const stub: typeof fetch = async (input, init) => {
     const { pathname } = new URL(String(input))
-    const { status, headers } = apis.answer(
+    const status = apis.answer(
       both ? pathname.replace('in-store', 'merchant') : pathname,
       new Headers(init?.headers).get('authorization'),
     )
     const delay = delayOf(Number(pathname.split('/').at(-1)))
     if (delay > 0) await new Promise((resolve) => setTimeout(resolve, delay))
-    if (status !== 302)
-      return new Response(null, {
-        status,
-        headers: headers ?? {},
-      })
-    const moved = await stub(new URL(String(headers?.['location']), String(input)), init)
-    return Object.defineProperty(moved, 'redirected', { value: true })
+    return new Response(null, { status })
   }
-  const authFetch = createAuthFetch(provider, { ...rule.attach, fetch: stub })
+  const authFetch = createAuthFetch(provider, { fetch: stub })
   const get = async (path: string) => (await authFetch(`https://api.test.example${path}`)).status
   return { apis, endpoint, clock, events, get }
 }

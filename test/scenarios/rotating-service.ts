@@ -71,8 +71,6 @@ export class Rig {
   readonly clock = new StandingClock()
   readonly events: AuthEvent[] = []
   readonly failures: unknown[] = []
-  /** How many of the failures a test expected: those after them are too many. */
-  expectedFailures = 0
   readonly calls: Record<Client, number> = { axios: 0, fetch: 0 }
   /** How many calls began without a token, and had to wait for one. */
   waits = 0
@@ -119,7 +117,7 @@ export class Rig {
       ending.abort()
       await Promise.all(loops)
       await tokens.close()
-      expect(this.failures.slice(this.expectedFailures)).toEqual([])
+      expect(this.failures).toEqual([])
     })
   }
 
@@ -166,7 +164,7 @@ export class Rig {
 }
 
 /** Resolves when the check passes. */
-export function eventually(check: () => void): Promise<void> {
+function eventually(check: () => void): Promise<void> {
   return vi.waitFor(check, { timeout: PATIENCE_MS, interval: 5 })
 }
 

@@ -216,7 +216,7 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
         assert.deepEqual([status, JSON.parse(text)], [401, { error: 'invalid_token' }])
       }
       assert.equal(costOf(world), '2 token requests, 4 sends')
-      assert.ok(world.events.some(({ type }) => type === 'renewal-suppressed'))
+      assert.ok(world.events.some((event) => event.type === 'renewal-suppressed' && event.api === 'merchant'))
       world.service.fail('in-store', { kind: 'status', status: 401 })
       assert.equal((await send({ url: world.service.inStoreUrl })).status, 200) // the limit is each API's own
       return `401; ${costOf(world)}`

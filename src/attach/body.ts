@@ -29,7 +29,7 @@ type Body = NonNullable<RequestInit['body']>
  * when it sends. A form gets its boundary here, and so the same bytes each time.
  */
 export function snapshotOf(body: Body): Body {
-  if (typeof body === 'string' || isDetached(body)) return body
+  if (isDetached(body)) return body
   if (Buffer.isBuffer(body)) return Buffer.from(body)
   if (isFormData(body)) return multipartBlob(body)
   if (body instanceof URLSearchParams) return new URLSearchParams(body)
@@ -124,10 +124,8 @@ function escaped(name: string): string {
 
 /** The boundary in a Content-Type (RFC 2046 §5.1.1), in lower case like the type of a Blob. */
 export function boundaryOf(contentType: string): string | undefined {
-  return /^\s*multipart\/form-data\s*;(?:.*;)?\s*boundary="?([^";]+)/i
-    .exec(contentType)?.[1]
-    ?.trim()
-    .toLowerCase()
+  const type = contentType.toLowerCase()
+  return /^\s*multipart\/form-data\s*;(?:.*;)?\s*boundary="?([^";]*[^";\s])/.exec(type)?.[1]
 }
 
 /** Whether a body is the platform's FormData, not one of the form-data package. */

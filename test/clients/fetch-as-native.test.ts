@@ -112,6 +112,7 @@ const CALLS: Record<string, () => Args> = {
   'headers of a generator': () => withHeaders(new Map([['X-Mine', '1']]).entries()),
   'headers in pairs of sets': () => withHeaders([new Set(['X-Mine', '1'])]),
   'headers in a triple': () => withHeaders([['X-Mine', '1', '2']]),
+  'headers with null for a pair': () => withHeaders([null]),
   'headers in texts': () => withHeaders(['X-Mine', '1']),
   'headers with a wrong name': () => withHeaders({ 'X Mine': '1' }),
   'headers beyond latin1': () => withHeaders({ 'X-Mine': '€' }),
@@ -134,10 +135,12 @@ const CALLS: Record<string, () => Args> = {
     stream.getReader()
     return [api, { method: 'POST', body: stream, duplex: 'half' }]
   },
+  'a body with the words of a stream': () => post({ pipe: 'p', on: 'monday', off: 'sunday' }),
   'a body with GET': () => [api, { body: 'x' }],
   'a wrong method': () => [api, { method: 'A B' }],
   'no URL': () => ['not a url'],
   'a number': () => [7],
+  null: () => [null],
   nothing: () => [undefined],
 }
 

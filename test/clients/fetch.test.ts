@@ -68,6 +68,7 @@ describe('the fetch that is wrapped', () => {
     ['an array', [['X-Mine', '1'], ['aUTHORIZATION', 'Own one']]], // biome-ignore format: one line for each
     ['Headers', new Headers({ 'X-Mine': '1', aUTHORIZATION: 'Own one' })],
     ['an iterable', new Map([['aUTHORIZATION', 'Own one']]) as never],
+    ['pairs that are no arrays', [new Set(['aUTHORIZATION', 'Own one'])] as never],
   ])('gets the very same, where a header of the caller’s is among those of %s', async (_, headers) => {
     const init: RequestInit = { headers }
     expect((await given(URL_CALLED, init)).init).toBe(init)

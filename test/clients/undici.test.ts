@@ -81,22 +81,22 @@ describe('a call of undici’s', () => {
     expect(() => dispatcher.dispatch(given, null as never)).toThrow(errors.InvalidArgumentError)
   })
 
-  it('is the one that was asked for, although it waited for a token', async () => {
+  it.each([
+    [{ a: '1' }, { a: '1', Authorization: 'Bearer late.token' }],
+    [['a', '1'], ['a', '1', 'Authorization', 'Bearer late.token']], // biome-ignore format: one line
+  ])('is the one that was asked for, although it waited for a token: %o', async (headers, expected) => {
     const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
     const tokens = provided({ apiUrls: [`${at}/merchant`], get: () => promise })
-    const given = { origin: new URL(at), headers: { a: '1' } as Record<string, string>, query: { q: '1' } }
+    const given = { origin: new URL(at), headers, query: { q: '1' } }
     const { seen, returned, handler } = passedOn(given, tokens)
     expect([returned, seen.length, handler.events]).toEqual([true, 0, ['start']])
-    given.headers['a'] = '2'
+    Object.assign(given.headers, Array.isArray(headers) ? ['b', '2'] : { a: '2' })
     given.query.q = '2'
     given.origin.host = 'evil.example'
     give(token('late.token'))
     await expect.poll(() => seen.length).toBe(1)
     expect(String(seen[0]?.options.origin)).toBe(`${at}/`)
-    expect(seen[0]?.options).toMatchObject({
-      headers: { a: '1', Authorization: 'Bearer late.token' },
-      query: { q: '1' },
-    })
+    expect(seen[0]?.options).toMatchObject({ headers: expected, query: { q: '1' } })
   })
 
   it('fails where the dispatch throws after the wait', async () => {
@@ -188,9 +188,13 @@ describe('a call of undici’s', () => {
     await ground.tokens.getToken()
     const { origin, pathname } = new URL(url())
     const options = { origin, path: pathname, method: 'GET', headers: Object.freeze(['a', 'b']) } as const
+    ground.env.revoke()
     await dispatcher.request(Object.freeze(options) as never)
     expect(seen[0]).not.toBe(options)
     expect(options.headers).toEqual(['a', 'b'])
+    const values = seen.map(({ headers }) => (headers as string[]).slice(2))
+    expect(values).toEqual(ground.sent().map(() => ['Authorization', expect.any(String)]))
+    expect(new Set(values.flat()).size).toBe(3) // each has its own token still
   })
 })
 

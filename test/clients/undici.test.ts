@@ -3,7 +3,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { AccessToken } from 'merchant-auth'
 import { Agent, Client, type Dispatcher, errors, FormData, fetch, pipeline, request, stream } from 'undici'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { scripted, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
 import { rig } from '../token/harness.ts'
@@ -97,6 +97,17 @@ describe('a call of undici’s', () => {
     await expect.poll(() => seen.length).toBe(1)
     expect(String(seen[0]?.options.origin)).toBe(`${at}/`)
     expect(seen[0]?.options).toMatchObject({ headers: expected, query: { q: '1' } })
+  })
+
+  it('fails at once where its handler throws before there is a token', () => {
+    const get = vi.fn(async () => token('late.token'))
+    const noted = new NotingHandler()
+    noted.onRequestStart = () => {
+      throw new Error('no')
+    }
+    const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [at], get })))
+    dispatcher.dispatch({ origin: at, path: '/', method: 'GET' }, noted)
+    expect([noted.error?.message, get.mock.calls.length]).toEqual(['no', 0])
   })
 
   it('fails where the dispatch throws after the wait', async () => {

@@ -4,16 +4,15 @@ import { mkdir, mkdtemp, open, rename, rm, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { optionsFromEnv } from 'merchant-auth'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
-import { atEnd, IN_WINDOW_MS, LIFETIME_MS, startRig, startWithVault, tidy } from './rotating-service.ts'
+import { IN_WINDOW_MS, LIFETIME_MS, startRig, startWithVault } from './rotating-service.ts'
 
 const NEW_SECRET = 'the secret that comes next'
 /** The pause of a background renewal shortly before the token expires is 5 s, and up to a quarter more. */
 const LONGEST_PAUSE_MS = 6_500
 
 beforeEach(() => noteSecret(NEW_SECRET))
-afterEach(tidy) // no call may have failed, but for those that a test expects
 
 describe('a client secret that is replaced in the vault, under load', () => {
   it('while both are accepted: one token request for each renewal, and none is rejected', async () => {
@@ -68,7 +67,7 @@ describe('a client secret that is replaced in the vault, under load', () => {
 describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_SECRET_FILE, under load', () => {
   const startWithFile = async (fileOf: (folder: string, secret: string) => Promise<string>) => {
     const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-rotation-'))
-    atEnd(() => rm(folder, { recursive: true }))
+    onTestFinished(() => rm(folder, { recursive: true }))
     let file = ''
     const started = await startRig(async ({ environment, clientId, clientSecret }) => {
       file = await fileOf(folder, clientSecret)
@@ -107,7 +106,7 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     })
     service.acceptSecrets(NEW_SECRET)
     const writing = await open(file, 'w') // empty now
-    atEnd(() => writing.close())
+    onTestFinished(() => writing.close())
     const codes: string[] = []
     rig.onEvent = (event) => {
       if (event.type !== 'token-request-failed') return

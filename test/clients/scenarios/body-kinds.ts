@@ -163,6 +163,15 @@ export const ONCE: readonly BodyKind[] = [
     headers: { 'content-length': '15' },
   }),
   data('web stream', () => new Blob(chunks()).stream(), { drivers: FETCH, everywhere }),
+  {
+    name: "Request, and a stream in fetch's init",
+    drivers: ['fetch'],
+    nodeOnly: true,
+    call: (url) => ({
+      url: new Request(url, { ...POST, body: 'not this one' }),
+      body: new Blob(chunks()).stream(),
+    }),
+  },
   data('async generator', generated, { drivers: ['fetch', 'undici'] }),
   data('async iterable', () => ({ [Symbol.asyncIterator]: generated }), { drivers: ['fetch'] }),
   data('iterable', chunks, { drivers: ['undici'] }),

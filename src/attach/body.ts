@@ -29,7 +29,7 @@ type Body = NonNullable<RequestInit['body']>
  * when it sends. A form gets its boundary here, and so the same bytes each time.
  */
 export function snapshotOf(body: Body): Body {
-  if (isDetached(body)) return body
+  if (typeof body === 'string' || isDetached(body)) return body
   if (Buffer.isBuffer(body)) return Buffer.from(body)
   if (isFormData(body)) return multipartBlob(body)
   if (body instanceof URLSearchParams) return new URLSearchParams(body)

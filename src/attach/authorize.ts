@@ -149,16 +149,11 @@ export async function renewalFor<Result>(
   call: Pick<AuthorizedCall<Result>, 'url' | 'repeatable' | 'wait'>,
   { tokens }: AttachContext,
 ): Promise<AccessToken | undefined> {
-  const renew = async (signal: AbortSignal | undefined): Promise<AccessToken | undefined> => {
-    try {
-      return await tokens.renewToken(rejected, { signal, url: call.url })
-    } catch {
-      return undefined
-    }
-  }
+  const renew = async (signal: AbortSignal | undefined): Promise<AccessToken | undefined> =>
+    await tokens.renewToken(rejected, { signal, url: call.url })
   let renewed: AccessToken | undefined
   try {
-    renewed = await call.wait(renew)
+    renewed = await call.wait((signal) => renew(signal).catch(() => undefined))
   } catch (reason) {
     attempt.discard()
     throw reason
@@ -171,9 +166,9 @@ const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*
 
 /** Whether a challenge has the error `insufficient_scope`, rather than that text in another parameter. */
 function lacksScope(challenge: string): boolean {
-  for (const [, name = '', quoted, plain] of challenge.matchAll(PARAMETER)) {
+  for (const [, name, quoted, plain] of challenge.matchAll(PARAMETER)) {
     const value = quoted?.replace(/\\(.)/g, '$1') ?? plain // a quoted-pair (RFC 9110 §5.6.4)
-    if (name.toLowerCase() === 'error' && value?.toLowerCase() === 'insufficient_scope') return true
+    if (`${name}=${value}`.toLowerCase() === 'error=insufficient_scope') return true
   }
   return false
 }

@@ -65,7 +65,7 @@ function fetchWithToken(
 ): Promise<Response> {
   // Everything is read once, so that what is checked is what is sent.
   const request = requestOf(input)
-  const url = request?.get('url') ?? String(input)
+  const url = request?.url ?? String(input)
   const members = membersOf(init)
   const given: unknown = members?.headers === undefined ? request?.get('headers') : members.headers
   const headers = copyFetchHeaders(given)
@@ -93,22 +93,22 @@ function membersOf(init: RequestInit | undefined): RequestInit | undefined {
     if (value !== undefined) members[name] = value
   }
   const { signal } = members
-  return signal === undefined || signal === null || isSignalLike(signal) ? members : undefined
-}
-
-/** Whether a value can be used as a signal: those of older libraries are not the platform's. */
-function isSignalLike(signal: unknown): signal is AbortSignal {
-  return typeof signal === 'object' && signal !== null && 'addEventListener' in signal
+  if (signal === undefined || signal === null) return members
+  // Signals of older libraries are not the platform's.
+  return typeof signal === 'object' && 'addEventListener' in signal ? members : undefined
 }
 
 /** A Request, read through its original class as fetch reads it, even if the object or a derived class overrides members. */
 class GivenRequest {
   readonly itself: Request
+  readonly url: string
   readonly #proto: object
 
+  /** Throws if it only looks like a Request. */
   constructor(itself: Request, proto: object) {
     this.itself = itself
     this.#proto = proto
+    this.url = this.get('url')
   }
 
   get<Key extends keyof Request>(key: Key): Request[Key] {
@@ -116,7 +116,7 @@ class GivenRequest {
   }
 
   clone(): Request {
-    return Reflect.apply(this.get('clone'), this.itself, [])
+    return this.get('clone').call(this.itself)
   }
 }
 
@@ -124,12 +124,10 @@ function requestOf(input: string | URL | Request): GivenRequest | undefined {
   if (typeof input !== 'object' || input === null) return undefined
   const proto = classWith(input, 'bodyUsed')
   if (proto === undefined) return undefined
-  const request = new GivenRequest(input as Request, proto)
   try {
-    return request.get('url') === undefined ? undefined : request
-  } catch {
-    return undefined // it only looks like a Request: fetch converts it to the text of a URL
-  }
+    return new GivenRequest(input as Request, proto)
+  } catch {} // fetch converts it to the text of a URL
+  return undefined
 }
 
 /** The arguments of a call, as they were at the time of the call. */
@@ -166,16 +164,16 @@ class FetchCall implements AuthorizedCall<Response> {
     this.#signal = (init?.signal === undefined ? request?.get('signal') : init.signal) ?? undefined
     const body = init?.body
     const keeps = context.renewOnStatus.length > 0
-    const requestBody = body ? undefined : request?.get('body')
-    if (requestBody) {
-      if (keeps && !request?.get('bodyUsed')) this.#spare = request?.clone()
+    /** The Request whose body is sent. */
+    const source = !body && request?.get('body') ? request : undefined
+    if (source) {
+      if (keeps && !source.get('bodyUsed')) this.#spare = source.clone()
       this.repeatable = this.#spare !== undefined
     } else {
       if (keeps && body && init) init.body = snapshotOf(body)
       this.repeatable = canSendAgain(body)
     }
-    if (requestBody || !canSendAgain(body))
-      this.#streams = [body, requestBody && request?.get('body'), this.#spare?.body]
+    if (source || !canSendAgain(body)) this.#streams = [body, source?.get('body'), this.#spare?.body]
   }
 
   send(token: AccessToken): Promise<Attempt<Response>> {
@@ -257,7 +255,6 @@ async function drainIfSmall({ body, headers }: Response): Promise<void> {
 
 /** A call that a wrapper has passed to the global fetch. */
 interface Passing {
-  readonly wrapper: Fetch
   /** The global fetch at that time. */
   readonly to: Fetch
   readonly outer: Passing | undefined
@@ -280,7 +277,7 @@ function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   const viaGlobal = wrap((input, init) => {
     const to = globalThis.fetch
     if (to === before || callers.has(to)) return before(input, init)
-    const call: Passing = { wrapper, to, outer: innermostPending(passing.getStore()), hasResponse: false }
+    const call: Passing = { to, outer: innermostPending(), hasResponse: false }
     const answer = passing.run(call, () => to(input, init))
     const end = (): void => {
       call.hasResponse = true
@@ -289,7 +286,7 @@ function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
     return answer
   })
   const wrapper: Fetch = (input, init) => {
-    const call = innermostPending(passing.getStore(), wrapper)
+    const call = innermostPending()
     if (call === undefined) return viaGlobal(input, init)
     callers.add(call.to)
     return direct(input, init)
@@ -298,10 +295,9 @@ function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   return wrapper
 }
 
-/** The innermost call without a response: of this wrapper, or of any. */
-function innermostPending(innermost: Passing | undefined, wrapper?: Fetch): Passing | undefined {
-  let call = innermost
-  while (call !== undefined && (call.hasResponse || (wrapper !== undefined && call.wrapper !== wrapper)))
-    call = call.outer
+/** The innermost call without a response. */
+function innermostPending(): Passing | undefined {
+  let call = passing.getStore()
+  while (call?.hasResponse) call = call.outer
   return call
 }

@@ -19,10 +19,10 @@ function isNamed(name: unknown, key: string): boolean {
 
 /** The value in a record, or undefined. */
 export function getHeader(headers: unknown, key: string): unknown {
-  if (typeof headers !== 'object' || headers === null) return undefined
-  for (const name in headers) {
-    if (!isNamed(name, key) || !Object.hasOwn(headers, name)) continue
-    const value: unknown = Reflect.get(headers, name)
+  const record = headers as HeaderRecord
+  for (const name in record) {
+    if (!isNamed(name, key) || !Object.hasOwn(record, name)) continue
+    const value = record[name]
     if (value !== undefined) return value
   }
   return undefined

@@ -196,16 +196,6 @@ it('a stream of an adapter may fail with anything', async () => {
   expect(await failed).toEqual(['text'])
 })
 
-it('an adapter’s error has the one config of the call, without the token, whatever the adapter copied', async () => {
-  ground.env.fail('merchant', { kind: 'status', status: 500 })
-  const http = axios.getAdapter('http')
-  const adapter: typeof http = (config) => http({ ...config, headers: config.headers.concat() })
-  const error = await rejectionOf(ground.api().get('/orders', { adapter }))
-  if (!axios.isAxiosError(error)) throw error
-  expect(error.config?.headers.get('authorization')).toBeUndefined()
-  expect(error.response?.config.headers.get('authorization')).toBeUndefined()
-})
-
 describe('what is put on Object.prototype', () => {
   const put = {
     transport: { request: vi.fn() },

@@ -1,12 +1,12 @@
 // The plain request interceptor: it attaches, and no more, with axios and by itself.
 import { getEventListeners } from 'node:events'
-import axios, { AxiosError, type AxiosInstance, CanceledError, type CreateAxiosDefaults } from 'axios'
+import axios, { type AxiosError, type AxiosInstance, CanceledError, type CreateAxiosDefaults } from 'axios'
 import axiosRetry from 'axios-retry'
 import { type AttachOptions, type AuthEvent, ConfigurationError } from 'merchant-auth'
 import { createAuthInterceptor } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf, until, useGround } from '../support/ground.ts'
-import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
+import { MERCHANT_URL, rig } from '../token/harness.ts'
 import { conformWith } from './conform.ts'
 import { axiosWith, PLAIN_FETCH, PLAIN_HTTP } from './drivers.ts'
 import { RENEWAL } from './scenarios/renewal.ts'
@@ -37,36 +37,12 @@ describe('the plain interceptor', () => {
     expect(() => createAuthInterceptor(ground.tokens, { header: '' })).toThrow(ConfigurationError)
   })
 
-  it('withholds the token from a call with credentials of its own', async () => {
-    await withToken({ validateStatus: () => true }).get('/x', { auth: { username: 'u', password: 'p' } })
-    expect(reasonsIn(ground.events)).toEqual(['own-credentials'])
-    expect(ground.env.counts.token).toBe(0)
-  })
-
   it('leaves a 401 to the caller', async () => {
     await ground.tokens.getToken()
     ground.env.revoke()
     const { status } = (await rejectionOf(withToken().get('/x'))) as AxiosError
     expect([status, ground.env.counts.token]).toEqual([401, 1])
   })
-
-  it.each([{}, { header: 'X-Custom', scheme: '' }])(
-    'gives a config that is sent again the current token (%o)',
-    async (attach) => {
-      if ('header' in attach) ground.env.configure(attach)
-      const api = withToken({}, attach)
-      const old = await ground.tokens.getToken()
-      const answer = await api.get('/x')
-      ground.env.revoke()
-      await ground.tokens.renewToken(old)
-      const again = await api.request(answer.config)
-      expect(again.status).toBe(200)
-      expect(again.data.jti).not.toBe(answer.data.jti)
-      expect((await api.request(again.config)).status).toBe(200)
-      expect((await api.request(answer.config)).status).toBe(200)
-      expect(reasonsIn(ground.events)).toEqual([])
-    },
-  )
 
   it('and axios-retry send the current token', async () => {
     const api = withToken()
@@ -83,19 +59,6 @@ describe('the plain interceptor', () => {
     ground.env.revoke()
     expect((await api.post('/x', 'body')).status).toBe(200)
     expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual(['401 body', '200 body'])
-  })
-
-  it.each(['cancelToken', 'timeout'] as const)('ends a wait by its %s, as axios does', async (limit) => {
-    ground.env.fail('token', { kind: 'hang' })
-    const { token: cancelToken, cancel } = axios.CancelToken.source()
-    const limits = { cancelToken: { cancelToken }, timeout: { timeout: 30 } }
-    const call = rejectionOf(withToken().get('/mine', limits[limit]))
-    await until(() => ground.env.counts.token === 1)
-    cancel('enough')
-    const error = (await call) as AxiosError
-    expect(error).toBeInstanceOf(limit === 'timeout' ? AxiosError : CanceledError)
-    expect(error).toMatchObject({ code: limit === 'timeout' ? 'ECONNABORTED' : 'ERR_CANCELED' })
-    expect(ground.sent()).toEqual([])
   })
 
   it('leaves no listener on a signal that ended its wait', async () => {
@@ -129,11 +92,11 @@ interface Config {
 const fresh = (): Config => ({ url: MERCHANT_URL, headers: {} })
 
 /** An interceptor, and what lets it have one token after another. */
-function renewing() {
+function renewing(attach: AttachOptions = {}) {
   const { provider, clock, events } = rig()
   return {
     provider,
-    intercept: createAuthInterceptor(provider),
+    intercept: createAuthInterceptor(provider, attach),
     withheld: () => reasonsIn(events),
     async nextToken(): Promise<string> {
       await clock.advance(1_000_000)
@@ -159,26 +122,21 @@ describe('the interceptor', () => {
     expect(await waiting).toBe(config)
     expect(config.headers.Authorization).toMatch(/^Bearer head\.body\.signature-\d+$/)
   })
-
-  it('rejects where the provider does, signal or not', async () => {
-    const { provider } = rig([hang])
-    const waiting = createAuthInterceptor(provider)({ ...fresh(), signal: new AbortController().signal })
-    const error = rejectionOf(waiting as Promise<unknown>)
-    await provider.close()
-    expect(await error).toMatchObject({ code: 'ERR_PROVIDER_CLOSED' })
-  })
 })
 
 describe('a config that is sent again', () => {
-  it('gets the current token however often other calls got another one', async () => {
-    const { intercept, nextToken, withheld } = renewing()
+  it.each([
+    ['Authorization', 'Bearer'],
+    ['X-Custom', ''],
+  ])('gets the current token however often other calls got another one: %s', async (header, scheme) => {
+    const { intercept, nextToken, withheld } = renewing({ header, scheme })
     await nextToken()
     const old = fresh()
     await intercept(old)
     const current = await nextToken()
     for (let nth = 0; nth < 20; nth += 1) intercept(fresh())
     intercept(old)
-    expect(old.headers).toEqual({ Authorization: current })
+    expect(old.headers).toEqual({ [header]: current.replace('Bearer', scheme).trimStart() })
     expect(withheld()).toEqual([])
   })
 

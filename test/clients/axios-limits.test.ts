@@ -1,7 +1,7 @@
 // What a call on axios that waits for a token does with its limits, and what it leaves when they end it.
 import { getEventListeners } from 'node:events'
 import { PassThrough } from 'node:stream'
-import axios, { type AxiosRequestConfig } from 'axios'
+import axios, { type AxiosRequestConfig, type CancelToken } from 'axios'
 import type { AccessToken, TokenProvider } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
@@ -87,27 +87,37 @@ describe('a call that waits for a token', () => {
     expect((await call({ get }, { timeout: 2 ** 31 })).status).toBe(200)
   })
 
-  describe('with a timeout leaves no timer', () => {
+  describe('leaves no timer and no listener', () => {
     beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
     afterEach(() => void vi.useRealTimers())
 
+    const never = () => new Promise<never>(() => {})
     it.each<[string, TokenProvider['getToken'], string]>([
       ['it has its token', async () => token('first.token'), 'an answer'],
       ['there is none', () => Promise.reject(new Error('none')), 'none'],
-      ['it is cancelled', () => new Promise(() => {}), 'gone'],
+      ['it is cancelled', never, 'gone'],
+      ['it times out', never, 'timeout of 60000ms exceeded'],
     ])('when %s', async (_, get, expected) => {
       const { token: cancelToken, cancel } = axios.CancelToken.source()
-      const ended = call({ get }, { timeout: 60_000, cancelToken }).then(
+      const { signal } = new AbortController()
+      const heard = cancelToken as CancelToken & { _listeners?: readonly unknown[] }
+      const left = (): number[] => [
+        vi.getTimerCount(),
+        heard._listeners?.length ?? 0,
+        getEventListeners(signal, 'abort').length,
+      ]
+      const ended = call({ get }, { timeout: 60_000, cancelToken, signal }).then(
         () => 'an answer',
         ({ message }: Error) => message,
       )
       await new Promise<void>((resolve) => setImmediate(resolve))
-      if (expected === 'gone') {
-        expect(vi.getTimerCount()).toBe(1)
-        cancel('gone')
+      if (get === never) {
+        expect(left()).toEqual([1, 1, 1])
+        if (expected === 'gone') cancel('gone')
+        else vi.advanceTimersByTime(60_000)
       }
       expect(await ended).toBe(expected)
-      expect(vi.getTimerCount()).toBe(0)
+      expect(left()).toEqual([0, 0, 0])
     })
   })
 })

@@ -68,19 +68,16 @@ describe.each(['before', 'after'])('other interceptors registered %s ours', (whe
   }
 
   it('may change where a call goes', async () => {
-    await using elsewhere = await scripted((_, response) => response.end('elsewhere'))
     const api = instance(({ interceptors }) => {
       interceptors.request.use(async (config) => {
         config.headers.set('X-Changed', 'yes')
         if (config.url === 'own') config.headers.set('Authorization', 'Own one')
-        config.baseURL = config.url === 'away' ? elsewhere.url : ground.env.merchantUrl
+        config.baseURL = ground.env.merchantUrl
         return { ...config, url: `/changed/${config.url}` } as typeof config
       })
     }, 'http://127.0.0.1:1')
     const { data } = await api.get('orders')
     expect(data).toMatchObject({ path: '/merchant/changed/orders', headers: { 'x-changed': 'yes' } })
-    await api.get('away')
-    expect(elsewhere.seen[0]?.headers.authorization).toBeUndefined()
     expect(await rejectionOf(api.get('own'))).toMatchObject({ response: { status: 401 } })
     expect(ground.sent().length).toBe(2)
   })

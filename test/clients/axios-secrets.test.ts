@@ -58,17 +58,12 @@ type Play = (api: AxiosInstance, own: AxiosAdapter) => Promise<unknown>
 
 const fail = (fault: Parameters<typeof ground.env.fail>[1], times = 1) =>
   ground.env.fail('merchant', fault, { times })
-const rejecting = (): void => ground.env.configure({ rejectAllTokens: true })
 
 const SCENES: Readonly<Record<string, Play>> = {
-  '401 with the renewed token, too': (api) => {
-    rejecting()
-    return rejectionOf(api.get('/orders'))
-  },
   'validateStatus that takes all, status 401 and 500': async (api) => {
     fail({ kind: 'status', status: 500 })
     const first = await api.get('/orders', { validateStatus: () => true })
-    rejecting()
+    ground.env.configure({ rejectAllTokens: true })
     return [first, await api.get('/orders', { validateStatus: null })]
   },
   'responseType arraybuffer, a good call and a 500': async (api) => {
@@ -196,8 +191,6 @@ describe.for<[string, CreateAxiosDefaults['adapter']]>([
       const names = Object.keys(config?.headers ?? {}).map((key) => key.toLowerCase())
       expect(names).not.toContain(header.toLowerCase())
     }
-    answer.request = failed.request = 'replaced'
-    expect([answer.request, failed.request]).toEqual(['replaced', 'replaced'])
   })
 })
 
@@ -231,6 +224,10 @@ it("a stream's answer shows no token once its data.signal has been read", async 
 describe.for(['the default agent', 'an agent of the caller'])('with a call under way on %s', (whose) => {
   const others: Readonly<Record<string, (api: AxiosInstance, elsewhere: string) => Promise<unknown>>> = {
     'a good answer': (api) => api.get('/orders'),
+    'a good answer, where an interceptor copied the config': (api) => {
+      api.interceptors.request.use((config) => ({ ...config }))
+      return api.get('/orders')
+    },
     'a 500': (api) => {
       fail({ kind: 'status', status: 500 })
       return rejectionOf(api.get('/orders'))
@@ -239,6 +236,7 @@ describe.for(['the default agent', 'an agent of the caller'])('with a call under
       rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })),
     // Its request is not hidden for its own sake: its agent knows the requests of the others.
     'a 500 elsewhere, without the token': (api, elsewhere) => rejectionOf(api.get(elsewhere)),
+    'an answer from elsewhere': (api, elsewhere) => api.get(elsewhere, { validateStatus: null }),
   }
 
   it.for(Object.entries(others))('%s shows no token', async ([, start]) => {

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { ADAPTERS, listening, rejectionOf, until, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
 import { fakeApi } from './axios-fakes.ts'
-import { conform } from './conform.ts'
+import { conform, UNDICI } from './conform.ts'
 import { AXIOS_FETCH, AXIOS_HTTP, FETCH } from './drivers.ts'
 import { BODIES } from './scenarios/bodies.ts'
 import { smallForm } from './scenarios/body-kinds.ts'
@@ -39,12 +39,19 @@ describe('a 401 that comes before the API has read the body', () => {
   }
   const DRIVERS = [AXIOS_HTTP, AXIOS_FETCH, FETCH]
 
-  it.each(DRIVERS)('has it sent again, whole: $name', async (driver) => {
-    for (const make of [() => LARGE, () => new Blob([LARGE])]) {
+  function form(): FormData {
+    const data = new FormData()
+    data.append('file', new Blob([LARGE]))
+    return data
+  }
+  const BODIES = { 'a Buffer': () => LARGE, 'a Blob': () => new Blob([LARGE]), 'a form': form }
+  it.each([...DRIVERS, UNDICI])('has it sent again, whole: $name', async (driver) => {
+    for (const [what, make] of Object.entries(BODIES)) {
+      if (driver === UNDICI && what === 'a form') continue // undici takes its own
       await using api = await rejectingUnread()
       const { status } = await driver.create(api.tokens)({ url: api.url, method: 'POST', body: make() })
       expect([status, api.rejected(), api.bodies.length]).toEqual([200, 1, 1])
-      expect(api.bodies[0]?.equals(LARGE)).toBe(true)
+      expect(api.bodies[0]?.includes(LARGE)).toBe(true)
     }
   })
 
@@ -78,10 +85,7 @@ describe('a body', () => {
   const tagged = (tag: string, more: object = {}) => Object.assign(more, { [Symbol.toStringTag]: tag })
 
   it.each<[string, unknown, boolean]>([
-    ['undefined', undefined, true],
     ['null', null, true],
-    ['an empty string', '', true],
-    ['a DataView', new DataView(new ArrayBuffer(2)), true],
     ['a SharedArrayBuffer', new SharedArrayBuffer(2), true],
     ['what says it is a Blob', tagged('Blob'), true],
     ['what says it is a Blob of another kind', tagged('BlobLike'), false],
@@ -98,7 +102,6 @@ describe('a body', () => {
     ['an object', { a: 1 }, false],
     ['an array', ['a'], false],
     ['a Date', new Date(0), false],
-    ['an async generator', generated(), false],
     ['a form of the form-data package', new FormDataPackage(), false],
   ])('can be sent again or not, whatever the fetch that sends it: %s', async (_, body, again) => {
     let sends = 0
@@ -129,12 +132,6 @@ describe('a body that axios sends', () => {
     expect(ground.sent().map(({ body }) => body?.includes('12 €'))).toEqual([true])
   })
 
-  it('is not kept where nothing renews', async () => {
-    const api = await revoked({ validateStatus: () => true }, { renewOnStatus: [] })
-    expect((await api.post('/x', smallForm())).status).toBe(401)
-    expect(ground.sent()).toHaveLength(1)
-  })
-
   it.each<[type: string, boundary: string | undefined]>([
     ['multipart/form-data; boundary=abc', 'abc'],
     ['multipart/form-data;boundary=abc', 'abc'],
@@ -143,6 +140,7 @@ describe('a body that axios sends', () => {
     ['multipart/form-data; boundary=abc; charset=utf-8', 'abc'],
     ['multipart/form-data; charset=utf-8; boundary=abc', 'abc'],
     ['multipart/form-data; charset=utf-8;boundary=abc', 'abc'],
+    ['multipart/form-data; boundary=abc ; charset=utf-8', 'abc'],
     ['multipart/form-data', undefined],
     ['multipart/form-data; charset=utf-8', undefined],
     ['multipart/form-data; boundary=', undefined],

@@ -8,7 +8,7 @@ import { AXIOS_FETCH, AXIOS_FUNCTION, AXIOS_HTTP, type Driver, FETCH, undiciDriv
 import { concerns, type Scenario } from './scenarios/scenario.ts'
 import { inWorld } from './world.ts'
 
-const UNDICI: Driver = undiciDriver('undici', undici as never, createAuthDispatch)
+export const UNDICI: Driver = undiciDriver('undici', undici as never, createAuthDispatch)
 const DRIVERS: readonly Driver[] = [AXIOS_HTTP, AXIOS_FETCH, AXIOS_FUNCTION, FETCH, UNDICI]
 
 /** Runs scenarios with every client. */

@@ -122,13 +122,8 @@ function judge(group: string, rows: readonly Row[]): void {
 judge('protocol-relative, and slashes too few or too many', [
   ['//api.example.com/merchant/x', DEST],
   ['//api.example.com:443/merchant', DEST],
-  ['///api.example.com/merchant', DEST],
   ['/\\api.example.com/merchant', DEST],
-  ['\\/api.example.com/merchant', DEST],
   ['//u:p@api.example.com/merchant', DEST],
-  ['//evil.example/merchant', DEST],
-  ['//127.0.0.1:8080/merchant', DEST],
-  [' //api.example.com/merchant', DEST],
   ['://api.example.com/merchant', DEST],
   ['https:api.example.com/merchant', TOKEN],
   ['https:/api.example.com/merchant/x', TOKEN],
@@ -139,18 +134,12 @@ judge('protocol-relative, and slashes too few or too many', [
 
 judge('empty and relative', [
   ['', DEST],
-  [' ', DEST],
-  ['/', DEST],
-  ['/merchant', DEST],
   ['/merchant/x', DEST],
   ['merchant/x', DEST],
-  ['./merchant', DEST],
   ['../merchant', DEST],
   ['?x', DEST],
-  ['#x', DEST],
   ['https://', DEST],
   ['https:', DEST],
-  ['api.example.com/merchant/x', DEST],
   ['api.example.com:443/merchant', DEST],
   ['localhost:80/x', DEST],
   ['undefined', DEST],
@@ -159,33 +148,22 @@ judge('empty and relative', [
 judge('file: and data:', [
   ['file:///merchant/x', DEST],
   ['file:/merchant', DEST],
-  ['file:merchant', DEST],
   ['file://api.example.com/merchant/x', DEST],
-  ['file://localhost/merchant/x', DEST],
-  ['FILE:///C:/merchant', DEST],
   ['data:,merchant', DEST],
   ['data:text/plain,https://api.example.com/merchant', DEST],
-  ['data:text/plain;base64,aGVsbG8=', DEST],
   ['data://api.example.com/merchant', DEST],
-  ['DATA:text/html,//localhost/', DEST],
 ])
 
 judge('other schemes', [
   ['blob:https://api.example.com/merchant/x', DEST],
-  ['blob:http://localhost', DEST],
   ['blob:http://localhost/x', DEST],
-  ['blob:http://127.0.0.1:8080/merchant/x', DEST],
   ["javascript:fetch('https://api.example.com/merchant')", DEST],
-  ['javascript://api.example.com/merchant', DEST],
   ['ws://localhost/x', DEST],
   ['wss://api.example.com/merchant', DEST],
-  ['ftp://api.example.com/merchant', DEST],
   ['httpss://api.example.com/merchant', DEST],
   ['https+unix://api.example.com/merchant', DEST],
-  ['view-source:https://api.example.com/merchant', DEST],
   ['filesystem:https://api.example.com/merchant/x', DEST],
   ['unix:/run/merchant.sock:/merchant', DEST],
-  ['about:blank', DEST],
 ])
 
 judge('case', [
@@ -206,16 +184,13 @@ judge('case', [
 judge('default ports', [
   ['https://api.example.com:443/merchant/x', TOKEN],
   ['https://api.example.com:0443/merchant/x', TOKEN],
-  ['https://api.example.com:/merchant/x', TOKEN],
   ['https://shop.example.com:8443/a/b', TOKEN],
   ['http://localhost:80/x', TOKEN],
-  ['http://localhost:/x', TOKEN],
   ['http://localhost', TOKEN],
   ['https://api.example.com:80/merchant/x', DEST],
   ['https://api.example.com:8443/merchant/x', DEST],
   ['https://api.example.com:4430/merchant', DEST],
   ['https://api.example.com:65979/merchant', DEST],
-  ['https://api.example.com:443x/merchant', DEST],
   ['http://api.example.com/merchant/x', DEST],
   ['http://api.example.com:443/merchant/x', DEST],
   ['https://shop.example.com/a/b', DEST],
@@ -250,13 +225,9 @@ judge('IDN and punycode', [
   ['https://bücher.example/merchant/x', TOKEN],
   ['https://BÜCHER.example/merchant', TOKEN],
   ['https://xn--bcher-kva.example/merchant/x', TOKEN],
-  ['https://XN--BCHER-KVA.EXAMPLE/merchant/x', TOKEN],
   ['https://bu\u0308cher.example/merchant', TOKEN],
   ['https://b%C3%BCcher.example/merchant/x', TOKEN],
-  ['https://ｂücher.example/merchant', TOKEN],
   ['https://bücher。example/merchant', TOKEN],
-  ['https://bücher．example/merchant/x', TOKEN],
-  ['https://bü\u00adcher.example/merchant', TOKEN],
   ['https://bücher\u200b.example/merchant', TOKEN],
   ['https://ａｐｉ.example.com/merchant', TOKEN],
   ['https://api。example。com/merchant/x', TOKEN],
@@ -270,14 +241,11 @@ judge('IDN and punycode', [
   ['https://xn--bcher-kvb.example/merchant', DEST],
   ['https://xn--pi-7lb.example.com/merchant', DEST],
   ['https://u＠api.example.com/merchant', DEST],
-  ['https://evil.example／.api.example.com/merchant', DEST],
 ])
 
 judge('IPv6 forms', [
   ['http://[::1]:8080/merchant/x', TOKEN],
   ['http://[0:0:0:0:0:0:0:1]:8080/merchant/x', TOKEN],
-  ['http://[0000:0000:0000:0000:0000:0000:0000:0001]:8080/merchant', TOKEN],
-  ['http://[0::0:1]:8080/merchant', TOKEN],
   ['http://[::0.0.0.1]:8080/merchant/x', TOKEN],
   ['https://[2001:DB8::A]/merchant/x', TOKEN],
   ['https://[2001:0db8:0:0::000a]:443/merchant', TOKEN],
@@ -287,9 +255,7 @@ judge('IPv6 forms', [
   ['http://[::]:8080/merchant', DEST],
   ['http://[::2]:8080/merchant', DEST],
   ['http://[::ffff:127.0.0.1]:8080/merchant', DEST],
-  ['http://[::FFFF:7F00:1]:8080/merchant', DEST],
   ['http://[::1%25lo]:8080/merchant', DEST],
-  ['http://[::1%lo]:8080/merchant', DEST],
   ['http://::1:8080/merchant', DEST],
   ['http://[::1]:8080@evil.example/merchant', DEST],
   ['https://[2001:db8::b]/merchant', DEST],
@@ -298,14 +264,10 @@ judge('IPv6 forms', [
 judge('IPv4 forms', [
   ['http://127.0.0.1:8080/merchant/x', TOKEN],
   ['http://127.1:8080/merchant/x', TOKEN],
-  ['http://127.0.1:8080/merchant', TOKEN],
   ['http://0x7f.1:8080/merchant', TOKEN],
-  ['http://0x7F000001:8080/merchant', TOKEN],
   ['http://2130706433:8080/merchant/x', TOKEN],
   ['http://0177.0.0.1:8080/merchant', TOKEN],
-  ['http://017700000001:8080/merchant', TOKEN],
   ['http://127.0.0.1.:8080/merchant', TOKEN],
-  ['http://１２７.0.0.1:8080/merchant', TOKEN],
   ['http://127.0.0.2:8080/merchant', DEST],
   ['http://127.0.0.1/merchant', DEST],
   ['http://127.0.0.1.example:8080/merchant', DEST],
@@ -313,7 +275,6 @@ judge('IPv4 forms', [
   ['http://localhost:8080/merchant', DEST],
   ['http://127.0.0.08:8080/merchant', DEST],
   ['http://256.0.0.1:8080/merchant', DEST],
-  ['http://6425673729:8080/merchant', DEST],
 ])
 
 judge('dots at the end of the host', [
@@ -322,11 +283,9 @@ judge('dots at the end of the host', [
   ['https://api.example.com../merchant', DEST],
   ['https://api.example.com.:443/merchant', DEST],
   ['https://api.example.com%2e/merchant', DEST],
-  ['https://api.example.com。/merchant', DEST],
   ['https://bücher.example./merchant', DEST],
   ['https://shop.example.com.:8443/a/b', DEST],
   ['http://localhost./x', DEST],
-  ['http://localhost.:80/x', DEST],
   ['https://.api.example.com/merchant', DEST],
   ['https://api..example.com/merchant', DEST],
   ['https://api.example.com.evil.example/merchant', DEST],
@@ -434,8 +393,6 @@ const FORMS: readonly (readonly [form: string, axios: string, fetch?: string])[]
   ['http:\\\\api.here\\merchant\\x', NOTHING, X],
   ['http://api.here\\merchant\\x', X],
   ['http://127.1:{API}/merchant/x', X],
-  ['http://2130706433:{API}/merchant/x', X],
-  ['http://0x7f.1:{API}/merchant/x', X],
   ['http://127.0.0.1.:{API}/merchant/x', X],
   ['http://@api.here/merchant/x', X],
   ['ht\ttp://api.here/merchant/x', X],
@@ -451,8 +408,6 @@ const FORMS: readonly (readonly [form: string, axios: string, fetch?: string])[]
   ['http://api.here/merchant/.\t./x', 'no token at API /x'],
   ['http://api.here/merchant/../x', 'no token at API /x'],
   ['http://api.here/merchant/%2e%2e/x', 'no token at API /x'],
-  ['http://api.here/merchant/%2E%2E', 'no token at API /'],
-  ['http://api.here/merchant/.%2e/x', 'no token at API /x'],
   ['http://api.here/merchant\\..\\x', 'no token at API /x'],
   ['http://api.here/merchant/a%2fb', 'no token at API /merchant/a%2fb'],
   ['http://api.here/merchant/..%5cb', 'no token at API /merchant/..%5cb'],
@@ -469,7 +424,6 @@ const FORMS: readonly (readonly [form: string, axios: string, fetch?: string])[]
   ['http://api.here%40evil.here/merchant', NOTHING],
   ['http://api.here\\@evil.here/merchant', 'no token at API /@evil.here/merchant'],
   ['http://evil.here\\@api.here/merchant', 'no token at evil /@api.here/merchant'],
-  ['http://evil.here/@api.here/merchant', 'no token at evil /@api.here/merchant'],
   ['http://evil.here#@api.here/merchant', 'no token at evil /'],
   ['http://evil.here?@api.here/merchant', 'no token at evil /?@api.here/merchant'],
   ['http://evil.here/merchant', 'no token at evil /merchant'],
@@ -478,11 +432,9 @@ const FORMS: readonly (readonly [form: string, axios: string, fetch?: string])[]
   // axios' fetch adapter takes user info out of a URL, and makes an absolute one of it in passing.
   ['//u:p@api.here/merchant/x', 'http: not sent; fetch: no token at API /merchant/x', NOTHING],
   ['//u:p@evil.here/merchant', 'http: not sent; fetch: no token at evil /merchant', NOTHING],
-  ['///evil.here/merchant', NOTHING],
   ['/merchant/x', NOTHING],
   ['', NOTHING],
   ['https://api.here/merchant/x', NOTHING],
-  ['ws://api.here/merchant', NOTHING],
   ['blob:http://api.here/merchant', NOTHING],
   ['file:///merchant', NOTHING],
   ['data:,merchant', 'answered without a request'],
@@ -529,18 +481,6 @@ describe('over sockets', () => {
       }
     }
     await ipv6.close()
-  })
-
-  it('a custom header goes to the API beside credentials of the caller', async () => {
-    const attach = { header: 'X-Access-Token', scheme: '' }
-    for (const driver of [AXIOS_HTTP, AXIOS_FETCH]) {
-      const send = driver.create(places.tokens, attach)
-      for (const [form, came] of [
-        ['http://u:p@api.here/merchant/x', X],
-        ['http://api.here@evil.here/merchant/x', 'no token at evil /merchant/x'],
-      ] as const)
-        expect(await places.outcome(() => send({ url: places.fill(form) }))).toBe(came)
-    }
   })
 })
 

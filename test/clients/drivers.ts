@@ -1,5 +1,11 @@
 /** The clients, all called in the same way: what holds for every client is proved over this table. */
-import axios, { type AxiosError, type AxiosInstance, type AxiosStatic, type CreateAxiosDefaults } from 'axios'
+import axios, {
+  type AxiosError,
+  type AxiosInstance,
+  type AxiosStatic,
+  type CancelTokenSource,
+  type CreateAxiosDefaults,
+} from 'axios'
 import { type AttachOptions, createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 
@@ -34,6 +40,8 @@ export interface Driver {
   readonly guardsPaths?: boolean
   /** A client with the token attached; without a provider a plain one. */
   create(tokens?: TokenProvider, attach?: AttachOptions): Client
+  /** A cancelToken of axios, and what cancels it. */
+  readonly cancelSource?: () => CancelTokenSource
   /** Whether a caller of this client gets this error for an aborted signal. */
   isAbort(error: unknown, reason: unknown): boolean
 }
@@ -81,6 +89,7 @@ export function axiosDriver(
         return { status: own.status, text: String(own.data), header, own }
       }
     },
+    cancelSource: () => copy.CancelToken.source(),
     isAbort: (error) =>
       copy.isCancel(error) &&
       error instanceof copy.CanceledError &&

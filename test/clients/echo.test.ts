@@ -38,18 +38,6 @@ const ROWS: [row: string, echo: Echo, places: string, byFetch?: string][] = [
     'nowhere',
     'the URL',
   ],
-  [
-    'in the location of a redirect that is followed to a 500',
-    (value, response, path) =>
-      path.includes('token') ? response.writeHead(500).end('{}') : redirect(value, response, path),
-    'nowhere',
-    'the URL',
-  ],
-  [
-    'in the location of a 201',
-    (value, response) => response.writeHead(201, { location: `/moved?token=${value}` }).end(),
-    'the headers',
-  ],
 ]
 
 const has = (value: unknown): boolean => inspect(value, { depth: 4 }).includes(VALUE)

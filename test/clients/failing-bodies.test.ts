@@ -7,6 +7,7 @@ import type { TokenProvider } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { rejectionOf, scripted } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
+import { UNDICI } from './conform.ts'
 import { AXIOS_FETCH, AXIOS_HTTP, type Client, FETCH, PLAIN_FETCH, PLAIN_HTTP } from './drivers.ts'
 
 const NO_FILE = new URL('no-such-file', import.meta.url)
@@ -32,10 +33,10 @@ function destroyed(error?: Error): Readable {
   return stream
 }
 
-describe.each([FETCH, AXIOS_HTTP, AXIOS_FETCH, PLAIN_HTTP, PLAIN_FETCH])('by $name', (driver) => {
+describe.each([FETCH, UNDICI, AXIOS_HTTP, AXIOS_FETCH, PLAIN_HTTP, PLAIN_FETCH])('by $name', (driver) => {
   // fetch takes the form-data package's forms for texts
   const streams = Object.entries(STREAMS).filter(([what]) => driver.name.includes('http') || what !== FORM)
-  const options = driver === FETCH ? {} : { timeout: 2_000, maxRedirects: 0 }
+  const options = [FETCH, UNDICI].includes(driver) ? {} : { timeout: 2_000, maxRedirects: 0 }
 
   it.each(streams)('%s ends its call as it does without the token', async (_, make) => {
     await using server = await scripted((_, response) => response.end())

@@ -1,12 +1,15 @@
 // The body of a 401 that no caller gets: drained where it is small, so that its connection can be used again, else cancelled.
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { rejectionOf } from '../support/ground.ts'
 import { provided, token, untilAborted } from '../support/provided.ts'
 import { MERCHANT_URL } from '../token/harness.ts'
 
 const KIB = 1024
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+afterEach(() => void vi.useRealTimers())
 
 /** A 401 that counts what is read of its body, and whether it is cancelled. */
 function rejected(chunks: readonly number[], length?: number | string) {
@@ -62,6 +65,8 @@ describe('the body of a 401 that is repeated', () => {
     ['without an end', [...whole, ...whole], undefined, { read: 65 * KIB, cancelled: 1, ended: false }],
   ])('is drained up to 64 KiB, else cancelled: %s', async (_, chunks, length, expected) => {
     expect(await afterARepeat(chunks, length)).toEqual(expected)
+    await settled()
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
 
@@ -92,7 +97,6 @@ describe('the body of a 401 whose caller has left', () => {
   })
 
   it('is cancelled where it does not come', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const cancel = vi.fn()
     const body = new ReadableStream({ cancel })
     expect((await fetchWith([new Response(body, { status: 401 })])).status).toBe(200)
@@ -101,6 +105,5 @@ describe('the body of a 401 whose caller has left', () => {
     await vi.advanceTimersByTimeAsync(1)
     expect(cancel).toHaveBeenCalledTimes(1)
     expect(vi.getTimerCount()).toBe(0)
-    vi.useRealTimers()
   })
 })

@@ -1,7 +1,7 @@
 // A fetch that takes the place of the global one it wraps, and token requests that come by their own provider.
 import { Agent as HttpAgent } from 'node:http'
 import axios, { type AxiosRequestConfig } from 'axios'
-import { createTokenProvider, type TokenProvider } from 'merchant-auth'
+import { type AuthEvent, createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, fetch as undiciFetch } from 'undici'
@@ -18,6 +18,7 @@ afterEach(() => {
 
 const API = 'https://api.test.example/merchant/x'
 const TOKENS = provided({ current: token('current.token') })
+const isWithheld = (outcome: unknown) => (outcome as Partial<AuthEvent>).type === 'token-withheld'
 const authorizationOf = (init?: RequestInit) => new Headers(init?.headers).get('authorization')
 
 describe('a fetch with the token in the place of the global one', () => {
@@ -40,7 +41,7 @@ describe('a fetch with the token in the place of the global one', () => {
     },
   }
 
-  it.each(Object.entries(replacements))('sends a call once, with the token: it %s', async (_, replace) => {
+  it.each(Object.entries(replacements))('sends a call once, with the token: it %s', async (how, replace) => {
     const authFetch = createAuthFetch(TOKENS)
     globalThis.fetch = replace(authFetch)
     for (const call of [globalThis.fetch, authFetch]) {
@@ -50,6 +51,8 @@ describe('a fetch with the token in the place of the global one', () => {
       const [input, init] = network.mock.calls[0] ?? []
       expect(authorizationOf(input instanceof Request ? input : init)).toBe('Bearer current.token')
     }
+    // It does not take a token of its own for the caller's header.
+    if (how === 'is that one') expect(outcomes.filter(isWithheld)).toEqual([])
   })
 
   it.each(Object.entries(replacements))('sends a call for another place once: it %s', async (_, replace) => {
@@ -114,6 +117,23 @@ describe('a fetch with the token in the place of the global one', () => {
       new Set(['Bearer current.token']),
     )
   })
+
+  it('sends calls that a wrapper makes after its answer by whatever is global then', async () => {
+    const authFetch = createAuthFetch(TOKENS)
+    const later = vi.fn<typeof fetch>(async () => new Response('later'))
+    const { promise: after, resolve } = Promise.withResolvers<Response>()
+    globalThis.fetch = async (input, init) => {
+      const answer = await authFetch(input, init)
+      setImmediate(() => {
+        globalThis.fetch = later
+        resolve(authFetch(API))
+      })
+      return answer
+    }
+    await authFetch(API)
+    expect(await (await after).text()).toBe('later')
+    expect(later).toHaveBeenCalledTimes(1)
+  })
 })
 
 describe('a token request that comes by its own provider', () => {
@@ -173,7 +193,7 @@ describe('a token request that comes by its own provider', () => {
     expect((await tokens.getToken()).tokenType).toBe('Bearer')
     const [request] = ground.env.requests('token')
     expect(request?.headers).not.toHaveProperty('authorization')
-    expect(ground.events.filter(({ type }) => type === 'token-withheld')).toEqual([])
+    expect(ground.events.filter(isWithheld)).toEqual([])
     outcomes.length = 0 // an instance that carries token requests has their answers
   })
 })

@@ -1,21 +1,18 @@
-// Callers that do not wait: the scenarios of all clients, axios' cancelToken and time-out, and the signals of Requests.
-import axios, { AxiosError, type AxiosRequestConfig, CanceledError } from 'axios'
+// Callers that do not wait: the scenarios of all clients, axios' time-out, and the signals of Requests.
+import axios, { AxiosError, type AxiosRequestConfig } from 'axios'
 import { createAuthFetch } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { record } from '../faults/cells.ts'
 import { ADAPTERS, rejectionOf } from '../support/ground.ts'
 import { conform } from './conform.ts'
-import { COSTS, heldIn, PHASES, type Phase, SIGNALS } from './scenarios/signals.ts'
+import { COSTS, costs, heldIn, PHASES, type Phase, SIGNALS } from './scenarios/signals.ts'
 import { inWorld, settled, until } from './world.ts'
 
 conform('signals', SIGNALS)
 
 const CASES = PHASES.flatMap((phase) => ADAPTERS.map((adapter) => [phase, adapter] as const))
 const IN_WAIT = CASES.filter(([phase]) => phase === 'the first token' || phase === 'the renewal')
-
-const costs = ([tokens, sends]: readonly [number, number]): string =>
-  `${tokens} token request${tokens === 1 ? '' : 's'}, ${sends} send${sends === 1 ? '' : 's'}`
 
 /** A call of axios that is held in this phase; it leaves by `leave`, and gets what it rejects with. */
 async function leaving(
@@ -44,36 +41,6 @@ async function leaving(
     return error
   })
 }
-
-describe("axios' cancelToken", () => {
-  it.for(CASES)(
-    'ends a call that waits for %s at once, and no other: %s',
-    async ([phase, adapter], { task }) => {
-      const { token: cancelToken, cancel } = axios.CancelToken.source()
-      const error = await leaving(phase, adapter, { cancelToken }, () => cancel('the customer has gone'))
-      expect(error).toBeInstanceOf(CanceledError)
-      expect(error).toMatchObject({ code: 'ERR_CANCELED', message: 'the customer has gone' })
-      const cell = `CanceledError; ${costs(COSTS[phase])}`
-      const [row, column] = [`waiting for ${phase}`, `axios ${adapter}`]
-      record(task, { table: 'signals', group: "axios' cancelToken", row, column, cell })
-    },
-  )
-
-  it.each(ADAPTERS)(
-    'that was cancelled before has nothing requested and nothing sent: %s',
-    async (adapter) => {
-      await inWorld(async (world) => {
-        const api = axios.create({ adapter })
-        attachAuth(api, world.provider())
-        const { token: cancelToken, cancel } = axios.CancelToken.source()
-        cancel('gone')
-        const error = await rejectionOf(api.get(world.service.merchantUrl, { cancelToken }))
-        expect(error).toMatchObject({ code: 'ERR_CANCELED', message: 'gone' })
-        expect(world.service.counts).toMatchObject({ token: 0, merchant: 0 })
-      })
-    },
-  )
-})
 
 describe("axios' timeout", () => {
   const TIMEOUT_MS = 60_000 // no test waits for so long: its clock is set

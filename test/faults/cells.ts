@@ -1,6 +1,8 @@
 /** What a test of a fault records for docs/faults.md: cells of its tables, which count once the test has passed. */
 import type { TestContext } from 'vitest'
 
+export { counted } from '../clients/scenarios/scenario.ts'
+
 /** One cell of a table in docs/faults.md: what the test measured and asserted, in a few words. */
 export interface Cell {
   /** The table, by the name of its place in docs/faults.md. */
@@ -24,9 +26,4 @@ declare module 'vitest' {
 export function record(task: TestContext['task'], cell: Cell): void {
   task.meta.cells ??= []
   task.meta.cells.push(cell)
-}
-
-/** `1 token`, `2 tokens` */
-export function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`
 }

@@ -1,14 +1,234 @@
-/** A token endpoint that says the client secret again: nothing of it shows in what callers and listeners can log. */
-import { describe, it } from 'vitest'
-import { type Answer, granted, status } from '../token/harness.ts'
-import { CLIENT_ID, echoRig, failAndSearch, forEachClient, SECRET, useLogger } from './echo-rig.ts'
+/** Whatever holds the secret, or an older one: nothing of it shows in what callers and listeners can log. */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { inspect } from 'node:util'
+import axios, { AxiosError, type InternalAxiosRequestConfig } from 'axios'
+import { createAuthFetch, type TokenProvider, type TokenProviderOptions } from 'merchant-auth'
+import { attachAuth } from 'merchant-auth/axios'
+import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest'
+import { findLeaks } from '../support/leaks.ts'
+import { type Answer, granted, MERCHANT_URL, type Rig, rejection, rig, status } from '../token/harness.ts'
+import { record } from './cells.ts'
 
-const logger = useLogger()
+/** Of characters that HTML, JSON, URLs, forms and shells all write in other ways. */
+const SECRET = `hush+"hush"/it's<me>&you=`
+const CLIENT_ID = 'client-1'
+
+const CLIENTS = ['provider.getToken()', 'axios api.get()', 'authFetch'] as const
+type Client = (typeof CLIENTS)[number]
+
+/** Each row with each way to call. */
+function forEachClient<T extends readonly unknown[]>(rows: readonly T[]): [Client, ...T][] {
+  return rows.flatMap((row) => CLIENTS.map((client): [Client, ...T] => [client, ...row]))
+}
+
+/** A call in one of the three ways, to an API that answers 401. */
+function call(client: Client, provider: TokenProvider, url: string = MERCHANT_URL): Promise<unknown> {
+  if (client === 'provider.getToken()') return provider.getToken()
+  if (client === 'authFetch') {
+    const rejecting = () => Promise.resolve(new Response('', { status: 401 }))
+    return createAuthFetch(provider, { fetch: rejecting })(url)
+  }
+  const rejecting = (config: InternalAxiosRequestConfig): Promise<never> => {
+    const response = { status: 401, statusText: '', headers: {}, config, data: '' }
+    return Promise.reject(new AxiosError('401', AxiosError.ERR_BAD_REQUEST, config, {}, response))
+  }
+  const api = axios.create({ adapter: rejecting })
+  attachAuth(api, provider)
+  return api.get(url)
+}
+
+/** What a listener that logs everything has logged, of onEvent and of the diagnostics channel. */
+let lines: string[]
+const log = (event: unknown): void => {
+  lines.push(inspect(event, { showHidden: true, depth: Infinity, getters: true }))
+  lines.push(JSON.stringify(event), Object.values(event as object).join())
+}
+beforeEach(() => {
+  lines = []
+  subscribe('merchant-auth', log)
+})
+afterEach(() => void unsubscribe('merchant-auth', log))
+
+/** A provider with the secret, and a listener that logs everything and then throws it. */
+function echoRig(options: Partial<TokenProviderOptions> = {}): Rig {
+  const onEvent = (event: unknown): never => {
+    log(event)
+    throw event
+  }
+  return rig([], { clientId: CLIENT_ID, clientSecret: SECRET, retries: 0, onEvent, ...options })
+}
+
+/** Where any of the texts is found in what a caller has got, or a listener logged. */
+function leaksIn({ provider }: Rig, got: unknown, texts: readonly string[]): string[] {
+  return [got, provider, lines, lines.join('\n')].flatMap((value) => findLeaks(value, texts))
+}
+
+/** The row of a table, and the text that may not be found, besides the secret in its usual spellings. */
+interface Searched {
+  readonly client: Client
+  readonly group: string
+  readonly row: string
+  readonly text?: string
+  /** The name of the error that the caller should get. */
+  readonly error?: string
+}
+
+/** Lets the token request of a call fail, makes another call within the cooldown, and searches both errors. */
+async function failAndSearch(
+  task: TestContext['task'],
+  made: Rig,
+  { client, group, row, text = SECRET, error = 'TokenRequestError' }: Searched,
+): Promise<void> {
+  const first = await rejection(call(client, made.provider))
+  const second = await rejection(call(client, made.provider))
+  expect(lines.join(), 'the events').toContain('token-request-failed')
+  for (const got of [first, second]) {
+    expect(leaksIn(made, got, [SECRET, text])).toEqual([])
+    expect(got.name).toBe(error)
+  }
+  record(task, { table: 'echoes', group, row, column: client, cell: `${first.name}, nothing leaks` })
+}
+
+const BODY = JSON.stringify({ client_secret: SECRET })
+const BASIC = `Basic ${Buffer.from(SECRET).toString('base64')}`
+const REQUEST = { url: `/?s=${encodeURIComponent(SECRET)}`, body: BODY, headers: { authorization: BASIC } }
+const throwing = (): never => {
+  throw new Error(BODY)
+}
+
+const ERRORS: [row: string, error: unknown][] = [
+  ['message', new TypeError(`cannot send ${BODY}`)],
+  ['cause of the cause', new TypeError('x', { cause: new Error(BODY, { cause: new Error(REQUEST.url) }) })],
+  ['properties', Object.assign(new Error('x'), { request: REQUEST, config: { data: BODY } })],
+  ['properties of the cause', new Error('x', { cause: Object.assign(new Error('y'), { REQUEST }) })],
+  ['name and code', Object.assign(new Error('x'), { name: SECRET, code: SECRET, errno: SECRET })],
+  ['stack', Object.assign(new Error('x'), { stack: `Error: x\n    at ${REQUEST.url}` })],
+  ['an AggregateError', new AggregateError([new Error(BODY), new Error(REQUEST.url)], SECRET)],
+  ['a text instead of an error', BODY],
+  ['an object instead of an error', { message: BODY, ...REQUEST }],
+  ['its own toJSON and inspect', { toJSON: () => REQUEST, [inspect.custom]: () => SECRET }],
+  // Errors that throw when they are read.
+  ['a getter that throws', Object.defineProperty(new Error('x'), 'cause', { get: throwing })],
+  ['a message that is no text', Object.assign(new Error('x'), { message: { toString: throwing } })],
+]
+
+describe('the secret in what fetch rejects with', () => {
+  const group = 'where an error of options.fetch holds the secret'
+
+  it.for(forEachClient(ERRORS))('%s: %s', async ([client, row, thrown], { task }) => {
+    const made = echoRig()
+    made.endpoint.otherwise = () => Promise.reject(thrown)
+    await failAndSearch(task, made, { client, text: BASIC, group, row })
+  })
+})
+
+const OLD = 'the-secret-before+this/one='
+const OLDER: [row: string, error: unknown][] = [
+  ['message', new Error(`the vault knew ${OLD}`)],
+  ['cause and properties', Object.assign(new Error('x', { cause: new Error(OLD) }), { previous: OLD })],
+  ['a text instead of an error', OLD],
+]
+
+describe('an older secret in what the clientSecret function throws', () => {
+  it.for(forEachClient(OLDER))('%s: %s', async ([client, row, thrown], { task }) => {
+    let asked = 0
+    const made = echoRig({
+      clientSecret: () => {
+        asked += 1
+        if (asked === 1) return OLD
+        throw thrown
+      },
+    })
+    await made.provider.getToken()
+    await made.clock.advance(990_000)
+    const group = 'where an error of clientSecret holds an older secret'
+    await failAndSearch(task, made, { client, text: OLD, group, row })
+  })
+})
+
+const TOKEN = 'old-head.old-body.old-signature'
+const echoing = (text: string) => status(400, { error: text, error_description: `you had ${text}` })
+
+const ECHOED = [
+  ['the secret', SECRET],
+  ['the old token', TOKEN],
+] as const
+
+describe('an echo when the token is renewed', () => {
+  const group = 'renewals'
+
+  it.for(forEachClient(ECHOED))('%s: %s, after expiry', async ([client, what, text], { task }) => {
+    const made = echoRig()
+    made.endpoint.answers.push(granted({ access_token: TOKEN }))
+    await made.provider.getToken()
+    await made.clock.advance(990_000)
+    made.endpoint.otherwise = echoing(text)
+    await failAndSearch(task, made, { client, text: TOKEN, group, row: `${what}, after expiry` })
+  })
+
+  const ofCalls = forEachClient(ECHOED).filter(([client]) => client !== 'provider.getToken()')
+  it.for(ofCalls)('%s: %s, after a 401 of the API', async ([column, what, text], { task }) => {
+    const made = echoRig()
+    made.endpoint.answers.push(granted({ access_token: TOKEN }), echoing(text))
+    const got = (await call(column, made.provider).catch((thrown: unknown) => thrown)) as {
+      status?: number
+      response?: { status: number }
+    }
+    expect(lines.join(), 'the events').toContain('token-request-failed')
+    expect(leaksIn(made, got, [SECRET, TOKEN])).toEqual([])
+    const status = got.response?.status ?? got.status
+    expect(status).toBe(401)
+    const row = `${what}, after a 401 of the API`
+    record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
+  })
+})
+
+describe('a listener that logs everything, and throws it', () => {
+  const row = 'onEvent and the diagnostics channel'
+
+  it('logs no secret and no token', async ({ task }) => {
+    const made = echoRig()
+    const { provider, endpoint, clock } = made
+    endpoint.answers.push(granted({ access_token: TOKEN }), echoing(SECRET))
+    const first = await provider.getToken()
+    await expect(provider.renewToken(first, { url: MERCHANT_URL })).rejects.toMatchObject({ status: 400 })
+    await clock.advance(1_000)
+    const second = await provider.renewToken(first, { url: MERCHANT_URL })
+    await provider.renewToken(String(second?.value), { url: MERCHANT_URL })
+    await call('authFetch', provider, `https://elsewhere.test.example/?secret=${encodeURIComponent(SECRET)}`)
+    const types = new Set(lines.flatMap((line) => line.match(/(?<="type":")[^"]+/) ?? []))
+    expect([...types].sort()).toEqual([
+      'renewal-suppressed',
+      'token-acquired',
+      'token-rejected',
+      'token-renewed',
+      'token-request-failed',
+      'token-requested',
+      'token-withheld',
+    ])
+    expect(leaksIn(made, first, [SECRET, TOKEN, String(second?.value)])).toEqual([])
+    const cell = `${types.size} kinds of events, nothing leaks`
+    record(task, { table: 'echoes', group: 'listeners', row, column: 'provider.getToken()', cell })
+  })
+
+  it.for([
+    ['the secret', SECRET],
+    ['the token', TOKEN],
+  ])('logs a token whose scope is %s', async ([, scope]) => {
+    const made = echoRig()
+    made.endpoint.answers.push(granted({ access_token: TOKEN, scope }))
+    expect(leaksIn(made, await made.provider.getToken(), [SECRET, TOKEN])).toEqual([])
+  })
+})
 
 const oauth = (...names: string[]): Answer =>
   status(400, { error: 'x', ...Object.fromEntries(names.map((name) => [name, `got ${SECRET}`])) })
 
 const everywhere = { access_token: SECRET, expires_in: SECRET, token_type: SECRET, scope: SECRET }
+
+/** Other spellings are those of test/redact.test.ts. */
+const CREDENTIALS = `Basic ${Buffer.from(`${CLIENT_ID}:${SECRET}`).toString('base64')}`
+const ACROSS = `${'x'.repeat(90)}${SECRET}${'x'.repeat(190)}${SECRET}`
 
 const PLACES: [row: string, error: string, answer: Answer][] = [
   ['error_description', 'TokenRequestError', oauth('error_description')],
@@ -18,6 +238,12 @@ const PLACES: [row: string, error: string, answer: Answer][] = [
   ['JSON of another shape', 'TokenRequestError', status(400, { errors: [{ detail: SECRET }] })],
   ['a JSON text', 'TokenRequestError', status(400, JSON.stringify(SECRET))],
   ['JSON cut short', 'TokenRequestError', status(400, `{"error":"x","error_description":"${SECRET}`)],
+  ['Basic header', 'TokenRequestError', status(401, { error: 'x', error_description: `got ${CREDENTIALS}` })],
+  [
+    'across the end of what is shown',
+    'TokenRequestError',
+    status(400, { error: ACROSS, error_description: ACROSS }),
+  ],
   ['HTML', 'TokenRequestError', status(500, `<html><pre>${SECRET}</pre></html>`)],
   ['location of a redirect', 'TokenRequestError', status(302, '', { location: `/?secret=${SECRET}` })],
   ['headers', 'TokenRequestError', status(401, '', { 'x-request': SECRET, 'www-authenticate': SECRET })],
@@ -31,53 +257,9 @@ const PLACES: [row: string, error: string, answer: Answer][] = [
 
 describe('the secret echoed by the token endpoint', () => {
   it.for(forEachClient(PLACES))('%s: %s', async ([client, row, error, answer], { task }) => {
-    const made = echoRig(logger)
+    const made = echoRig()
     made.endpoint.otherwise = answer
     const group = 'where the token endpoint says the secret'
-    await failAndSearch(task, logger, { client, made, error, texts: [], group, row })
-  })
-})
-
-const base64 = (text: string): string => Buffer.from(text).toString('base64')
-const each = (write: (code: number) => string): string =>
-  SECRET.replace(/\W/g, (char) => write(char.charCodeAt(0)))
-const entities = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-
-const SPELLINGS: [row: string, spelling: string][] = [
-  ['as it is', SECRET],
-  ['in JSON', JSON.stringify({ client_secret: SECRET })],
-  ['in JSON, " as \\u0022', each((code) => `\\u${code.toString(16).padStart(4, '0')}`)],
-  ['percent-encoded', encodeURIComponent(SECRET)],
-  ['percent-encoded, in lower case', encodeURIComponent(SECRET).toLowerCase()],
-  ['percent-encoded, in a URL', encodeURI(SECRET)],
-  ['form-encoded', new URLSearchParams({ client_secret: SECRET }).toString()],
-  ['base64', base64(SECRET)],
-  ['base64 without =', base64(SECRET).replaceAll('=', '')],
-  ['base64url', Buffer.from(SECRET).toString('base64url')],
-  ['Basic header', `Basic ${base64(`${CLIENT_ID}:${SECRET}`)}`],
-  ['HTML, " as &quot;', entities(SECRET)],
-  ['HTML, " as &#34;', each((code) => `&#${code};`)],
-  ['HTML, " as &#x22;', each((code) => `&#x${code.toString(16)};`)],
-  ['HTML of JSON', entities(JSON.stringify({ client_secret: SECRET }))],
-  ['across the end of what is shown', `${'x'.repeat(90)}${SECRET}${'x'.repeat(190)}${SECRET}`],
-  // Spellings within others.
-  ['Basic header, client id 1 longer', `Basic ${base64(`${CLIENT_ID}2:${SECRET}`)}`],
-  ['Basic header, client id 2 longer', `Basic ${base64(`${CLIENT_ID}23:${SECRET}`)}`],
-  ['base64 of the request', base64(JSON.stringify({ client_id: CLIENT_ID, client_secret: SECRET }))],
-  ['percent-encoded twice', encodeURIComponent(encodeURIComponent(SECRET))],
-  ['in JSON in JSON', JSON.stringify(JSON.stringify({ client_secret: SECRET }))],
-]
-
-describe('the secret echoed in error and error_description', () => {
-  const group = 'how it is written'
-  it.for(forEachClient(SPELLINGS))('%s: %s', async ([client, row, spelling], { task }) => {
-    const made = echoRig(logger)
-    made.endpoint.otherwise = status(401, {
-      error: spelling,
-      error_description: `the secret ${spelling} is wrong`,
-    })
-    const error = 'TokenRequestError'
-    await failAndSearch(task, logger, { client, made, error, texts: [spelling], group, row })
+    await failAndSearch(task, made, { client, text: CREDENTIALS, group, row, error })
   })
 })

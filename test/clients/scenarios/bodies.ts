@@ -1,7 +1,5 @@
 /** Bodies of calls that are answered 401: which are sent again, and with which bytes. */
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
-import { Readable } from 'node:stream'
 import type { SandboxRequest } from 'merchant-auth/testing'
 import type { Call, Driver } from '../drivers.ts'
 import { failureOf, heldFetch, settled, until, type World } from '../world.ts'
@@ -113,59 +111,6 @@ const changed = Object.entries(CHANGED).flatMap(([name, { make, change, drivers 
   ),
 )
 
-const MIB = 1024 * 1024
-/** No two parts of it are alike: a part that is missing, or comes twice, is seen. */
-const LARGE = Buffer.alloc(8 * MIB)
-for (let at = 0; at < LARGE.length; at += 4) LARGE.writeUInt32LE(at, at)
-function* parts(): Generator<Buffer> {
-  for (let at = 0; at < LARGE.length; at += 64 * 1024) yield LARGE.subarray(at, at + 64 * 1024)
-}
-const digest = (bytes: Uint8Array | undefined): string =>
-  createHash('sha256')
-    .update(bytes ?? '')
-    .digest('hex')
-
-function formOf(bytes: Uint8Array<ArrayBuffer>): FormData {
-  const form = new FormData()
-  form.append('file', new Blob([bytes]))
-  return form
-}
-
-const CLIENTS = ['axios http', 'axios fetch', 'fetch']
-const LARGE_BODIES: readonly [
-  name: string,
-  drivers: readonly string[],
-  make: () => unknown,
-  sends: number,
-][] = [
-  ['Buffer', [...CLIENTS, 'undici'], () => LARGE, 2],
-  ['string', CLIENTS, () => LARGE.toString('hex', 0, 4 * MIB), 2],
-  ['Blob', CLIENTS, () => new Blob([LARGE]), 2],
-  ['FormData', CLIENTS, () => formOf(LARGE), 2],
-  ['Node stream', CLIENTS, () => Readable.from(parts()), 1],
-  ['web stream', ['axios fetch', 'fetch'], () => new Blob([LARGE]).stream(), 1],
-]
-
-const large = LARGE_BODIES.map(
-  ([name, drivers, make, sends]): Scenario => ({
-    group: 'Large: 8 MiB',
-    name,
-    drivers,
-    nodeOnly: true,
-    run: async (world, driver) => {
-      const { send, url } = await withRevokedToken(world, driver)
-      const { status } = await send({ url, method: 'POST', body: make() })
-      const sent = world.service.requests('merchant').map(({ body }) => body)
-      assert.equal(sent.length, sends)
-      assert.ok((sent[0]?.length ?? 0) >= 8 * MIB)
-      assert.equal(digest(sent.at(-1)), digest(sent[0]))
-      if (name !== 'string') assert.ok(sent[0]?.includes(LARGE))
-      assert.equal(status, sends === 2 ? 200 : 401)
-      return sends === 2 ? 'sent twice, the same bytes; 200' : 'sent once, all bytes; 401'
-    },
-  }),
-)
-
 const post =
   (body: unknown, headers = {}) =>
   (url: string): Call => ({ url, method: 'POST', body, headers })
@@ -269,7 +214,6 @@ export const BODIES: readonly Scenario[] = [
   ...METHODS.map((kind) => sentTwice('Methods', kind)),
   ...ONCE.map(sentOnce),
   ...changed,
-  ...large,
   ...ODD.map((one) => ({ ...one, nodeOnly: true })),
   ...impossible.map((one) => ({ ...one, nodeOnly: true })),
 ]

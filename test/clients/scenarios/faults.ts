@@ -26,7 +26,6 @@ const FOLLOWING = ['axios', 'fetch']
 const ROWS: readonly Row[] = [
   { name: 'none', everywhere: true },
   { name: 'status 404', fault: { kind: 'status', status: 404, body: { error: 'x' } }, everywhere: true },
-  { name: 'status 500', fault: { kind: 'status', status: 500 } },
   {
     name: 'status 503, Retry-After',
     fault: { kind: 'status', status: 503, retryAfter: 1, body: { error: 'x' } },
@@ -49,7 +48,6 @@ const ROWS: readonly Row[] = [
     drivers: AXIOS,
     options: { maxContentLength: 1_000 },
   },
-  { name: 'JSON that is no order, status 418', fault: { kind: 'json', body: [null], status: 418 } },
   { name: 'text', fault: { kind: 'text', body: '<p>sorry</p>' } },
   {
     name: 'text where JSON was asked for',

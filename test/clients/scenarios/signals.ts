@@ -1,6 +1,6 @@
 /** Callers that leave by their signal, in every phase of a call. */
 import assert from 'node:assert/strict'
-import type { Driver } from '../drivers.ts'
+import type { Call, Driver } from '../drivers.ts'
 import { failureOf, heldFetch, MovedClock, settled, until, type World } from '../world.ts'
 import { counted, type Scenario } from './scenario.ts'
 
@@ -65,31 +65,51 @@ function wordFor(driver: Driver, error: unknown, reason: unknown): string {
   return error === reason ? 'the signal’s reason' : (error as Error).name
 }
 
-const costs = ([tokens, sends]: readonly [number, number]): string =>
+export const costs = ([tokens, sends]: readonly [number, number]): string =>
   `${counted(tokens, 'token request')}, ${counted(sends, 'send')}`
 
-const inPhases = PHASES.map(
-  (phase): Scenario => ({
-    group: 'Aborted signal',
-    name: `waiting for ${phase}`,
-    run: async (world, driver) => {
-      const held = await heldIn(world, phase)
-      const send = driver.create(held.tokens)
-      const caller = new AbortController()
-      const { mine, other } = await held.start(
-        (url) => send({ url, signal: caller.signal }),
-        (url) => send({ url }),
-      )
-      caller.abort(new Error('the customer has gone'))
-      const word = wordFor(driver, await failureOf(mine), caller.signal.reason) // while it is still held
-      assert.deepEqual(held.costs(), COSTS[phase])
-      held.release()
-      assert.equal((await other).status, 200)
-      await settled()
-      assert.deepEqual(held.costs(), COSTS[phase])
-      return `${word}; ${costs(COSTS[phase])}`
-    },
-  }),
+/** What a caller leaves by: what the call is given, how it ends, and the reason. */
+type Leaving = readonly [given: Partial<Call>, leave: () => void, reason?: Error]
+
+const bySignal = (): Leaving => {
+  const [caller, reason] = [new AbortController(), new Error('the customer has gone')]
+  return [{ signal: caller.signal }, () => caller.abort(reason), reason]
+}
+
+const byToken = ({ cancelSource }: Driver): Leaving => {
+  const { token: cancelToken, cancel } = (cancelSource as NonNullable<typeof cancelSource>)()
+  return [{ options: { cancelToken } }, () => cancel('the customer has gone')]
+}
+
+const inPhases = [
+  { group: 'Aborted signal', by: bySignal },
+  { group: "axios' cancelToken", by: byToken, drivers: ['axios'] },
+].flatMap(({ by, ...about }) =>
+  PHASES.map(
+    (phase): Scenario => ({
+      ...about,
+      name: `waiting for ${phase}`,
+      run: async (world, driver) => {
+        const held = await heldIn(world, phase)
+        const send = driver.create(held.tokens)
+        const [given, leave, reason] = by(driver)
+        const { mine, other } = await held.start(
+          (url) => send({ url, ...given }),
+          (url) => send({ url }),
+        )
+        leave()
+        const error = await failureOf(mine) // while it is still held
+        const word = wordFor(driver, error, reason)
+        if (reason === undefined) assert.equal((error as Error).message, 'the customer has gone')
+        assert.deepEqual(held.costs(), COSTS[phase])
+        held.release()
+        assert.equal((await other).status, 200)
+        await settled()
+        assert.deepEqual(held.costs(), COSTS[phase])
+        return `${word}; ${costs(COSTS[phase])}`
+      },
+    }),
+  ),
 )
 
 class OwnError extends Error {}
@@ -141,11 +161,15 @@ export const SIGNALS: readonly Scenario[] = [
       run: async (world, driver) => {
         const tokens = world.provider()
         if (!cold) await tokens.getToken()
-        const signal = AbortSignal.abort(new Error('gone'))
-        const error = await failureOf(driver.create(tokens)({ url: world.service.merchantUrl, signal }))
-        const word = wordFor(driver, error, signal.reason)
-        await settled()
-        assert.deepEqual([world.service.counts.token, world.service.counts.merchant], [cold ? 0 : 1, 0])
+        let word = ''
+        for (const by of driver.cancelSource === undefined ? [bySignal] : [byToken, bySignal]) {
+          const [given, leave, reason] = by(driver)
+          leave()
+          const error = await failureOf(driver.create(tokens)({ url: world.service.merchantUrl, ...given }))
+          word = wordFor(driver, error, reason)
+          await settled()
+          assert.deepEqual([world.service.counts.token, world.service.counts.merchant], [cold ? 0 : 1, 0])
+        }
         return `${word}; 0 sends`
       },
     }),

@@ -90,7 +90,8 @@ export class Quotas {
 
   /** Records the quotas of a response that arrived now. */
   note(quotas: readonly Quota[], now: number): void {
-    for (const [key, fullAt] of this.#reserved) if (fullAt <= now || fullAt === Infinity) this.#reserved.delete(key)
+    for (const [key, fullAt] of this.#reserved)
+      if (fullAt <= now || fullAt === Infinity) this.#reserved.delete(key)
     for (const quota of quotas) {
       if (isReserved(quota)) this.#reserved.set(keyOf(quota), now + (quota.resetsInMs ?? Infinity))
       else this.#reserved.delete(keyOf(quota))

@@ -41,11 +41,6 @@ export function configGetsToken(
   return getsToken(context, url, { header, credentials: Boolean(auth) })
 }
 
-/** Whether the caller has canceled the request. */
-export function isCanceled({ signal, cancelToken }: AxiosConfig): boolean {
-  return signal?.aborted === true || cancelToken?.reason !== undefined
-}
-
 /**
  * Waits until the caller's `signal`, `cancelToken` or `timeout` ends the wait. A timeout rejects with axios' own error;
  * after a cancellation axios itself replaces any rejection of its adapter by its CanceledError.

@@ -4,7 +4,7 @@ import { UsedSecrets } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext } from './authorize.ts'
-import { attachesTo, configGetsToken, isCanceled, urlOf, waitWithin } from './axios-config.ts'
+import { attachesTo, configGetsToken, urlOf, waitWithin } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardOf, guardTransportAndFetch } from './axios-redirects.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
@@ -104,7 +104,7 @@ async function tokenWithin(config: AxiosConfig, tokens: TokenProvider): Promise<
       tokens.getToken({ signal }),
     )
   } catch (error) {
-    if (isCanceled(config)) return undefined
+    if (config.signal?.aborted) return undefined // a cancelToken rejects with axios' own error already
     throw error
   } finally {
     const body = bodyToSend()

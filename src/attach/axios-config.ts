@@ -13,7 +13,7 @@ export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string 
   // Versions of axios treat these differently.
   if (typeof (allowAbsoluteUrls ?? true) !== 'boolean' || typeof (baseURL ?? '') !== 'string') return ''
   if (baseURL && typeof (url ?? '') !== 'string') return ''
-  const given = url === undefined || url === null ? '' : String(url)
+  const given = String(url ?? '')
   if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
   return given === '' ? baseURL : joined(baseURL, given)
 }

@@ -124,8 +124,10 @@ function escaped(name: string): string {
 
 /** The boundary in a Content-Type (RFC 2046 §5.1.1), in lower case like the type of a Blob. */
 export function boundaryOf(contentType: string): string | undefined {
-  const type = contentType.toLowerCase()
-  return /^\s*multipart\/form-data\s*;(?:.*;)?\s*boundary="?([^";]*[^";\s])/.exec(type)?.[1]
+  return /^\s*multipart\/form-data\s*;(?:.*;)?\s*boundary="?([^";]+)/i
+    .exec(contentType)?.[1]
+    ?.trim()
+    .toLowerCase()
 }
 
 /** Whether a body is the platform's FormData, not one of the form-data package. */

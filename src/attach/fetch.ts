@@ -109,6 +109,7 @@ class GivenRequest {
     this.itself = itself
     this.#proto = proto
     this.url = this.get('url')
+    if (typeof this.url !== 'string') throw new TypeError()
   }
 
   get<Key extends keyof Request>(key: Key): Request[Key] {
@@ -255,6 +256,7 @@ async function drainIfSmall({ body, headers }: Response): Promise<void> {
 
 /** A call that a wrapper has passed to the global fetch. */
 interface Passing {
+  readonly wrapper: Fetch
   /** The global fetch at that time. */
   readonly to: Fetch
   readonly outer: Passing | undefined
@@ -277,7 +279,7 @@ function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   const viaGlobal = wrap((input, init) => {
     const to = globalThis.fetch
     if (to === before || callers.has(to)) return before(input, init)
-    const call: Passing = { to, outer: innermostPending(), hasResponse: false }
+    const call: Passing = { wrapper, to, outer: innermostPending(), hasResponse: false }
     const answer = passing.run(call, () => to(input, init))
     const end = (): void => {
       call.hasResponse = true
@@ -286,7 +288,7 @@ function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
     return answer
   })
   const wrapper: Fetch = (input, init) => {
-    const call = innermostPending()
+    const call = innermostPending(wrapper)
     if (call === undefined) return viaGlobal(input, init)
     callers.add(call.to)
     return direct(input, init)
@@ -295,9 +297,9 @@ function wrapGlobalFetch(wrap: (wrapped: Fetch) => Fetch): Fetch {
   return wrapper
 }
 
-/** The innermost call without a response. */
-function innermostPending(): Passing | undefined {
+/** The innermost call without a response: of this wrapper, or of any. */
+function innermostPending(wrapper?: Fetch): Passing | undefined {
   let call = passing.getStore()
-  while (call?.hasResponse) call = call.outer
+  while (call && (call.hasResponse || (wrapper && call.wrapper !== wrapper))) call = call.outer
   return call
 }

@@ -332,8 +332,8 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
 
 /** Whether it is an absolute URL without credentials. */
 function isPlainUrl(text: string): boolean {
-  const { username, password } = URL.parse(text) ?? { username: 'none' }
-  return !username && !password
+  const url = URL.parse(text)
+  return url !== null && url.username === '' && url.password === ''
 }
 
 const PERIODS: Readonly<Record<string, string>> = {

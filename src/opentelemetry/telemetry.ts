@@ -196,7 +196,7 @@ function createGauge(meter: Meter): (token: CurrentToken) => void {
     const key = JSON.stringify(token.attributes)
     tokens.delete(key) // the newest comes last, and the oldest is dropped first
     tokens.set(key, token)
-    for (const oldest of tokens.keys()) if (tokens.size > MAX_SERIES) tokens.delete(oldest)
+    if (tokens.size > MAX_SERIES) tokens.delete(tokens.keys().next().value as string)
   }
 }
 

@@ -223,8 +223,11 @@ class LoopbackEnvironment implements SandboxEnvironment {
       if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
       if (read === undefined) return tokenError(413, 'invalid_request', TOO_LONG)
       const error = await tokenErrorOf(recorded.method, read, {
-        ...{ ...this.environment, clientId: this.clientId, assertionKey: settings.assertionKey },
-        ...{ secrets: this.#accepted, usedIds: this.#usedIds },
+        ...this.environment,
+        clientId: this.clientId,
+        assertionKey: settings.assertionKey,
+        secrets: this.#accepted,
+        usedIds: this.#usedIds,
       })
       if (error !== undefined) return error
       const { lifetimeSeconds } = this.#settings

@@ -1,5 +1,6 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
 import type { Clock, Instant } from '../clock.ts'
+import type { Environment } from '../environments.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { type Quota, redactQuotas } from '../quota.ts'
 import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
@@ -145,4 +146,32 @@ function redactScope(scope: string, secrets: UsedSecrets): string {
   const pieces = scope.match(PIECE) as string[] // the scope is not empty
   const texts = pieces.map((_, n) => pieces.slice(n, n + 2).join(''))
   return texts.every((text) => redact(text, secrets) === text) ? scope : HIDDEN
+}
+
+const MAX_REJECTED = 16
+
+/** The tokens that APIs rejected most recently: they are not accepted from a store again. */
+export class RejectedTokens {
+  /** Each with the URLs of the APIs that rejected it; undefined where the caller did not say. */
+  readonly #tokens: { readonly value: string; readonly apis: Set<string | undefined> }[] = []
+
+  note(value: string, api: string | undefined): void {
+    if (!this.has(value)) this.#tokens.push({ value, apis: new Set() })
+    this.#apisOf(value)?.add(api)
+    if (this.#tokens.length > MAX_REJECTED) this.#tokens.shift()
+  }
+
+  has(value: string): boolean {
+    return this.#apisOf(value) !== undefined
+  }
+
+  /** Whether no API is left that may accept it. */
+  isByAll(value: string, { apiUrls }: Environment): boolean {
+    const apis = this.#apisOf(value)
+    return apis !== undefined && (apis.has(undefined) || apis.size >= Object.keys(apiUrls).length)
+  }
+
+  #apisOf(value: string): Set<string | undefined> | undefined {
+    return this.#tokens.find((token) => token.value === value)?.apis
+  }
 }

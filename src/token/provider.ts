@@ -17,7 +17,7 @@ import { UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { throwIfAborted, Waiters } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
-import type { AccessToken, CachedToken } from './access-token.ts'
+import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { backgroundPauseMs, Cooldown, mayRequest, Quotas, RenewalLimit } from './rate-limit.ts'
 import type { Acquisition, SharedToken } from './shared-token.ts'
 import {
@@ -96,7 +96,6 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 const MAX_LOOKS = 3
 /** How often the store is read again (ms) while no token may be requested. */
 const LOOK_AGAIN_MS = 1_000
-const MAX_REJECTED = 16
 
 /** Why no token may be requested: another process requests one, the store may be back soon, or a limit. */
 type Refusal = 'leased' | 'store-failed' | 'limited'
@@ -124,8 +123,7 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #waiters = new Waiters()
   /** Part of the single-flight keys. */
   readonly #id = ++providers
-  /** The values of tokens that an API rejected: they are not accepted from the store again. */
-  readonly #rejected: string[] = []
+  readonly #rejected = new RejectedTokens()
   #cached: CachedToken | undefined
   /** The number of tokens cached so far. */
   #tokens = 0
@@ -184,7 +182,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer
     const api = this.#destinations(String(url)).api
-    if (url === undefined || api !== undefined) this.#noteRejected(value)
+    if (url === undefined || api !== undefined) this.#rejected.note(value, api?.url)
     if (this.#servable() === undefined) return await this.getToken({ signal })
     if (url !== undefined && api === undefined) return undefined // a 401 from a URL outside apiUrls does not mean that the token is invalid
     this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
@@ -375,11 +373,6 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Whether to read the store again, even if no token may be requested. */
   get #lookIsDue(): boolean {
     return this.#options.store !== undefined && this.#now() - this.#sharedLookAt >= LOOK_AGAIN_MS
-  }
-
-  #noteRejected(value: string): void {
-    if (!this.#rejected.includes(value)) this.#rejected.push(value)
-    if (this.#rejected.length > MAX_REJECTED) this.#rejected.shift()
   }
 
   #now(): number {

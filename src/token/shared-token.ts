@@ -5,7 +5,7 @@ import { clientOf, type ResolvedOptions } from '../options.ts'
 import { type Entry, type Lease, type Place, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
-import { CachedToken } from './access-token.ts'
+import { CachedToken, type RejectedTokens } from './access-token.ts'
 import { mayRequest, type RequestLimits } from './rate-limit.ts'
 import { attemptEndsAt, type ClientCredential, type ProviderContext } from './token-request.ts'
 
@@ -50,8 +50,7 @@ export interface Acquisition extends RequestLimits {
 
 /** The parts of a provider that its shared token needs. */
 export interface SharedTokenContext extends ProviderContext {
-  /** The values of tokens that an API rejected: they are not accepted from the store again. */
-  readonly rejected: readonly string[]
+  readonly rejected: RejectedTokens
 }
 
 /** One provider's access to the shared token. It has one turn at a time. */
@@ -209,7 +208,7 @@ export class Turn {
       for (const place of store.placesOf('token')) {
         const entry = await store.read(place, tokenEntry)
         if (entry === undefined) continue
-        if (this.#context.rejected.includes(entry.content.value)) this.#rejectedAt = place
+        if (this.#context.rejected.has(entry.content.value)) this.#rejectedAt = place
         const cached = this.#usable(entry)
         if (cached !== undefined) return cached
       }
@@ -222,7 +221,7 @@ export class Turn {
   #usable({ content, ttlMs, readAt }: Entry<z.output<typeof tokenEntry>>): CachedToken | undefined {
     const { background, replaces } = this.#acquisition
     const { value, scope, lifetimeMs, quotas = [] } = content
-    if (value === replaces || this.#context.rejected.includes(value)) return undefined
+    if (value === replaces || this.#context.rejected.has(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
     const aged = quotas.map((quota) => ({
@@ -281,21 +280,23 @@ export class Turn {
   }
 
   /**
-   * Whether a rejected token stays in the store: it may not be renewed yet, and processes that find none would each
-   * request one, which the API would reject, too.
+   * Where to delete a rejected token. It stays while it may not be renewed yet: processes that find none would each request
+   * one, which the API would reject, too. A reserved quota is for those processes, unless another API may accept the token.
    */
-  get #staysRejected(): boolean {
-    const { rejection } = this.#acquisition
+  get #rejectedPlace(): Place | undefined {
+    const { rejection, replaces = '' } = this.#acquisition
+    if (rejection === undefined) return this.#rejectedAt
     const now = this.#now()
-    return (
-      rejection !== undefined && (rejection.limit.waitMs(now) > 0 || this.#context.quotas.renewalsAt > now)
-    )
+    const isLimited = rejection.limit.waitMs(now) > 0
+    const isReserved = this.#context.quotas.renewalsAt > now
+    const isUseless = this.#context.rejected.isByAll(replaces, this.#options.environment)
+    return isLimited || (isReserved && !isUseless) ? undefined : this.#rejectedAt
   }
 
   /** Deletes a rejected token that the last look found. The turn does not wait for that. */
   #removeRejected(): void {
-    const place = this.#rejectedAt
-    if (place !== undefined && this.#mayWrite && !this.#staysRejected)
+    const place = this.#rejectedPlace
+    if (place !== undefined && this.#mayWrite)
       this.#removal = this.#attempt((store) => store.delete(place, this.#lease))
   }
 
@@ -305,8 +306,7 @@ export class Turn {
     await this.#removal
     if (requested !== undefined && this.#mayWrite)
       await this.#attempt((store) => this.#writeToken(store, requested))
-    else if (this.#rejectedAt !== undefined && this.#lease === undefined && !this.#staysRejected)
-      await this.#clear()
+    else if (this.#rejectedPlace !== undefined && this.#lease === undefined) await this.#clear()
     return this.#store !== undefined
   }
 

@@ -141,6 +141,7 @@ describe('a body that axios sends', () => {
     ['multipart/form-data; charset=utf-8; boundary=abc', 'abc'],
     ['multipart/form-data; charset=utf-8;boundary=abc', 'abc'],
     ['multipart/form-data; boundary=abc ; charset=utf-8', 'abc'],
+    ['multipart/form-data; boundary= abc', 'abc'],
     ['multipart/form-data', undefined],
     ['multipart/form-data; charset=utf-8', undefined],
     ['multipart/form-data; boundary=', undefined],

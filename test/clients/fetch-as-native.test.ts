@@ -49,6 +49,19 @@ Object.defineProperties(Shouting.prototype, {
   method: { get: () => 'DELETE' },
 })
 
+/** It converts to a URL, and has some members of a Request. */
+class LookAlike {
+  get bodyUsed() {
+    return false
+  }
+  get body() {
+    return 'x'
+  }
+  toString() {
+    return api
+  }
+}
+
 class OwnHeaders extends Headers {
   constructor(name: string) {
     super([[name, 'own']])
@@ -71,6 +84,7 @@ const CALLS: Record<string, () => Args> = {
     new Shouting(api, { method: 'PUT', headers: { 'X-Mine': '1' } }),
   ],
   'what only looks like a Request': () => [{ url: api, headers: new Headers(), bodyUsed: false }],
+  'what has only the class of a Request': () => [new LookAlike()],
   'an object with the prototype of Request': () => [Object.create(Request.prototype)],
   'a proxy of a Request': () => [new Proxy(new Request(api), {})],
   'a Request as init': () => [

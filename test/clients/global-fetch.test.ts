@@ -118,6 +118,24 @@ describe('a fetch with the token in the place of the global one', () => {
     )
   })
 
+  it('sends calls that a mock of the global fetch makes by another wrapper to that mock, too', async () => {
+    const authFetch = createAuthFetch(TOKENS)
+    const other = createAuthFetch(provided({ apiUrls: ['https://other.example'] }))
+    const mock = vi.fn<typeof fetch>(async (input) => {
+      if (input === API) await other('https://other.example/inner')
+      return new Response('mocked')
+    })
+    globalThis.fetch = mock
+    await authFetch(API)
+    await other('https://other.example/later')
+    expect(mock.mock.calls.map(([input]) => input)).toEqual([
+      API,
+      'https://other.example/inner',
+      'https://other.example/later',
+    ])
+    expect(network).not.toHaveBeenCalled()
+  })
+
   it('sends calls that a wrapper makes after its answer by whatever is global then', async () => {
     const authFetch = createAuthFetch(TOKENS)
     const later = vi.fn<typeof fetch>(async () => new Response('later'))

@@ -128,6 +128,7 @@ describe('the quotas of a response', () => {
     ['a list for a name', 'b=(a b);q=10;r=7'],
     ['a name of 101 characters', `b=${'x'.repeat(101)};q=10;r=7`],
     ['no remaining', 'b=per_hour;q=10;t=3540'],
+    ['longer than 10 000 characters', Array(1_000).fill('b=per_hour;r=7').join(',')],
     ['a text for remaining', 'b=per_hour;q=10;r=seven'],
     ['a flag for remaining', 'b=per_hour;q=10;r'],
     ['a fraction', 'b=per_hour;q=10;r=7.5'],

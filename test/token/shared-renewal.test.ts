@@ -3,7 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneAhead, sharing } from '../store/scenes.ts'
-import { granted, grantedWith, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import {
+  granted,
+  grantedWith,
+  IN_STORE_URL,
+  MERCHANT_URL,
+  rejection,
+  status,
+  withoutJitter,
+} from './harness.ts'
 
 const random = withoutJitter()
 
@@ -273,6 +281,22 @@ describe('a rejected token', () => {
     await fleet.begin()
     expect(fleet.endpoint.count).toBe(before)
     expect(before).toBe(requests)
+  })
+
+  it('is removed in the reserve of a quota once every API rejected it: that is for processes without a token', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = grantedWith({ 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' })
+    const { provider, token } = await fleet.begin()
+    for (const at of [MERCHANT_URL, IN_STORE_URL]) {
+      await fleet.skip(1_000)
+      expect(await provider.renewToken(token, { url: at })).toBeUndefined()
+      await quiet()
+    }
+    const { token: newer } = await fleet.begin()
+    expect(newer).not.toBe(token)
+    await fleet.skip(1_000)
+    expect((await provider.renewToken(token, { url }))?.value).toBe(newer)
+    expect(fleet.endpoint.count).toBe(2)
   })
 
   it('at a place outside apiUrls is no matter for the store', async () => {

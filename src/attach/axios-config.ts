@@ -63,7 +63,7 @@ export function waitWithin<T>(
       reject(left.signal.reason)
     }
     const onTime = (): void => void copy.rejectTimeout(config).catch(leave)
-    if (timeoutMs > 0) stops.push(startTimer(onTime, timeoutMs, { keepsAlive: true }))
+    if (timeoutMs > 0) stops.push(startTimer(onTime, timeoutMs))
     cancelToken?.subscribe(leave)
     stops.push(() => cancelToken?.unsubscribe(leave))
     stops.push(onAbort(signal, leave))

@@ -64,8 +64,7 @@ function classOf(value: object): unknown {
 
 function staticCopy({ getAdapter, AxiosError }: AxiosStatic): AxiosCopy {
   return {
-    resolveAdapter: (adapter, config) =>
-      typeof adapter === 'function' ? adapter : getAdapter(adapter, config),
+    resolveAdapter: getAdapter,
     rejectTimeout: (config) => {
       const { message, code } = timeoutOf(config)
       return Promise.reject(new AxiosError(message, code, config))

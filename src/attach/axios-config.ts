@@ -10,12 +10,18 @@ const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
 
 /** The URL that axios' adapters call, without the params: `baseURL` and `url` as axios combines them. */
 export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
-  // Versions of axios treat these differently.
-  if (typeof (allowAbsoluteUrls ?? true) !== 'boolean' || typeof (baseURL ?? '') !== 'string') return ''
-  if (baseURL && typeof (url ?? '') !== 'string') return ''
+  const isUsual =
+    isNothingOr('boolean', allowAbsoluteUrls) &&
+    isNothingOr('string', baseURL) &&
+    (!baseURL || isNothingOr('string', url))
+  if (!isUsual) return '' // versions of axios treat these differently
   const given = String(url ?? '')
   if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
   return given === '' ? baseURL : joined(baseURL, given)
+}
+
+function isNothingOr(type: string, value: unknown): boolean {
+  return value === undefined || value === null || typeof value === type
 }
 
 /** axios joins the two with exactly one slash. */

@@ -75,7 +75,7 @@ export function endSend({ config, sent, header }: SentConfig, ...outcome: readon
   for (const name in headers) if (!(name in sent.headers)) delete headers[name]
   sent.headers = headers
   if (header === undefined) return
-  if (isNodeStream(data)) hide(config, 'data', data) // it refers to the request that it was piped into
+  if (isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
   for (const one of outcome)
     if (isObject(one) && ('config' in one || !(one instanceof Error))) Reflect.set(one, 'config', config)
 }
@@ -117,7 +117,7 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
     const way: unknown = Reflect.get(data, key)
     if (name === 'sent-headers' && call.header && isObject(way))
       deleteHeader(way as Record<string, unknown>, call.header.key)
-    if (way !== undefined) hide(data, key, way)
+    if (way !== undefined) hide(data, key, () => way)
   }
   if (watched.has(data)) return
   watched.add(data)
@@ -157,18 +157,12 @@ function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header }: SentCon
   const { request } = holder
   if (!isObject(request)) return
   if (isFetchRequest(request)) {
-    hide(holder, 'request', request)
+    hide(holder, 'request', () => request)
     if (header !== undefined && request.headers.get(header.key) === header.value)
       request.headers.delete(header.key)
-  } else if (isPlain(request)) hide(holder, 'request', request)
+  } else if (isPlain(request)) hide(holder, 'request', () => request)
   else {
-    const value = standInFor(request) // the same one in an error and its response
-    Reflect.defineProperty(holder, 'request', {
-      value,
-      writable: true,
-      enumerable: false,
-      configurable: true,
-    })
+    hide(holder, 'request', () => standInFor(request)) // made when it is read, which is rare
     if (header !== undefined) cleanRequest(realOf(request), header)
   }
 }
@@ -211,15 +205,12 @@ function isPlain(request: unknown): boolean {
 }
 
 /** Makes a property an accessor, whose value is not printed. */
-function hide(holder: object, key: PropertyKey, hidden: unknown): void {
-  let value = hidden
+function hide(holder: object, key: PropertyKey, get: () => unknown): void {
   Reflect.defineProperty(holder, key, {
     configurable: true,
     enumerable: false,
-    get: () => value,
-    set: (replacement: unknown) => {
-      value = replacement
-    },
+    get,
+    set: (value: unknown) => hide(holder, key, () => value),
   })
 }
 

@@ -54,11 +54,11 @@ function newStandIn(real: object): object {
 
 /** The object behind a stand-in; any other value is returned as it is. */
 export function realOf<T>(given: T): T {
-  return isStandIn(given) ? (Reflect.get(given, REAL) as T) : given
+  return isStandIn(given) ? (given[REAL] as T) : given
 }
 
-function isStandIn(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && Reflect.get(value, REAL) !== undefined
+function isStandIn(value: unknown): value is { readonly [REAL]: unknown } {
+  return typeof value === 'object' && value !== null && (value as { [REAL]?: unknown })[REAL] !== undefined
 }
 
 /** Whether a value may lead to other calls: sockets, agents, requests and responses, and the tables in agents. */

@@ -156,22 +156,23 @@ export class RejectedTokens {
   readonly #tokens: { readonly value: string; readonly apis: Set<string | undefined> }[] = []
 
   note(value: string, api: string | undefined): void {
-    if (!this.has(value)) this.#tokens.push({ value, apis: new Set() })
-    this.#apisOf(value)?.add(api)
+    const apis = this.#apisOf(value)
+    if (apis.size === 0) this.#tokens.push({ value, apis })
+    apis.add(api)
     if (this.#tokens.length > MAX_REJECTED) this.#tokens.shift()
   }
 
   has(value: string): boolean {
-    return this.#apisOf(value) !== undefined
+    return this.#apisOf(value).size > 0
   }
 
   /** Whether no API is left that may accept it. */
   isByAll(value: string, { apiUrls }: Environment): boolean {
     const apis = this.#apisOf(value)
-    return apis !== undefined && (apis.has(undefined) || apis.size >= Object.keys(apiUrls).length)
+    return apis.has(undefined) || apis.size >= Object.keys(apiUrls).length
   }
 
-  #apisOf(value: string): Set<string | undefined> | undefined {
-    return this.#tokens.find((token) => token.value === value)?.apis
+  #apisOf(value: string): Set<string | undefined> {
+    return this.#tokens.find((token) => token.value === value)?.apis ?? new Set()
   }
 }

@@ -83,7 +83,7 @@ interface Wrapped {
   readonly context: AttachContext
 }
 
-const wrappers = new WeakMap<AxiosAdapter, Wrapped>()
+const wrappers = new WeakMap<object, Wrapped>()
 
 /** Remembers an adapter made by `attachAuth`. */
 export function rememberWrapper(wrapper: AxiosAdapter, wrapped: Wrapped): void {
@@ -92,12 +92,11 @@ export function rememberWrapper(wrapper: AxiosAdapter, wrapped: Wrapped): void {
 
 /** The adapter option behind one of ours; any other option is returned as it is. */
 export function originalOf(given: AxiosAdapterOption | undefined): AxiosAdapterOption | undefined {
-  const wrapped = typeof given === 'function' ? wrappers.get(given) : undefined
+  const wrapped = wrappers.get(given as object)
   return wrapped === undefined ? given : wrapped.original
 }
 
 /** Whether an adapter is one of ours and attaches a token to calls of this URL. */
 export function attachesTo(given: AxiosAdapterOption | undefined, url: string): boolean {
-  const wrapped = typeof given === 'function' ? wrappers.get(given) : undefined
-  return wrapped?.context.destinations(url).api !== undefined
+  return wrappers.get(given as object)?.context.destinations(url).api !== undefined
 }

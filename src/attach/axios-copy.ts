@@ -46,12 +46,11 @@ export function axiosCopyOfHeaders(headers: object): AxiosCopy {
 // One import and one require: axios has different classes as an ES module and as a CommonJS module.
 function knownCopy(matches: (copy: AxiosStatic) => boolean): AxiosStatic | undefined {
   if (matches(asStatic(axios))) return asStatic(axios)
+  let required: AxiosStatic | undefined
   try {
-    const required: AxiosStatic = nodeModule.createRequire(import.meta.url)('axios')
-    return matches(required) ? required : undefined
-  } catch {
-    return undefined // bundled, without a node_modules folder
-  }
+    required = nodeModule.createRequire(import.meta.url)('axios')
+  } catch {} // bundled, without a node_modules folder
+  return required && matches(required) ? required : undefined
 }
 
 function asStatic(copy: object): AxiosStatic {

@@ -171,6 +171,19 @@ describe('a token request that comes by its own provider', () => {
     })
   }
 
+  const byAxios = (configOf: (url: string) => AxiosRequestConfig) => (): TokenProvider => {
+    const api = axios.create({ httpAgent: new HttpAgent({ keepAlive: false }) })
+    const tokens = made({
+      fetch: async (input, init) => {
+        const config = { data: init?.body, headers: init?.headers, ...configOf(String(input)) }
+        const { data, status } = await api.request({ method: 'POST', ...config } as AxiosRequestConfig)
+        return Response.json(data, { status })
+      },
+    })
+    attachAuth(api, tokens)
+    return tokens
+  }
+
   const ways: Record<string, () => TokenProvider> = {
     'the global fetch': () => {
       const tokens = made({})
@@ -183,18 +196,8 @@ describe('a token request that comes by its own provider', () => {
       own.fetch = createAuthFetch(tokens, { fetch: native })
       return tokens
     },
-    'an axios instance with the token': () => {
-      const api = axios.create({ httpAgent: new HttpAgent({ keepAlive: false }) })
-      const tokens = made({
-        fetch: async (input, init) => {
-          const config = { url: String(input), data: init?.body, headers: init?.headers }
-          const { data, status } = await api.request({ method: 'POST', ...config } as AxiosRequestConfig)
-          return Response.json(data, { status })
-        },
-      })
-      attachAuth(api, tokens)
-      return tokens
-    },
+    'an axios instance with the token': byAxios((url) => ({ url })),
+    'an axios instance with the token, by its baseURL alone': byAxios((baseURL) => ({ baseURL })),
     'a dispatcher with the token': () => {
       const own = { dispatcher: new Agent() as unknown }
       const tokens = made({

@@ -1,6 +1,11 @@
 // The config of a call: each send gets a copy, and the caller's own is what answers and errors have.
 import { Agent } from 'node:http'
-import axios, { type AxiosAdapter, type CreateAxiosDefaults, type InternalAxiosRequestConfig } from 'axios'
+import axios, {
+  type AxiosAdapter,
+  type AxiosError,
+  type CreateAxiosDefaults,
+  type InternalAxiosRequestConfig,
+} from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf, scripted } from '../support/ground.ts'
@@ -145,6 +150,24 @@ describe('what an adapter rejects with', () => {
     expect((await api.get('/1')).status).toBe(200)
     expect(configs.length).toBe(2)
   })
+})
+
+it('the config of a call that was canceled before it was sent gets the token of the instance that sends it', async () => {
+  const seen: string[] = []
+  const first = fakeApi([], { config: { adapter: noting } })
+  const second = fakeApi([], { config: { adapter: noting } })
+  function noting(config: InternalAxiosRequestConfig): ReturnType<AxiosAdapter> {
+    seen.push(String(config.headers.get('Authorization')))
+    return answering()(config)
+  }
+  const canceled = await rejectionOf(first.api.get('/orders', { signal: AbortSignal.abort() }))
+  const { signal: _, ...config } = (canceled as AxiosError).config as InternalAxiosRequestConfig
+  for (const { api, provider, events } of [first, second]) {
+    expect((await api.request({ ...config })).status).toBe(200)
+    expect(seen.pop()).toBe(`Bearer ${provider.currentToken()?.value}`)
+    expect(events.filter(({ type }) => type === 'token-withheld')).toEqual([])
+  }
+  expect(seen).toEqual([])
 })
 
 describe('the type of a form', () => {

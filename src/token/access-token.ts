@@ -153,13 +153,12 @@ const MAX_REJECTED = 16
 /** The tokens that APIs rejected most recently: they are not accepted from a store again. */
 export class RejectedTokens {
   /** Each with the URLs of the APIs that rejected it; undefined where the caller did not say. */
-  readonly #tokens: { readonly value: string; readonly apis: Set<string | undefined> }[] = []
+  #tokens: readonly { readonly value: string; readonly apis: Set<string | undefined> }[] = []
 
   note(value: string, api: string | undefined): void {
-    const apis = this.#apisOf(value)
-    if (apis.size === 0) this.#tokens.push({ value, apis })
-    apis.add(api)
-    if (this.#tokens.length > MAX_REJECTED) this.#tokens.shift()
+    const apis = this.#apisOf(value).add(api)
+    const others = this.#tokens.filter((token) => token.value !== value)
+    this.#tokens = [...others, { value, apis }].slice(-MAX_REJECTED)
   }
 
   has(value: string): boolean {

@@ -7,7 +7,7 @@ import { AXIOS_FETCH, AXIOS_HTTP, type Driver, FETCH } from '../../clients/drive
 import { BODIES } from '../../clients/scenarios/bodies.ts'
 import { RENEWAL, withRevokedToken } from '../../clients/scenarios/renewal.ts'
 import { concerns, type Scenario } from '../../clients/scenarios/scenario.ts'
-import { heldIn, SIGNALS } from '../../clients/scenarios/signals.ts'
+import { blockedIn, SIGNALS } from '../../clients/scenarios/signals.ts'
 import { failureOf, inWorld } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
 
@@ -108,14 +108,14 @@ checkScenarios(SIGNALS)
 for (const adapter of ['http', 'fetch'] as const) {
   check(`axios' ${adapter} adapter: by time-out`, () =>
     inWorld(async (world) => {
-      const held = await heldIn(world, 'the first token')
+      const blocked = await blockedIn(world, 'the first token')
       const api = axios.create({ adapter })
-      attachAuth(api, held.tokens)
-      const late = await failureOf(api.get(held.url, { timeout: 10 }))
+      attachAuth(api, blocked.tokens)
+      const late = await failureOf(api.get(blocked.url, { timeout: 10 }))
       assert.ok(late instanceof AxiosError && !axios.isCancel(late), String(late))
       assert.equal(late.code, adapter === 'http' ? 'ECONNABORTED' : 'ETIMEDOUT')
       assert.equal(late.message, 'timeout of 10ms exceeded')
-      held.release()
+      blocked.release()
     }),
   )
 }

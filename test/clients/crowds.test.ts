@@ -87,7 +87,13 @@ describe('one signal of 10 000 concurrent calls', { timeout: 120_000 }, () => {
       )
       const cost = `${MANY} calls, ${counted(endpoint.count, 'token request')}`
       const cell = `${cost}; ${counted(during, 'listener')}, then ${listeners()}`
-      record(task, { table: 'signals', group: 'Many calls at once', row: `one signal, ${row}`, column, cell })
+      record(task, {
+        table: 'signals',
+        group: 'Many concurrent calls',
+        row: `one signal, ${row}`,
+        column,
+        cell,
+      })
     },
   )
 })

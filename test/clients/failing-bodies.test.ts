@@ -34,7 +34,7 @@ function destroyed(error?: Error): Readable {
 }
 
 describe.each([FETCH, UNDICI, AXIOS_HTTP, AXIOS_FETCH, PLAIN_HTTP, PLAIN_FETCH])(
-  'a call of $name',
+  'a call by $name',
   (driver) => {
     // fetch converts the form-data package's forms to strings
     const streams = Object.entries(STREAMS).filter(([what]) => driver.name.includes('http') || what !== FORM)

@@ -33,7 +33,7 @@ async function argumentsFor(
 
 describe('the wrapped fetch', () => {
   it.each([URL_CALLED, 'https://elsewhere.example/x'])(
-    'gets the headers of an iterator, and init members that Node’s fetch does not know: %s',
+    'gets headers from an iterator, and init members that Node’s fetch does not know: %s',
     async (url) => {
       const headers = new Headers({ 'X-Mine': '1' }).entries() as unknown as HeadersGiven
       const { init } = await argumentsFor(url, { headers, next: { revalidate: 60 } } as RequestInit)
@@ -104,7 +104,7 @@ describe('the wrapped fetch', () => {
     expect(await redirectOf(URL_CALLED)).toBeUndefined()
   })
 
-  it('gets the caller’s own body if no call is repeated', async () => {
+  it('gets the caller’s own body if renewOnStatus is empty', async () => {
     const body = Buffer.from('a body')
     const attach = { renewOnStatus: [] }
     expect((await argumentsFor(URL_CALLED, { method: 'POST', body }, attach)).init.body).toBe(body)
@@ -131,7 +131,7 @@ describe('the wrapped fetch', () => {
     expect((await authFetch(URL_CALLED, { method: 'HEAD' })).status).toBe(200)
   })
 
-  it('gets a Request whose body was read only once, even after a 401', async () => {
+  it('is called only once with a Request whose body was read, even after a 401', async () => {
     const request = new Request(URL_CALLED, { method: 'POST', body: 'once' })
     await request.text()
     const wrapped = answering({ status: 401 })

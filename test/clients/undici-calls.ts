@@ -16,15 +16,15 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((dispatcher) => dispatcher.destroy()))
 })
 
-/** Destroys a dispatcher after the test. */
-export function destroyAfterTest<D extends Dispatcher>(dispatcher: D): D {
+/** A dispatcher that is destroyed after the test. */
+export function autoDestroyed<D extends Dispatcher>(dispatcher: D): D {
   open.push(dispatcher)
   return dispatcher
 }
 
 /** An agent with these interceptors, the innermost first. */
 export function agentWith(...interceptors: Interceptor[]): Dispatcher {
-  return destroyAfterTest(new Agent()).compose(...interceptors)
+  return autoDestroyed(new Agent()).compose(...interceptors)
 }
 
 /** An interceptor that records the options of each dispatch. */

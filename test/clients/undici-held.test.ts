@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { scripted, until } from '../support/ground.ts'
 import { token } from '../support/provided.ts'
-import { agentWithRenewal, destroyAfterTest, RecordingHandler, recordedCall } from './undici-calls.ts'
+import { agentWithRenewal, autoDestroyed, RecordingHandler, recordedCall } from './undici-calls.ts'
 
 describe('a 401 that undici holds back during the renewal', () => {
   it.each<[string, string | undefined]>([
@@ -104,7 +104,7 @@ describe('a 401 that undici holds back during the renewal', () => {
     })
     const { intercept, renew } = agentWithRenewal(server.url)
     renew(token('second.token'))
-    const dispatcher = destroyAfterTest(new Agent({ connections: 1 })).compose(intercept)
+    const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(intercept)
     const { body } = await request(server.url, { dispatcher })
     expect(await body.text()).toBe('good')
     expect(sockets.size).toBe(connections)
@@ -117,7 +117,7 @@ describe('a 401 that undici holds back during the renewal', () => {
     })
     const { intercept, renew } = agentWithRenewal(server.url)
     renew(token('second.token'))
-    const dispatcher = destroyAfterTest(new Agent({ connections: 1 })).compose(intercept)
+    const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(intercept)
     const { statusCode, body } = await request(server.url, { dispatcher })
     expect([statusCode, await body.text()]).toEqual([200, 'good'])
   })

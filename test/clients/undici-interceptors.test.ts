@@ -58,7 +58,7 @@ describe.each(ORDERS)('with undici’s redirect interceptor %s the token', (orde
 
 // retry uses a new handler for each request, and the same one for the repeats of a request.
 it.each([{}, { renewOnStatus: [] }])(
-  'a redirect does not take the token to another API, although the retry interceptor repeats it: %o',
+  'an undici redirect does not carry the token to another API, even if the retry interceptor repeats it: %o',
   async (attach) => {
     await using third = await scripted((_, response) => void response.end())
     await using other = await scripted((_, response, nth) => {
@@ -77,7 +77,7 @@ it.each([{}, { renewOnStatus: [] }])(
   },
 )
 
-it('a new call that starts when a redirect response ends, without following it, carries the token', async () => {
+it('a new undici call that starts when a redirect response ends, without following it, carries the token', async () => {
   await using other = await scripted((_, response) => void response.end())
   await using api = await scripted((_, response) => {
     response.writeHead(302, { location: `${other.url}/there` }).end()
@@ -96,7 +96,7 @@ it('a new call that starts when a redirect response ends, without following it, 
   expect(has(other, 'the.one.token')).toEqual([true])
 })
 
-it('a redirect interceptor above the token follows a redirect out of the apiUrls without the token', async () => {
+it('undici’s redirect interceptor above the token follows a redirect out of the apiUrls without the token', async () => {
   await using api = await scripted((seen, response) => {
     if (seen.path === '/api/a') response.writeHead(302, { location: '/elsewhere' }).end()
     else response.end()

@@ -7,8 +7,8 @@ import { listening, until } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
 import {
   agentWithToken,
+  autoDestroyed,
   createAuthDispatch,
-  destroyAfterTest,
   RecordingHandler,
   recordedCall,
 } from './undici-calls.ts'
@@ -26,7 +26,7 @@ describe('an undici call over HTTP/2', () => {
     const { url, [Symbol.asyncDispose]: close } = await listening(server)
     const renew = async () => (renewed === undefined ? undefined : token(renewed))
     const tokens = provided({ current: token('first.token'), apiUrls: [url], renew })
-    const dispatcher = destroyAfterTest(new H2CClient(url)).compose(createAuthDispatch(tokens))
+    const dispatcher = autoDestroyed(new H2CClient(url)).compose(createAuthDispatch(tokens))
     return { url, dispatcher, seen, [Symbol.asyncDispose]: close }
   }
 

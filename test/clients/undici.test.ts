@@ -10,8 +10,8 @@ import { rig } from '../token/harness.ts'
 import {
   agentWith,
   agentWithToken,
+  autoDestroyed,
   createAuthDispatch,
-  destroyAfterTest,
   dispatched,
   ORIGIN,
   providerWithToken,
@@ -52,7 +52,7 @@ describe('an undici call', () => {
 
   it('carries the token when a Client makes it', async () => {
     const { origin, pathname } = new URL(url())
-    const client = destroyAfterTest(new Client(origin)).compose(createAuthDispatch(ground.tokens))
+    const client = autoDestroyed(new Client(origin)).compose(createAuthDispatch(ground.tokens))
     const { statusCode } = await client.request({ origin, path: pathname, method: 'GET' })
     expect(statusCode).toBe(200)
   })
@@ -63,7 +63,7 @@ describe('an undici call', () => {
       given.push(origin)
       return new Client(origin, options)
     }
-    const dispatcher = destroyAfterTest(new Agent({ factory })).compose(createAuthDispatch(ground.tokens))
+    const dispatcher = autoDestroyed(new Agent({ factory })).compose(createAuthDispatch(ground.tokens))
     const { origin, pathname: path } = new URL(url())
     for (const one of [new URL(origin), origin])
       await dispatcher.request({ origin: one, path, method: 'GET' })

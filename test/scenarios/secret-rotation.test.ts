@@ -14,8 +14,8 @@ const LONGEST_PAUSE_MS = 6_500
 
 beforeEach(() => noteSecret(NEW_SECRET))
 
-describe('a client secret that is rotated in the vault under load', () => {
-  it('needs one token request per renewal, none rejected, if both secrets are accepted meanwhile', async () => {
+describe('the rotation of a client secret in the vault under load', () => {
+  it('needs one token request per renewal, none rejected, while both secrets are accepted', async () => {
     const { service, rig, vault } = await startWithVault()
     service.acceptSecrets(service.clientSecret, NEW_SECRET)
     await rig.renewal() // the vault still returns the old secret
@@ -31,7 +31,7 @@ describe('a client secret that is rotated in the vault under load', () => {
     ['in the background', IN_WINDOW_MS, 'token-renewed'],
     ['that every call waits for', LIFETIME_MS, 'token-acquired'],
   ] as const)(
-    'is read again, and the token request repeated once, if it is revoked during a token request %s',
+    'repeats the token request once if the old secret is revoked during a token request %s',
     async (_, aheadMs, type) => {
       const { service, rig, vault } = await startWithVault()
       rig.onEvent = (event) => {
@@ -48,7 +48,7 @@ describe('a client secret that is rotated in the vault under load', () => {
     },
   )
 
-  it('fails no call while the vault returns a revoked secret: renewals are retried until it returns the new one', async () => {
+  it('fails no call while the vault returns the revoked secret, and retries the renewal after each pause', async () => {
     const { service, rig, vault } = await startWithVault()
     service.acceptSecrets(NEW_SECRET)
     rig.clock.advance(IN_WINDOW_MS)
@@ -67,7 +67,7 @@ describe('a client secret that is rotated in the vault under load', () => {
   })
 })
 
-describe('a client secret in MERCHANT_AUTH_CLIENT_SECRET_FILE that is rotated under load', () => {
+describe('the rotation of a client secret in MERCHANT_AUTH_CLIENT_SECRET_FILE under load', () => {
   const startWithFile = async (fileOf: (folder: string, secret: string) => Promise<string>) => {
     const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-rotation-'))
     onTestFinished(() => rm(folder, { recursive: true }))
@@ -84,7 +84,7 @@ describe('a client secret in MERCHANT_AUTH_CLIENT_SECRET_FILE that is rotated un
     })
     return { ...started, folder, file }
   }
-  it('is read from the new folder if a symbolic link is replaced, as in Kubernetes', async () => {
+  it('works through a symbolic link to another folder, as in Kubernetes', async () => {
     const version = async (folder: string, name: string, secret: string): Promise<void> => {
       await mkdir(join(folder, name))
       await writeFile(join(folder, name, 'client-secret'), secret)
@@ -102,7 +102,7 @@ describe('a client secret in MERCHANT_AUTH_CLIENT_SECRET_FILE that is rotated un
     expect(rig.requests).toEqual({ sent: 2, rejected: 0 })
   })
 
-  it('is not sent while its file is empty during a rewrite; the renewal is retried later', async () => {
+  it('sends no token request while the file is empty during a rewrite, and renews the token later', async () => {
     const { service, rig, file } = await startWithFile(async (folder, secret) => {
       await writeFile(join(folder, 'client-secret'), `${secret}\n`)
       return join(folder, 'client-secret')

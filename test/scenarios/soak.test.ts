@@ -142,7 +142,7 @@ describe('the soak oracle, for a 401,', () => {
   const troubles = [trouble('rejection', 9_000, 12_000)]
   const suppressedAt = 10_020
 
-  it('needs both a rejected token and a reason why it was not renewed', () => {
+  it('explains it only by a rejected token together with a reason why it was not renewed', () => {
     expect(explanationOf(status(401), { arrivals, troubles, suppressedAt })).toBe('401, renewal suppressed')
     expect(explanationOf(status(401), { arrivals, troubles })).toBeUndefined()
     expect(explanationOf(status(401), { arrivals, suppressedAt })).toBeUndefined()

@@ -9,7 +9,7 @@ import { noteSecret } from '../support/recorded.ts'
 import { IN_WINDOW_MS, LIFETIME_MS, startRig, startWithVault } from './rotating-service.ts'
 
 const NEW_SECRET = 'the secret that comes next'
-/** A failed background renewal is retried after 5 s and up to a quarter more, shortly before the token expires. */
+/** Shortly before the token expires, a failed background renewal is retried after 5 s plus up to a quarter. */
 const LONGEST_PAUSE_MS = 6_500
 
 beforeEach(() => noteSecret(NEW_SECRET))

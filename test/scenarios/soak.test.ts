@@ -45,7 +45,7 @@ const arrival = (more: Partial<SandboxRequest> = {}, fault?: Fault, place: Place
 
 const trouble = (kind: Trouble['kind'], from: number, to: number): Trouble => ({ kind, name: 'x', from, to })
 const status = (code: number): Outcome => ({ kind: 'status', status: code })
-const explanationOf = (outcome: Outcome, more: Partial<EndedCall> = {}) => explain(ended(outcome, more))
+const why = (outcome: Outcome, more: Partial<EndedCall> = {}) => explain(ended(outcome, more))
 
 describe('the soak oracle, for a failed call,', () => {
   const reset: Fault = { kind: 'reset' }
@@ -75,64 +75,60 @@ describe('the soak oracle, for a failed call,', () => {
       undefined,
     ],
   ])('explains only the outcome that its fault causes: %s', (_, outcome, fault, expected) => {
-    expect(explanationOf(outcome, { arrivals: [arrival({}, fault)] })).toBe(expected)
+    expect(why(outcome, { arrivals: [arrival({}, fault)] })).toBe(expected)
   })
 
   it('explains it by the fault of its last request, not of an earlier one', () => {
     const arrivals = [arrival({}, unavailable), arrival()]
-    expect(explanationOf(status(503), { arrivals })).toBeUndefined()
-    expect(explanationOf(status(503), { arrivals: arrivals.reverse() })).toBe('API: status 503')
+    expect(why(status(503), { arrivals })).toBeUndefined()
+    expect(why(status(503), { arrivals: arrivals.reverse() })).toBe('API: status 503')
   })
 
   it('explains a 404 by a redirect, but not a 500', () => {
     const arrivals = [arrival({}, { kind: 'redirect', location: '/elsewhere' }), arrival({ status: 404 })]
-    expect(explanationOf(status(404), { arrivals })).toBe('API: redirect')
-    expect(explanationOf(status(500), { arrivals })).toBeUndefined()
+    expect(why(status(404), { arrivals })).toBe('API: redirect')
+    expect(why(status(500), { arrivals })).toBeUndefined()
   })
 
   it('explains a token error by trouble with the token endpoint, until the cooldown after the trouble ends', () => {
     const error: Outcome = { kind: 'token', code: 'ERR_TOKEN_STATUS' }
     const until = (to: number) => ({ troubles: [trouble('token', Math.min(to, 10_000) - 1_000, to)] })
-    expect(explanationOf(error)).toBeUndefined()
-    expect(explanationOf(error, until(Infinity))).toBe('token: x')
-    expect(explanationOf(error, until(5_001))).toBe('token: x')
-    expect(explanationOf(error, until(4_999))).toBeUndefined()
-    expect(explanationOf(error, { troubles: [trouble('token', 11_001, 12_000)] })).toBeUndefined()
-    expect(explanationOf(error, { troubles: [trouble('rejection', 9_000, 12_000)] })).toBeUndefined()
-    expect(explanationOf(error, { ...until(4_999), stalledMs: () => 100 })).toBe('token: x')
+    expect(why(error)).toBeUndefined()
+    expect(why(error, until(Infinity))).toBe('token: x')
+    expect(why(error, until(5_001))).toBe('token: x')
+    expect(why(error, until(4_999))).toBeUndefined()
+    expect(why(error, { troubles: [trouble('token', 11_001, 12_000)] })).toBeUndefined()
+    expect(why(error, { troubles: [trouble('rejection', 9_000, 12_000)] })).toBeUndefined()
+    expect(why(error, { ...until(4_999), stalledMs: () => 100 })).toBe('token: x')
   })
 
   it('explains a timeout by trouble with the token endpoint only if the call mainly waited for a token', () => {
     const troubles = [trouble('token', 9_000, 12_000)]
-    expect(explanationOf({ kind: 'limit' }, { troubles })).toBe('token: x')
-    expect(explanationOf({ kind: 'limit' }, { troubles, arrivals: [arrival({ status: 401 })] })).toBe(
-      'token: x',
-    )
-    expect(explanationOf({ kind: 'limit' }, { troubles, arrivals: [arrival({ at: 10_900 })] })).toBe(
-      'token: x',
-    )
-    expect(explanationOf({ kind: 'limit' }, { troubles, arrivals: [arrival()] })).toBeUndefined()
+    expect(why({ kind: 'limit' }, { troubles })).toBe('token: x')
+    expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival({ status: 401 })] })).toBe('token: x')
+    expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival({ at: 10_900 })] })).toBe('token: x')
+    expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival()] })).toBeUndefined()
   })
 
   it('explains a timeout by slow APIs, and by a machine that stalled for more than a third of the limit', () => {
     const latency = (to: number) => ({ troubles: [trouble('latency', 9_000, to)], arrivals: [arrival()] })
-    expect(explanationOf({ kind: 'limit' }, latency(10_500))).toBe('latency: x')
-    expect(explanationOf({ kind: 'limit' }, latency(9_500))).toBeUndefined()
+    expect(why({ kind: 'limit' }, latency(10_500))).toBe('latency: x')
+    expect(why({ kind: 'limit' }, latency(9_500))).toBeUndefined()
     const stood = (ms: number) => ({ stalledMs: () => ms, arrivals: [arrival()] })
-    expect(explanationOf({ kind: 'limit' }, stood(400))).toBe('this machine stood still')
-    expect(explanationOf({ kind: 'limit' }, stood(300))).toBeUndefined()
+    expect(why({ kind: 'limit' }, stood(400))).toBe('this machine stood still')
+    expect(why({ kind: 'limit' }, stood(300))).toBeUndefined()
     for (const code of ['ERR_TOKEN_TIMEOUT', 'ERR_CLIENT_SECRET'])
-      expect(explanationOf({ kind: 'token', code }, stood(400))).toBe('this machine stood still')
-    expect(explanationOf({ kind: 'token', code: 'ERR_TOKEN_STATUS' }, stood(900))).toBeUndefined()
-    expect(explanationOf({ kind: 'network' }, stood(900))).toBeUndefined()
+      expect(why({ kind: 'token', code }, stood(400))).toBe('this machine stood still')
+    expect(why({ kind: 'token', code: 'ERR_TOKEN_STATUS' }, stood(900))).toBeUndefined()
+    expect(why({ kind: 'network' }, stood(900))).toBeUndefined()
   })
 
   it('explains an abort by its caller, and a closed provider by close()', () => {
-    expect(explanationOf({ kind: 'left' }, { leftAt: 10_900 })).toBe('the caller left')
-    expect(explanationOf({ kind: 'left' })).toBeUndefined()
-    expect(explanationOf({ kind: 'closed' }, { closedAt: 10_900 })).toBe('provider closed')
-    expect(explanationOf({ kind: 'closed' }, { closedAt: 9_000 })).toBeUndefined()
-    expect(explanationOf({ kind: 'closed' })).toBeUndefined()
+    expect(why({ kind: 'left' }, { leftAt: 10_900 })).toBe('the caller left')
+    expect(why({ kind: 'left' })).toBeUndefined()
+    expect(why({ kind: 'closed' }, { closedAt: 10_900 })).toBe('provider closed')
+    expect(why({ kind: 'closed' }, { closedAt: 9_000 })).toBeUndefined()
+    expect(why({ kind: 'closed' })).toBeUndefined()
   })
 })
 
@@ -143,19 +139,17 @@ describe('the soak oracle, for a 401,', () => {
   const suppressedAt = 10_020
 
   it('explains it only by a rejected token together with a reason why it was not renewed', () => {
-    expect(explanationOf(status(401), { arrivals, troubles, suppressedAt })).toBe('401, renewal suppressed')
-    expect(explanationOf(status(401), { arrivals, troubles })).toBeUndefined()
-    expect(explanationOf(status(401), { arrivals, suppressedAt })).toBeUndefined()
-    expect(explanationOf(status(401), { arrivals, troubles, suppressedAt: 9_000 })).toBeUndefined()
-    expect(explanationOf(status(401), { arrivals, troubles, repeatable: false })).toBe('401, body sent once')
-    expect(explanationOf(status(401), { arrivals, repeatable: false })).toBeUndefined()
+    expect(why(status(401), { arrivals, troubles, suppressedAt })).toBe('401, renewal suppressed')
+    expect(why(status(401), { arrivals, troubles })).toBeUndefined()
+    expect(why(status(401), { arrivals, suppressedAt })).toBeUndefined()
+    expect(why(status(401), { arrivals, troubles, suppressedAt: 9_000 })).toBeUndefined()
+    expect(why(status(401), { arrivals, troubles, repeatable: false })).toBe('401, body sent once')
+    expect(why(status(401), { arrivals, repeatable: false })).toBeUndefined()
     const failed = [...troubles, trouble('token', 9_000, 12_000)]
-    expect(explanationOf(status(401), { arrivals, troubles: failed })).toBe('401, renewal failed')
-    expect(explanationOf(status(401), { arrivals, troubles, closedAt: 10_500 })).toBe('401, renewal failed')
-    expect(explanationOf(status(401), { arrivals, troubles, stalledMs: () => 300 })).toBe(
-      '401, renewal failed',
-    )
-    expect(explanationOf(status(401), { arrivals, stalledMs: () => 900 })).toBeUndefined()
+    expect(why(status(401), { arrivals, troubles: failed })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, troubles, closedAt: 10_500 })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, troubles, stalledMs: () => 300 })).toBe('401, renewal failed')
+    expect(why(status(401), { arrivals, stalledMs: () => 900 })).toBeUndefined()
   })
 
   it('explains the 401 of a fault like that of a rejected token, and insufficient_scope without a further reason', () => {
@@ -165,25 +159,23 @@ describe('the soak oracle, for a 401,', () => {
       headers: { 'www-authenticate': error },
     })
     const met = (error: string) => [arrival({ status: 401 }, fault(error))]
-    expect(explanationOf(status(401), { arrivals: met('Bearer error="insufficient_scope"') })).toBe(
+    expect(why(status(401), { arrivals: met('Bearer error="insufficient_scope"') })).toBe(
       '401, insufficient scope',
     )
-    expect(explanationOf(status(401), { arrivals: met('Bearer error="invalid_token"') })).toBeUndefined()
-    expect(
-      explanationOf(status(401), { arrivals: met('Bearer error="invalid_token"'), suppressedAt }),
-    ).toBeDefined()
+    expect(why(status(401), { arrivals: met('Bearer error="invalid_token"') })).toBeUndefined()
+    expect(why(status(401), { arrivals: met('Bearer error="invalid_token"'), suppressedAt })).toBeDefined()
   })
 
   it('explains a 401 to the repeated call only if it carried another token', () => {
     const repeat = (jti: string) => [rejected, { ...rejected, record: { ...rejected.record, jti } }]
-    expect(explanationOf(status(401), { troubles, arrivals: repeat('b') })).toBe('401 to the repeat, too')
-    expect(explanationOf(status(401), { troubles, arrivals: repeat('a') })).toBeUndefined()
+    expect(why(status(401), { troubles, arrivals: repeat('b') })).toBe('401 to the repeat, too')
+    expect(why(status(401), { troubles, arrivals: repeat('a') })).toBeUndefined()
   })
 
   it('never explains a 401 to a request without an issued token', () => {
     const { jti: _, ...record } = rejected.record
     expect(
-      explanationOf(status(401), { troubles, suppressedAt, arrivals: [{ place: 'test', record }] }),
+      why(status(401), { troubles, suppressedAt, arrivals: [{ place: 'test', record }] }),
     ).toBeUndefined()
   })
 })

@@ -1,4 +1,4 @@
-// Bodies after a 401: the scenarios of all clients, APIs that answer before they read, and what only axios has.
+// Bodies after a 401: the scenarios of all clients, APIs that respond before they read the body, and bodies of axios alone.
 import { createServer } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
@@ -16,7 +16,7 @@ import { smallForm } from './scenarios/body-kinds.ts'
 
 conform('bodies', BODIES)
 
-describe('a 401 that comes before the API has read the body', () => {
+describe('a 401 that the API sends before it reads the body', () => {
   const LARGE = Buffer.alloc(8 * 1024 * 1024, 'two apples')
 
   /** An API that rejects the first token before it reads any of the body. */
@@ -26,7 +26,7 @@ describe('a 401 that comes before the API has read the body', () => {
     const server = createServer(async (request, response) => {
       if (request.headers.authorization === 'Bearer first.token') {
         rejected += 1
-        request.on('error', () => {}) // fetch breaks off such an upload
+        request.on('error', () => {}) // fetch aborts such an upload
         response.writeHead(401, { 'content-length': '0' }).end(() => request.resume())
         return
       }
@@ -45,9 +45,9 @@ describe('a 401 that comes before the API has read the body', () => {
     return data
   }
   const BODIES = { 'a Buffer': () => LARGE, 'a Blob': () => new Blob([LARGE]), 'a form': form }
-  it.each([...DRIVERS, UNDICI])('has it sent again, whole: $name', async (driver) => {
+  it.each([...DRIVERS, UNDICI])('leads to a second send of the whole body: $name', async (driver) => {
     for (const [what, make] of Object.entries(BODIES)) {
-      if (driver === UNDICI && what === 'a form') continue // undici takes its own
+      if (driver === UNDICI && what === 'a form') continue // undici only accepts its own FormData
       await using api = await rejectingUnread()
       const { status } = await driver.create(api.tokens)({ url: api.url, method: 'POST', body: make() })
       expect([status, api.rejected(), api.bodies.length]).toEqual([200, 1, 1])
@@ -55,14 +55,14 @@ describe('a 401 that comes before the API has read the body', () => {
     }
   })
 
-  it('has the stream of a Request sent again, whole', async () => {
+  it('leads to a second send of the whole stream of a Request', async () => {
     await using api = await rejectingUnread()
     const init = { method: 'POST', body: new Blob([LARGE]).stream(), duplex: 'half' } as const
     const { status } = await FETCH.create(api.tokens)({ url: new Request(api.url, init) })
     expect([status, api.rejected(), api.bodies[0]?.equals(LARGE)]).toEqual([200, 1, true])
   })
 
-  it.each(DRIVERS)('has a stream that goes on not sent again: $name', async (driver) => {
+  it.each(DRIVERS)('does not lead to a second send of a stream that has not ended: $name', async (driver) => {
     await using api = await rejectingUnread()
     const answered = Promise.withResolvers<void>()
     const body = Readable.from(
@@ -78,7 +78,7 @@ describe('a 401 that comes before the API has read the body', () => {
   })
 })
 
-describe('a body', () => {
+describe('a body of createAuthFetch', () => {
   async function* generated() {
     yield 'x'
   }
@@ -87,14 +87,10 @@ describe('a body', () => {
   it.each<[string, unknown, boolean]>([
     ['null', null, true],
     ['a SharedArrayBuffer', new SharedArrayBuffer(2), true],
-    ['what says it is a Blob', tagged('Blob'), true],
-    ['what says it is a Blob of another kind', tagged('BlobLike'), false],
-    [
-      'an async iterable that says it is a Blob',
-      tagged('Blob', { [Symbol.asyncIterator]: generated }),
-      false,
-    ],
-    ['a stream that says it is FormData', tagged('FormData', new PassThrough()), false],
+    ['an object with the tag Blob', tagged('Blob'), true],
+    ['an object with the tag BlobLike', tagged('BlobLike'), false],
+    ['an async iterable with the tag Blob', tagged('Blob', { [Symbol.asyncIterator]: generated }), false],
+    ['a stream with the tag FormData', tagged('FormData', new PassThrough()), false],
     ['a number', 12, false],
     ['a boolean', false, false],
     ['a symbol', Symbol('x'), false],
@@ -103,7 +99,7 @@ describe('a body', () => {
     ['an array', ['a'], false],
     ['a Date', new Date(0), false],
     ['a form of the form-data package', new FormDataPackage(), false],
-  ])('can be sent again or not, whatever the fetch that sends it: %s', async (_, body, again) => {
+  ])('is sent again after a 401 only if its type allows it: %s', async (_, body, isSentAgain) => {
     let sends = 0
     const fetch = async () => {
       sends += 1
@@ -111,11 +107,11 @@ describe('a body', () => {
     }
     const authFetch = createAuthFetch(provided({ current: token('first.token') }), { fetch })
     await authFetch('https://api.test.example/merchant', { method: 'POST', body: body as string })
-    expect(sends).toBe(again ? 2 : 1)
+    expect(sends).toBe(isSentAgain ? 2 : 1)
   })
 })
 
-describe('a body that axios sends', () => {
+describe('an axios body', () => {
   const ground = useGround()
   const revoked = async (config: AxiosRequestConfig = {}, attach = {}) => {
     await ground.tokens.getToken()
@@ -124,7 +120,7 @@ describe('a body that axios sends', () => {
   }
   const sizes = () => ground.sent().map(({ body }) => body?.length)
 
-  it('of the form-data package is sent once', async () => {
+  it('of the form-data package is not sent again after a 401', async () => {
     const form = new FormDataPackage()
     form.append('amount', '12 €')
     const api = await revoked({ validateStatus: () => true })
@@ -149,18 +145,21 @@ describe('a body that axios sends', () => {
     ['multipart/mixed; boundary=abc', undefined],
     ['x-multipart/form-data; boundary=abc', undefined],
     ['multipart/form-data-x; boundary=abc', undefined],
-  ])('as a form is sent under the boundary of its type: %j', async (type, boundary) => {
-    const api = ground.api({ adapter: 'http' })
-    await api.post('/x', smallForm(), { headers: { 'Content-Type': type } })
-    const [sent] = ground.sent()
-    const used = /^--(.+)\r\n/.exec(String(sent?.body))?.[1]
-    expect(used).toEqual(boundary ?? expect.stringMatching(/^merchant-auth-[\da-f-]{36}$/))
-    expect(sent?.headers['content-type']).toContain(used)
-  })
+  ])(
+    'of FormData is sent with the boundary of its content type, else with a generated one: %j',
+    async (type, boundary) => {
+      const api = ground.api({ adapter: 'http' })
+      await api.post('/x', smallForm(), { headers: { 'Content-Type': type } })
+      const [sent] = ground.sent()
+      const used = /^--(.+)\r\n/.exec(String(sent?.body))?.[1]
+      expect(used).toEqual(boundary ?? expect.stringMatching(/^merchant-auth-[\da-f-]{36}$/))
+      expect(sent?.headers['content-type']).toContain(used)
+    },
+  )
 
   const PROGRESS = { 'a Buffer': () => Buffer.alloc(1024 * 1024), 'a form': smallForm }
   it.each(ADAPTERS.flatMap((adapter) => Object.entries(PROGRESS).map((made) => [adapter, ...made] as const)))(
-    'reports the progress of both sends: %s, %s',
+    'emits upload progress for both sends: %s, %s',
     async (adapter, _, make) => {
       const api = await revoked({ adapter })
       const ends: AxiosProgressEvent[] = []
@@ -175,7 +174,7 @@ describe('a body that axios sends', () => {
     },
   )
 
-  it.each(ADAPTERS)('beyond maxBodyLength is rejected by axios as ever: %s', async (adapter) => {
+  it.each(ADAPTERS)('beyond maxBodyLength is rejected by axios itself: %s', async (adapter) => {
     const over = Buffer.alloc(11)
     const form = new FormData()
     form.append('file', new Blob([over]))
@@ -185,14 +184,14 @@ describe('a body that axios sends', () => {
       const message = 'Request body larger than maxBodyLength limit'
       expect(error).toMatchObject({ code: 'ERR_BAD_REQUEST', message, config: { maxBodyLength: 10 } })
     }
-    // A stream is counted while it is sent: the API sees a request that breaks off.
+    // axios counts a stream while it sends it: the API sees an aborted request.
     expect(sizes().filter((size) => size !== undefined && size > 0)).toEqual([])
     const api = await revoked({ adapter })
     await api.post('/x', Buffer.alloc(10), { maxBodyLength: 10 })
     expect(sizes().slice(-2)).toEqual([10, 10])
   })
 
-  it('has the timeout, the signal and the callbacks of its call in both sends', async () => {
+  it('is sent both times with the timeout, the signal and the callbacks of its call', async () => {
     const { signal } = new AbortController()
     const onUploadProgress = (): void => {}
     const { api, configs } = fakeApi([{ status: 401 }])

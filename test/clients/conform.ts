@@ -1,4 +1,4 @@
-/** Runs scenarios in Vitest, each with every client that it is about, and records what came of them for docs/faults.md. */
+/** Runs scenarios in Vitest with every client that they concern, and records their outcomes for docs/faults.md. */
 import { createAuthDispatch } from 'merchant-auth/undici'
 import * as undici from 'undici'
 import { describe, it } from 'vitest'
@@ -16,7 +16,7 @@ export function conform(table: string, scenarios: readonly Scenario[]): void {
   conformWith(DRIVERS, scenarios, table)
 }
 
-/** Runs scenarios with these clients; without a table nothing is recorded. */
+/** Runs scenarios with these clients. Without a table, nothing is recorded. */
 export function conformWith(
   drivers: readonly Driver[],
   scenarios: readonly Scenario[],

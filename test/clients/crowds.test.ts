@@ -1,4 +1,4 @@
-// Ten thousand calls at once with one signal: what they cost, and that nothing is left behind.
+// Ten thousand concurrent calls with one signal: their cost, and that no listener is left.
 import { getEventListeners, setMaxListeners } from 'node:events'
 import axios from 'axios'
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
@@ -16,7 +16,7 @@ const MANY = 10_000
 type StatusFor = (authorization: unknown) => number
 type Client = (tokens: TokenProvider, statusFor: StatusFor) => (signal: AbortSignal) => Promise<number>
 
-// The API answers in memory: ten thousand calls need no socket, and only this package listens.
+// The API responds in memory, without sockets, so that only this package adds listeners to the signal.
 const CLIENTS: Readonly<Record<string, Client>> = {
   'axios function': (tokens, statusFor) => {
     const api = axios.create({
@@ -37,27 +37,27 @@ const CLIENTS: Readonly<Record<string, Client>> = {
 
 const SITUATIONS = ['no token yet', 'all wait for a renewal', 'a fresh token'] as const
 
-const heard: unknown[] = []
-const note = (what: unknown): void => {
-  // Each test has a provider of its own, for one and the same client.
-  if ((what as { code?: unknown }).code !== 'MERCHANT_AUTH_PROVIDERS') heard.push(what)
+const warnings: unknown[] = []
+const recordWarning = (what: unknown): void => {
+  // Expected: each test creates another provider for the same client.
+  if ((what as { code?: unknown }).code !== 'MERCHANT_AUTH_PROVIDERS') warnings.push(what)
 }
 beforeEach(() => {
-  heard.length = 0
-  process.on('warning', note)
-  process.on('unhandledRejection', note)
+  warnings.length = 0
+  process.on('warning', recordWarning)
+  process.on('unhandledRejection', recordWarning)
 })
 afterEach(async () => {
   await settled()
-  process.off('warning', note)
-  process.off('unhandledRejection', note)
+  process.off('warning', recordWarning)
+  process.off('unhandledRejection', recordWarning)
   thinOut()
-  expect(heard).toEqual([])
+  expect(warnings).toEqual([])
 })
 
-describe('one signal for 10 000 calls', { timeout: 120_000 }, () => {
+describe('one signal of 10 000 concurrent calls', { timeout: 120_000 }, () => {
   it.for(SITUATIONS.flatMap((row) => Object.keys(CLIENTS).map((column) => [row, column] as const)))(
-    'has at most one listener while they wait, none afterwards, and no warning is emitted: %s, %s',
+    'has at most one listener during the wait and none afterwards, without a warning: %s, %s',
     async ([row, column], { task }) => {
       const gate = Promise.withResolvers<void>()
       const grant = () => gate.promise.then(() => granted()({}))
@@ -71,7 +71,7 @@ describe('one signal for 10 000 calls', { timeout: 120_000 }, () => {
         return row === 'all wait for a renewal' && authorization === first ? 401 : 200
       })
       const { signal } = new AbortController()
-      setMaxListeners(1, signal) // it warns of nothing unless it is asked to
+      setMaxListeners(1, signal) // by default, an AbortSignal does not warn
       const statuses = Array.from({ length: MANY }, () => call(signal))
       const rejected = (): number => events.filter(({ type }) => type === 'token-rejected').length
       await until(() => (row === 'all wait for a renewal' ? rejected() === MANY : endpoint.count === 1))
@@ -87,7 +87,13 @@ describe('one signal for 10 000 calls', { timeout: 120_000 }, () => {
       )
       const cost = `${MANY} calls, ${counted(endpoint.count, 'token request')}`
       const cell = `${cost}; ${counted(during, 'listener')}, then ${listeners()}`
-      record(task, { table: 'signals', group: 'Many calls at once', row: `one signal, ${row}`, column, cell })
+      record(task, {
+        table: 'signals',
+        group: 'Many concurrent calls',
+        row: `one signal, ${row}`,
+        column,
+        cell,
+      })
     },
   )
 })

@@ -1,4 +1,4 @@
-// Which URLs get the token: every spelling, judged by every client, and what arrives over sockets.
+// Which URLs get the token: every spelling of a URL with every client, and what arrives over sockets.
 import { networkInterfaces } from 'node:os'
 import type { AxiosAdapter } from 'axios'
 import { type AuthEvent, createAuthFetch, type TokenProvider } from 'merchant-auth'
@@ -32,12 +32,12 @@ const ENVIRONMENT = {
 }
 
 type Sent = (authorization: unknown) => void
-/** A call that sends nothing, and says which header it would send. */
-type Ask = (url: string, sent: Sent) => unknown
+/** A call that sends nothing and passes on the header that it would send. */
+type Call = (url: string, sent: Sent) => unknown
 
 const onAxios =
   (how: AxiosOptions['how']) =>
-  (tokens: TokenProvider): Ask =>
+  (tokens: TokenProvider): Call =>
   (url, sent) => {
     const adapter: AxiosAdapter = (config) => {
       sent(config.headers.get('Authorization'))
@@ -48,7 +48,7 @@ const onAxios =
 
 const onFetch =
   (inputOf: (url: string) => string | URL | Request) =>
-  (tokens: TokenProvider): Ask =>
+  (tokens: TokenProvider): Call =>
   (url, sent) => {
     const authFetch = createAuthFetch(tokens, {
       fetch: async (input, init) => {
@@ -61,13 +61,13 @@ const onFetch =
   }
 
 const onUndici =
-  (tokens: TokenProvider): Ask =>
+  (tokens: TokenProvider): Call =>
   (url, sent) => {
     const dispatch = createAuthDispatch(tokens)(((options: { headers?: Record<string, string> }) => {
       sent(options.headers?.['Authorization'])
       return true
     }) as never) as unknown as (options: object, handler: object) => boolean
-    const { origin, pathname, search } = new URL(url) // as its request() does
+    const { origin, pathname, search } = new URL(url) // as undici's request() does
     dispatch(
       { origin, path: pathname + search, method: 'GET' },
       { onRequestStart: () => {}, onResponseError: () => {} },
@@ -77,18 +77,18 @@ const onUndici =
 const isHttp = (url: string): boolean => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 const hasUserInfo = (url: string): boolean => Boolean(new URL(url).username || new URL(url).password)
 
-/** The ways to name a URL, and which URLs cannot be named in that way. */
-const WAYS: readonly [client: string, (tokens: TokenProvider) => Ask, (url: string) => boolean][] = [
+/** The ways to pass a URL to a client, and which URLs can be passed that way. */
+const WAYS: readonly [client: string, (tokens: TokenProvider) => Call, (url: string) => boolean][] = [
   ['axios', onAxios('attachAuth'), () => true],
   ['axios', onAxios('createAuthInterceptor'), () => true],
   ['fetch', onFetch((url) => url), () => true],
   ['fetch', onFetch((url) => new URL(url)), (url) => URL.canParse(url)],
   ['fetch', onFetch((url) => new Request(url)), (url) => URL.canParse(url) && !hasUserInfo(url)],
-  // undici takes user info out of a URL and sends none of it.
+  // undici strips user info from a URL.
   ['undici', onUndici, (url) => isHttp(url) && !hasUserInfo(url)],
 ]
 
-/** What the header and the events say, in one. Takes the events. */
+/** The verdict that the header and the events agree on. Removes the events. */
 function verdictOf(sent: unknown, events: AuthEvent[]): string {
   const reasons = events.splice(0).flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
   if (typeof sent === 'string' && sent.startsWith('Bearer head.body.') && reasons.length === 0) return TOKEN
@@ -97,29 +97,29 @@ function verdictOf(sent: unknown, events: AuthEvent[]): string {
 }
 
 function judge(group: string, rows: readonly Row[]): void {
-  it(`${group}: each of ${rows.length} URLs`, async ({ task }) => {
+  it(`${group}: every client gives each of ${rows.length} URLs the expected verdict`, async ({ task }) => {
     expect(new Set(rows.map(([url]) => url)).size).toBe(rows.length)
     const { provider, events } = rig([], { environment: ENVIRONMENT })
     await provider.getToken()
     events.splice(0)
-    for (const [client, ask, canBeAsked] of WAYS) {
+    for (const [client, call, accepts] of WAYS) {
       const verdicts: Row[] = []
-      const asked = rows.filter(([url]) => canBeAsked(url))
-      for (const [url] of asked) {
+      const urls = rows.filter(([url]) => accepts(url))
+      for (const [url] of urls) {
         let sent: unknown = 'nothing'
-        await ask(provider)(url, (authorization) => {
+        await call(provider)(url, (authorization) => {
           sent = authorization
         })
         verdicts.push([url, verdictOf(sent, events) as Verdict])
       }
-      expect(verdicts, client).toEqual(asked)
+      expect(verdicts, client).toEqual(urls)
       for (const [url, cell] of verdicts)
         record(task, { table: 'destinations', group, row: shown(url), column: client, cell })
     }
   })
 }
 
-judge('protocol-relative, and slashes too few or too many', [
+judge('protocol-relative, and a wrong number of slashes', [
   ['//api.example.com/merchant/x', DEST],
   ['//api.example.com:443/merchant', DEST],
   ['/\\api.example.com/merchant', DEST],
@@ -382,7 +382,7 @@ judge('path boundaries', [
 const X = 'token at API /merchant/x'
 const NOTHING = 'not sent'
 
-/** A URL, what came of it on axios, and on fetch where that is something else. */
+/** A URL, its outcome on axios, and its outcome on fetch if that differs. */
 const FORMS: readonly (readonly [form: string, axios: string, fetch?: string])[] = [
   ['http://api.here/merchant', 'token at API /merchant'],
   ['http://api.here/merchant/x?y=1#z', 'token at API /merchant/x?y=1'],
@@ -429,7 +429,7 @@ const FORMS: readonly (readonly [form: string, axios: string, fetch?: string])[]
   ['http://evil.here/merchant', 'no token at evil /merchant'],
   ['http://localhost:{EVIL}/merchant/x', 'no token at evil /merchant/x'],
   ['//api.here/merchant/x', NOTHING],
-  // axios' fetch adapter takes user info out of a URL, and makes an absolute one of it in passing.
+  // axios' fetch adapter strips user info from a URL and thereby makes it absolute.
   ['//u:p@api.here/merchant/x', 'http: not sent; fetch: no token at API /merchant/x', NOTHING],
   ['//u:p@evil.here/merchant', 'http: not sent; fetch: no token at evil /merchant', NOTHING],
   ['/merchant/x', NOTHING],
@@ -440,22 +440,22 @@ const FORMS: readonly (readonly [form: string, axios: string, fetch?: string])[]
   ['data:,merchant', 'answered without a request'],
 ]
 
-describe('over sockets', () => {
+describe('a URL over sockets', () => {
   let places: Places
   beforeAll(async () => {
     places = await openPlaces()
   })
   afterAll(() => places.close())
 
-  it.for(FORMS)('%j comes to: %s', async ([form, onAxios, onFetch = onAxios], { task }) => {
+  it.for(FORMS)('%j has the outcome: %s', async ([form, onAxios, onFetch = onAxios], { task }) => {
     const url = places.fill(form)
-    const came = async (driver: typeof FETCH): Promise<string> => {
+    const outcomeOf = async (driver: typeof FETCH): Promise<string> => {
       const send = driver.create(places.tokens)
       return await places.outcome(() => send({ url }))
     }
-    const [http, byFetch] = [await came(AXIOS_HTTP), await came(AXIOS_FETCH)]
+    const [http, byFetch] = [await outcomeOf(AXIOS_HTTP), await outcomeOf(AXIOS_FETCH)]
     const byAxios = http === byFetch ? http : `http: ${http}; fetch: ${byFetch}`
-    expect([byAxios, await came(FETCH)]).toEqual([onAxios, onFetch])
+    expect([byAxios, await outcomeOf(FETCH)]).toEqual([onAxios, onFetch])
     const group = 'over sockets: api.here and evil.here are two ports of 127.0.0.1'
     const row = { table: 'destinations', group, row: shown(form) }
     record(task, { ...row, column: 'axios', cell: byAxios })
@@ -465,9 +465,9 @@ describe('over sockets', () => {
   const hasIpv6 = Object.values(networkInterfaces()).some((all) =>
     all?.some(({ address }) => address === '::1'),
   )
-  it.runIf(hasIpv6)('an API on IPv6', async () => {
+  it.runIf(hasIpv6)('with an IPv6 host gets the token only at the API', async () => {
     const ipv6 = await openPlaces('::1')
-    for (const [form, came] of [
+    for (const [form, expected] of [
       ['http://[::1]:{API}/merchant/x', X],
       ['http://[0:0:0:0:0:0:0:1]:{API}/merchant/x', X],
       ['http://[::0.0.0.1]:{API}\\merchant\\x', X],
@@ -477,14 +477,14 @@ describe('over sockets', () => {
     ] as const) {
       for (const driver of [AXIOS_HTTP, AXIOS_FETCH, FETCH]) {
         const send = driver.create(ipv6.tokens)
-        expect([form, await ipv6.outcome(() => send({ url: ipv6.fill(form) }))]).toEqual([form, came])
+        expect([form, await ipv6.outcome(() => send({ url: ipv6.fill(form) }))]).toEqual([form, expected])
       }
     }
     await ipv6.close()
   })
 })
 
-it('an entry within another one has its limits to itself', async () => {
+it('an apiUrl below another one has its own renewal rate limit', async () => {
   const inner = 'https://api.example.com/merchant/inner'
   const { provider, events } = rig([], {
     environment: { ...ENVIRONMENT, apiUrls: [inner, 'https://api.example.com/merchant'] },

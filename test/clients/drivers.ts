@@ -1,4 +1,4 @@
-/** The clients, all called in the same way: what holds for every client is proved over this table. */
+/** The clients behind one interface: the behavior of every client is tested with these drivers. */
 import axios, {
   type AxiosError,
   type AxiosInstance,
@@ -11,13 +11,13 @@ import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 
 /** One call, in terms that all clients share. */
 export interface Call {
-  /** fetch takes a Request, too. */
+  /** fetch also accepts a Request. */
   readonly url: string | Request
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly signal?: AbortSignal
-  /** What else this client's callers may give it. */
+  /** Further options of this client. */
   readonly options?: object
 }
 
@@ -25,24 +25,24 @@ export interface Answer {
   readonly status: number
   readonly text: string
   header(name: string): string | undefined
-  /** What the client's own caller gets. */
+  /** The client's own response object. */
   readonly own: unknown
 }
 
-/** Makes a call; whatever the status, it resolves. */
+/** Makes a call. Resolves for every status. */
 export type Client = (call: Call) => Promise<Answer>
 
 export interface Driver {
   readonly name: string
-  /** Whether it follows redirects: always, with Authorization alone, or never. */
+  /** Whether it follows redirects: always, only if the token is in Authorization, or never. */
   readonly follows: 'always' | 'authorization' | 'never'
-  /** Whether a path outside `apiUrls` on the same origin gets no token by a redirect either. */
+  /** Whether a redirect outside `apiUrls` on the same origin drops the token. */
   readonly guardsPaths?: boolean
-  /** A client with the token attached; without a provider a plain one. */
+  /** A client with the token attached; without a provider, a plain client. */
   create(tokens?: TokenProvider, attach?: AttachOptions): Client
-  /** A cancelToken of axios, and what cancels it. */
+  /** Creates a cancelToken of axios with its cancel function. */
   readonly cancelSource?: () => CancelTokenSource
-  /** Whether a caller of this client gets this error for an aborted signal. */
+  /** Whether this is the error that callers of this client get for an aborted signal. */
   isAbort(error: unknown, reason: unknown): boolean
 }
 
@@ -51,7 +51,7 @@ export const HOWS = ['attachAuth', 'createAuthInterceptor'] as const
 
 export interface AxiosOptions {
   readonly how?: (typeof HOWS)[number] | undefined
-  /** The copy of axios, where it is not the imported one. */
+  /** The copy of axios, by default the imported one. */
   readonly copy?: AxiosStatic
   readonly attach?: AttachOptions | undefined
 }
@@ -68,7 +68,7 @@ export function axiosWith(
   return api
 }
 
-/** Calls of axios with this adapter. */
+/** A driver of axios with this adapter. */
 export function axiosDriver(
   name: string,
   adapter: NonNullable<CreateAxiosDefaults['adapter']>,
@@ -99,10 +99,10 @@ export function axiosDriver(
 
 export const AXIOS_HTTP = axiosDriver('axios http', 'http')
 export const AXIOS_FETCH = axiosDriver('axios fetch', 'fetch')
-/** An adapter that a caller would write around axios' own. */
+/** A custom adapter that wraps axios' own. */
 export const AXIOS_FUNCTION = axiosDriver('axios function', (config) => axios.getAdapter('http')(config))
 
-/** The plain interceptor, which only attaches. */
+/** The plain interceptor, which attaches the token but does not renew it. */
 export const PLAIN_HTTP = axiosDriver('axios http, createAuthInterceptor', 'http', {
   how: 'createAuthInterceptor',
 })
@@ -128,7 +128,7 @@ export const FETCH: Driver = {
   isAbort: (error, reason) => error === reason,
 }
 
-/** undici as far as it is used here; of whichever version. */
+/** The part of undici that is used here, in any version. */
 export interface Undici {
   readonly Agent: new () => { compose(interceptor: unknown): unknown }
   request(url: string, options: object): Promise<UndiciAnswer>
@@ -140,7 +140,7 @@ interface UndiciAnswer {
   readonly body: { text(): Promise<string> }
 }
 
-/** Takes what it drives: undici is loaded last, because it may change Node's own fetch. */
+/** undici is a parameter because it has to be loaded last: it may change Node's own fetch. */
 export function undiciDriver(
   name: string,
   undici: Undici,

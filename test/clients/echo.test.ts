@@ -1,4 +1,4 @@
-// APIs that give the token back: it stands in the API's own words, and nowhere else.
+// APIs that echo the token: it appears in the API's own response, and nowhere else.
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
 import { inspect } from 'node:util'
@@ -46,8 +46,8 @@ const leaks = (value: unknown): string[] => findLeaks(value, [VALUE])
 const clientFor = (driver: Driver, url: string) =>
   driver.create(provided({ current: token(VALUE), apiUrls: [url], renew: async () => undefined }))
 
-/** The parts of the API's answer that hold the token; then they are emptied, and nothing else may hold it. */
-async function placesOf(driver: Driver, url: string): Promise<string> {
+/** The parts of the API's response that contain the token. Once they are emptied, nothing else may contain it. */
+async function partsWithToken(driver: Driver, url: string): Promise<string> {
   const answer = await clientFor(driver, url)({ url })
   const own = answer.own as AxiosResponse & Response
   const places = {
@@ -57,7 +57,7 @@ async function placesOf(driver: Driver, url: string): Promise<string> {
     'the URL': own.url,
   }
   const found = Object.entries(places).flatMap(([place, value]) => (has(value) ? [place] : []))
-  outcomes.length = 0 // what the API says is its own
+  outcomes.length = 0 // the API's own response may contain the token
   if (driver !== FETCH) {
     Object.assign(own, { data: '', headers: {}, statusText: '' })
     expect([own, own.config].flatMap(leaks)).toEqual([])
@@ -65,19 +65,22 @@ async function placesOf(driver: Driver, url: string): Promise<string> {
   return found.join(', ') || 'nowhere'
 }
 
-describe.for([AXIOS_HTTP, AXIOS_FETCH, FETCH])('an API that gives the token back to $name', (driver) => {
-  const table = { table: 'clients', group: 'The API gives the token back: where it then stands' }
+describe.for([AXIOS_HTTP, AXIOS_FETCH, FETCH])('an API that echoes the token to $name', (driver) => {
+  const table = { table: 'clients', group: 'The API echoes the token: where it appears' }
 
-  it.for(ROWS)('%s: nothing else shows it', async ([row, echo, places, byFetch = places], { task }) => {
-    await using api = await scripted(({ headers, path }, response) =>
-      echo(String(headers.authorization), response, path),
-    )
-    const cell = await placesOf(driver, api.url)
-    expect(cell).toBe(driver === FETCH ? byFetch : places)
-    record(task, { ...table, row, column: driver.name, cell })
-  })
+  it.for(ROWS)(
+    '%s: the token appears nowhere else',
+    async ([row, echo, places, byFetch = places], { task }) => {
+      await using api = await scripted(({ headers, path }, response) =>
+        echo(String(headers.authorization), response, path),
+      )
+      const cell = await partsWithToken(driver, api.url)
+      expect(cell).toBe(driver === FETCH ? byFetch : places)
+      record(task, { ...table, row, column: driver.name, cell })
+    },
+  )
 
-  it('in an answer that is no HTTP: the cause of the error has those bytes, and nothing else', async () => {
+  it('in an invalid HTTP response: only the raw bytes in the cause of the error contain the token', async () => {
     const server = createServer((socket) => {
       let text = ''
       socket.on('error', () => {})
@@ -89,7 +92,7 @@ describe.for([AXIOS_HTTP, AXIOS_FETCH, FETCH])('an API that gives the token back
     })
     await using api = await listening(server)
     const error = (await rejectionOf(clientFor(driver, api.url)({ url: api.url }))) as AxiosError
-    // Node's parsers put the bytes that they could not read into their error.
+    // Node's parsers attach the bytes that they cannot parse to their error.
     const cause = error.cause as { rawPacket?: Buffer | undefined; data?: string | undefined }
     expect(cause.rawPacket?.toString('latin1') ?? cause.data).toContain(VALUE)
     Object.assign(cause, { rawPacket: undefined, data: undefined })

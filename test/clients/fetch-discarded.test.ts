@@ -1,4 +1,4 @@
-// The body of a 401 that no caller gets: drained where it is small, so that its connection can be used again, else cancelled.
+// The body of a 401 that no caller gets: it is drained if it is small, so that its connection is reused; otherwise it is canceled.
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
@@ -11,14 +11,14 @@ const KIB = 1024
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A 401 that counts what is read of its body, and whether it is cancelled. */
+/** A 401 that counts the bytes read from its body and records whether it is canceled. */
 function rejected(chunks: readonly number[], length?: number | string) {
   const seen = { read: 0, cancelled: 0, ended: false }
-  const left = [...chunks]
+  const remaining = [...chunks]
   const body = new ReadableStream<Uint8Array>(
     {
       pull: (controller) => {
-        const size = left.shift()
+        const size = remaining.shift()
         if (size === undefined) {
           seen.ended = true
           controller.close()
@@ -37,41 +37,46 @@ function rejected(chunks: readonly number[], length?: number | string) {
   return { seen, response: new Response(body, { status: 401, headers }) }
 }
 
-/** A call that gets these answers in turn, and then a good one. */
+/** A call that gets these responses in turn, then a 200. */
 function fetchWith(answers: Response[], given: Parameters<typeof provided>[0] = {}, signal?: AbortSignal) {
   const fetch = async () => answers.shift() ?? new Response('fine')
   const tokens = provided({ current: token('current.token'), ...given })
   return createAuthFetch(tokens, { fetch })(MERCHANT_URL, signal ? { signal } : {})
 }
 
-async function afterARepeat(chunks: readonly number[], length?: number | string) {
+async function bodyAfterRepeat(chunks: readonly number[], length?: number | string) {
   const { seen, response } = rejected(chunks, length)
   expect(await (await fetchWith([response])).text()).toBe('fine')
   for (let turn = 0; turn < 100 && !seen.ended && seen.cancelled === 0; turn += 1) await settled()
   return seen
 }
 
-describe('the body of a 401 that is repeated', () => {
+describe('the body of a 401 whose call is repeated', () => {
   const whole = Array<number>(64).fill(KIB)
 
   it.each<[string, number[], number | string | undefined, object]>([
-    ['nothing', [], undefined, { read: 0, cancelled: 0, ended: true }],
+    ['an empty body', [], undefined, { read: 0, cancelled: 0, ended: true }],
     ['a few bytes', [10], 10, { read: 10, cancelled: 0, ended: true }],
-    ['a few bytes, the length unreadable', [10], 'ten', { read: 10, cancelled: 0, ended: true }],
-    ['64 KiB, as its length says', [64 * KIB], 65_536, { read: 65_536, cancelled: 0, ended: true }],
-    ['64 KiB in parts', whole, undefined, { read: 65_536, cancelled: 0, ended: true }],
-    ['a byte more, as its length says', [...whole, 1], 65_537, { read: 0, cancelled: 1, ended: false }],
-    ['a byte more', [...whole, 1], undefined, { read: 65_537, cancelled: 1, ended: false }],
-    ['without an end', [...whole, ...whole], undefined, { read: 65 * KIB, cancelled: 1, ended: false }],
-  ])('is drained up to 64 KiB, else cancelled: %s', async (_, chunks, length, expected) => {
-    expect(await afterARepeat(chunks, length)).toEqual(expected)
+    ['a few bytes, with an invalid content-length', [10], 'ten', { read: 10, cancelled: 0, ended: true }],
+    ['64 KiB, with a content-length', [64 * KIB], 65_536, { read: 65_536, cancelled: 0, ended: true }],
+    ['64 KiB in chunks', whole, undefined, { read: 65_536, cancelled: 0, ended: true }],
+    [
+      '64 KiB and a byte, with a content-length',
+      [...whole, 1],
+      65_537,
+      { read: 0, cancelled: 1, ended: false },
+    ],
+    ['64 KiB and a byte', [...whole, 1], undefined, { read: 65_537, cancelled: 1, ended: false }],
+    ['more than 64 KiB', [...whole, ...whole], undefined, { read: 65 * KIB, cancelled: 1, ended: false }],
+  ])('is drained up to 64 KiB, otherwise canceled: %s', async (_, chunks, length, expected) => {
+    expect(await bodyAfterRepeat(chunks, length)).toEqual(expected)
     await settled()
     expect(vi.getTimerCount()).toBe(0)
   })
 })
 
-describe('the body of a 401 whose caller has left', () => {
-  it('is discarded too', async () => {
+describe('the body of a 401', () => {
+  it('is canceled if the caller aborts during the renewal', async () => {
     const { seen, response } = rejected([KIB], 100_000)
     const renewing = Promise.withResolvers<void>()
     const renew: TokenProvider['renewToken'] = (_, wait) => {
@@ -87,7 +92,7 @@ describe('the body of a 401 whose caller has left', () => {
     expect(seen).toEqual({ read: 0, cancelled: 1, ended: false })
   })
 
-  it('is the caller’s who has not', async () => {
+  it('is left unread for the caller if the renewal fails', async () => {
     const { seen, response } = rejected([KIB])
     const renew = () => Promise.reject(new Error('no token'))
     const { signal } = new AbortController()
@@ -96,7 +101,7 @@ describe('the body of a 401 whose caller has left', () => {
     expect(seen).toEqual({ read: 0, cancelled: 0, ended: false })
   })
 
-  it('is cancelled where it does not come', async () => {
+  it('is canceled after 1 s if it does not arrive', async () => {
     const cancel = vi.fn()
     const body = new ReadableStream({ cancel })
     expect((await fetchWith([new Response(body, { status: 401 })])).status).toBe(200)

@@ -1,4 +1,4 @@
-// What createAuthFetch takes, what the wrapped fetch gets and gives, and when.
+// createAuthFetch: its arguments, what the wrapped fetch gets and when, and what the caller gets back.
 import { createAuthFetch } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { rejectionOf, useGround } from '../support/ground.ts'
@@ -11,7 +11,7 @@ const URL_CALLED = 'https://api.test.example/merchant/x'
 const TOKENS = provided({ current: token('current.token') })
 const AUTHORIZATION = 'Bearer current.token'
 
-/** A fetch that answers with these in turn, and then with 200. */
+/** A fetch that resolves with these responses in turn, then with a 200. */
 function answering(...answers: unknown[]) {
   let at = 0
   return vi.fn<typeof fetch>(async () => {
@@ -20,7 +20,7 @@ function answering(...answers: unknown[]) {
   })
 }
 
-async function given(
+async function argumentsFor(
   input: string | URL | Request,
   init?: RequestInit,
   attach: Parameters<typeof createAuthFetch>[1] = {},
@@ -31,18 +31,18 @@ async function given(
   return { input: target, init: final }
 }
 
-describe('the fetch that is wrapped', () => {
+describe('the wrapped fetch', () => {
   it.each([URL_CALLED, 'https://elsewhere.example/x'])(
-    'gets headers that were an iterator, and members that Node’s fetch does not know: %s',
+    'gets headers from an iterator, and init members that Node’s fetch does not know: %s',
     async (url) => {
       const headers = new Headers({ 'X-Mine': '1' }).entries() as unknown as HeadersGiven
-      const { init } = await given(url, { headers, next: { revalidate: 60 } } as RequestInit)
+      const { init } = await argumentsFor(url, { headers, next: { revalidate: 60 } } as RequestInit)
       expect(new Headers(init.headers).get('X-Mine')).toBe('1')
       expect(init).toMatchObject({ next: { revalidate: 60 } })
     },
   )
 
-  it('is called at once where there is a token: no promise, no wait', async () => {
+  it('is called synchronously if there is a cached token', async () => {
     const wrapped = answering()
     const getToken = vi.spyOn(TOKENS, 'getToken')
     const call = createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED)
@@ -52,13 +52,13 @@ describe('the fetch that is wrapped', () => {
     getToken.mockRestore()
   })
 
-  it('gets nothing that the caller did not give, but the token', async () => {
+  it('gets the arguments of the caller, and nothing more than the token', async () => {
     const headers = { Authorization: AUTHORIZATION }
-    expect(await given(URL_CALLED)).toStrictEqual({ input: URL_CALLED, init: { headers } })
-    const byUrl = await given(new URL(URL_CALLED), { method: 'PUT' })
+    expect(await argumentsFor(URL_CALLED)).toStrictEqual({ input: URL_CALLED, init: { headers } })
+    const byUrl = await argumentsFor(new URL(URL_CALLED), { method: 'PUT' })
     expect(byUrl).toStrictEqual({ input: URL_CALLED, init: { method: 'PUT', headers } })
     const request = new Request(URL_CALLED, { headers: { 'x-mine': '1' } })
-    const { input, init } = await given(request)
+    const { input, init } = await argumentsFor(request)
     expect(input).toBe(request)
     expect(Object.keys(init)).toEqual(['headers'])
     expect(request.headers.has('authorization')).toBe(false)
@@ -69,18 +69,18 @@ describe('the fetch that is wrapped', () => {
     ['an array', [['X-Mine', '1'], ['aUTHORIZATION', 'Own one']]], // biome-ignore format: one line for each
     ['Headers', new Headers({ 'X-Mine': '1', aUTHORIZATION: 'Own one' })],
     ['an iterable', new Map([['aUTHORIZATION', 'Own one']]) as never],
-    ['pairs that are no arrays', [new Set(['aUTHORIZATION', 'Own one'])] as never],
-  ])('gets the very same, where a header of the caller’s is among those of %s', async (_, headers) => {
+    ['pairs that are Sets', [new Set(['aUTHORIZATION', 'Own one'])] as never],
+  ])('gets the caller’s own arguments if its headers include Authorization, in %s', async (_, headers) => {
     const init: RequestInit = { headers }
-    expect((await given(URL_CALLED, init)).init).toBe(init)
+    expect((await argumentsFor(URL_CALLED, init)).init).toBe(init)
     const request = new Request(URL_CALLED, { headers })
-    expect(await given(request)).toEqual({ input: request, init: {} })
+    expect(await argumentsFor(request)).toEqual({ input: request, init: {} })
     // Headers of init replace those of a Request.
-    const replaced = await given(request, { headers: { a: 'b' } })
+    const replaced = await argumentsFor(request, { headers: { a: 'b' } })
     expect(replaced.init.headers).toEqual({ a: 'b', Authorization: AUTHORIZATION })
   })
 
-  it('gets calls to other places as they are', async () => {
+  it('gets calls to other URLs unchanged', async () => {
     const wrapped = answering({ status: 401 })
     const [input, init] = [new URL('https://elsewhere.example/x'), { headers: { a: 'b' } }]
     expect((await createAuthFetch(TOKENS, { fetch: wrapped })(input, init)).status).toBe(401)
@@ -88,33 +88,34 @@ describe('the fetch that is wrapped', () => {
     expect(wrapped.mock.calls[0]?.[1]).toBe(init)
   })
 
-  it('is asked not to follow redirects where the header is another one than Authorization', async () => {
+  it('gets redirect: manual if the token is in another header than Authorization', async () => {
     const custom = { header: 'X-Access', scheme: '' }
-    const erring = new Request(URL_CALLED, { redirect: 'error' })
-    const redirectOf = async (...args: Parameters<typeof given>) => (await given(...args)).init.redirect
+    const errorRequest = new Request(URL_CALLED, { redirect: 'error' })
+    const redirectOf = async (...args: Parameters<typeof argumentsFor>) =>
+      (await argumentsFor(...args)).init.redirect
     expect(await redirectOf(URL_CALLED, { redirect: 'follow' }, custom)).toBe('manual')
     expect(await redirectOf(URL_CALLED, undefined, custom)).toBe('manual')
     expect(await redirectOf(new Request(URL_CALLED), undefined, custom)).toBe('manual')
     expect(await redirectOf(URL_CALLED, { redirect: 'error' }, custom)).toBe('error')
-    expect(await redirectOf(erring, undefined, custom)).toBeUndefined()
-    expect(await redirectOf(erring, { redirect: 'follow' }, custom)).toBe('manual')
+    expect(await redirectOf(errorRequest, undefined, custom)).toBeUndefined()
+    expect(await redirectOf(errorRequest, { redirect: 'follow' }, custom)).toBe('manual')
     expect(await redirectOf(URL_CALLED, { redirect: 'manual' })).toBe('manual')
     expect(await redirectOf(URL_CALLED, { redirect: 'follow' })).toBe('follow')
     expect(await redirectOf(URL_CALLED)).toBeUndefined()
   })
 
-  it('gets a body itself where none is sent again', async () => {
+  it('gets the caller’s own body if renewOnStatus is empty', async () => {
     const body = Buffer.from('a body')
     const attach = { renewOnStatus: [] }
-    expect((await given(URL_CALLED, { method: 'POST', body }, attach)).init.body).toBe(body)
-    expect((await given(URL_CALLED, { body: null })).init).toHaveProperty('body', null)
+    expect((await argumentsFor(URL_CALLED, { method: 'POST', body }, attach)).init.body).toBe(body)
+    expect((await argumentsFor(URL_CALLED, { body: null })).init).toHaveProperty('body', null)
     const request = new Request(URL_CALLED, { method: 'POST', body: 'x' })
     const clone = vi.spyOn(request, 'clone')
-    await given(request, undefined, attach)
+    await argumentsFor(request, undefined, attach)
     expect(clone).not.toHaveBeenCalled()
   })
 
-  it('may be a mock whose answers have no headers and no body', async () => {
+  it('may be a mock whose responses have neither headers nor body', async () => {
     const answer = { status: 200 }
     const wrapped = answering({ status: 401 }, answer)
     expect(await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED, { body: null })).toBe(answer)
@@ -124,13 +125,13 @@ describe('the fetch that is wrapped', () => {
     ])
   })
 
-  it('may answer a HEAD with a 401 that has a length and no body', async () => {
+  it('may resolve a HEAD with a 401 that has a content-length and no body', async () => {
     const rejected = new Response(null, { status: 401, headers: { 'content-length': '100000' } })
     const authFetch = createAuthFetch(TOKENS, { fetch: answering(rejected) })
     expect((await authFetch(URL_CALLED, { method: 'HEAD' })).status).toBe(200)
   })
 
-  it('gets a Request that is used up once, even where it takes it', async () => {
+  it('is called only once with a Request whose body was read, even after a 401', async () => {
     const request = new Request(URL_CALLED, { method: 'POST', body: 'once' })
     await request.text()
     const wrapped = answering({ status: 401 })
@@ -151,10 +152,10 @@ describe('the fetch that is wrapped', () => {
   })
 })
 
-describe('a fetch with the token', () => {
+describe('createAuthFetch', () => {
   const ground = useGround()
 
-  it('rejects, and never throws', async () => {
+  it('rejects instead of throwing synchronously', async () => {
     const wrapped = vi.fn<typeof fetch>(() => {
       throw new TypeError('synchronous')
     })
@@ -168,7 +169,7 @@ describe('a fetch with the token', () => {
     await expect(createAuthFetch(TOKENS)(odd as never)).rejects.toThrow('odd')
   })
 
-  it('gives the very answers and errors of the wrapped fetch', async () => {
+  it('returns the response and error objects of the wrapped fetch', async () => {
     const [response, failure] = [new Response('own'), new TypeError('own failure')]
     const wrapped = vi.fn<typeof fetch>().mockResolvedValueOnce(response).mockRejectedValueOnce(failure)
     const authFetch = createAuthFetch(TOKENS, { fetch: wrapped })
@@ -176,10 +177,10 @@ describe('a fetch with the token', () => {
     expect(await rejectionOf(authFetch(URL_CALLED))).toBe(failure)
   })
 
-  it.each(['while it waits for its token', 'before it is sent again'])(
-    'is sent as it was called, though the caller changes all that he gave %s',
+  it.each(['during the wait for its token', 'before the second send'])(
+    'ignores changes that the caller makes to its arguments %s',
     async (when) => {
-      if (when === 'before it is sent again') {
+      if (when === 'before the second send') {
         await ground.tokens.getToken()
         ground.env.revoke()
       }
@@ -213,9 +214,9 @@ describe('a fetch with the token', () => {
   )
 })
 
-it('createAuthFetch rejects every problem at once', () => {
-  const wrong = { fetch: 1, header: '', other: 1 } as never
+it('createAuthFetch reports all invalid options in one error', () => {
+  const invalid = { fetch: 1, header: '', other: 1 } as never
   const expected = ['tokens', 'header', 'fetch', 'other']
-  expect(problemsOf(() => createAuthFetch({} as never, wrong))).toEqual(expected)
+  expect(problemsOf(() => createAuthFetch({} as never, invalid))).toEqual(expected)
   expect(problemsOf(() => createAuthFetch(TOKENS, null as never))).toEqual(['options'])
 })

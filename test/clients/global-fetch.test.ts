@@ -1,4 +1,4 @@
-// A fetch that takes the place of the global one it wraps, and token requests that come by their own provider.
+// A createAuthFetch that replaces the global fetch it wraps, and token requests that pass through their own provider.
 import { Agent as HttpAgent } from 'node:http'
 import axios, { type AxiosRequestConfig } from 'axios'
 import { type AuthEvent, createTokenProvider, type TokenProvider } from 'merchant-auth'
@@ -6,7 +6,7 @@ import { attachAuth } from 'merchant-auth/axios'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, fetch as undiciFetch } from 'undici'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createAuthFetch } from '../../src/index.ts' // which, unlike the one of the tests, is known to itself
+import { createAuthFetch } from '../../src/index.ts' // unlike the wrapper of the tests, it recognizes itself as the global fetch
 import { useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
 import { outcomes } from '../support/recorded.ts'
@@ -21,7 +21,7 @@ const TOKENS = provided({ current: token('current.token') })
 const isWithheld = (outcome: unknown) => (outcome as Partial<AuthEvent>).type === 'token-withheld'
 const authorizationOf = (init?: RequestInit) => new Headers(init?.headers).get('authorization')
 
-describe('a fetch with the token in the place of the global one', () => {
+describe('createAuthFetch as the global fetch', () => {
   const network = vi.fn<typeof fetch>(async () => new Response('answer'))
   beforeEach(() => {
     network.mockClear()
@@ -29,39 +29,42 @@ describe('a fetch with the token in the place of the global one', () => {
   })
 
   const replacements: Record<string, (authFetch: typeof fetch) => typeof fetch> = {
-    'is that one': (authFetch) => authFetch,
+    'is the global fetch': (authFetch) => authFetch,
     'is called by a wrapper': (authFetch) => (input, init) => authFetch(input, init),
     'is called later, with a Request': (authFetch) => async (input, init) => {
       await new Promise((resolve) => setImmediate(resolve))
       return await authFetch(new Request(input, init))
     },
-    'is called by another fetch with a token': (authFetch) => {
+    'is called by another createAuthFetch': (authFetch) => {
       globalThis.fetch = authFetch
       return createAuthFetch(provided({ apiUrls: ['https://other.example'] }))
     },
   }
 
-  it.each(Object.entries(replacements))('sends a call once, with the token: it %s', async (how, replace) => {
-    const authFetch = createAuthFetch(TOKENS)
-    globalThis.fetch = replace(authFetch)
-    for (const call of [globalThis.fetch, authFetch]) {
-      network.mockClear()
-      expect(await (await call(API)).text()).toBe('answer')
-      expect(network).toHaveBeenCalledTimes(1)
-      const [input, init] = network.mock.calls[0] ?? []
-      expect(authorizationOf(input instanceof Request ? input : init)).toBe('Bearer current.token')
-    }
-    // It does not take a token of its own for the caller's header.
-    if (how === 'is that one') expect(outcomes.filter(isWithheld)).toEqual([])
-  })
+  it.each(Object.entries(replacements))(
+    'sends a call once, with the token, if it %s',
+    async (how, replace) => {
+      const authFetch = createAuthFetch(TOKENS)
+      globalThis.fetch = replace(authFetch)
+      for (const call of [globalThis.fetch, authFetch]) {
+        network.mockClear()
+        expect(await (await call(API)).text()).toBe('answer')
+        expect(network).toHaveBeenCalledTimes(1)
+        const [input, init] = network.mock.calls[0] ?? []
+        expect(authorizationOf(input instanceof Request ? input : init)).toBe('Bearer current.token')
+      }
+      // It does not treat its own token as a header of the caller.
+      if (how === 'is the global fetch') expect(outcomes.filter(isWithheld)).toEqual([])
+    },
+  )
 
-  it.each(Object.entries(replacements))('sends a call for another place once: it %s', async (_, replace) => {
+  it.each(Object.entries(replacements))('sends a call to another URL once if it %s', async (_, replace) => {
     globalThis.fetch = replace(createAuthFetch(TOKENS))
     expect(await (await fetch('https://elsewhere.example/x')).text()).toBe('answer')
     expect(network).toHaveBeenCalledTimes(1)
   })
 
-  it('sends many calls at once, each once', async () => {
+  it('sends each of 50 concurrent calls once', async () => {
     globalThis.fetch = replacements['is called later, with a Request']?.(createAuthFetch(TOKENS)) ?? native
     await Promise.all(Array.from({ length: 50 }, (_, nth) => fetch(`${API}/${nth % 2}`)))
     expect(network).toHaveBeenCalledTimes(50)
@@ -76,14 +79,14 @@ describe('a fetch with the token in the place of the global one', () => {
         return await authFetch(`${API}${path}`, init)
       },
     ],
-  ])('has calls by a wrapper that %s sent once, with the token', async (_, replace) => {
+  ])('sends the calls of a wrapper that %s once, with the token', async (_, replace) => {
     globalThis.fetch = replace(createAuthFetch(TOKENS))
     expect(await (await fetch('/1')).text()).toBe('answer')
     expect(network).toHaveBeenCalledTimes(1)
     expect(authorizationOf(network.mock.calls[0]?.[1])).toBe('Bearer current.token')
   })
 
-  it('has a wrapper do its part once for each call, when it is known', async () => {
+  it('calls a wrapper around it once per call', async () => {
     const authFetch = createAuthFetch(TOKENS)
     const wrapped = vi.fn<typeof fetch>((input, init) => authFetch(input, init))
     globalThis.fetch = wrapped
@@ -93,7 +96,7 @@ describe('a fetch with the token in the place of the global one', () => {
     expect(wrapped).toHaveBeenCalledTimes(3)
   })
 
-  it('attaches the token to calls that a wrapper makes by itself, during a call and after it', async () => {
+  it('attaches the token to the calls that a wrapper makes itself, during a call and after it', async () => {
     const authFetch = createAuthFetch(TOKENS)
     const others: Promise<Response>[] = []
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -118,7 +121,7 @@ describe('a fetch with the token in the place of the global one', () => {
     )
   })
 
-  it('sends calls that a mock of the global fetch makes by another wrapper to that mock, too', async () => {
+  it('passes calls that a mocked global fetch makes through another createAuthFetch to that mock', async () => {
     const authFetch = createAuthFetch(TOKENS)
     const other = createAuthFetch(provided({ apiUrls: ['https://other.example'] }))
     const mock = vi.fn<typeof fetch>(async (input) => {
@@ -136,7 +139,7 @@ describe('a fetch with the token in the place of the global one', () => {
     expect(network).not.toHaveBeenCalled()
   })
 
-  it('sends calls that a wrapper makes after its answer by whatever is global then', async () => {
+  it('sends a call that a wrapper makes after its response through the current global fetch', async () => {
     const authFetch = createAuthFetch(TOKENS)
     const later = vi.fn<typeof fetch>(async () => new Response('later'))
     const { promise: after, resolve } = Promise.withResolvers<Response>()
@@ -154,10 +157,10 @@ describe('a fetch with the token in the place of the global one', () => {
   })
 })
 
-describe('a token request that comes by its own provider', () => {
+describe('a token request through a client that attaches the token of its own provider', () => {
   const ground = useGround()
 
-  /** A provider whose token endpoint lies below an API, and which sends its token requests by the fetch that it is given. */
+  /** A provider whose token endpoint is below an apiUrl, and which sends its token requests with the given fetch. */
   const made = (own: { fetch?: typeof fetch }): TokenProvider => {
     const { environment, clientId, clientSecret } = ground.env
     const { fetch: send } = own
@@ -190,7 +193,7 @@ describe('a token request that comes by its own provider', () => {
       globalThis.fetch = createAuthFetch(tokens)
       return tokens
     },
-    'a fetch with the token': () => {
+    createAuthFetch: () => {
       const own = { fetch: native }
       const tokens = made({ fetch: (input, init) => own.fetch(input, init) })
       own.fetch = createAuthFetch(tokens, { fetch: native })
@@ -209,12 +212,15 @@ describe('a token request that comes by its own provider', () => {
     },
   }
 
-  it.each(Object.entries(ways))('waits for no token and gets none: %s', async (_, provide) => {
-    await using tokens = provide()
-    expect((await tokens.getToken()).tokenType).toBe('Bearer')
-    const [request] = ground.env.requests('token')
-    expect(request?.headers).not.toHaveProperty('authorization')
-    expect(ground.events.filter(isWithheld)).toEqual([])
-    outcomes.length = 0 // an instance that carries token requests has their answers
-  })
+  it.each(Object.entries(ways))(
+    'is sent without a token and without waiting for one: %s',
+    async (_, provide) => {
+      await using tokens = provide()
+      expect((await tokens.getToken()).tokenType).toBe('Bearer')
+      const [request] = ground.env.requests('token')
+      expect(request?.headers).not.toHaveProperty('authorization')
+      expect(ground.events.filter(isWithheld)).toEqual([])
+      outcomes.length = 0 // an axios instance that sends token requests gets their responses
+    },
+  )
 })

@@ -1,27 +1,27 @@
-/** An API below /merchant at one port of the loopback, and at another a server that no token may reach. */
+/** An API below /merchant on one port of the loopback, and on another a server that no token may reach. */
 import type { TokenProvider } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { expect } from 'vitest'
 import { scripted } from './world.ts'
 
 const VALUE = 'the.one.token'
-const UNSEEN = /[\u007f-\u00a0\u00ad\u0400-\u04ff\u200b-\u200f\ufeff]|\p{M}/gu
+const ESCAPED = /[\u007f-\u00a0\u00ad\u0400-\u04ff\u200b-\u200f\ufeff]|\p{M}/gu
 
-/** A URL as a string literal in which nothing hides. */
+/** A URL as a string literal, with invisible and confusable characters escaped. */
 export function shown(url: string): string {
   const literal = JSON.stringify(url).replace(
-    UNSEEN,
+    ESCAPED,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
   return `\`${literal}\``
 }
 
-/** A request as a server saw it. */
+/** A request that a server received. */
 export interface Arrival {
   readonly at: 'API' | 'evil'
-  /** The target of the request line, to the letter. */
+  /** The target of the request line, unchanged. */
   readonly path: string
-  /** Whether there is a token anywhere in it, under whatever name. */
+  /** Whether the token is anywhere in it: in any header, the path or the body. */
   readonly token: boolean
 }
 
@@ -31,15 +31,15 @@ export interface Places {
   readonly api: string
   readonly evil: string
   readonly arrivals: Arrival[]
-  /** What the servers answer with; redirects as templates for `fill`. */
+  /** The responses of the servers; locations are templates for `fill`. */
   answer: Answers
-  /** A static token for the API alone. */
+  /** A provider with a static token for the API only. */
   readonly tokens: TokenProvider
-  /** A text with the ports in it: {API} and {EVIL} stand for them, api.here and evil.here for the hosts. */
+  /** Replaces {API} and {EVIL} with the ports, and api.here and evil.here with the hosts. */
   fill(template: string): string
-  /** What arrived since the last look, in words. Fails where a token is out of place. */
+  /** The arrivals since the last look, in words. Fails if the token arrived anywhere but at the API. */
   look(): string[]
-  /** What a call came to: what arrived, or that nothing did. */
+  /** The outcome of a call: its arrivals, or that nothing arrived. */
   outcome(call: () => Promise<unknown>): Promise<string>
   close(): Promise<void>
 }
@@ -65,10 +65,10 @@ export async function openPlaces(host = '127.0.0.1'): Promise<Places> {
     arrivals.splice(0).map((arrival) => {
       assertInPlace(arrival)
       const { at, path, token } = arrival
-      const nameless = path
+      const withNames = path
         .replaceAll(hosts['api.here'], 'api.here')
         .replaceAll(hosts['evil.here'], 'evil.here')
-      return `${token ? 'token' : 'no token'} at ${at} ${nameless}`
+      return `${token ? 'token' : 'no token'} at ${at} ${withNames}`
     })
   const environment = { authUrl: 'https://auth.example', audience: 'a', apiUrls: [`${api.url}/merchant`] }
   const places: Places = {
@@ -95,7 +95,7 @@ export async function openPlaces(host = '127.0.0.1'): Promise<Places> {
   return places
 }
 
-/** A token is at the API only, below its path as it came over the wire. */
+/** The token may arrive at the API only, at a raw path below /merchant. */
 function assertInPlace({ at, path, token }: Arrival): void {
   if (!token) return
   expect(at).toBe('API')

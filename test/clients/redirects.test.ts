@@ -5,7 +5,7 @@ import { REDIRECTS } from './scenarios/redirects.ts'
 
 const isRenewal = ({ group }: { group: string }): boolean => group.startsWith('A 401')
 
-describe('a call to an API that redirects', () => {
+describe('redirects of an API', () => {
   conform('redirects', REDIRECTS)
   conformWith(
     [PLAIN_HTTP, PLAIN_FETCH],

@@ -1,4 +1,4 @@
-// What a 401 means: the scenarios of all clients, and how challenges may be written (RFC 6750 §3, RFC 9110 §11.6.1).
+// The renewal after a 401: the scenarios of all clients, and every spelling of a challenge (RFC 6750 §3, RFC 9110 §11.6.1).
 import { type AccessToken, createAuthFetch } from 'merchant-auth'
 import { request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
@@ -14,7 +14,7 @@ const URL_CALLED = 'https://api.test.example/merchant/x'
 const ONCE = ['Bearer first.token']
 const TWICE = ['Bearer first.token', 'Bearer second.token']
 
-/** A call of fetch that is answered 401 with this challenge; what was sent, and how it was renewed. */
+/** A fetch call that gets a 401 with this challenge; what it sent, and its calls of `renewToken`. */
 async function rejected(challenge: string, renewed: AccessToken | undefined = token('second.token')) {
   const sent: (string | null)[] = []
   const renew = vi.fn(async () => renewed)
@@ -29,7 +29,7 @@ async function rejected(challenge: string, renewed: AccessToken | undefined = to
 }
 
 describe('a 401', () => {
-  it('is reported to the provider with the token that the call carried, and its URL', async () => {
+  it('passes the token and the URL of the call to renewToken', async () => {
     const { renew, sent } = await rejected('')
     const carried = expect.objectContaining({ value: 'first.token' })
     expect(renew.mock.calls).toEqual([[carried, { signal: undefined, url: URL_CALLED }]])
@@ -44,7 +44,7 @@ describe('a 401', () => {
       },
     ],
     ['returns nothing', () => undefined as never],
-  ])('is the caller’s where renewToken of a custom provider %s', async (_, renew) => {
+  ])('is returned to the caller if renewToken of a custom provider %s', async (_, renew) => {
     await using server = await scripted((_, response) => void response.writeHead(401).end('no'))
     const tokens = provided({ current: token('first.token'), apiUrls: [server.url], renew })
     expect((await createAuthFetch(tokens)(server.url)).status).toBe(401)
@@ -53,7 +53,7 @@ describe('a 401', () => {
     expect(server.seen).toHaveLength(2)
   })
 
-  it('is the caller’s where the renewal yields the very token that was rejected', async () => {
+  it('is returned to the caller if the renewal returns the rejected token', async () => {
     expect((await rejected('', token('first.token'))).sent).toEqual(ONCE)
   })
 
@@ -76,7 +76,7 @@ describe('a 401', () => {
     'Bearer realm="a";error="insufficient_scope"',
     'error="insufficient_scope"',
     'Bearer error="invalid_token", error="insufficient_scope"',
-  ])('that says insufficient_scope renews nothing: %s', async (challenge) => {
+  ])('with insufficient_scope does not renew the token: %s', async (challenge) => {
     expect((await rejected(challenge)).sent).toEqual(ONCE)
   })
 
@@ -102,7 +102,7 @@ describe('a 401', () => {
     'Bearer realm="\\", error=insufficient_scope"',
     'Bearer realm="say \\" error=insufficient_scope, please"',
     'Bearer realm=";error=insufficient_scope"',
-  ])('that says anything else renews the token: %s', async (challenge) => {
+  ])('with any other challenge renews the token: %s', async (challenge) => {
     expect((await rejected(challenge)).sent).toEqual(TWICE)
   })
 })

@@ -1,4 +1,4 @@
-// Callers that do not wait: the scenarios of all clients, axios' time-out, and the signals of Requests.
+// Callers that stop waiting: the scenarios of all clients, axios' timeout, and the signals of Requests.
 import axios, { AxiosError, type AxiosRequestConfig } from 'axios'
 import { createAuthFetch } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
@@ -6,44 +6,44 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { record } from '../faults/cells.ts'
 import { ADAPTERS, rejectionOf } from '../support/ground.ts'
 import { conform } from './conform.ts'
-import { COSTS, costs, heldIn, PHASES, type Phase, SIGNALS } from './scenarios/signals.ts'
+import { blockedIn, COSTS, costs, PHASES, type Phase, SIGNALS } from './scenarios/signals.ts'
 import { inWorld, settled, until } from './world.ts'
 
 conform('signals', SIGNALS)
 
 const CASES = PHASES.flatMap((phase) => ADAPTERS.map((adapter) => [phase, adapter] as const))
-const IN_WAIT = CASES.filter(([phase]) => phase === 'the first token' || phase === 'the renewal')
+const IN_TOKEN_WAIT = CASES.filter(([phase]) => phase === 'the first token' || phase === 'the renewal')
 
-/** A call of axios that is held in this phase; it leaves by `leave`, and gets what it rejects with. */
-async function leaving(
+/** The error of an axios call that is blocked in this phase and ended by `end`. */
+async function errorOfEnded(
   phase: Phase,
   adapter: (typeof ADAPTERS)[number],
   config: AxiosRequestConfig,
-  leave: (mine: Promise<unknown>) => void | Promise<void>,
+  end: (mine: Promise<unknown>) => void | Promise<void>,
 ): Promise<unknown> {
   return await inWorld(async (world) => {
-    const held = await heldIn(world, phase)
+    const blocked = await blockedIn(world, phase)
     const api = axios.create({ adapter, proxy: false, ...config })
-    attachAuth(api, held.tokens)
+    attachAuth(api, blocked.tokens)
     const other = axios.create({ adapter, proxy: false })
-    attachAuth(other, held.tokens)
-    const calls = await held.start(
+    attachAuth(other, blocked.tokens)
+    const calls = await blocked.start(
       (url) => api.get(url),
       (url) => other.get(url),
     )
-    await leave(calls.mine)
-    const error = await rejectionOf(calls.mine) // while it is still held
-    expect(held.costs()).toEqual(COSTS[phase])
-    held.release()
+    await end(calls.mine)
+    const error = await rejectionOf(calls.mine) // while it is still blocked
+    expect(blocked.costs()).toEqual(COSTS[phase])
+    blocked.release()
     expect((await calls.other).status).toBe(200)
     await settled()
-    expect(held.costs()).toEqual(COSTS[phase])
+    expect(blocked.costs()).toEqual(COSTS[phase])
     return error
   })
 }
 
 describe("axios' timeout", () => {
-  const TIMEOUT_MS = 60_000 // no test waits for so long: its clock is set
+  const TIMEOUT_MS = 60_000 // fake timers: no test waits this long
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   })
@@ -53,7 +53,7 @@ describe("axios' timeout", () => {
 
   async function timedOut(phase: Phase, adapter: (typeof ADAPTERS)[number], config: AxiosRequestConfig = {}) {
     const limits = { timeout: TIMEOUT_MS, ...config }
-    const error = await leaving(phase, adapter, limits, async (mine) => {
+    const error = await errorOfEnded(phase, adapter, limits, async (mine) => {
       vi.advanceTimersByTime(TIMEOUT_MS - 1)
       await settled()
       const early = await Promise.race([mine.catch(() => 'over'), settled().then(() => 'waiting')])
@@ -67,91 +67,102 @@ describe("axios' timeout", () => {
     return { code, message }
   }
 
-  it.for(CASES)('ends a call that waits for %s, and no other: %s', async ([phase, adapter], { task }) => {
-    const { code, message } = await timedOut(phase, adapter)
-    expect(code).toBe(adapter === 'fetch' ? 'ETIMEDOUT' : 'ECONNABORTED') // as each adapter has it
-    expect(message).toBe('timeout of 60000ms exceeded')
-    const cell = `${code}; ${costs(COSTS[phase])}`
-    const [row, column] = [`waiting for ${phase}`, `axios ${adapter}`]
-    record(task, { table: 'signals', group: "axios' timeout", row, column, cell })
-  })
-
-  it.for([...IN_WAIT, ['the API', 'http'] as const])(
-    'has the words and the code that the caller wants in the wait for %s: %s',
-    async ([phase, adapter]) => {
-      const worded = await timedOut(phase, adapter, { timeoutErrorMessage: 'the customer waits' })
-      expect(worded.message).toBe('the customer waits')
-      const clear = await timedOut(phase, adapter, { transitional: { clarifyTimeoutError: true } })
-      expect(clear).toEqual({ code: 'ETIMEDOUT', message: 'timeout of 60000ms exceeded' })
+  it.for(CASES)(
+    'ends its own call and no other during the wait for %s: %s',
+    async ([phase, adapter], { task }) => {
+      const { code, message } = await timedOut(phase, adapter)
+      expect(code).toBe(adapter === 'fetch' ? 'ETIMEDOUT' : 'ECONNABORTED') // each adapter's own code
+      expect(message).toBe('timeout of 60000ms exceeded')
+      const cell = `${code}; ${costs(COSTS[phase])}`
+      const [row, column] = [`waiting for ${phase}`, `axios ${adapter}`]
+      record(task, { table: 'signals', group: "axios' timeout", row, column, cell })
     },
   )
 
-  it.each(ADAPTERS)('runs anew for each wait and each send, as it does for each try: %s', async (adapter) => {
+  it.for([...IN_TOKEN_WAIT, ['the API', 'http'] as const])(
+    'uses timeoutErrorMessage and clarifyTimeoutError during the wait for %s: %s',
+    async ([phase, adapter]) => {
+      const custom = await timedOut(phase, adapter, { timeoutErrorMessage: 'the customer waits' })
+      expect(custom.message).toBe('the customer waits')
+      const clarified = await timedOut(phase, adapter, { transitional: { clarifyTimeoutError: true } })
+      expect(clarified).toEqual({ code: 'ETIMEDOUT', message: 'timeout of 60000ms exceeded' })
+    },
+  )
+
+  it.each(ADAPTERS)('restarts for each wait and each send: %s', async (adapter) => {
     await inWorld(async (world) => {
-      const held = await heldIn(world, 'the renewal')
+      const blocked = await blockedIn(world, 'the renewal')
       const api = axios.create({ adapter, proxy: false, timeout: TIMEOUT_MS })
-      attachAuth(api, held.tokens)
-      const { mine, other } = await held.start(
+      attachAuth(api, blocked.tokens)
+      const { mine, other } = await blocked.start(
         (url) => api.get(url),
         (url) => api.get(url),
       )
       vi.advanceTimersByTime(TIMEOUT_MS - 1)
-      held.release()
+      blocked.release()
       expect([(await mine).status, (await other).status]).toEqual([200, 200])
     })
   })
 
-  it.each([0, undefined, Number.NaN, '0', -1])('of %s never ends the wait', async (timeout) => {
+  it.each([0, undefined, Number.NaN, '0', -1])('of %s does not end the wait for a token', async (timeout) => {
     await inWorld(async (world) => {
-      const held = await heldIn(world, 'the first token')
+      const blocked = await blockedIn(world, 'the first token')
       const api = axios.create({ adapter: 'fetch' })
-      attachAuth(api, held.tokens)
-      const mine = api.get(held.url, { timeout: timeout as number })
-      await until(() => held.costs()[0] === 1)
+      attachAuth(api, blocked.tokens)
+      const mine = api.get(blocked.url, { timeout: timeout as number })
+      await until(() => blocked.costs()[0] === 1)
       vi.advanceTimersByTime(2 ** 31)
       await settled()
       const early = await Promise.race([mine.catch(() => 'over'), settled().then(() => 'waiting')])
       expect(early).toBe('waiting')
-      held.release()
-      await mine.catch(() => {}) // what axios makes of an odd number for the send is its own
+      blocked.release()
+      await mine.catch(() => {}) // axios itself may reject an odd timeout when it sends
     })
   })
 })
 
-describe('the signal of a Request, in the wait for a token', () => {
-  type Given = (url: string, signal: AbortSignal) => [Request, RequestInit?]
+describe('the wait of createAuthFetch for a token', () => {
+  type MakeArguments = (url: string, signal: AbortSignal) => [Request, RequestInit?]
   const other = new AbortController().signal
-  const ROWS: [row: string, ends: boolean, make: Given][] = [
-    ["a Request's own", true, (url, signal) => [new Request(url, { signal })]],
-    ["init's beside a Request's", true, (url, signal) => [new Request(url, { signal: other }), { signal }]],
+  const ROWS: [row: string, ends: boolean, make: MakeArguments][] = [
+    ['the signal of a Request', true, (url, signal) => [new Request(url, { signal })]],
     [
-      'a Request’s, init.signal: undefined',
+      'init.signal, which replaces the signal of a Request',
+      true,
+      (url, signal) => [new Request(url, { signal: other }), { signal }],
+    ],
+    [
+      'the signal of a Request, init.signal being undefined',
       true,
       (url, signal) => [new Request(url, { signal }), { signal: undefined } as object],
     ],
     [
-      'a Request’s, init.signal: null',
+      'the signal of a Request, init.signal being null',
       false,
       (url, signal) => [new Request(url, { signal }), { signal: null }],
     ],
-    ['a Request’s, init another', false, (url, signal) => [new Request(url, { signal }), { signal: other }]],
+    [
+      'the signal of a Request, init.signal being another',
+      false,
+      (url, signal) => [new Request(url, { signal }), { signal: other }],
+    ],
   ]
 
-  it.for(ROWS)('%s: ends the wait: %s', async ([row, ends, make], { task }) => {
+  it.for(ROWS)('is ended by %s: %s', async ([row, ends, make], { task }) => {
     await inWorld(async (world) => {
-      const held = await heldIn(world, 'the first token')
+      const blocked = await blockedIn(world, 'the first token')
       const caller = new AbortController()
-      const call = createAuthFetch(held.tokens)(...make(`${held.url}/mine`, caller.signal)).then(
+      const call = createAuthFetch(blocked.tokens)(...make(`${blocked.url}/mine`, caller.signal)).then(
         ({ status }) => status,
         (error: unknown) => error,
       )
-      await until(() => held.costs()[0] === 1)
+      await until(() => blocked.costs()[0] === 1)
       caller.abort(new Error('gone'))
       await settled()
-      held.release()
+      blocked.release()
       const outcome = await call
       expect(outcome).toBe(ends ? caller.signal.reason : 200)
-      const group = 'Whose signal, in the wait for a token'
+      const group = 'Which signal ends the wait for a token'
       record(task, { table: 'signals', group, row, column: 'fetch', cell: ends ? 'that error' : '200' })
     })
   })

@@ -1,4 +1,4 @@
-/** What the tests of undici share: dispatchers that are closed after each test, and handlers that note what they get. */
+/** Helpers of the undici tests: dispatchers that are destroyed after each test, and handlers that record their callbacks. */
 import type { AccessToken } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, type Dispatcher } from 'undici'
@@ -16,27 +16,27 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((dispatcher) => dispatcher.destroy()))
 })
 
-/** Has a dispatcher destroyed after the test. */
-export function closing<D extends Dispatcher>(dispatcher: D): D {
+/** A dispatcher that is destroyed after the test. */
+export function autoDestroyed<D extends Dispatcher>(dispatcher: D): D {
   open.push(dispatcher)
   return dispatcher
 }
 
 /** An agent with these interceptors, the innermost first. */
 export function agentWith(...interceptors: Interceptor[]): Dispatcher {
-  return closing(new Agent()).compose(...interceptors)
+  return autoDestroyed(new Agent()).compose(...interceptors)
 }
 
-/** An interceptor that notes what reaches it. */
-export function noting(seen: Dispatcher.DispatchOptions[]): Interceptor {
+/** An interceptor that records the options of each dispatch. */
+export function recordingInterceptor(seen: Dispatcher.DispatchOptions[]): Interceptor {
   return (dispatch) => (options, handler) => {
     seen.push(options)
     return dispatch(options, handler)
   }
 }
 
-/** A handler that notes what it gets, in order. */
-export class NotingHandler implements Dispatcher.DispatchHandler {
+/** A handler that records its callbacks in order. */
+export class RecordingHandler implements Dispatcher.DispatchHandler {
   readonly events: string[] = []
   controller: Dispatcher.DispatchController | undefined
   error: (Error & { code?: string }) | undefined
@@ -84,23 +84,23 @@ export class NotingHandler implements Dispatcher.DispatchHandler {
   }
 }
 
-/** An agent with the token of a provider that does what the test says, and which has one already. */
-export function agentFor(given: Parameters<typeof provided>[0], above: Interceptor[] = []): Dispatcher {
+/** An agent with the token of a custom provider, which has a cached token unless the test says otherwise. */
+export function agentWithToken(given: Parameters<typeof provided>[0], above: Interceptor[] = []): Dispatcher {
   return agentWith(...above, createAuthDispatch(provided({ current: token('first.token'), ...given })))
 }
 
-/** Makes a call, whose handler notes what it gets. Resolves when it is over. */
-export async function notedCall(dispatcher: Dispatcher, url: string, noted = new NotingHandler()) {
+/** Makes a call with a recording handler. Resolves when the call has ended. */
+export async function recordedCall(dispatcher: Dispatcher, url: string, recorded = new RecordingHandler()) {
   const { origin, pathname: path } = new URL(url)
-  dispatcher.dispatch({ origin, path, method: 'GET' }, noted)
-  await noted.ended
-  return noted
+  dispatcher.dispatch({ origin, path, method: 'GET' }, recorded)
+  await recorded.ended
+  return recorded
 }
 
-/** An agent whose first token is renewed when the test says so. */
-export function renewing(apiUrl: string) {
+/** An agent whose renewal settles when the test calls `renew` or `rejectRenewal`. */
+export function agentWithRenewal(apiUrl: string) {
   const { promise, resolve: renew, reject: rejectRenewal } = Promise.withResolvers<AccessToken | undefined>()
-  promise.catch(() => {}) // it may be settled before it is asked for
+  promise.catch(() => {}) // it may reject before a call asks for it
   let asked = 0
   const renewal = () => {
     asked += 1
@@ -111,11 +111,12 @@ export function renewing(apiUrl: string) {
   return { intercept, dispatcher: agentWith(intercept), renew, rejectRenewal, asked: () => asked }
 }
 
-export const at = 'http://api.example'
-export const held = () => provided({ current: token('the.one.token'), apiUrls: [`${at}/merchant`] })
+export const ORIGIN = 'http://api.example'
+export const providerWithToken = () =>
+  provided({ current: token('the.one.token'), apiUrls: [`${ORIGIN}/merchant`] })
 
-/** What reaches undici when a call with these options is made, without sending it. */
-export function passedOn(options: object, tokens = held(), attach = {}) {
+/** What the interceptor dispatches to undici for a call with these options. Nothing is sent. */
+export function dispatched(options: object, tokens = providerWithToken(), attach = {}) {
   const seen: { options: Dispatcher.DispatchOptions; handler: Dispatcher.DispatchHandler }[] = []
   const dispatch = createAuthDispatch(
     tokens,
@@ -124,9 +125,9 @@ export function passedOn(options: object, tokens = held(), attach = {}) {
     seen.push({ options: given, handler })
     return false
   }) as unknown as Dispatcher['dispatch']
-  const handler = new NotingHandler()
+  const handler = new RecordingHandler()
   const returned = dispatch(
-    { origin: at, path: '/merchant/x', method: 'GET', ...options } as Dispatcher.DispatchOptions,
+    { origin: ORIGIN, path: '/merchant/x', method: 'GET', ...options } as Dispatcher.DispatchOptions,
     handler,
   )
   const [first] = seen

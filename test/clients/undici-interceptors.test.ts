@@ -1,11 +1,11 @@
-// The token beside undici's own interceptors, above and below it.
+// createAuthDispatch combined with undici's own interceptors, above and below it.
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { type Dispatcher, interceptors, request } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
 import { rejectionOf, type Scripted, scripted, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentWith, createAuthDispatch, NotingHandler, notedCall } from './undici-calls.ts'
+import { agentWith, createAuthDispatch, RecordingHandler, recordedCall } from './undici-calls.ts'
 
 const ground = useGround()
 const ORDERS = ['above', 'below'] as const
@@ -13,7 +13,7 @@ const ORDERS = ['above', 'below'] as const
 type Interceptor = Dispatcher.DispatcherComposeInterceptor
 
 /** A dispatcher with the token and one more interceptor, above or below. */
-function both(order: (typeof ORDERS)[number], other: Interceptor, tokens = ground.tokens, attach = {}) {
+function composed(order: (typeof ORDERS)[number], other: Interceptor, tokens = ground.tokens, attach = {}) {
   const auth = createAuthDispatch(tokens, attach)
   return order === 'above' ? agentWith(auth, other) : agentWith(other, auth)
 }
@@ -21,9 +21,9 @@ function both(order: (typeof ORDERS)[number], other: Interceptor, tokens = groun
 const has = (server: Scripted, value: string) =>
   server.seen.map((seen) => inspect(seen.headers).includes(value))
 
-describe.each(ORDERS)('with undici’s redirect interceptor %s', (order) => {
+describe.each(ORDERS)('with undici’s redirect interceptor %s the token', (order) => {
   it.each([{}, { header: 'X-Token', scheme: '' }])(
-    'the token reaches no other origin, and no 401 from there renews it: %o',
+    'the token is not sent to another origin, and a 401 from there does not renew it: %o',
     async (attach) => {
       await using other = await scripted((_, response) => void response.writeHead(401).end())
       await using api = await scripted((_, response) => {
@@ -31,7 +31,7 @@ describe.each(ORDERS)('with undici’s redirect interceptor %s', (order) => {
       })
       const renew = vi.fn(async () => token('another.token'))
       const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url], renew })
-      const dispatcher = both(order, interceptors.redirect({ maxRedirections: 3 }), tokens, attach)
+      const dispatcher = composed(order, interceptors.redirect({ maxRedirections: 3 }), tokens, attach)
       for (const headers of [undefined, ['a', 'b'], new Map([['a', 'b']])]) {
         const { statusCode } = await request(api.url, { dispatcher, headers: headers as never })
         const isFollowed = order === 'above' || !('header' in attach)
@@ -43,22 +43,22 @@ describe.each(ORDERS)('with undici’s redirect interceptor %s', (order) => {
     },
   )
 
-  it('the token goes along within the APIs', async () => {
+  it('the token is sent with a redirect within the API', async () => {
     await using api = await scripted((seen, response) => {
       if (seen.path === '/a') response.writeHead(302, { location: '/b' }).end()
       else response.end('there')
     })
     const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url] })
-    const dispatcher = both(order, interceptors.redirect({ maxRedirections: 3 }), tokens)
+    const dispatcher = composed(order, interceptors.redirect({ maxRedirections: 3 }), tokens)
     const { body } = await request(`${api.url}/a`, { dispatcher })
     expect(await body.text()).toBe('there')
     expect(has(api, 'the.one.token')).toEqual([true, true])
   })
 })
 
-// Its handler is a new one for each request, and the same one for requests that it repeats.
+// retry uses a new handler for each request, and the same one for the repeats of a request.
 it.each([{}, { renewOnStatus: [] }])(
-  'a redirect through retry takes the token to no other API, however often: %o',
+  'an undici redirect does not carry the token to another API, even if the retry interceptor repeats it: %o',
   async (attach) => {
     await using third = await scripted((_, response) => void response.end())
     await using other = await scripted((_, response, nth) => {
@@ -77,44 +77,44 @@ it.each([{}, { renewOnStatus: [] }])(
   },
 )
 
-it('a call that begins when a redirect ends, and does not follow it, gets the token', async () => {
+it('a new undici call that starts when a redirect response ends, without following it, carries the token', async () => {
   await using other = await scripted((_, response) => void response.end())
   await using api = await scripted((_, response) => {
     response.writeHead(302, { location: `${other.url}/there` }).end()
   })
   const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url, other.url] })
   const dispatcher = agentWith(createAuthDispatch(tokens))
-  const next = new NotingHandler()
-  class First extends NotingHandler {
+  const next = new RecordingHandler()
+  class First extends RecordingHandler {
     override onResponseEnd(controller: unknown, trailers: unknown): void {
       super.onResponseEnd(controller, trailers)
       dispatcher.dispatch({ origin: other.url, path: '/elsewhere', method: 'GET' }, next)
     }
   }
-  await notedCall(dispatcher, `${api.url}/first`, new First())
+  await recordedCall(dispatcher, `${api.url}/first`, new First())
   await next.ended
   expect(has(other, 'the.one.token')).toEqual([true])
 })
 
-it('above the token, a redirect that leaves the APIs’ paths goes on without it', async () => {
+it('undici’s redirect interceptor above the token follows a redirect out of the apiUrls without the token', async () => {
   await using api = await scripted((seen, response) => {
     if (seen.path === '/api/a') response.writeHead(302, { location: '/elsewhere' }).end()
     else response.end()
   })
   const tokens = provided({ current: token('the.one.token'), apiUrls: [`${api.url}/api`] })
-  const dispatcher = both('above', interceptors.redirect({ maxRedirections: 3 }), tokens)
+  const dispatcher = composed('above', interceptors.redirect({ maxRedirections: 3 }), tokens)
   await request(`${api.url}/api/a`, { dispatcher })
   expect(has(api, 'the.one.token')).toEqual([true, false])
 })
 
-describe.each(ORDERS)('with undici’s other interceptors %s, a 401 is renewed:', (order) => {
+describe.each(ORDERS)('a 401 with another undici interceptor %s the token', (order) => {
   const revoked = async (other: Interceptor): Promise<Dispatcher> => {
     await ground.tokens.getToken()
     ground.env.revoke()
-    return both(order, other)
+    return composed(order, other)
   }
 
-  it('retry, which makes a failed call again besides', async () => {
+  it('retry: renews the token, and retry repeats failed calls', async () => {
     const retry = interceptors.retry({ minTimeout: 1, maxRetries: 3 })
     const dispatcher = await revoked(retry)
     ground.env.fail('merchant', { kind: 'status', status: 503 })
@@ -127,21 +127,21 @@ describe.each(ORDERS)('with undici’s other interceptors %s, a 401 is renewed:'
   const renewed: Record<string, [other: Interceptor, hasBody: boolean]> = {
     redirect: [interceptors.redirect({ maxRedirections: 3 }), true],
     cache: [interceptors.cache(), true],
-    'dump, which takes the body away': [interceptors.dump(), false],
+    'dump, which drops the body': [interceptors.dump(), false],
   }
-  it.each(Object.entries(renewed))('%s', async (_, [other, hasBody]) => {
+  it.each(Object.entries(renewed))('%s: renews the token', async (_, [other, hasBody]) => {
     const { statusCode, body } = await request(ground.env.merchantUrl, { dispatcher: await revoked(other) })
     expect([statusCode, (await body.text()) !== '']).toEqual([200, hasBody])
   })
 
-  it('dump, where the 401 is handed out', async () => {
+  it('dump: returns the 401 with an empty body if every token is rejected', async () => {
     ground.env.configure({ rejectAllTokens: true })
-    const dispatcher = both(order, interceptors.dump())
+    const dispatcher = composed(order, interceptors.dump())
     const { statusCode, body } = await request(ground.env.merchantUrl, { dispatcher })
     expect([statusCode, await body.text()]).toEqual([401, ''])
   })
 
-  it('responseError, which makes an error of what is left of it', async () => {
+  it('responseError: renews the token, and turns a second 401 into an error without the token', async () => {
     const dispatcher = await revoked(interceptors.responseError())
     expect((await request(ground.env.merchantUrl, { dispatcher })).statusCode).toBe(200)
     ground.env.configure({ rejectAllTokens: true })
@@ -150,20 +150,20 @@ describe.each(ORDERS)('with undici’s other interceptors %s, a 401 is renewed:'
     expect(inspect(error, { depth: 20, showHidden: true })).not.toContain(ground.tokens.currentToken()?.value)
   })
 
-  it('decompress, and what is handed out is decompressed, too', async () => {
+  it('decompress: decompresses the repeated response, and the 401 if the token is not renewed', async () => {
     await using api = await scripted((_, response, nth) => {
       response.writeHead(nth === 2 ? 200 : 401, { 'content-encoding': 'gzip' }).end(gzipSync(`answer ${nth}`))
     })
     let renewed: ReturnType<typeof token> | undefined = token('second.token')
     const given = { current: token('first.token'), apiUrls: [api.url], renew: async () => renewed }
     const tokens = provided(given)
-    const dispatcher = both(order, interceptors.decompress({ skipErrorResponses: false }), tokens)
+    const dispatcher = composed(order, interceptors.decompress({ skipErrorResponses: false }), tokens)
     expect(await (await request(api.url, { dispatcher })).body.text()).toBe('answer 2')
     renewed = undefined
     expect(await (await request(api.url, { dispatcher })).body.text()).toBe('answer 3')
   })
 
-  it('deduplicate, and calls at once share what they may', async () => {
+  it('deduplicate: renews the token for concurrent calls', async () => {
     const dispatcher = await revoked(interceptors.deduplicate())
     const answers = await Promise.all([1, 2, 3].map(() => request(ground.env.merchantUrl, { dispatcher })))
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200])
@@ -171,7 +171,7 @@ describe.each(ORDERS)('with undici’s other interceptors %s, a 401 is renewed:'
   })
 })
 
-describe('with undici’s cache', () => {
+describe('with undici’s cache interceptor', () => {
   const cached = async (order: (typeof ORDERS)[number], cacheControl: string) => {
     await using api = await scripted((seen, response) => {
       response.writeHead(200, { 'cache-control': cacheControl }).end(seen.headers.authorization)
@@ -180,48 +180,51 @@ describe('with undici’s cache', () => {
     const second = provided({ current: token('second.token'), apiUrls: [api.url] })
     const cache = interceptors.cache()
     for (const tokens of [first, second]) {
-      const { body } = await request(api.url, { dispatcher: both(order, cache, tokens) })
+      const { body } = await request(api.url, { dispatcher: composed(order, cache, tokens) })
       await body.dump()
     }
     return api.seen.length
   }
 
-  it('below the token, one client’s answers are not served to another, unless the API says public', async () => {
+  it('below the token, responses are not shared between clients unless the API marks them public', async () => {
     expect(await cached('below', 'max-age=60')).toBe(2)
     expect(await cached('below', 'public, max-age=60')).toBe(1)
   })
 
-  it('above the token, the cache does not know of it, and shares them', async () => {
+  it('above the token, responses are shared between clients', async () => {
     expect(await cached('above', 'max-age=60')).toBe(1)
   })
 })
 
-// Above, the call goes to an address, which is not an API.
+// With dns above, the call goes to an IP address, which is not in apiUrls.
 it.each([
   ['below', true],
   ['above', false],
-] as const)('with undici’s dns %s, the token is attached: %s', async (order, expected) => {
-  const lookup = (_: unknown, __: unknown, done: (error: null, found: object[]) => void) =>
-    done(null, [{ address: '127.0.0.1', family: 4, ttl: 1000 }])
-  await using api = await scripted((_, response) => response.end())
-  const named = api.url.replace('127.0.0.1', 'api.localhost')
-  const tokens = provided({ current: token('the.one.token'), apiUrls: [named] })
-  const dispatcher = both(order, interceptors.dns({ lookup: lookup as never }), tokens)
-  expect((await request(named, { dispatcher })).statusCode).toBe(200)
-  expect(api.seen[0]?.headers.host).toBe(new URL(named).host)
-  expect(has(api, 'the.one.token')).toEqual([expected])
-})
+] as const)(
+  'with undici’s dns interceptor %s the token, the token is attached: %s',
+  async (order, expected) => {
+    const lookup = (_: unknown, __: unknown, done: (error: null, found: object[]) => void) =>
+      done(null, [{ address: '127.0.0.1', family: 4, ttl: 1000 }])
+    await using api = await scripted((_, response) => response.end())
+    const named = api.url.replace('127.0.0.1', 'api.localhost')
+    const tokens = provided({ current: token('the.one.token'), apiUrls: [named] })
+    const dispatcher = composed(order, interceptors.dns({ lookup: lookup as never }), tokens)
+    expect((await request(named, { dispatcher })).statusCode).toBe(200)
+    expect(api.seen[0]?.headers.host).toBe(new URL(named).host)
+    expect(has(api, 'the.one.token')).toEqual([expected])
+  },
+)
 
-it('shows no token in what undici gives its caller', async () => {
+it('undici responses, errors, controllers and the dispatcher show no token in log output', async () => {
   await ground.tokens.getToken()
   ground.env.revoke()
   const dispatcher = agentWith(createAuthDispatch(ground.tokens))
-  const noted = await notedCall(dispatcher, ground.env.merchantUrl)
+  const recorded = await recordedCall(dispatcher, ground.env.merchantUrl)
   const answer = await request(ground.env.merchantUrl, { dispatcher, opaque: { mine: true } })
   ground.env.fail('merchant', { kind: 'reset' })
   const error = await rejectionOf(request(ground.env.merchantUrl, { dispatcher }))
   expect(error).toMatchObject({ code: 'ECONNRESET' })
-  for (const shown of [answer, error, noted.controller, dispatcher]) {
+  for (const shown of [answer, error, recorded.controller, dispatcher]) {
     const text = inspect(shown, { depth: 20, showHidden: true, getters: true })
     expect(text.length).toBeGreaterThan(100)
     expect(text).not.toContain(ground.tokens.currentToken()?.value)

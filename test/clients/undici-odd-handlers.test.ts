@@ -1,4 +1,4 @@
-// Handlers of undici's that throw, or abort, in whichever callback: what becomes of the call is what becomes of it without the token.
+// undici handlers that throw, abort or pause in any callback: the call ends as it does without the token.
 import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { AccessToken } from 'merchant-auth'
@@ -24,12 +24,12 @@ const composed = (current: AccessToken | undefined, renewed: AccessToken | undef
   return agentWith(createAuthDispatch(provided(current ? { ...given, current } : given)))
 }
 
-/** The ways of a call to its answer, and the path of that answer. */
+/** The ways in which a call reaches its response, and the path that leads to it. */
 const WAYS: Record<string, [path: string, dispatcher: () => Dispatcher]> = {
   'with a token': ['/', () => composed(first(), undefined)],
   'that waits for a token': ['/', () => composed(undefined, undefined)],
-  'whose 401 is handed out': ['/rejected', () => composed(first(), undefined)],
-  'that waits, and whose 401 is handed out': ['/rejected', () => composed(undefined, undefined)],
+  'whose caller gets the 401': ['/rejected', () => composed(first(), undefined)],
+  'that waits, and whose caller gets the 401': ['/rejected', () => composed(undefined, undefined)],
   'that is made again after a 401': ['/once', () => composed(first(), token('second.token'))],
 }
 
@@ -53,9 +53,9 @@ const raise = (): never => {
 const raiseAgain = (): never => raise()
 const ACTS: Record<string, Act> = {
   throws: raise,
-  'throws, and then again in onResponseError,': raiseAgain,
+  'throws, then again in onResponseError,': raiseAgain,
   'aborts with a reason': (controller) => controller.abort(reason),
-  'aborts without one': (controller) => controller.abort(undefined as never),
+  'aborts without a reason': (controller) => controller.abort(undefined as never),
   'aborts and throws': (controller) => {
     controller.abort(reason)
     raise()
@@ -72,9 +72,9 @@ const BODIES: Record<string, () => string | Readable | null> = {
   'a stream': () => Readable.from([Buffer.from('once')]),
 }
 
-/** What becomes of a call whose handler acts in one of its callbacks. */
+/** The outcome of a call whose handler acts in the callback `at`. */
 async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, act: Act) {
-  const noted: string[] = []
+  const recorded: string[] = []
   const caught: unknown[] = []
   let last: Dispatcher.DispatchController | undefined
   const { promise: ended, resolve: end } = Promise.withResolvers<void>()
@@ -82,8 +82,8 @@ async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, ac
     [...CALLBACKS, 'onResponseError'].map((name) => [
       name,
       (...args: [Dispatcher.DispatchController, unknown]) => {
-        if (name === 'onRequestStart') [last] = [args[0], noted.splice(0)] // a call that waits, or is made again, has two
-        noted.push(name)
+        if (name === 'onRequestStart') [last] = [args[0], recorded.splice(0)] // a call that waits or is repeated starts twice
+        recorded.push(name)
         if (name === 'onResponseError') caught.push(args[1])
         if (name === 'onResponseEnd' || name === 'onResponseError') end()
         if (name === at && last !== undefined) act(last)
@@ -98,7 +98,7 @@ async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, ac
   await turn()
   return {
     returned,
-    noted,
+    recorded,
     caught: caught.map((error) => (error === reason || error === thrown ? error : describeError(error))),
     aborted: last?.aborted,
     reason: last?.reason,
@@ -108,24 +108,27 @@ async function outcomeOf(dispatcher: Dispatcher, options: object, at: string, ac
 }
 const describeError = (error: unknown) => [error instanceof errors.UndiciError, String(error)]
 
-/** In the earlier ones, what onResponseError throws ends the process. */
-const LATER = CALLBACKS.slice(4)
+/** In the earlier callbacks, an error that onResponseError throws ends the process. */
+const FROM_RESPONSE_START = CALLBACKS.slice(4)
 
 const rows = Object.entries(ACTS).flatMap(([act, acts]) =>
-  (acts === raiseAgain ? LATER : CALLBACKS).flatMap((at) =>
+  (acts === raiseAgain ? FROM_RESPONSE_START : CALLBACKS).flatMap((at) =>
     Object.keys(BODIES).map((body) => [act, at, body] as const),
   ),
 )
 
-describe.each(Object.entries(WAYS))('as without the token: a call %s', (_, [path, make]) => {
-  it.each(rows)('whose handler %s in %s, with %s', async (act, at, kind) => {
-    const call = (dispatcher: Dispatcher, plain: boolean) =>
-      outcomeOf(
-        dispatcher,
-        { path: plain && path === '/once' ? '/' : path, method: 'POST', body: BODIES[kind]?.() },
-        at,
-        ACTS[act] as Act,
-      )
-    expect(await call(make(), false)).toEqual(await call(agentWith(), true))
-  })
+describe.each(Object.entries(WAYS))('an undici call %s', (_, [path, make]) => {
+  it.each(rows)(
+    'ends as it does without the token if its handler %s in %s, with %s',
+    async (act, at, kind) => {
+      const call = (dispatcher: Dispatcher, plain: boolean) =>
+        outcomeOf(
+          dispatcher,
+          { path: plain && path === '/once' ? '/' : path, method: 'POST', body: BODIES[kind]?.() },
+          at,
+          ACTS[act] as Act,
+        )
+      expect(await call(make(), false)).toEqual(await call(agentWith(), true))
+    },
+  )
 })

@@ -1,13 +1,19 @@
-// The token on undici’s other protocols: HTTP/2, and what a connection is upgraded to.
+// The token on undici’s other protocols: HTTP/2 and upgraded connections.
 import { createServer } from 'node:http'
 import { createServer as createHttp2Server } from 'node:http2'
 import { H2CClient, upgrade } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { listening, until } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
-import { agentFor, closing, createAuthDispatch, NotingHandler, notedCall } from './undici-calls.ts'
+import {
+  agentWithToken,
+  autoDestroyed,
+  createAuthDispatch,
+  RecordingHandler,
+  recordedCall,
+} from './undici-calls.ts'
 
-describe('over HTTP/2', () => {
+describe('an undici call over HTTP/2', () => {
   const size = 5 * 1024 * 1024
   const started = async (renewed: string | undefined) => {
     const seen: (string | undefined)[] = []
@@ -20,11 +26,11 @@ describe('over HTTP/2', () => {
     const { url, [Symbol.asyncDispose]: close } = await listening(server)
     const renew = async () => (renewed === undefined ? undefined : token(renewed))
     const tokens = provided({ current: token('first.token'), apiUrls: [url], renew })
-    const dispatcher = closing(new H2CClient(url)).compose(createAuthDispatch(tokens))
+    const dispatcher = autoDestroyed(new H2CClient(url)).compose(createAuthDispatch(tokens))
     return { url, dispatcher, seen, [Symbol.asyncDispose]: close }
   }
 
-  it('a 401 is answered by a repeat', async () => {
+  it('is repeated with a new token after a 401', async () => {
     await using server = await started('second.token')
     const call = { origin: server.url, path: '/', method: 'POST', body: 'x' } as const
     const { statusCode, body } = await server.dispatcher.request(call)
@@ -32,19 +38,19 @@ describe('over HTTP/2', () => {
     expect(server.seen).toEqual(['Bearer first.token', 'Bearer second.token'])
   })
 
-  it('a 401 is handed out as fast as it is taken', async () => {
+  it('passes the whole 401 to a handler that pauses after each chunk', async () => {
     await using server = await started(undefined)
-    const noted = new NotingHandler((controller) => {
+    const recorded = new RecordingHandler((controller) => {
       controller.pause()
       setImmediate(() => controller.resume())
     })
-    await notedCall(server.dispatcher, server.url, noted)
-    expect([noted.events, noted.body.length]).toEqual([['start', 'answer 401', 'end'], size])
+    await recordedCall(server.dispatcher, server.url, recorded)
+    expect([recorded.events, recorded.body.length]).toEqual([['start', 'answer 401', 'end'], size])
   })
 })
 
-describe('an upgrade', () => {
-  it('carries the token, is made again after a 401, and gives its socket', async () => {
+describe('an undici upgrade', () => {
+  it('carries the token, is repeated after a 401, and returns its socket', async () => {
     const seen: (string | undefined)[] = []
     const server = createServer((incoming, response) => {
       seen.push(incoming.headers.authorization)
@@ -56,7 +62,7 @@ describe('an upgrade', () => {
       socket.end('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nhello')
     })
     await using upgrading = await listening(server)
-    const dispatcher = agentFor({ apiUrls: [upgrading.url] })
+    const dispatcher = agentWithToken({ apiUrls: [upgrading.url] })
     const { socket } = await upgrade(upgrading.url, { dispatcher, protocol: 'echo' })
     let text = ''
     socket.on('data', (chunk) => {

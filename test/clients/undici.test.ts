@@ -1,4 +1,4 @@
-// Which calls of undici's get the token, what is sent, and what only undici has of renewals.
+// createAuthDispatch: which undici calls carry the token, what undici sends, and the renewals that only undici has.
 import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { AccessToken } from 'merchant-auth'
@@ -8,23 +8,23 @@ import { scripted, useGround } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
 import { rig } from '../token/harness.ts'
 import {
-  agentFor,
   agentWith,
-  at,
-  closing,
+  agentWithToken,
+  autoDestroyed,
   createAuthDispatch,
-  held,
-  NotingHandler,
-  notedCall,
-  noting,
-  passedOn,
+  dispatched,
+  ORIGIN,
+  providerWithToken,
+  RecordingHandler,
+  recordedCall,
+  recordingInterceptor,
 } from './undici-calls.ts'
 
 const ground = useGround()
 const url = (path = '/orders') => ground.env.merchantUrl + path
 
-describe('a call of undici’s', () => {
-  it('carries the token, by request, fetch, stream and pipeline', async () => {
+describe('an undici call', () => {
+  it('carries the token with request, fetch, stream and pipeline', async () => {
     const dispatcher = agentWith(createAuthDispatch(ground.tokens))
     const asked = await request(url('/r?a=1'), { dispatcher, method: 'POST', body: 'x' })
     expect(asked.statusCode).toBe(200)
@@ -43,27 +43,27 @@ describe('a call of undici’s', () => {
     expect(ground.env.counts).toMatchObject({ token: 1, unauthorized: 0 })
   })
 
-  it('is made at once with a token at hand, and says what the dispatcher says', () => {
-    const { seen, returned, headers } = passedOn({})
+  it('is dispatched synchronously with a cached token and returns what the dispatcher returns', () => {
+    const { seen, returned, headers } = dispatched({})
     expect(seen).toHaveLength(1)
     expect(returned).toBe(false)
     expect(headers).toEqual({ Authorization: 'Bearer the.one.token' })
   })
 
-  it('may be made by a Client', async () => {
+  it('carries the token when a Client makes it', async () => {
     const { origin, pathname } = new URL(url())
-    const client = closing(new Client(origin)).compose(createAuthDispatch(ground.tokens))
+    const client = autoDestroyed(new Client(origin)).compose(createAuthDispatch(ground.tokens))
     const { statusCode } = await client.request({ origin, path: pathname, method: 'GET' })
     expect(statusCode).toBe(200)
   })
 
-  it('shows an Agent’s factory the origin as it was given', async () => {
+  it('passes the origin to an Agent’s factory unchanged', async () => {
     const given: unknown[] = []
     const factory = (origin: string | URL, options: object) => {
       given.push(origin)
       return new Client(origin, options)
     }
-    const dispatcher = closing(new Agent({ factory })).compose(createAuthDispatch(ground.tokens))
+    const dispatcher = autoDestroyed(new Agent({ factory })).compose(createAuthDispatch(ground.tokens))
     const { origin, pathname: path } = new URL(url())
     for (const one of [new URL(origin), origin])
       await dispatcher.request({ origin: one, path, method: 'GET' })
@@ -71,12 +71,12 @@ describe('a call of undici’s', () => {
     expect(given[0]).toBeInstanceOf(URL)
   })
 
-  it('is left to undici where it is malformed', async () => {
-    const dispatcher = agentWith(createAuthDispatch(held()))
-    const noted = new NotingHandler()
-    dispatcher.dispatch(undefined as never, noted)
-    expect(noted.error).toBeInstanceOf(errors.InvalidArgumentError)
-    const given = { origin: at, path: '/merchant/x', method: 'GET' } as const
+  it('gets undici’s own error for malformed arguments', async () => {
+    const dispatcher = agentWith(createAuthDispatch(providerWithToken()))
+    const recorded = new RecordingHandler()
+    dispatcher.dispatch(undefined as never, recorded)
+    expect(recorded.error).toBeInstanceOf(errors.InvalidArgumentError)
+    const given = { origin: ORIGIN, path: '/merchant/x', method: 'GET' } as const
     expect(() => dispatcher.dispatch(given, {})).toThrow(errors.InvalidArgumentError)
     expect(() => dispatcher.dispatch(given, null as never)).toThrow(errors.InvalidArgumentError)
   })
@@ -84,44 +84,47 @@ describe('a call of undici’s', () => {
   it.each([
     [{ a: '1' }, { a: '1', Authorization: 'Bearer late.token' }],
     [['a', '1'], ['a', '1', 'Authorization', 'Bearer late.token']], // biome-ignore format: one line
-  ])('is the one that was asked for, although it waited for a token: %o', async (headers, expected) => {
-    const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
-    const tokens = provided({ apiUrls: [`${at}/merchant`], get: () => promise })
-    const given = { origin: new URL(at), headers, query: { q: '1' } }
-    const { seen, returned, handler } = passedOn(given, tokens)
-    expect([returned, seen.length, handler.events]).toEqual([true, 0, ['start']])
-    Object.assign(given.headers, Array.isArray(headers) ? ['b', '2'] : { a: '2' })
-    given.query.q = '2'
-    given.origin.host = 'evil.example'
-    give(token('late.token'))
-    await expect.poll(() => seen.length).toBe(1)
-    expect(String(seen[0]?.options.origin)).toBe(`${at}/`)
-    expect(seen[0]?.options).toMatchObject({ headers: expected, query: { q: '1' } })
-  })
+  ])(
+    'ignores changes that the caller makes to its options while it waits for a token: %o',
+    async (headers, expected) => {
+      const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
+      const tokens = provided({ apiUrls: [`${ORIGIN}/merchant`], get: () => promise })
+      const given = { origin: new URL(ORIGIN), headers, query: { q: '1' } }
+      const { seen, returned, handler } = dispatched(given, tokens)
+      expect([returned, seen.length, handler.events]).toEqual([true, 0, ['start']])
+      Object.assign(given.headers, Array.isArray(headers) ? ['b', '2'] : { a: '2' })
+      given.query.q = '2'
+      given.origin.host = 'evil.example'
+      give(token('late.token'))
+      await expect.poll(() => seen.length).toBe(1)
+      expect(String(seen[0]?.options.origin)).toBe(`${ORIGIN}/`)
+      expect(seen[0]?.options).toMatchObject({ headers: expected, query: { q: '1' } })
+    },
+  )
 
-  it('fails at once where its handler throws before there is a token', () => {
+  it('fails without requesting a token if its handler throws in onRequestStart', () => {
     const get = vi.fn(async () => token('late.token'))
-    const noted = new NotingHandler()
-    noted.onRequestStart = () => {
+    const recorded = new RecordingHandler()
+    recorded.onRequestStart = () => {
       throw new Error('no')
     }
-    const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [at], get })))
-    dispatcher.dispatch({ origin: at, path: '/', method: 'GET' }, noted)
-    expect([noted.error?.message, get.mock.calls.length]).toEqual(['no', 0])
+    const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [ORIGIN], get })))
+    dispatcher.dispatch({ origin: ORIGIN, path: '/', method: 'GET' }, recorded)
+    expect([recorded.error?.message, get.mock.calls.length]).toEqual(['no', 0])
   })
 
-  it('fails where the dispatch throws after the wait', async () => {
-    const tokens = provided({ apiUrls: [at] })
+  it('fails if the dispatch throws after the wait for a token', async () => {
+    const tokens = provided({ apiUrls: [ORIGIN] })
     const dispatch = createAuthDispatch(tokens)((() => {
       throw new Error('no')
     }) as never) as Dispatcher['dispatch']
-    const noted = new NotingHandler()
-    expect(dispatch({ origin: at, path: '/', method: 'GET' }, noted)).toBe(true)
-    await noted.ended
-    expect(noted.error?.message).toBe('no')
+    const recorded = new RecordingHandler()
+    expect(dispatch({ origin: ORIGIN, path: '/', method: 'GET' }, recorded)).toBe(true)
+    await recorded.ended
+    expect(recorded.error?.message).toBe('no')
   })
 
-  it('fails where the dispatch of the repeated call throws', async () => {
+  it('fails if the dispatch of the repeated call throws', async () => {
     await using server = await scripted((_, response) => void response.writeHead(401).end())
     let calls = 0
     const failing: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
@@ -134,29 +137,29 @@ describe('a call of undici’s', () => {
       apiUrls: [server.url],
       renew: async () => token('second.token'),
     })
-    const noted = await notedCall(agentWith(failing, createAuthDispatch(tokens)), server.url)
-    expect([noted.error?.message, calls]).toEqual(['no', 2])
+    const recorded = await recordedCall(agentWith(failing, createAuthDispatch(tokens)), server.url)
+    expect([recorded.error?.message, calls]).toEqual(['no', 2])
   })
 
-  it('rejects wrong options', () => {
+  it('needs valid options: createAuthDispatch throws for invalid ones', () => {
     expect(() => createAuthDispatch(ground.tokens, { header: 'a b' })).toThrow(/header/)
     expect(() => createAuthDispatch({} as never)).toThrow(/tokens/)
   })
 
-  it('shows interim answers', async () => {
+  it('passes informational (1xx) responses to the caller', async () => {
     await using server = await scripted((_, response) => {
       response.writeEarlyHints({ link: '</a>; rel=preload' })
       response.end('done')
     })
     const infos: number[] = []
     const { statusCode } = await request(server.url, {
-      dispatcher: agentFor({ apiUrls: [server.url] }),
+      dispatcher: agentWithToken({ apiUrls: [server.url] }),
       onInfo: ({ statusCode: status }) => infos.push(status),
     })
     expect([statusCode, infos]).toEqual([200, [103]])
   })
 
-  it('has a controller whose raw headers and trailers can be replaced, as those of undici’s can', async () => {
+  it('has a controller whose raw headers and trailers can be replaced, like undici’s own', async () => {
     await using server = await scripted((_, response) => void response.end('done'))
     const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
     const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [server.url], get: () => promise })))
@@ -167,16 +170,16 @@ describe('a call of undici’s', () => {
         seen.push(controller[key])
       }
     }
-    const noted = new NotingHandler(replace)
-    const call = notedCall(dispatcher, server.url, noted)
-    replace(noted.controller as Dispatcher.DispatchController) // there is nothing to replace yet
+    const recorded = new RecordingHandler(replace)
+    const call = recordedCall(dispatcher, server.url, recorded)
+    replace(recorded.controller as Dispatcher.DispatchController) // no response yet: the call still waits for a token
     give(token('late.token'))
     await call
     expect(seen).toEqual([undefined, undefined, ['replaced'], ['replaced']])
   })
 
-  it.each(['a cached token', 'a wait, and a renewal'])(
-    'gives raw headers where they are asked for: %s',
+  it.each(['with a cached token', 'after a wait and a renewal'])(
+    'returns raw headers if the caller asks for them: %s',
     async (how) => {
       await using server = await scripted(({ headers }, response) => {
         const isFirst = headers.authorization === 'Bearer first.token'
@@ -184,7 +187,7 @@ describe('a call of undici’s', () => {
       })
       const tokens = provided({
         apiUrls: [server.url],
-        ...(how === 'a cached token' && { current: token('a.token') }),
+        ...(how === 'with a cached token' && { current: token('a.token') }),
       })
       const dispatcher = agentWith(createAuthDispatch(tokens))
       const { statusCode, headers } = await request(server.url, { dispatcher, responseHeaders: 'raw' })
@@ -194,10 +197,10 @@ describe('a call of undici’s', () => {
   )
 
   it.each([[['a', 'b']], [{ a: 'b' }]])(
-    'shows an interceptor below only its own copies: %o',
+    'passes copies of the caller’s options to the interceptors below it: %o',
     async (given) => {
       const seen: Dispatcher.DispatchOptions[] = []
-      const dispatcher = agentWith(noting(seen), createAuthDispatch(ground.tokens))
+      const dispatcher = agentWith(recordingInterceptor(seen), createAuthDispatch(ground.tokens))
       await ground.tokens.getToken()
       ground.env.revoke()
       const { origin, pathname } = new URL(url())
@@ -211,33 +214,33 @@ describe('a call of undici’s', () => {
   )
 })
 
-describe('the destination of a call', () => {
+describe('an undici call, by its destination,', () => {
   it.each<[string, object]>([
     ['dot segments', { path: '/merchant/../x' }],
-    ['dot segments that lead in', { path: '/x/../merchant/y' }],
+    ['dot segments that lead into the API', { path: '/x/../merchant/y' }],
     ['a dot segment that changes nothing', { path: '/merchant/./y' }],
     ['encoded dot segments', { path: '/merchant/%2e%2e/x' }],
     ['a backslash', { path: '/merchant/a\\..\\b' }],
     ['an encoded slash', { path: '/merchant/..%2fx' }],
     ['a fragment, which undici would send', { path: '/merchant#/../x' }],
     ['a double slash', { path: '//merchant/x' }],
-    ['an absolute form', { path: `${at}/merchant/x` }],
-    ['user info as path', { path: '@evil.example/merchant/x' }],
+    ['an absolute form', { path: `${ORIGIN}/merchant/x` }],
+    ['user info as the path', { path: '@evil.example/merchant/x' }],
     ['no path', { path: undefined }],
     ['no origin', { origin: undefined }],
     ['a CONNECT', { method: 'CONNECT', path: '/merchant/x' }],
     ['user info', { origin: 'http://a:b@api.example' }],
-  ])('goes untouched, with an event, with %s', (_, options) => {
-    const given = { origin: at, path: '/merchant/x', method: 'GET', ...options }
+  ])('gets no token and is dispatched unchanged, with an event: %s', (_, options) => {
+    const given = { origin: ORIGIN, path: '/merchant/x', method: 'GET', ...options }
     const { provider, events } = rig([], {
-      environment: { ...held().environment, allowInsecureRequests: true },
+      environment: { ...providerWithToken().environment, allowInsecureRequests: true },
     })
     const passed: unknown[] = []
     const dispatch = createAuthDispatch(provider)((...all: never[]) => {
       passed.push(...all)
       return true
     }) as unknown as (...all: unknown[]) => boolean
-    const handler = new NotingHandler()
+    const handler = new RecordingHandler()
     expect(dispatch(given, handler)).toBe(true)
     expect(passed[0]).toBe(given)
     expect(passed[1]).toBe(handler)
@@ -245,38 +248,35 @@ describe('the destination of a call', () => {
   })
 
   it.each<[string, object]>([
-    ['a query apart', { query: { a: '../b' } }],
-    ['a URL as origin', { origin: new URL(at) }],
-    ['a slash after the origin', { origin: `${at}/` }],
+    ['a separate query option', { query: { a: '../b' } }],
+    ['a URL as origin', { origin: new URL(ORIGIN) }],
+    ['a slash after the origin', { origin: `${ORIGIN}/` }],
     ['another spelling of the origin', { origin: 'HTTP://API.example:80' }],
-  ])('has the token with %s', (_, options) => {
-    expect(passedOn(options).headers).toEqual({ Authorization: 'Bearer the.one.token' })
+  ])('gets the token: %s', (_, options) => {
+    expect(dispatched(options).headers).toEqual({ Authorization: 'Bearer the.one.token' })
   })
 
-  it('has the token of a provider without a token endpoint', () => {
-    const { environment, ...rest } = held()
+  it('gets the token of a provider without a token endpoint', () => {
+    const { environment, ...rest } = providerWithToken()
     const tokens = { ...rest, environment: { ...environment, authUrl: '' } }
-    expect(JSON.stringify(passedOn({}, tokens).headers)).toContain('the.one.token')
+    expect(JSON.stringify(dispatched({}, tokens).headers)).toContain('the.one.token')
   })
 
   it.each([
-    [at, true],
+    [ORIGIN, true],
     ['http://evil.example', false],
     [null, false],
-  ])(
-    'has no token where the dispatcher is connected to another place, or to one of several: %s',
-    (connected, has) => {
-      const { dispatch, tokensSent } = interceptor(connected)
-      dispatch(to(at), new NotingHandler())
-      expect(tokensSent()).toEqual([has])
-    },
-  )
+  ])('gets the token only if the dispatcher is connected to the API alone: %s', (connected, has) => {
+    const { dispatch, tokensSent } = interceptor(connected)
+    dispatch(to(ORIGIN), new RecordingHandler())
+    expect(tokensSent()).toEqual([has])
+  })
 })
 
-/** A dispatch with the token, of a dispatcher that says where it is connected, or does not; and what it lets through. */
+/** A dispatch with the token, for a dispatcher that knows its origin or does not, and which dispatches carried the token. */
 function interceptor(connected?: string | null) {
   const sent: Dispatcher.DispatchOptions[] = []
-  const intercept = createAuthDispatch(held()) as (...given: unknown[]) => unknown
+  const intercept = createAuthDispatch(providerWithToken()) as (...given: unknown[]) => unknown
   const dispatch = intercept((options: never) => sent.push(options), connected) as Dispatcher['dispatch']
   const tokensSent = () => sent.map(({ headers }) => JSON.stringify(headers ?? {}).includes('the.one.token'))
   return { dispatch, tokensSent }
@@ -285,24 +285,24 @@ function interceptor(connected?: string | null) {
 const to = (origin: string | undefined) =>
   ({ origin, path: '/merchant/x', method: 'GET' }) as Dispatcher.DispatchOptions
 
-describe('where a dispatcher does not say where it is connected', () => {
+describe('a dispatcher of unknown origin', () => {
   it.each(['http://elsewhere.example', undefined])(
-    'a call that was redirected from %s gets no token',
+    'sends no token with a call that was redirected from %s',
     (origin) => {
       const { dispatch, tokensSent } = interceptor()
-      const handler = new NotingHandler() // undici's redirect interceptor makes the next call with the same one
+      const handler = new RecordingHandler() // undici's redirect interceptor makes the next call with the same one
       dispatch(to(origin), handler)
-      dispatch(to(at), handler)
+      dispatch(to(ORIGIN), handler)
       expect(tokensSent()).toEqual([false, false])
     },
   )
 
-  it('a call that is made again, and others, get it', () => {
+  it('sends the token with other calls and with a call that is made again', () => {
     const { dispatch, tokensSent } = interceptor()
-    const handler = new NotingHandler()
-    dispatch(to(at), handler)
-    dispatch(to(at), handler)
-    dispatch(to(at), new NotingHandler())
+    const handler = new RecordingHandler()
+    dispatch(to(ORIGIN), handler)
+    dispatch(to(ORIGIN), handler)
+    dispatch(to(ORIGIN), new RecordingHandler())
     expect(tokensSent()).toEqual([true, true, true])
   })
 })
@@ -320,7 +320,7 @@ const form = (): FormData => {
   return data
 }
 describe('a 401 on undici', () => {
-  it('is answered by a repeat of a form, with a boundary of its own', async () => {
+  it('leads to a repeat with the same form', async () => {
     const { statusCode } = await request(url(), { dispatcher: await revoked(), method: 'POST', body: form() })
     expect(statusCode).toBe(200)
     const [first, second] = ground.sent().map(({ body, headers }) => {
@@ -331,7 +331,7 @@ describe('a 401 on undici', () => {
     expect(second).toBe(first)
   })
 
-  it('is the caller’s of pipeline, and of fetch with a body', async () => {
+  it('is returned to the caller of pipeline, and of fetch with a body', async () => {
     const dispatcher = await revoked()
     const statuses: number[] = []
     const piped = pipeline(url(), { dispatcher, method: 'POST' }, ({ statusCode, body }) => {
@@ -345,15 +345,15 @@ describe('a 401 on undici', () => {
     expect(statuses).toEqual([401])
   })
 
-  it('of a fetch without a body is answered by a repeat', async () => {
+  it('leads to a repeat of a fetch without a body', async () => {
     expect((await fetch(url(), { dispatcher: await revoked() })).status).toBe(200)
     expect(ground.sent()).toHaveLength(2)
   })
 
-  it('does not reach the handler when the call is made again: it sees one answer', async () => {
+  it('does not reach the handler if the call is repeated: the handler gets one response', async () => {
     const dispatcher = await revoked()
-    const noted = await notedCall(dispatcher, url())
-    expect(noted.events).toEqual(['start', 'start', 'answer 200', 'end'])
-    expect(noted.body).not.toContain('invalid_token')
+    const recorded = await recordedCall(dispatcher, url())
+    expect(recorded.events).toEqual(['start', 'start', 'answer 200', 'end'])
+    expect(recorded.body).not.toContain('invalid_token')
   })
 })

@@ -1,4 +1,4 @@
-/** What a scenario has around it: the service on loopback, other hosts, a clock of its own. No test runner is needed. */
+/** The environment of a scenario: the service on loopback, other hosts, and a manual clock. It needs no test runner. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
@@ -13,14 +13,14 @@ import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-au
 
 export interface World {
   readonly service: SandboxEnvironment
-  /** What the providers of this world emitted. */
+  /** The events that the providers of this world emitted. */
   readonly events: AuthEvent[]
   provider(options?: Partial<TokenProviderOptions>): TokenProvider
-  /** Starts a server that is no part of the service. */
+  /** Starts a server that is not part of the service. */
   host: typeof scripted
 }
 
-/** Runs something against a service of its own, and leaves nothing of it behind. */
+/** Runs a function against its own service, and closes everything afterwards. */
 export async function inWorld<T>(run: (world: World) => Promise<T>): Promise<T> {
   const sandbox: Sandbox = await startSandbox()
   const ends: (() => PromiseLike<unknown>)[] = []
@@ -54,11 +54,11 @@ export interface Listening extends AsyncDisposable {
   readonly url: string
 }
 
-/** Starts a server of a test's own on a free port of the loopback; disposing it cuts its connections. */
+/** Starts a server on a free port of the loopback; disposing it destroys its connections. */
 export async function listening(server: Server, host = '127.0.0.1'): Promise<Listening> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => sockets.add(socket))
-  // A thousand calls at once are more than wait by default, and some would be reset.
+  // A thousand concurrent calls exceed the default backlog, and some would be reset.
   await new Promise<void>((resolve) => void server.listen({ port: 0, host, backlog: 4096 }, resolve))
   const { port } = server.address() as AddressInfo
   return {
@@ -82,7 +82,7 @@ export interface Scripted extends Listening {
   readonly seen: Seen[]
 }
 
-/** A server that answers as the test says, and remembers what it got. */
+/** A server that responds as `answer` says and records its requests. */
 export async function scripted(
   answer: (request: Seen, response: ServerResponse, nth: number) => unknown,
   host?: string,
@@ -98,14 +98,14 @@ export async function scripted(
   return { ...(await listening(server, host)), seen }
 }
 
-/** A port of 127.0.0.1 that nobody listens on. */
+/** A port of 127.0.0.1 without a listener. */
 export async function closedPort(): Promise<number> {
   const server = await scripted(() => {})
   await server[Symbol.asyncDispose]()
   return Number(new URL(server.url).port)
 }
 
-/** A clock that stands until a test moves it. Sleepers wake only when their signal is aborted. */
+/** A clock that stands still until a test advances it. A sleep ends only when its signal aborts. */
 export class MovedClock implements Clock {
   #ms = 1_000
 
@@ -128,30 +128,30 @@ export class MovedClock implements Clock {
   }
 }
 
-/** As it is before a test puts another one in its place. */
+/** The real one: tests may replace the global one with fake timers. */
 const { setTimeout: wait } = globalThis
 
 /** Resolves as soon as the condition holds. */
 export async function until(holds: () => boolean, limitMs = 50_000): Promise<void> {
   const endsAt = performance.now() + limitMs
   while (!holds()) {
-    if (performance.now() > endsAt) throw new Error(`waited in vain: ${holds}`)
+    if (performance.now() > endsAt) throw new Error(`timed out: ${holds}`)
     await new Promise((resolve) => void wait(resolve, 1))
   }
 }
 
-/** What a promise rejects with. */
+/** Resolves with the rejection reason of a promise. */
 export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise
   } catch (error) {
     return error
   }
-  throw new Error('nothing was rejected')
+  throw new Error('the promise did not reject')
 }
 
-/** A `fetch` for a provider whose token requests, from the nth on, wait until they are released. */
-export function heldFetch(from = 1): { readonly fetch: typeof fetch; count(): number; release(): void } {
+/** A `fetch` for a provider that blocks its token requests, from the nth on, until they are released. */
+export function blockedFetch(from = 1): { readonly fetch: typeof fetch; count(): number; release(): void } {
   const gate = Promise.withResolvers<void>()
   let count = 0
   return {
@@ -165,7 +165,7 @@ export function heldFetch(from = 1): { readonly fetch: typeof fetch; count(): nu
   }
 }
 
-/** Lets everything run that is ready to. */
+/** Runs everything that is ready to run. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,4 +1,4 @@
-/** The package as its users get it: packed, and installed in an empty folder with the clients that it is used with. */
+/** Installs the package as users get it: packed, in an empty folder, with the clients that the suite uses. */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ const run = promisify(execFile)
 const here = fileURLToPath(new URL('.', import.meta.url))
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-// The Node.js of this process comes first for npm, too, whatever the machine's own is.
+// npm runs with the Node.js of this process too, not with that of the machine.
 const env = { ...process.env, PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH']}` }
 const LIMIT_MS = 300_000
 
@@ -23,7 +23,7 @@ async function npm(folder: string, ...args: string[]): Promise<void> {
   }
 }
 
-/** Installs the runtimes as the lock file has them, unless they are there already. */
+/** Installs the runtimes of the lock file, unless they are installed already. */
 export async function installRuntimes(): Promise<void> {
   const lock = await readFile(join(here, 'package-lock.json'))
   const hash = createHash('sha256').update(lock).digest('hex')
@@ -33,7 +33,7 @@ export async function installRuntimes(): Promise<void> {
   await writeFile(stamp, hash)
 }
 
-/** Packs the built package, and installs it in the folder with the suite and the clients. Returns the suite's folder. */
+/** Packs the built package and installs it in the folder with the suite and the clients. Returns the folder of the suite. */
 export async function installPackage(folder: string): Promise<string> {
   const app = join(folder, 'app')
   await mkdir(app)
@@ -49,7 +49,7 @@ export async function installPackage(folder: string): Promise<string> {
   }
   await writeFile(join(app, 'package.json'), JSON.stringify(manifest))
   await npm(app, 'install', '--prefer-offline')
-  // As they lie here: the suite runs the scenarios of test/clients.
+  // In the same layout as here, because the suite imports the scenarios of test/clients.
   for (const part of ['runtimes/suite', 'clients'])
     await cp(join(root, 'test', part), join(app, 'test', part), { recursive: true })
   return join(app, 'test/runtimes/suite')

@@ -1,4 +1,4 @@
-/** One runtime through the suite and the two programs: what came of each check. */
+/** Runs the suite and the two programs in one runtime, and reports the result of each check. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
@@ -6,10 +6,10 @@ import type { Runtime } from './runtimes.ts'
 import type { Report, Summary } from './suite/report.ts'
 
 const SUITE_LIMIT_MS = 600_000
-/** Only a program that never ends takes longer: one that stays for a pause asks for a token once more. */
+/** Only a program that never ends takes longer: one that a pause keeps alive requests another token and ends. */
 const PROGRAM_LIMIT_MS = 120_000
 
-/** What one runtime made of the suite. */
+/** The result of the suite in one runtime. */
 export interface Result {
   /** Its name and exact version. */
   readonly title: string
@@ -20,7 +20,7 @@ export interface Result {
 interface Ended {
   readonly stdout: string
   readonly stderr: string
-  /** The exit code, the signal that ended it, or why it could not be started. */
+  /** The exit code, the signal that ended it, or why it could not start. */
   readonly how: number | string
   readonly ms: number
 }
@@ -30,7 +30,7 @@ process.on('exit', () => {
   for (const id of running) process.kill(id, 'SIGKILL')
 })
 
-/** Runs the suite in a runtime. It may write to the folder `home`. */
+/** Runs the suite in a runtime, which may write to the folder `home`. */
 export async function runSuite(
   runtime: Runtime,
   { suite, home }: { suite: string; home: string },
@@ -41,7 +41,7 @@ export async function runSuite(
   const [main, ends, waits] = await Promise.all([
     start(SUITE_LIMIT_MS, 'main.ts'),
     onService(async (service, description) => {
-      // Once there is a token, the next request for one is answered with a Retry-After.
+      // After the first token, the next token request gets a Retry-After.
       const apiLatencyMs = (): number => {
         service.clearFaults()
         service.fail('token', { kind: 'status', status: 503, retryAfter: 8 })
@@ -60,8 +60,8 @@ export async function runSuite(
   const reports = [
     ...(summary?.reports ?? []),
     suiteReport(main, summary),
-    processReport('it ends, although a renewal in the background pauses', ends, '200 200 200 done 2'),
-    processReport('it stays while a call waits for a token', waits, 'Bearer'),
+    processReport('it ends while a background renewal pauses', ends, '200 200 200 done 2'),
+    processReport('it stays alive while a call waits for a token', waits, 'Bearer'),
   ]
   return {
     title: `${runtime.name} ${summary?.version ?? '?'}`,
@@ -70,7 +70,7 @@ export async function runSuite(
   }
 }
 
-/** Runs something on a service of its own, with what a program has to know of it. */
+/** Runs a function with its own service, and the JSON from which a program creates its provider. */
 async function onService(
   run: (service: SandboxEnvironment, description: string) => Promise<Ended>,
 ): Promise<Ended> {
@@ -88,7 +88,7 @@ function runProgram(
   { command, home, limitMs }: { command: readonly string[]; home: string; limitMs: number },
 ): Promise<Ended> {
   const startedAt = performance.now()
-  // Nothing of this process's own settings: no NODE_OPTIONS, no proxy, no caches of the user's.
+  // None of the settings of this process: no NODE_OPTIONS, no proxy, no caches of the user.
   const env = {
     PATH: process.env['PATH'],
     HOME: home,
@@ -136,7 +136,7 @@ function summaryOf({ stdout }: Ended): Summary | undefined {
 
 const PROCESS = 'The process'
 
-/** That the suite has reported everything, without a warning, and then ended by itself, is a check, too. */
+/** A check of its own: the suite reported everything, without a warning, and then ended by itself. */
 function suiteReport({ stdout, stderr, how, ms }: Ended, summary: Summary | undefined): Report {
   const failed = summary?.reports.some(({ problem }) => problem !== undefined)
   const good = summary !== undefined && stderr === '' && how === (failed ? 1 : 0)

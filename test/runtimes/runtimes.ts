@@ -1,12 +1,12 @@
-/** The runtimes: which they are, where the registry's packages have their binaries, and how each is started. */
+/** The runtimes: their packages in the registry, the binaries in them, and the arguments that start them. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** One runtime, ready to be started. */
+/** One runtime that can be started. */
 export interface Runtime {
   readonly name: string
   readonly binary: string
-  /** What stands before the file to be run. */
+  /** The arguments before the file to run. */
   readonly args: readonly string[]
 }
 
@@ -19,8 +19,8 @@ interface Known {
   argsIn(folder: string): readonly string[]
 }
 
-// The runtimes come as the packages that hold nothing but the binary of one platform: those with the usual names
-// have install scripts, which npm does not run, and which download more.
+// These packages contain only the binary of one platform. The packages with the usual names have install scripts,
+// which are not run here and which download more.
 const node = (name: string, args: readonly string[] = []): Known => ({
   name: 'Node.js',
   packageFor: (platform) => `${name}-${platform}`,
@@ -38,7 +38,7 @@ const DENO_PLATFORMS: Readonly<Record<string, string>> = {
 }
 
 const KNOWN: readonly Known[] = [
-  // It strips types and requires ES modules, too, but calls both experimental.
+  // It supports type stripping and require() of ES modules, but marks both as experimental.
   node('node-22-oldest', ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
   node('node-22'),
   node('node-24'),
@@ -53,7 +53,7 @@ const KNOWN: readonly Known[] = [
     name: 'Deno',
     packageFor: (platform) => `@deno/${DENO_PLATFORMS[platform] ?? platform}`,
     binary: 'deno',
-    // No permissions but these are needed.
+    // The package needs no other permissions.
     argsIn: (folder) => [
       'run',
       '--no-prompt',
@@ -67,7 +67,7 @@ const KNOWN: readonly Known[] = [
 
 const modules = new URL('./node_modules/', import.meta.url)
 
-/** The runtimes that this platform has, to be started in `folder`; and the packages of those that it has not. */
+/** The runtimes that are installed for this platform, to run in `folder`, and the missing packages. */
 export function installedRuntimes(folder: string): { runtimes: Runtime[]; missing: string[] } {
   const platform = `${process.platform}-${process.arch}`
   const runtimes: Runtime[] = []

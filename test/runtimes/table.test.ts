@@ -1,4 +1,4 @@
-/** The table of the runtimes: what its cells say, and when the one in a document is out of date. */
+/** The compatibility table: its cells, its place in a document, and when it is out of date. */
 import { describe, expect, it } from 'vitest'
 import type { Report } from './suite/report.ts'
 import { saysTheSame, tableIn, tableOf, withTable } from './table.ts'
@@ -29,8 +29,8 @@ const table = tableOf([
   },
 ])
 
-describe('the table', () => {
-  it('has a column for each runtime, a row for each group, and each difference once, below', () => {
+describe('the compatibility table', () => {
+  it('has a column per runtime, a row per group, and each difference once, below the table', () => {
     expect(table).toBe(
       `|  | Node.js 22.12.0 | Deno 2.9.6 |
 |---|:---:|:---:|
@@ -43,7 +43,7 @@ describe('the table', () => {
     )
   })
 
-  it('goes to its place in a document, and is found there', () => {
+  it('is written to its place in a document and read from it', () => {
     const document = 'Before\n<!-- runtimes -->\nold\n<!-- /runtimes -->\nAfter'
     const written = withTable(document, table)
     expect(written).toBe(`Before\n<!-- runtimes -->\n\n${table}\n\n<!-- /runtimes -->\nAfter`)
@@ -53,7 +53,7 @@ describe('the table', () => {
     expect(withTable('no place', table)).toBe('no place')
   })
 
-  it('is out of date after any change but that of the last part of a version', () => {
+  it('is out of date after every change except of a patch version', () => {
     expect(saysTheSame(table, table.replace('22.12.0', '22.12.7').replace('2.9.6', '2.9.60'))).toBe(true)
     for (const [from, to] of [
       ['22.12.0', '22.13.0'],

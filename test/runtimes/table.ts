@@ -1,11 +1,11 @@
-/** The table of what works where, in Markdown, and its place in a document. */
+/** The compatibility table in Markdown, and its place in a document. */
 import type { Result } from './run.ts'
 
 const OPENING = '<!-- runtimes -->'
 const CLOSING = '<!-- /runtimes -->'
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹'
 
-/** One row for each group of checks, one column for each runtime; below it, what a runtime does in its own way. */
+/** One row for each group of checks, one column for each runtime; below it, the differences of the runtimes as notes. */
 export function tableOf(results: readonly Result[]): string {
   const notes: string[] = []
   const numberOf = (note: string): number => {
@@ -34,13 +34,13 @@ function superscript(number: number): string {
   return [...String(number)].map((digit) => SUPERSCRIPTS[Number(digit)]).join('')
 }
 
-/** The table that stands in a document; undefined where it has no place for one. */
+/** The table in a document; undefined if the document has no place for one. */
 export function tableIn(document: string): string | undefined {
   const place = placeIn(document)
   return place && document.slice(place.from, place.to).trim()
 }
 
-/** The document with this table in its place. */
+/** The document with its table replaced by this one. */
 export function withTable(document: string, table: string): string {
   const place = placeIn(document)
   if (place === undefined) return document
@@ -53,7 +53,7 @@ function placeIn(document: string): { from: number; to: number } | undefined {
   return opening === -1 || to === -1 ? undefined : { from: opening + OPENING.length, to }
 }
 
-/** Whether two tables say the same, but for the last part of versions. */
+/** Whether two tables are equal apart from patch versions. */
 export function saysTheSame(one: string, other: string): boolean {
   return withoutPatches(one) === withoutPatches(other)
 }

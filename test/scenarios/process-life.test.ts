@@ -1,11 +1,12 @@
+// Whether the process ends or stays alive with a background renewal.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { runProgram } from '../support/program.ts'
 
-/** Runs a program against a token endpoint that gives the scripted answers in turn. */
-async function script(
+/** Runs a program against a token endpoint that sends the scripted responses in turn. */
+async function runAgainst(
   body: string,
   answers: { status: number; headers?: Record<string, string>; token?: object; afterMs?: number }[],
 ) {
@@ -38,10 +39,10 @@ async function script(
 const TOKEN = { access_token: 'a.b.c', token_type: 'Bearer', expires_in: 600 }
 
 describe('a process', () => {
-  it('ends with its work, though a renewal in the background failed, and is to be tried again', async () => {
-    const ended = await script(
+  it('ends while a failed background renewal waits for its retry', async () => {
+    const ended = await runAgainst(
       `await tokens.getToken()
-       later(570_000) // into the window
+       later(570_000) // into the refresh window
        console.log(tokens.currentToken() !== undefined)
        await failed.promise`,
       [
@@ -52,12 +53,12 @@ describe('a process', () => {
     expect(ended).toEqual({ said: 'true', code: 0 })
   })
 
-  it('stays alive for a caller that waits behind a renewal in the background', async () => {
-    const ended = await script(
+  it('stays alive while a caller waits for a background renewal', async () => {
+    const ended = await runAgainst(
       `await tokens.getToken()
        later(570_000)
        tokens.currentToken()
-       later(25_000) // past the margin
+       later(25_000) // past the expiry margin
        const waiting = tokens.getToken()
        console.log(tokens.currentToken() === undefined, (await waiting).value)`,
       [

@@ -1,6 +1,6 @@
 /**
- * A service whose calls, by axios and by fetch, never cease while its client secret is replaced. Calls and servers are
- * real; what moves the tokens through their lives is the provider's clock, which stands until a test moves it.
+ * A service that calls continuously by axios and fetch while its client secret is rotated. Calls and servers are real;
+ * tokens age by the provider's clock, which stands still until a test advances it.
  */
 import axios from 'axios'
 import {
@@ -18,24 +18,24 @@ import { StandingClock } from '../support/clock.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 
 export const LIFETIME_MS = 600_000
-/** With the longest window (20 %) and the longest margin (5 %, here 10 s) still ahead of the end of its use. */
+/** Inside the refresh window for every window (up to 20 %) and before every expiry margin (up to 5 %, here 10 s). */
 export const IN_WINDOW_MS = LIFETIME_MS - 30_000
 const VAULT_LATENCY_MS = 20
 /**
- * How many loops call by axios, and how many by fetch. The first one's answers are searched for secrets after the test,
- * as those of other tests are; to search all of them would take longer than the test.
+ * The number of loops of each client. Only the responses of the first loop are searched for secrets after the test:
+ * searching all of them would take longer than the test.
  */
 const LOOPS = 10
 
-/** Lets a time pass that is really to pass. */
-const pass = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
+/** Waits on the real clock. */
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => void setTimeout(resolve, ms))
 
 /** Resolves when the check passes. */
 function eventually(check: () => void): Promise<void> {
   return vi.waitFor(check, { timeout: PATIENCE_MS, interval: 5 })
 }
 
-/** Starts the service, and its calls. When the test is over they come to their end, too, and none may have failed. */
+/** Starts the service and its calls. After the test, the calls end, and none of them may have failed. */
 export async function startRig(
   optionsOf: (
     service: SandboxEnvironment,
@@ -55,41 +55,41 @@ export async function startRig(
   const options = { environment, clientId, clientSecret, ...(await optionsOf(service)), clock, onEvent }
   const tokens = createTokenProvider(options)
   const countOf = (type: AuthEvent['type']): number => events.filter((event) => event.type === type).length
-  /** How many calls of each loop have ended. */
+  /** The number of ended calls of each loop. */
   const ended: number[] = []
   const rig = {
     clock,
     onEvent: (_: AuthEvent): void => {},
-    /** How many calls began without a token, and had to wait for one. */
+    /** The number of calls that started without a token and had to wait for one. */
     waits: 0,
-    /** How many requests the token endpoint got, and how many of them it rejected. */
+    /** The number of token requests, and of those that the token endpoint rejected. */
     get requests() {
       const sent = service.requests('token')
       return { sent: sent.length, rejected: sent.filter(({ status }) => status === 401).length }
     },
-    /** Resolves when each loop has ended a call that began from now on. */
-    callsGoOn: async (): Promise<void> => {
+    /** Resolves when each loop has completed a call that started after now. */
+    callsContinue: async (): Promise<void> => {
       const before = [...ended]
       await eventually(() => {
         for (const [loop, count] of ended.entries()) expect(count).toBeGreaterThan((before[loop] ?? 0) + 1)
       })
     },
-    /** Resolves when there have been so many events of a type. */
+    /** Resolves when this many events of a type have been emitted. */
     emitted: (type: AuthEvent['type'], times: number): Promise<void> =>
       eventually(() => expect(countOf(type)).toBeGreaterThanOrEqual(times)),
-    /** Lets the cached token come into its refresh window, and resolves when it has been replaced. */
+    /** Advances the clock into the refresh window of the cached token. Resolves when the token was renewed. */
     renewal: async (): Promise<void> => {
       const renewed = countOf('token-renewed')
       clock.advance(IN_WINDOW_MS)
       await rig.emitted('token-renewed', renewed + 1)
-      await rig.callsGoOn()
+      await rig.callsContinue()
     },
   }
   const ending = new AbortController()
   const failures: unknown[] = []
   const call = async (send: () => Promise<{ status: number }>): Promise<void> => {
     const loop = ended.push(0) - 1
-    for (; !ending.signal.aborted; await pass(10)) {
+    for (; !ending.signal.aborted; await sleep(10)) {
       if (tokens.currentToken() === undefined) rig.waits += 1
       const status = await send().then(
         (answer) => answer.status,
@@ -117,17 +117,17 @@ export async function startRig(
     await tokens.close()
     expect(failures).toEqual([])
   })
-  await rig.callsGoOn()
+  await rig.callsContinue()
   expect(rig.requests).toEqual({ sent: 1, rejected: 0 })
   return { service, rig }
 }
 
-/** Starts it with a vault that has the secret, and yields it each time after a while. */
+/** Starts the service with a vault that returns the secret after a delay. */
 export async function startWithVault() {
   const vault = { secret: '' }
   const clientSecret = async (): Promise<string> => {
     const { secret } = vault
-    await pass(VAULT_LATENCY_MS)
+    await sleep(VAULT_LATENCY_MS)
     return secret
   }
   const started = await startRig((service) => {

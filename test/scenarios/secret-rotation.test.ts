@@ -1,4 +1,4 @@
-/** The client secret is replaced while calls go on: none fails, and every token request that is made is accepted. */
+/** The client secret is rotated under load: no call fails. */
 import { writeSync } from 'node:fs'
 import { mkdir, mkdtemp, open, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,20 +9,20 @@ import { noteSecret } from '../support/recorded.ts'
 import { IN_WINDOW_MS, LIFETIME_MS, startRig, startWithVault } from './rotating-service.ts'
 
 const NEW_SECRET = 'the secret that comes next'
-/** The pause of a background renewal shortly before the token expires is 5 s, and up to a quarter more. */
+/** Shortly before the token expires, a failed background renewal is retried after 5 s plus up to a quarter. */
 const LONGEST_PAUSE_MS = 6_500
 
 beforeEach(() => noteSecret(NEW_SECRET))
 
-describe('a client secret that is replaced in the vault, under load', () => {
-  it('while both are accepted: one token request for each renewal, and none is rejected', async () => {
+describe('the rotation of a client secret in the vault under load', () => {
+  it('needs one token request per renewal, none rejected, while both secrets are accepted', async () => {
     const { service, rig, vault } = await startWithVault()
     service.acceptSecrets(service.clientSecret, NEW_SECRET)
-    await rig.renewal() // the vault still has the old one
+    await rig.renewal() // the vault still returns the old secret
     vault.secret = NEW_SECRET
     await rig.renewal()
     service.acceptSecrets(NEW_SECRET)
-    await rig.callsGoOn()
+    await rig.callsContinue()
     await rig.renewal()
     expect(rig.requests).toEqual({ sent: 4, rejected: 0 })
   })
@@ -30,41 +30,44 @@ describe('a client secret that is replaced in the vault, under load', () => {
   it.each([
     ['in the background', IN_WINDOW_MS, 'token-renewed'],
     ['that every call waits for', LIFETIME_MS, 'token-acquired'],
-  ] as const)('and revoked during a token request %s: it is made once more', async (_, aheadMs, type) => {
-    const { service, rig, vault } = await startWithVault()
-    rig.onEvent = (event) => {
-      if (event.type !== 'token-requested') return
-      vault.secret = NEW_SECRET // the request has the old one already
-      service.acceptSecrets(NEW_SECRET)
-    }
-    rig.clock.advance(aheadMs)
-    await rig.emitted(type, type === 'token-acquired' ? 2 : 1)
-    await rig.callsGoOn()
-    expect(rig.requests).toEqual({ sent: 3, rejected: 1 })
-    await rig.renewal()
-    expect(rig.requests).toEqual({ sent: 4, rejected: 1 })
-  })
+  ] as const)(
+    'repeats the token request once if the old secret is revoked during a token request %s',
+    async (_, aheadMs, type) => {
+      const { service, rig, vault } = await startWithVault()
+      rig.onEvent = (event) => {
+        if (event.type !== 'token-requested') return
+        vault.secret = NEW_SECRET // the request already carries the old secret
+        service.acceptSecrets(NEW_SECRET)
+      }
+      rig.clock.advance(aheadMs)
+      await rig.emitted(type, type === 'token-acquired' ? 2 : 1)
+      await rig.callsContinue()
+      expect(rig.requests).toEqual({ sent: 3, rejected: 1 })
+      await rig.renewal()
+      expect(rig.requests).toEqual({ sent: 4, rejected: 1 })
+    },
+  )
 
-  it('after it was revoked: the current token serves, and a renewal is tried after each pause', async () => {
+  it('fails no call while the vault returns the revoked secret, and retries the renewal after each pause', async () => {
     const { service, rig, vault } = await startWithVault()
     service.acceptSecrets(NEW_SECRET)
     rig.clock.advance(IN_WINDOW_MS)
     await rig.emitted('token-request-failed', 1)
-    await rig.callsGoOn()
+    await rig.callsContinue()
     expect(rig.requests).toEqual({ sent: 2, rejected: 1 })
     rig.clock.advance(LONGEST_PAUSE_MS)
     await rig.emitted('token-request-failed', 2)
-    await rig.callsGoOn()
+    await rig.callsContinue()
     expect(rig.requests).toEqual({ sent: 3, rejected: 2 })
     vault.secret = NEW_SECRET
     rig.clock.advance(LONGEST_PAUSE_MS)
     await rig.emitted('token-renewed', 1)
-    await rig.renewal() // past the life of the first token, too
+    await rig.renewal() // past the expiry of the first token
     expect(rig.requests).toEqual({ sent: 5, rejected: 2 })
   })
 })
 
-describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_SECRET_FILE, under load', () => {
+describe('the rotation of a client secret in MERCHANT_AUTH_CLIENT_SECRET_FILE under load', () => {
   const startWithFile = async (fileOf: (folder: string, secret: string) => Promise<string>) => {
     const folder = await mkdtemp(join(tmpdir(), 'merchant-auth-rotation-'))
     onTestFinished(() => rm(folder, { recursive: true }))
@@ -81,7 +84,7 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     })
     return { ...started, folder, file }
   }
-  it('by a link to another folder, as Kubernetes does it', async () => {
+  it('works through a symbolic link to another folder, as in Kubernetes', async () => {
     const version = async (folder: string, name: string, secret: string): Promise<void> => {
       await mkdir(join(folder, name))
       await writeFile(join(folder, name, 'client-secret'), secret)
@@ -99,7 +102,7 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     expect(rig.requests).toEqual({ sent: 2, rejected: 0 })
   })
 
-  it('by writing it anew: while it is empty no request is sent, and the renewal is tried again later', async () => {
+  it('sends no token request while the file is empty during a rewrite, and renews the token later', async () => {
     const { service, rig, file } = await startWithFile(async (folder, secret) => {
       await writeFile(join(folder, 'client-secret'), `${secret}\n`)
       return join(folder, 'client-secret')
@@ -115,7 +118,7 @@ describe('a client secret that is replaced in the file of MERCHANT_AUTH_CLIENT_S
     }
     rig.clock.advance(IN_WINDOW_MS)
     await rig.emitted('token-request-failed', 1)
-    await rig.callsGoOn()
+    await rig.callsContinue()
     rig.clock.advance(LONGEST_PAUSE_MS)
     await rig.emitted('token-renewed', 1)
     expect(codes).toEqual(['ERR_CLIENT_SECRET'])

@@ -1,3 +1,4 @@
+// One provider for several clients, and one provider per environment.
 import axios from 'axios'
 import { createAuthFetch, createTokenProvider, defineEnvironments } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
@@ -5,7 +6,7 @@ import { startSandbox } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
 
 describe('one provider', () => {
-  it('shares its token among any number of axios instances and fetches', async () => {
+  it('shares one token among several axios instances and fetch functions', async () => {
     await using sandbox = await startSandbox()
     const { environment, clientId, clientSecret, merchantUrl, inStoreUrl } = sandbox.test
     await using tokens = createTokenProvider({ environment, clientId, clientSecret })
@@ -23,8 +24,8 @@ describe('one provider', () => {
   })
 })
 
-describe('two environments', () => {
-  it('never mix', async () => {
+describe('the providers of two environments', () => {
+  it('send their tokens only to the APIs of their own environment', async () => {
     await using sandbox = await startSandbox()
     const both = [sandbox.production, sandbox.test]
     const environments = defineEnvironments({

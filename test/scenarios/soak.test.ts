@@ -1,4 +1,4 @@
-/** The oracle of the soak: what explains a failed call, and above all what does not. */
+/** The oracle of the soak test: which failed calls it explains, and which it does not. */
 import type { Fault, SandboxRequest } from 'merchant-auth/testing'
 import { describe, expect, it } from 'vitest'
 import {
@@ -11,7 +11,7 @@ import {
   type Trouble,
 } from '../../scripts/soak/oracle.ts'
 
-/** A call that lasted from 10 000 to 11 000. */
+/** A call that lasted from 10 000 to 11 000 ms. */
 const ended = (outcome: Outcome, more: Partial<EndedCall> = {}): EndedCall => ({
   id: 'call-1',
   client: 'fetch',
@@ -27,7 +27,7 @@ const ended = (outcome: Outcome, more: Partial<EndedCall> = {}): EndedCall => ({
   ...more,
 })
 
-/** Its request, which arrived at 10 010. */
+/** The request of that call, which arrived at 10 010 ms. */
 const arrival = (more: Partial<SandboxRequest> = {}, fault?: Fault, place: Place = 'test'): Arrival => ({
   place,
   fault,
@@ -47,7 +47,7 @@ const trouble = (kind: Trouble['kind'], from: number, to: number): Trouble => ({
 const status = (code: number): Outcome => ({ kind: 'status', status: code })
 const why = (outcome: Outcome, more: Partial<EndedCall> = {}) => explain(ended(outcome, more))
 
-describe('a failed call', () => {
+describe('the soak oracle, for a failed call,', () => {
   const reset: Fault = { kind: 'reset' }
   const hang: Fault = { kind: 'hang' }
   const unavailable: Fault = { kind: 'status', status: 503 }
@@ -58,39 +58,39 @@ describe('a failed call', () => {
     ['status 500, and its request met the fault of another status', status(500), unavailable, undefined],
     ['a broken connection, and its request met a reset', { kind: 'network' }, reset, 'API: reset'],
     ['a broken connection, and its request met a hang', { kind: 'network' }, hang, undefined],
-    ['a time-out, and its request met a hang', { kind: 'limit' }, hang, 'API: hang at headers'],
-    ['a time-out, and its request met a reset', { kind: 'limit' }, reset, undefined],
+    ['a timeout, and its request met a hang', { kind: 'limit' }, hang, 'API: hang at headers'],
+    ['a timeout, and its request met a reset', { kind: 'limit' }, reset, undefined],
     [
-      'another body, and its request met other JSON',
+      'a wrong body, and its request met other JSON',
       { kind: 'body' },
       { kind: 'json', body: null },
       'API: json',
     ],
-    ['another body, and its request met a status', { kind: 'body' }, unavailable, undefined],
-    ['an error that no client gives', { kind: 'strange', message: 'x' }, unavailable, undefined],
+    ['a wrong body, and its request met a status', { kind: 'body' }, unavailable, undefined],
+    ['an unknown error', { kind: 'strange', message: 'x' }, unavailable, undefined],
     [
       'a token error, and its request met a fault of the API',
       { kind: 'token', code: 'ERR_TOKEN_STATUS' },
       unavailable,
       undefined,
     ],
-  ])('that ended with %s', (_, outcome, fault, expected) => {
+  ])('explains only the outcome that its fault causes: %s', (_, outcome, fault, expected) => {
     expect(why(outcome, { arrivals: [arrival({}, fault)] })).toBe(expected)
   })
 
-  it('is explained by the fault of its last request, not of an earlier one', () => {
+  it('explains it by the fault of its last request, not of an earlier one', () => {
     const arrivals = [arrival({}, unavailable), arrival()]
     expect(why(status(503), { arrivals })).toBeUndefined()
     expect(why(status(503), { arrivals: arrivals.reverse() })).toBe('API: status 503')
   })
 
-  it('is explained by a redirect on the way, but not with a status that no redirect leads to', () => {
+  it('explains a 404 by a redirect, but not a 500', () => {
     const arrivals = [arrival({}, { kind: 'redirect', location: '/elsewhere' }), arrival({ status: 404 })]
     expect(why(status(404), { arrivals })).toBe('API: redirect')
     expect(why(status(500), { arrivals })).toBeUndefined()
   })
 
-  it('for want of a token is explained by trouble with the token endpoint, until the cooldown after it is over', () => {
+  it('explains a token error by trouble with the token endpoint, until the cooldown after the trouble ends', () => {
     const error: Outcome = { kind: 'token', code: 'ERR_TOKEN_STATUS' }
     const until = (to: number) => ({ troubles: [trouble('token', Math.min(to, 10_000) - 1_000, to)] })
     expect(why(error)).toBeUndefined()
@@ -102,7 +102,7 @@ describe('a failed call', () => {
     expect(why(error, { ...until(4_999), stalledMs: () => 100 })).toBe('token: x')
   })
 
-  it('that timed out is explained by trouble with the token endpoint only while it had no answer to wait for', () => {
+  it('explains a timeout by trouble with the token endpoint only if the call mainly waited for a token', () => {
     const troubles = [trouble('token', 9_000, 12_000)]
     expect(why({ kind: 'limit' }, { troubles })).toBe('token: x')
     expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival({ status: 401 })] })).toBe('token: x')
@@ -110,7 +110,7 @@ describe('a failed call', () => {
     expect(why({ kind: 'limit' }, { troubles, arrivals: [arrival()] })).toBeUndefined()
   })
 
-  it('that timed out is explained by slow APIs meanwhile, and by a machine that stood still for a third of the limit', () => {
+  it('explains a timeout by slow APIs, and by a machine that stalled for more than a third of the limit', () => {
     const latency = (to: number) => ({ troubles: [trouble('latency', 9_000, to)], arrivals: [arrival()] })
     expect(why({ kind: 'limit' }, latency(10_500))).toBe('latency: x')
     expect(why({ kind: 'limit' }, latency(9_500))).toBeUndefined()
@@ -123,7 +123,7 @@ describe('a failed call', () => {
     expect(why({ kind: 'network' }, stood(900))).toBeUndefined()
   })
 
-  it('is explained by its caller that left, and by the end of its own provider', () => {
+  it('explains an abort by its caller, and a closed provider by close()', () => {
     expect(why({ kind: 'left' }, { leftAt: 10_900 })).toBe('the caller left')
     expect(why({ kind: 'left' })).toBeUndefined()
     expect(why({ kind: 'closed' }, { closedAt: 10_900 })).toBe('provider closed')
@@ -132,13 +132,13 @@ describe('a failed call', () => {
   })
 })
 
-describe('a 401', () => {
+describe('the soak oracle, for a 401,', () => {
   const rejected = arrival({ status: 401, errorDescription: 'The token was revoked' })
   const arrivals = [rejected]
   const troubles = [trouble('rejection', 9_000, 12_000)]
   const suppressedAt = 10_020
 
-  it('is explained by a rejected token and by what prevented its renewal, together', () => {
+  it('explains it only by a rejected token together with a reason why it was not renewed', () => {
     expect(why(status(401), { arrivals, troubles, suppressedAt })).toBe('401, renewal suppressed')
     expect(why(status(401), { arrivals, troubles })).toBeUndefined()
     expect(why(status(401), { arrivals, suppressedAt })).toBeUndefined()
@@ -152,7 +152,7 @@ describe('a 401', () => {
     expect(why(status(401), { arrivals, stalledMs: () => 900 })).toBeUndefined()
   })
 
-  it('of a fault is explained like that of a rejected token, and by an insufficient scope alone', () => {
+  it('explains the 401 of a fault like that of a rejected token, and insufficient_scope without a further reason', () => {
     const fault = (error: string): Fault => ({
       kind: 'status',
       status: 401,
@@ -166,13 +166,13 @@ describe('a 401', () => {
     expect(why(status(401), { arrivals: met('Bearer error="invalid_token"'), suppressedAt })).toBeDefined()
   })
 
-  it('to the repeat is explained where it carried another token', () => {
+  it('explains a 401 to the repeated call only if it carried another token', () => {
     const repeat = (jti: string) => [rejected, { ...rejected, record: { ...rejected.record, jti } }]
     expect(why(status(401), { troubles, arrivals: repeat('b') })).toBe('401 to the repeat, too')
     expect(why(status(401), { troubles, arrivals: repeat('a') })).toBeUndefined()
   })
 
-  it('to a request without a token that was issued is never explained', () => {
+  it('never explains a 401 to a request without an issued token', () => {
     const { jti: _, ...record } = rejected.record
     expect(
       why(status(401), { troubles, suppressedAt, arrivals: [{ place: 'test', record }] }),
@@ -180,27 +180,31 @@ describe('a 401', () => {
   })
 })
 
-describe('a promise is broken', () => {
+describe('the soak oracle', () => {
   const ok: Outcome = { kind: 'ok' }
   const headers = { authorization: '[hidden]' }
 
   it.each<[string, Partial<EndedCall>, string | undefined]>([
-    ['not by a call that was sent twice', { arrivals: [arrival(), arrival()] }, undefined],
-    ['by a call that was sent three times', { arrivals: [arrival(), arrival(), arrival()] }, '3 times'],
+    ['no breach for a call that was sent twice', { arrivals: [arrival(), arrival()] }, undefined],
     [
-      'by a token in another environment',
+      'a breach for a call that was sent three times',
+      { arrivals: [arrival(), arrival(), arrival()] },
+      '3 times',
+    ],
+    [
+      'a breach for a token in another environment',
       { arrivals: [arrival(), arrival({ headers }, undefined, 'production')] },
       'production',
     ],
     [
-      'not by a call without a token there',
+      'no breach for a call without a token in another environment',
       { arrivals: [arrival(), arrival({}, undefined, 'production')] },
       undefined,
     ],
-    ['by a call that goes on after the signal of its caller', { dueAt: 9_900 }, '1100 ms after'],
-    ['by a call that goes on after its caller left', { leftAt: 9_900 }, '1100 ms after'],
-    ['not while this machine stood still', { dueAt: 9_900, stalledMs: () => 500 }, undefined],
-  ])('%s', (_, more, breach) => {
+    ['a breach for a call that continues after the signal of its caller', { dueAt: 9_900 }, '1100 ms after'],
+    ['a breach for a call that continues after its caller aborted', { leftAt: 9_900 }, '1100 ms after'],
+    ['no breach while the machine stalled', { dueAt: 9_900, stalledMs: () => 500 }, undefined],
+  ])('reports %s', (_, more, breach) => {
     const found = breachOf(ended(ok, more))
     expect(found).toEqual(breach === undefined ? undefined : expect.stringContaining(breach))
   })

@@ -1,12 +1,13 @@
+// Background renewals under steady load: no call waits for a token.
 import { createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 import { describe, expect, inject, it } from 'vitest'
 import { startRig } from './rotating-service.ts'
 
 describe('a service under steady load', () => {
-  it('renews its tokens in the background: no call waits, and no API says 401', async () => {
+  it('renews tokens in the background: no call waits, and no API responds with 401', async () => {
     const { service, rig } = await startRig(() => ({}))
-    rig.waits = 0 // the first calls had to
+    rig.waits = 0 // the first calls had to wait
     for (let renewals = 1; renewals <= 5; renewals += 1) {
       await rig.renewal()
       expect(rig.requests).toEqual({ sent: 1 + renewals, rejected: 0 })
@@ -15,7 +16,7 @@ describe('a service under steady load', () => {
     expect(service.counts.unauthorized).toBe(0)
   })
 
-  // A token of 2 s expires before anybody can renew it where the machine stands still for a fifth of a second.
+  // On a machine that stalls for 0.2 s, a token of 2 s expires before it can be renewed.
   if (inject('quiet'))
     it('renews tokens of 2 s in the background', async () => {
       await using sandbox = await startSandbox()

@@ -1,16 +1,16 @@
-/** Bodies of calls that are answered 401: which are sent again, and with which bytes. */
+/** Bodies of calls that get a 401: which are sent again, and with which bytes. */
 import assert from 'node:assert/strict'
 import type { SandboxRequest } from 'merchant-auth/testing'
 import type { Call, Driver } from '../drivers.ts'
-import { failureOf, heldFetch, settled, until, type World } from '../world.ts'
+import { blockedFetch, failureOf, settled, until, type World } from '../world.ts'
 import { type BodyKind, CHANGED, METHODS, ONCE, oddlyNamedForm, REPEATED, smallForm } from './body-kinds.ts'
 import { withRevokedToken } from './renewal.ts'
 import type { Scenario } from './scenario.ts'
 
-/** Other runtimes choose by themselves whether they say how long a body is. */
+/** Other runtimes decide themselves whether to send a content-length. */
 const isNode = !('bun' in process.versions || 'deno' in process.versions)
 
-/** A request as it can be compared: without the token, and with its boundary under one name. */
+/** A request in comparable form: without the token, and with a fixed boundary. */
 function comparable({ method, headers, body }: SandboxRequest) {
   const {
     authorization,
@@ -20,26 +20,26 @@ function comparable({ method, headers, body }: SandboxRequest) {
     ...others
   } = headers
   const text = body?.toString('latin1') ?? ''
-  // The type does not always tell: axios' fetch adapter by itself sends a form under the type of a text.
+  // The content type does not always name it: without this package, axios' fetch adapter sends a form as text.
   const boundary = /boundary=(.+)$/.exec(type)?.[1] ?? /^--(\S+?)(?:--)?\r\n/.exec(text)?.[1]
-  const sameName = (value: string): string =>
+  const withFixedBoundary = (value: string): string =>
     boundary === undefined ? value : value.replaceAll(boundary, 'BOUNDARY')
   return {
     method,
-    body: sameName(text).replace(/--BOUNDARY--(?:\r\n)?$/, '--BOUNDARY--'), // older ones end it without a line break
-    type: sameName(type),
+    body: withFixedBoundary(text).replace(/--BOUNDARY--(?:\r\n)?$/, '--BOUNDARY--'), // older clients end it without a line break
+    type: withFixedBoundary(type),
     length: isNode && [encoding, length === undefined ? 'left out' : Number(length) === body?.length],
     headers: others,
   }
 }
 
-/** All but the token: what is equal in the two sends of a call. */
+/** Everything that is equal in the two sends of a call: all but the token. */
 function exactly({ method, path, headers, body }: SandboxRequest) {
   const { authorization, ...others } = headers
   return { method, path, headers: others, body: body?.toString('latin1') }
 }
 
-/** Sends a call without the token, and then with a token that is revoked; the requests of both. */
+/** The requests of a call without the token, and of the same call with a revoked token. */
 async function sendBoth(world: World, driver: Driver, call: (url: string) => Call) {
   const bare = await driver.create()(call(`${world.service.merchantUrl}/orders`))
   assert.equal(bare.status, 401)
@@ -59,7 +59,7 @@ const sentTwice = (group: string, kind: BodyKind): Scenario => ({
     assert.deepEqual(exactly(sent[1] as SandboxRequest), exactly(first))
     assert.notEqual(sent[1]?.headers['authorization'], first.headers['authorization'])
     const expected = comparable(plain)
-    // axios' fetch adapter gives a form the type of a text, with which no server can read it.
+    // Without this package, axios' fetch adapter sends a form as text, which no server can parse.
     if (expected.body.startsWith('--BOUNDARY')) expected.type = 'multipart/form-data; boundary=BOUNDARY'
     assert.deepEqual(comparable(first), expected)
     assert.equal(first.headers['idempotency-key'], 'k-1')
@@ -85,23 +85,23 @@ const sentOnce = (kind: BodyKind): Scenario => ({
 const changed = Object.entries(CHANGED).flatMap(([name, { make, change, drivers }]) =>
   ([1, 2] as const).map(
     (from): Scenario => ({
-      group: `Changed in the wait for the ${from === 1 ? 'first token' : 'renewal'}`,
+      group: `Changed by the caller during the wait for the ${from === 1 ? 'first token' : 'renewal'}`,
       name,
       drivers,
       nodeOnly: true,
       run: async (world, driver) => {
         const call = (body: unknown): Call => ({ url: world.service.merchantUrl, method: 'POST', body })
         await driver.create()(call(make()))
-        const held = heldFetch(from)
-        const tokens = world.provider({ fetch: held.fetch })
+        const blocked = blockedFetch(from)
+        const tokens = world.provider({ fetch: blocked.fetch })
         if (from === 2) await tokens.getToken()
         world.service.fail('merchant', { kind: 'status', status: 401 })
         const body = make()
         const answer = driver.create(tokens)(call(body))
-        await until(() => held.count() === from)
+        await until(() => blocked.count() === from)
         await settled()
         change(body as never)
-        held.release()
+        blocked.release()
         assert.equal((await answer).status, 200)
         const [plain, ...sent] = world.service.requests('merchant').map((one) => comparable(one).body)
         assert.deepEqual(sent, [plain, plain])
@@ -117,8 +117,8 @@ const post =
 
 const ODD: readonly Scenario[] = [
   {
-    group: 'Sent in another way than by the client alone',
-    name: 'FormData: LF in a name, written as the HTML standard says',
+    group: 'Sent differently from the client alone',
+    name: 'FormData: LF in a name, encoded as in the HTML standard',
     drivers: ['axios http'],
     run: async (world, driver) => {
       const { sent, status } = await sendBoth(world, driver, (url) => post(oddlyNamedForm('\n'))(url))
@@ -129,8 +129,8 @@ const ODD: readonly Scenario[] = [
     },
   },
   {
-    group: 'Sent in another way than by the client alone',
-    name: 'FormData under the caller’s own boundary, in lower case, as the type of a Blob is',
+    group: 'Sent differently from the client alone',
+    name: 'FormData with the caller’s own boundary, in lower case like the type of a Blob',
     drivers: ['axios http', 'axios fetch'],
     run: async (world, driver) => {
       const type = 'multipart/form-data; boundary=The-Callers-Own-1'
@@ -147,8 +147,8 @@ const ODD: readonly Scenario[] = [
     },
   },
   {
-    group: 'Sent in another way than by the client alone',
-    name: 'a view on shared memory',
+    group: 'Sent differently from the client alone',
+    name: 'view of a SharedArrayBuffer',
     drivers: ['fetch'],
     run: async (world, driver) => {
       const view = new Uint8Array(new SharedArrayBuffer(4), 1, 2)
@@ -164,14 +164,14 @@ const ODD: readonly Scenario[] = [
   },
   {
     group: 'Sent once: streams',
-    name: 'an object of no known kind, whose text may be another one the next time',
+    name: 'object of an unknown type, whose toString may change',
     drivers: ['fetch'],
     run: async (world, driver) => {
-      let asked = 0
+      let conversions = 0
       const body = {
         toString: () => {
-          asked += 1
-          return `text ${asked}`
+          conversions += 1
+          return `text ${conversions}`
         },
       }
       const { send, url } = await withRevokedToken(world, driver)
@@ -186,14 +186,14 @@ const ODD: readonly Scenario[] = [
 ]
 
 /** Bodies that the client itself rejects. */
-const IMPOSSIBLE: readonly [name: string, driver: string, call: (url: string) => Call][] = [
+const REJECTED: readonly [name: string, driver: string, call: (url: string) => Call][] = [
   ['web stream', 'axios http', (url) => post(new Blob(['a web stream']).stream())(url)],
   ['number', 'axios http', post(12)],
-  ['text with GET', 'axios fetch', (url) => ({ url, method: 'GET', body: 'a body' })],
-  ['text with GET', 'fetch', (url) => ({ url, method: 'GET', body: 'a body' })],
+  ['string with GET', 'axios fetch', (url) => ({ url, method: 'GET', body: 'a body' })],
+  ['string with GET', 'fetch', (url) => ({ url, method: 'GET', body: 'a body' })],
 ]
 
-const impossible = IMPOSSIBLE.map(
+const rejected = REJECTED.map(
   ([name, driver, call]): Scenario => ({
     group: 'Rejected by the client itself',
     name,
@@ -211,9 +211,9 @@ const impossible = IMPOSSIBLE.map(
 
 export const BODIES: readonly Scenario[] = [
   ...REPEATED.map((kind) => sentTwice('Sent again after a 401', kind)),
-  ...METHODS.map((kind) => sentTwice('Methods', kind)),
+  ...METHODS.map((kind) => sentTwice('Sent again after a 401, by method', kind)),
   ...ONCE.map(sentOnce),
   ...changed,
   ...ODD.map((one) => ({ ...one, nodeOnly: true })),
-  ...impossible.map((one) => ({ ...one, nodeOnly: true })),
+  ...rejected.map((one) => ({ ...one, nodeOnly: true })),
 ]

@@ -1,4 +1,4 @@
-/** What callers can send as a body, made anew for each call, and which clients can send it. */
+/** The bodies that callers can send, created for each call, and the clients that can send them. */
 import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -24,7 +24,7 @@ interface Given {
   readonly options?: object
 }
 
-/** The same data for all clients that can send it. */
+/** The same body for all clients that can send it. */
 function data(name: string, make: () => unknown, given: Given = {}): BodyKind {
   const { drivers = ALL, headers = {}, everywhere = false, options = {} } = given
   return {
@@ -50,9 +50,9 @@ const request = (name: string, make: (url: string) => Request, more: Partial<Cal
 
 const POST = { method: 'POST', headers: { 'idempotency-key': 'k-1' } }
 const JSON_TYPE = { 'content-type': 'application/json' }
-/** A part of a larger memory, as slices of files and of pools are. */
+/** A larger buffer, of which bodies show a part, like slices of files and of pools. */
 const memory = (): ArrayBuffer => new Uint8Array([0xee, 0xff, 0, 1, 2, 0xdd]).buffer
-/** "a text that is packed": written out, because versions of zlib differ. */
+/** The text "a text that is packed" in gzip, as a constant because the output of zlib differs between versions. */
 const GZIPPED = 'H4sIAAAAAAAAA0tUKEmtKFEoyUgsUcgsVihITM5OTQEAsYFerBUAAAA='
 const nested = () => ({ order: { lines: [{ sku: 'ä', count: 2 }] } })
 
@@ -81,18 +81,18 @@ export const REPEATED: readonly BodyKind[] = [
   data('Buffer', () => Buffer.from([0xff, 0, 1, 2]), { drivers: WITH_UNDICI, everywhere }),
   data('Buffer in a pool', () => Buffer.from(memory(), 1, 3), { drivers: WITH_UNDICI }),
   data('Buffer, gzip', () => Buffer.from(GZIPPED, 'base64'), { headers: { 'content-encoding': 'gzip' } }),
-  // axios sends the whole memory of a view, fetch the part that the view shows.
+  // axios sends the whole buffer of a view, fetch only the part that the view shows.
   data('Uint8Array on a part', () => new Uint8Array(memory(), 1, 3), { drivers: WITH_UNDICI, everywhere }),
   data('Uint16Array', () => new Uint16Array(memory(), 2, 2), { drivers: WITH_UNDICI }),
   data('DataView', () => new DataView(memory(), 1, 4), { drivers: WITH_UNDICI }),
   data('ArrayBuffer', memory, { drivers: WITH_UNDICI, everywhere }),
   data('Blob', () => new Blob(['a ', 'blob'], { type: 'text/plain' }), { drivers: WITH_UNDICI, everywhere }),
   data('File', () => new File(['a,b\r\n'], 'orders.csv', { type: 'text/csv' })),
-  data('FormData: texts, a file, an empty file', smallForm, { everywhere }),
+  data('FormData: text fields, a file, an empty file', smallForm, { everywhere }),
   data('FormData: quotes and CR LF in a name', () => oddlyNamedForm('\r\n')),
   data('FormData: quotes and LF in a name', () => oddlyNamedForm('\n'), { drivers: FETCH }),
   data('FormData, empty', () => new FormData()),
-  data('FormData, said to be multipart/form-data', smallForm, {
+  data('FormData with the content type multipart/form-data', smallForm, {
     drivers: AXIOS,
     headers: { 'content-type': 'multipart/form-data' },
   }),
@@ -102,11 +102,11 @@ export const REPEATED: readonly BodyKind[] = [
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
   }),
   data('number (JSON)', () => 12, { drivers: AXIOS, headers: JSON_TYPE }),
-  data("text of the caller's transformRequest", nested, {
+  data("string from the caller's transformRequest", nested, {
     drivers: AXIOS,
     options: { transformRequest: [(order: object) => `order ${JSON.stringify(order)}`] },
   }),
-  data("Buffer of the caller's transformRequest", () => 'text', {
+  data("Buffer from the caller's transformRequest", () => 'text', {
     drivers: AXIOS,
     options: { transformRequest: [(text: string) => Buffer.from(text, 'utf16le')] },
   }),
@@ -121,7 +121,7 @@ export const REPEATED: readonly BodyKind[] = [
     (url) => new Request(url, { ...POST, body: new Blob(['of a ', 'stream']).stream(), duplex: 'half' }),
   ),
   request(
-    "Request, and another body in fetch's init",
+    "Request, with another body in fetch's init",
     (url) => new Request(url, { ...POST, body: 'not this one' }),
     {
       body: Buffer.from('but this one'),
@@ -150,7 +150,7 @@ async function* generated(): AsyncGenerator<Buffer> {
   yield* chunks()
 }
 
-/** Bodies that the first send uses up. */
+/** Bodies that can be sent only once. */
 export const ONCE: readonly BodyKind[] = [
   data('Node stream', () => Readable.from(chunks()), { drivers: WITH_UNDICI }),
   data('Node stream of bytes', () => Readable.from(chunks()), {
@@ -164,7 +164,7 @@ export const ONCE: readonly BodyKind[] = [
   }),
   data('web stream', () => new Blob(chunks()).stream(), { drivers: FETCH, everywhere }),
   {
-    name: "Request, and a stream in fetch's init",
+    name: "Request, with a stream in fetch's init",
     drivers: ['fetch'],
     nodeOnly: true,
     call: (url) => ({
@@ -179,7 +179,7 @@ export const ONCE: readonly BodyKind[] = [
     drivers: ['axios http'],
     headers: { 'content-type': 'multipart/form-data' },
   }),
-  data("stream of the caller's transformRequest", () => 'text', {
+  data("stream from the caller's transformRequest", () => 'text', {
     drivers: ['axios http'],
     options: { transformRequest: [() => Readable.from(chunks())] },
   }),
@@ -191,7 +191,7 @@ interface Changed {
   change(body: never): unknown
 }
 
-/** Bodies that their caller changes while the call waits. */
+/** Bodies that the caller changes while the call waits. */
 export const CHANGED: Readonly<Record<string, Changed>> = {
   Buffer: {
     drivers: [...ALL, 'undici'],
@@ -213,7 +213,7 @@ export const CHANGED: Readonly<Record<string, Changed>> = {
     make: () => new Uint8Array([1, 2, 3, 4]).buffer,
     change: (body: ArrayBuffer) => new Uint8Array(body).fill(9),
   },
-  'ArrayBuffer, handed to a worker': {
+  'ArrayBuffer that is transferred to a worker': {
     drivers: ALL,
     make: () => new Uint8Array([1, 2, 3, 4]).buffer,
     change: (body: ArrayBuffer) => structuredClone(body, { transfer: [body] }),

@@ -1,7 +1,4 @@
-/**
- * Faults of an API: with the token attached callers get what they would have got without this package, and none of it
- * shows the token in log output.
- */
+/** Faults of an API: callers get the same outcome as without this package, and no token in log output. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import type { Fault } from 'merchant-auth/testing'
@@ -12,8 +9,8 @@ import type { Scenario } from './scenario.ts'
 interface Row {
   readonly name: string
   readonly fault?: Fault
-  /** Whether the caller leaves once the API has the request. */
-  readonly leaves?: boolean
+  /** Whether the caller aborts once the API has the request. */
+  readonly aborts?: boolean
   readonly drivers?: readonly string[]
   readonly options?: object
   readonly everywhere?: boolean
@@ -31,8 +28,8 @@ const ROWS: readonly Row[] = [
     fault: { kind: 'status', status: 503, retryAfter: 1, body: { error: 'x' } },
   },
   { name: 'status 429, Retry-After', fault: { kind: 'status', status: 429, retryAfter: 1 } },
-  { name: 'no answer, and the caller leaves', fault: { kind: 'hang' }, leaves: true, everywhere: true },
-  { name: 'half an answer, and the caller leaves', fault: { kind: 'hang', at: 'body' }, leaves: true },
+  { name: 'no response, and the caller aborts', fault: { kind: 'hang' }, aborts: true, everywhere: true },
+  { name: 'half a response, and the caller aborts', fault: { kind: 'hang', at: 'body' }, aborts: true },
   { name: 'connection reset', fault: { kind: 'reset' }, everywhere: true },
   { name: 'slow body', fault: { kind: 'slow-body', durationMs: 40 } },
   { name: 'truncated body', fault: { kind: 'truncated-body' } },
@@ -50,7 +47,7 @@ const ROWS: readonly Row[] = [
   },
   { name: 'text', fault: { kind: 'text', body: '<p>sorry</p>' } },
   {
-    name: 'text where JSON was asked for',
+    name: 'text instead of JSON',
     fault: { kind: 'text', body: '<p>sorry</p>' },
     drivers: AXIOS,
     options: {
@@ -66,7 +63,7 @@ const ROWS: readonly Row[] = [
     requests: 2,
   },
   {
-    name: 'redirect to a place where nobody listens',
+    name: 'redirect to a port without a listener',
     fault: { kind: 'redirect', location: 'http://127.0.0.1:1/' },
     drivers: FOLLOWING,
   },
@@ -74,15 +71,15 @@ const ROWS: readonly Row[] = [
 
 type Outcome = { readonly answer: Answer } | { readonly error: Error }
 
-async function meet(
+async function outcomeOf(
   { service }: World,
-  { fault, leaves, options }: Row,
+  { fault, aborts, options }: Row,
   client: Client,
   headers = {},
 ): Promise<Outcome> {
   const before = service.counts.merchant
   service.clearFaults()
-  // Some runtimes send a call again by themselves where its connection is reset.
+  // Some runtimes themselves send a call again if its connection is reset.
   if (fault !== undefined) service.fail('merchant', fault, { times: fault.kind === 'reset' ? Infinity : 1 })
   const caller = new AbortController()
   const call = client({
@@ -93,15 +90,15 @@ async function meet(
     signal: caller.signal,
     ...(options && { options }),
   })
-  if (leaves) until(() => service.counts.merchant > before).then(() => caller.abort())
+  if (aborts) until(() => service.counts.merchant > before).then(() => caller.abort())
   return await call.then(
     (answer) => ({ answer }),
     (error: Error) => ({ error }),
   )
 }
 
-/** All of an outcome that is the same in every call, and whatever the runtime. */
-function shown(outcome: Outcome): unknown {
+/** The parts of an outcome that are equal in every call and runtime. */
+function comparable(outcome: Outcome): unknown {
   if ('answer' in outcome) {
     const { status, text, header } = outcome.answer
     const headers = ['content-type', 'content-length', 'content-encoding', 'retry-after'].map(header)
@@ -122,7 +119,7 @@ function shown(outcome: Outcome): unknown {
 
 const classOf = (outcome: Outcome): unknown => ('error' in outcome ? outcome.error.constructor : undefined)
 
-/** The sandbox sends the headers back in the order in which they came. */
+/** The sandbox echoes the headers in the order in which they arrived. */
 function sorted(content: { headers?: object }): unknown {
   const { headers } = content
   return headers === undefined ? content : { ...content, headers: Object.entries(headers).sort() }
@@ -139,7 +136,7 @@ type Inspect = { inspect(value: unknown, options?: object): string } | undefined
 const bun = Reflect.get(globalThis, 'Bun') as Inspect
 const deno = Reflect.get(globalThis, 'Deno') as Inspect
 
-/** Everything of a value that may stand in a log. */
+/** Every form in which a value may appear in a log. */
 export function logOutput(value: unknown): string {
   const { message, stack } = value as Partial<Error>
   return [
@@ -153,7 +150,7 @@ export function logOutput(value: unknown): string {
   ].join('\n')
 }
 
-/** What a caller can log of an outcome, whole and in parts; not what the API itself sent. */
+/** What a caller may log of an outcome, whole and in parts, without what the API itself sent. */
 function logged(outcome: Outcome): string {
   const own = ('error' in outcome ? outcome.error : outcome.answer.own) as Record<string, unknown>
   const { config, cause, response, headers } = own
@@ -166,18 +163,18 @@ function logged(outcome: Outcome): string {
 
 const scenarios = ROWS.map(
   (row): Scenario => ({
-    group: 'Faults of an API, as without this package',
+    group: 'Faults of an API: the outcome is the same as without this package',
     name: row.name,
     ...(row.drivers && { drivers: row.drivers }),
     nodeOnly: row.everywhere !== true,
     run: async (world: World, driver: Driver) => {
       const tokens = world.provider()
       const { value } = await tokens.getToken()
-      const bare = await meet(world, row, driver.create(), { Authorization: `Bearer ${value}` })
+      const bare = await outcomeOf(world, row, driver.create(), { Authorization: `Bearer ${value}` })
       const sends = world.service.counts.merchant
-      const attached = await meet(world, row, driver.create(tokens))
-      assert.deepEqual(shown(attached), shown(bare))
-      assert.equal(classOf(attached), classOf(bare)) // of the caller's own copy of the client
+      const attached = await outcomeOf(world, row, driver.create(tokens))
+      assert.deepEqual(comparable(attached), comparable(bare))
+      assert.equal(classOf(attached), classOf(bare)) // the error class of the caller's own copy of axios
       if (row.fault?.kind !== 'reset') {
         const { requests = 1 } = row
         assert.deepEqual([sends, world.service.counts.merchant], [requests, 2 * requests])
@@ -185,7 +182,7 @@ const scenarios = ROWS.map(
       assert.equal(world.service.counts.token, 1)
       const [, , signature = ''] = value.split('.')
       assert.ok(!logged(attached).includes(signature), 'no token in log output')
-      // Without this package the token is in all that axios hands out: the search does search.
+      // Without this package axios' own objects contain the token, which proves that the search finds it.
       const own = 'error' in bare ? bare.error : bare.answer.own
       if (driver.name.startsWith('axios')) assert.ok(inspect(own, { depth: 4 }).includes(signature))
       return `${word(attached)}; no token in log output`

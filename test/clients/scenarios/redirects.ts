@@ -1,4 +1,4 @@
-/** Where redirects of an API take the token, and a 401 at their end. */
+/** Redirects of an API: which of them keep the token, and a 401 at their end. */
 import assert from 'node:assert/strict'
 import type { TokenProvider } from 'merchant-auth'
 import type { Driver } from '../drivers.ts'
@@ -14,7 +14,7 @@ interface Arrival extends Omit<Seen, 'body'> {
   readonly at: 'API' | 'elsewhere'
 }
 
-/** An API below /merchant, and another server; both redirect as `answer` says. `{API}` and `{EVIL}` are their hosts. */
+/** An API below /merchant and another server; `answer` decides their responses. `{API}` and `{EVIL}` are their hosts. */
 async function openPlaces(
   world: World,
   answer: (arrival: Arrival) => { status: number; location?: string | undefined },
@@ -48,19 +48,19 @@ const WITH = 'followed with the token'
 const WITHOUT = 'followed without it'
 const OTHER_API = 'another of the apiUrls, on another port'
 
-/** Where to, and whether the token stays on the way by a client that guards paths, and by one that guards origins. */
+/** The target, and whether the token is kept by a client that guards paths, and by one that guards origins. */
 const PLACES: readonly [to: string, hops: readonly string[], byPath: string, byOrigin: string][] = [
   ['another path of the API', ['/merchant/y'], WITH, WITH],
-  ['another path of the API, and another', ['/merchant/a', '/merchant/y'], WITH, WITH],
+  ['two other paths of the API in turn', ['/merchant/a', '/merchant/y'], WITH, WITH],
   ['outside apiUrls, on the same origin', ['/outside'], WITHOUT, WITH],
-  ['outside apiUrls by dots', ['%2e%2e/outside'], WITHOUT, WITH],
+  ['outside apiUrls through dot segments', ['%2e%2e/outside'], WITHOUT, WITH],
   ['a path of the API with %2f', ['/merchant/..%2fy'], WITHOUT, WITH],
   ['outside apiUrls, and back', ['/outside', '/merchant/y'], WITHOUT, WITH],
   ['another port', ['http://{EVIL}/merchant/y'], WITHOUT, WITHOUT],
-  // A call may have the token there; a redirect may not.
+  // A direct call there carries the token; a redirect there does not.
   [OTHER_API, ['http://{EVIL}/merchant/y'], WITHOUT, WITHOUT],
-  ['another port, without a scheme', ['//{EVIL}/merchant/y'], WITHOUT, WITHOUT],
-  ['another port, by backslashes', ['\\\\{EVIL}\\merchant\\y'], WITHOUT, WITHOUT],
+  ['another port, protocol-relative', ['//{EVIL}/merchant/y'], WITHOUT, WITHOUT],
+  ['another port, with backslashes', ['\\\\{EVIL}\\merchant\\y'], WITHOUT, WITHOUT],
   ['another host name, same port', ['http://localhost:{PORT}/merchant/y'], WITHOUT, WITHOUT],
   [
     'another port, and back to the API',
@@ -70,7 +70,7 @@ const PLACES: readonly [to: string, hops: readonly string[], byPath: string, byO
   ],
 ]
 
-/** The others add nothing about a runtime. */
+/** The scenarios that run in every runtime: the others prove nothing more about a runtime. */
 const EVERYWHERE = [
   ...['another path of the API', 'outside apiUrls, on the same origin', 'another port'],
   ...['the API itself, no redirect', 'redirect to another path of the API', 'redirect to another port'],
@@ -79,15 +79,15 @@ const EVERYWHERE = [
 const followed = PLACES.flatMap(([to, hops, byPath, byOrigin]) =>
   Object.entries(HEADERS).map(
     ([header, attach]): Scenario => ({
-      group: `A redirect, the token in ${header}`,
+      group: `A redirect with the token in ${header}`,
       name: to,
       nodeOnly: !EVERYWHERE.includes(to),
       run: async (world, driver) => {
-        let [status, taken] = [0, 0]
+        let [status, hop] = [0, 0]
         const { arrivals, fill, api, evil } = await openPlaces(world, ({ path }) => {
-          if (path === '/merchant/to') taken = 0
-          const location = hops[taken]
-          taken += 1
+          if (path === '/merchant/to') hop = 0
+          const location = hops[hop]
+          hop += 1
           return location === undefined ? { status: 200 } : { status, location }
         })
         const tokens = providerFor(world, api, ...(to === OTHER_API ? [evil] : []))
@@ -131,14 +131,12 @@ const LOCATIONS = [
   '{SAME}',
 ]
 
-const nowhere = LOCATIONS.flatMap((location) =>
+const unreachable = LOCATIONS.flatMap((location) =>
   Object.entries(HEADERS).map(
     ([header, attach]): Scenario => ({
-      group: `A redirect to no place, the token in ${header}`,
+      group: `A redirect to an invalid target or in a circle, with the token in ${header}`,
       name:
-        location === '{SAME}'
-          ? 'the same path, round in a circle'
-          : `\`${location.replace('{EVIL}', 'evil')}\``,
+        location === '{SAME}' ? 'the same path, in a circle' : `\`${location.replace('{EVIL}', 'evil')}\``,
       nodeOnly: true,
       run: async (world, driver) => {
         const { arrivals, api } = await openPlaces(world, ({ path }) => ({
@@ -164,14 +162,14 @@ const nowhere = LOCATIONS.flatMap((location) =>
   ),
 )
 
-/** What is called, and where it redirects to before the 401. */
+/** The called URL, and its redirects before the 401. */
 const REJECTED: readonly [name: string, url: string, hops: readonly string[], renewed: boolean][] = [
   ['the API itself, no redirect', 'http://{API}/merchant/x', [], true],
   ['outside apiUrls, no redirect', 'http://{API}/outside', [], false],
   ['another port, no redirect', 'http://{EVIL}/merchant/x', [], false],
   ['redirect to another path of the API', 'http://{API}/merchant/to', ['/merchant/y'], false],
   ['redirect to the same path of the API', 'http://{API}/merchant/to', ['/merchant/to?again'], false],
-  ['redirect to outside apiUrls, on the same origin', 'http://{API}/merchant/to', ['/outside'], false],
+  ['redirect outside apiUrls, on the same origin', 'http://{API}/merchant/to', ['/outside'], false],
   ['redirect to another port', 'http://{API}/merchant/to', ['http://{EVIL}/merchant/y'], false],
   [
     'redirect to another host name',
@@ -190,15 +188,15 @@ const REJECTED: readonly [name: string, url: string, hops: readonly string[], re
 const rejected = REJECTED.flatMap(([name, url, hops, renewed]) =>
   Object.entries(HEADERS).map(
     ([header, attach]): Scenario => ({
-      group: `A 401 at the end, the token in ${header}`,
+      group: `A 401 after redirects, with the token in ${header}`,
       name,
       nodeOnly: !EVERYWHERE.includes(name),
       run: async (world, driver) => {
         for (const status of STATUSES) {
-          let taken = 0
+          let hop = 0
           const { arrivals, fill, api } = await openPlaces(world, () => {
-            const location = hops[taken]
-            taken += 1
+            const location = hops[hop]
+            hop += 1
             return location === undefined ? { status: 401 } : { status, location }
           })
           const tokens = providerFor(world, api)
@@ -217,7 +215,7 @@ const rejected = REJECTED.flatMap(([name, url, hops, renewed]) =>
   ),
 )
 
-export const REDIRECTS: readonly Scenario[] = [...followed, ...nowhere, ...rejected].map((one) => ({
+export const REDIRECTS: readonly Scenario[] = [...followed, ...unreachable, ...rejected].map((one) => ({
   ...one,
   drivers: ['axios http', 'axios fetch', 'fetch', 'undici'],
 }))

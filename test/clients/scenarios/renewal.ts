@@ -1,13 +1,13 @@
-/** Which calls carry the token, and what a 401 means. */
+/** Which calls carry the token, and which responses of an API renew it. */
 import assert from 'node:assert/strict'
 import { ProviderClosedError, TokenRequestError } from 'merchant-auth'
 import type { Driver } from '../drivers.ts'
-import { failureOf, heldFetch, MovedClock, until, type World } from '../world.ts'
+import { blockedFetch, failureOf, MovedClock, until, type World } from '../world.ts'
 import { counted, type Scenario } from './scenario.ts'
 
 const CUSTOM = { header: 'X-Access-Token', scheme: '' }
 
-/** A client whose first token the APIs no longer accept: its next call is answered 401. */
+/** A client whose token was revoked: its next call gets a 401. */
 export async function withRevokedToken({ service, provider }: World, driver: Driver, attach = {}) {
   const tokens = provider({ clock: new MovedClock() })
   const send = driver.create(tokens, attach)
@@ -21,7 +21,7 @@ const costOf = ({ service }: World): string =>
 
 const CARRIED: Omit<Scenario, 'group'>[] = [
   {
-    name: 'calls below each of the apiUrls, at once',
+    name: 'concurrent calls below each of the apiUrls',
     run: async (world, driver) => {
       const { service } = world
       const send = driver.create(world.provider())
@@ -45,7 +45,7 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: 'a header of another name, without a scheme, renewed',
+    name: 'the token in a custom header without a scheme, renewed',
     run: async (world, driver) => {
       world.service.configure(CUSTOM)
       const { send, url } = await withRevokedToken(world, driver, CUSTOM)
@@ -60,7 +60,7 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: 'headers of odd names',
+    name: 'the token in headers with odd names',
     run: async (world, driver) => {
       const api = await world.host((_, response) => response.end())
       const tokens = world.provider({ environment: { ...world.service.environment, apiUrls: [api.url] } })
@@ -85,7 +85,7 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: 'a header of that name of the caller’s own',
+    name: 'the caller sets the header itself',
     run: async (world, driver) => {
       const send = driver.create(world.provider())
       for (const name of ['Authorization', 'aUTHORIZATION']) {
@@ -99,7 +99,7 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: 'another place, which answers 401',
+    name: 'another origin, which responds with 401',
     run: async (world, driver) => {
       const other = await world.host((_, response) => response.writeHead(401).end())
       const send = driver.create(world.provider())
@@ -118,7 +118,7 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: 'no token can be had',
+    name: 'the token request fails',
     run: async (world, driver) => {
       const send = driver.create(world.provider())
       world.service.fail('token', { kind: 'status', status: 400, body: { error: 'invalid_client' } })
@@ -132,12 +132,12 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
   {
     name: 'the provider is closed during the wait for the first token',
     run: async (world, driver) => {
-      const held = heldFetch()
-      const tokens = world.provider({ fetch: held.fetch })
+      const blocked = blockedFetch()
+      const tokens = world.provider({ fetch: blocked.fetch })
       const error = failureOf(driver.create(tokens)({ url: world.service.merchantUrl }))
-      await until(() => held.count() === 1)
+      await until(() => blocked.count() === 1)
       await tokens.close()
-      held.release()
+      blocked.release()
       assert.ok((await error) instanceof ProviderClosedError)
       assert.equal(world.service.counts.merchant, 0)
       return 'ProviderClosedError; 0 sends'
@@ -145,20 +145,25 @@ const CARRIED: Omit<Scenario, 'group'>[] = [
   },
 ]
 
-/** Statuses and challenges, with what they are named in `renewOnStatus`. */
-const JUDGED: readonly [name: string, status: number, challenge: string, attach: object, renewed: boolean][] =
-  [
-    ['401', 401, '', {}, true],
-    ['401, insufficient_scope', 401, 'Bearer error="insufficient_scope"', {}, false],
-    ['401, renewOnStatus []', 401, '', { renewOnStatus: [] }, false],
-    ['401, renewOnStatus [419]', 401, '', { renewOnStatus: [419] }, false],
-    ['419, renewOnStatus [401, 419]', 419, '', { renewOnStatus: [401, 419] }, true],
-    ['403', 403, '', {}, false],
-    ['500', 500, '', {}, false],
-  ]
+/** Statuses and challenges, and whether they renew the token. */
+const STATUSES: readonly [
+  name: string,
+  status: number,
+  challenge: string,
+  attach: object,
+  renewed: boolean,
+][] = [
+  ['401', 401, '', {}, true],
+  ['401, insufficient_scope', 401, 'Bearer error="insufficient_scope"', {}, false],
+  ['401, renewOnStatus []', 401, '', { renewOnStatus: [] }, false],
+  ['401, renewOnStatus [419]', 401, '', { renewOnStatus: [419] }, false],
+  ['419, renewOnStatus [401, 419]', 419, '', { renewOnStatus: [401, 419] }, true],
+  ['403', 403, '', {}, false],
+  ['500', 500, '', {}, false],
+]
 
 const REJECTED: Omit<Scenario, 'group'>[] = [
-  ...JUDGED.map(
+  ...STATUSES.map(
     ([name, status, challenge, attach, renewed]): Omit<Scenario, 'group'> => ({
       name,
       run: async (world, driver) => {
@@ -173,7 +178,7 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
     }),
   ),
   {
-    name: '401, insufficient_scope in the second of two headers',
+    name: '401, insufficient_scope in the second of two WWW-Authenticate headers',
     run: async (world, driver) => {
       const challenges = ['Basic realm="merchant"', 'Bearer error="insufficient_scope"']
       const api = await world.host((_, response) =>
@@ -186,7 +191,7 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: '401 to 50 calls at once, of both APIs',
+    name: '401 to 50 concurrent calls of both APIs',
     run: async (world, driver) => {
       const { send } = await withRevokedToken(world, driver)
       const { merchantUrl, inStoreUrl } = world.service
@@ -199,23 +204,23 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: '401 to every token, three calls',
+    name: '401 to every token, three calls in sequence',
     run: async (world, driver) => {
       world.service.configure({ rejectAllTokens: ['merchant'] })
       const send = driver.create(world.provider({ clock: new MovedClock() }))
-      for (let time = 0; time < 3; time += 1) {
+      for (let nth = 0; nth < 3; nth += 1) {
         const { status, text } = await send({ url: world.service.merchantUrl, method: 'POST', body: '1' })
         assert.deepEqual([status, JSON.parse(text)], [401, { error: 'invalid_token' }])
       }
       assert.equal(costOf(world), '2 token requests, 4 sends')
       assert.ok(world.events.some((event) => event.type === 'renewal-suppressed' && event.api === 'merchant'))
       world.service.fail('in-store', { kind: 'status', status: 401 })
-      assert.equal((await send({ url: world.service.inStoreUrl })).status, 200) // the limit is each API's own
+      assert.equal((await send({ url: world.service.inStoreUrl })).status, 200) // each API has its own rate limit
       return `401; ${costOf(world)}`
     },
   },
   {
-    name: '401, and no other token can be had',
+    name: '401, and the token request of the renewal fails',
     run: async (world, driver) => {
       const { send, url } = await withRevokedToken(world, driver)
       world.service.fail('token', { kind: 'status', status: 400, body: { error: 'invalid_request' } })
@@ -228,20 +233,20 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
   {
     name: '401, and the provider is closed during the renewal',
     run: async (world, driver) => {
-      const held = heldFetch(2)
-      const tokens = world.provider({ fetch: held.fetch })
+      const blocked = blockedFetch(2)
+      const tokens = world.provider({ fetch: blocked.fetch })
       await tokens.getToken()
       world.service.revoke()
       const answer = driver.create(tokens)({ url: world.service.merchantUrl })
-      await until(() => held.count() === 2)
+      await until(() => blocked.count() === 2)
       await tokens.close()
-      held.release()
+      blocked.release()
       assert.equal((await answer).status, 401)
       return 'the API’s 401'
     },
   },
   {
-    name: '401 to a token that was renewed meanwhile',
+    name: '401 to a token that was renewed in the meantime',
     run: async (world, driver) => {
       const { service } = world
       const tokens = world.provider({ clock: new MovedClock() })
@@ -263,17 +268,17 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
     },
   },
   {
-    name: 'no 401, during the renewal for another call',
+    name: 'a call without a 401 during the renewal for another call',
     run: async (world, driver) => {
-      const held = heldFetch(2)
-      const tokens = world.provider({ fetch: held.fetch })
+      const blocked = blockedFetch(2)
+      const tokens = world.provider({ fetch: blocked.fetch })
       await tokens.getToken()
       const send = driver.create(tokens)
       world.service.fail('merchant', { kind: 'status', status: 401 })
       const rejected = send({ url: world.service.merchantUrl })
-      await until(() => held.count() === 2)
+      await until(() => blocked.count() === 2)
       assert.equal((await send({ url: world.service.merchantUrl })).status, 200)
-      held.release()
+      blocked.release()
       assert.equal((await rejected).status, 200)
       return 'not held up; 200'
     },
@@ -282,5 +287,5 @@ const REJECTED: Omit<Scenario, 'group'>[] = [
 
 export const RENEWAL: readonly Scenario[] = [
   ...CARRIED.map((one) => ({ group: 'Which calls carry the token', ...one })),
-  ...REJECTED.map((one) => ({ group: 'Answers of an API', ...one })),
+  ...REJECTED.map((one) => ({ group: 'Renewal after a response of the API', ...one })),
 ]

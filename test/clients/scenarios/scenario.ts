@@ -1,20 +1,20 @@
-/** What holds for every client: a plain function that any test runner can run, with a client and a world of its own. */
+/** A behavior of every client, as a plain function that any test runner can run with a client and its own world. */
 import type { Driver } from '../drivers.ts'
 import type { World } from '../world.ts'
 
 export interface Scenario {
-  /** What several scenarios have in common. */
+  /** The behavior that several scenarios share. */
   readonly group: string
   readonly name: string
-  /** The names of the drivers that it is about; all, where it is left out. */
+  /** The prefixes of the names of its drivers; by default all. */
   readonly drivers?: readonly string[]
-  /** Whether it is run on Node.js alone. */
+  /** Whether it runs on Node.js only. */
   readonly nodeOnly?: boolean
-  /** Resolves with what came of it, in a few words: the cell of a table. */
+  /** Resolves with the outcome in a few words: a cell of the table. */
   run(world: World, driver: Driver): Promise<string>
 }
 
-/** Whether a scenario is about this driver. */
+/** Whether a scenario runs with this driver. */
 export function concerns({ drivers }: Scenario, { name }: Pick<Driver, 'name'>): boolean {
   return drivers === undefined || drivers.some((one) => name.startsWith(one))
 }

@@ -1,13 +1,13 @@
-/** Callers that leave by their signal, in every phase of a call. */
+/** Callers that abort their call, in every phase of the call. */
 import assert from 'node:assert/strict'
 import type { Call, Driver } from '../drivers.ts'
-import { failureOf, heldFetch, MovedClock, settled, until, type World } from '../world.ts'
+import { blockedFetch, failureOf, MovedClock, settled, until, type World } from '../world.ts'
 import { counted, type Scenario } from './scenario.ts'
 
 export const PHASES = ['the first token', 'the API', 'the renewal', 'the repeated call'] as const
 export type Phase = (typeof PHASES)[number]
 
-/** The token requests and the sends of the caller's own call, by when the caller leaves. */
+/** The token requests and the sends of the caller's own call, by the phase in which the caller aborts. */
 export const COSTS: Readonly<Record<Phase, readonly [tokens: number, sends: number]>> = {
   'the first token': [1, 0],
   'the API': [1, 1],
@@ -15,11 +15,11 @@ export const COSTS: Readonly<Record<Phase, readonly [tokens: number, sends: numb
   'the repeated call': [2, 2],
 }
 
-/** A provider and an API that hold the call `/mine` in this phase until they are released. */
-export async function heldIn(world: World, phase: Phase) {
+/** A provider and an API that block the call `/mine` in this phase until they are released. */
+export async function blockedIn(world: World, phase: Phase) {
   const gate = Promise.withResolvers<void>()
-  const held = heldFetch({ 'the first token': 1, 'the renewal': 2 }[phase as string])
-  if (phase === 'the API' || phase === 'the repeated call') held.release()
+  const blocked = blockedFetch({ 'the first token': 1, 'the renewal': 2 }[phase as string])
+  if (phase === 'the API' || phase === 'the repeated call') blocked.release()
   const isRejected = phase === 'the renewal' || phase === 'the repeated call'
   let first: string | undefined
   const api = await world.host(async ({ path, headers: { authorization } }, response) => {
@@ -30,11 +30,11 @@ export async function heldIn(world: World, phase: Phase) {
     response.writeHead(rejected ? 401 : 200, { 'content-length': '0' }).end()
   })
   const environment = { ...world.service.environment, apiUrls: [api.url] }
-  const tokens = world.provider({ environment, fetch: held.fetch, clock: new MovedClock() })
+  const tokens = world.provider({ environment, fetch: blocked.fetch, clock: new MovedClock() })
   const sends = (): number => api.seen.filter(({ path }) => path === '/mine').length
   const rejections = (): number => world.events.filter(({ type }) => type === 'token-rejected').length
   const reached: Record<Phase, () => boolean> = {
-    'the first token': () => held.count() === 1,
+    'the first token': () => blocked.count() === 1,
     'the API': () => sends() === 1,
     'the renewal': () => rejections() === 2,
     'the repeated call': () => sends() === 2,
@@ -42,24 +42,24 @@ export async function heldIn(world: World, phase: Phase) {
   return {
     tokens,
     url: api.url,
-    costs: () => [held.count(), sends()] as const,
-    /** Makes the call that is held, and one that nobody ends. Resolves when the phase is reached. */
+    costs: () => [blocked.count(), sends()] as const,
+    /** Starts the blocked call, and another one that is not aborted. Resolves when the phase is reached. */
     async start<T>(mine: (url: string) => Promise<T>, other: (url: string) => Promise<T>) {
       if (phase !== 'the first token') await tokens.getToken()
       const calls = { mine: mine(`${api.url}/mine`), other: other(`${api.url}/other`) }
-      calls.mine.catch(() => {}) // it may be over before the test looks
+      calls.mine.catch(() => {}) // it may reject before the test awaits it
       await until(reached[phase])
       await settled()
       return calls
     },
     release: () => {
       gate.resolve()
-      held.release()
+      blocked.release()
     },
   }
 }
 
-/** What a caller got of an aborted call, in a few words. */
+/** The error of an aborted call in a few words. */
 function wordFor(driver: Driver, error: unknown, reason: unknown): string {
   assert.ok(driver.isAbort(error, reason), `${error}`)
   return error === reason ? 'the signal’s reason' : (error as Error).name
@@ -68,44 +68,44 @@ function wordFor(driver: Driver, error: unknown, reason: unknown): string {
 export const costs = ([tokens, sends]: readonly [number, number]): string =>
   `${counted(tokens, 'token request')}, ${counted(sends, 'send')}`
 
-/** What a caller leaves by: what the call is given, how it ends, and the reason. */
-type Leaving = readonly [given: Partial<Call>, leave: () => void, reason?: Error]
+/** A way to abort a call: the options of the call, the function that aborts it, and the reason. */
+type AbortWay = readonly [given: Partial<Call>, abort: () => void, reason?: Error]
 
-const bySignal = (): Leaving => {
+const bySignal = (): AbortWay => {
   const [caller, reason] = [new AbortController(), new Error('the customer has gone')]
   return [{ signal: caller.signal }, () => caller.abort(reason), reason]
 }
 
-const byToken = ({ cancelSource }: Driver): Leaving => {
+const byToken = ({ cancelSource }: Driver): AbortWay => {
   const { token: cancelToken, cancel } = (cancelSource as NonNullable<typeof cancelSource>)()
   return [{ options: { cancelToken } }, () => cancel('the customer has gone')]
 }
 
 const inPhases = [
   { group: 'Aborted signal', by: bySignal },
-  { group: "axios' cancelToken", by: byToken, drivers: ['axios'] },
+  { group: 'Canceled axios cancelToken', by: byToken, drivers: ['axios'] },
 ].flatMap(({ by, ...about }) =>
   PHASES.map(
     (phase): Scenario => ({
       ...about,
       name: `waiting for ${phase}`,
       run: async (world, driver) => {
-        const held = await heldIn(world, phase)
-        const send = driver.create(held.tokens)
-        const [given, leave, reason] = by(driver)
-        const { mine, other } = await held.start(
+        const blocked = await blockedIn(world, phase)
+        const send = driver.create(blocked.tokens)
+        const [given, abort, reason] = by(driver)
+        const { mine, other } = await blocked.start(
           (url) => send({ url, ...given }),
           (url) => send({ url }),
         )
-        leave()
-        const error = await failureOf(mine) // while it is still held
+        abort()
+        const error = await failureOf(mine) // while it is still blocked
         const word = wordFor(driver, error, reason)
         if (reason === undefined) assert.equal((error as Error).message, 'the customer has gone')
-        assert.deepEqual(held.costs(), COSTS[phase])
-        held.release()
+        assert.deepEqual(blocked.costs(), COSTS[phase])
+        blocked.release()
         assert.equal((await other).status, 200)
         await settled()
-        assert.deepEqual(held.costs(), COSTS[phase])
+        assert.deepEqual(blocked.costs(), COSTS[phase])
         return `${word}; ${costs(COSTS[phase])}`
       },
     }),
@@ -114,7 +114,7 @@ const inPhases = [
 
 class OwnError extends Error {}
 
-/** Reasons, each made anew, as `AbortController.abort` takes them. */
+/** The arguments of `AbortController.abort` for each reason, created for each call. */
 const REASONS: Readonly<Record<string, () => unknown[]>> = {
   'no reason': () => [],
   'a string': () => ['gone'],
@@ -125,26 +125,26 @@ const REASONS: Readonly<Record<string, () => unknown[]>> = {
 
 const reasons = Object.entries(REASONS).map(
   ([name, reason]): Scenario => ({
-    group: 'Reasons of a signal, in every phase',
+    group: 'Abort reasons, in every phase',
     name,
     nodeOnly: true,
-    // Where a reason is null, undici itself makes up an error of its own.
+    // For a null reason, undici creates its own error.
     ...(name === 'null' ? { drivers: ['axios', 'fetch'] } : {}),
     run: async (world, driver) => {
       let word = ''
       for (const phase of PHASES) {
-        const held = await heldIn(world, phase)
-        const send = driver.create(held.tokens)
+        const blocked = await blockedIn(world, phase)
+        const send = driver.create(blocked.tokens)
         const caller = new AbortController()
         const signal = AbortSignal.any([new AbortController().signal, caller.signal])
         world.events.splice(0)
-        const { mine, other } = await held.start(
+        const { mine, other } = await blocked.start(
           (url) => send({ url, signal }),
           (url) => send({ url }),
         )
         caller.abort(...reason())
         word = wordFor(driver, await failureOf(mine), signal.reason)
-        held.release()
+        blocked.release()
         await other
       }
       return word
@@ -163,8 +163,8 @@ export const SIGNALS: readonly Scenario[] = [
         if (!cold) await tokens.getToken()
         let word = ''
         for (const by of driver.cancelSource === undefined ? [bySignal] : [byToken, bySignal]) {
-          const [given, leave, reason] = by(driver)
-          leave()
+          const [given, abort, reason] = by(driver)
+          abort()
           const error = await failureOf(driver.create(tokens)({ url: world.service.merchantUrl, ...given }))
           word = wordFor(driver, error, reason)
           await settled()
@@ -189,15 +189,15 @@ export const SIGNALS: readonly Scenario[] = [
     },
   },
   {
-    group: 'Reasons of a signal, in every phase',
+    group: 'Abort reasons, in every phase',
     name: 'AbortSignal.timeout, waiting for the first token',
     run: async (world, driver) => {
-      const held = await heldIn(world, 'the first token')
+      const blocked = await blockedIn(world, 'the first token')
       const signal = AbortSignal.timeout(1)
-      const error = await failureOf(driver.create(held.tokens)({ url: held.url, signal }))
+      const error = await failureOf(driver.create(blocked.tokens)({ url: blocked.url, signal }))
       const word = wordFor(driver, error, signal.reason)
       assert.equal(signal.reason.name, 'TimeoutError')
-      held.release()
+      blocked.release()
       return word
     },
   },

@@ -1,4 +1,4 @@
-/** Bundles both programs, and runs the bundles, where nothing is installed: node build.js FOLDER */
+/** Bundles both programs and runs the bundles in a folder without dependencies: node build.js FOLDER */
 const { execFileSync } = require('node:child_process')
 const { join, resolve } = require('node:path')
 const { promisify } = require('node:util')
@@ -7,7 +7,7 @@ const webpack = require('webpack')
 
 const folder = resolve(process.argv[2])
 const entry = join(__dirname, 'main.mjs')
-/** What people give esbuild for axios in an ES module, as parts of axios are CommonJS. */
+/** The usual esbuild banner for axios in an ES module: parts of axios are CommonJS. */
 const banner = "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)"
 const bundle = (entryPoint, outfile, more) =>
   esbuild.build({

@@ -1,4 +1,4 @@
-/** A program that is bundled with everything that it imports. */
+/** A program that is bundled with all of its imports. */
 import assert from 'node:assert/strict'
 import axios, { AxiosError } from 'axios'
 import { createTokenProvider } from 'merchant-auth'

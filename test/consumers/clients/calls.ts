@@ -1,8 +1,8 @@
 /**
- * One call with each generated client, set up by its recipe. Loaded when the environment variables are set.
+ * One call with each generated client, set up as in its recipe. Loaded once the environment variables are set.
  *
- * generated/hey-api-* is generated before. generated/orval-* is committed: orval 8.38.0 generated it with orval.config.js,
- * and is too large to be installed here (63 MB).
+ * generated/hey-api-* is generated before this runs. generated/orval-* is committed: orval 8.38.0 generated it with
+ * orval.config.js, and is too large to be installed here (63 MB).
  */
 import './hey-api-axios.js'
 import './hey-api-fetch.js'
@@ -16,7 +16,7 @@ import { createOrder as createWithOrvalFetch } from './generated/orval-fetch.js'
 import { orders } from './openapi-generator.js'
 import { environment, tokens } from './tokens.js'
 
-/** Each places an order, or creates something else, of this amount or name. */
+/** Each creates an order with this amount, or an OAuth client with this name. */
 export const calls: Readonly<Record<string, (id: number) => Promise<unknown>>> = {
   'openapi-generator (axios)': (id) => orders.createOAuth2Client({ oAuth2Client: { client_name: `${id}` } }),
   'orval (axios)': (amount) => getMerchantAPI().createOrder({ amount }),
@@ -30,7 +30,7 @@ attachAuth(api, tokens)
 const { merchant } = environment.apiUrls
 const ownToken = async (): Promise<string> => (await tokens.getToken()).value
 
-/** The mistake: each client has been given a token, and sends it in a header of its own. */
+/** Calls with a configuration mistake: the client also gets a token itself and sets the header itself. */
 export const mistakes: Readonly<Record<string, () => Promise<unknown>>> = {
   'openapi-generator (axios)': () =>
     new AccountApi(new Configuration({ accessToken: ownToken }), merchant, api).getOidcUserInfo(),
@@ -38,7 +38,7 @@ export const mistakes: Readonly<Record<string, () => Promise<unknown>>> = {
   'hey-api (fetch)': () => createWithHeyApiFetch({ body: { amount: 1 }, throwOnError: true, auth: ownToken }),
 }
 
-/** hey-api returns errors, unless it is told to throw them. */
+/** By default, hey-api returns errors instead of throwing them. */
 export const results = {
   axios: () => createWithHeyApiAxios({ body: { amount: 1 } }),
   fetch: () => createWithHeyApiFetch({ body: { amount: 1 } }),

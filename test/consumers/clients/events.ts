@@ -1,6 +1,6 @@
 import type { AuthEvent } from 'merchant-auth'
 
-/** The events so far. */
+/** All events that were emitted so far. */
 export const events: AuthEvent[] = []
 
 export function onEvent(event: AuthEvent): void {

@@ -1,4 +1,4 @@
-/** Generated clients: after a revocation their calls are repeated, unless they were given a token of their own. */
+/** Generated clients: after a revocation, their calls are repeated, unless the client sets the header itself. */
 import assert from 'node:assert/strict'
 import { ProviderClosedError } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'

@@ -1,4 +1,4 @@
-/** What hey-api generates in CI: a client on fetch, and one on axios. */
+/** hey-api generates a fetch client and an axios client. */
 const plugins = ['@hey-api/typescript', '@hey-api/sdk']
 
 module.exports = ['fetch', 'axios'].map((name) => ({

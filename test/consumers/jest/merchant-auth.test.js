@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => sandbox.close())
 
-test('every entry is that of the CommonJS build', () => {
+test('every entry resolves to the CommonJS build', () => {
   for (const entry of ['', '/axios', '/redis', '/undici', '/opentelemetry', '/testing'])
     expect(require.resolve(`merchant-auth${entry}`)).toMatch(/\.cjs$/)
 })
@@ -28,7 +28,7 @@ test('a call after a revocation is repeated with a new token', async () => {
   await tokens.close()
 })
 
-test('a store is encrypted by the jose that is in the build', async () => {
+test('the token in a store is encrypted with the bundled jose', async () => {
   const { environment, clientId, clientSecret } = sandbox.test
   const entries = new Map()
   const store = {
@@ -46,14 +46,14 @@ test('a store is encrypted by the jose that is in the build', async () => {
   expect([...entries.values()].join()).not.toContain(values[0])
 })
 
-test('a wrong secret is a TokenRequestError', async () => {
+test('a wrong secret rejects with a TokenRequestError', async () => {
   const { environment, clientId } = sandbox.test
   const tokens = createTokenProvider({ environment, clientId, clientSecret: 'not the secret' })
   await expect(tokens.getToken()).rejects.toBeInstanceOf(TokenRequestError)
   await tokens.close()
 })
 
-test('a provider with a token of its own needs no token endpoint', async () => {
+test('a static provider has a token without a token endpoint', async () => {
   const tokens = createStaticTokenProvider({ environment: sandbox.test.environment })
   expect(tokens.currentToken()).toBeDefined()
 })

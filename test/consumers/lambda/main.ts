@@ -1,4 +1,4 @@
-/** A bundled handler for AWS Lambda, frozen between its invocations by SIGSTOP and SIGCONT. */
+/** A bundled AWS Lambda handler that is frozen between invocations with SIGSTOP and SIGCONT. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { buildSync } from 'esbuild'
 import { startSandbox } from 'merchant-auth/testing'
 
 const bundle = join(__dirname, 'bundle.cjs')
-/** More than is left of either token, and than one attempt of a token request may take. */
+/** Longer than the rest of either token's lifetime, and than one attempt of a token request may take. */
 const FROZEN_MS = 2_200
 
 async function main(): Promise<void> {
@@ -38,18 +38,18 @@ async function main(): Promise<void> {
     },
   })
   try {
-    // One provider for all invocations.
+    // All invocations share one provider.
     sandbox.test.configure({ lifetimeSeconds: 2 })
     await invoke(lambda)
     await freeze(lambda)
 
-    // The token expired meanwhile: it is not sent. This call waits for its own token request.
+    // The token has expired in the meantime: it is not sent, and this call waits for its own token request.
     sandbox.test.configure({ lifetimeSeconds: 4 })
     await invoke(lambda)
     await invoke(lambda)
     assert.equal(sandbox.test.counts.token, 2)
 
-    // A background renewal is frozen before its answer.
+    // A background renewal is frozen before its response arrives.
     sandbox.test.fail('token', { kind: 'hang' })
     const until = Date.now() + 60_000
     while (sandbox.test.counts.token < 3 && Date.now() < until) {
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
     assert.equal(sandbox.test.counts.unauthorized, 0)
     assert.equal(asked, 4)
 
-    // No timer keeps the process alive, without close().
+    // No timer keeps the process alive, even without close().
     lambda.disconnect()
     assert.deepEqual(await once(lambda, 'exit'), [0, null])
     console.log('done')

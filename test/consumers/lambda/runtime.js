@@ -1,4 +1,4 @@
-/** Plays the runtime of AWS Lambda: loads a bundle, and calls its handler for each message. */
+/** Simulates the AWS Lambda runtime: loads a bundle and calls its handler for each message. */
 const { handler } = require(process.argv[2])
 
 const failed = (error) => ({ statusCode: 500, body: String(error) })

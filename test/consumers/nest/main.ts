@@ -1,4 +1,4 @@
-/** A NestJS application, compiled with the options that `nest new` writes: CommonJS, as its package.json has no type. */
+/** A NestJS application, compiled with the options of `nest new`: CommonJS, because its package.json has no `type`. */
 import 'reflect-metadata'
 import assert from 'node:assert/strict'
 import { type BeforeApplicationShutdown, Inject, Injectable, Module } from '@nestjs/common'
@@ -10,7 +10,7 @@ import { createStaticTokenProvider, type Sandbox, startSandbox } from 'merchant-
 import { TOKENS } from './merchant-auth.module'
 import { Orders, OrdersModule } from './orders.module'
 
-/** Makes a call when the modules have been destroyed, as a request that is still in flight then does. */
+/** Makes a call after the modules were destroyed, like a request that is still in flight. */
 @Injectable()
 class LastOrder implements BeforeApplicationShutdown {
   constructor(@Inject(Orders) private readonly orders: Orders) {}
@@ -34,12 +34,12 @@ async function main(): Promise<void> {
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
   })
-  await usesAnotherProvider(sandbox)
-  await callsAndEnds(sandbox)
+  await overridesProvider(sandbox)
+  await callsAndShutsDown(sandbox)
 }
 
-/** A test of the application replaces the provider. */
-async function usesAnotherProvider(sandbox: Sandbox): Promise<void> {
+/** A test of the application overrides the provider. */
+async function overridesProvider(sandbox: Sandbox): Promise<void> {
   const value = 'static'
   const tokens = createStaticTokenProvider({ environment: sandbox.test.environment, value })
   const builder = Test.createTestingModule({ imports: [AppModule] })
@@ -51,7 +51,7 @@ async function usesAnotherProvider(sandbox: Sandbox): Promise<void> {
   assert.equal(sandbox.test.counts.token, 0)
 }
 
-async function callsAndEnds(sandbox: Sandbox): Promise<void> {
+async function callsAndShutsDown(sandbox: Sandbox): Promise<void> {
   const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error'] })
   app.enableShutdownHooks(['SIGTERM'], { useProcessExit: true })
   const orders = app.get(Orders)

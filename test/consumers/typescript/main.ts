@@ -1,4 +1,4 @@
-/** A program in TypeScript with `module: commonjs`, and so with `moduleResolution: node10`. */
+/** A TypeScript program with `module: commonjs`, which implies `moduleResolution: node10`. */
 import assert from 'node:assert/strict'
 import axios, { AxiosError } from 'axios'
 import { type AuthEvent, createAuthFetch, createTokenProvider, isMerchantAuthError } from 'merchant-auth'

@@ -1,4 +1,4 @@
-/** What holds for every client, in this runtime, and what only one client has. */
+/** The scenarios of all clients in this runtime, and the behavior of single clients. */
 import assert from 'node:assert/strict'
 import axios, { AxiosError } from 'axios'
 import { createAuthFetch } from 'merchant-auth'
@@ -7,7 +7,7 @@ import { AXIOS_FETCH, AXIOS_HTTP, type Driver, FETCH } from '../../clients/drive
 import { BODIES } from '../../clients/scenarios/bodies.ts'
 import { RENEWAL, withRevokedToken } from '../../clients/scenarios/renewal.ts'
 import { concerns, type Scenario } from '../../clients/scenarios/scenario.ts'
-import { heldIn, SIGNALS } from '../../clients/scenarios/signals.ts'
+import { blockedIn, SIGNALS } from '../../clients/scenarios/signals.ts'
 import { failureOf, inWorld } from '../../clients/world.ts'
 import { check, group } from './harness.ts'
 
@@ -17,7 +17,7 @@ const CLIENTS: readonly [client: string, driver: Driver][] = [
   ["axios' fetch adapter", AXIOS_FETCH],
 ]
 
-/** Checks these scenarios, with each of the clients, in the current group. */
+/** Adds these scenarios with each of the clients to the current group. */
 export function checkScenarios(scenarios: readonly Scenario[], clients = CLIENTS): void {
   for (const [client, driver] of clients) {
     for (const scenario of scenarios) {
@@ -37,9 +37,9 @@ for (const client of CLIENTS) {
 group('401: one renewal, and the call once more: fetch')
 
 for (const [how, wrap] of [
-  ['itself', (authFetch: typeof fetch) => authFetch],
+  ['directly', (authFetch: typeof fetch) => authFetch],
   [
-    'called by another one later',
+    'called asynchronously by a wrapper',
     (authFetch: typeof fetch): typeof fetch =>
       async (input, init) => {
         await new Promise((resolve) => setTimeout(resolve, 0))
@@ -47,10 +47,10 @@ for (const [how, wrap] of [
       },
   ],
 ] as const) {
-  check(`the fetch with the token is the global one, ${how}`, () =>
+  check(`createAuthFetch as the global fetch, ${how}, renews the token`, () =>
     inWorld(async ({ service, provider }) => {
       const before = globalThis.fetch
-      const tokens = provider() // its token requests go by the global fetch, too
+      const tokens = provider() // its token requests use the global fetch too
       globalThis.fetch = wrap(createAuthFetch(tokens))
       try {
         const url = `${service.merchantUrl}/orders`
@@ -69,7 +69,7 @@ for (const [how, wrap] of [
 group('Streamed answers, and the plain interceptor of axios')
 
 for (const [client, driver] of CLIENTS) {
-  check(`${client}: an answer as a stream, after a 401`, () =>
+  check(`${client}: a streamed response after a 401 is complete`, () =>
     inWorld(async (world) => {
       const { tokens, url } = await withRevokedToken(world, driver)
       const adapter = client.includes('http') ? 'http' : 'fetch'
@@ -87,7 +87,7 @@ for (const [client, driver] of CLIENTS) {
   )
 }
 
-check('axios: the plain interceptor, and detaching the token', () =>
+check('axios: the plain interceptor attaches the token, and detach() stops attaching it', () =>
   inWorld(async ({ service, provider }) => {
     const tokens = provider()
     const plain = axios.create({ baseURL: service.merchantUrl })
@@ -106,35 +106,35 @@ group('A caller that aborts or times out while it waits')
 checkScenarios(SIGNALS)
 
 for (const adapter of ['http', 'fetch'] as const) {
-  check(`axios' ${adapter} adapter: by time-out`, () =>
+  check(`axios' ${adapter} adapter: a timeout ends the wait for a token`, () =>
     inWorld(async (world) => {
-      const held = await heldIn(world, 'the first token')
+      const blocked = await blockedIn(world, 'the first token')
       const api = axios.create({ adapter })
-      attachAuth(api, held.tokens)
-      const late = await failureOf(api.get(held.url, { timeout: 10 }))
+      attachAuth(api, blocked.tokens)
+      const late = await failureOf(api.get(blocked.url, { timeout: 10 }))
       assert.ok(late instanceof AxiosError && !axios.isCancel(late), String(late))
       assert.equal(late.code, adapter === 'http' ? 'ECONNABORTED' : 'ETIMEDOUT')
       assert.equal(late.message, 'timeout of 10ms exceeded')
-      held.release()
+      blocked.release()
     }),
   )
 }
 
-check('10 000 waiters on one signal: no warning, and no listener is left', () =>
+check('10 000 waits with one signal cause no warning and leave no listener', () =>
   inWorld(async ({ service, provider }) => {
     service.configure({ tokenLatencyMs: 30 })
     const warnings: Error[] = []
     const onWarning = (warning: Error): unknown => warnings.push(warning)
     process.on('warning', onWarning)
     const { signal } = new AbortController()
-    const left = countListeners(signal)
+    const listenerCount = countListeners(signal)
     try {
       const tokens = provider()
       const waits = Array.from({ length: 10_000 }, () => tokens.getToken({ signal }))
       assert.equal(new Set((await Promise.all(waits)).map(({ value }) => value)).size, 1)
-      await new Promise((resolve) => setTimeout(resolve, 0)) // warnings come a moment later
+      await new Promise((resolve) => setTimeout(resolve, 0)) // warnings are emitted asynchronously
       assert.deepEqual(warnings, [])
-      assert.equal(left(), 0)
+      assert.equal(listenerCount(), 0)
       assert.equal(service.counts.token, 1)
     } finally {
       process.off('warning', onWarning)
@@ -142,7 +142,7 @@ check('10 000 waiters on one signal: no warning, and no listener is left', () =>
   }),
 )
 
-/** How many listeners of a signal have not been removed. */
+/** Counts the listeners of a signal that have not been removed. */
 function countListeners(signal: AbortSignal): () => number {
   let count = 0
   const { addEventListener, removeEventListener } = signal

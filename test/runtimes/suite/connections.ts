@@ -1,4 +1,4 @@
-/** How often a call is sent whose connection breaks: that is up to the runtime, and has to be known. */
+/** How often a call is sent if its connection is reset. This depends on the runtime, and users need to know it. */
 import assert from 'node:assert/strict'
 import { AXIOS_FETCH, AXIOS_HTTP, type Driver, FETCH } from '../../clients/drivers.ts'
 import { inWorld, until } from '../../clients/world.ts'
@@ -25,7 +25,7 @@ for (const driver of [FETCH, AXIOS_HTTP, AXIOS_FETCH]) {
   }
 }
 
-/** How often a runtime sends such a call. */
+/** How often this runtime sends such a call. */
 function timesSent(client: Driver, method: 'GET' | 'POST'): number {
   const again =
     differs(

@@ -1,4 +1,4 @@
-/** Every entry of the package, by import and by require(). */
+/** Every entry of the package, with import and with require(). */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,7 +11,7 @@ const require = createRequire(import.meta.url)
 const installed = new URL('../../../node_modules/merchant-auth/package.json', import.meta.url)
 const { exports } = JSON.parse(readFileSync(installed, 'utf8')) as { exports: Record<string, unknown> }
 
-/** What each entry has to have at least. */
+/** The functions that each entry must export. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   '.': [
     'createTokenProvider',
@@ -32,13 +32,17 @@ const specifier = (entry: string): string => `merchant-auth${entry.slice(1)}`
 
 group('Every entry, by `import` and by `require()`')
 
-check('all are there', async () => {
+check('the package has its main entries', async () => {
   for (const entry of ['.', './axios', './redis', './testing']) assert.ok(entries.includes(entry), entry)
 })
 
 for (const entry of entries) {
-  check(`import ${specifier(entry)}`, async () => assertFunctions(await import(specifier(entry)), entry))
-  check(`require ${specifier(entry)}`, async () => assertFunctions(require(specifier(entry)), entry))
+  check(`import ${specifier(entry)} provides its functions`, async () =>
+    assertFunctions(await import(specifier(entry)), entry),
+  )
+  check(`require ${specifier(entry)} provides its functions`, async () =>
+    assertFunctions(require(specifier(entry)), entry),
+  )
 }
 
 function assertFunctions(module: Record<string, unknown>, entry: string): void {
@@ -47,7 +51,7 @@ function assertFunctions(module: Record<string, unknown>, entry: string): void {
 }
 
 for (const entry of entries) {
-  check(`what is required is what is imported: ${specifier(entry)}`, async () => {
+  check(`import and require() provide the same objects: ${specifier(entry)}`, async () => {
     const imported = await import(specifier(entry))
     const required = require(specifier(entry))
     assert.deepEqual(Object.keys(required), Object.keys(imported))
@@ -55,7 +59,7 @@ for (const entry of entries) {
   })
 }
 
-check('a server with a DOM of its own is no browser', async () => {
+check('a server with a global document is not treated as a browser', async () => {
   Reflect.set(globalThis, 'document', {})
   try {
     await inWorld(async ({ provider }) => assert.ok((await provider().getToken()).value))
@@ -67,7 +71,7 @@ check('a server with a DOM of its own is no browser', async () => {
 const REQUIRED = require('axios') as typeof axios & { AxiosError: typeof AxiosError }
 
 for (const [how, copy] of Object.entries({ imported: axios, required: REQUIRED })) {
-  check(`the errors are those of the caller's own axios, ${how}`, () =>
+  check(`errors are instances of the caller's own copy of axios, ${how}`, () =>
     inWorld(async ({ service, provider }) => {
       const api = copy.create({ baseURL: service.merchantUrl })
       const later = copy.create({ baseURL: service.merchantUrl, timeout: 10 })

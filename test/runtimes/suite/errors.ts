@@ -1,4 +1,4 @@
-/** What goes wrong at the token endpoint, and what of it can be logged. */
+/** Failures of the token endpoint, and the log output of callers. */
 import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import {
@@ -14,12 +14,12 @@ import { closedPort, failureOf, inWorld } from '../../clients/world.ts'
 import { checkScenarios } from './clients.ts'
 import { check, differs, group, isDeno } from './harness.ts'
 
-/** For faults that outlast what a runtime does again by itself. */
+/** For faults that have to outlast the retries of a runtime itself. */
 const FOREVER = { times: Number.POSITIVE_INFINITY }
 
 group('Errors')
 
-check('a wrong secret', () =>
+check('a wrong secret rejects with ERR_TOKEN_STATUS, without retries', () =>
   inWorld(async ({ provider }) => {
     const failure = await failureOf(provider({ clientSecret: 'swordfish' }).getToken())
     assert.ok(failure instanceof TokenRequestError && isMerchantAuthError(failure))
@@ -31,7 +31,7 @@ check('a wrong secret', () =>
   }),
 )
 
-check('a page in HTML', () =>
+check('an HTML page rejects with a TokenResponseError', () =>
   inWorld(async ({ service, provider }) => {
     service.fail('token', { kind: 'text', body: '<h1>Hello</h1>', contentType: 'text/html' })
     const failure = await failureOf(provider().getToken())
@@ -40,7 +40,7 @@ check('a page in HTML', () =>
   }),
 )
 
-check('a body of 10 MiB, and a compressed one', () =>
+check('a body of 10 MiB, plain or compressed, rejects with a TokenResponseError', () =>
   inWorld(async ({ service, provider }) => {
     for (const [fault, reason] of [
       [{ kind: 'huge-body' }, /longer than 65536 bytes/],
@@ -54,7 +54,7 @@ check('a body of 10 MiB, and a compressed one', () =>
   }),
 )
 
-check('a body that breaks off', () =>
+check('a truncated body is retried, then rejects with ERR_TOKEN_NETWORK', () =>
   inWorld(async ({ service, provider }) => {
     service.fail('token', { kind: 'truncated-body' }, { times: 2 })
     const failure = await failureOf(provider({ retries: 1 }).getToken())
@@ -64,11 +64,11 @@ check('a body that breaks off', () =>
   }),
 )
 
-check('nobody listens, and a connection that is reset', () =>
+check('a refused or reset connection rejects with ERR_TOKEN_NETWORK', () =>
   inWorld(async ({ service, provider }) => {
     const environment = { ...service.environment, authUrl: `http://127.0.0.1:${await closedPort()}` }
     service.fail('token', { kind: 'reset' }, FOREVER)
-    const nameless = differs(
+    const lacksCode = differs(
       isDeno,
       "The errors of Deno's `fetch` have no code such as `ECONNREFUSED`. The message of a `TokenRequestError` does not name the reason; its `cause` does, in words.",
     )
@@ -79,13 +79,13 @@ check('nobody listens, and a connection that is reset', () =>
       const failure = await failureOf(provider({ ...options, retries: 0 }).getToken())
       assert.ok(failure instanceof TokenRequestError)
       assert.equal(failure.code, 'ERR_TOKEN_NETWORK')
-      assert.equal(failure.message.includes(code), !nameless, failure.message)
-      assert.match(inspect(failure), nameless ? /Connection (refused|reset)/ : new RegExp(code))
+      assert.equal(failure.message.includes(code), !lacksCode, failure.message)
+      assert.match(inspect(failure), lacksCode ? /Connection (refused|reset)/ : new RegExp(code))
     }
   }),
 )
 
-check('a failure is retried, after what Retry-After asks for', () =>
+check('a 503 with Retry-After is retried', () =>
   inWorld(async ({ service, provider }) => {
     service.fail('token', { kind: 'status', status: 503, retryAfter: 0 }, { times: 2 })
     assert.ok((await provider().getToken()).value)
@@ -93,7 +93,7 @@ check('a failure is retried, after what Retry-After asks for', () =>
   }),
 )
 
-check('a token endpoint that hangs', () =>
+check('a hanging token endpoint rejects with ERR_TOKEN_TIMEOUT', () =>
   inWorld(async ({ service, provider }) => {
     service.fail('token', { kind: 'hang' }, FOREVER)
     const failure = await failureOf(provider({ timeoutMs: 100, retries: 0 }).getToken())
@@ -102,7 +102,7 @@ check('a token endpoint that hangs', () =>
   }),
 )
 
-check('callers that wait together get an error object each', () =>
+check('concurrent callers each get their own error object', () =>
   inWorld(async ({ service, provider }) => {
     service.fail('token', { kind: 'status', status: 400, body: { error: 'invalid_request' } })
     const tokens = provider()
@@ -112,7 +112,7 @@ check('callers that wait together get an error object each', () =>
   }),
 )
 
-check('wrong options, all at once', async () => {
+check('all invalid options are reported in one ConfigurationError', async () => {
   const environment = { authUrl: 'http://auth.example', audience: '', apiUrls: [] }
   assert.throws(
     () => createTokenProvider({ environment, clientId: '', clientSecret: '' }),
@@ -123,7 +123,7 @@ check('wrong options, all at once', async () => {
 group('No secret and no token in what is printed')
 checkScenarios(FAULTS)
 
-check('tokens, providers and the errors of the token endpoint', () =>
+check('tokens, providers and token endpoint errors show no secret and no token in log output', () =>
   inWorld(async ({ service, provider }) => {
     const tokens = provider()
     const token = await tokens.getToken()
@@ -134,10 +134,10 @@ check('tokens, providers and the errors of the token endpoint', () =>
       status: 400,
       body: { error: 'invalid_request', error_description: `No ${clientSecret}` },
     })
-    const refused = await failureOf(provider().getToken())
+    const rejected = await failureOf(provider().getToken())
     const environment = { ...service.environment, authUrl: `http://127.0.0.1:${await closedPort()}` }
     const unreachable = await failureOf(provider({ environment, retries: 0 }).getToken())
-    for (const [what, value] of Object.entries({ tokens, token, refused, unreachable })) {
+    for (const [what, value] of Object.entries({ tokens, token, rejected, unreachable })) {
       const text = logOutput(value)
       assert.ok(!text.includes(clientSecret), `the secret, in the log output of ${what}: ${text}`)
       assert.ok(!text.includes(head), `the token, in the log output of ${what}: ${text}`)
@@ -149,7 +149,7 @@ group('Redirects take neither the secret nor the token along')
 checkScenarios(REDIRECTS)
 
 for (const status of [301, 302, 303, 307, 308]) {
-  check(`the token endpoint answers ${status}`, () =>
+  check(`a ${status} from the token endpoint is not followed`, () =>
     inWorld(async ({ service, provider, host }) => {
       const other = await host((_, response) => response.end('{}'))
       service.fail('token', { kind: 'redirect', status, location: `${other.url}/oauth/token` })
@@ -162,7 +162,7 @@ for (const status of [301, 302, 303, 307, 308]) {
   )
 }
 
-check('the token endpoint answers with a redirect to itself', () =>
+check('a redirect of the token endpoint to itself is not followed', () =>
   inWorld(async ({ service, provider }) => {
     service.fail('token', { kind: 'redirect', location: `${service.environment.authUrl}/oauth/token` })
     const failure = await failureOf(provider().getToken())

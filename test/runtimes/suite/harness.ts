@@ -1,7 +1,7 @@
-/** A test runner that is the same in every runtime: one line for each check, and what a runtime does in its own way. */
+/** A test runner that works the same in every runtime: one line per check, and the differences of the runtime. */
 import type { Report, Summary } from './report.ts'
 
-// Both say that they are Node.js, too.
+// Both also report a version of Node.js.
 export const isBun: boolean = process.versions['bun'] !== undefined
 export const isDeno: boolean = process.versions['deno'] !== undefined
 
@@ -11,7 +11,7 @@ interface Check {
   run(): Promise<void>
 }
 
-/** A check that hangs must not take the others along. */
+/** A check that hangs must not block the others. */
 const LIMIT_MS = 60_000
 
 const checks: Check[] = []
@@ -19,7 +19,7 @@ let currentGroup = ''
 let differences: string[] = []
 let absent = false
 
-/** The checks that are given from now on belong to this group, which is one row of the table. */
+/** Assigns the checks that follow to this group, which is one row of the table. */
 export function group(name: string): void {
   currentGroup = name
 }
@@ -29,21 +29,21 @@ export function check(name: string, run: () => Promise<void>): void {
 }
 
 /**
- * Notes, where it applies, what this runtime does in its own way; the sentence is for the table. Returns whether it
- * applies: the check goes on to assert that it really is that way.
+ * Records a difference of this runtime, if it applies; the sentence is a note of the table. Returns whether it applies,
+ * so that the check can assert the difference.
  */
 export function differs(applies: boolean, sentence: string): boolean {
   if (applies) differences.push(sentence)
   return applies
 }
 
-/** Notes that what a check is about does not exist in this runtime. The check goes on to assert that. */
+/** Records that this runtime lacks what a check tests, if that applies. The check then asserts that it is missing. */
 export function lacks(applies: boolean, sentence: string): boolean {
   absent ||= applies
   return differs(applies, sentence)
 }
 
-/** Runs all checks one after the other, and logs what came of them. */
+/** Runs all checks in sequence, and logs their results. */
 export async function runChecks(): Promise<void> {
   const reports: Report[] = []
   for (const { group, name, run } of checks) {
@@ -74,7 +74,7 @@ export async function runChecks(): Promise<void> {
 
 async function limited(run: () => Promise<void>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`not over after ${LIMIT_MS} ms`)), LIMIT_MS)
+  const timer = setTimeout(() => reject(new Error(`did not end within ${LIMIT_MS} ms`)), LIMIT_MS)
   try {
     await Promise.race([run(), promise])
   } finally {

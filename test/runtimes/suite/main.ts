@@ -1,4 +1,4 @@
-/** The whole suite. One and the same file for every runtime. */
+/** The whole suite: the same file in every runtime. */
 import './entries.ts'
 import './token.ts'
 import './clients.ts'

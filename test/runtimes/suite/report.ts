@@ -1,21 +1,21 @@
-/** What the suite reports to the script that started it. */
+/** The report of the suite to the script that started it. */
 
-/** Its last line of output, as JSON. */
+/** The last line of output, as JSON. */
 export interface Summary {
-  /** Of the runtime. */
+  /** The version of the runtime. */
   readonly version: string
   readonly reports: readonly Report[]
 }
 
-/** What came of one check. */
+/** The result of one check. */
 export interface Report {
   readonly group: string
   readonly name: string
   readonly ms: number
-  /** What this runtime does in its own way. */
+  /** How this runtime differs. */
   readonly differences: readonly string[]
-  /** Whether what it is about does not exist in this runtime. */
+  /** Whether this runtime lacks what the check tests. */
   readonly absent?: boolean
-  /** Why the check failed; undefined where it did not. */
+  /** Why the check failed; undefined if it passed. */
   readonly problem?: string | undefined
 }

@@ -7,7 +7,7 @@ import { check, group } from './harness.ts'
 
 group('`merchant-auth/testing`')
 
-check('the API answers with what it received', () =>
+check('the API echoes the request that it received', () =>
   inWorld(async ({ service, provider }) => {
     const authFetch = createAuthFetch(provider())
     const response = await authFetch(`${service.inStoreUrl}/sales?a=b`, { method: 'PUT', body: 'two äpples' })
@@ -31,7 +31,7 @@ const ANSWERED: Readonly<Record<string, [Fault, number]>> = {
 }
 
 for (const [kind, [fault, status]] of Object.entries(ANSWERED)) {
-  check(`the fault ${kind}`, () =>
+  check(`the fault ${kind} leads to its response`, () =>
     inWorld(async ({ service, provider }) => {
       const id = service.fail('merchant', fault)
       const response = await createAuthFetch(provider())(service.merchantUrl, { redirect: 'manual' })
@@ -51,11 +51,11 @@ const BROKEN: Readonly<Record<string, Fault>> = {
 }
 
 for (const [kind, fault] of Object.entries(BROKEN)) {
-  check(`the fault ${kind}`, () =>
+  check(`the fault ${kind} fails the call until it is cleared`, () =>
     inWorld(async ({ service, provider }) => {
       const authFetch = createAuthFetch(provider())
       await authFetch(service.merchantUrl)
-      service.fail('merchant', fault, { times: Number.POSITIVE_INFINITY }) // a runtime may try again by itself
+      service.fail('merchant', fault, { times: Number.POSITIVE_INFINITY }) // some runtimes retry by themselves
       const read = async (): Promise<unknown> =>
         (
           await authFetch(service.merchantUrl, {
@@ -74,7 +74,7 @@ for (const [kind, fault] of Object.entries(BROKEN)) {
   )
 }
 
-check('close() ends connections in use, and may be called again', async () => {
+check('close() ends connections in use and can be called again', async () => {
   const sandbox = await startSandbox()
   sandbox.production.fail('merchant', { kind: 'hang' })
   const call = failureOf(fetch(sandbox.production.merchantUrl))
@@ -84,7 +84,7 @@ check('close() ends connections in use, and may be called again', async () => {
   assert.ok((await failureOf(fetch(sandbox.production.merchantUrl))) instanceof Error)
 })
 
-check('the static provider', async () => {
+check('the static provider attaches its token', async () => {
   const tokens = createStaticTokenProvider({ value: 'abc' })
   const authFetch = createAuthFetch(tokens, {
     fetch: async (_input, init) => Response.json(new Headers(init?.headers).get('authorization')),

@@ -1,4 +1,4 @@
-/** One token for several providers, as for several processes, by a store. */
+/** Several providers, like several processes, share one token through a store. */
 import assert from 'node:assert/strict'
 import type { TokenStore } from 'merchant-auth'
 import { createRedisTokenStore } from 'merchant-auth/redis'
@@ -7,7 +7,7 @@ import { check, group } from './harness.ts'
 
 group('One token for many processes')
 
-/** A store with a lease, as a database would have it. */
+/** A store with a lease, as a database could implement it. */
 class SharedStore implements TokenStore {
   readonly entries = new Map<string, { value: string; endsAt: number }>()
   readonly #leases = new Map<string, object>()
@@ -38,7 +38,7 @@ class SharedStore implements TokenStore {
   }
 }
 
-check('eight providers, one token request', () =>
+check('eight providers make one token request', () =>
   inWorld(async ({ service, provider, events }) => {
     service.configure({ tokenLatencyMs: 30 })
     const store = new SharedStore()
@@ -55,18 +55,18 @@ check('eight providers, one token request', () =>
   }),
 )
 
-check('what it keeps is encrypted', () =>
+check('the store gets only encrypted tokens, and no client secret', () =>
   inWorld(async ({ service, provider }) => {
     const store = new SharedStore()
     const { value } = await provider({ store }).getToken()
     await until(() => store.entries.size > 0)
-    const kept = JSON.stringify([...store.entries])
-    for (const part of value.split('.')) assert.ok(!kept.includes(part))
-    assert.ok(!kept.includes(service.clientSecret))
+    const stored = JSON.stringify([...store.entries])
+    for (const part of value.split('.')) assert.ok(!stored.includes(part))
+    assert.ok(!stored.includes(service.clientSecret))
   }),
 )
 
-check('a token that the API rejected is renewed once for all of them', () =>
+check('a token that the API rejected is renewed once for all providers', () =>
   inWorld(async ({ service, provider }) => {
     const store = new SharedStore()
     const [one, two] = [provider({ store }), provider({ store })]
@@ -79,7 +79,7 @@ check('a token that the API rejected is renewed once for all of them', () =>
   }),
 )
 
-check('a store that fails, or hangs, fails no call', () =>
+check('no call fails if the store fails or hangs', () =>
   inWorld(async ({ provider, events }) => {
     const down = async (): Promise<never> => {
       throw Object.assign(new Error('down'), { code: 'ECONNREFUSED' })
@@ -94,7 +94,7 @@ check('a store that fails, or hangs, fails no call', () =>
   }),
 )
 
-check('merchant-auth/redis, with the shape of a client', () =>
+check('merchant-auth/redis shares a token through a minimal Redis client', () =>
   inWorld(async ({ service, provider }) => {
     const entries = new Map<string, string>()
     const client = {

@@ -1,4 +1,4 @@
-/** Getting the token: once for all, until it expires, in the background; its events, and how it ends. */
+/** How a token is acquired, shared and renewed in the background; the events; close(). */
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createAuthFetch, ProviderClosedError } from 'merchant-auth'
@@ -7,7 +7,7 @@ import { check, group } from './harness.ts'
 
 group('One token, until it expires')
 
-check('200 calls at once ask for one token', () =>
+check('200 concurrent calls make one token request', () =>
   inWorld(async ({ service, provider }) => {
     const tokens = provider()
     const values = await Promise.all(Array.from({ length: 200 }, async () => (await tokens.getToken()).value))
@@ -16,7 +16,7 @@ check('200 calls at once ask for one token', () =>
   }),
 )
 
-check('the token request is as documented', () =>
+check('the token request and the token have the documented fields', () =>
   inWorld(async ({ service, provider }) => {
     const { value, tokenType, scope } = await provider().getToken()
     const [request] = service.requests('token')
@@ -33,7 +33,7 @@ check('the token request is as documented', () =>
   }),
 )
 
-check('a form, for other servers', () =>
+check('bodyFormat: form sends the token request as a form', () =>
   inWorld(async ({ service, provider }) => {
     await provider({ bodyFormat: 'form' }).getToken()
     assert.match(
@@ -44,7 +44,7 @@ check('a form, for other servers', () =>
   }),
 )
 
-check('a token is served until its margin, and then a new one is got', () =>
+check('a token is cached until its expiry margin, then a new one is acquired', () =>
   inWorld(async ({ service, provider }) => {
     service.configure({ lifetimeSeconds: 100 })
     const clock = new MovedClock()
@@ -60,7 +60,7 @@ check('a token is served until its margin, and then a new one is got', () =>
   }),
 )
 
-check('in its last part it is renewed in the background, while it is served on', () =>
+check('the cached token remains in use while it is renewed in the background', () =>
   inWorld(async ({ service, provider, events }) => {
     service.configure({ lifetimeSeconds: 100 })
     const clock = new MovedClock()
@@ -76,7 +76,7 @@ check('in its last part it is renewed in the background, while it is served on',
   }),
 )
 
-check('a renewal in the background that fails disturbs nobody', () =>
+check('a failed background renewal fails no call', () =>
   inWorld(async ({ service, provider, events }) => {
     service.configure({ lifetimeSeconds: 100 })
     const clock = new MovedClock()
@@ -122,7 +122,7 @@ check('events reach onEvent and the diagnostics channel', () =>
   }),
 )
 
-check('close() ends every wait, and the request', () =>
+check('close() rejects every wait with its own ProviderClosedError', () =>
   inWorld(async ({ service, provider }) => {
     const tokens = provider()
     service.fail('token', { kind: 'hang' })

@@ -1,4 +1,4 @@
-/** The scenarios of all clients on undici's dispatchers, of two major versions. */
+/** The scenarios of all clients with the dispatchers of two major versions of undici. */
 import assert from 'node:assert/strict'
 import { type Undici, undiciDriver } from '../../clients/drivers.ts'
 import { BODIES } from '../../clients/scenarios/bodies.ts'
@@ -10,7 +10,7 @@ import { SIGNALS } from '../../clients/scenarios/signals.ts'
 import { inWorld } from '../../clients/world.ts'
 import { check, group, isBun, lacks } from './harness.ts'
 
-// Names that the compiler does not look up: undici is not loaded before the checks of fetch are over.
+// Not a literal, so that the compiler does not resolve it. undici is loaded only after the checks of fetch.
 const ENTRY: string = 'merchant-auth/undici'
 
 for (const name of ['undici-7', 'undici']) {

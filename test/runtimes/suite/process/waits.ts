@@ -1,4 +1,4 @@
-/** Waits for a token, whose request fails first and then pauses. Nothing but the package keeps the process alive. */
+/** Waits for a token whose first request fails and is retried after a pause. Only the package keeps the process alive. */
 import { createTokenProvider } from 'merchant-auth'
 
 const tokens = createTokenProvider(JSON.parse(process.argv[2] ?? ''))

@@ -6,7 +6,7 @@ import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext } from './authorize.ts'
 import { attachesTo, configGetsToken, urlOf, waitWithin } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
-import { guardOf, guardTransportAndFetch } from './axios-redirects.ts'
+import { type Guarded, guardOf, guardTransportAndFetch } from './axios-redirects.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
 import { watchBody } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
@@ -21,8 +21,10 @@ export function stripInterceptorHeader(config: AxiosConfig, context: AttachConte
     deleteHeader(config.headers, context.headerKey)
 }
 
-/** Our redirect guards with the callers' functions: a config that is sent again has one guard, not two. */
-const guards = new WeakMap<AxiosBeforeRedirect, AxiosBeforeRedirect | undefined>()
+/** By this key our redirect guards have the caller's function: a config that is sent again has one guard, not two. */
+const CALLERS = Symbol('callers')
+
+type Guard = AxiosBeforeRedirect & { [CALLERS]?: AxiosBeforeRedirect | undefined }
 
 /**
  * A request interceptor that only attaches the token to calls below the environment's `apiUrls`: a 401 does not renew it,
@@ -45,7 +47,6 @@ export function createAuthInterceptor(
   const tokens = isProvider(auth) ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
   const { header, headerKey } = context
-  const guard = redirectGuard(context)
   /** The values that this interceptor set most recently: a config that is sent again gets the current token. */
   const own = new UsedSecrets()
 
@@ -61,7 +62,7 @@ export function createAuthInterceptor(
     const url = urlOf(config)
     if (!configGetsToken(context, url, config)) return given
     if (attachesTo(config.adapter, url)) return given // attachAuth, on the same instance
-    guard(config, url)
+    guardRedirects(config, { url, context, redirected: false })
     const token = tokens.currentToken()
     if (token !== undefined) {
       setHeader(config, context.headerValue(token))
@@ -74,22 +75,13 @@ export function createAuthInterceptor(
   }
 }
 
-/** Guards the redirects of calls. The next call often has the same URL, and so the same guard. */
-function redirectGuard(context: AttachContext): (config: AxiosConfig, url: string) => void {
-  let last: { readonly url: string; readonly callers: AxiosBeforeRedirect | undefined } | undefined
-  let guard: AxiosBeforeRedirect
-  return (config, url) => {
-    const given = config.beforeRedirect
-    const callers = given !== undefined && guards.has(given) ? guards.get(given) : given
-    const guarded = { url, context, redirected: false }
-    if (last?.url !== url || last.callers !== callers) {
-      guard = guardOf(callers, guarded)
-      guards.set(guard, callers)
-      last = { url, callers }
-    }
-    config.beforeRedirect = guard
-    guardTransportAndFetch(config, guarded)
-  }
+function guardRedirects(config: AxiosConfig, guarded: Guarded): void {
+  const given: Guard | undefined = config.beforeRedirect
+  const callers = given && CALLERS in given ? given[CALLERS] : given
+  const guard: Guard = guardOf(callers, guarded)
+  guard[CALLERS] = callers
+  config.beforeRedirect = guard
+  guardTransportAndFetch(config, guarded)
 }
 
 function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {

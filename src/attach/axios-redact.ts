@@ -46,8 +46,7 @@ function changeAgents(config: AxiosConfig, change: (agent: unknown) => unknown):
   if (!fetchOptions || !('dispatcher' in fetchOptions)) return
   const dispatcher = change(fetchOptions.dispatcher)
   // A copy, because `fetchOptions` may be that of the defaults.
-  if (dispatcher !== fetchOptions.dispatcher)
-    config.fetchOptions = { ...fetchOptions, dispatcher } as AxiosConfig['fetchOptions']
+  config.fetchOptions = { ...fetchOptions, dispatcher } as AxiosConfig['fetchOptions']
 }
 
 /** The properties that a send changes on its copy; the adapter made any other change. */

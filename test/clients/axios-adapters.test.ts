@@ -132,7 +132,7 @@ describe('a 401 from an adapter', () => {
     [{ 'WWW-Authenticate': scope }, 1],
     [new AxiosHeaders({ 'Www-Authenticate': scope }), 1],
     [{ 'www-authenticate': ['Basic', scope] }, 1],
-  ])('is retried with a new token unless its headers say insufficient_scope: %o', async (headers, sends) => {
+  ])('is retried with a new token unless its headers say insufficient_scope: %j', async (headers, sends) => {
     expect(await sendCount({ status: 401, data: { on: 1 }, headers })).toBe(sends)
   })
 
@@ -160,7 +160,7 @@ describe('a 401 from an adapter', () => {
     ['destroyed', { 'content-length': 'long' }],
     ['destroyed', undefined],
   ])(
-    'has its body stream read if Content-Length is at most 64 KiB, and destroyed otherwise: %s, %o',
+    'has its body stream read if Content-Length is at most 64 KiB, and destroyed otherwise: %s, %j',
     async (expected, headers) => {
       const data = new PassThrough()
       expect(await sendCount({ status: 401, data, headers })).toBe(2)

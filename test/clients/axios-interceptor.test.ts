@@ -140,7 +140,7 @@ describe('a config that is sent again', () => {
     expect(withheld()).toEqual([])
   })
 
-  it('gets the current token, and on another origin none, if two interceptors share a provider', async () => {
+  it('gets the current token, or no token on another origin, if two interceptors share a provider', async () => {
     const { provider, intercept, nextToken } = interceptorRig()
     const other = createAuthInterceptor(provider)
     await nextToken()

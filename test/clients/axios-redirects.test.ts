@@ -61,7 +61,7 @@ describe('the token on a redirect', () => {
     [IPV6_API, { href: `${IPV6_API}/y`, protocol, hostname: '::1', path }, false],
   ]
 
-  it.each(CASES)('from %s to %o is forwarded: %s', async (api, to, isForwarded) => {
+  it.each(CASES)('from %s to %j is forwarded: %s', async (api, to, isForwarded) => {
     const { href = `${api}/y`, ...parts } = to
     const redirect = redirectTo({ href, hostname: 'before.example' })
     // The parts that the caller's function changed decide, because Node.js connects to them.

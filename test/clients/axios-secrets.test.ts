@@ -173,7 +173,7 @@ describe.for<[string, CreateAxiosDefaults['adapter']]>([
   ['a function', functionAdapter],
 ])('responses and errors of axios with the adapter %s', ([name, adapter]) => {
   it.each(['Authorization', 'X-Custom'])(
-    'keep their usable parts and contain no token: %s',
+    'keep their usable parts and expose no token in log output: header %s',
     async (header) => {
       ground.env.configure({ header })
       const api = ground.api({ adapter } as CreateAxiosDefaults, { header })
@@ -213,7 +213,7 @@ it('log output contains no token over HTTP/2', async () => {
 })
 
 // On Node.js 24 this getter stores the socket on the response under a symbol, and the socket leads to the request.
-it('a streamed response contains no token after its data.signal was read', async () => {
+it('log output of a streamed response contains no token after its data.signal was read', async () => {
   const answer: AxiosResponse = await ground
     .api({ adapter: 'http' })
     .get('/orders', { responseType: 'stream' })
@@ -238,11 +238,11 @@ describe.for(['the default agent', 'an agent of the caller'])('during a pending 
     'an error of a call canceled before its adapter ran': (api) =>
       rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })),
     // Its request is not hidden for its own sake: its agent leads to the requests of other calls.
-    'a 500 error from another server, without the token': (api, elsewhere) => rejectionOf(api.get(elsewhere)),
+    'a 500 error from another server': (api, elsewhere) => rejectionOf(api.get(elsewhere)),
     'a response from another server': (api, elsewhere) => api.get(elsewhere, { validateStatus: null }),
   }
 
-  it.for(Object.entries(others))('%s contains no token', async ([, start]) => {
+  it.for(Object.entries(others))('log output of %s contains no token', async ([, start]) => {
     await using elsewhere = await scripted((_, response) => void response.writeHead(500).end())
     const httpAgent = whose === 'the default agent' ? undefined : new Agent({ keepAlive: true })
     const api = ground.api({ adapter: 'http', ...(httpAgent && { httpAgent }) })

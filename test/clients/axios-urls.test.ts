@@ -1,4 +1,4 @@
-// The real destination of an axios call decides about the token: baseURL, url, params, interceptors, transforms, proxies.
+// The real destination of an axios call decides whether it gets the token: baseURL, url, params, interceptors, proxies.
 import { createRequire } from 'node:module'
 import axios, { type AxiosInstance, type AxiosRequestConfig, type CreateAxiosDefaults } from 'axios'
 import type { AttachOptions } from 'merchant-auth'
@@ -249,7 +249,7 @@ const CONFIGS: readonly (readonly [row: string, config: Config, outcome: string]
 ]
 
 describe(group, () => {
-  it.for(CONFIGS)('%s', async ([row, config, outcome], { task }) => {
+  it.for(CONFIGS)('the token goes only to the API: %s', async ([row, config, outcome], { task }) => {
     const cell = await outcomeOf((api) => api.request(config(places)))
     expect(cell).toBe(outcome)
     record(task, { ...cells, row, cell })

@@ -81,7 +81,7 @@ describe('an axios instance with the token', () => {
       { Authorization: undefined },
       'Bearer current.token',
     ],
-    ['keeps a header set to false, with which axios sends none', { Authorization: false }, false],
+    ['keeps a header set to false, which axios does not send', { Authorization: false }, false],
   ])('%s', async (_, headers, expected) => {
     let sent: unknown
     const adapter: AxiosAdapter = (config) => {
@@ -160,7 +160,7 @@ describe('attachAuth', () => {
   })
 
   it.each([
-    ['none at all', undefined],
+    ['undefined', undefined],
     ['empty ones', { common: undefined, get: null, 'X-Token': undefined }],
     ['other names', { common: { 'X-Tokens': '1' }, 'X-Other': 'X-Token', 'X-Number': 1, 'X-Flag': true }],
     ['the same name, but undefined', { common: { 'X-Token': undefined } }],

@@ -97,9 +97,9 @@ const RETRY_AFTER_45 = { 'retry-after': '45' }
  * call after the cooldown of the previous one (1, 2, 4 and then 5 s; up to 30 s after a 4xx). It takes no time, 0.6 s
  * (three attempts) or 10 s (two attempts that hang). `firstSuccessMs` counts from the end of the outage: the pending
  * token request and its cooldown have to end first. `fromWindow`: requests and `firstSuccessMs` if the outage begins
- * inside the refresh window. Background refreshes make one attempt each, at 0, 28.5, 48, 61.5, 70.5, 77 and 83.5 s: each after 5/16
- * of the remaining lifetime, or after 6.25 s. Only Retry-After delays the first call after expiry, at 90 s. The cooldown
- * after that call is the longest one, because it is not the first failure in a row.
+ * inside the refresh window. Background refreshes make one attempt each, at 0, 28.5, 48, 61.5, 70.5, 77 and 83.5 s: each
+ * after 5/16 of the remaining lifetime, or after 6.25 s. Only Retry-After delays the first call after expiry, at 90 s.
+ * The cooldown after that call is the longest one, because it is not the first failure in a row.
  */
 const OUTAGES = [
   // Token requests at 0, 2, 5, 10, 16 and then every 6 s: 102 times three attempts. The last one ends at 598.6 s.

@@ -186,7 +186,7 @@ describe('a response stream', () => {
     const links = ['req', 'socket', 'client', Symbol('sent-headers'), Symbol('session')]
     for (const link of links) Reflect.set(data, link, secret)
     const [nameless, mine] = [Symbol(), Symbol('mine')]
-    for (const key of [nameless, mine, 'name']) Reflect.set(data, key, 'visible')
+    for (const key of [nameless, mine, 'name']) Reflect.set(data, key, 'to be seen')
     const answer = await client(answeringWith({ data })).get(HERE)
     expect(inspect(answer.data, { depth: 9 })).not.toContain(VALUE)
     for (const link of links) {

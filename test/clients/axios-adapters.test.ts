@@ -1,4 +1,4 @@
-// Adapters of the caller's own, instances without defaults, and answers that axios' own adapters never give.
+// The caller's own adapters, instances without defaults, and responses that axios' own adapters never return.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import axios, {
@@ -16,26 +16,26 @@ import { axiosWith } from './drivers.ts'
 
 type Adapter = NonNullable<CreateAxiosDefaults['adapter']>
 
-/** Adapters whose source text is the same. */
-const named = (name: string) => answering([{ data: name }, { data: name }])
+/** Adapters with the same source text that differ only in their answer. */
+const adapterAnswering = (name: string) => answering([{ data: name }, { data: name }])
 
 const ground = useGround()
 
-describe('an adapter', () => {
+describe('the adapter of a call', () => {
   it.each<[string, (adapter: Adapter) => Adapter]>([
-    ['by itself', (adapter) => adapter],
-    ['in a list', (adapter) => [adapter] as never],
-    ['in a list, after a name that is of no use here', (adapter) => ['xhr', adapter] as never],
-  ])('that a call was given is the one that is called, and that its config has: %s', async (_, as) => {
+    ['a function', (adapter) => adapter],
+    ['a function in a list', (adapter) => [adapter] as never],
+    ['a function in a list, after an adapter that Node.js lacks', (adapter) => ['xhr', adapter] as never],
+  ])('is the one that this call specifies, and stays on the response config: %s', async (_, as) => {
     const api = axiosWith(rig().provider, { baseURL: MERCHANT_URL })
-    const [one, two] = [named('one'), named('two')]
+    const [one, two] = [adapterAnswering('one'), adapterAnswering('two')]
     const answers = []
     for (const adapter of [one, two, one, two]) answers.push(await api.get('/1', { adapter: as(adapter) }))
     expect(answers.map(({ data }) => data)).toEqual(['one', 'two', 'one', 'two'])
     expect(answers.map(({ config }) => config.adapter)).toEqual([one, two, one, two].map(as))
   })
 
-  it('of a config that never got to it is called once, by this instance and by another', async () => {
+  it('is called once per request when the config of an aborted call is sent again, also by another instance', async () => {
     const configs: InternalAxiosRequestConfig[] = []
     const made = [rig(), rig()].map(({ provider }) =>
       axiosWith(provider, { baseURL: MERCHANT_URL, adapter: answering([], configs) }),
@@ -52,11 +52,11 @@ describe('an adapter', () => {
     expect(configs.length).toBe(2)
   })
 
-  it.each([null, false, ''])('that is none is left out, as axios does: %j', async (adapter) => {
+  it.each([null, false, ''])('falls back to the default if it is an empty value: %j', async (adapter) => {
     expect((await ground.api().get('/1', { adapter: adapter as never })).status).toBe(200)
   })
 
-  it('that is an empty list spoils no call after it', async () => {
+  it('does not affect later calls if it is an empty list', async () => {
     const api = new axios.Axios({}) as AxiosInstance
     attachAuth(api, rig().provider)
     const call = (config: object) => rejectionOf(api.request({ url: 'http://127.0.0.1:1/', ...config }))
@@ -68,7 +68,7 @@ describe('an adapter', () => {
 })
 
 describe('an instance without any defaults', () => {
-  const bare = (config: CreateAxiosDefaults = {}, tokens = ground.tokens) => {
+  const instanceWithoutDefaults = (config: CreateAxiosDefaults = {}, tokens = ground.tokens) => {
     const api = new axios.Axios({ baseURL: ground.env.merchantUrl, ...config } as never)
     attachAuth(api as never, tokens)
     return api
@@ -79,10 +79,10 @@ describe('an instance without any defaults', () => {
     ['http', { adapter: 'http' }],
     ['fetch', { adapter: 'fetch' }],
     ['http in a list', { adapter: ['http'] }],
-    ['fetch, as xhr is of no use here', { adapter: ['xhr', 'fetch'] }],
-  ])('gets the token, and a renewal, by the adapter that axios takes: %s', async (_, config) => {
+    ['fetch, after xhr, which Node.js lacks', { adapter: ['xhr', 'fetch'] }],
+  ])('sends the token and renews it with the adapter that axios selects: %s', async (_, config) => {
     ground.env.fail('merchant', { kind: 'status', status: 401 })
-    const answer = await bare(config).get('/orders')
+    const answer = await instanceWithoutDefaults(config).get('/orders')
     expect(answer.status).toBe(200)
     expect(ground.sent().map(({ status }) => status)).toEqual([401, 200])
     expect('env' in answer.config).toBe(false)
@@ -92,29 +92,34 @@ describe('an instance without any defaults', () => {
     ['none', {}, 'ECONNABORTED'],
     ['http', { adapter: 'http' }, 'ECONNABORTED'],
     ['fetch', { adapter: 'fetch' }, 'ETIMEDOUT'],
-    ['fetch, as xhr is of no use here', { adapter: ['xhr', 'fetch'] }, 'ETIMEDOUT'],
+    ['fetch, after xhr, which Node.js lacks', { adapter: ['xhr', 'fetch'] }, 'ETIMEDOUT'],
     ['fetch before http', { adapter: ['fetch', 'http'] }, 'ETIMEDOUT'],
     ['http before fetch', { adapter: ['http', 'fetch'] }, 'ECONNABORTED'],
-    ['a function', { adapter: named('own') }, 'ECONNABORTED'],
-    ['a function before fetch', { adapter: [named('own'), 'fetch'] as never }, 'ECONNABORTED'],
-  ])('ends a wait with its timeout (adapter: %s)', async (_, config, code) => {
-    const { provider, endpoint } = rig([hang], { environment: ground.env.environment })
-    const error = await rejectionOf(bare({ timeout: 20, ...config }, provider).get('/orders'))
-    expect(error).toBeInstanceOf(axios.AxiosError)
-    expect(error).toMatchObject({ code, message: 'timeout of 20ms exceeded' })
-    expect([endpoint.count, ground.sent().length]).toEqual([1, 0])
-    await provider.close()
-  })
+    ['a function', { adapter: adapterAnswering('own') }, 'ECONNABORTED'],
+    ['a function before fetch', { adapter: [adapterAnswering('own'), 'fetch'] as never }, 'ECONNABORTED'],
+  ])(
+    'times out while it waits for a token, with the error code of its adapter: %s',
+    async (_, config, code) => {
+      const { provider, endpoint } = rig([hang], { environment: ground.env.environment })
+      const error = await rejectionOf(
+        instanceWithoutDefaults({ timeout: 20, ...config }, provider).get('/orders'),
+      )
+      expect(error).toBeInstanceOf(axios.AxiosError)
+      expect(error).toMatchObject({ code, message: 'timeout of 20ms exceeded' })
+      expect([endpoint.count, ground.sent().length]).toEqual([1, 0])
+      await provider.close()
+    },
+  )
 })
 
-/** How often a call is sent whose first answer is this one. */
-async function sendsOf(first: FakeAnswer): Promise<number> {
+/** How many times a call is sent if this is its first answer. */
+async function sendCount(first: FakeAnswer): Promise<number> {
   const { api, configs } = fakeApi([first], { config: { validateStatus: () => true } })
   await api.get('/1')
   return configs.length
 }
 
-describe('a 401 of an adapter', () => {
+describe('a 401 from an adapter', () => {
   const scope = 'Bearer error="insufficient_scope"'
 
   it.each<[unknown, number]>([
@@ -127,21 +132,21 @@ describe('a 401 of an adapter', () => {
     [{ 'WWW-Authenticate': scope }, 1],
     [new AxiosHeaders({ 'Www-Authenticate': scope }), 1],
     [{ 'www-authenticate': ['Basic', scope] }, 1],
-  ])('may have any headers: %o', async (headers, sends) => {
-    expect(await sendsOf({ status: 401, data: { on: 1 }, headers })).toBe(sends)
+  ])('is retried with a new token unless its headers say insufficient_scope: %j', async (headers, sends) => {
+    expect(await sendCount({ status: 401, data: { on: 1 }, headers })).toBe(sends)
   })
 
   it.each<[string, unknown]>([
     ['null', null],
-    ['a text', '{"resume":true}'],
+    ['a string', '{"resume":true}'],
     ['a number', 0],
     ['an object', { error: 'invalid_token' }],
-    ['an object with the names of a stream’s methods', { resume: true, destroy: true, cancel: true }],
+    ['an object with the method names of a stream', { resume: true, destroy: true, cancel: true }],
     ['an array', []],
     ['a Buffer', Buffer.from('rejected')],
-  ])('may have any body: %s', async (_, data) => {
-    expect(await sendsOf({ status: 401, data, headers: { 'content-length': '10' } })).toBe(2)
-    expect(await sendsOf({ status: 401, data })).toBe(2)
+  ])('is retried with a new token, whatever its body is: %s', async (_, data) => {
+    expect(await sendCount({ status: 401, data, headers: { 'content-length': '10' } })).toBe(2)
+    expect(await sendCount({ status: 401, data })).toBe(2)
   })
 
   it.each<[string, unknown]>([
@@ -154,41 +159,41 @@ describe('a 401 of an adapter', () => {
     ['destroyed', { 'content-length': '' }],
     ['destroyed', { 'content-length': 'long' }],
     ['destroyed', undefined],
-  ])('has a stream of up to 64 KiB read, else destroyed: %s, %o', async (expected, headers) => {
-    const data = new PassThrough()
-    expect(await sendsOf({ status: 401, data, headers })).toBe(2)
-    expect(data.destroyed ? 'destroyed' : data.readableFlowing && 'read').toBe(expected)
-  })
+  ])(
+    'has its body stream read if Content-Length is at most 64 KiB, and destroyed otherwise: %s, %j',
+    async (expected, headers) => {
+      const data = new PassThrough()
+      expect(await sendCount({ status: 401, data, headers })).toBe(2)
+      expect(data.destroyed ? 'destroyed' : data.readableFlowing && 'read').toBe(expected)
+    },
+  )
 
-  it('has a web stream cancelled, where it can be', async () => {
+  it('has its web stream canceled, and is retried even if canceling fails', async () => {
     const cancel = vi.fn()
-    expect(await sendsOf({ status: 401, data: new ReadableStream({ cancel }) })).toBe(2)
+    expect(await sendCount({ status: 401, data: new ReadableStream({ cancel }) })).toBe(2)
     expect(cancel).toHaveBeenCalledTimes(1)
     const locked = new ReadableStream()
     locked.getReader()
-    expect(await sendsOf({ status: 401, data: locked })).toBe(2)
+    expect(await sendCount({ status: 401, data: locked })).toBe(2)
     const failing = new ReadableStream({ cancel: () => Promise.reject(new Error('not now')) })
-    expect(await sendsOf({ status: 401, data: failing })).toBe(2)
+    expect(await sendCount({ status: 401, data: failing })).toBe(2)
   })
 
-  it.each(ADAPTERS)(
-    'is answered whatever the response type, and lets go of its connection: %s',
-    async (adapter) => {
-      for (const responseType of ['text', 'json', 'arraybuffer', 'stream'] as const) {
-        ground.env.fail('merchant', { kind: 'text', status: 401, body: 'x'.repeat(100_000) })
-        const api = axiosWith(ground.provider(), { adapter, baseURL: ground.env.merchantUrl, responseType })
-        const { status, data } = await api.get('/orders')
-        expect(status).toBe(200)
-        if (responseType !== 'stream') continue
-        const chunks: Uint8Array[] = []
-        for await (const chunk of data) chunks.push(chunk)
-        expect(Buffer.concat(chunks).toString()).toContain('"api":"merchant"')
-      }
-    },
-  )
+  it.each(ADAPTERS)('is retried with every response type: %s', async (adapter) => {
+    for (const responseType of ['text', 'json', 'arraybuffer', 'stream'] as const) {
+      ground.env.fail('merchant', { kind: 'text', status: 401, body: 'x'.repeat(100_000) })
+      const api = axiosWith(ground.provider(), { adapter, baseURL: ground.env.merchantUrl, responseType })
+      const { status, data } = await api.get('/orders')
+      expect(status).toBe(200)
+      if (responseType !== 'stream') continue
+      const chunks: Uint8Array[] = []
+      for await (const chunk of data) chunks.push(chunk)
+      expect(Buffer.concat(chunks).toString()).toContain('"api":"merchant"')
+    }
+  })
 })
 
-it('a stream of an adapter may fail with anything', async () => {
+it('a response stream from an adapter can fail with a value that is not an Error', async () => {
   const data = new PassThrough()
   await fakeApi([{ data }]).api.get('/1')
   const failed = once(data, 'error')
@@ -196,8 +201,8 @@ it('a stream of an adapter may fail with anything', async () => {
   expect(await failed).toEqual(['text'])
 })
 
-describe('what is put on Object.prototype', () => {
-  const put = {
+describe('a polluted Object.prototype', () => {
+  const pollution = {
     transport: { request: vi.fn() },
     httpAgent: { addRequest: vi.fn() },
     proxy: { host: '127.0.0.1', port: 1 },
@@ -205,17 +210,22 @@ describe('what is put on Object.prototype', () => {
     fetch: vi.fn(),
   }
 
-  it.each(ADAPTERS)('reaches axios through this package no more than without it: %s', async (adapter) => {
+  it.each(ADAPTERS)('does not change the requests of an instance with the token: %s', async (adapter) => {
     const api = ground.api({ adapter })
     await ground.tokens.getToken()
-    Object.assign(Object.prototype, put)
+    Object.assign(Object.prototype, pollution)
     try {
       expect((await api.get('/orders')).status).toBe(200)
       expect((await api.get(ground.env.inStoreUrl)).status).toBe(200)
     } finally {
-      for (const key of Object.keys(put)) Reflect.deleteProperty(Object.prototype, key)
+      for (const key of Object.keys(pollution)) Reflect.deleteProperty(Object.prototype, key)
     }
-    for (const mock of [put.transport.request, put.httpAgent.addRequest, put.beforeRedirect, put.fetch])
+    for (const mock of [
+      pollution.transport.request,
+      pollution.httpAgent.addRequest,
+      pollution.beforeRedirect,
+      pollution.fetch,
+    ])
       expect(mock).not.toHaveBeenCalled()
   })
 })

@@ -1,4 +1,4 @@
-// A program in one file, without a node_modules folder: there is no axios to require.
+// A bundled program without a node_modules folder, in which axios cannot be required.
 import { createRequire } from 'node:module'
 import axios, { type AxiosStatic } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
@@ -14,8 +14,8 @@ vi.mock('node:module', () => ({
 
 const ground = useGround()
 
-describe('where axios cannot be required', () => {
-  it('any copy gets the token, a renewal, and errors of its own', async () => {
+describe('attachAuth where axios cannot be required', () => {
+  it('attaches and renews the token for every copy of axios, which gets errors of its own class', async () => {
     expect(() => createRequire(import.meta.url)('axios')).toThrow("Cannot find module 'axios'")
     const { createRequire: actual } = await vi.importActual<typeof import('node:module')>('node:module')
     const required: AxiosStatic = actual(import.meta.url)('axios')

@@ -1,4 +1,4 @@
-// The config of a call: each send gets a copy, and the caller's own is what answers and errors have.
+// The config of a call: each send uses a copy, and responses and errors carry the caller's own config.
 import { Agent } from 'node:http'
 import axios, {
   type AxiosAdapter,
@@ -18,9 +18,9 @@ const FORM = new FormData()
 FORM.append('a', '1')
 
 it.each<[string, CreateAxiosDefaults]>([
-  ['nothing else', {}],
+  ['no other options', {}],
   [
-    'all that a send changes',
+    'every option that a send changes',
     {
       beforeRedirect: () => {},
       transport: { request: () => {} },
@@ -29,15 +29,15 @@ it.each<[string, CreateAxiosDefaults]>([
       httpAgent: new Agent(),
     } as CreateAxiosDefaults,
   ],
-])('the caller’s config stays as it was, and never shows the token: with %s', async (_name, config) => {
+])('the caller’s config does not change and never contains the token: with %s', async (_name, config) => {
   const sent: InternalAxiosRequestConfig[] = []
-  const shown: boolean[] = []
+  const tokenOnOwn: boolean[] = []
   const inner = answering([{ status: 401 }])
   let own: InternalAxiosRequestConfig | undefined
   let before: object = {}
   const adapter: AxiosAdapter = (final) => {
     sent.push({ ...final, headers: final.headers.concat() })
-    shown.push(own?.headers.has('X-Token') === true)
+    tokenOnOwn.push(own?.headers.has('X-Token') === true)
     return inner(final)
   }
   const api = axiosWith(rig().provider, { adapter, ...config }, { attach: { header: 'X-Token' } })
@@ -56,17 +56,17 @@ it.each<[string, CreateAxiosDefaults]>([
     Accept: 'application/json, text/plain, */*',
     'Content-Type': 'application/x-www-form-urlencoded',
   })
-  expect(shown).toEqual([false, false])
+  expect(tokenOnOwn).toEqual([false, false])
   for (const one of sent) {
     expect(one.headers.get('X-Token')).toMatch(/^Bearer head\.body\.signature-\d+$/)
     expect(one.fetchOptions).toEqual({ redirect: 'manual' })
-    // A caller's own adapter gets the form itself, as axios prepared it.
+    // The caller's adapter gets the form itself, as axios prepared it.
     expect(one.data).toBe(FORM)
     expect(one.headers.getContentType()).toBe('application/x-www-form-urlencoded')
   }
 })
 
-describe('what an adapter changes on its config', () => {
+describe('the changes that an adapter makes to its config', () => {
   const changing: AxiosAdapter = (config) => {
     config.headers.set({ 'User-Agent': 'of the adapter', 'x-mine': 'changed' }, true)
     config.headers.delete('X-Other')
@@ -75,7 +75,7 @@ describe('what an adapter changes on its config', () => {
   }
 
   it.each(['', 'https://elsewhere.example/'])(
-    'is on the config of the call, where axios has it: %j',
+    'appear on the response config of a call to %j',
     async (url) => {
       const { api } = fakeApi([changing])
       const { config } = await api.get(url, { headers: { 'X-Mine': '1', 'X-Other': '2' } })
@@ -88,27 +88,27 @@ describe('what an adapter changes on its config', () => {
     },
   )
 
-  it.each(['here', 'elsewhere'])(
-    'is there by the http adapter as without us: a form sent %s',
+  it.each(['the API', 'another server'])(
+    'are the same as without the token, for a form sent to %s by the http adapter',
     async (where) => {
       await using server = await scripted((_, response) => void response.end())
-      const apiUrls = [where === 'here' ? server.url : 'https://api.example']
+      const apiUrls = [where === 'the API' ? server.url : 'https://api.example']
       const api = axios.create({ adapter: 'http' })
       const plain = await api.post(server.url, FORM)
       attachAuth(api, provided({ apiUrls }))
       const ours = await api.post(server.url, FORM)
-      const shown = ({ config }: typeof ours) =>
+      const headersOf = ({ config }: typeof ours) =>
         JSON.stringify(config.headers).replace(/boundary=[^"]+|"Content-Length":"?\d+"?/g, '')
-      expect(shown(ours)).toBe(shown(plain))
+      expect(headersOf(ours)).toBe(headersOf(plain))
     },
   )
 })
 
-describe('what an adapter rejects with', () => {
+describe('the rejection of an adapter', () => {
   it.each([
     ...[undefined, null, 'just text', 0, false, Object.freeze({ status: 401 })],
     Object.assign(new Error('plain'), { response: { status: 401 } }),
-  ])('is the caller’s, with nothing added, where it is not an error of axios: %j', async (reason) => {
+  ])('reaches the caller unchanged if it is not an axios error: %j', async (reason) => {
     const keys = Object.keys(Object(reason))
     const throws = () => {
       throw reason
@@ -120,13 +120,14 @@ describe('what an adapter rejects with', () => {
     expect(Object(reason).response ?? {}).not.toHaveProperty('config')
   })
 
-  it('has the one config of the call, whatever copy the adapter had made of it', async () => {
-    const copied: FakeAnswer = (config) => {
+  it('carries the caller’s config even if the adapter put a copy on it', async () => {
+    const withResponse: FakeAnswer = (config) => {
       const copy = { ...config, transformRequest: [], adapter: 'http' }
       return Promise.reject({ config: copy, response: { status: 500, headers: {}, config: copy } })
     }
-    const silent: FakeAnswer = (config) => Promise.reject({ config: { ...config, transformRequest: [] } })
-    const { api } = fakeApi([copied, silent])
+    const withoutResponse: FakeAnswer = (config) =>
+      Promise.reject({ config: { ...config, transformRequest: [] } })
+    const { api } = fakeApi([withResponse, withoutResponse])
     const own: unknown[] = []
     api.interceptors.request.use((given) => {
       own.push(given)
@@ -143,7 +144,7 @@ describe('what an adapter rejects with', () => {
     expect(unanswered?.config).toBe(own[1])
   })
 
-  it('is renewed where it holds a 401 as axios’ errors do', async () => {
+  it('renews the token if it has a config and a 401 response, as axios’ errors do', async () => {
     const { api, configs } = fakeApi([
       (config) => Promise.reject({ config, response: { status: 401, headers: {} } }),
     ])
@@ -152,7 +153,7 @@ describe('what an adapter rejects with', () => {
   })
 })
 
-it('the config of a call that was canceled before it was sent gets the token of the instance that sends it', async () => {
+it('sends the config of a canceled call again with the token of the instance that sends it', async () => {
   const seen: string[] = []
   const first = fakeApi([], { config: { adapter: noting } })
   const second = fakeApi([], { config: { adapter: noting } })
@@ -170,9 +171,9 @@ it('the config of a call that was canceled before it was sent gets the token of 
   expect(seen).toEqual([])
 })
 
-describe('the type of a form', () => {
+describe('the Content-Type of a form', () => {
   it.each(['http', 'fetch'] as const)(
-    'stands on its config once, and is its own when that is sent again: %s',
+    'appears once on the config and keeps the caller’s boundary when the config is sent again: %s',
     async (adapter) => {
       await using server = await scripted((_, response) => void response.end())
       const api = axiosWith(provided({ apiUrls: [server.url] }), { adapter, timeout: 5_000 })
@@ -196,20 +197,20 @@ describe('the type of a form', () => {
   )
 })
 
-describe('the body', () => {
+describe('the request body', () => {
   it.each([
-    ['neither kept nor copied where no renewal is wanted', [], true],
-    ['copied where one may be, and the caller’s config still has its own', [401], false],
-  ])('is %s', async (_, renewOnStatus, isItself) => {
+    ['not copied if no status renews the token', [], true],
+    ['copied if a status can renew the token, and the caller’s config keeps the original', [401], false],
+  ])('is %s', async (_, renewOnStatus, isSame) => {
     const body = Buffer.from('abc')
     let sent: unknown
-    const keep: AxiosAdapter = (config) => {
+    const adapter: AxiosAdapter = (config) => {
       sent = config.data
       return answering()(config)
     }
-    const { config } = await fakeApi([keep], { attach: { renewOnStatus } }).api.post('/1', body)
+    const { config } = await fakeApi([adapter], { attach: { renewOnStatus } }).api.post('/1', body)
     expect(sent).toEqual(body)
-    expect(sent === body).toBe(isItself)
+    expect(sent === body).toBe(isSame)
     expect(config.data).toBe(body)
   })
 })

@@ -1,4 +1,4 @@
-// Copies of axios that this package did not import: their callers get their own adapters and errors.
+// Copies of axios that this package did not import: each call uses the adapters and errors of its own copy.
 import axios, {
   type AxiosAdapter,
   type AxiosError,
@@ -21,14 +21,14 @@ import { SIGNALS } from './scenarios/signals.ts'
 
 const ground = useGround()
 
-const COPIES = { 'the one that require() gives': requiredCopy, 'an unknown one': unknownCopy }
+const COPIES = { 'loaded by require()': requiredCopy, 'unknown to the package': unknownCopy }
 
 describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) => {
   const copy = load()
   const attached = (config: CreateAxiosDefaults = {}) =>
     axiosWith(ground.tokens, { baseURL: ground.env.merchantUrl, ...config }, { copy })
 
-  it('is another one', () => expect(copy.AxiosError).not.toBe(axios.AxiosError))
+  it('has an AxiosError class of its own', () => expect(copy.AxiosError).not.toBe(axios.AxiosError))
 
   conformWith(
     [
@@ -45,7 +45,7 @@ describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) =>
   )
 
   it.each(ADAPTERS)(
-    'has its params, transforms and interceptors in their place, once: %s',
+    'applies params, transforms and interceptors once, also when a call is retried: %s',
     async (adapter) => {
       const api = attached({ adapter })
       api.interceptors.request.use((config) => ({ ...config, url: `/changed${config.url}` }) as typeof config)
@@ -73,7 +73,7 @@ describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) =>
     },
   )
 
-  it('has errors whose config can be sent again', async () => {
+  it('rejects with errors whose config can be sent again', async () => {
     ground.env.fail('merchant', { kind: 'status', status: 500 })
     const api = attached()
     const error = (await rejectionOf(api.get('/orders'))) as AxiosError
@@ -82,11 +82,11 @@ describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) =>
     expect((await api.request(error.config ?? {})).status).toBe(200)
   })
 
-  it('gets time-outs of its own while it waits', async () => {
+  it('rejects with its own timeout errors while a call waits for a token', async () => {
     ground.env.fail('token', { kind: 'hang' })
     const api = attached()
-    const clear = { transitional: { clarifyTimeoutError: true }, timeoutErrorMessage: 'late' }
-    const calls = [api.get('/c', { timeout: 50 }), api.get('/d', { timeout: 50, ...clear })]
+    const clarified = { transitional: { clarifyTimeoutError: true }, timeoutErrorMessage: 'late' }
+    const calls = [api.get('/c', { timeout: 50 }), api.get('/d', { timeout: 50, ...clarified })]
     const late = await Promise.all(calls.map(rejectionOf))
     for (const error of late) expect(error).toBeInstanceOf(copy.AxiosError)
     const message = 'timeout of 50ms exceeded'
@@ -97,29 +97,32 @@ describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) =>
   })
 })
 
-describe('the plain interceptor', () => {
+describe('createAuthInterceptor', () => {
   it.each<[string, () => AxiosStatic, (copy: AxiosStatic) => unknown]>([
-    ['the one that import gives', () => axios, (copy) => copy.AxiosError],
-    ['the one that require() gives', requiredCopy, (copy) => copy.AxiosError],
-    ['an unknown one: the error is of the one that import gives', unknownCopy, () => axios.AxiosError],
-  ])('ends a wait with the time-out of the copy: %s', async (_, load, errorOf) => {
-    const copy = load()
-    const { provider } = rig([hang])
-    const config = { baseURL: MERCHANT_URL, timeout: 20, adapter: answering() }
-    const api = axiosWith(provider, config, { how: 'createAuthInterceptor', copy })
-    const error = await rejectionOf(api.get('/1'))
-    expect((error as Error).constructor).toBe(errorOf(copy))
-    expect(error).toMatchObject({
-      code: 'ECONNABORTED',
-      message: 'timeout of 20ms exceeded',
-      config: { url: '/1' },
-    })
-    await provider.close()
-  })
+    ['the imported copy', () => axios, (copy) => copy.AxiosError],
+    ['the copy that require() returns', requiredCopy, (copy) => copy.AxiosError],
+    ['an unknown copy, with the error of the imported copy', unknownCopy, () => axios.AxiosError],
+  ])(
+    'rejects with the timeout error of the copy while a call waits for a token: %s',
+    async (_, load, errorOf) => {
+      const copy = load()
+      const { provider } = rig([hang])
+      const config = { baseURL: MERCHANT_URL, timeout: 20, adapter: answering() }
+      const api = axiosWith(provider, config, { how: 'createAuthInterceptor', copy })
+      const error = await rejectionOf(api.get('/1'))
+      expect((error as Error).constructor).toBe(errorOf(copy))
+      expect(error).toMatchObject({
+        code: 'ECONNABORTED',
+        message: 'timeout of 20ms exceeded',
+        config: { url: '/1' },
+      })
+      await provider.close()
+    },
+  )
 })
 
-describe('an unknown copy', () => {
-  it('calls the function of a caller as axios does, once', async () => {
+describe('an unknown copy of axios', () => {
+  it('calls the caller’s adapter once, with the token', async () => {
     const sent: boolean[] = []
     const api = unknownCopy().create({ baseURL: MERCHANT_URL })
     attachAuth(api, rig().provider)
@@ -131,7 +134,7 @@ describe('an unknown copy', () => {
     expect(sent).toEqual([true])
   })
 
-  it('may attach every instance that it creates', async () => {
+  it('can attach the token to every instance in its create()', async () => {
     const copy = unknownCopy()
     const api = copy.create({ baseURL: ground.env.merchantUrl })
     const attaching = (one: AxiosInstance): void => {
@@ -154,7 +157,7 @@ describe('an unknown copy', () => {
   })
 
   it.each([{}, { adapter: 'http' }, { adapter: 'fetch' }])(
-    'may have given an instance that cannot make another: %o',
+    'can have an instance without create(): %o',
     async (config) => {
       const copy = unknownCopy()
       const api = new copy.Axios({ baseURL: ground.env.merchantUrl, ...config } as never) as AxiosInstance
@@ -169,7 +172,7 @@ describe('an unknown copy', () => {
   )
 })
 
-/** An instance of such a copy, whose calls an interceptor changes. */
+/** An instance of an unknown copy, with an interceptor that changes the config of its calls. */
 function changedInstance(
   config: CreateAxiosDefaults,
   change: (config: InternalAxiosRequestConfig) => void,
@@ -183,8 +186,8 @@ function changedInstance(
   return api
 }
 
-describe('a default that an interceptor took off', () => {
-  it('does not come back: a header and a parameter', async () => {
+describe('a default that an interceptor deleted', () => {
+  it('is not restored: a header and params', async () => {
     const api = changedInstance({ headers: { 'X-Key': 'mine' }, params: { a: '1' } }, (config) => {
       config.headers.delete('X-Key')
       delete config.params
@@ -194,7 +197,7 @@ describe('a default that an interceptor took off', () => {
     expect([sent?.path, sent?.headers['x-key']]).toEqual(['/merchant/1', undefined])
   })
 
-  it('does not take the token elsewhere: a base URL', async () => {
+  it('does not decide where the call goes: baseURL', async () => {
     await using elsewhere = await scripted((_, response) => void response.end())
     const api = changedInstance({ baseURL: elsewhere.url, allowAbsoluteUrls: false }, (config) => {
       config.url = `${ground.env.merchantUrl}${config.url}`
@@ -205,7 +208,7 @@ describe('a default that an interceptor took off', () => {
     expect(ground.sent().map(({ path, status }) => `${path} ${status}`)).toEqual(['/merchant/1 200'])
   })
 
-  it('does not take the token elsewhere: a socket of this machine', async () => {
+  it('does not decide where the call goes: socketPath', async () => {
     const seen = await onSocket(async (socketPath) => {
       const api = changedInstance({ socketPath }, (config) => {
         delete config.socketPath

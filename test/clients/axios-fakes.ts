@@ -1,4 +1,4 @@
-/** axios instances on adapters that answer by themselves, with no socket; and copies of axios that nobody else has. */
+/** axios instances with adapters that answer without a socket, and further copies of axios. */
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import type { AttachOptions } from 'merchant-auth'
 import { MERCHANT_URL, type Rig, rig } from '../token/harness.ts'
 import { axiosWith } from './drivers.ts'
 
-/** The parts of an answer; or whatever an adapter would do instead. */
+/** The parts of a response, or an adapter that is called instead. */
 export type FakeAnswer =
   | { status?: number; data?: unknown; headers?: unknown; request?: unknown }
   | AxiosAdapter
@@ -25,21 +25,21 @@ export interface FakeApi extends Rig {
   readonly configs: InternalAxiosRequestConfig[]
 }
 
-/** An adapter that gives these answers in turn, and after them 200, and notes the configs. */
+/** An adapter that returns these answers in turn and then 200, and records its configs. */
 export function answering(
   answers: FakeAnswer[] = [],
   configs: InternalAxiosRequestConfig[] = [],
 ): AxiosAdapter {
-  const left = [...answers]
+  const remaining = [...answers]
   return (config) => {
     configs.push(config)
-    const answer = left.shift() ?? {}
+    const answer = remaining.shift() ?? {}
     if (typeof answer === 'function') return answer(config)
     return Promise.resolve({ status: 200, statusText: '', data: '', headers: {}, ...answer, config } as never)
   }
 }
 
-/** An instance at the merchant API, with the token attached, whose adapter gives these answers. */
+/** An instance for the merchant API with the token attached, whose adapter returns these answers. */
 export function fakeApi(
   answers: FakeAnswer[],
   { config, attach }: { config?: CreateAxiosDefaults; attach?: AttachOptions } = {},
@@ -52,12 +52,12 @@ export function fakeApi(
 
 const require = createRequire(import.meta.url)
 
-/** The copy of axios that this package finds by require(). */
+/** The copy of axios that this package loads by require(). */
 export function requiredCopy(): AxiosStatic {
   return require('axios')
 }
 
-/** A copy that it finds by no means, as another version in the caller's own node_modules folder would be. */
+/** A copy that the package cannot find, like another version in the caller's own node_modules folder. */
 export function unknownCopy(): AxiosStatic {
   requiredCopy()
   const path = require.resolve('axios')
@@ -68,7 +68,7 @@ export function unknownCopy(): AxiosStatic {
   return copy
 }
 
-/** Runs something with a server on a socket of this machine. Resolves with the `Authorization` of each request. */
+/** Calls `run` with the path of a server's Unix socket. Resolves with the `Authorization` of each request. */
 export async function onSocket(
   run: (socketPath: string) => Promise<unknown>,
 ): Promise<(string | undefined)[]> {

@@ -1,4 +1,4 @@
-// The plain request interceptor: it attaches, and no more, with axios and by itself.
+// createAuthInterceptor, which only attaches the token: on an axios instance and called directly.
 import { getEventListeners } from 'node:events'
 import axios, { type AxiosError, type AxiosInstance, CanceledError, type CreateAxiosDefaults } from 'axios'
 import axiosRetry from 'axios-retry'
@@ -22,8 +22,8 @@ const withToken = (config: CreateAxiosDefaults = {}, attach?: AttachOptions): Ax
 const reasonsIn = (events: readonly AuthEvent[]) =>
   events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
 
-describe('the plain interceptor', () => {
-  it('takes options and makes a provider of its own', async () => {
+describe('createAuthInterceptor on an axios instance', () => {
+  it('accepts provider options and creates its own provider', async () => {
     const { environment, clientId, clientSecret, merchantUrl } = ground.env
     const api = axios.create({ baseURL: merchantUrl })
     api.interceptors.request.use(createAuthInterceptor({ environment, clientId, clientSecret }))
@@ -33,18 +33,18 @@ describe('the plain interceptor', () => {
     expect(ground.env.counts.token).toBe(1)
   })
 
-  it('is rejected with wrong options', () => {
+  it('rejects invalid options', () => {
     expect(() => createAuthInterceptor(ground.tokens, { header: '' })).toThrow(ConfigurationError)
   })
 
-  it('leaves a 401 to the caller', async () => {
+  it('passes a 401 to the caller without a renewal', async () => {
     await ground.tokens.getToken()
     ground.env.revoke()
     const { status } = (await rejectionOf(withToken().get('/x'))) as AxiosError
     expect([status, ground.env.counts.token]).toEqual([401, 1])
   })
 
-  it('and axios-retry send the current token', async () => {
+  it('sends the current token when axios-retry repeats a call', async () => {
     const api = withToken()
     axiosRetry(api as never, {
       retries: 2,
@@ -61,7 +61,7 @@ describe('the plain interceptor', () => {
     expect(ground.sent().map(({ status, body }) => `${status} ${body}`)).toEqual(['401 body', '200 body'])
   })
 
-  it('leaves no listener on a signal that ended its wait', async () => {
+  it('removes its listener from a signal that aborted its wait', async () => {
     ground.env.fail('token', { kind: 'hang' })
     const abort = new AbortController()
     const call = rejectionOf(withToken().get('/mine', { signal: abort.signal }))
@@ -72,7 +72,7 @@ describe('the plain interceptor', () => {
   })
 })
 
-/** What holds for every client but renewals, which it leaves to the caller. */
+/** The scenarios of every client, without renewals, which this interceptor leaves to the caller. */
 const ATTACHING = [
   ...RENEWAL.filter(
     ({ group, name }) => group === 'Which calls carry the token' && !name.endsWith('renewed'),
@@ -89,10 +89,10 @@ interface Config {
   beforeRedirect?: (options: object, response?: unknown, request?: unknown) => void
   signal?: AbortSignal
 }
-const fresh = (): Config => ({ url: MERCHANT_URL, headers: {} })
+const newConfig = (): Config => ({ url: MERCHANT_URL, headers: {} })
 
-/** An interceptor, and what lets it have one token after another. */
-function renewing(attach: AttachOptions = {}) {
+/** An interceptor, and a function that gives it the next token. */
+function interceptorRig(attach: AttachOptions = {}) {
   const { provider, clock, events } = rig()
   return {
     provider,
@@ -105,18 +105,18 @@ function renewing(attach: AttachOptions = {}) {
   }
 }
 
-describe('the interceptor', () => {
-  it('attaches a cached token at once, without a promise', async () => {
-    const { intercept, nextToken } = renewing()
+describe('createAuthInterceptor, called directly', () => {
+  it('attaches a cached token synchronously', async () => {
+    const { intercept, nextToken } = interceptorRig()
     const value = await nextToken()
-    const config = fresh()
+    const config = newConfig()
     expect(intercept(config)).toBe(config)
     expect(config.headers).toEqual({ Authorization: value })
   })
 
-  it('gives the same config where it has to wait for one', async () => {
-    const config = fresh()
-    const { intercept } = renewing()
+  it('resolves with the same config if it waits for a token', async () => {
+    const config = newConfig()
+    const { intercept } = interceptorRig()
     const waiting = intercept(config)
     expect(waiting).toBeInstanceOf(Promise)
     expect(await waiting).toBe(config)
@@ -128,40 +128,40 @@ describe('a config that is sent again', () => {
   it.each([
     ['Authorization', 'Bearer'],
     ['X-Custom', ''],
-  ])('gets the current token however often other calls got another one: %s', async (header, scheme) => {
-    const { intercept, nextToken, withheld } = renewing({ header, scheme })
+  ])('gets the current token after many other calls got it: %s', async (header, scheme) => {
+    const { intercept, nextToken, withheld } = interceptorRig({ header, scheme })
     await nextToken()
-    const old = fresh()
+    const old = newConfig()
     await intercept(old)
     const current = await nextToken()
-    for (let nth = 0; nth < 20; nth += 1) intercept(fresh())
+    for (let nth = 0; nth < 20; nth += 1) intercept(newConfig())
     intercept(old)
     expect(old.headers).toEqual({ [header]: current.replace('Bearer', scheme).trimStart() })
     expect(withheld()).toEqual([])
   })
 
-  it('gets it, too, when another interceptor has attached the same token, and takes it nowhere else', async () => {
-    const { provider, intercept, nextToken } = renewing()
+  it('gets the current token, or no token on another origin, if two interceptors share a provider', async () => {
+    const { provider, intercept, nextToken } = interceptorRig()
     const other = createAuthInterceptor(provider)
     await nextToken()
-    const old = fresh()
+    const old = newConfig()
     intercept(old)
-    other(fresh())
+    other(newConfig())
     const current = await nextToken()
     intercept(old)
     expect(old.headers).toEqual({ Authorization: current })
     const elsewhere = { ...old, headers: { ...old.headers }, url: 'https://elsewhere.test.example/' }
-    other(fresh())
+    other(newConfig())
     intercept(elsewhere)
     expect(elsewhere.headers).toEqual({})
   })
 
-  it('is known by any of its last 16 tokens; an older one counts as the caller’s own header', async () => {
-    const { intercept, nextToken, withheld } = renewing()
+  it('is recognized by any of the last 16 tokens; an older token counts as the caller’s own header', async () => {
+    const { intercept, nextToken, withheld } = interceptorRig()
     const configs = []
     for (let nth = 1; nth <= 17; nth += 1) {
       await nextToken()
-      const config = fresh()
+      const config = newConfig()
       intercept(config)
       configs.push(config)
     }
@@ -174,26 +174,26 @@ describe('a config that is sent again', () => {
     expect(withheld()).toEqual(['own-header'])
   })
 
-  it('has its header under the name that it is sent in, once', async () => {
-    const { intercept, nextToken } = renewing()
+  it('has the token once, under the header name of the options', async () => {
+    const { intercept, nextToken } = interceptorRig()
     const value = await nextToken()
-    const config = { ...fresh(), headers: { authorization: value, 'x-mine': value } }
-    intercept(fresh())
+    const config = { ...newConfig(), headers: { authorization: value, 'x-mine': value } }
+    intercept(newConfig())
     intercept(config)
     expect(config.headers).toEqual({ Authorization: value, 'x-mine': value })
   })
 
-  it('and again, for a day, has one guard of its redirects, which asks the caller’s own once', async () => {
-    const { intercept, nextToken } = renewing()
+  it('keeps one redirect guard through 50,000 sends, and it calls the caller’s beforeRedirect once', async () => {
+    const { intercept, nextToken } = interceptorRig()
     await nextToken()
-    let asked = 0
+    let calls = 0
     const config = {
-      ...fresh(),
+      ...newConfig(),
       beforeRedirect: () => {
-        asked += 1
+        calls += 1
       },
     }
-    const bare = fresh()
+    const bare = newConfig()
     for (let nth = 0; nth < 50_000; nth += 1) {
       intercept(config)
       intercept(bare)
@@ -203,14 +203,14 @@ describe('a config that is sent again', () => {
     const [within, without] = [redirect(), { ...redirect(), href: 'https://elsewhere.example/' }]
     guards[0]?.(within, {}, {})
     guards[1]?.(without, {}, {})
-    expect(asked).toBe(1)
+    expect(calls).toBe(1)
     expect(within.headers).toEqual({ Authorization: 'Bearer abc' })
     expect(without.headers).toEqual({})
   })
 })
 
-describe('without a provider and without options', () => {
-  it.each([undefined, null, 'provider', {}])('is rejected: %j', (auth) => {
+describe('createAuthInterceptor without a provider or options', () => {
+  it.each([undefined, null, 'provider', {}])('throws a ConfigurationError: %j', (auth) => {
     expect(() => createAuthInterceptor(auth as never)).toThrow(ConfigurationError)
     expect(() => createAuthInterceptor(auth as never)).toThrow(
       /^The options of the token provider cannot be used:/,

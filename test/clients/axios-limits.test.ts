@@ -1,4 +1,4 @@
-// What a call on axios that waits for a token does with its limits, and what it leaves when they end it.
+// How the signal, cancelToken and timeout of an axios call end its wait for a token, and what is cleaned up.
 import { getEventListeners } from 'node:events'
 import { PassThrough } from 'node:stream'
 import axios, { type AxiosRequestConfig, type CancelToken } from 'axios'
@@ -11,7 +11,7 @@ import { MERCHANT_URL } from '../token/harness.ts'
 import { answering, type FakeAnswer } from './axios-fakes.ts'
 import { axiosWith } from './drivers.ts'
 
-/** Makes a call by a provider that does what the test says. */
+/** Makes a call with a provider that behaves as the test specifies. */
 const call = (
   given: Parameters<typeof provided>[0],
   config: AxiosRequestConfig = {},
@@ -20,7 +20,7 @@ const call = (
 const current = token('current.token')
 
 describe('a call that waits for a token', () => {
-  it('has the provider’s wait ended by its cancelToken or its timeout', async () => {
+  it('aborts the provider’s wait on its cancelToken or timeout', async () => {
     const signals: (AbortSignal | undefined)[] = []
     const get: TokenProvider['getToken'] = (wait) => {
       signals.push(wait?.signal)
@@ -37,15 +37,15 @@ describe('a call that waits for a token', () => {
     expect(signal.aborted).toBe(false)
   })
 
-  it.each(['during', 'not'] as const)(
-    'ends by the signal of an older library, aborted %s the wait, and leaves no listener on it',
+  it.each(['aborted', 'not aborted'] as const)(
+    'supports a signal of an older library that is %s during the wait, and removes its listener',
     async (when) => {
       const signal = new OlderSignal()
       const get: TokenProvider['getToken'] = (wait) =>
-        when === 'not' ? Promise.resolve(token('first.token')) : untilAborted(wait?.signal)
+        when === 'not aborted' ? Promise.resolve(token('first.token')) : untilAborted(wait?.signal)
       const waiting = call({ get }, { signal: signal as unknown as AbortSignal, timeout: 60_000 })
       await settled()
-      if (when === 'during') {
+      if (when === 'aborted') {
         signal.abort()
         expect(await rejectionOf(waiting)).toMatchObject({ code: 'ERR_CANCELED' })
       } else expect((await waiting).status).toBe(200)
@@ -53,37 +53,37 @@ describe('a call that waits for a token', () => {
     },
   )
 
-  it('puts one listener on its signal, however many wait, beside a timeout, and removes it', async () => {
+  it('shares one listener per signal with other waiting calls, and removes it afterwards', async () => {
     const { signal } = new AbortController()
-    const held = Promise.withResolvers<AccessToken>()
-    const api = axiosWith(provided({ get: () => held.promise }), { adapter: answering() })
+    const pending = Promise.withResolvers<AccessToken>()
+    const api = axiosWith(provided({ get: () => pending.promise }), { adapter: answering() })
     const calls = [1, 2, 3].map(() => api.get(MERCHANT_URL, { signal, timeout: 60_000 }))
     await settled()
     expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-    held.resolve(token('first.token'))
+    pending.resolve(token('first.token'))
     await Promise.all(calls)
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  it('passes the abort of its signal on where it has a timeout too', async () => {
+  it('is canceled by its signal if it also has a timeout, without AbortSignal.any', async () => {
     const abort = new AbortController()
-    const any = vi.spyOn(AbortSignal, 'any') // what it makes stays with a long-lived signal on Node.js 22
+    const any = vi.spyOn(AbortSignal, 'any') // on Node.js 22 a long-lived signal retains what it returns
     const get: TokenProvider['getToken'] = (wait) => untilAborted(wait?.signal)
-    const left = rejectionOf(call({ get }, { signal: abort.signal, timeout: 60_000 }))
+    const rejection = rejectionOf(call({ get }, { signal: abort.signal, timeout: 60_000 }))
     setImmediate(() => abort.abort())
-    expect(await left).toMatchObject({ code: 'ERR_CANCELED' })
+    expect(await rejection).toMatchObject({ code: 'ERR_CANCELED' })
     expect(any).not.toHaveBeenCalled()
     any.mockRestore()
   })
 
-  it('may have null for its signal, beside a timeout', async () => {
+  it('accepts a null signal beside a timeout', async () => {
     expect((await call({}, { signal: null as never, timeout: 60_000 })).status).toBe(200)
   })
 
-  it('may have a timeout longer than a timer of Node.js can be', async () => {
-    const held = Promise.withResolvers<void>()
-    const get = () => held.promise.then(() => token('first.token'))
-    setTimeout(held.resolve, 20) // a timer that is too long fires after 1 ms
+  it('accepts a timeout longer than the maximum of a Node.js timer', async () => {
+    const pending = Promise.withResolvers<void>()
+    const get = () => pending.promise.then(() => token('first.token'))
+    setTimeout(pending.resolve, 20) // a timer that is too long fires after 1 ms
     expect((await call({ get }, { timeout: 2 ** 31 })).status).toBe(200)
   })
 
@@ -93,17 +93,17 @@ describe('a call that waits for a token', () => {
 
     const never = () => new Promise<never>(() => {})
     it.each<[string, TokenProvider['getToken'], string]>([
-      ['it has its token', async () => token('first.token'), 'an answer'],
-      ['there is none', () => Promise.reject(new Error('none')), 'none'],
-      ['it is cancelled', never, 'gone'],
+      ['it gets its token', async () => token('first.token'), 'an answer'],
+      ['no token can be acquired', () => Promise.reject(new Error('none')), 'none'],
+      ['it is canceled', never, 'gone'],
       ['it times out', never, 'timeout of 60000ms exceeded'],
     ])('when %s', async (_, get, expected) => {
       const { token: cancelToken, cancel } = axios.CancelToken.source()
       const { signal } = new AbortController()
-      const heard = cancelToken as CancelToken & { _listeners?: readonly unknown[] }
-      const left = (): number[] => [
+      const tokenInternals = cancelToken as CancelToken & { _listeners?: readonly unknown[] }
+      const remaining = (): number[] => [
         vi.getTimerCount(),
-        heard._listeners?.length ?? 0,
+        tokenInternals._listeners?.length ?? 0,
         getEventListeners(signal, 'abort').length,
       ]
       const ended = call({ get }, { timeout: 60_000, cancelToken, signal }).then(
@@ -112,19 +112,19 @@ describe('a call that waits for a token', () => {
       )
       await new Promise<void>((resolve) => setImmediate(resolve))
       if (get === never) {
-        expect(left()).toEqual([1, 1, 1])
+        expect(remaining()).toEqual([1, 1, 1])
         if (expected === 'gone') cancel('gone')
         else vi.advanceTimersByTime(60_000)
       }
       expect(await ended).toBe(expected)
-      expect(left()).toEqual([0, 0, 0])
+      expect(remaining()).toEqual([0, 0, 0])
     })
   })
 })
 
-describe('a call that its limits end in the wait for a renewal', () => {
+describe('a call that waits for a renewal after a 401', () => {
   it.each(['signal', 'cancelToken', 'timeout'] as const)(
-    'frees the connection of the 401 that nobody gets: %s',
+    'destroys the body of the 401 if a limit ends the wait: %s',
     async (limit) => {
       const data = new PassThrough()
       const waiting = Promise.withResolvers<void>()
@@ -139,16 +139,16 @@ describe('a call that its limits end in the wait for a renewal', () => {
         cancelToken: { cancelToken },
         timeout: { timeout: 10 },
       }
-      const left = rejectionOf(call({ current, renew }, limits[limit], [{ status: 401, data }]))
+      const rejection = rejectionOf(call({ current, renew }, limits[limit], [{ status: 401, data }]))
       await waiting.promise
       abort.abort()
       cancel()
-      expect(await left).toMatchObject({ code: limit === 'timeout' ? 'ECONNABORTED' : 'ERR_CANCELED' })
+      expect(await rejection).toMatchObject({ code: limit === 'timeout' ? 'ECONNABORTED' : 'ERR_CANCELED' })
       expect(data.destroyed).toBe(true)
     },
   )
 
-  it('gives the 401, its body untouched, where the renewal failed for another reason', async () => {
+  it('returns the 401 with its body untouched if the renewal fails for another reason', async () => {
     const data = new PassThrough()
     const renew = () => Promise.reject(new Error('no token'))
     const { signal } = new AbortController()

@@ -1,4 +1,4 @@
-// What log output of axios' answers, errors and configs shows, and what stays as it was. No network.
+// The log output of axios' responses, errors and configs contains no token, and the logged objects stay usable.
 import assert from 'node:assert'
 import { EventEmitter, errorMonitor, once } from 'node:events'
 import { Agent as HttpAgent } from 'node:http'
@@ -19,38 +19,38 @@ const VALUE = 'the.one.token'
 const client = (adapter: NonNullable<CreateAxiosDefaults['adapter']>, config: CreateAxiosDefaults = {}) =>
   axiosWith(provided({ current: token(VALUE) }), { ...config, adapter })
 
-/** An adapter that answers with these parts. */
-const giving =
+/** An adapter that always returns a response with these parts. */
+const answeringWith =
   (parts: FakeAnswer = {}): AxiosAdapter =>
   (config) =>
     answering([parts])(config)
 
-/** An adapter that fails with an error made of the config. */
+/** An adapter that rejects with an error made from its config. */
 const failing =
   (make: (config: object) => unknown): AxiosAdapter =>
   (config) =>
     Promise.reject(make(config))
 
-/** What shows an object in ways that its own inspection does not govern. */
-const WAYS: Record<string, (shown: unknown) => string> = {
-  inspect: (shown) => inspect(shown, { depth: Infinity }),
-  'inspect, without custom functions': (shown) => inspect(shown, { customInspect: false, depth: Infinity }),
-  'inspect, with all that is hidden': (shown) =>
-    inspect(shown, {
+/** Ways to log an object, most of which ignore its own inspect function. */
+const LOGGERS: Record<string, (logged: unknown) => string> = {
+  inspect: (logged) => inspect(logged, { depth: Infinity }),
+  'inspect, without custom functions': (logged) => inspect(logged, { customInspect: false, depth: Infinity }),
+  'inspect, with hidden properties': (logged) =>
+    inspect(logged, {
       customInspect: false,
       showHidden: true,
       getters: true,
       showProxy: true,
       depth: Infinity,
     }),
-  'inspect of a copy': (shown) => inspect({ ...(shown as object) }, { depth: Infinity }),
-  entries: (shown) => inspect(Object.entries(shown as object), { depth: Infinity }),
-  'node:assert': (shown) => String(rejectionBy(() => assert.strictEqual(shown, undefined))),
-  'node:assert, deep': (shown) => String(rejectionBy(() => assert.deepEqual(shown, { a: 1 }))),
-  JSON: (shown) => JSON.stringify(shown),
+  'inspect of a copy': (logged) => inspect({ ...(logged as object) }, { depth: Infinity }),
+  entries: (logged) => inspect(Object.entries(logged as object), { depth: Infinity }),
+  'node:assert': (logged) => String(errorThrownBy(() => assert.strictEqual(logged, undefined))),
+  'node:assert, deep': (logged) => String(errorThrownBy(() => assert.deepEqual(logged, { a: 1 }))),
+  JSON: (logged) => JSON.stringify(logged),
 }
 
-function rejectionBy(run: () => void): unknown {
+function errorThrownBy(run: () => void): unknown {
   try {
     run()
   } catch (error) {
@@ -59,12 +59,12 @@ function rejectionBy(run: () => void): unknown {
   throw new Error('It did not throw')
 }
 
-describe('an agent of the caller', () => {
-  it("is given to the adapter itself, also when its config is sent again, and undici's dispatcher too", async () => {
+describe('the caller’s agent', () => {
+  it('reaches the adapter unwrapped, like an undici dispatcher, also when its config is sent again', async () => {
     const agents: unknown[] = []
     const api = client((config) => {
       agents.push(config.httpAgent, config.httpsAgent, Reflect.get(config.fetchOptions ?? {}, 'dispatcher'))
-      return giving()(config)
+      return answeringWith()(config)
     })
     const httpAgent = new HttpAgent()
     // A plain object, which axios copies.
@@ -79,10 +79,10 @@ describe('an agent of the caller', () => {
     for (const [at, agent] of agents.entries()) expect(agent).toBe([httpAgent, copied, dispatcher][at % 3])
     expect(agents).toHaveLength(9)
     expect(options.fetchOptions).toEqual({ dispatcher })
-    for (const [way, show] of Object.entries(WAYS)) expect(show(config), way).not.toContain(VALUE)
+    for (const [logger, log] of Object.entries(LOGGERS)) expect(log(config), logger).not.toContain(VALUE)
   })
 
-  it('shows nothing of other calls by what it leads to, and by what its request does', async () => {
+  it('hides the token of a concurrent call from log output, as does the request of a response', async () => {
     const agent = new HttpAgent({ keepAlive: true })
     await using server = await scripted((request, response) => {
       if (request.path !== '/x/hangs') response.end('fine')
@@ -93,35 +93,36 @@ describe('an agent of the caller', () => {
     const other = rejectionOf(api.get(`${server.url}/x/hangs`, { signal: abort.signal }))
     const { request, config } = await api.get(`${server.url}/x`)
     const { sockets, requests } = config.httpAgent
-    for (const shown of [request.res, request.socket, request.agent, sockets, requests, request])
-      for (const [way, show] of Object.entries(WAYS)) expect(show(shown ?? {}), way).not.toContain(VALUE)
+    for (const object of [request.res, request.socket, request.agent, sockets, requests, request])
+      for (const [logger, log] of Object.entries(LOGGERS))
+        expect(log(object ?? {}), logger).not.toContain(VALUE)
     expect(request.res.statusCode).toBe(200)
     abort.abort()
     await other
     agent.destroy()
   })
 
-  it('is of use where it is shown as an empty one', async () => {
+  it('stays usable on the response config although it is logged as empty', async () => {
     const httpAgent = new HttpAgent({ keepAlive: true, maxSockets: 7 })
-    const shown = (await client(giving()).get(HERE, { httpAgent })).config.httpAgent
-    expect(shown).toBeInstanceOf(HttpAgent)
-    const { maxSockets, keepAlive, constructor: kind } = shown
-    expect([maxSockets, keepAlive, 'sockets' in shown, kind]).toEqual([7, true, true, HttpAgent])
-    shown.maxSockets = 8
-    Object.defineProperty(shown, 'tag', { value: 1 })
+    const agent = (await client(answeringWith()).get(HERE, { httpAgent })).config.httpAgent
+    expect(agent).toBeInstanceOf(HttpAgent)
+    const { maxSockets, keepAlive, constructor: kind } = agent
+    expect([maxSockets, keepAlive, 'sockets' in agent, kind]).toEqual([7, true, true, HttpAgent])
+    agent.maxSockets = 8
+    Object.defineProperty(agent, 'tag', { value: 1 })
     expect(httpAgent).toMatchObject({ maxSockets: 8 })
-    expect([shown.tag, Reflect.get(httpAgent, 'tag')]).toEqual([1, 1])
-    expect(Object.keys(shown)).toEqual([])
+    expect([agent.tag, Reflect.get(httpAgent, 'tag')]).toEqual([1, 1])
+    expect(Object.keys(agent)).toEqual([])
     await using server = await scripted((_, response) => void response.end('fine'))
-    const { status } = await axios.create().get(server.url, { httpAgent: shown })
+    const { status } = await axios.create().get(server.url, { httpAgent: agent })
     expect(status).toBe(200)
     expect(Object.keys(httpAgent.freeSockets)).toHaveLength(1)
     httpAgent.destroy()
   })
 })
 
-describe('the request of an answer', () => {
-  it('works by its name, and is in no log output', async () => {
+describe('the request of a response', () => {
+  it('stays accessible by name and does not appear in log output', async () => {
     class ClientRequest {
       header = VALUE
       #writable = true
@@ -130,10 +131,10 @@ describe('the request of an answer', () => {
       }
     }
     const request = new ClientRequest()
-    const answer = await client(giving({ request })).get(HERE)
+    const answer = await client(answeringWith({ request })).get(HERE)
     expect(answer.request).toBeInstanceOf(ClientRequest)
     expect([answer.request.header, answer.request.getHeader()]).toEqual([VALUE, VALUE])
-    for (const [way, show] of Object.entries(WAYS)) expect(show(answer), way).not.toContain(VALUE)
+    for (const [logger, log] of Object.entries(LOGGERS)) expect(log(answer), logger).not.toContain(VALUE)
     expect(Object.keys(answer)).not.toContain('request')
     answer.request = 'my own'
     expect(answer.request).toBe('my own')
@@ -142,12 +143,12 @@ describe('the request of an answer', () => {
   })
 
   it.each([null, 'a text', 12, { path: '/x' }])(
-    'may be anything, and stays as it is: %o',
+    'is not changed, whatever its type is: %o',
     async (request) => {
       const before = inspect(request, { showHidden: true })
       const failed = failing(() => Object.assign(new Error('first'), { request }))
       for (const url of [HERE, ELSEWHERE]) {
-        const answer = await client(giving({ request })).get(url)
+        const answer = await client(answeringWith({ request })).get(url)
         const error = (await rejectionOf(client(failed).get(url))) as typeof answer
         for (const holder of [answer, error]) {
           expect(holder.request).toBe(request)
@@ -158,8 +159,8 @@ describe('the request of an answer', () => {
     },
   )
 
-  it('is not made up where there is none, in an answer or an error', async () => {
-    const answer = await client(giving()).get(HERE)
+  it('is not added to a response or an error without one', async () => {
+    const answer = await client(answeringWith()).get(HERE)
     expect(Object.hasOwn(answer, 'request')).toBe(false)
     const api = client(failing((config) => Object.assign(new Error('no answer'), { config })))
     for (const url of [HERE, ELSEWHERE])
@@ -169,7 +170,7 @@ describe('the request of an answer', () => {
   it.each([
     [HERE, { 'X-Mine': '1' }, [['x-mine', '1']]],
     [ELSEWHERE, { Authorization: 'Own one' }, [['authorization', 'Own one']]],
-  ])('of the fetch adapter shows all but the token: %s', async (url, headers, expected) => {
+  ])('keeps all headers but the token with the fetch adapter: %s', async (url, headers, expected) => {
     const api = client('fetch', { env: { fetch: async () => new Response('here') } })
     const { request } = await api.get(url, { headers })
     expect(request).toBeInstanceOf(Request)
@@ -178,28 +179,28 @@ describe('the request of an answer', () => {
   })
 })
 
-describe('a stream of an answer', () => {
-  it('hides the ways back to the request, by name and by symbol, and nothing else', async () => {
+describe('a response stream', () => {
+  it('hides only the named and symbol properties that lead to the request', async () => {
     const data = new PassThrough()
     const secret = { header: VALUE }
-    const ways = ['req', 'socket', 'client', Symbol('sent-headers'), Symbol('session')]
-    for (const way of ways) Reflect.set(data, way, secret)
+    const links = ['req', 'socket', 'client', Symbol('sent-headers'), Symbol('session')]
+    for (const link of links) Reflect.set(data, link, secret)
     const [nameless, mine] = [Symbol(), Symbol('mine')]
     for (const key of [nameless, mine, 'name']) Reflect.set(data, key, 'to be seen')
-    const answer = await client(giving({ data })).get(HERE)
+    const answer = await client(answeringWith({ data })).get(HERE)
     expect(inspect(answer.data, { depth: 9 })).not.toContain(VALUE)
-    for (const way of ways) {
-      expect(Reflect.get(data, way)).toBe(secret)
-      expect(Object.prototype.propertyIsEnumerable.call(data, way)).toBe(false)
+    for (const link of links) {
+      expect(Reflect.get(data, link)).toBe(secret)
+      expect(Object.prototype.propertyIsEnumerable.call(data, link)).toBe(false)
     }
     for (const key of [nameless, mine, 'name', '_readableState', '_events'])
       expect(Object.getOwnPropertyDescriptor(data, key)).toMatchObject({ enumerable: true, writable: true })
-    outcomes.length = 0 // getters still lead to the request; that of node is cleaned, this one is made up
+    outcomes.length = 0 // getters still lead to the request: one of Node.js is cleaned, this fake is not
   })
 
-  it('that fails later does so with an error that shows nothing', async () => {
+  it('emits a later error without the token in its log output', async () => {
     const data = new PassThrough()
-    await client(giving({ data })).get(HERE)
+    await client(answeringWith({ data })).get(HERE)
     const failed = once(data, 'error')
     const config = { headers: { authorization: `Bearer ${VALUE}` } }
     data.emit('error', Object.assign(new Error('cut off'), { config, request: { header: VALUE } }))
@@ -209,17 +210,17 @@ describe('a stream of an answer', () => {
   })
 
   it.each([{ pipe: 'p', on: 'monday' }, { pipe: {}, on: null }, { on: true }, null, [['on']], 'on'])(
-    'is not looked for in data that has its words: %j',
+    'is not detected in data that only has the property names of a stream: %j',
     async (data) => {
-      const answer = await client(giving({ data })).get(HERE)
+      const answer = await client(answeringWith({ data })).get(HERE)
       expect(answer.data).toBe(data)
-      expect((await client(giving()).post(HERE, data)).status).toBe(200)
+      expect((await client(answeringWith()).post(HERE, data)).status).toBe(200)
     },
   )
 
-  it('is not what an emitter without a pipe is', async () => {
+  it('is not detected in an EventEmitter without pipe()', async () => {
     const data = new EventEmitter()
-    await client(giving({ data })).get(HERE)
+    await client(answeringWith({ data })).get(HERE)
     expect(data.listenerCount(errorMonitor)).toBe(0)
   })
 })
@@ -228,11 +229,11 @@ it.each<[unknown, boolean]>([
   ['a text', true],
   [Buffer.from('x'), true],
   [new URLSearchParams('a=b'), true],
-  [new PassThrough(), false], // it is used up
-])('a body that was sent is listed, to be sent again: %o, %s', async (data, isListed) => {
-  const { config } = await client(giving()).post(HERE, data)
-  if (!isListed) expect(config.data).toBe(data)
-  expect(Object.keys(config).includes('data')).toBe(isListed)
+  [new PassThrough(), false], // it can be sent only once
+])('a sent body stays enumerable on the config, except a stream: %o, %s', async (data, isEnumerable) => {
+  const { config } = await client(answeringWith()).post(HERE, data)
+  if (!isEnumerable) expect(config.data).toBe(data)
+  expect(Object.keys(config).includes('data')).toBe(isEnumerable)
 })
 
 describe('the causes of an error', () => {
@@ -241,7 +242,7 @@ describe('the causes of an error', () => {
   }
   const headers = (value = VALUE) => ({ AUTHORIZATION: `Bearer ${value}`, accept: 'a/b' })
 
-  /** Errors that cause each other, each with all that an AxiosError has. */
+  /** Errors with the properties of an AxiosError, each with the next one as its cause. */
   function chain(length: number): Error[] {
     const errors = Array.from({ length }, (_, at) =>
       Object.assign(new Error(`error ${at}`), {
@@ -254,7 +255,7 @@ describe('the causes of an error', () => {
     return errors
   }
 
-  it('show no token, ten of them deep, and are what they were', async () => {
+  it('contain no token in the log output of a chain of ten, and keep everything else', async () => {
     const errors = chain(10)
     const caught = await rejectionOf(client(failing(() => errors[0])).get(HERE))
     expect(caught).toBe(errors[0])
@@ -268,7 +269,7 @@ describe('the causes of an error', () => {
     expect(inspect(caught, { depth: Infinity })).not.toContain(VALUE)
   })
 
-  it('may go round in a circle', async () => {
+  it('can be circular', async () => {
     const errors = chain(2)
     const [first, second] = errors
     if (second !== undefined) second.cause = first
@@ -281,7 +282,7 @@ describe('the causes of an error', () => {
     { config: null },
     { config: { headers: null } },
     { config: { headers: 'a: b' } },
-  ])('are hidden to the last, whatever those between are like: %o', async (fields) => {
+  ])('contain no token in log output behind an error with these properties: %o', async (fields) => {
     for (const url of [HERE, ELSEWHERE]) {
       const last = Object.assign(new Error('last'), { request: { secret: VALUE } })
       const between = Object.assign(new Error('between', { cause: last }), fields)
@@ -290,10 +291,10 @@ describe('the causes of an error', () => {
       expect(inspect(error, { depth: 9 })).not.toContain(VALUE)
       expect(last.request.secret).toBe(VALUE)
     }
-    outcomes.length = 0 // a property that is hidden shows where hidden ones are asked for
+    outcomes.length = 0 // a non-enumerable property appears if a log asks for hidden ones
   })
 
-  it('of a call that went elsewhere keep its headers', async () => {
+  it('keep the caller’s headers if the call went to another origin', async () => {
     const config = { headers: headers('of-the-caller') }
     const error = Object.assign(new Error('no answer'), { config, request: {} })
     await rejectionOf(client(failing(() => error)).get(ELSEWHERE))
@@ -302,39 +303,42 @@ describe('the causes of an error', () => {
   })
 })
 
-const throwing = (): never => {
+const throwOnRead = (): never => {
   throw new TypeError('read')
 }
 
 describe.each([
   ['with the token', HERE],
-  ['without it', ELSEWHERE],
-])('an error of an adapter, on a call %s', (_, url) => {
+  ['without the token', ELSEWHERE],
+])('an adapter’s error on a call %s', (_, url) => {
   it.each<[string, () => object]>([
     ['response is null', () => ({ response: null })],
     ["cause's response is null", () => ({ cause: { response: null } })],
     [
       'request cannot be read',
-      () => Object.defineProperty({}, 'request', { get: throwing, enumerable: false }),
+      () => Object.defineProperty({}, 'request', { get: throwOnRead, enumerable: false }),
     ],
-    ['cause cannot be read', () => Object.defineProperty({}, 'cause', { get: throwing, enumerable: false })],
-  ])('whose %s is the one that the caller gets', async (_, fields) => {
+    [
+      'cause cannot be read',
+      () => Object.defineProperty({}, 'cause', { get: throwOnRead, enumerable: false }),
+    ],
+  ])('reaches the caller as the same object if its %s', async (_, fields) => {
     const fault = new Error('the real fault')
     Object.defineProperties(fault, Object.getOwnPropertyDescriptors(fields()))
     expect(await rejectionOf(client(failing(() => fault)).get(url))).toBe(fault)
   })
 
-  it('that is frozen, and its headers too, is the one that the caller gets', async () => {
+  it('reaches the caller as the same object if it and its headers are frozen', async () => {
     const config = { headers: Object.freeze({ Authorization: 'Bearer the.one.token' }) }
     const cause = Object.freeze(Object.assign(new Error('inner'), { config }))
     const fault = Object.freeze(new Error('the real fault', { cause }))
     expect(await rejectionOf(client(failing(() => fault)).get(url))).toBe(fault)
-    outcomes.length = 0 // nothing can be taken out of what is frozen
+    outcomes.length = 0 // a token cannot be removed from a frozen object
   })
 })
 
-describe('what belongs to other calls', () => {
-  it('keeps its own header, where it is the cause of an error', async () => {
+describe('an object of another call', () => {
+  it('keeps its own Authorization header in the cause of an error', async () => {
     const headers = { Authorization: 'Basic own' }
     const copied = { Authorization: 'Bearer the.one.token' }
     const inner = Object.assign(new Error('inner'), { config: { headers: copied } })
@@ -349,18 +353,18 @@ describe('what belongs to other calls', () => {
   })
 
   it.each([HERE, ELSEWHERE])(
-    'gets one listener, where a mock gives the same stream each time: %s',
+    'gets no further listeners if an adapter returns the same stream for each call: %s',
     async (url) => {
       const data = new PassThrough()
-      const api = client(giving({ data }))
+      const api = client(answeringWith({ data }))
       for (let call = 0; call < 30; call += 1) await api.get(url, { responseType: 'stream' })
       expect(data.eventNames().reduce((sum, name) => sum + data.listenerCount(name), 0)).toBeLessThan(10)
     },
   )
 })
 
-describe('the causes of an error, of whatever origin,', () => {
-  it('keep the headers of Requests that are not ours', async () => {
+describe('a Request of another call in the cause of an error', () => {
+  it('keeps its own Authorization header', async () => {
     const request = new Request(ELSEWHERE, { headers: { authorization: 'Basic own' } })
     const error = new Error('first', { cause: Object.assign(new Error('x'), { request }) })
     await rejectionOf(client(failing(() => error)).get(HERE))

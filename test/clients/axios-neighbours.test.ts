@@ -8,7 +8,7 @@ import { ADAPTERS, apiAt, functionAdapter, rejectionOf, scripted, useGround } fr
 import { outcomes } from '../support/recorded.ts'
 
 const ground = useGround()
-const retried = (api: AxiosInstance, retries = 3) =>
+const addRetries = (api: AxiosInstance, retries = 3) =>
   // biome-ignore lint/suspicious/noExplicitAny: axios-retry was written against the CommonJS declarations of axios
   axiosRetry(api as any, {
     retries,
@@ -19,7 +19,7 @@ const retried = (api: AxiosInstance, retries = 3) =>
 describe('createAuthInterceptor on the same instance', () => {
   for (const order of ['before', 'after'] as const) {
     for (const legacy of [true, false]) {
-      const made = (tokens: TokenProvider = ground.tokens): AxiosInstance => {
+      const createInstance = (tokens: TokenProvider = ground.tokens): AxiosInstance => {
         const transitional = { legacyInterceptorReqResOrdering: legacy } as object
         const api = axios.create({ baseURL: ground.env.merchantUrl, transitional })
         if (order === 'after') attachAuth(api, ground.tokens)
@@ -28,8 +28,8 @@ describe('createAuthInterceptor on the same instance', () => {
         return api
       }
 
-      it(`registered ${order} attachAuth leaves the call to it (legacy order: ${legacy})`, async () => {
-        const api = made(ground.provider()) // half-way through a migration it may be another provider
+      it(`leaves calls to attachAuth if registered ${order} it (legacy order: ${legacy})`, async () => {
+        const api = createInstance(ground.provider()) // during a migration its provider may be another one
         await api.get('/orders')
         ground.env.revoke()
         const answer = await api.get('/orders')
@@ -46,19 +46,19 @@ describe('createAuthInterceptor on the same instance', () => {
         expect(ground.events.filter(({ type }) => type === 'token-withheld')).toEqual([])
       })
 
-      it(`registered ${order} attachAuth has calls of its own (legacy order: ${legacy})`, async () => {
+      it(`attaches its token to an API that only it covers if registered ${order} attachAuth (legacy order: ${legacy})`, async () => {
         await using server = await scripted((_, response) => response.end())
-        const api = made(ground.provider({ environment: apiAt(ground.env, server.url) }))
+        const api = createInstance(ground.provider({ environment: apiAt(ground.env, server.url) }))
         await api.get(`${server.url}/x`)
         expect(server.seen[0]?.headers.authorization).toMatch(/^Bearer /)
-        outcomes.length = 0 // the plain interceptor's headers are shown
+        outcomes.length = 0 // this interceptor leaves the token in the headers, so log output contains it
       })
     }
   }
 })
 
-describe.each(['before', 'after'])('other interceptors registered %s ours', (when) => {
-  /** An instance with the token, and what else is registered on it. */
+describe.each(['before', 'after'])('other interceptors registered %s attachAuth', (when) => {
+  /** An instance with the token attached and other interceptors. */
   function instance(register: (api: AxiosInstance) => void, baseURL = ground.env.merchantUrl): AxiosInstance {
     const api = axios.create({ baseURL })
     if (when === 'before') register(api)
@@ -67,7 +67,7 @@ describe.each(['before', 'after'])('other interceptors registered %s ours', (whe
     return api
   }
 
-  it('may change where a call goes', async () => {
+  it('can change the destination and the headers of a call', async () => {
     const api = instance(({ interceptors }) => {
       interceptors.request.use(async (config) => {
         config.headers.set('X-Changed', 'yes')
@@ -82,14 +82,14 @@ describe.each(['before', 'after'])('other interceptors registered %s ours', (whe
     expect(ground.sent().length).toBe(2)
   })
 
-  it('may wrap the adapter, and see no token', async () => {
+  it('can wrap the adapter but never see the token', async () => {
     let used = 0
     const seen: unknown[] = []
-    const see = ({ headers }: InternalAxiosRequestConfig) =>
+    const recordHeader = ({ headers }: InternalAxiosRequestConfig) =>
       seen.push(headers.get('authorization') ?? undefined)
     const api = instance(({ interceptors }) => {
       interceptors.request.use((config) => {
-        see(config)
+        recordHeader(config)
         const inner = axios.getAdapter(config.adapter)
         config.adapter = (final) => {
           used += 1
@@ -98,7 +98,7 @@ describe.each(['before', 'after'])('other interceptors registered %s ours', (whe
         return config
       })
       interceptors.response.use((answer) => {
-        see(answer.config)
+        recordHeader(answer.config)
         return answer
       })
     })
@@ -112,11 +112,11 @@ describe.each(['before', 'after'])('other interceptors registered %s ours', (whe
 describe('axios-retry', () => {
   for (const adapter of [...ADAPTERS, functionAdapter]) {
     for (const first of ['axios-retry', 'attachAuth']) {
-      it(`and a renewal work together by ${typeof adapter === 'function' ? 'a function' : adapter}, ${first} first`, async () => {
+      it(`works with a renewal (adapter: ${typeof adapter === 'function' ? 'a function' : adapter}, registered first: ${first})`, async () => {
         const api = axios.create({ baseURL: ground.env.merchantUrl, adapter })
-        if (first === 'axios-retry') retried(api)
+        if (first === 'axios-retry') addRetries(api)
         attachAuth(api, ground.tokens)
-        if (first !== 'axios-retry') retried(api)
+        if (first !== 'axios-retry') addRetries(api)
         ground.env.fail('merchant', { kind: 'status', status: 503 }, { times: 2 })
         ground.env.fail('merchant', { kind: 'status', status: 401 })
         ground.env.fail('merchant', { kind: 'status', status: 503 })

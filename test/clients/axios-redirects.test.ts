@@ -1,4 +1,4 @@
-// What the caller's own redirect options, transports and adapters do on axios, and what they see of the token.
+// The token and the caller's own redirect options, transports and adapters on axios.
 import type { AxiosAdapter, CreateAxiosDefaults, InternalAxiosRequestConfig } from 'axios'
 import type { AttachOptions } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
@@ -12,7 +12,7 @@ const IPV6_API = 'https://[::1]:8443/merchant'
 const TOKENS = provided({ current: token('the.one.token'), apiUrls: [API, OTHER_API, IPV6_API] })
 const WITH_TOKEN = { Authorization: 'Bearer the.one.token' }
 
-/** What follow-redirects is about to follow, as far as it is used here. */
+/** The redirect that follow-redirects is about to follow, as far as these tests need it. */
 interface Redirect {
   href: string
   headers: Record<string, unknown>
@@ -26,7 +26,7 @@ type Final = Omit<InternalAxiosRequestConfig, 'beforeRedirect' | 'transport'> & 
   readonly transport: { request: (...given: unknown[]) => unknown }
 }
 
-/** An instance whose adapter shows the final config, and answers with nothing. */
+/** An instance whose adapter passes the final config to `onFinal` and returns an empty response. */
 function client(
   onFinal: (final: Final) => unknown,
   config: CreateAxiosDefaults = {},
@@ -36,14 +36,14 @@ function client(
   return axiosWith(TOKENS, { ...config, adapter }, options)
 }
 
-/** A redirect as follow-redirects has it: the headers of the request before, and where it leads. */
+/** A redirect as follow-redirects describes it: the headers of the previous request and the new URL. */
 const redirectTo = (to: Partial<Redirect>): Redirect => ({
   href: `${API}/y`,
   headers: { ...WITH_TOKEN },
   ...to,
 })
 
-describe('the token at a redirect', () => {
+describe('the token on a redirect', () => {
   const [protocol, hostname, path] = ['https:', 'api.test.example', '/merchant/y']
   const CASES: readonly [string, Partial<Redirect>, boolean][] = [
     [API, { protocol, hostname, path }, true],
@@ -61,17 +61,17 @@ describe('the token at a redirect', () => {
     [IPV6_API, { href: `${IPV6_API}/y`, protocol, hostname: '::1', path }, false],
   ]
 
-  it.each(CASES)('of a call to %s, to %o, goes along: %s', async (api, to, along) => {
+  it.each(CASES)('from %s to %j is forwarded: %s', async (api, to, isForwarded) => {
     const { href = `${api}/y`, ...parts } = to
     const redirect = redirectTo({ href, hostname: 'before.example' })
-    // Where the caller's function has changed the parts, they count: node goes by them.
+    // The parts that the caller's function changed decide, because Node.js connects to them.
     const beforeRedirect = () => Object.assign(redirect, parts)
     const follow = ({ beforeRedirect }: Final) => beforeRedirect(redirect, {}, { headers: {} })
     await client(follow, { beforeRedirect } as CreateAxiosDefaults).get(`${api}/x`)
-    expect(redirect.headers).toEqual(along ? WITH_TOKEN : {})
+    expect(redirect.headers).toEqual(isForwarded ? WITH_TOKEN : {})
   })
 
-  it('goes along by way of a proxy, whose parts are others than those of the place', async () => {
+  it('is forwarded through a proxy, whose host and path are not those of the URL', async () => {
     const proxy = { protocol: 'http:', hostname: 'proxy.example', port: 3128, path: `${API}/y` }
     const redirect = redirectTo(proxy)
     await client(({ beforeRedirect }) => beforeRedirect(redirect, {}, { headers: {} }), {
@@ -80,17 +80,20 @@ describe('the token at a redirect', () => {
     expect(redirect.headers).toEqual(WITH_TOKEN)
   })
 
-  it('is not restored where it had been stripped, and has the name that was asked for', async () => {
-    const gone = { href: `${API}/y`, headers: { accept: 'a/b' } }
-    const odd = { href: `${API}/y`, headers: { 'x-ACCESS': 'the.one.token' } }
+  it('is not restored if it was stripped, and is renamed to the configured header name', async () => {
+    const stripped = { href: `${API}/y`, headers: { accept: 'a/b' } }
+    const otherCase = { href: `${API}/y`, headers: { 'x-ACCESS': 'the.one.token' } }
     const follow = ({ beforeRedirect }: Final) => {
-      for (const redirect of [gone, odd]) beforeRedirect(redirect, {}, { headers: {} })
+      for (const redirect of [stripped, otherCase]) beforeRedirect(redirect, {}, { headers: {} })
     }
     await client(follow, {}, { attach: { header: 'X-Access', scheme: '' } }).get(`${API}/x`)
-    expect([gone.headers, odd.headers]).toEqual([{ accept: 'a/b' }, { 'X-Access': 'the.one.token' }])
+    expect([stripped.headers, otherCase.headers]).toEqual([
+      { accept: 'a/b' },
+      { 'X-Access': 'the.one.token' },
+    ])
   })
 
-  it("gives way to a header of the caller's beforeRedirect", async () => {
+  it("is replaced by the header that the caller's beforeRedirect sets", async () => {
     const redirect = redirectTo({})
     await client(({ beforeRedirect }) => beforeRedirect(redirect, {}, { headers: {} }), {
       beforeRedirect: ({ headers }: Record<string, Record<string, string>>) => {
@@ -103,7 +106,7 @@ describe('the token at a redirect', () => {
 
 describe("the caller's beforeRedirect", () => {
   it.each([undefined, null, 'a text', { url: `${API}/x` }])(
-    'gets a request without headers as it is: %o',
+    'receives a request without headers unchanged: %o',
     async (request) => {
       const beforeRedirect = vi.fn()
       const [redirect, response] = [redirectTo({}), { statusCode: 302 }]
@@ -115,7 +118,7 @@ describe("the caller's beforeRedirect", () => {
     },
   )
 
-  it('gets the rest of the request, and what it was made of stays', async () => {
+  it('receives a copy of the request without the token', async () => {
     const seen = vi.fn()
     const request = { url: `${API}/x`, headers: { authorization: 'Bearer the.one.token', accept: 'a/b' } }
     const beforeRedirect = ((_redirect, _response, given) => seen(given)) satisfies BeforeRedirect
@@ -126,42 +129,45 @@ describe("the caller's beforeRedirect", () => {
   })
 })
 
-describe("a transport of the caller's own", () => {
-  interface Asked {
+describe("the caller's transport", () => {
+  interface TransportCall {
     readonly self: unknown
     readonly options: { readonly beforeRedirect: BeforeRedirect }
     readonly rest: unknown[]
   }
 
-  /** A transport that remembers what it was asked with. Of a class: axios copies plain objects. */
+  /** A transport that records its calls. It is a class because axios copies plain objects. */
   class Transport {
-    readonly asked: Asked[] = []
-    request(options: Asked['options'], ...rest: unknown[]): string {
-      this.asked.push({ self: this, options, rest })
+    readonly calls: TransportCall[] = []
+    request(options: TransportCall['options'], ...rest: unknown[]): string {
+      this.calls.push({ self: this, options, rest })
       return 'the request'
     }
   }
 
-  it.each(HOWS)('is asked as by axios itself, and its beforeRedirect runs first (%s)', async (how) => {
-    const transport = new Transport()
-    const order: unknown[] = []
-    const beforeRedirect = ({ headers }: Redirect) => order.push(headers['Authorization'])
-    const options = { path: '/x', beforeRedirect }
-    const call = (final: Final) => final.transport.request(options, 'a callback')
-    const api = client(call, { transport }, { how })
-    const { request, config } = await api.get(`${API}/x`)
-    expect(request).toBe('the request')
-    expect(transport.asked).toMatchObject([{ rest: ['a callback'], options: { path: '/x' } }])
-    expect(transport.asked[0]?.self).toBe(transport)
-    const redirect = redirectTo({ href: 'https://elsewhere.example/' })
-    transport.asked[0]?.options.beforeRedirect(redirect, {}, {})
-    expect(order).toEqual(['Bearer the.one.token'])
-    expect(redirect.headers).toEqual({})
-    if (how === 'attachAuth') expect(config.transport).toBe(transport)
-    expect(options.beforeRedirect).toBe(beforeRedirect)
-  })
+  it.each(HOWS)(
+    'is called as by axios itself, and the beforeRedirect of its options runs before the token is stripped (%s)',
+    async (how) => {
+      const transport = new Transport()
+      const order: unknown[] = []
+      const beforeRedirect = ({ headers }: Redirect) => order.push(headers['Authorization'])
+      const options = { path: '/x', beforeRedirect }
+      const call = (final: Final) => final.transport.request(options, 'a callback')
+      const api = client(call, { transport }, { how })
+      const { request, config } = await api.get(`${API}/x`)
+      expect(request).toBe('the request')
+      expect(transport.calls).toMatchObject([{ rest: ['a callback'], options: { path: '/x' } }])
+      expect(transport.calls[0]?.self).toBe(transport)
+      const redirect = redirectTo({ href: 'https://elsewhere.example/' })
+      transport.calls[0]?.options.beforeRedirect(redirect, {}, {})
+      expect(order).toEqual(['Bearer the.one.token'])
+      expect(redirect.headers).toEqual({})
+      if (how === 'attachAuth') expect(config.transport).toBe(transport)
+      expect(options.beforeRedirect).toBe(beforeRedirect)
+    },
+  )
 
-  it('is judged by where the call goes at last, when its config is sent again', async () => {
+  it('has its redirects checked against the latest URL when its config is sent again', async () => {
     const transport = new Transport()
     const options = { beforeRedirect: () => {} }
     const how = 'createAuthInterceptor'
@@ -169,11 +175,11 @@ describe("a transport of the caller's own", () => {
     const { config } = await api.get(`${API}/x`)
     await api.request({ ...config, url: `${OTHER_API}/x` })
     const redirect = redirectTo({ href: `${OTHER_API}/y` })
-    transport.asked[1]?.options.beforeRedirect(redirect, {}, {})
+    transport.calls[1]?.options.beforeRedirect(redirect, {}, {})
     expect(redirect.headers).toEqual(WITH_TOKEN)
   })
 
-  it('is not made up where there is none', async () => {
+  it('is not added to a config without one', async () => {
     let final: Final | undefined
     await client((config) => {
       final = { ...config }
@@ -182,7 +188,7 @@ describe("a transport of the caller's own", () => {
   })
 })
 
-describe('redirects of the fetch adapter', () => {
+describe('the fetch adapter', () => {
   it.each<[AttachOptions, Record<string, string> | undefined, unknown]>([
     [{}, undefined, undefined],
     [{}, { cache: 'no-store' }, { cache: 'no-store' }],
@@ -193,26 +199,29 @@ describe('redirects of the fetch adapter', () => {
       { cache: 'no-store', redirect: 'manual' },
     ],
     [{ header: 'X-Access' }, { redirect: 'error' }, { redirect: 'error' }],
-  ])('%o with the options %o are asked for with %o', async (attach, fetchOptions, expected) => {
-    let given: unknown
-    const look = ({ fetchOptions: final }: Final) => {
-      given = final
-    }
-    await client(look, fetchOptions && { fetchOptions }, { attach }).get(`${API}/x`)
-    expect(given).toEqual(expected)
-  })
+  ])(
+    'with the attach options %o and fetchOptions %o receives fetchOptions %o',
+    async (attach, fetchOptions, expected) => {
+      let given: unknown
+      const record = ({ fetchOptions: final }: Final) => {
+        given = final
+      }
+      await client(record, fetchOptions && { fetchOptions }, { attach }).get(`${API}/x`)
+      expect(given).toEqual(expected)
+    },
+  )
 
-  it('go by one fetch for all calls, or for each of the caller’s: axios keeps an adapter for each that it meets', async () => {
+  it('receives one wrapper per fetch function, because axios caches an adapter for each', async () => {
     const seen: unknown[] = []
-    const see = ({ env }: Final) => void seen.push(env?.fetch)
+    const record = ({ env }: Final) => void seen.push(env?.fetch)
     const own: typeof fetch = async () => new Response()
     for (const config of [{}, {}, { env: { fetch: own } }, { env: { fetch: own } }])
-      await client(see, config).get(`${API}/x`)
+      await client(record, config).get(`${API}/x`)
     const [first, second, third, fourth] = seen
     expect([first === second, third === fourth, third === first]).toEqual([true, true, false])
   })
 
-  it('go by whatever globalThis.fetch is at the time of the call', async () => {
+  it('calls globalThis.fetch as it is at the time of the call', async () => {
     const api = axiosWith(TOKENS, { adapter: 'fetch' })
     const spy = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response('mocked'))
     try {

@@ -1,4 +1,4 @@
-// No token in what callers of axios can log of their calls, in whatever way they make them, and all of it still works.
+// What callers of axios can log about their calls contains no token and still works, however they call.
 import { Agent } from 'node:http'
 import { createServer } from 'node:http2'
 import { Readable } from 'node:stream'
@@ -29,9 +29,9 @@ import { axiosWith } from './drivers.ts'
 
 const ground = useGround()
 
-/** Where a token shows in an error or an answer, and in a log of each of its parts by itself. */
+/** Where an error or a response contains a secret: as a whole, and in the log output of each part. */
 function leaksOf(outcome: unknown): string[] {
-  expect(secrets.size).toBeGreaterThan(1) // the client's own and at least one token
+  expect(secrets.size).toBeGreaterThan(1) // the client secret and at least one token
   const { config, response, cause, headers, data, toJSON } = outcome as Record<string, unknown>
   const answer = (response ?? {}) as Record<string, unknown>
   const json = typeof toJSON === 'function' ? toJSON.call(outcome) : undefined
@@ -44,44 +44,44 @@ function leaksOf(outcome: unknown): string[] {
   return [...findLeaks(outcome, secrets), ...findLeaks(logged, secrets)]
 }
 
-function withoutToken(...all: unknown[]): void {
+function expectNoToken(...all: unknown[]): void {
   expect(all.flatMap(leaksOf)).toEqual([])
-  outcomes.length = 0 // what has been searched here
+  outcomes.length = 0 // already searched here
 }
 
 async function read({ data }: AxiosResponse): Promise<void> {
   for await (const _ of data);
 }
 
-/** Something that happens to a caller; yields the error or the answer that the caller gets, or several. */
-type Play = (api: AxiosInstance, own: AxiosAdapter) => Promise<unknown>
+/** Something that happens to a caller; resolves with the errors and responses that the caller gets. */
+type Scenario = (api: AxiosInstance, own: AxiosAdapter) => Promise<unknown>
 
 const fail = (fault: Parameters<typeof ground.env.fail>[1], times = 1) =>
   ground.env.fail('merchant', fault, { times })
 
-const SCENES: Readonly<Record<string, Play>> = {
-  'validateStatus that takes all, status 401 and 500': async (api) => {
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'validateStatus that accepts every status, a 500 and a 401': async (api) => {
     fail({ kind: 'status', status: 500 })
     const first = await api.get('/orders', { validateStatus: () => true })
     ground.env.configure({ rejectAllTokens: true })
     return [first, await api.get('/orders', { validateStatus: null })]
   },
-  'responseType arraybuffer, a good call and a 500': async (api) => {
+  'responseType arraybuffer, a 200 and a 500': async (api) => {
     const good = await api.get('/orders', { responseType: 'arraybuffer' })
     fail({ kind: 'text', body: 'sorry', status: 500 })
     return [good, await rejectionOf(api.get('/orders', { responseType: 'arraybuffer' }))]
   },
-  'responseType stream, a good call and a 500': async (api) => {
+  'responseType stream, a 200 and a 500': async (api) => {
     const good = await api.get('/orders', { responseType: 'stream' })
-    withoutToken(good)
+    expectNoToken(good)
     await read(good)
     fail({ kind: 'text', body: 'sorry', status: 500 })
     const error = (await rejectionOf(api.get('/orders', { responseType: 'stream' }))) as AxiosError
-    withoutToken(error)
+    expectNoToken(error)
     await read(error.response as AxiosResponse)
     return [good, error]
   },
-  'responseType stream, a body that breaks off': async (api) => {
+  'responseType stream, a truncated body': async (api) => {
     fail({ kind: 'truncated-body' })
     const answer = await api.get('/orders', { responseType: 'stream' })
     return [await rejectionOf(read(answer)), answer]
@@ -103,7 +103,7 @@ const SCENES: Readonly<Record<string, Play>> = {
     fail({ kind: 'redirect', location: '/merchant/moved' })
     return rejectionOf(api.get('/orders', { maxRedirects: 0 }))
   },
-  'cancelled by an interceptor, after a good call': async (api) => {
+  'canceled by an interceptor, after a 200': async (api) => {
     const { config } = await api.get('/orders')
     api.interceptors.request.use((given) => Object.assign(given, { signal: AbortSignal.abort() }))
     return await rejectionOf(api.request(config))
@@ -117,7 +117,7 @@ const SCENES: Readonly<Record<string, Play>> = {
     const adapter: AxiosAdapter = (config) => own({ ...config, headers: config.headers.concat() })
     return rejectionOf(api.get('/orders', { adapter }))
   },
-  'an adapter that makes an AxiosError of another': async (api, own) => {
+  'an adapter that wraps an error in an AxiosError': async (api, own) => {
     fail({ kind: 'status', status: 500 })
     const adapter: AxiosAdapter = (config) =>
       own(config).catch((reason: Error) => {
@@ -127,7 +127,7 @@ const SCENES: Readonly<Record<string, Play>> = {
     expect(error).toMatchObject({ code: 'E_MINE' })
     return error
   },
-  'error.config sent again, to a 503 and to a 200': async (api) => {
+  'error.config sent again, answered with a 503 and a 200': async (api) => {
     fail({ kind: 'status', status: 503 }, 2)
     const headers = { 'x-mine': '1' }
     const first = (await rejectionOf(api.post('/orders', { amount: 1 }, { headers }))) as AxiosError
@@ -141,7 +141,7 @@ const SCENES: Readonly<Record<string, Play>> = {
     expect(await rejectionOf(axios.create().request(last.config))).toMatchObject({ status: 401 })
     return [first, second, third, last]
   },
-  'axios-retry, and three times 503': async (api) => {
+  'axios-retry, and three 503s': async (api) => {
     const errors: unknown[] = []
     axiosRetry(api, { retries: 2, retryDelay: () => 0, onRetry: (_, error) => void errors.push(error) })
     fail({ kind: 'status', status: 503 }, 3)
@@ -158,10 +158,10 @@ const SCENES: Readonly<Record<string, Play>> = {
   'a stream as the body': async (api) => await api.post('/orders', Readable.from([Buffer.from('x')])),
 }
 
-describe.for(ADAPTERS)('callers of axios %s have no token in any log output:', (adapter) => {
-  it.for(Object.entries(SCENES))('%s', async ([row, play], { task }) => {
-    const outcome = await play(ground.api({ adapter }), axios.getAdapter(adapter))
-    withoutToken(...(Array.isArray(outcome) ? outcome : [outcome]))
+describe.for(ADAPTERS)('the log output of axios %s callers contains no token:', (adapter) => {
+  it.for(Object.entries(SCENARIOS))('%s', async ([row, run], { task }) => {
+    const outcome = await run(ground.api({ adapter }), axios.getAdapter(adapter))
+    expectNoToken(...(Array.isArray(outcome) ? outcome : [outcome]))
     const group = 'Log output of callers of axios'
     record(task, { table: 'clients', group, row, column: `axios ${adapter}`, cell: 'no token' })
   })
@@ -171,30 +171,33 @@ describe.for<[string, CreateAxiosDefaults['adapter']]>([
   ['http', 'http'],
   ['fetch', 'fetch'],
   ['a function', functionAdapter],
-])('an answer and its errors on axios by %s', ([name, adapter]) => {
-  it.each(['Authorization', 'X-Custom'])('have parts that still work, and no token: %s', async (header) => {
-    ground.env.configure({ header })
-    const api = ground.api({ adapter } as CreateAxiosDefaults, { header })
-    const answer = await api.post('/orders', { a: 1 })
-    fail({ kind: 'status', status: 500, body: { error: 'x' } })
-    const failed = (await rejectionOf(api.post('/orders', { a: 1 }))) as AxiosError
-    fail({ kind: 'reset' })
-    const noAnswer = (await rejectionOf(api.get('/orders'))) as AxiosError
-    for (const { request } of [answer, failed, failed.response as AxiosResponse, noAnswer])
-      expect(request).toBeDefined()
-    expect(noAnswer.response).toBeUndefined()
-    expect(failed.request).toBe(failed.response?.request)
-    if (name !== 'fetch') expect(answer.request.path).toBe('/merchant/orders')
-    withoutToken(answer, failed, noAnswer)
-    for (const { config } of [answer, failed, noAnswer]) {
-      // A key without a value would be in the way where the headers are taken for another call.
-      const names = Object.keys(config?.headers ?? {}).map((key) => key.toLowerCase())
-      expect(names).not.toContain(header.toLowerCase())
-    }
-  })
+])('responses and errors of axios with the adapter %s', ([name, adapter]) => {
+  it.each(['Authorization', 'X-Custom'])(
+    'keep their usable parts and expose no token in log output: header %s',
+    async (header) => {
+      ground.env.configure({ header })
+      const api = ground.api({ adapter } as CreateAxiosDefaults, { header })
+      const answer = await api.post('/orders', { a: 1 })
+      fail({ kind: 'status', status: 500, body: { error: 'x' } })
+      const failed = (await rejectionOf(api.post('/orders', { a: 1 }))) as AxiosError
+      fail({ kind: 'reset' })
+      const noAnswer = (await rejectionOf(api.get('/orders'))) as AxiosError
+      for (const { request } of [answer, failed, failed.response as AxiosResponse, noAnswer])
+        expect(request).toBeDefined()
+      expect(noAnswer.response).toBeUndefined()
+      expect(failed.request).toBe(failed.response?.request)
+      if (name !== 'fetch') expect(answer.request.path).toBe('/merchant/orders')
+      expectNoToken(answer, failed, noAnswer)
+      for (const { config } of [answer, failed, noAnswer]) {
+        // A key without a value would get in the way if the headers are reused for another call.
+        const names = Object.keys(config?.headers ?? {}).map((key) => key.toLowerCase())
+        expect(names).not.toContain(header.toLowerCase())
+      }
+    },
+  )
 })
 
-it('over HTTP/2 there is no token in any log output', async () => {
+it('log output contains no token over HTTP/2', async () => {
   await using server = await listening(
     createServer((request, response) => {
       response.writeHead(request.url?.endsWith('rejected') ? 500 : 200).end('{}')
@@ -206,40 +209,40 @@ it('over HTTP/2 there is no token in any log output', async () => {
   const api = axiosWith(tokens, { baseURL, adapter: 'http', httpVersion: 2 })
   const stream = await api.get('/orders', { responseType: 'stream' })
   stream.data.resume()
-  withoutToken(await rejectionOf(api.get('/rejected')), stream)
+  expectNoToken(await rejectionOf(api.get('/rejected')), stream)
 })
 
-// Node 24's getter hangs the socket on the answer by a symbol, and the socket has the request.
-it("a stream's answer shows no token once its data.signal has been read", async () => {
+// On Node.js 24 this getter stores the socket on the response under a symbol, and the socket leads to the request.
+it('log output of a streamed response contains no token after its data.signal was read', async () => {
   const answer: AxiosResponse = await ground
     .api({ adapter: 'http' })
     .get('/orders', { responseType: 'stream' })
-  withoutToken(answer)
+  expectNoToken(answer)
   void answer.data.signal
-  withoutToken(answer)
+  expectNoToken(answer)
   answer.data.resume()
 })
 
-// A call under way has its token in a socket, and agents know their sockets.
-describe.for(['the default agent', 'an agent of the caller'])('with a call under way on %s', (whose) => {
+// A pending call has its token in a socket, and agents lead to their sockets.
+describe.for(['the default agent', 'an agent of the caller'])('during a pending call on %s', (whose) => {
   const others: Readonly<Record<string, (api: AxiosInstance, elsewhere: string) => Promise<unknown>>> = {
-    'a good answer': (api) => api.get('/orders'),
-    'a good answer, where an interceptor copied the config': (api) => {
+    'a 200 response': (api) => api.get('/orders'),
+    'a 200 response to a config that an interceptor copied': (api) => {
       api.interceptors.request.use((config) => ({ ...config }))
       return api.get('/orders')
     },
-    'a 500': (api) => {
+    'a 500 error': (api) => {
       fail({ kind: 'status', status: 500 })
       return rejectionOf(api.get('/orders'))
     },
-    'a call that was cancelled before its adapter ran': (api) =>
+    'an error of a call canceled before its adapter ran': (api) =>
       rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })),
-    // Its request is not hidden for its own sake: its agent knows the requests of the others.
-    'a 500 elsewhere, without the token': (api, elsewhere) => rejectionOf(api.get(elsewhere)),
-    'an answer from elsewhere': (api, elsewhere) => api.get(elsewhere, { validateStatus: null }),
+    // Its request is not hidden for its own sake: its agent leads to the requests of other calls.
+    'a 500 error from another server': (api, elsewhere) => rejectionOf(api.get(elsewhere)),
+    'a response from another server': (api, elsewhere) => api.get(elsewhere, { validateStatus: null }),
   }
 
-  it.for(Object.entries(others))('%s shows no token', async ([, start]) => {
+  it.for(Object.entries(others))('log output of %s contains no token', async ([, start]) => {
     await using elsewhere = await scripted((_, response) => void response.writeHead(500).end())
     const httpAgent = whose === 'the default agent' ? undefined : new Agent({ keepAlive: true })
     const api = ground.api({ adapter: 'http', ...(httpAgent && { httpAgent }) })
@@ -261,12 +264,12 @@ describe('a call with streams', () => {
   it.each([
     ['an agent of its own', () => new Agent({ keepAlive: true })],
     ['the default agent', () => undefined],
-  ])('shows nothing of the calls before it on the same connection: %s', async (_, agent) => {
+  ])('leads to no token of earlier calls on the same connection: %s', async (_, agent) => {
     await using server = await scripted((_, response) => void response.end('{}'))
     const tokens = provided({ current: token('first.token'), apiUrls: [server.url] })
     const api = axiosWith(tokens, { baseURL: server.url, httpAgent: agent() })
     await Promise.all([api.get('/a'), api.get('/b')])
-    await new Promise((resolve) => setImmediate(resolve)) // their connections are free
+    await new Promise((resolve) => setImmediate(resolve)) // until their connections are idle
     const body = Readable.from(['x'])
     const posted = await api.post('/c', body)
     const answer = await api.get('/d', { responseType: 'stream' })

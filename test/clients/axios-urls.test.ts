@@ -1,4 +1,4 @@
-// Where a call of axios really goes, whatever names it: baseURL, url, params, interceptors, transforms, proxies.
+// The real destination of an axios call decides whether it gets the token: baseURL, url, params, interceptors, proxies.
 import { createRequire } from 'node:module'
 import axios, { type AxiosInstance, type AxiosRequestConfig, type CreateAxiosDefaults } from 'axios'
 import type { AttachOptions } from 'merchant-auth'
@@ -25,31 +25,36 @@ afterAll(() => places.close())
 const client = (how: AxiosOptions['how'], config: CreateAxiosDefaults = {}, attach?: AttachOptions) =>
   axiosWith(places.tokens, { validateStatus: () => true, proxy: false, ...config }, { how, attach })
 
-/** What a call came to by both adapters and both ways of attaching; told apart where the adapters differ. */
-async function cameOf(
+/** The outcome of a call with both adapters and both ways to attach; one for each adapter if they differ. */
+async function outcomeOf(
   call: (api: AxiosInstance) => Promise<unknown>,
   config: CreateAxiosDefaults = {},
 ): Promise<string> {
-  const came: string[] = []
+  const outcomes: string[] = []
   for (const adapter of ADAPTERS) {
-    const ways: string[] = []
-    for (const how of HOWS) ways.push(await places.outcome(() => call(client(how, { adapter, ...config }))))
-    expect(ways).toEqual([ways[0], ways[0]])
-    came.push(ways[0] ?? '')
+    const byHow: string[] = []
+    for (const how of HOWS) byHow.push(await places.outcome(() => call(client(how, { adapter, ...config }))))
+    expect(byHow).toEqual([byHow[0], byHow[0]])
+    outcomes.push(byHow[0] ?? '')
   }
-  return came[0] === came[1] ? (came[0] ?? '') : `http: ${came[0]}; fetch: ${came[1]}`
+  return outcomes[0] === outcomes[1] ? (outcomes[0] ?? '') : `http: ${outcomes[0]}; fetch: ${outcomes[1]}`
 }
 
 const ALLOW = [undefined, true, false] as const
-const NOTHING = 'not sent'
+const NOT_SENT = 'not sent'
 
-/** baseURL, url, what comes of them, and what does where `allowAbsoluteUrls` is false, if that is something else. */
-type Row = readonly [baseURL: string | undefined, url: string | undefined, came: string, withFalse?: string]
+/** baseURL, url, the outcome, and the outcome with `allowAbsoluteUrls: false` if that is another one. */
+type Row = readonly [
+  baseURL: string | undefined,
+  url: string | undefined,
+  outcome: string,
+  withFalse?: string,
+]
 
-const BELOW: readonly Row[] = [
+const RELATIVE: readonly Row[] = [
   ['http://api.here/merchant', '/x', 'token at API /merchant/x'],
   ['http://api.here/merchant/', 'x', 'token at API /merchant/x'],
-  ['http://api.here/merchant//', '//x', NOTHING, 'token at API /merchant/x'],
+  ['http://api.here/merchant//', '//x', NOT_SENT, 'token at API /merchant/x'],
   ['http://api.here/merchant', '?x=1', 'token at API /merchant/?x=1'],
   ['http://api.here/merchant', '#x', 'token at API /merchant/'],
   ['http://api.here/merchant', '', 'token at API /merchant'],
@@ -67,17 +72,17 @@ const BELOW: readonly Row[] = [
 ]
 
 const EVIL_URL = 'http://evil.here/x'
-const ELSEWHERE: readonly Row[] = [
+const ABSOLUTE: readonly Row[] = [
   ['http://api.here/merchant', EVIL_URL, 'no token at evil /x', 'token at API /merchant/http://evil.here/x'],
-  ['http://api.here/merchant', '//evil.here/x', NOTHING, 'token at API /merchant/evil.here/x'],
-  ['http://api.here/merchant', 'http:evil.here/x', NOTHING],
+  ['http://api.here/merchant', '//evil.here/x', NOT_SENT, 'token at API /merchant/evil.here/x'],
+  ['http://api.here/merchant', 'http:evil.here/x', NOT_SENT],
   ['http://api.here/merchant', '\\\\evil.here\\x', 'token at API /merchant///evil.here/x'],
   ['http://api.here/merchant', ` ${EVIL_URL}`, 'token at API /merchant/%20http://evil.here/x'],
   ['http://api.here/merchant', '\t//evil.here/x', 'token at API /merchant///evil.here/x'],
   ['http://api.here/merchant', 'ht\ttp://evil.here/x', 'token at API /merchant/http://evil.here/x'],
   ['http://api.here/merchant', 'javascript:x', 'token at API /merchant/javascript:x'],
   ['http://api.here/merchant', 'data:,x', 'token at API /merchant/data:,x'],
-  ['http://api.here/merchant', 'file:///x', NOTHING, 'token at API /merchant/file:///x'],
+  ['http://api.here/merchant', 'file:///x', NOT_SENT, 'token at API /merchant/file:///x'],
   [
     'http://api.here/merchant',
     'http://api.here/merchant/x',
@@ -92,7 +97,7 @@ const ELSEWHERE: readonly Row[] = [
   ],
 ]
 
-const HOSTS: readonly Row[] = [
+const OTHER_BASES: readonly Row[] = [
   ['http://api.here', '/merchant/x', 'token at API /merchant/x'],
   ['http://api.here', '../merchant/x', 'token at API /merchant/x'],
   ['http://api.here/x/..', '/merchant/y', 'token at API /merchant/y'],
@@ -101,7 +106,7 @@ const HOSTS: readonly Row[] = [
   ['http://api.here', '@evil.here/merchant', 'no token at API /@evil.here/merchant'],
   ['http://api.here', ':x@evil.here/merchant', 'no token at API /:x@evil.here/merchant'],
   ['http://api.here', '.evil.example/merchant', 'no token at API /.evil.example/merchant'],
-  ['http://api.here', '//evil.here/merchant', NOTHING, 'no token at API /evil.here/merchant'],
+  ['http://api.here', '//evil.here/merchant', NOT_SENT, 'no token at API /evil.here/merchant'],
   ['http://api.here/mer', 'chant/x', 'no token at API /mer/chant/x'],
   ['http://api.here/merchants', '/x', 'no token at API /merchants/x'],
   ['http://api.here/merchant/..', '/x', 'no token at API /x'],
@@ -111,7 +116,7 @@ const HOSTS: readonly Row[] = [
   ['http://evil.here/merchant', '', 'no token at evil /merchant'],
   ['http://evil.here', '@api.here/merchant', 'no token at evil /@api.here/merchant'],
   ['http://evil.here\\', '@api.here/merchant', 'no token at evil //@api.here/merchant'],
-  ['http://evil.here', '//api.here/merchant', NOTHING, 'no token at evil /api.here/merchant'],
+  ['http://evil.here', '//api.here/merchant', NOT_SENT, 'no token at evil /api.here/merchant'],
   [
     'http://evil.here',
     'http://api.here/merchant/x',
@@ -129,35 +134,35 @@ const QUERIES: readonly Row[] = [
   ['http://api.here#', '/merchant/x', 'no token at API /'],
 ]
 
-const NONE: readonly Row[] = [
+const MISSING: readonly Row[] = [
   [undefined, 'http://api.here/merchant/x', 'token at API /merchant/x'],
   ['', 'http://api.here/merchant/x', 'token at API /merchant/x'],
-  ['/merchant', 'http://api.here/merchant/x', 'token at API /merchant/x', NOTHING],
+  ['/merchant', 'http://api.here/merchant/x', 'token at API /merchant/x', NOT_SENT],
   [undefined, 'http://evil.here/merchant/x', 'no token at evil /merchant/x'],
-  [undefined, '/merchant/x', NOTHING],
-  [undefined, undefined, NOTHING],
-  ['/merchant', '/x', NOTHING],
-  ['//api.here', '/merchant/x', NOTHING],
+  [undefined, '/merchant/x', NOT_SENT],
+  [undefined, undefined, NOT_SENT],
+  ['/merchant', '/x', NOT_SENT],
+  ['//api.here', '/merchant/x', NOT_SENT],
 ]
 
 const GROUPS: Readonly<Record<string, readonly Row[]>> = {
-  'baseURL is the API, url is relative': BELOW,
-  'baseURL is the API, url is absolute or means to be': ELSEWHERE,
-  'baseURL is something else': HOSTS,
+  'baseURL is the API, url is relative': RELATIVE,
+  'baseURL is the API, url is absolute or looks absolute': ABSOLUTE,
+  'baseURL is something else': OTHER_BASES,
   'baseURL with a query or a fragment': QUERIES,
-  'baseURL is none, or relative': NONE,
+  'baseURL is missing or relative': MISSING,
 }
 
 for (const [group, rows] of Object.entries(GROUPS)) {
   describe(group, () => {
-    it.for(rows)('baseURL %s, url %s: %s', async ([baseURL, url, came, withFalse = came], { task }) => {
+    it.for(rows)('baseURL %s, url %s: %s', async ([baseURL, url, outcome, withFalse = outcome], { task }) => {
       for (const allow of ALLOW) {
         const config: AxiosRequestConfig = {}
         if (baseURL !== undefined) config.baseURL = places.fill(baseURL)
         if (url !== undefined) config.url = places.fill(url)
         if (allow !== undefined) config.allowAbsoluteUrls = allow
-        const cell = await cameOf((api) => api.request(config))
-        expect(cell, `allowAbsoluteUrls ${allow}`).toBe(allow === false ? withFalse : came)
+        const cell = await outcomeOf((api) => api.request(config))
+        expect(cell, `allowAbsoluteUrls ${allow}`).toBe(allow === false ? withFalse : outcome)
         const row = [baseURL, url].map((part) => (part === undefined ? '(none)' : shown(part))).join(' + ')
         const column = allow === undefined ? 'allowAbsoluteUrls left out' : String(allow)
         record(task, { table: 'base-urls', group, row, column, cell })
@@ -166,8 +171,8 @@ for (const [group, rows] of Object.entries(GROUPS)) {
   })
 }
 
-describe('allowAbsoluteUrls that is not a boolean', () => {
-  it.each([0, 1, '', 'false', {}])('%j: no token, whatever axios makes of it', async (given) => {
+describe('a call whose allowAbsoluteUrls is not a boolean', () => {
+  it.each([0, 1, '', 'false', {}])('carries no token, wherever axios sends it: %j', async (given) => {
     const allowAbsoluteUrls = given as unknown as boolean
     for (const [baseURL, url] of [
       ['http://api.here/merchant', 'http://evil.here/x'],
@@ -175,54 +180,58 @@ describe('allowAbsoluteUrls that is not a boolean', () => {
       ['http://api.here/merchant', '/x'],
     ] as const) {
       const config = { baseURL: places.fill(baseURL), url: places.fill(url), allowAbsoluteUrls }
-      expect(await cameOf((api) => api.request(config))).toMatch(/^no token at/)
+      expect(await outcomeOf((api) => api.request(config))).toMatch(/^no token at/)
     }
   })
 })
 
 describe('a baseURL on the instance', () => {
-  it('counts where the call has none, and not where it has', async () => {
+  it('applies only if the call has none', async () => {
     const [evil, api] = [{ baseURL: places.evil }, { baseURL: `${places.api}/merchant` }]
-    expect(await cameOf((axios) => axios.get('/x'), api)).toBe(API)
-    expect(await cameOf((axios) => axios.get('/x', evil), api)).toBe('no token at evil /x')
-    expect(await cameOf((axios) => axios.get('/x', api), evil)).toBe(API)
+    expect(await outcomeOf((axios) => axios.get('/x'), api)).toBe(API)
+    expect(await outcomeOf((axios) => axios.get('/x', evil), api)).toBe('no token at evil /x')
+    expect(await outcomeOf((axios) => axios.get('/x', api), evil)).toBe(API)
   })
 
-  it('counts as it is at the time of the call', async () => {
+  it('applies as it is at the time of the call', async () => {
     const call = (api: AxiosInstance) => {
       api.defaults.baseURL = places.evil
       return api.get('/merchant/x')
     }
-    expect(await cameOf(call, { baseURL: places.api })).toBe(EVIL)
+    expect(await outcomeOf(call, { baseURL: places.api })).toBe(EVIL)
   })
 })
 
 const EVIL = 'no token at evil /merchant/x'
 const API = 'token at API /merchant/x'
-const group = 'what else changes where a call of axios goes'
+const group = 'other ways to change the destination of an axios call'
 const cells = { table: 'destinations', group, column: 'axios' }
 
 type Config = (places: Places) => AxiosRequestConfig
 
-/** A call with params, by axios' own serializer or by the caller's. */
-function asking(path: string, q: string, serialized?: string): Config {
+/** A call with params, serialized by axios or by the caller's function. */
+function withParams(path: string, q: string, serialized?: string): Config {
   return ({ api, fill }) => {
     const config = { url: api + path, params: { q: fill(q) } }
     return serialized === undefined ? config : { ...config, paramsSerializer: () => fill(serialized) }
   }
 }
 
-const CONFIGS: readonly (readonly [row: string, config: Config, came: string])[] = [
-  ['params with ../', asking('/merchant/x', '../../y'), `${API}?q=..%2F..%2Fy`],
-  ['params with a URL', asking('/merchant/x', 'http://evil.here/'), `${API}?q=http:%2F%2Fevil.here%2F`],
-  ['params, and ../ in the URL', asking('/merchant/../x', '1'), 'no token at API /x?q=1'],
-  ['params, and a fragment with ../', asking('/merchant#/../x', '1'), 'token at API /merchant?q=1'],
-  ['params, and a newline after ..', asking('/merchant/..\n', '1'), 'no token at API /?q=1'],
-  ['paramsSerializer gives ../../y', asking('/merchant/x', '1', '../../y'), `${API}?../../y`],
-  ['paramsSerializer gives another host', asking('', '1', '@evil.here/'), 'no token at API /?@evil.here/'],
+const CONFIGS: readonly (readonly [row: string, config: Config, outcome: string])[] = [
+  ['params with ../', withParams('/merchant/x', '../../y'), `${API}?q=..%2F..%2Fy`],
+  ['params with a URL', withParams('/merchant/x', 'http://evil.here/'), `${API}?q=http:%2F%2Fevil.here%2F`],
+  ['params, and ../ in the URL', withParams('/merchant/../x', '1'), 'no token at API /x?q=1'],
+  ['params, and a fragment with ../', withParams('/merchant#/../x', '1'), 'token at API /merchant?q=1'],
+  ['params, and a newline after ..', withParams('/merchant/..\n', '1'), 'no token at API /?q=1'],
+  ['paramsSerializer gives ../../y', withParams('/merchant/x', '1', '../../y'), `${API}?../../y`],
+  [
+    'paramsSerializer gives another host',
+    withParams('', '1', '@evil.here/'),
+    'no token at API /?@evil.here/',
+  ],
   [
     'paramsSerializer gives a request line',
-    asking('/merchant/x', '1', 'a HTTP/1.1\r\nHost: evil'),
+    withParams('/merchant/x', '1', 'a HTTP/1.1\r\nHost: evil'),
     `http: not sent; fetch: ${API}?a%20HTTP/1.1Host:%20evil`,
   ],
   ['url null', () => ({ url: null as never }), 'not sent'],
@@ -240,34 +249,34 @@ const CONFIGS: readonly (readonly [row: string, config: Config, came: string])[]
 ]
 
 describe(group, () => {
-  it.for(CONFIGS)('%s', async ([row, config, came], { task }) => {
-    const cell = await cameOf((api) => api.request(config(places)))
-    expect(cell).toBe(came)
+  it.for(CONFIGS)('the token goes only to the API: %s', async ([row, config, outcome], { task }) => {
+    const cell = await outcomeOf((api) => api.request(config(places)))
+    expect(cell).toBe(outcome)
     record(task, { ...cells, row, cell })
   })
 
-  // axios 1.21 takes a String object for a relative URL, whatever it says; axios 1.13 does not.
-  it('a url that is a String object goes below baseURL, and takes no token there', async () => {
+  // axios 1.21 treats every String object as a relative URL; axios 1.13 does not.
+  it('a String object as url is resolved below baseURL and gets no token', async () => {
     const url = new String(`${places.api}/merchant/x`) as string
     const call = (api: AxiosInstance) => api.request({ url, baseURL: places.evil })
-    expect(await cameOf(call)).toBe('no token at evil /http://api.here/merchant/x')
+    expect(await outcomeOf(call)).toBe('no token at evil /http://api.here/merchant/x')
   })
 
-  // axios sends it where there is no url to put it together with, and throws where there is one.
-  it.each(HOWS)('a baseURL that is a URL object takes no token anywhere (%s)', async (how) => {
+  // axios sends it if there is no url to combine it with, and throws if there is one.
+  it.each(HOWS)('a URL object as baseURL gets no token (%s)', async (how) => {
     const baseURL = new URL(`${places.api}/merchant/x`) as unknown as string
     await client(how, { adapter: 'http' }).request({ baseURL })
     expect(places.look()).toEqual(['no token at API /merchant/x'])
   })
 
   /** Registers an interceptor that sends every call to another server. */
-  const divert = (api: AxiosInstance, origin: string, by: 'url' | 'baseURL'): void => {
+  const setDestination = (api: AxiosInstance, origin: string, by: 'url' | 'baseURL'): void => {
     api.interceptors.request.use((config) => {
       config[by] = by === 'url' ? `${origin}/merchant/x` : origin
       return config
     })
   }
-  const ORDERS: Record<string, (api: AxiosInstance, move: () => void) => void> = {
+  const REGISTRATIONS: Record<string, (api: AxiosInstance, move: () => void) => void> = {
     'registered before attachAuth': (api, move) => {
       move()
       attachAuth(api, places.tokens)
@@ -281,19 +290,19 @@ describe(group, () => {
       move()
     },
   }
-  it.for(Object.entries(ORDERS))(
-    'an interceptor %s that sets url or baseURL',
+  it.for(Object.entries(REGISTRATIONS))(
+    'the token follows the url or baseURL that an interceptor sets, %s',
     async ([name, set], { task }) => {
       for (const by of ['url', 'baseURL'] as const) {
         for (const adapter of ADAPTERS) {
-          for (const [from, to, came] of [
+          for (const [from, to, outcome] of [
             [places.api, places.evil, EVIL],
             [places.evil, places.api, API],
           ] as const) {
             const api = axios.create({ proxy: false, adapter, baseURL: from })
-            set(api, () => divert(api, to, by))
+            set(api, () => setDestination(api, to, by))
             await api.get('/merchant/x')
-            expect(places.look()).toEqual([came])
+            expect(places.look()).toEqual([outcome])
           }
         }
         record(task, { ...cells, row: `an interceptor ${name} sets ${by} to evil`, cell: EVIL })
@@ -301,7 +310,7 @@ describe(group, () => {
     },
   )
 
-  it('transformRequest that sets url, with attachAuth', async ({ task }) => {
+  it('a url that transformRequest sets to another server gets no token (attachAuth)', async ({ task }) => {
     for (const adapter of ADAPTERS) {
       await client('attachAuth', { adapter }).post(`${places.api}/merchant/x`, 'body', {
         transformRequest(data: unknown) {
@@ -315,7 +324,7 @@ describe(group, () => {
   })
 
   it.for(HOWS)(
-    "the config of an API's answer, sent again to another server, by %s",
+    'the config of a response carries no token when sent again to another server (%s)',
     async (how, { task }) => {
       for (const adapter of ADAPTERS) {
         const api = client(how, { adapter })
@@ -328,7 +337,7 @@ describe(group, () => {
     },
   )
 
-  it('a socketPath: a socket of this machine gets none, whatever the URL says', async ({ task }) => {
+  it('a Unix socket gets no token, even with the URL of the API', async ({ task }) => {
     const { provider, events, endpoint } = rig([], { environment: places.tokens.environment })
     const seen = await onSocket(async (socketPath) => {
       for (const how of HOWS)
@@ -340,10 +349,8 @@ describe(group, () => {
     record(task, { ...cells, row: 'socketPath, and the URL of the API', cell: 'no token at the socket' })
   })
 
-  // A proxy is the caller's choice of a way, not another destination; of https it would see the host alone.
-  it("axios' proxy sees what goes through it over http, and no more of the token than the API does", async ({
-    task,
-  }) => {
+  // A proxy is a route that the caller chose, not a destination; over https it would see only the host.
+  it("axios' proxy gets the token over http only in requests to the API", async ({ task }) => {
     places.answer = ({ path }) =>
       path.endsWith('/to') ? { status: 302, location: 'http://evil.here/merchant/y' } : { status: 200 }
     const { hostname: host, port } = new URL(places.evil)
@@ -357,12 +364,12 @@ describe(group, () => {
         ['evil', `${places.evil}/merchant/y`, false],
       ])
     }
-    const cell = 'the proxy passes on the token, for the API alone'
+    const cell = 'the proxy forwards the token to the API only'
     record(task, { ...cells, row: "axios' proxy, over http", cell })
   })
 })
 
-describe('redirects by an adapter or a transport of the caller', () => {
+describe('redirects by the caller’s adapter or transport', () => {
   const X_HEADER = { header: 'X-Access-Token', scheme: '' }
   const { http: transport } = createRequire(createRequire(import.meta.url).resolve('axios'))(
     'follow-redirects',
@@ -372,8 +379,8 @@ describe('redirects by an adapter or a transport of the caller', () => {
     places.answer = ({ path }) => (path === '/merchant/x' ? { status: 302, location } : { status: 200 })
   }
 
-  // axios calls its config's beforeRedirect for its own transports only.
-  it.each(HOWS)('take the token to no other origin, and nowhere outside apiUrls (%s)', async (how) => {
+  // axios calls beforeRedirect of its config only for its own transports.
+  it.each(HOWS)('do not forward the token to another origin or outside apiUrls (%s)', async (how) => {
     redirectTo('http://evil.here/merchant/y')
     await client(how, { adapter: 'http', transport } as object, X_HEADER).get(`${places.api}/merchant/x`)
     expect(places.look()).toEqual([from, 'no token at evil /merchant/y'])
@@ -392,18 +399,18 @@ describe('redirects by an adapter or a transport of the caller', () => {
     return endpoint.count - 1
   }
 
-  it("with a 401 at their end renew nothing where the caller's adapter wraps axios' fetch adapter", async () => {
+  it("that end in a 401 renew nothing if the caller's adapter wraps axios' fetch adapter", async () => {
     expect(await renewals({ adapter: (config) => axios.getAdapter('fetch', config)(config) })).toBe(0)
   })
 
-  // There axios calls fetch with a text, and nothing in its answer tells of the redirect.
-  it("cost a renewal where axios' fetch adapter makes no Request", async () => {
+  // There axios calls fetch with a string, and its response does not reveal the redirect.
+  it("that end in a 401 cost one renewal if axios' fetch adapter creates no Request", async () => {
     const env = { Request: null as never, fetch: ((...given) => fetch(...given)) satisfies typeof fetch }
     expect(await renewals({ adapter: 'fetch', env })).toBe(1)
   })
 })
 
-it('the URL of a call is found in time that grows with its length, whatever slashes are in it', () => {
+it('finding the URL of a call does not take quadratic time, however many slashes it has', () => {
   const intercept = createAuthInterceptor(provided({ current: token('current.token') }))
   const find = (slashes: string): void => {
     const baseURL = `https://api.test.example/merchant${slashes}x/`

@@ -10,16 +10,16 @@ import { answering, requiredCopy, unknownCopy } from './axios-fakes.ts'
 import { axiosWith, HOWS } from './drivers.ts'
 
 const ground = useGround()
-const withheld = () =>
+const withheldReasons = () =>
   ground.events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
 
-/** What is wrong with an instance that the token is attached to, under this header. */
+/** The problems that attachAuth reports for an instance, with this header name. */
 const problemsWith = (instance: unknown, header = 'Authorization') =>
   problemsIn(() => attachAuth(instance as never, rig().provider, { header }))
 
 describe('an axios instance with the token', () => {
   it.each([axios, requiredCopy(), unknownCopy()])(
-    'may be the default one of any copy of axios',
+    'can be the default instance of any copy of axios',
     async (copy) => {
       const detach = attachAuth(copy, ground.tokens)
       try {
@@ -33,7 +33,7 @@ describe('an axios instance with the token', () => {
     },
   )
 
-  it('rejects with an AxiosError that has the API’s own 401 to a renewed token', async () => {
+  it('rejects with an AxiosError and the API’s 401 if the API also rejects the renewed token', async () => {
     ground.env.configure({ rejectAllTokens: true })
     const error = await rejectionOf(ground.api().post('/orders', { a: 1 }))
     expect(error).toBeInstanceOf(AxiosError)
@@ -43,7 +43,7 @@ describe('an axios instance with the token', () => {
   })
 
   const WAYS = HOWS.flatMap((how) => ADAPTERS.map((adapter) => [how, adapter] as const))
-  it.each(WAYS)('leaves requests with credentials of their own as they are: %s, %s', async (how, adapter) => {
+  it.each(WAYS)('does not change requests with their own credentials: %s, %s', async (how, adapter) => {
     await using api401 = await scripted((_, response) => void response.writeHead(401).end())
     const tokens = ground.provider({ environment: apiAt(ground.env, api401.url) })
     const api = axiosWith(tokens, { adapter, validateStatus: () => true }, { how })
@@ -51,27 +51,38 @@ describe('an axios instance with the token', () => {
     await api.get(`${api401.url.replace('//', '//u:p@')}/x`)
     const basic = 'Basic dTpw'
     expect(api401.seen.map(({ headers }) => headers.authorization)).toEqual([basic, basic])
-    expect(withheld()).toEqual(['own-credentials', 'own-credentials'])
+    expect(withheldReasons()).toEqual(['own-credentials', 'own-credentials'])
     expect(ground.env.counts.token).toBe(0)
   })
 
-  it.each(ADAPTERS)('sends it under another name beside credentials of the caller: %s', async (adapter) => {
-    ground.env.configure({ header: 'X-Custom', scheme: '' })
-    const api = ground.api({ adapter }, { header: 'X-Custom', scheme: '' })
-    for (const config of [
-      { auth: { username: 'u', password: 'p' } },
-      { baseURL: ground.env.merchantUrl.replace('//', '//u:p@') },
-    ]) {
-      const { data } = await api.get('/orders', config)
-      expect(data.headers).toMatchObject({ 'x-custom': `[token ${data.jti}]`, authorization: '[hidden]' })
-    }
-  })
+  it.each(ADAPTERS)(
+    'sends the token in a custom header beside the caller’s credentials: %s',
+    async (adapter) => {
+      ground.env.configure({ header: 'X-Custom', scheme: '' })
+      const api = ground.api({ adapter }, { header: 'X-Custom', scheme: '' })
+      for (const config of [
+        { auth: { username: 'u', password: 'p' } },
+        { baseURL: ground.env.merchantUrl.replace('//', '//u:p@') },
+      ]) {
+        const { data } = await api.get('/orders', config)
+        expect(data.headers).toMatchObject({ 'x-custom': `[token ${data.jti}]`, authorization: '[hidden]' })
+      }
+    },
+  )
 
   it.each<[string, Record<string, unknown>, unknown]>([
-    ['as long as the name of the token’s', { 'X-Merchant-Id': '1' }, 'Bearer current.token'],
-    ['set to undefined, which axios does not send', { Authorization: undefined }, 'Bearer current.token'],
-    ['set to false, which axios takes for "none"', { Authorization: false }, false],
-  ])('regards a header of the caller’s: %s', async (_, headers, expected) => {
+    [
+      'attaches the token beside a header whose name is as long as its own',
+      { 'X-Merchant-Id': '1' },
+      'Bearer current.token',
+    ],
+    [
+      'attaches the token over a header set to undefined, which axios does not send',
+      { Authorization: undefined },
+      'Bearer current.token',
+    ],
+    ['keeps a header set to false, which axios does not send', { Authorization: false }, false],
+  ])('%s', async (_, headers, expected) => {
     let sent: unknown
     const adapter: AxiosAdapter = (config) => {
       sent = config.headers.get('authorization')
@@ -84,7 +95,7 @@ describe('an axios instance with the token', () => {
 })
 
 describe('detaching', () => {
-  it('ends it, and lets it be attached again', async () => {
+  it('stops sending the token, and allows attaching it again', async () => {
     const api = axios.create({ baseURL: ground.env.merchantUrl })
     const detach = attachAuth(api, ground.tokens)
     const already = { option: 'instance', reason: expect.stringMatching(/already/) }
@@ -93,13 +104,13 @@ describe('detaching', () => {
     detach()
     expect(await rejectionOf(api.get('/x'))).toMatchObject({ status: 401 })
     const again = attachAuth(api, ground.tokens)
-    detach() // of the first: it has no say in the second
+    detach() // the first detach function does not affect the second attachment
     expect(problemsWith(api)).toEqual([already])
     expect((await api.get('/x')).status).toBe(200)
     again()
   })
 
-  it('lets calls that have begun go on without the token', async () => {
+  it('lets calls that have already started continue without the token', async () => {
     const api = axios.create({ baseURL: ground.env.merchantUrl })
     api.interceptors.request.use(async (config) => {
       detach()
@@ -107,11 +118,11 @@ describe('detaching', () => {
     })
     const detach = attachAuth(api, ground.tokens)
     const late = axios.create({ baseURL: ground.env.merchantUrl })
-    late.interceptors.request.use(async (config) => config) // which axios waits for
-    const off = attachAuth(late, ground.tokens)
+    late.interceptors.request.use(async (config) => config) // axios waits for it
+    const detachLate = attachAuth(late, ground.tokens)
     const call = late.get('/x')
     await Promise.resolve()
-    off()
+    detachLate()
     for (const one of [call, api.get('/x')]) expect(await rejectionOf(one)).toMatchObject({ status: 401 })
     expect(ground.env.counts.token).toBe(0)
   })
@@ -140,8 +151,8 @@ describe('attachAuth', () => {
     ['all methods', { 'x-tOKEN': 'one' }],
     ['one method', { post: { 'X-Token': 'one' } }],
     ['common', { common: { 'X-TOKEN': 'one' } }],
-    ['common, with nothing in it', { common: { 'X-TOKEN': '' } }],
-  ])('rejects an instance with a default header of that name: %s', (_, headers) => {
+    ['common, empty', { common: { 'X-TOKEN': '' } }],
+  ])('rejects an instance with a default header of the same name: %s', (_, headers) => {
     const reason = expect.stringMatching(/default header X-Token[\s\S]*instance\.defaults\.headers/)
     const api = axios.create({ headers } as never)
     expect(problemsWith(api, 'X-Token')).toEqual([{ option: 'instance', reason }])
@@ -149,11 +160,11 @@ describe('attachAuth', () => {
   })
 
   it.each([
-    ['none at all', undefined],
-    ['nothing in them', { common: undefined, get: null, 'X-Token': undefined }],
-    ['others', { common: { 'X-Tokens': '1' }, 'X-Other': 'X-Token', 'X-Number': 1, 'X-Flag': true }],
-    ['one of that name for no method', { common: { 'X-Token': undefined } }],
-  ])('takes an instance with these default headers: %s', (_, headers) => {
+    ['undefined', undefined],
+    ['empty ones', { common: undefined, get: null, 'X-Token': undefined }],
+    ['other names', { common: { 'X-Tokens': '1' }, 'X-Other': 'X-Token', 'X-Number': 1, 'X-Flag': true }],
+    ['the same name, but undefined', { common: { 'X-Token': undefined } }],
+  ])('accepts an instance with these default headers: %s', (_, headers) => {
     const api = axios.create()
     api.defaults.headers = headers as never
     expect(problemsWith(api, 'X-Token')).toEqual([])

@@ -1,4 +1,4 @@
-// Calls to an API that rejects: 250 of them, and an hour of them on a clock that stands in between. What callers get, and what it costs.
+// What callers get from an API that rejects tokens, and how many token requests that costs: for 250 calls and for an hour of calls.
 import { createAuthFetch } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { Random } from '../support/random.ts'
@@ -7,7 +7,7 @@ import { granted, rig } from '../token/harness.ts'
 import { counted, record } from './cells.ts'
 
 /** A request, as a rule sees it. */
-interface Asked {
+interface ApiRequest {
   /** The number of the call, from 0. */
   readonly n: number
   /** 0 for its first try. */
@@ -16,22 +16,22 @@ interface Asked {
   readonly now: number
 }
 
-/** How the merchant API judges requests; made anew for each test, as it may remember tokens. */
-type Rule = () => (asked: Asked) => 200 | 401
+/** Decides how the API answers requests; created for each test because it may remember tokens. */
+type Rule = () => (request: ApiRequest) => 200 | 401
 
-/** Half of the numbers, by a generator with a fixed seed. */
-function isRejectedAtRandom({ n, attempt }: Asked): boolean {
+/** Rejects about half of the requests, by a generator with a fixed seed. */
+function isRejectedAtRandom({ n, attempt }: ApiRequest): boolean {
   const number = new Random(20_260_101 + (2 * n + attempt - 1) * 0x6d2b79f5).next() * 2 ** 32
   return number % 2 === 0
 }
 
-const forEver: Rule = () => () => 401
+const always: Rule = () => () => 401
 const alternating: Rule =
   () =>
   ({ n, attempt }) =>
     (n + attempt) % 2 === 0 ? 401 : 200
-const atRandom: Rule = () => (asked) => (isRejectedAtRandom(asked) ? 401 : 200)
-/** Accepts a token 5 s after it first saw it: another node has to hear of it first. */
+const atRandom: Rule = () => (request) => (isRejectedAtRandom(request) ? 401 : 200)
+/** Accepts a token 5 s after it first saw it, as if another node had to learn of it first. */
 const after5Seconds: Rule = () => {
   const seenAt = new Map<string, number>()
   return ({ token, now }) => {
@@ -41,9 +41,9 @@ const after5Seconds: Rule = () => {
 }
 
 /**
- * A fetch that calls two APIs, of which merchant goes by the rule, or both; the clock stands.
+ * A fetch for two APIs, on the injected clock. The rule applies to the merchant API, or to both.
  *
- * @param delayOf how long (ms) the answer to a call is held back, so that answers come one after another
+ * @param delayOf how long (ms) the answer to a call is delayed, so that answers arrive one after another
  */
 function callsTo(rule: Rule, { both = false, delayOf = (_: number): number => 0 } = {}) {
   const { provider, endpoint, clock, events } = rig()
@@ -55,13 +55,13 @@ function callsTo(rule: Rule, { both = false, delayOf = (_: number): number => 0 
     const path = new URL(String(input)).pathname
     const [, api, number] = path.split('/') as [string, keyof typeof requests, string]
     const token = /^Bearer (.+)$/.exec(new Headers(init?.headers).get('authorization') ?? '')?.[1]
-    if (token === undefined) return new Response(null, { status: 400 }) // nothing here may come without
+    if (token === undefined) return new Response(null, { status: 400 }) // every request here must have a token
     requests[api] += 1
     const attempt = attempts.get(path) ?? 0
     attempts.set(path, attempt + 1)
     const n = Number(number)
-    const asked = { n, attempt, token, now: clock.monotonicMs() }
-    const status = api === 'merchant' || both ? judge(asked) : 200
+    const request = { n, attempt, token, now: clock.monotonicMs() }
+    const status = api === 'merchant' || both ? judge(request) : 200
     if (delayOf(n) > 0) await new Promise((resolve) => setTimeout(resolve, delayOf(n)))
     return new Response(null, { status })
   }
@@ -85,8 +85,8 @@ function tally(statuses: readonly number[]): string {
     .join(', ')
 }
 
-/** Calls to both APIs by turns, each after the one before it, and so many seconds later. */
-async function byTurns({ get, clock }: Calls, many: number, seconds: number): Promise<Statuses> {
+/** Calls both APIs alternately, one call after another, the given seconds apart. */
+async function oneByOne({ get, clock }: Calls, many: number, seconds: number): Promise<Statuses> {
   const statuses: Statuses = { merchant: [], 'in-store': [] }
   for (let n = 0; n < many; n += 1) {
     statuses.merchant.push(await get('merchant', n))
@@ -104,29 +104,29 @@ async function allAtOnce({ get }: Calls, many: number): Promise<Statuses> {
   return { merchant: statuses.map(([one]) => one), 'in-store': statuses.map(([, other]) => other) }
 }
 
-describe('250 calls', () => {
+describe('250 calls to an API that rejects tokens', () => {
   const MANY = 250
   const staggered = { delayOf: (n: number) => (n % 10) * 20 }
   const RANDOM = '401 to half of the requests, at random'
   const AT_ONCE: [row: string, rule: Rule, expected: string][] = [
-    ['401 for ever', forEver, '250 × 401; 2 tokens, 500 requests'],
+    ['401 to every request', always, '250 × 401; 2 tokens, 500 requests'],
     ['401 to every second request', alternating, '250 × 200; 2 tokens, 375 requests'],
     [RANDOM, atRandom, '198 × 200, 52 × 401; 2 tokens, 378 requests'],
   ]
   const ONE_BY_ONE: typeof AT_ONCE = [
-    ['401 for ever', forEver, '250 × 401; 2 tokens, 251 requests'],
+    ['401 to every request', always, '250 × 401; 2 tokens, 251 requests'],
     ['401 to every second request', alternating, '126 × 200, 124 × 401; 2 tokens, 251 requests'],
     [RANDOM, atRandom, '123 × 200, 127 × 401; 2 tokens, 251 requests'],
   ]
   const GROUPS: [group: string, rows: typeof AT_ONCE, make: typeof allAtOnce, options: object][] = [
     ['250 calls at once', AT_ONCE, allAtOnce, {}],
-    // The first answers of many are long there, and the token renewed, when the last ones come.
+    // When the last answers arrive, the first ones have already renewed the token.
     ['250 calls, their answers staggered', AT_ONCE, allAtOnce, staggered],
-    ['250 calls one after another', ONE_BY_ONE, (calls) => byTurns(calls, MANY, 0), {}],
+    ['250 calls one after another', ONE_BY_ONE, (calls) => oneByOne(calls, MANY, 0), {}],
   ]
 
   it.for(GROUPS.flatMap(([group, rows, ...how]) => rows.map((row) => [group, ...row, ...how] as const)))(
-    '%s that meet %s leave the other API unharmed',
+    'renew the token once and do not affect another API: %s, %s',
     async ([group, row, rule, expected, make, options], { task }) => {
       const calls = callsTo(rule, options)
       const { requests, endpoint, events } = calls
@@ -146,10 +146,10 @@ const EVERY = { '0.5 s': 0.5, '1 s': 1, '10 s': 10, '30 s': 30, '62 s': 62, '5 m
 type Interval = keyof typeof EVERY
 const INTERVALS = Object.keys(EVERY) as Interval[]
 
-/** How many renewals, and what the callers get. */
+/** The number of renewals, and the statuses that callers get. */
 type Expected = readonly [renewals: number, statuses: string]
 
-const FOR_EVER: Record<Interval, Expected> = {
+const EXPECTED_ALWAYS: Record<Interval, Expected> = {
   // Renewals at 0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 2047 s. The next may come 30 min later.
   '0.5 s': [12, '7200 × 401'],
   '1 s': [12, '3600 × 401'],
@@ -157,13 +157,13 @@ const FOR_EVER: Record<Interval, Expected> = {
   '10 s': [12, '360 × 401'],
   // At 0, 30, 60, 90, 120, 150, 210, 300, 450, 720, 1260, 2310 s.
   '30 s': [12, '120 × 401'],
-  // Each call comes a minute later than the gap of 1 s, so all but the limit for an hour begins anew.
+  // Each call comes a minute after the gap of 1 s, which resets all but the hourly limit.
   '62 s': [12, '59 × 401'],
   '5 min': [12, '12 × 401'],
 }
 
 const ROWS: [row: string, rule: Rule, Record<Interval, Expected>][] = [
-  ['401 for ever', forEver, FOR_EVER],
+  ['401 to every request', always, EXPECTED_ALWAYS],
   [
     '401 to every second request',
     alternating,
@@ -192,7 +192,7 @@ const ROWS: [row: string, rule: Rule, Record<Interval, Expected>][] = [
     '401 to each token for its first 5 s',
     after5Seconds,
     {
-      // The tokens of 0, 1 and 3 s are replaced before their time; that of 7 s is accepted from 12 s on.
+      // The tokens of 0, 1 and 3 s are replaced before the API accepts them; it accepts that of 7 s from 12 s on.
       '0.5 s': [4, '7176 × 200, 24 × 401'],
       '1 s': [4, '3588 × 200, 12 × 401'],
       '10 s': [1, '359 × 200, 1 × 401'],
@@ -203,18 +203,18 @@ const ROWS: [row: string, rule: Rule, Record<Interval, Expected>][] = [
   ],
 ]
 
-describe('an hour of calls', () => {
+describe('an hour of calls to an API that rejects tokens', () => {
   const group = 'an hour of calls, one every …'
 
   it.for(ROWS.flatMap(([row, ...rest]) => INTERVALS.map((column) => [row, column, ...rest] as const)))(
-    'that meet %s, %s apart, costs what the limit allows, and the other API nothing',
-    async ([row, column, rule, literal], { task }) => {
+    'renews the token within the rate limit and does not affect another API: %s, one call every %s',
+    async ([row, column, rule, results], { task }) => {
       const calls = callsTo(rule)
-      const statuses = await byTurns(calls, HOUR / EVERY[column], EVERY[column])
+      const statuses = await oneByOne(calls, HOUR / EVERY[column], EVERY[column])
       const renewals = calls.endpoint.count - 1
-      const [most, expected] = literal[column]
-      expect(most).toBeLessThanOrEqual(12)
-      expect([renewals, tally(statuses.merchant)]).toEqual([most, expected])
+      const [expectedRenewals, expected] = results[column]
+      expect(expectedRenewals).toBeLessThanOrEqual(12)
+      expect([renewals, tally(statuses.merchant)]).toEqual([expectedRenewals, expected])
       expect(new Set(statuses['in-store'])).toEqual(new Set([200]))
       expect(calls.requests['in-store']).toBe(statuses['in-store'].length)
       expect(calls.requests.merchant).toBe(statuses.merchant.length + renewals)
@@ -224,14 +224,17 @@ describe('an hour of calls', () => {
     },
   )
 
-  it.for(INTERVALS)('that both APIs reject costs each its own limit (%s apart)', async (column, { task }) => {
-    const calls = callsTo(forEver, { both: true })
-    const statuses = await byTurns(calls, HOUR / EVERY[column], EVERY[column])
-    const renewals = calls.endpoint.count - 1
-    const [most, expected] = FOR_EVER[column]
-    const tallies = [tally(statuses.merchant), tally(statuses['in-store'])]
-    expect([renewals, ...tallies]).toEqual([2 * most, expected, expected])
-    const cell = `${counted(renewals, 'renewal')}; 2 × ${expected}`
-    record(task, { table: 'api-hour', group, row: '401 for ever, of both APIs', column, cell })
-  })
+  it.for(INTERVALS)(
+    'renews the token within a rate limit for each API if both reject it (one call every %s)',
+    async (column, { task }) => {
+      const calls = callsTo(always, { both: true })
+      const statuses = await oneByOne(calls, HOUR / EVERY[column], EVERY[column])
+      const renewals = calls.endpoint.count - 1
+      const [expectedRenewals, expected] = EXPECTED_ALWAYS[column]
+      const tallies = [tally(statuses.merchant), tally(statuses['in-store'])]
+      expect([renewals, ...tallies]).toEqual([2 * expectedRenewals, expected, expected])
+      const cell = `${counted(renewals, 'renewal')}; 2 × ${expected}`
+      record(task, { table: 'api-hour', group, row: '401 to every request, from both APIs', column, cell })
+    },
+  )
 })

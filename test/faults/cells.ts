@@ -1,13 +1,13 @@
-/** What a test of a fault records for docs/faults.md: cells of its tables, which count once the test has passed. */
+/** Records the cells of the tables in docs/faults.md, which count only if their test passes. */
 import type { TestContext } from 'vitest'
 
 export { counted } from '../clients/scenarios/scenario.ts'
 
 /** One cell of a table in docs/faults.md: what the test measured and asserted, in a few words. */
 export interface Cell {
-  /** The table, by the name of its place in docs/faults.md. */
+  /** The name of the table's place in docs/faults.md. */
   readonly table: string
-  /** What several rows have in common; a line of its own in the table. */
+  /** The heading of several rows, on a line of its own in the table. */
   readonly group?: string
   /** What goes wrong. Rows of a group whose cells are all equal become one row. */
   readonly row: string

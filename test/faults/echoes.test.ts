@@ -1,4 +1,4 @@
-/** Whatever holds the secret, or an older one: nothing of it shows in what callers and listeners can log. */
+/** Secrets and tokens in errors and token responses never leak into what callers and listeners can log. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { inspect } from 'node:util'
 import axios, { AxiosError, type InternalAxiosRequestConfig } from 'axios'
@@ -9,19 +9,19 @@ import { findLeaks } from '../support/leaks.ts'
 import { type Answer, granted, MERCHANT_URL, type Rig, rejection, rig, status } from '../token/harness.ts'
 import { record } from './cells.ts'
 
-/** Of characters that HTML, JSON, URLs, forms and shells all write in other ways. */
+/** Made of characters that HTML, JSON, URLs, forms and shells each encode differently. */
 const SECRET = `hush+"hush"/it's<me>&you=`
 const CLIENT_ID = 'client-1'
 
 const CLIENTS = ['provider.getToken()', 'axios api.get()', 'authFetch'] as const
 type Client = (typeof CLIENTS)[number]
 
-/** Each row with each way to call. */
+/** Each row with each client. */
 function forEachClient<T extends readonly unknown[]>(rows: readonly T[]): [Client, ...T][] {
   return rows.flatMap((row) => CLIENTS.map((client): [Client, ...T] => [client, ...row]))
 }
 
-/** A call in one of the three ways, to an API that answers 401. */
+/** A call with this client, to an API that answers 401. */
 function call(client: Client, provider: TokenProvider, url: string = MERCHANT_URL): Promise<unknown> {
   if (client === 'provider.getToken()') return provider.getToken()
   if (client === 'authFetch') {
@@ -37,7 +37,7 @@ function call(client: Client, provider: TokenProvider, url: string = MERCHANT_UR
   return api.get(url)
 }
 
-/** What a listener that logs everything has logged, of onEvent and of the diagnostics channel. */
+/** The lines of a listener that logs everything from onEvent and the diagnostics channel. */
 let lines: string[]
 const log = (event: unknown): void => {
   lines.push(inspect(event, { showHidden: true, depth: Infinity, getters: true }))
@@ -49,7 +49,7 @@ beforeEach(() => {
 })
 afterEach(() => void unsubscribe('merchant-auth', log))
 
-/** A provider with the secret, and a listener that logs everything and then throws it. */
+/** A provider with the secret, and a listener that logs and then throws each event. */
 function echoRig(options: Partial<TokenProviderOptions> = {}): Rig {
   const onEvent = (event: unknown): never => {
     log(event)
@@ -58,12 +58,12 @@ function echoRig(options: Partial<TokenProviderOptions> = {}): Rig {
   return rig([], { clientId: CLIENT_ID, clientSecret: SECRET, retries: 0, onEvent, ...options })
 }
 
-/** Where any of the texts is found in what a caller has got, or a listener logged. */
+/** Where any of the texts appears in what a caller got or a listener logged. */
 function leaksIn({ provider }: Rig, got: unknown, texts: readonly string[]): string[] {
   return [got, provider, lines, lines.join('\n')].flatMap((value) => findLeaks(value, texts))
 }
 
-/** The row of a table, and the text that may not be found, besides the secret in its usual spellings. */
+/** The row of a table, and a text that must not leak, besides the secret in its usual encodings. */
 interface Searched {
   readonly client: Client
   readonly group: string
@@ -104,18 +104,18 @@ const ERRORS: [row: string, error: unknown][] = [
   ['name and code', Object.assign(new Error('x'), { name: SECRET, code: SECRET, errno: SECRET })],
   ['stack', Object.assign(new Error('x'), { stack: `Error: x\n    at ${REQUEST.url}` })],
   ['an AggregateError', new AggregateError([new Error(BODY), new Error(REQUEST.url)], SECRET)],
-  ['a text instead of an error', BODY],
+  ['a string instead of an error', BODY],
   ['an object instead of an error', { message: BODY, ...REQUEST }],
   ['its own toJSON and inspect', { toJSON: () => REQUEST, [inspect.custom]: () => SECRET }],
   // Errors that throw when they are read.
   ['a getter that throws', Object.defineProperty(new Error('x'), 'cause', { get: throwing })],
-  ['a message that is no text', Object.assign(new Error('x'), { message: { toString: throwing } })],
+  ['a message that is not a string', Object.assign(new Error('x'), { message: { toString: throwing } })],
 ]
 
-describe('the secret in what fetch rejects with', () => {
-  const group = 'where an error of options.fetch holds the secret'
+describe('a secret in an error of options.fetch', () => {
+  const group = 'an error of options.fetch that contains the secret'
 
-  it.for(forEachClient(ERRORS))('%s: %s', async ([client, row, thrown], { task }) => {
+  it.for(forEachClient(ERRORS))('does not leak: %s, %s', async ([client, row, thrown], { task }) => {
     const made = echoRig()
     made.endpoint.otherwise = () => Promise.reject(thrown)
     await failAndSearch(task, made, { client, text: BASIC, group, row })
@@ -126,11 +126,11 @@ const OLD = 'the-secret-before+this/one='
 const OLDER: [row: string, error: unknown][] = [
   ['message', new Error(`the vault knew ${OLD}`)],
   ['cause and properties', Object.assign(new Error('x', { cause: new Error(OLD) }), { previous: OLD })],
-  ['a text instead of an error', OLD],
+  ['a string instead of an error', OLD],
 ]
 
-describe('an older secret in what the clientSecret function throws', () => {
-  it.for(forEachClient(OLDER))('%s: %s', async ([client, row, thrown], { task }) => {
+describe('an older secret in an error of the clientSecret function', () => {
+  it.for(forEachClient(OLDER))('does not leak: %s, %s', async ([client, row, thrown], { task }) => {
     let asked = 0
     const made = echoRig({
       clientSecret: () => {
@@ -141,7 +141,7 @@ describe('an older secret in what the clientSecret function throws', () => {
     })
     await made.provider.getToken()
     await made.clock.advance(990_000)
-    const group = 'where an error of clientSecret holds an older secret'
+    const group = 'an error of clientSecret that contains an older secret'
     await failAndSearch(task, made, { client, text: OLD, group, row })
   })
 })
@@ -154,36 +154,42 @@ const ECHOED = [
   ['the old token', TOKEN],
 ] as const
 
-describe('an echo when the token is renewed', () => {
+describe('an echo in a failed renewal', () => {
   const group = 'renewals'
 
-  it.for(forEachClient(ECHOED))('%s: %s, after expiry', async ([client, what, text], { task }) => {
-    const made = echoRig()
-    made.endpoint.answers.push(granted({ access_token: TOKEN }))
-    await made.provider.getToken()
-    await made.clock.advance(990_000)
-    made.endpoint.otherwise = echoing(text)
-    await failAndSearch(task, made, { client, text: TOKEN, group, row: `${what}, after expiry` })
-  })
+  it.for(forEachClient(ECHOED))(
+    'does not leak: %s, %s, after expiry',
+    async ([client, what, text], { task }) => {
+      const made = echoRig()
+      made.endpoint.answers.push(granted({ access_token: TOKEN }))
+      await made.provider.getToken()
+      await made.clock.advance(990_000)
+      made.endpoint.otherwise = echoing(text)
+      await failAndSearch(task, made, { client, text: TOKEN, group, row: `${what}, after expiry` })
+    },
+  )
 
   const ofCalls = forEachClient(ECHOED).filter(([client]) => client !== 'provider.getToken()')
-  it.for(ofCalls)('%s: %s, after a 401 of the API', async ([column, what, text], { task }) => {
-    const made = echoRig()
-    made.endpoint.answers.push(granted({ access_token: TOKEN }), echoing(text))
-    const got = (await call(column, made.provider).catch((thrown: unknown) => thrown)) as {
-      status?: number
-      response?: { status: number }
-    }
-    expect(lines.join(), 'the events').toContain('token-request-failed')
-    expect(leaksIn(made, got, [SECRET, TOKEN])).toEqual([])
-    const status = got.response?.status ?? got.status
-    expect(status).toBe(401)
-    const row = `${what}, after a 401 of the API`
-    record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
-  })
+  it.for(ofCalls)(
+    'does not leak: %s, %s, after a 401 from the API',
+    async ([column, what, text], { task }) => {
+      const made = echoRig()
+      made.endpoint.answers.push(granted({ access_token: TOKEN }), echoing(text))
+      const got = (await call(column, made.provider).catch((thrown: unknown) => thrown)) as {
+        status?: number
+        response?: { status: number }
+      }
+      expect(lines.join(), 'the events').toContain('token-request-failed')
+      expect(leaksIn(made, got, [SECRET, TOKEN])).toEqual([])
+      const status = got.response?.status ?? got.status
+      expect(status).toBe(401)
+      const row = `${what}, after a 401 from the API`
+      record(task, { table: 'echoes', group, row, column, cell: `the API's ${status}, nothing leaks` })
+    },
+  )
 })
 
-describe('a listener that logs everything, and throws it', () => {
+describe('a listener that logs and throws each event', () => {
   const row = 'onEvent and the diagnostics channel'
 
   it('logs no secret and no token', async ({ task }) => {
@@ -214,7 +220,7 @@ describe('a listener that logs everything, and throws it', () => {
   it.for([
     ['the secret', SECRET],
     ['the token', TOKEN],
-  ])('logs a token whose scope is %s', async ([, scope]) => {
+  ])('logs no secret and no token if the scope of the token is %s', async ([, scope]) => {
     const made = echoRig()
     made.endpoint.answers.push(granted({ access_token: TOKEN, scope }))
     expect(leaksIn(made, await made.provider.getToken(), [SECRET, TOKEN])).toEqual([])
@@ -226,7 +232,7 @@ const oauth = (...names: string[]): Answer =>
 
 const everywhere = { access_token: SECRET, expires_in: SECRET, token_type: SECRET, scope: SECRET }
 
-/** Other spellings are those of test/redact.test.ts. */
+/** Other encodings are tested in test/redact.test.ts. */
 const CREDENTIALS = `Basic ${Buffer.from(`${CLIENT_ID}:${SECRET}`).toString('base64')}`
 const ACROSS = `${'x'.repeat(90)}${SECRET}${'x'.repeat(190)}${SECRET}`
 
@@ -234,13 +240,13 @@ const PLACES: [row: string, error: string, answer: Answer][] = [
   ['error_description', 'TokenRequestError', oauth('error_description')],
   ['error', 'TokenRequestError', oauth('error')],
   ['error_uri and other fields', 'TokenRequestError', oauth('error_uri', 'client_secret', 'detail')],
-  ['names of fields', 'TokenRequestError', status(400, { [SECRET]: 'x', error: 'x' })],
+  ['field names', 'TokenRequestError', status(400, { [SECRET]: 'x', error: 'x' })],
   ['JSON of another shape', 'TokenRequestError', status(400, { errors: [{ detail: SECRET }] })],
-  ['a JSON text', 'TokenRequestError', status(400, JSON.stringify(SECRET))],
+  ['a JSON string', 'TokenRequestError', status(400, JSON.stringify(SECRET))],
   ['JSON cut short', 'TokenRequestError', status(400, `{"error":"x","error_description":"${SECRET}`)],
   ['Basic header', 'TokenRequestError', status(401, { error: 'x', error_description: `got ${CREDENTIALS}` })],
   [
-    'across the end of what is shown',
+    'across the truncation limit',
     'TokenRequestError',
     status(400, { error: ACROSS, error_description: ACROSS }),
   ],
@@ -249,17 +255,17 @@ const PLACES: [row: string, error: string, answer: Answer][] = [
   ['headers', 'TokenRequestError', status(401, '', { 'x-request': SECRET, 'www-authenticate': SECRET })],
   ['Retry-After', 'TokenRequestError', status(429, '', { 'retry-after': SECRET })],
   ['status text', 'TokenRequestError', () => new Response('', { status: 400, statusText: SECRET })],
-  ['200, all fields bad', 'TokenResponseError', granted(everywhere)],
-  ['200, names of fields', 'TokenResponseError', status(200, { [SECRET]: SECRET })],
+  ['200, all fields invalid', 'TokenResponseError', granted(everywhere)],
+  ['200, field names', 'TokenResponseError', status(200, { [SECRET]: SECRET })],
   ['200, JSON cut short', 'TokenResponseError', status(200, `{"access_token":"${SECRET}`)],
   ['200, HTML', 'TokenResponseError', status(200, `<html>${SECRET}</html>`)],
 ]
 
-describe('the secret echoed by the token endpoint', () => {
-  it.for(forEachClient(PLACES))('%s: %s', async ([client, row, error, answer], { task }) => {
+describe('a secret that the token endpoint echoes', () => {
+  it.for(forEachClient(PLACES))('does not leak: %s, %s', async ([client, row, error, answer], { task }) => {
     const made = echoRig()
     made.endpoint.otherwise = answer
-    const group = 'where the token endpoint says the secret'
+    const group = 'a token endpoint that echoes the secret'
     await failAndSearch(task, made, { client, text: CREDENTIALS, group, row, error })
   })
 })

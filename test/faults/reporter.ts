@@ -1,6 +1,6 @@
 /**
- * Makes the tables of docs/faults.md from the cells that tests recorded, and fails the run where the page says
- * something else. `npm run faults` writes the page.
+ * Builds the tables of docs/faults.md from the cells that tests recorded, and fails the run if the page differs.
+ * `npm run faults` writes the page.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -38,7 +38,7 @@ export default class FaultReporter implements Reporter {
       .filter(({ moduleId }) => FOLDERS.includes(dirname(moduleId)))
       .sort((a, b) => a.moduleId.localeCompare(b.moduleId))
     const tests = ours.flatMap((module) => [...module.children.allTests()])
-    // Some of the tests, or tests that fail, prove nothing about the page.
+    // A partial or failed run proves nothing about the page.
     if (ours.length < FILES || tests.some((test) => test.result().state !== 'passed')) return
     this.#compare(tabulate(tests.flatMap((test) => test.meta().cells ?? [])))
   }
@@ -67,15 +67,15 @@ export default class FaultReporter implements Reporter {
 function tabulate(cells: readonly Cell[]): Map<string, Table> {
   const tables = new Map<string, Table>()
   for (const { table: name, group = '', row, column, cell } of cells) {
-    const table = entry(tables, name, () => ({ columns: [], groups: new Map() }))
+    const table = getOrCreate(tables, name, () => ({ columns: [], groups: new Map() }))
     if (!table.columns.includes(column)) table.columns.push(column)
-    const rows = entry(table.groups, group, () => new Map<string, Map<string, string>>())
-    entry(rows, row, () => new Map<string, string>()).set(column, cell)
+    const rows = getOrCreate(table.groups, group, () => new Map<string, Map<string, string>>())
+    getOrCreate(rows, row, () => new Map<string, string>()).set(column, cell)
   }
   return tables
 }
 
-function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+function getOrCreate<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   const known = map.get(key)
   if (known !== undefined) return known
   const made = make()
@@ -91,7 +91,7 @@ function inMarkdown({ columns, groups }: Table): string {
     const labels = new Map<string, string[]>()
     for (const [row, cells] of rows) {
       const shown = line(columns.map((column) => cells.get(column) ?? ''))
-      entry(labels, shown, () => []).push(escaped(row))
+      getOrCreate(labels, shown, () => []).push(escaped(row))
     }
     for (const [shown, alike] of labels) lines.push(`| ${alike.join('; ')} ${shown}`)
   }

@@ -1,4 +1,4 @@
-/** A token endpoint that gives no answer, or a late one, and a client secret that cannot be had. */
+/** A token endpoint that does not answer or answers late, and a client secret that cannot be obtained. */
 import { TokenRequestError } from 'merchant-auth'
 import { expect, it } from 'vitest'
 import type { ManualClock } from '../support/clock.ts'
@@ -15,14 +15,14 @@ import {
 } from '../token/harness.ts'
 import { type TokenFault, tryFaults } from './token-rig.ts'
 
-/** Three attempts with pauses of 200 and 400 ms at the most; one in the background. */
+/** Three attempts with pauses of at most 200 and 400 ms; one attempt in the background. */
 const THREE_ATTEMPTS = {
   requests: 3,
   ms: 600,
   background: { requests: 1, ms: 0 },
   firstSuccessMs: 1_000,
 }
-/** timeoutMs is 10 s, of which one attempt gets 5. */
+/** timeoutMs is 10 s, of which one attempt gets 5 s. */
 const HANGS = {
   requests: 2,
   ms: 10_000,
@@ -32,8 +32,8 @@ const HANGS = {
 
 tryFaults('no answer', { outcome: 'TokenRequestError, ERR_TOKEN_NETWORK', ...THREE_ATTEMPTS }, [
   ['no connection', { answer: noConnection }],
-  ['a token response that breaks off', { answer: breaksOff() }],
-  ['fetch rejects with what is no error', { answer: () => Promise.reject('offline') }],
+  ['a truncated token response', { answer: breaksOff() }],
+  ['fetch rejects with a string', { answer: () => Promise.reject('offline') }],
 ])
 
 const endless = (code: number) => (): Response => new Response(new ReadableStream(), { status: code })
@@ -44,7 +44,7 @@ tryFaults('no answer', { outcome: 'TokenRequestError, ERR_TOKEN_TIMEOUT', ...HAN
   ['fetch ignores the signal', { answer: deaf }],
 ])
 
-/** An answer after so many ms on the clock, whatever the signal says. */
+/** Answers after `ms` on the clock and ignores the signal. */
 const slow =
   (ms: number, answer = granted()): NonNullable<TokenFault['answer']> =>
   async (init: RequestInit, clock: ManualClock) => {
@@ -82,12 +82,12 @@ tryFaults(
 )
 
 const rejection401 = status(401, { error: 'invalid_client' })
-const REFUSED = { outcome: 'TokenRequestError, 401, invalid_client', ms: 0, firstSuccessMs: 1_000 }
+const REJECTED = { outcome: 'TokenRequestError, 401, invalid_client', ms: 0, firstSuccessMs: 1_000 }
 let asked = 0
-tryFaults('the clientSecret function', { ...REFUSED, requests: 1 }, [
+tryFaults('the clientSecret function', { ...REJECTED, requests: 1 }, [
   ['yields the rejected secret again', { answer: rejection401, clientSecret: () => SECRET }],
 ])
-tryFaults('the clientSecret function', { ...REFUSED, requests: 2 }, [
+tryFaults('the clientSecret function', { ...REJECTED, requests: 2 }, [
   [
     'yields another secret, which is rejected too',
     {
@@ -100,7 +100,7 @@ tryFaults('the clientSecret function', { ...REFUSED, requests: 2 }, [
   ],
 ])
 
-it('a fetch that yields no response fails each caller with an error of its own', async () => {
+it('a fetch that resolves without a response rejects each caller with an error of its own', async () => {
   const { provider } = rig([() => undefined as unknown as Response], { retries: 0 })
   const errors = await Promise.all([rejection(provider.getToken()), rejection(provider.getToken())])
   for (const error of errors) expect(error).toBeInstanceOf(TokenRequestError)

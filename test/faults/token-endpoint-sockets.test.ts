@@ -1,4 +1,4 @@
-/** The faults of the sandbox on real sockets; time is the injected clock all the same. */
+/** The faults of the sandbox on real sockets, with the injected clock. */
 import { createTokenProvider, type TokenProvider, type TokenProviderOptions } from 'merchant-auth'
 import { type Fault, type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -38,8 +38,18 @@ const BAD_BODY = { outcome: 'TokenResponseError, body', requests: 1 }
 const ROWS: readonly Row[] = [
   { row: 'hang at the headers', fault: { kind: 'hang' }, hangs: 'headers', ...TIMED_OUT },
   { row: 'hang in the body', fault: { kind: 'hang', at: 'body' }, hangs: 'body', ...TIMED_OUT },
-  { row: 'body beyond the time', fault: { kind: 'slow-body', durationMs: 1e9 }, hangs: 'body', ...TIMED_OUT },
-  { row: 'slow body in time', fault: { kind: 'slow-body', durationMs: 40 }, outcome: 'token', requests: 1 },
+  {
+    row: 'body slower than timeoutMs',
+    fault: { kind: 'slow-body', durationMs: 1e9 },
+    hangs: 'body',
+    ...TIMED_OUT,
+  },
+  {
+    row: 'slow body within timeoutMs',
+    fault: { kind: 'slow-body', durationMs: 40 },
+    outcome: 'token',
+    requests: 1,
+  },
   {
     row: 'connection reset',
     fault: { kind: 'reset' },
@@ -47,13 +57,13 @@ const ROWS: readonly Row[] = [
     requests: 3,
   },
   {
-    row: 'nobody listens',
+    row: 'connection refused',
     fault: 'closed',
     outcome: 'TokenRequestError, ERR_TOKEN_NETWORK',
     requests: 3,
   },
   {
-    row: 'half of the body',
+    row: 'truncated body',
     fault: { kind: 'truncated-body' },
     outcome: 'TokenRequestError, ERR_TOKEN_NETWORK',
     requests: 3,
@@ -93,7 +103,7 @@ afterEach(async () => {
   await sandbox.close()
 })
 
-/** A provider at the sandbox, on a clock that moves only while a request hangs where it should. */
+/** A provider for the sandbox, on a clock that advances only while a request hangs at the expected place. */
 class SocketRig {
   readonly clock = new ManualClock()
   readonly provider: TokenProvider
@@ -122,7 +132,7 @@ class SocketRig {
     })
   }
 
-  /** Lets sockets go on, and the clock where it must, until the token request that `start` causes is over. */
+  /** Lets sockets proceed, and the clock while a request hangs, until the token request that `start` causes is over. */
   async drive(hangs: Hangs, start: () => void | Promise<void>): Promise<{ requests: number; ms: number }> {
     const before = { sent: this.sent, over: this.#over, at: this.clock.monotonicMs() }
     let passed = this.#hanging(hangs)
@@ -145,45 +155,48 @@ class SocketRig {
   }
 }
 
-async function order(fault: Row['fault']): Promise<void> {
+async function causeFault(fault: Row['fault']): Promise<void> {
   if (fault === 'closed') await sandbox.close()
   else sandbox.test.fail('token', fault, { times: Infinity })
 }
 
-describe.for([COLD, EXPIRED])('a fault of the sandbox, %s:', (column) => {
-  it.for(ROWS)('$row', async ({ row, fault, hangs, outcome, requests }, { task }) => {
-    const rig = new SocketRig()
-    const { provider, clock } = rig
-    await bringTo(column, rig)
-    await order(fault)
-    const call = provider.getToken().then(() => 'token', outcomeOf)
-    const seen = await rig.drive(hangs, () => {})
-    expect({ outcome: await call, ...seen }).toEqual({
-      outcome,
-      requests,
-      ms: hangs === undefined ? 0 : TIMEOUT_MS,
-    })
-    const cell = `${await call}; ${requestsOf(seen.requests)}, within timeoutMs`
-    record(task, { table: TABLE, group: GROUP, row, column, cell })
-    if (outcome === 'token' || fault === 'closed') return
-    sandbox.test.clearFaults()
-    await clock.advance(999)
-    await expect(provider.getToken()).rejects.toMatchObject({ retryAfterMs: 1 })
-    await clock.advance(1)
-    await provider.getToken()
-    expect(rig.sent, 'all requests').toBe((column === COLD ? 0 : 1) + requests + 1)
-    record(task, { table: TABLE, group: GROUP, row, column: RECOVERY, cell: 'after 1 s' })
-  })
+describe.for([COLD, EXPIRED])('a sandbox fault, token cache %s', (column) => {
+  it.for(ROWS)(
+    'gives a call "$outcome": $row',
+    async ({ row, fault, hangs, outcome, requests }, { task }) => {
+      const rig = new SocketRig()
+      const { provider, clock } = rig
+      await bringTo(column, rig)
+      await causeFault(fault)
+      const call = provider.getToken().then(() => 'token', outcomeOf)
+      const seen = await rig.drive(hangs, () => {})
+      expect({ outcome: await call, ...seen }).toEqual({
+        outcome,
+        requests,
+        ms: hangs === undefined ? 0 : TIMEOUT_MS,
+      })
+      const cell = `${await call}; ${requestsOf(seen.requests)}, within timeoutMs`
+      record(task, { table: TABLE, group: GROUP, row, column, cell })
+      if (outcome === 'token' || fault === 'closed') return
+      sandbox.test.clearFaults()
+      await clock.advance(999)
+      await expect(provider.getToken()).rejects.toMatchObject({ retryAfterMs: 1 })
+      await clock.advance(1)
+      await provider.getToken()
+      expect(rig.sent, 'all requests').toBe((column === COLD ? 0 : 1) + requests + 1)
+      record(task, { table: TABLE, group: GROUP, row, column: RECOVERY, cell: 'after 1 s' })
+    },
+  )
 })
 
-describe('a fault of the sandbox, inside the refresh window:', () => {
-  it.for(ROWS)('$row', async ({ row, fault, hangs, outcome }, { task }) => {
+describe('a sandbox fault inside the refresh window', () => {
+  it.for(ROWS)('leaves callers the current token: $row', async ({ row, fault, hangs, outcome }, { task }) => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
     const rig = new SocketRig()
     const { provider, clock } = rig
     const first = await bringTo(WINDOW, rig)
-    await order(fault)
+    await causeFault(fault)
     const seen = await rig.drive(hangs, async () => {
       expect((await provider.getToken()).value, 'the current token').toBe(first?.value)
     })
@@ -191,7 +204,7 @@ describe('a fault of the sandbox, inside the refresh window:', () => {
     if (outcome !== 'token') expect((await provider.getToken()).value).toBe(first?.value)
     if (outcome !== 'token' && fault !== 'closed') {
       sandbox.test.clearFaults()
-      await clock.advance(20_000) // over a quarter of what is left
+      await clock.advance(20_000) // more than a quarter of the remaining lifetime
       await rig.drive(undefined, () => void provider.currentToken())
     }
     if (fault !== 'closed') expect((await provider.getToken()).value, 'a new token').not.toBe(first?.value)
@@ -202,7 +215,7 @@ describe('a fault of the sandbox, inside the refresh window:', () => {
   })
 })
 
-describe('a redirect to another host', () => {
+describe('a redirect of the token request to another host', () => {
   it.for([301, 302, 303, 307, 308])('with status %i is not followed', async (status, { task }) => {
     const elsewhere = `${sandbox.production.environment.authUrl}/oauth/token`
     sandbox.test.fail('token', { kind: 'redirect', location: elsewhere, status })
@@ -216,15 +229,15 @@ describe('a redirect to another host', () => {
   })
 })
 
-describe("on the machine's clock", () => {
+describe('on the system clock', () => {
   it.for(ROWS.filter(({ hangs }) => hangs))(
-    '$row ends by itself',
+    'a token request times out: $row',
     async ({ row, fault, outcome }, { task }) => {
-      await order(fault)
+      await causeFault(fault)
       const { provider } = new SocketRig({ clock: undefined, timeoutMs: 200 })
       const got = outcomeOf(await rejection(provider.getToken()))
       expect(got).toBe(outcome)
-      const group = "on real sockets and the machine's clock, timeoutMs 200"
+      const group = 'on real sockets and the system clock, timeoutMs 200'
       record(task, { table: TABLE, group, row, column: COLD, cell: `${got}; ended by itself` })
     },
   )

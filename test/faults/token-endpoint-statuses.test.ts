@@ -1,4 +1,4 @@
-/** Error statuses of the token endpoint, without and with a Retry-After that fits into timeoutMs or does not. */
+/** Error statuses of the token endpoint, without Retry-After and with one that is within or beyond timeoutMs. */
 import { describe } from 'vitest'
 import type { ManualClock } from '../support/clock.ts'
 import { tryFaults } from './token-rig.ts'
@@ -10,8 +10,8 @@ const date =
     new Date(clock.epochMs() + given * 1_000).toUTCString()
 
 /**
- * Retried (twice more, after 200 and 400 ms or what Retry-After asks for): 408, 429 and 5xx. The pause after the
- * failure is 1 s, or a longer Retry-After of up to 60 s, after a 429 of up to 5 min.
+ * 408, 429 and 5xx are retried twice, after 200 and 400 ms or after Retry-After. The cooldown after the failure is 1 s,
+ * or a longer Retry-After: up to 60 s, and up to 5 min after a 429.
  */
 const PAUSES = [
   { name: '', retried: { requests: 3, ms: 600 }, firstSuccessMs: 1_000 },

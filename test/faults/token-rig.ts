@@ -1,4 +1,4 @@
-/** A fault of the token endpoint, the three situations that it meets, and how callers have a token again after it. */
+/** Tests a fault of the token endpoint in three situations, and how callers recover from it. */
 import type { AccessToken, TokenProviderOptions, TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { type ManualClock, settled } from '../support/clock.ts'
@@ -25,17 +25,17 @@ export interface TokenFault {
   readonly clientSecret?: () => unknown
 }
 
-/** What is specified for a fault. Times in ms. */
+/** The specified outcome of a fault; times in ms. */
 export interface Expected {
   /** What a caller without a token gets. */
   readonly outcome: string
   readonly requests: number
   readonly ms: number
-  /** The same for a renewal in the background, which makes one attempt. Absent where it makes no difference. */
+  /** The same for a background refresh, which makes one attempt. Absent if it does not differ. */
   readonly background?: { readonly requests: number; readonly ms: number }
-  /** From the failure to the first success, where the fault is over by then; absent where it is no failure. */
+  /** From the failure to the first success after the fault has ended; absent if the fault causes no failure. */
   readonly firstSuccessMs?: number
-  /** What Retry-After asks for: it also holds back the next renewal in the background, and the first call after expiry. */
+  /** The Retry-After, which also delays the next background refresh and the first call after expiry. */
   readonly retryAfterMs?: number | undefined
 }
 
@@ -43,7 +43,7 @@ const STEP_MS = 100
 const MOST_STEPS = 200
 
 const EXPIRED_MS = 990_000
-/** What is left of the current token inside the refresh window. */
+/** The remaining lifetime of the current token inside the refresh window. */
 const LEFT_MS = 90_000
 
 /** A provider whose token endpoint, or secret, fails between `begin` and `end`. */
@@ -55,8 +55,8 @@ class FaultRig {
   constructor(fault: TokenFault, options: Partial<TokenProviderOptions> = {}) {
     this.#fault = fault
     const { clientSecret } = fault
-    const asked = clientSecret && (() => (this.#begun ? (clientSecret() as string) : SECRET))
-    this.made = rig([], { clientSecret: asked ?? SECRET, ...options })
+    const secret = clientSecret && (() => (this.#begun ? (clientSecret() as string) : SECRET))
+    this.made = rig([], { clientSecret: secret ?? SECRET, ...options })
   }
 
   begin(): void {
@@ -71,7 +71,7 @@ class FaultRig {
     this.made.endpoint.otherwise = granted()
   }
 
-  /** One call without a token: what it gets, the requests for it, how long it takes. */
+  /** One call without a token: its outcome, its token requests and how long it takes. */
   async call(): Promise<Required<Pick<Expected, 'outcome' | 'requests' | 'ms'>>> {
     const { provider, endpoint, clock } = this.made
     const before = { requests: endpoint.count, at: clock.monotonicMs() }
@@ -89,7 +89,7 @@ class FaultRig {
     return { outcome: outcome ?? 'nothing', requests: endpoint.count - before.requests, ms }
   }
 
-  /** One call that starts a renewal, and others until that is over: all get the current token, at once. */
+  /** One call that starts a renewal, and further calls until it is over: all get the current token at once. */
   async callWhileRenewing(current: AccessToken | undefined): Promise<{ requests: number; ms: number }> {
     const { provider, endpoint, clock, events } = this.made
     const before = { requests: endpoint.count, events: events.length, at: clock.monotonicMs() }
@@ -101,20 +101,20 @@ class FaultRig {
     return { requests: endpoint.count - before.requests, ms: clock.monotonicMs() - before.at }
   }
 
-  /** After a failure just now, and the end of the fault: how long until calls have a token again. */
+  /** How long after a failure calls get a token again, if the fault has ended. */
   async recovery(firstSuccessMs: number, elapsedMs = 0): Promise<number> {
     const { provider, endpoint, clock } = this.made
     const failedAt = clock.monotonicMs() - elapsedMs
-    const asked = endpoint.count
+    const requestsBefore = endpoint.count
     for (const ms of [elapsedMs, firstSuccessMs - 1]) {
       await clock.advance(failedAt + ms - clock.monotonicMs())
       const error = await rejection<TokenRequestError>(provider.getToken())
       expect(error.retryAfterMs, 'what remains').toBe(firstSuccessMs - ms)
     }
-    expect(endpoint.count, 'requests in the cooldown').toBe(asked)
+    expect(endpoint.count, 'requests in the cooldown').toBe(requestsBefore)
     await clock.advance(1)
     await provider.getToken()
-    expect(endpoint.count, 'requests for the first success').toBe(asked + 1)
+    expect(endpoint.count, 'requests for the first success').toBe(requestsBefore + 1)
     return clock.monotonicMs() - failedAt
   }
 
@@ -127,7 +127,7 @@ class FaultRig {
   }
 }
 
-/** The tests of faults for which the same is specified, in every situation. */
+/** Tests faults with the same specified outcome, in every situation. */
 export function tryFaults(
   group: string,
   expected: Expected,
@@ -135,102 +135,110 @@ export function tryFaults(
 ): void {
   const { firstSuccessMs, retryAfterMs = 0, background, ...seenByCaller } = expected
   const { requests, ms } = background ?? expected
-  describe(`${group}:`, () => {
+  describe(group, () => {
     useLongestJitter()
 
+    const { outcome } = expected
+    const title = `a call gets "${outcome}" after ${requestsOf(expected.requests)} and ${inWords(expected.ms)}`
     const withoutToken = (column: typeof COLD | typeof EXPIRED): void => {
-      it.for(faults)(`%s, ${column}`, async ([row, fault], { task }) => {
-        const it = new FaultRig(fault)
-        await bringTo(column, it.made)
-        it.begin()
-        const seen = await it.call()
-        it.end()
+      it.for(faults)(`${title}: %s, token cache ${column}`, async ([row, fault], { task }) => {
+        const faultRig = new FaultRig(fault)
+        await bringTo(column, faultRig.made)
+        faultRig.begin()
+        const seen = await faultRig.call()
+        faultRig.end()
         expect(seen).toEqual(seenByCaller)
-        if (firstSuccessMs !== undefined) await it.recovery(firstSuccessMs)
+        if (firstSuccessMs !== undefined) await faultRig.recovery(firstSuccessMs)
         const cell = `${seen.outcome}; ${requestsOf(seen.requests)}, ${inWords(seen.ms)}`
         record(task, { table: TABLE, group, row, column, cell })
       })
     }
     withoutToken(COLD)
 
-    it.for(faults)('%s, inside the refresh window', async ([row, fault], { task }) => {
-      const unhandled = vi.fn()
-      process.on('unhandledRejection', unhandled)
-      const it = new FaultRig(fault)
-      const { provider, endpoint, clock } = it.made
-      const first = await bringTo(WINDOW, it.made)
-      it.begin()
-      const seen = await it.callWhileRenewing(first)
-      it.end()
-      expect(seen).toEqual({ requests, ms })
-      // A quarter of what is left, and a quarter of that at random; or a longer Retry-After.
-      const pauseMs = Math.max(((LEFT_MS - ms) / 4) * 1.25, retryAfterMs)
-      const isOverFirst = pauseMs < LEFT_MS - ms
-      const waits = isOverFirst ? [pauseMs - 1, 1] : [LEFT_MS - ms - 1, 0]
-      for (const wait of firstSuccessMs === undefined ? [] : waits) {
-        expect((await provider.getToken()).value, 'the current token').toBe(first?.value)
-        await settled()
-        expect(endpoint.count, 'requests in the pause').toBe(1 + requests)
-        await clock.advance(wait)
-      }
-      if (isOverFirst) {
-        await provider.getToken()
-        await settled()
-        expect((await provider.getToken()).value, 'a new token').not.toBe(first?.value)
-      }
-      process.off('unhandledRejection', unhandled)
-      expect(unhandled).not.toHaveBeenCalled()
-      const cell = `current token at once; ${requestsOf(seen.requests)} behind it`
-      record(task, { table: TABLE, group, row, column: WINDOW, cell })
-    })
+    it.for(faults)(
+      'calls inside the refresh window get the current token at once: %s',
+      async ([row, fault], { task }) => {
+        const unhandled = vi.fn()
+        process.on('unhandledRejection', unhandled)
+        const faultRig = new FaultRig(fault)
+        const { provider, endpoint, clock } = faultRig.made
+        const first = await bringTo(WINDOW, faultRig.made)
+        faultRig.begin()
+        const seen = await faultRig.callWhileRenewing(first)
+        faultRig.end()
+        expect(seen).toEqual({ requests, ms })
+        // A quarter of the remaining lifetime plus 25% of jitter, or a longer Retry-After.
+        const pauseMs = Math.max(((LEFT_MS - ms) / 4) * 1.25, retryAfterMs)
+        const isOverFirst = pauseMs < LEFT_MS - ms
+        const waits = isOverFirst ? [pauseMs - 1, 1] : [LEFT_MS - ms - 1, 0]
+        for (const wait of firstSuccessMs === undefined ? [] : waits) {
+          expect((await provider.getToken()).value, 'the current token').toBe(first?.value)
+          await settled()
+          expect(endpoint.count, 'requests in the pause').toBe(1 + requests)
+          await clock.advance(wait)
+        }
+        if (isOverFirst) {
+          await provider.getToken()
+          await settled()
+          expect((await provider.getToken()).value, 'a new token').not.toBe(first?.value)
+        }
+        process.off('unhandledRejection', unhandled)
+        expect(unhandled).not.toHaveBeenCalled()
+        const cell = `current token at once; ${requestsOf(seen.requests)} behind it`
+        record(task, { table: TABLE, group, row, column: WINDOW, cell })
+      },
+    )
 
     withoutToken(EXPIRED)
 
     if (firstSuccessMs === undefined) return
-    it.for(faults)('%s, over', async ([row, fault], { task }) => {
-      const repeated = new FaultRig(fault)
-      const after: number[] = []
-      for (const wait of [0, EXPIRED_MS]) {
-        await repeated.made.clock.advance(wait)
-        repeated.begin()
-        await repeated.call()
-        repeated.end()
-        after.push(await repeated.recovery(firstSuccessMs)) // as long each time: a success resets the cooldown
-      }
-      const past = await firstCallPastExpiry(fault, expected)
-      expect([...after, past]).toEqual([
-        firstSuccessMs,
-        firstSuccessMs,
-        retryAfterMs > 0 ? firstSuccessMs : 0,
-      ])
-      const held = past === 0 ? 'past expiry at once' : 'past expiry too'
-      record(task, {
-        table: TABLE,
-        group,
-        row,
-        column: RECOVERY,
-        cell: `after ${inWords(Number(after[0]))}; ${held}`,
-      })
-    })
+    it.for(faults)(
+      `calls get a token again ${inWords(firstSuccessMs)} after the failure: %s`,
+      async ([row, fault], { task }) => {
+        const repeated = new FaultRig(fault)
+        const after: number[] = []
+        for (const wait of [0, EXPIRED_MS]) {
+          await repeated.made.clock.advance(wait)
+          repeated.begin()
+          await repeated.call()
+          repeated.end()
+          after.push(await repeated.recovery(firstSuccessMs)) // the same each time, because a success resets the cooldown
+        }
+        const past = await firstCallPastExpiry(fault, expected)
+        expect([...after, past]).toEqual([
+          firstSuccessMs,
+          firstSuccessMs,
+          retryAfterMs > 0 ? firstSuccessMs : 0,
+        ])
+        const pastExpiry = past === 0 ? 'past expiry at once' : 'past expiry too'
+        record(task, {
+          table: TABLE,
+          group,
+          row,
+          column: RECOVERY,
+          cell: `after ${inWords(Number(after[0]))}; ${pastExpiry}`,
+        })
+      },
+    )
   })
 }
 
 const BEFORE_EXPIRY_MS = 500
 
-/** How long a failure in the background, half a second before the token expires, holds calls back; 0: not at all. */
+/** How long a background failure half a second before expiry blocks calls after expiry; 0 if it does not. */
 async function firstCallPastExpiry(fault: TokenFault, expected: Expected): Promise<number> {
-  const it = new FaultRig(fault, { expiryMarginMs: 9_500 }) // so that dates of whole seconds are exact
-  const { provider, endpoint, clock } = it.made
+  const faultRig = new FaultRig(fault, { expiryMarginMs: 9_500 }) // makes dates in whole seconds exact
+  const { provider, endpoint, clock } = faultRig.made
   const first = await provider.getToken()
   const { requests, ms } = expected.background ?? expected
   await clock.advance(990_500 - BEFORE_EXPIRY_MS - ms)
-  it.begin()
-  expect(await it.callWhileRenewing(first)).toEqual({ requests, ms })
-  it.end()
+  faultRig.begin()
+  expect(await faultRig.callWhileRenewing(first)).toEqual({ requests, ms })
+  faultRig.end()
   await clock.advance(BEFORE_EXPIRY_MS)
   expect(provider.currentToken(), 'a token past its margin').toBeUndefined()
   if (expected.retryAfterMs !== undefined)
-    return await it.recovery(Number(expected.firstSuccessMs), BEFORE_EXPIRY_MS)
+    return await faultRig.recovery(Number(expected.firstSuccessMs), BEFORE_EXPIRY_MS)
   await provider.getToken()
   expect(endpoint.count).toBe(1 + requests + 1)
   return 0

@@ -1,4 +1,4 @@
-/** The words of the tables about the token endpoint: columns, outcomes, times, counts. */
+/** The wording of the tables about the token endpoint: columns, outcomes, times, counts. */
 import {
   type AccessToken,
   type AuthEvent,
@@ -16,13 +16,13 @@ export const WINDOW = 'inside the refresh window'
 export const EXPIRED = 'expired'
 export const RECOVERY = 'first success'
 
-/** Math.random at its end: the longest pauses and the shortest window that jitter allows. */
+/** Fixes Math.random() at its maximum: the longest pauses and the shortest refresh window that jitter allows. */
 export function useLongestJitter(): void {
   beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(1))
   afterEach(() => void vi.restoreAllMocks())
 }
 
-/** Says what a caller got, in a few words. */
+/** Describes what a caller got, in a few words. */
 export function outcomeOf(got: unknown): string {
   if (got instanceof TokenResponseError)
     return `TokenResponseError, ${[...new Set(got.issues.map(({ field }) => field))].join(', ')}`
@@ -32,17 +32,17 @@ export function outcomeOf(got: unknown): string {
   return `TokenRequestError, ${parts.filter(Boolean).join(', ')}`
 }
 
-/** Says a time. */
+/** Describes a duration. */
 export function inWords(ms: number): string {
   return ms >= 1_000 && ms % 100 === 0 ? `${ms / 1_000} s` : `${ms} ms`
 }
 
-/** Says how long a token lives. */
+/** Describes the lifetime of a token. */
 export function lifetimeOf(ms: number): string {
   return ms > 1e11 ? `${Math.round(ms / (365.25 * 86_400_000))} years` : `${ms / 1_000} s`
 }
 
-/** Says how many token requests there were. */
+/** Describes a number of token requests. */
 export const requestsOf = (count: number): string => counted(count, 'request')
 
 /** Brings a provider into the situation of a column, with tokens of 1 000 s. Resolves with the current token, if there is one. */
@@ -52,7 +52,7 @@ export async function bringTo(
 ): Promise<AccessToken | undefined> {
   if (column === COLD) return undefined
   const token = await provider.getToken()
-  // It is handed out for 990 s; with the longest jitter its window opens at 840 s.
+  // It is served for 990 s; with the longest jitter its refresh window opens at 840 s.
   await clock.advance(column === WINDOW ? 900_000 : 990_000)
   return token
 }

@@ -1,4 +1,4 @@
-/** Steps in the hands of a schedule, which can be held back, or never come. */
+/** Steps that a schedule releases, and that can be paused or ended. */
 import type { Later } from '../model/endpoint.ts'
 
 export class Steps {
@@ -11,7 +11,7 @@ export class Steps {
     this.#later = later
   }
 
-  /** Whether none is under way. */
+  /** Whether no step is pending. */
   get idle(): boolean {
     return this.#pending === 0
   }
@@ -24,14 +24,14 @@ export class Steps {
     return this.#state === 'over'
   }
 
-  /** Resolves when the schedule says so and they are not held back. */
+  /** Resolves when the schedule says so and the steps are not paused. */
   readonly later: Later = (label, takesMs) =>
     new Promise((resolve) => {
       this.#pending += 1
       this.#later(label, takesMs).then(() => this.#arrive(label, resolve))
     })
 
-  /** Resolves at once, or when they are no longer held back. */
+  /** Resolves at once, or when the steps are no longer paused. */
   ready(label: string): Promise<void> {
     if (this.#state === 'go') return Promise.resolve()
     return new Promise((resolve) => {
@@ -50,7 +50,7 @@ export class Steps {
     for (const take of this.#held.splice(0)) take()
   }
 
-  /** No further step is taken. */
+  /** Prevents every further step. */
   end(): void {
     this.#state = 'over'
   }

@@ -15,7 +15,7 @@ import {
 
 const random = withoutJitter()
 
-/** When the refresh window opens: a token lives for 1 000 s, its margin is 10 s, and its window the 200 s before that. */
+/** When the refresh window opens: a token lives for 1 000 s, with a margin of 10 s and a window of 200 s before it. */
 const DUE_MS = 790_000
 
 /** Processes whose token has entered its refresh window, before any of them called. */

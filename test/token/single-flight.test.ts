@@ -1,4 +1,4 @@
-/** Concurrent callers share one token request, and a caller that waited behind another one first checks the cached token. */
+/** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
 import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'

@@ -1,4 +1,4 @@
-/** A store that fails or returns invalid data: no call fails because of it, or waits longer than one operation may take. */
+/** A store that fails or returns invalid data: no call fails because of it, or waits for more than one operation. */
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
@@ -153,7 +153,7 @@ it('a store answer whose getter throws emits store-failed and fails no call', as
   expect(failuresOf(events)[0]).toMatchObject({ operation: 'get' })
 })
 
-/** Runs a program with a provider on the store `{ get, set, delete, ...store }`; resolves with its output and exit code. */
+/** Runs a program whose provider has the store `{ get, set, delete, ...store }`; resolves with output and exit code. */
 const run = (store: string, work: string) =>
   runProgram(`
     const hang = () => new Promise(() => {})

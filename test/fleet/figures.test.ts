@@ -86,8 +86,8 @@ class Simulation {
   /** Freezes the process for longer than its lease lasts. */
   pause(process: FleetProcess): void {
     this.#paused.add(process)
-    process.steps.hold()
-    this.timeline.after(this.random.between(10_500, 40_000), () => process.steps.letGo())
+    process.steps.pause()
+    this.timeline.after(this.random.between(10_500, 40_000), () => process.steps.resume())
   }
 
   /** A machine whose clocks are wrong by minutes or hours. */

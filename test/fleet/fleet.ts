@@ -65,8 +65,8 @@ export class Fleet implements Model {
     this.endpoint.heal()
     this.server.mood = 'well'
     for (const process of this.processes) {
-      process.link.network.letGo()
-      process.steps.letGo()
+      process.link.network.resume()
+      process.steps.resume()
     }
     if (this.living.length === 0) for (const machine of this.#plan.machines) this.#start(machine)
   }
@@ -96,7 +96,7 @@ export class Fleet implements Model {
       if (steps.areOver) continue
       if (over && waiting.size > 0)
         this.ledger.problem('settles', `${[...waiting][0]?.name} of ${name} does not`)
-      if (steps.isHeld) continue
+      if (steps.isPaused) continue
       const call = referee.closed && [...waiting].find((one) => one.name !== 'close()')
       if (call) this.ledger.problem('closed', `${name}: ${call.name} waits on`)
       if (holder === name && process.isIdle && !link.troubled)
@@ -141,16 +141,16 @@ export class Fleet implements Model {
         break
       }
       case 'pause':
-        process.steps.hold()
+        process.steps.pause()
         break
       case 'goOn':
-        process.steps.letGo()
+        process.steps.resume()
         break
       case 'holdLink':
-        process.link.network.hold()
+        process.link.network.pause()
         break
       case 'letLinkGo':
-        process.link.network.letGo()
+        process.link.network.resume()
         break
       case 'cut':
         process.link.cut(action.arriving)

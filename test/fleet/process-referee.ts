@@ -69,7 +69,7 @@ export class ProcessReferee {
     this.#rateLimit = rateLimit
   }
 
-  /** How long (ms) a caller may wait at the most. */
+  /** The longest time (ms) that a caller may wait. */
   get mostMs(): number {
     return MOST_TIMEOUTS * this.ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + MOST_GRACE_MS
   }

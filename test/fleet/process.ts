@@ -121,7 +121,7 @@ export class FleetProcess {
   advance(ms: number): void {
     if (this.steps.areOver) return
     const { mostMs } = this.referee
-    if (this.waiting.size > 0 && this.steps.idle && !this.steps.isHeld) {
+    if (this.waiting.size > 0 && this.steps.idle && !this.steps.isPaused) {
       const activeMs = Math.min(ms, this.clock.untilNextWakeMs() ?? ms)
       this.referee.lives(this.link.idle ? activeMs : 0)
       for (const call of this.waiting) {

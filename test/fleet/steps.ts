@@ -3,8 +3,8 @@ import type { Later } from '../model/endpoint.ts'
 
 export class Steps {
   readonly #later: Later
-  #held: (() => void)[] = []
-  #state: 'go' | 'held' | 'over' = 'go'
+  #paused: (() => void)[] = []
+  #state: 'go' | 'paused' | 'over' = 'go'
   #pending = 0
 
   constructor(later: Later) {
@@ -16,8 +16,8 @@ export class Steps {
     return this.#pending === 0
   }
 
-  get isHeld(): boolean {
-    return this.#state === 'held'
+  get isPaused(): boolean {
+    return this.#state === 'paused'
   }
 
   get areOver(): boolean {
@@ -40,14 +40,14 @@ export class Steps {
     })
   }
 
-  hold(): void {
-    if (this.#state === 'go') this.#state = 'held'
+  pause(): void {
+    if (this.#state === 'go') this.#state = 'paused'
   }
 
-  letGo(): void {
-    if (this.#state !== 'held') return
+  resume(): void {
+    if (this.#state !== 'paused') return
     this.#state = 'go'
-    for (const take of this.#held.splice(0)) take()
+    for (const take of this.#paused.splice(0)) take()
   }
 
   /** Prevents every further step. */
@@ -57,8 +57,8 @@ export class Steps {
 
   #arrive(label: string, resolve: () => void): void {
     if (this.#state === 'over') return
-    if (this.#state === 'held') {
-      this.#held.push(() => this.#later(label).then(() => this.#arrive(label, resolve)))
+    if (this.#state === 'paused') {
+      this.#paused.push(() => this.#later(label).then(() => this.#arrive(label, resolve)))
       return
     }
     this.#pending -= 1

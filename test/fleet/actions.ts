@@ -1,25 +1,25 @@
-/** What can happen to a fleet: what its callers do, what becomes of its processes, its network and its Redis. */
+/** The possible events of a fleet: what its callers do, and what happens to its processes, its network and its Redis. */
 import fc from 'fast-check'
 import type { Answer } from '../model/endpoint.ts'
 import type { GrantOptions } from '../model/grant.ts'
 
-/** What the server does with commands; `full`: it rejects writes. */
+/** How the server treats commands; `full`: it rejects writes. */
 export type Mood = 'well' | 'hangs' | 'down' | 'full'
 
 export type Action =
   /** An API is called, which rejects tokens that are revoked. */
   | { readonly does: 'call'; readonly who: number }
   | { readonly does: 'callAll' | 'revokeAll' | 'flush' }
-  /** An API rejects the token that this process got last, or one of those before: the answer took its time. */
+  /** An API rejects the last token that this process got, or an earlier one if its answer is late. */
   | { readonly does: 'reject'; readonly who: number; readonly nth: number }
-  /** Time goes by, and everything that is due happens. */
+  /** Time passes, and everything that is due happens. */
   | { readonly does: 'pass'; readonly ms: number }
-  /** Time goes by before anything that is due happens. */
+  /** Time passes before anything that is due happens. */
   | { readonly does: 'jump'; readonly ms: number }
   | { readonly does: 'pause' | 'goOn' | 'holdLink' | 'letLinkGo'; readonly who: number }
-  /** `replaced`: a new process takes its place. */
+  /** `replaced`: a new process is started instead. */
   | { readonly does: 'crash' | 'close'; readonly who: number; readonly replaced: boolean }
-  /** Its connection is lost; so many of its commands have left the machine and still arrive. */
+  /** Its connection is lost; `arriving` of its commands have left the machine and still arrive. */
   | { readonly does: 'cut'; readonly who: number; readonly arriving: number }
   | { readonly does: 'server'; readonly mood: Mood }
 
@@ -66,7 +66,7 @@ export interface Machine {
   readonly resends: boolean
   /** Whether commands keep their order: not so in a pool, nor where a cluster redirects them. */
   readonly ordered: boolean
-  /** Whether other steps come between a token and its encryption. */
+  /** Whether other steps can happen between the receipt of a token and its encryption. */
   readonly encryptsLate: boolean
 }
 
@@ -86,7 +86,7 @@ export interface FleetOptions extends GrantOptions {
   readonly retries: number
 }
 
-/** A fleet and what happens to it, before the schedule has mixed it. */
+/** A fleet and what happens to it, before the schedule interleaves it. */
 export interface Story {
   readonly machines: readonly Machine[]
   readonly actions: readonly Action[]
@@ -116,7 +116,7 @@ function stories(anAction: fc.Arbitrary<Action>): fc.Arbitrary<Story> {
   })
 }
 
-/** Some fleets have no trouble, so that rules for that are tried, too; each of the others has troubles of its own. */
+/** Some fleets have no faults, to test the rules for that case, too; each of the others has its own set of faults. */
 export const aStory: fc.Arbitrary<Story> = fc.oneof(
   { weight: 1, arbitrary: stories(fc.oneof(...inCalm)) },
   {

@@ -1,15 +1,15 @@
-/** Encryption in the model: what the package encrypts stays readable, so that no thread but this one has a part in it. */
+/** Fake encryption for the model: entries stay readable, and no other thread is involved. */
 import { vi } from 'vitest'
 import { createTokenProvider, type TokenStore } from '../../src/index.ts'
 
 const TAG_BYTES = 16
 
-/** What is about to be encrypted may have to wait. */
+/** A hook that can delay the encryption of an entry. */
 export const encryption = {
   before: async (_content: { value?: string }): Promise<void> => {},
 }
 
-/** From now on WebCrypto returns what it gets. Keys do not matter: names of entries tell them apart. */
+/** Makes WebCrypto return its input. The key does not matter: entries with different keys have different names. */
 export async function fakeEncryption(): Promise<void> {
   const { subtle } = crypto
   const someKey = await subtle.importKey('raw', new Uint8Array(32), 'AES-GCM', false, ['encrypt', 'decrypt'])
@@ -27,7 +27,7 @@ export async function fakeEncryption(): Promise<void> {
   )
 }
 
-/** Loads what a provider loads when it first needs it: simulated time waits for no module. */
+/** Loads the modules that a provider imports on first use: simulated time does not wait for imports. */
 export async function loadProvider(): Promise<void> {
   const kept = new Map<string, { value: string; ttlMs: number }>()
   const store: TokenStore = {
@@ -52,7 +52,7 @@ export async function loadProvider(): Promise<void> {
   }
 }
 
-/** The content of an entry; undefined where it is none. */
+/** The content of an entry; undefined if it is not an entry. */
 export function contentOf(entry: unknown): { value?: string } | undefined {
   const [, , , encrypted] = typeof entry === 'string' ? entry.split('.') : []
   return encrypted === undefined ? undefined : JSON.parse(Buffer.from(encrypted, 'base64url').toString())

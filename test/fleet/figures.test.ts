@@ -1,6 +1,6 @@
 /**
- * What a fleet costs: the model in simulated time, where every rule holds, too. `npm run simulate` runs it at full size
- * and prints the table of docs/stores.md.
+ * What a fleet costs: the model in simulated time, with every rule checked. `npm run simulate` runs it at full size and
+ * prints the table of docs/stores.md.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Random } from '../support/random.ts'
@@ -17,15 +17,15 @@ const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 const LIFETIME_MS = HOUR_MS
 const CALL_EVERY_MS = MINUTE_MS
-/** No token request has been answered by then. */
+/** Before this time no token request has been answered. */
 const EARLY_MS = 60
-/** A process that renews the token for all others takes about so long. */
+/** About how long a process takes to renew the token for all others. */
 const TURN_MS = 300
 
 const LEASE_MS = 10_000
 const GRACE_MS = 1_000
 const OPERATION_MS = 250
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 const SLOWEST_REQUEST_MS = 400
 const SLOWEST_COMMAND_MS = 5
 
@@ -34,7 +34,7 @@ class Simulation {
   readonly random = new Random(4)
   readonly timeline = new Timeline(this.random)
   readonly figures = { calls: 0, failed: 0, longestWaitMs: 0, requests: 0, commands: 0, peak: 0, leases: 0 }
-  /** What a process does that has got the lease. */
+  /** Called with each process that acquires the lease. */
   onLease: (process: FleetProcess) => void = () => {}
   readonly #paused = new Set<FleetProcess>()
 
@@ -55,7 +55,7 @@ class Simulation {
     for (let nth = 0; nth < PROCESSES; nth += 1) this.#callLater(nth)
   }
 
-  /** From now on, for so many hours. The same seed gives the same figures. */
+  /** Continues for so many hours. The same seed gives the same figures. */
   async run(hours: number): Promise<Simulation> {
     const jitter = vi.spyOn(Math, 'random').mockImplementation(() => this.random.next())
     const { figures, fleet } = this
@@ -83,14 +83,14 @@ class Simulation {
     if (who >= 0) this.fleet.act({ does: 'crash', who, replaced: true })
   }
 
-  /** It stands still for longer than its lease lasts. */
+  /** Freezes the process for longer than its lease lasts. */
   pause(process: FleetProcess): void {
     this.#paused.add(process)
-    process.steps.hold()
-    this.timeline.after(this.random.between(10_500, 40_000), () => process.steps.letGo())
+    process.steps.pause()
+    this.timeline.after(this.random.between(10_500, 40_000), () => process.steps.resume())
   }
 
-  /** Clocks that are wrong by minutes or hours. */
+  /** A machine whose clocks are wrong by minutes or hours. */
   #machine(): Machine {
     const { random } = this
     return {
@@ -130,7 +130,7 @@ beforeAll(async () => {
 
 const rows: Record<string, Record<string, number | string>> = {}
 
-/** A line of the table. */
+/** Adds a row to the table. */
 function show(row: string, { figures }: Simulation): void {
   const { requests, calls, failed, longestWaitMs, commands, peak } = figures
   const perLifetime = (count: number): string => ((count * LIFETIME_MS) / (HOURS * HOUR_MS)).toFixed(1)
@@ -152,21 +152,21 @@ describe(`${HOURS} hours of ${PROCESSES} processes that share a token of an hour
     if (FULL) console.table(rows)
   })
 
-  it('cost one token request in each lifetime, and let a call wait for one request and one look', () => {
+  it('cost one token request per lifetime, and no call waits longer than for one request and one poll', () => {
     show('nothing goes wrong', calm)
     const { requests, failed, longestWaitMs } = calm.figures
     expect(failed).toBe(0)
     expect(requests).toBeGreaterThanOrEqual((HOURS * HOUR_MS) / LIFETIME_MS)
     expect(requests).toBeLessThanOrEqual(Math.ceil((HOURS * HOUR_MS) / (0.75 * LIFETIME_MS)))
-    expect(longestWaitMs).toBeLessThanOrEqual(SLOWEST_REQUEST_MS + LOOK_EVERY_MS + 4 * SLOWEST_COMMAND_MS)
+    expect(longestWaitMs).toBeLessThanOrEqual(SLOWEST_REQUEST_MS + POLL_EVERY_MS + 4 * SLOWEST_COMMAND_MS)
   })
 
-  it('come out the same with the same seed', async () => {
+  it('have the same figures with the same seed', async () => {
     const [one, other] = [await new Simulation().run(0.5), await new Simulation().run(0.5)]
     expect(other.figures).toEqual(one.figures)
   })
 
-  it('cost no more where all processes are replaced three times', async () => {
+  it('cost at most one more token request if all processes are replaced three times', async () => {
     const deployed = new Simulation()
     for (const part of [1 / 4, 1 / 2, 3 / 4])
       deployed.timeline.after(part * HOURS * HOUR_MS, () => deployed.deploy())
@@ -176,7 +176,7 @@ describe(`${HOURS} hours of ${PROCESSES} processes that share a token of an hour
     expect(deployed.figures.requests).toBeLessThanOrEqual(calm.figures.requests + 1)
   })
 
-  it('cost one token request for each process while Redis answers nothing for an hour, and fail no call', async () => {
+  it('cost about one token request per process while Redis hangs for an hour, and fail no call', async () => {
     const simulation = await new Simulation().run(2)
     const { requests: before, longestWaitMs } = simulation.figures
     simulation.fleet.act({ does: 'server', mood: 'hangs' })
@@ -193,7 +193,7 @@ describe(`${HOURS} hours of ${PROCESSES} processes that share a token of an hour
     )
   })
 
-  it('cost no token request while Redis answers nothing for nine minutes, from the moment the window opens', async () => {
+  it('cost no token request while Redis hangs for nine minutes from the opening of the refresh window', async () => {
     const simulation = await new Simulation().run((48 * MINUTE_MS - 10_000) / HOUR_MS)
     simulation.fleet.act({ does: 'server', mood: 'hangs' })
     await simulation.run((9 * MINUTE_MS) / HOUR_MS)
@@ -205,14 +205,14 @@ describe(`${HOURS} hours of ${PROCESSES} processes that share a token of an hour
     expect(simulation.figures.requests).toBeLessThanOrEqual(calm.figures.requests + 1)
   })
 
-  it('cost no token request while Redis answers nothing for half an hour, where a token lasts for 10 hours', async () => {
+  it('cost no token request while Redis hangs for half an hour, with a token of 10 hours', async () => {
     const simulation = await new Simulation(10 * HOUR_MS).run(9 - 10_000 / HOUR_MS)
     simulation.fleet.act({ does: 'server', mood: 'hangs' })
     await simulation.run(0.5)
     expect(simulation.figures).toMatchObject({ requests: 1, failed: 0 })
   })
 
-  it('fail no call where the token endpoint is down for eight minutes of every twenty', async () => {
+  it('fail no call while the token endpoint is down for eight of every twenty minutes', async () => {
     const simulation = new Simulation()
     const { endpoint } = simulation.fleet
     for (let at = 20 * MINUTE_MS; at < HOURS * HOUR_MS; at += 20 * MINUTE_MS) {
@@ -228,7 +228,7 @@ describe(`${HOURS} hours of ${PROCESSES} processes that share a token of an hour
     expect(simulation.figures.failed).toBe(0)
   })
 
-  it('let no call wait for longer than a lease and a token request, though holders of the lease crash or stand still', async () => {
+  it('let no call wait longer than a lease and a token request if lease holders crash or freeze', async () => {
     const atMostMs = LEASE_MS + GRACE_MS + SLOWEST_REQUEST_MS + OPERATION_MS
     const crashing = new Simulation()
     crashing.onLease = (process) =>

@@ -14,8 +14,8 @@ beforeAll(async () => {
   await fakeEncryption()
 })
 
-describe('a fleet, its Redis and the token endpoint, in any order', () => {
-  it('keep every rule', { timeout: 200 * SCHEDULES + 60_000 }, async ({ task }) => {
+describe('a fleet, its Redis and the token endpoint, with events in random order', () => {
+  it('follow every rule', { timeout: 200 * SCHEDULES + 60_000 }, async ({ task }) => {
     const property = fc.asyncProperty(fc.scheduler(), aStory, (schedule, story) =>
       seeded(story.seed, () => runStory(schedule, story)),
     )

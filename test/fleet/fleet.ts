@@ -1,4 +1,4 @@
-/** The processes of a fleet with their Redis and their token endpoint, and what happens to them. */
+/** The processes of a fleet with their Redis and token endpoint, and the execution of a story. */
 import type fc from 'fast-check'
 import { Driver, look, type Model } from '../model/driver.ts'
 import { type Later, ModelEndpoint } from '../model/endpoint.ts'
@@ -11,13 +11,13 @@ import { ProcessReferee } from './process-referee.ts'
 import { Server } from './redis.ts'
 import { RedisReferee } from './redis-referee.ts'
 
-/** After this long no token, no lease, no cooldown and no rate limit is left. */
+/** After this time every token, lease, cooldown and rate limit is over. */
 const LONG_MS = 3 * 60 * 60_000
 
 export interface FleetPlan extends Pick<Story, 'machines' | 'answers' | 'options'> {
-  /** Of the tokens that `answers` does not name. */
+  /** The lifetime of tokens that `answers` does not specify. */
   readonly lifetimeSeconds?: number
-  /** A process has the lease. */
+  /** Called when a process has acquired the lease. */
   readonly onLease?: (process: FleetProcess) => void
 }
 
@@ -59,19 +59,19 @@ export class Fleet implements Model {
     return this.processes.filter((process) => process.lives)
   }
 
-  /** Ends every trouble; where no process is left, all start anew. */
+  /** Ends every fault; if no process is left, starts all of them again. */
   heal(): void {
-    this.ledger.note('all is well again')
+    this.ledger.note('every fault ends')
     this.endpoint.heal()
     this.server.mood = 'well'
     for (const process of this.processes) {
-      process.link.network.letGo()
-      process.steps.letGo()
+      process.link.network.resume()
+      process.steps.resume()
     }
     if (this.living.length === 0) for (const machine of this.#plan.machines) this.#start(machine)
   }
 
-  /** Lets time go by for every process. */
+  /** Lets time pass for every process. */
   advance(ms: number): void {
     this.clock.advance(ms)
     for (const process of this.processes) process.advance(ms)
@@ -96,7 +96,7 @@ export class Fleet implements Model {
       if (steps.areOver) continue
       if (over && waiting.size > 0)
         this.ledger.problem('settles', `${[...waiting][0]?.name} of ${name} does not`)
-      if (steps.isHeld) continue
+      if (steps.isPaused) continue
       const call = referee.closed && [...waiting].find((one) => one.name !== 'close()')
       if (call) this.ledger.problem('closed', `${name}: ${call.name} waits on`)
       if (holder === name && process.isIdle && !link.troubled)
@@ -141,16 +141,16 @@ export class Fleet implements Model {
         break
       }
       case 'pause':
-        process.steps.hold()
+        process.steps.pause()
         break
       case 'goOn':
-        process.steps.letGo()
+        process.steps.resume()
         break
       case 'holdLink':
-        process.link.network.hold()
+        process.link.network.pause()
         break
       case 'letLinkGo':
-        process.link.network.letGo()
+        process.link.network.resume()
         break
       case 'cut':
         process.link.cut(action.arriving)
@@ -192,7 +192,7 @@ export class Fleet implements Model {
     return this.processes.find((process) => process.name === name)
   }
 
-  /** A token that was just acquired: its process may be held up before it has encrypted it. */
+  /** Delays a process, depending on its machine, before it encrypts a token that it has just acquired. */
   async #beforeEncryption(value: string): Promise<void> {
     const by = this.ledger.issued(value)?.by
     const process = by === undefined ? undefined : this.#named(by)
@@ -200,7 +200,7 @@ export class Fleet implements Model {
   }
 }
 
-/** Runs a story, then lets the world heal, and looks whether all is as if nothing had happened. */
+/** Runs a story, ends every fault, and checks that the fleet then works as if nothing had happened. */
 export async function runStory(schedule: fc.Scheduler, story: Story): Promise<void> {
   const driver = new Driver(schedule)
   const fleet = new Fleet(story, driver.later)
@@ -223,7 +223,7 @@ interface Run {
   readonly driver: Driver
 }
 
-/** Not by `scheduleSequence`: while one of its actions waits, nothing else could be scheduled. */
+/** Does not use `scheduleSequence`: while one of its actions waits, nothing else can be scheduled. */
 async function act(actions: readonly Action[], { fleet, driver }: Run): Promise<void> {
   for (const action of actions) {
     await driver.later(JSON.stringify(action))
@@ -233,7 +233,7 @@ async function act(actions: readonly Action[], { fleet, driver }: Run): Promise<
   }
 }
 
-/** All living processes do this at once: they must get the same token, for one token request. */
+/** Lets all living processes acquire a token at once, and expects the same token for one token request. */
 async function costsOne(
   rule: Rule,
   acquire: (process: FleetProcess) => Promise<string | undefined>,

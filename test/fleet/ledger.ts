@@ -1,4 +1,4 @@
-/** What a fleet is judged by: its rules, the tokens that were issued and rejected, and every breach of a rule. */
+/** The rules of a fleet, the tokens that were issued and rejected, and every violation of a rule. */
 import type { Sent } from '../model/endpoint.ts'
 import { Grant } from '../model/grant.ts'
 import type { ScheduledClock } from '../support/clock.ts'
@@ -7,29 +7,30 @@ import type { FleetOptions } from './actions.ts'
 /** What must hold in every fleet. */
 export const RULES = {
   holder: 'no two processes hold the lease at once, and none holds it for longer than `timeoutMs`',
-  fence: 'a process that does not hold the lease, or no longer does, changes nothing',
+  fence: 'a process that does not hold the lease, or no longer holds it, changes nothing in Redis',
   lifetime: 'no two holders write a token for the same lifetime, unless a lease ran out',
   order: 'no older token ever replaces a newer one',
-  outlive: 'no entry outlives its token, and no process takes a token to live longer than it does',
+  outlive: 'no entry outlives its token, and no process overestimates the lifetime of a token',
   removal: 'only a rejected token is deleted',
-  turn: 'a process makes a token request only with the lease, without Redis, or after the time of a lease',
+  turn: 'a process makes a token request only with the lease, without Redis, or after waiting for `timeoutMs`',
   need: 'no token request while the store has a token that the process could have acquired',
-  notice: 'a process that waits for a token sees it within 100 ms of its own time',
-  alone: 'where Redis fails, the process goes on by itself',
-  inFlight: 'at most one token request of a process in flight',
+  notice: 'a process that waits for a token acquires it within 100 ms of its own running time',
+  alone: 'a process whose Redis fails continues without it',
+  inFlight: 'at most one token request per process in flight',
   margin:
     'no token is handed out past its margin, whichever process requested it and whatever the clocks say',
-  rejected: 'no process gets a token back that it saw rejected',
-  rateLimit: 'while Redis is well, a fleet renews a rejected token at once, then 1 s later, then doubling',
+  rejected: 'no process gets a token again that it saw rejected',
+  rateLimit:
+    'while Redis works, a fleet renews a rejected token at once, then after 1 s, doubling from then on',
   settles: 'every call settles',
-  wait: 'no call waits longer than a lease with a little grace, a token request and some operations',
-  failure: 'no call fails while the token endpoint is well',
+  wait: 'no call waits longer than a lease, a short grace period, a token request and some store operations',
+  failure: 'no call fails while the token endpoint works',
   errors: 'callers get errors of this package',
-  one: 'when all is well again, a fleet without a token makes one token request',
-  renewal: 'when all is well again, a rejected token is renewed once for the fleet',
-  shared: 'when all is well again, every process gets the same token, whatever became of the last one',
-  closed: 'after `close()` nobody waits, and nobody gets or asks for a token',
-  rest: 'an idle process has no lease, and no timer after `close()`, which waits for the last command',
+  one: 'after all faults end, a fleet without a token makes one token request',
+  renewal: 'after all faults end, a rejected token is renewed once for the fleet',
+  shared: 'after all faults end, all processes get the same token',
+  closed: 'after `close()` no call waits, gets a token or causes a token request',
+  rest: 'an idle process holds no lease; `close()` waits for the last command and leaves no timer behind',
   unhandled: 'no unhandled rejection',
 } as const
 
@@ -50,7 +51,7 @@ export interface Issued {
 
 export class Ledger {
   readonly problems: string[] = []
-  /** The last things that happened. */
+  /** The last notes, oldest first. */
   readonly log: string[] = []
   readonly options: FleetOptions
   readonly #clock: ScheduledClock
@@ -89,7 +90,7 @@ export class Ledger {
     return this.#issued.get(value)
   }
 
-  /** All that were issued. */
+  /** All tokens that were issued. */
   values(): Iterable<string> {
     return this.#issued.keys()
   }
@@ -113,9 +114,9 @@ const FIRST_GAP_MS = 1_000
 const MOST_GAP_MS = 1_800_000
 const QUIET_MS = 60_000
 
-/** What renewals of rejected tokens may cost a fleet, as long as nothing disturbs it. */
+/** The rate limit of renewals of rejected tokens for a whole fleet, as long as nothing disturbs it. */
 export class RateLimit {
-  /** Whether a store failed or a process died: then each process has a limit of its own. */
+  /** Whether a store failed or a process died: then each process has its own limit. */
   disturbed = false
   readonly #ledger: Ledger
   #gapMs = 0
@@ -125,7 +126,7 @@ export class RateLimit {
     this.#ledger = ledger
   }
 
-  /** A process has renewed a rejected token by a request of `beganAt`. */
+  /** A process has renewed a rejected token with a request that began at `beganAt`. */
   renewed(by: string, beganAt: number): void {
     const agoMs = beganAt - this.#renewedAt
     if (agoMs < this.#gapMs && !this.disturbed)

@@ -1,4 +1,4 @@
-/** Watches one process: when it requests tokens, which ones it gets, and what its callers get. */
+/** Checks one process: when it requests tokens, which ones it gets, and what its callers get. */
 import type { AuthEvent } from '../../src/index.ts'
 import { isMerchantAuthError } from '../../src/index.ts'
 import type { Answer } from '../model/endpoint.ts'
@@ -7,11 +7,11 @@ import type { Ledger, RateLimit } from './ledger.ts'
 import type { Command } from './redis.ts'
 import { isTokenKey, type RedisReferee } from './redis-referee.ts'
 
-/** Another process's lease, and the token request. */
+/** One for the lease of another process, one for its own token request. */
 const MOST_TIMEOUTS = 2
 const MOST_GRACE_MS = 1_000
 const OPERATION_MS = 250
-/** Delete, write and release of the last turn; read, rate limit; lease and read once more, twice. */
+/** Delete, write and release of the previous turn; read, rate limit; then lease and read, twice. */
 const MOST_OPERATIONS = 10
 const MOST_UNNOTICED_MS = 100
 
@@ -44,12 +44,12 @@ export class ProcessReferee {
   readonly #redis: RedisReferee
   readonly #rateLimit: RateLimit
   readonly #rejected = new Set<string>()
-  /** Tokens that may not be handed out again. */
+  /** Tokens that must not be handed out again. */
   #barred = new Set<string>()
   #turn: Turn = { ...NEW_TURN, over: true }
-  /** Whether a command failed: a lease that comes too late is released whenever it comes. */
+  /** Whether a command failed: a lease that is granted too late is released whenever its answer arrives. */
   #hasLateCommands = false
-  /** Whether it waits for another process's token, and how long (ms) it has been asleep while one was there. */
+  /** Whether it waits for the token of another process, and how long (ms) it slept while one was stored. */
   #polls = false
   #unnoticedMs = 0
   #hasHadToken = false
@@ -59,7 +59,7 @@ export class ProcessReferee {
   #source: 'endpoint' | 'store' = 'store'
   /** Whether the last answer was a fault. */
   #wasFault = false
-  /** Whether the token endpoint has failed it since it last had a token. */
+  /** Whether a token request has failed since its last token. */
   #wasFailed = false
 
   constructor(name: string, ledger: Ledger, redis: RedisReferee, rateLimit: RateLimit) {
@@ -69,7 +69,7 @@ export class ProcessReferee {
     this.#rateLimit = rateLimit
   }
 
-  /** How long (ms) a caller may wait at the most. */
+  /** The longest time (ms) that a caller may wait. */
   get mostMs(): number {
     return MOST_TIMEOUTS * this.ledger.options.timeoutMs + MOST_OPERATIONS * OPERATION_MS + MOST_GRACE_MS
   }
@@ -90,19 +90,19 @@ export class ProcessReferee {
     return this.#inFlight === 0
   }
 
-  /** Time in which nothing was under way or due. */
+  /** Time passes in which nothing is in flight or due. */
   lives(ms: number): void {
     this.#unnoticedMs = this.#polls && this.#redis.offers(this.name) ? this.#unnoticedMs + ms : 0
     if (this.#unnoticedMs > MOST_UNNOTICED_MS)
       this.#problem('notice', `sees nothing for ${this.#unnoticedMs} ms`)
   }
 
-  /** `close()` has ended while commands were under way. */
+  /** `close()` has resolved while commands were in flight. */
   leavesBehind(): void {
     if (!this.#hasLateCommands) this.#problem('rest', 'leaves commands behind')
   }
 
-  /** It takes a token to live for so long (ms). */
+  /** It expects a token to live for `ms`. */
   expects(value: string, ms: number): void {
     const { requestedAt = 0, lifetimeMs = 0 } = this.ledger.issued(value) ?? {}
     const beyondMs = ms - (requestedAt + lifetimeMs - this.ledger.now)
@@ -216,7 +216,7 @@ export class ProcessReferee {
     this.#barred = new Set(this.#rejected)
   }
 
-  /** An attempt was given up: rightly where it was answered so, or had a good part of the time that it may take. */
+  /** An attempt failed, which is allowed after a fault, or when it had a large part of its time. */
   #requestFails(code: string): void {
     const { now, options } = this.ledger
     const slow = now - this.#requestedAt >= options.timeoutMs / 4

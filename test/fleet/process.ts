@@ -1,4 +1,4 @@
-/** One process of a fleet: a provider with a store, clocks and a link of its own, which may stand still or die. */
+/** One process of a fleet: a provider with its own store, clocks and link, which can freeze or die. */
 import { type AccessToken, createTokenProvider, type TokenProvider } from '../../src/index.ts'
 import { createRedisTokenStore } from '../../src/store/redis.ts'
 import type { Later, ModelEndpoint } from '../model/endpoint.ts'
@@ -19,10 +19,10 @@ export interface Surroundings {
   readonly later: Later
 }
 
-/** One thing that a caller waits for. */
+/** A call whose outcome a caller waits for. */
 interface Waiting {
   readonly name: string
-  /** Time in which the process was able to work. */
+  /** The waiting time in which the process was able to run (ms). */
   waitedMs: number
 }
 
@@ -31,7 +31,7 @@ export class FleetProcess {
   readonly machine: Machine
   readonly clock: ScheduledClock
   readonly link: Link
-  /** Everything that it does. */
+  /** Everything that the process does. */
   readonly steps: Steps
   readonly waiting = new Set<Waiting>()
   readonly #provider: TokenProvider
@@ -82,17 +82,17 @@ export class FleetProcess {
     return this.referee.name
   }
 
-  /** Whether it is neither dead nor closed. */
+  /** Whether the process is neither dead nor closed. */
   get lives(): boolean {
     return !this.steps.areOver && !this.referee.closed
   }
 
-  /** The token that it hands out; undefined where it has none. */
+  /** The token that it hands out; undefined if the call fails. */
   async getToken(): Promise<string | undefined> {
     return await this.#wait('getToken', async () => this.#valueOf(await this.#provider.getToken()))
   }
 
-  /** An API has rejected this token: what it hands out instead. */
+  /** Reports this token as rejected; resolves with the token that it hands out instead. */
   async renewToken(value: string): Promise<string | undefined> {
     this.referee.rejects(value)
     return await this.#wait('renewToken', async () => {
@@ -111,17 +111,17 @@ export class FleetProcess {
     })
   }
 
-  /** Whether there is nothing that it waits for, or that is under way. */
+  /** Whether no call waits and nothing is in flight. */
   get isIdle(): boolean {
     const isQuiet = this.steps.idle && this.link.idle && this.clock.untilNextWakeMs() === undefined
     return isQuiet && this.waiting.size === 0 && this.referee.isIdle
   }
 
-  /** Time goes by. */
+  /** Lets time pass. */
   advance(ms: number): void {
     if (this.steps.areOver) return
     const { mostMs } = this.referee
-    if (this.waiting.size > 0 && this.steps.idle && !this.steps.isHeld) {
+    if (this.waiting.size > 0 && this.steps.idle && !this.steps.isPaused) {
       const activeMs = Math.min(ms, this.clock.untilNextWakeMs() ?? ms)
       this.referee.lives(this.link.idle ? activeMs : 0)
       for (const call of this.waiting) {
@@ -132,7 +132,7 @@ export class FleetProcess {
     this.clock.advance(ms)
   }
 
-  /** The value of a token whose expiry must be right. */
+  /** The value of a token, whose expiry is checked. */
   #valueOf({ value, expiresAt }: AccessToken): string {
     this.referee.expects(value, expiresAt - this.clock.epochMs())
     return value

@@ -6,7 +6,7 @@ import { ManualClock } from '../support/clock.ts'
 import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { ENVIRONMENT, MERCHANT_URL, ScriptedEndpoint } from '../token/harness.ts'
 
-const LOOK_EVERY_MS = 50
+const POLL_EVERY_MS = 50
 
 it('a token that is rejected before the rate limit of its renewal is written is not renewed at once', async () => {
   const clock = new ManualClock()
@@ -18,12 +18,12 @@ it('a token that is rejected before the rate limit of its renewal is written is 
     waiting ||= script === LEASE && result === 0
     return result
   }
-  let letGo = (): void => {}
-  const heldUp = new Promise<void>((resolve) => {
-    letGo = resolve
+  let allowWrites = (): void => {}
+  const writesAllowed = new Promise<void>((resolve) => {
+    allowWrites = resolve
   })
-  const slowly: RunScript = async (script, keys, args) => {
-    if (script === WRITE) await heldUp // of a rate limit
+  const runWithGatedWrites: RunScript = async (script, keys, args) => {
+    if (script === WRITE) await writesAllowed // only the rate limit is written without the lease
     return await run(script, keys, args)
   }
   const provider = (with_: RunScript): TokenProvider =>
@@ -35,7 +35,7 @@ it('a token that is rejected before the rate limit of its renewal is written is 
       fetch: endpoint.fetch,
       clock,
     })
-  const [one, other] = [provider(slowly), provider(run)]
+  const [one, other] = [provider(runWithGatedWrites), provider(run)]
   const first = await one.getToken()
   await vi.waitFor(() => expect(redis.keys()).toEqual([expect.not.stringContaining(':lease')]))
   const [key = ''] = redis.keys()
@@ -48,9 +48,9 @@ it('a token that is rejected before the rate limit of its renewal is written is 
 
   const third = other.renewToken(String(second?.value), { url: MERCHANT_URL })
   await vi.waitFor(() => expect(waiting).toBe(true))
-  letGo()
+  allowWrites()
   await vi.waitFor(async () => {
-    await clock.advance(LOOK_EVERY_MS)
+    await clock.advance(POLL_EVERY_MS)
     expect(await Promise.race([third, 'waits'])).not.toBe('waits')
   })
   expect(endpoint.count).toBe(2)

@@ -1,16 +1,16 @@
-/** Watches the keys in Redis: which process held the lease when, and which token was there. */
+/** Checks the keys in Redis: which process held the lease when, and which token was stored. */
 import * as scripts from '../support/simulated-redis.ts'
 import { contentOf } from './encryption.ts'
 import type { Issued, Ledger } from './ledger.ts'
 import type { Command, Seen, Watcher } from './redis.ts'
 
-/** Redis counts in whole milliseconds. */
+/** Redis rounds to whole milliseconds. */
 const ROUNDING_MS = 1
 
 interface Lease {
   readonly owner: string
   readonly by: string
-  readonly takenAt: number
+  readonly acquiredAt: number
   readonly endsAt: number
 }
 
@@ -21,12 +21,12 @@ interface Entry {
 }
 
 export class RedisReferee implements Watcher {
-  /** Whether a lease ran out, or was lost with all else. */
+  /** Whether a lease expired or was lost with all other keys. */
   leaseWasLost = false
   #lease: Lease | undefined
   #entry: Entry | undefined
   #newest = 0
-  /** How long (ms) the slowest reading of a process took to get to the server. */
+  /** How long (ms) the slowest read command of each process took to reach the server. */
   readonly #delays = new Map<string, number>()
   readonly #ledger: Ledger
   readonly #onLease: (by: string) => void
@@ -57,7 +57,7 @@ export class RedisReferee implements Watcher {
     this.#entry = undefined
   }
 
-  /** Whether a token is there that this process may use, whatever it has cached. */
+  /** Whether a token is stored that this process may use, whatever it has cached. */
   offers(by: string): boolean {
     const { token } = this.#entry ?? {}
     return (
@@ -70,19 +70,19 @@ export class RedisReferee implements Watcher {
   /** The token in Redis that this process could have acquired instead of requesting another at `requestedAt` with the lease. */
   usable(by: string, requestedAt: number, hasNone = false): Issued | undefined {
     const [entry, lease] = [this.#entry, this.#lease]
-    if (entry === undefined || lease?.by !== by || entry.since > lease.takenAt) return undefined
+    if (entry === undefined || lease?.by !== by || entry.since > lease.acquiredAt) return undefined
     const { token } = entry
     if (this.#ledger.isRejected(token.value, by)) return undefined
     const seenMs = this.#shownMs(by) + (this.#ledger.now - requestedAt)
     return seenMs > (hasNone ? 0 : token.grant.windowMs) + ROUNDING_MS ? token : undefined
   }
 
-  /** For how long (ms) the token that is there may still be handed out, as this process sees it in the worst case. */
+  /** How long (ms) the stored token may still be handed out, in the worst case as seen by this process. */
   #shownMs(by: string): number {
     if (this.#entry === undefined) return 0
     const { token, endsAt } = this.#entry
     const shorterMs = token.requestedAt + token.lifetimeMs - endsAt
-    // A reader subtracts what its command took to the server.
+    // A reader subtracts the time that its command took to reach the server.
     return this.#ledger.remainsMs(token) - shorterMs - (this.#delays.get(by) ?? 0)
   }
 
@@ -99,21 +99,21 @@ export class RedisReferee implements Watcher {
     const before = this.#lease
     const ranOut = before !== undefined && before.endsAt <= now + ROUNDING_MS
     if (before !== undefined && before.owner !== owner) {
-      const takesItsOwn = args[2] === before.owner && by === before.by
+      const isItsOwn = args[2] === before.owner && by === before.by
       if (ranOut) this.leaseWasLost = true
-      else if (takesItsOwn) this.#ledger.note(`${by} takes over a lease that it could not give back`)
+      else if (isItsOwn) this.#ledger.note(`${by} acquires a lease again that it could not release`)
       else if (owner !== undefined) this.#ledger.problem('holder', `${by} took the lease of ${before.by}`)
       else if (args[0] !== before.owner)
-        this.#ledger.problem('holder', `${by} gave up the lease of ${before.by}`)
+        this.#ledger.problem('holder', `${by} released the lease of ${before.by}`)
     }
     const isLonger = before !== undefined && now + ttlMs > before.endsAt + ROUNDING_MS
     if (owner === undefined) this.#lease = undefined
     else if (before?.owner !== owner || (ranOut && isLonger)) {
       if (ttlMs > options.timeoutMs + ROUNDING_MS)
-        this.#ledger.problem('holder', `${by} took it for ${ttlMs} ms`)
-      this.#lease = { owner, by, takenAt: now, endsAt: now + ttlMs }
+        this.#ledger.problem('holder', `${by} acquired it for ${ttlMs} ms`)
+      this.#lease = { owner, by, acquiredAt: now, endsAt: now + ttlMs }
       this.#onLease(by)
-    } else if (isLonger) this.#ledger.problem('holder', `${by} made the lease of ${before.by} longer`)
+    } else if (isLonger) this.#ledger.problem('holder', `${by} extended the lease of ${before.by}`)
   }
 
   #judgeEntry(by: string, { value: encrypted, ttlMs }: Seen): void {
@@ -143,8 +143,8 @@ export class RedisReferee implements Watcher {
     const { value, number, requestedAt, lifetimeMs } = token
     const problem = this.#ledger.problem.bind(this.#ledger)
     if (this.holder !== by) problem('fence', `${by} writes ${value} without the lease`)
-    else if (requestedAt < (this.#lease?.takenAt ?? 0))
-      problem('fence', `${by} writes ${value}, which it asked for before it took the lease`)
+    else if (requestedAt < (this.#lease?.acquiredAt ?? 0))
+      problem('fence', `${by} writes ${value}, which it requested before it acquired the lease`)
     const usable = this.usable(by, requestedAt)
     if (usable !== undefined && usable !== token)
       problem('lifetime', `${by} writes ${value}, though ${usable.value} was there`)

@@ -1,27 +1,28 @@
-/** The Redis of a fleet, and each process's way to it: commands and answers are held up, lost and sent again. */
+/** The Redis of a fleet and the link of each process to it: commands and answers are delayed, lost and sent again. */
 import type { Later } from '../model/endpoint.ts'
 import { READ, RELEASE, REMOVE, REMOVE_AS_OWNER, SimulatedRedis } from '../support/simulated-redis.ts'
 import type { Machine, Mood } from './actions.ts'
 import { Steps } from './steps.ts'
 
-/** How long a command or an answer is on its way. */
+/** How long a command or an answer is in transit (ms). */
 const HALF_MS = [0.1, 2.5] as const
 
 /** How a command ended. */
 export type Outcome = { readonly result: unknown } | { readonly error: Error }
 
-/** The value of a key, and what remains of its time (ms). */
+/** The value of a key, and its remaining TTL (ms). */
 export interface Seen {
   readonly value: string | undefined
   readonly ttlMs: number
 }
 
-/** Sees each command that was executed, and what is there after it. */
+/** Observes each executed command, and the entry and lease after it. */
 export interface Watcher {
   executed(by: string, command: Command, result: unknown, after: { entry: Seen; lease: Seen }): void
 }
 
-const SPARING = new Set([READ, RELEASE, REMOVE, REMOVE_AS_OWNER])
+/** Scripts that need no memory. */
+const MEMORY_FREE = new Set([READ, RELEASE, REMOVE, REMOVE_AS_OWNER])
 
 export class Server {
   /** How many commands it got. */
@@ -56,7 +57,7 @@ export class Server {
     return this.#redis.keys()
   }
 
-  /** Takes a command, and answers it when it has executed it. */
+  /** Receives a command, and answers it after its execution. */
   take(by: string, command: Command, answer: (outcome: Outcome) => void): void {
     this.commands += 1
     if (this.#mood === 'hangs') this.#kept.push(() => this.take(by, command, answer))
@@ -67,7 +68,8 @@ export class Server {
     const { script, keys, args } = command
     if (this.#mood === 'down')
       return { error: Object.assign(new Error('connect failed'), { code: 'ECONNREFUSED' }) }
-    if (this.#mood === 'full' && !SPARING.has(script)) return { error: new Error('OOM command not allowed') }
+    if (this.#mood === 'full' && !MEMORY_FREE.has(script))
+      return { error: new Error('OOM command not allowed') }
     const result = this.#redis.execute(script, keys, args)
     const [entry = '', lease = ''] = keys
     this.#watcher.executed(by, command, result, { entry: this.#see(entry), lease: this.#see(lease) })
@@ -80,7 +82,7 @@ export class Server {
   }
 }
 
-/** A command as its client keeps it until it is answered. */
+/** A command, which its client keeps until it is answered. */
 export interface Command {
   readonly sentAt: number
   readonly script: string
@@ -90,7 +92,7 @@ export interface Command {
 }
 
 interface Connection {
-  /** On their way to the server. */
+  /** Commands in transit to the server. */
   readonly commands: Command[]
   readonly answers: { readonly command: Command; readonly outcome: Outcome }[]
   isLost: boolean
@@ -104,7 +106,7 @@ export interface LinkContext {
   /** The steps of the process. */
   readonly steps: Steps
   readonly later: Later
-  /** Sees each command, as it is sent. */
+  /** Observes each command as it is sent. */
   onCommand(command: Command): void
 }
 
@@ -128,12 +130,12 @@ export class Link {
     return this.#unanswered.size === 0
   }
 
-  /** The store no longer waits for what is unanswered now. */
+  /** The store no longer waits for the commands that are unanswered now. */
   giveUp(): void {
     for (const command of this.#unanswered) this.#givenUp.add(command)
   }
 
-  /** Whether commands are unanswered that the store has not given up. */
+  /** Whether the store still waits for an unanswered command. */
   get isAwaited(): boolean {
     return [...this.#unanswered].some((command) => !this.#givenUp.has(command))
   }

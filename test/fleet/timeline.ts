@@ -1,4 +1,4 @@
-/** Simulated time for a fleet: each step takes as long as it takes, and nothing happens before its turn. */
+/** Simulated time for a fleet: every step has a duration, and events happen in the order of their times. */
 import { look } from '../model/driver.ts'
 import type { Later } from '../model/endpoint.ts'
 import { settled } from '../support/clock.ts'
@@ -20,7 +20,7 @@ export class Timeline {
     this.#random = random
   }
 
-  /** Since the beginning (ms). */
+  /** The time since the beginning (ms). */
   get now(): number {
     return this.#now
   }
@@ -40,7 +40,7 @@ export class Timeline {
     this.#happenings.splice(low, 0, { at, happen })
   }
 
-  /** Lets `ms` pass. Every rule is looked at after each step. */
+  /** Lets `ms` pass. Every rule is checked after each step. */
   async run(fleet: Fleet, ms: number): Promise<void> {
     for (const until = this.#now + ms; this.#now < until; ) {
       const nextAt = Math.min(this.#happenings.at(-1)?.at ?? until, until)

@@ -1,4 +1,4 @@
-/** Runs a model in the hands of a schedule, step by step, until nothing is left that could happen. */
+/** Runs a model under the control of a schedule, step by step, until nothing is left to happen. */
 import type fc from 'fast-check'
 import { expect, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
@@ -7,29 +7,29 @@ import { forget } from '../support/recorded.ts'
 import type { Later } from './endpoint.ts'
 
 const MOST_STEPS = 5_000
-/** So many turns of the event loop, and everything that is ready has run. */
+/** After this many turns of the event loop, everything that is ready has run. */
 const TURNS = 3
 
-/** What happens by itself, and what must hold. */
+/** A simulation that a driver runs and checks. */
 export interface Model {
-  /** How long (ms) until somebody wakes; undefined where nobody sleeps. */
+  /** How long (ms) until the next timer fires; undefined if there is none. */
   untilNextWakeMs(): number | undefined
   advance(ms: number): void
-  /** Looks at every rule. `over`: nothing is scheduled, and nobody sleeps. */
+  /** Checks every rule. `over`: nothing is scheduled, and no timer runs. */
   look(over: boolean): void
-  /** The breaches of rules, and what else says why they came about. */
+  /** The violations of rules, and the log that explains them. */
   problems(): readonly string[]
 }
 
-/** Time that is to go by when there is nothing else to do. */
+/** Time that passes as soon as nothing else is scheduled. */
 interface Passing {
   leftMs: number
   readonly done: () => void
 }
 
-/** Takes the steps of a model in the order of a schedule. */
+/** Executes the steps of a model in the order of a schedule. */
 export class Driver {
-  /** Happens when the schedule says so. */
+  /** Resolves when the schedule says so. */
   readonly later: Later
   readonly #schedule: fc.Scheduler
   #passing: Passing | undefined
@@ -39,14 +39,14 @@ export class Driver {
     this.later = (label) => schedule.schedule(Promise.resolve(), label)
   }
 
-  /** Lets time go by while everybody does what is due: as soon as nothing is scheduled. */
+  /** Lets time pass, with everything that becomes due in it, as soon as nothing is scheduled. */
   pass(ms: number): Promise<void> {
     return new Promise((done) => {
       this.#passing = { leftMs: ms, done }
     })
   }
 
-  /** Until nothing is scheduled. */
+  /** Runs until nothing is scheduled. */
   async runScheduled(model: Model): Promise<void> {
     await settled(TURNS)
     for (let step = 0; step < MOST_STEPS; step += 1) {
@@ -56,10 +56,10 @@ export class Driver {
       await settled(TURNS)
       look(model, false)
     }
-    throw new Error('There is no end to what is scheduled')
+    throw new Error(`Steps are still scheduled after ${MOST_STEPS} steps`)
   }
 
-  /** Until nobody sleeps, either. */
+  /** Runs until nothing is scheduled and no timer runs. */
   async runToTheEnd(model: Model): Promise<void> {
     for (let step = 0; step < MOST_STEPS; step += 1) {
       await this.runScheduled(model)
@@ -67,7 +67,7 @@ export class Driver {
       if (ms === undefined) return look(model, true)
       model.advance(ms)
     }
-    throw new Error('There is no end to it')
+    throw new Error(`Timers still run after ${MOST_STEPS} of them fired`)
   }
 
   #pass(model: Model, passing: Passing): void {
@@ -80,14 +80,14 @@ export class Driver {
   }
 }
 
-/** Looks at every rule, and throws where one is broken. */
+/** Checks every rule, and throws if one is violated. */
 export function look(model: Model, over: boolean): void {
   model.look(over)
   const problems = model.problems()
   if (problems.length > 0) throw new Error(problems.join('\n'))
 }
 
-/** Runs one story with the jitter of its seed. Afterwards no rejection may be unhandled. */
+/** Runs one story with jitter from its seed, and fails on an unhandled rejection. */
 export async function seeded(seed: number, run: () => Promise<void>): Promise<void> {
   const unhandled: unknown[] = []
   const note = (reason: unknown): void => void unhandled.push(reason)

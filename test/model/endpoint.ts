@@ -1,4 +1,4 @@
-/** A token endpoint in the hands of a schedule: it gives the answers of a list in turn. */
+/** A token endpoint under the control of a schedule: it gives the answers of a list in order. */
 import type { ScheduledClock } from '../support/clock.ts'
 
 /** How it answers one request. */
@@ -6,10 +6,10 @@ export type Answer =
   | { readonly kind: 'token'; readonly lifetimeSeconds: number }
   | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: number }
   | { readonly kind: 'no connection' | 'bad body' | 'hang' | 'hang at body' }
-  /** `lost`: issued, and lost on its way. `deaf`: answered with a token, but only after the request was aborted. */
+  /** `lost`: a token is issued, but its response is lost. `deaf`: a token arrives after the request was aborted. */
   | { readonly kind: 'lost' | 'deaf' }
 
-/** Something happens when the schedule says so; in simulated time, so many ms later (from, to). */
+/** Resolves when the schedule says so; in simulated time, after `takesMs` (from, to). */
 export type Later = (label: string, takesMs?: readonly [from: number, to: number]) => Promise<void>
 
 /** When a request was sent, and how far the wall clock has been set ahead since. */
@@ -19,13 +19,13 @@ export interface Sent {
   aheadMs: number
 }
 
-/** One process's way to the endpoint. */
+/** The connection of one process to the endpoint. */
 export interface EndpointClient {
   readonly name: string
   requestBegins(): void
-  /** With the answer that arrived; undefined: the process gave it up. */
+  /** With the answer that arrived; undefined if the process aborted the request. */
   requestEnds(answer: Answer | undefined): void
-  /** Issues a token, and returns its value. `aborted`: the process has given the request up by now. */
+  /** Issues a token, and returns its value. `aborted`: the process has aborted the request. */
   issue(request: { readonly sent: Sent; readonly lifetimeMs: number; readonly aborted: boolean }): string
   /** The answer reaches the process. */
   arrives?: Later
@@ -35,9 +35,9 @@ const HEALTHY_SECONDS = 1_000
 const HALF_MS = [40, 200] as const
 
 export class ModelEndpoint {
-  /** How many requests it got. */
+  /** The number of requests so far. */
   requests = 0
-  /** What it answers as long as it is down. */
+  /** The answer while it is down. */
   outage: Answer | undefined
   readonly #answers: Answer[]
   readonly #clock: ScheduledClock
@@ -45,7 +45,7 @@ export class ModelEndpoint {
   readonly #lifetimeSeconds: number
   readonly #sent = new Set<Sent>()
 
-  /** Answers that are not given are tokens of `lifetimeSeconds`. */
+  /** After the given answers it issues tokens that live for `lifetimeSeconds`. */
   constructor(
     answers: readonly Answer[],
     {
@@ -100,7 +100,7 @@ export class ModelEndpoint {
     }
   }
 
-  /** The answer as it arrives; undefined where the connection broke. */
+  /** The answer as it arrives; undefined if the connection broke. */
   async #answer(
     client: EndpointClient,
     answer: Answer,

@@ -1,4 +1,4 @@
-/** A token that the model's endpoint issued, and how long it may be handed out, in the package's arithmetic. */
+/** A token that the model's endpoint issued, and how long it may be handed out by the documented rules. */
 import type { Clock } from '../../src/clock.ts'
 import type { Sent } from './endpoint.ts'
 
@@ -7,7 +7,7 @@ export interface GrantOptions {
   readonly refreshAheadMs: number | undefined
 }
 
-/** A token that the endpoint issued, as its client should see it. */
+/** A token that the endpoint issued, as its client must treat it. */
 export class Grant {
   readonly value: string
   readonly windowMs: number
@@ -35,14 +35,14 @@ export class Grant {
     this.#aheadMs += Math.max(0, ms)
   }
 
-  /** What remains of it by the clock that says less. */
+  /** The remaining time by the clock that leaves less. */
   remainsMs(clock: Clock): number {
     const livedMs = clock.monotonicMs() - this.#sent.at
     const livedOnTheWallMs = clock.epochMs() - this.#sent.wallAt
     return this.#usableMs - Math.max(livedMs, livedOnTheWallMs)
   }
 
-  /** What remains of it where every step ahead counts, whether it was taken back or not. */
+  /** The remaining time if every step ahead counts, even one that was set back. */
   certainlyRemainsMs(clock: Clock): number {
     return this.#usableMs - (clock.monotonicMs() - this.#sent.at) - this.#aheadMs
   }

@@ -1,4 +1,4 @@
-/** What can happen in a race: what callers do, what the world does to them, and how the endpoint answers. */
+/** The possible events of a race: what callers do, what happens around them, and how the endpoint answers. */
 import fc from 'fast-check'
 import type { Answer } from '../model/endpoint.ts'
 import type { GrantOptions } from '../model/grant.ts'
@@ -85,7 +85,7 @@ export interface RaceOptions extends GrantOptions {
   readonly retries: number
 }
 
-/** A race, before the schedule has mixed it. */
+/** A race, before the schedule interleaves it. */
 export interface Race {
   readonly actions: readonly Action[]
   readonly answers: readonly Answer[]
@@ -93,7 +93,7 @@ export interface Race {
   readonly seed: number
 }
 
-/** A race: what is done in this order, and answered in this order, while the schedule mixes the two. */
+/** Actions and answers, each in this order; the schedule interleaves the two. */
 export const aRace: fc.Arbitrary<Race> = fc.record({
   actions: fc.array(anAction, { minLength: 1, maxLength: 30, size: 'max' }),
   answers: fc.array(anAnswer, { minLength: 0, maxLength: 12, size: 'max' }),

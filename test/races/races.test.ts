@@ -6,8 +6,8 @@ import { aRace } from './actions.ts'
 import { RULES } from './referee.ts'
 import { World } from './world.ts'
 
-describe('a provider, its callers and the world, in any order', () => {
-  it('keep every rule', { timeout: 100 * inject('schedules') }, async ({ task }) => {
+describe('a provider and its callers, with events in random order', () => {
+  it('follow every rule', { timeout: 100 * inject('schedules') }, async ({ task }) => {
     const property = fc.asyncProperty(fc.scheduler(), aRace, (schedule, race) =>
       seeded(race.seed, () => new World(schedule, race).run()),
     )

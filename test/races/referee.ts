@@ -1,4 +1,4 @@
-/** Finds every breach of a rule, by what can be seen of a provider from outside. */
+/** Finds every violation of a rule from what is observable outside a provider. */
 import type { AuthEvent } from '../../src/index.ts'
 import type { Answer, Sent } from '../model/endpoint.ts'
 import { Grant } from '../model/grant.ts'
@@ -10,17 +10,17 @@ export const RULES = {
   inFlight: 'at most one token request in flight',
   margin: 'no token is handed out past its margin, on either clock',
   atOnce: 'no call waits while a valid token is cached, or during a cooldown',
-  need: 'no renewal without need, nor for a token that has been replaced',
+  need: 'no unnecessary renewal, and none for a token that was already replaced',
   twice: 'no call is made a third time',
-  retries: 'no more attempts than `retries` says',
-  cooldown: 'cooldowns, and the pauses of background renewals, are kept',
-  rateLimit: 'the rate limit of renewals after rejections is kept',
+  retries: 'no more attempts than `retries` allows',
+  cooldown: 'cooldowns, and the pauses of background renewals, are respected',
+  rateLimit: 'the rate limit of renewals after rejections is respected',
   settles: 'every call settles',
   signals: 'an aborted call ends at once, with the reason of its signal',
-  errors: 'callers get errors of this package, each one of its own',
-  closed: 'after `close()` nobody waits, and nobody gets or asks for a token',
-  recovery: 'a caller without a token makes a request, and gets a token when all is well again',
-  rest: 'no timer is left',
+  errors: 'each caller gets its own error, of a class of this package',
+  closed: 'after `close()` no call waits, gets a token or causes a token request',
+  recovery: 'a caller without a token causes a token request, and gets a token once all faults end',
+  rest: 'no timer is left behind',
   unhandled: 'no unhandled rejection',
 } as const
 
@@ -34,7 +34,7 @@ interface Failure {
   readonly retryAfterMs: number
   /** How long a background renewal must at least pause after it. */
   readonly pauseMs: number
-  /** Whether no caller may have waited for it, and whether certainly none did. */
+  /** Whether possibly (`background`) or certainly (`surelyBackground`) no caller waited for it. */
   readonly background: boolean
   readonly surelyBackground: boolean
 }
@@ -49,7 +49,7 @@ const NO_FAILURE: Failure = {
   surelyBackground: false,
 }
 
-/** An acquisition that runs, and the APIs whose rejections are its only possible reason. */
+/** An acquisition in flight, and the APIs whose rejections are its only possible reason. */
 interface Acquisition {
   readonly at: number
   readonly background: boolean
@@ -96,7 +96,7 @@ export class Referee {
   #inFlight = 0
   #requests = 0
   #closed = false
-  /** The acquisition that runs: why it may, and since when. */
+  /** The acquisition in flight. */
   #running: Acquisition | undefined
 
   constructor(clock: ScheduledClock, options: RaceOptions) {
@@ -150,7 +150,7 @@ export class Referee {
     return [...this.#grants.keys()]
   }
 
-  /** A token is handed out: that must be before its margin, and before close(). */
+  /** A token is handed out, which must happen before its margin and before close(). */
   handedOut(value: string, to: string): void {
     const grant = this.#grants.get(value)
     if (grant === undefined) {
@@ -179,14 +179,14 @@ export class Referee {
     return this.#current !== undefined && this.#current.remainsMs(this.#clock) > 0
   }
 
-  /** Whether callers must fail at once. */
+  /** Whether calls must fail at once. */
   certainlyCooling(): boolean {
     const { at, leastMs, background } = this.#failure ?? NO_FAILURE
     const cooling = !background && this.#clock.monotonicMs() < at + leastMs
     return cooling && !this.maybeServable() && this.#running === undefined && !this.#closed
   }
 
-  /** Whether a caller without a token must make a request. */
+  /** Whether a call without a token must cause a request. */
   mustAsk(): boolean {
     if (this.#closed || this.#running !== undefined || this.maybeServable()) return false
     const { at, mostMs, retryAfterMs, surelyBackground } = this.#failure ?? NO_FAILURE
@@ -212,7 +212,7 @@ export class Referee {
     const apis = this.#rejected.get(current?.value ?? '') ?? new Set<string>()
     const mayRenew = [...apis].filter((api) => this.#rateLimitOf(api).isOpen(now))
     if (certain && !inWindow && mayRenew.length === 0) {
-      if (apis.size === 0) this.problem('need', 'nobody rejected the current one')
+      if (apis.size === 0) this.problem('need', 'no API rejected the current token')
       else this.problem('rateLimit', `asked for ${[...apis].join()}`)
     }
     const failure = this.#failure
@@ -230,7 +230,7 @@ export class Referee {
     }
   }
 
-  /** How long nothing may be asked for after a failure, as far as the reason to ask is known. */
+  /** The shortest time without a request after a failure, as far as the reason for the request is known. */
   #leastMsAfter(
     { background, surelyBackground, leastMs, pauseMs, retryAfterMs }: Failure,
     { certain, inWindow, isRejected }: { certain: boolean; inWindow: boolean; isRejected: boolean },

@@ -1,4 +1,4 @@
-/** One race: a provider and its callers, a token endpoint and two APIs, all in the hands of a schedule. */
+/** One race: a provider, its callers, a token endpoint and two APIs, all controlled by a schedule. */
 import type fc from 'fast-check'
 import {
   createAuthFetch,
@@ -14,15 +14,15 @@ import { Referee } from './referee.ts'
 
 const APIS = ['https://api.test.example/merchant', 'https://api.test.example/in-store']
 
-/** Something that a caller waits for. */
+/** A call whose outcome a caller waits for. */
 interface Call {
   readonly name: string
   readonly controller: AbortController | undefined
   sends: number
-  /** Whether an API has it: close() is not its business then. */
+  /** Whether an API is handling it, so that close() does not affect it. */
   sending: boolean
   settled: boolean
-  /** How many token requests there must have been when everything has settled. */
+  /** The least number of token requests when everything has settled. */
   requestsDue: number
 }
 
@@ -70,7 +70,7 @@ export class World implements Model {
     this.#authFetch = createAuthFetch(this.#provider, { fetch: this.#api })
   }
 
-  /** Runs the race, then lets the world heal, and looks whether every call comes to a good end. */
+  /** Runs the race, ends every outage, and checks that every call then settles and the provider recovers. */
   async run(): Promise<void> {
     this.#schedule.scheduleSequence(
       this.#race.actions.map((action) => ({

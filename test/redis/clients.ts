@@ -1,4 +1,4 @@
-/** The Redis clients that the store works with, set up with nothing but an address. */
+/** The supported Redis clients, configured with nothing but an address. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cluster, Redis } from 'ioredis'
 import type { IORedisLike, NodeRedisLike } from 'merchant-auth/redis'
@@ -9,14 +9,14 @@ export const LAYOUTS = ['single node', 'cluster'] as const
 export type Client = (typeof CLIENTS)[number]
 export type Layout = (typeof LAYOUTS)[number]
 
-/** A client that connects by itself, and comes back by itself. */
+/** A client that connects and reconnects by itself. */
 export interface Connection {
   readonly client: NodeRedisLike | IORedisLike
   /** Resolves when it is connected for the first time. */
   readonly ready: Promise<unknown>
-  /** Ends it at once. */
+  /** Closes it at once. */
   close(): void
-  /** Ends it in order, which takes a Redis that answers. */
+  /** Closes it gracefully, which requires a Redis that answers. */
   quit(): Promise<unknown>
 }
 
@@ -34,7 +34,7 @@ const CONNECT: Record<Client, Record<Layout, (ports: readonly number[]) => Conne
     cluster: (ports) => {
       const client = createCluster({ rootNodes: ports.map((port) => ({ url: `redis://127.0.0.1:${port}` })) })
       let closed = false
-      // Where no node answers it gives up, unlike the others.
+      // Unlike the other clients, it gives up if no node answers.
       const connected = async (): Promise<void> => {
         while (!closed && !client.isOpen) await client.connect().catch(() => sleep(50))
       }
@@ -52,7 +52,7 @@ const CONNECT: Record<Client, Record<Layout, (ports: readonly number[]) => Conne
 }
 
 function withEvents(client: Redis | Cluster): Connection {
-  client.on('error', () => {}) // else it logs them
+  client.on('error', () => {}) // otherwise it logs them
   const ready = new Promise((resolve) => client.once('ready', () => resolve(undefined)))
   return { client, ready, close: () => client.disconnect(), quit: () => client.quit() }
 }

@@ -1,4 +1,4 @@
-/** The connection to Redis is not what it was: not there yet, cut, closed, or to another server. */
+/** Connections to Redis that are not open yet, cut, closed, or moved to another server. */
 import { Cluster, Redis } from 'ioredis'
 import { createRedisTokenStore } from 'merchant-auth/redis'
 import { createClient, createCluster } from 'redis'
@@ -9,7 +9,7 @@ import { DEFAULTS, eventually, failuresOf, type Member, onEachRedis, PATIENT, so
 onEachRedis((rig) => {
   describe('a client', () => {
     it.runIf(rig.client === 'node-redis')(
-      'that nobody has connected yet fails no call, and is not waited for',
+      'that is not connected yet fails no call and delays none',
       async () => {
         const urls = rig.redis.ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }))
         const [url] = urls
@@ -25,7 +25,7 @@ onEachRedis((rig) => {
     )
 
     it.runIf(rig.client === 'ioredis')(
-      'that connects with its first command serves from the first call',
+      'that connects with its first command works from the first call',
       async () => {
         const options = { lazyConnect: true }
         const [port = 0, ...others] = rig.redis.ports
@@ -40,7 +40,7 @@ onEachRedis((rig) => {
       },
     )
 
-    it('whose connections are cut fails no call, and connects again', async () => {
+    it('whose connections are cut fails no call and reconnects', async () => {
       const stores = [await rig.store(DEFAULTS), await rig.store(DEFAULTS)] as const
       await rig.sharing(...stores)
       await rig.every((server) => server.command('client', 'kill', 'type', 'normal'))
@@ -48,7 +48,7 @@ onEachRedis((rig) => {
       await rig.sharing(...stores)
     })
 
-    it('that its owner has closed fails no call, and is not waited for', async () => {
+    it('that its owner has closed fails no call and delays none', async () => {
       const { client, ready, close } = rig.connect()
       const store = createRedisTokenStore(client)
       await ready
@@ -59,40 +59,37 @@ onEachRedis((rig) => {
     })
   })
 
-  it.runIf(rig.layout === 'single node')(
-    'a replica that takes the place of its master has the token, too',
-    async () => {
-      const [master] = rig.redis.servers
-      if (master === undefined) throw new Error('There is no master')
-      await master.command('config', 'set', 'repl-diskless-sync-delay', '0')
-      const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
-      try {
-        const stores = [await rig.store(), await rig.store()] as const
-        const during = rig.start(await rig.store(DEFAULTS))
-        const [before, after] = stores.map((store) => rig.start(store)) as [Member, Member]
-        const { value } = await before.provider.getToken()
-        await rig.written()
-        const { key } = await rig.tokenEntry()
-        await eventually('the replica', async () => (await replica.command('exists', key)) === '1')
-        await master.kill()
-        await during.provider.getToken()
-        await replica.command('replicaof', 'no', 'one')
-        await replica.command('config', 'set', 'port', String(master.port)) // the address moves to it
-        await eventually(
-          'Redis',
-          async () =>
-            await stores[1].get('key').then(
-              () => true,
-              () => false,
-            ),
-        )
-        expect((await after.provider.getToken()).value).toBe(value)
-        expect(sourcesOf(after.events)).toEqual(['store'])
-        await rig.sharing(...stores)
-      } finally {
-        await replica[Symbol.asyncDispose]()
-        await master.restart()
-      }
-    },
-  )
+  it.runIf(rig.layout === 'single node')('a replica that replaces its master serves the token', async () => {
+    const [master] = rig.redis.servers
+    if (master === undefined) throw new Error('There is no master')
+    await master.command('config', 'set', 'repl-diskless-sync-delay', '0')
+    const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
+    try {
+      const stores = [await rig.store(), await rig.store()] as const
+      const during = rig.start(await rig.store(DEFAULTS))
+      const [before, after] = stores.map((store) => rig.start(store)) as [Member, Member]
+      const { value } = await before.provider.getToken()
+      await rig.written()
+      const { key } = await rig.tokenEntry()
+      await eventually('the replica', async () => (await replica.command('exists', key)) === '1')
+      await master.kill()
+      await during.provider.getToken()
+      await replica.command('replicaof', 'no', 'one')
+      await replica.command('config', 'set', 'port', String(master.port)) // it takes over the address
+      await eventually(
+        'Redis',
+        async () =>
+          await stores[1].get('key').then(
+            () => true,
+            () => false,
+          ),
+      )
+      expect((await after.provider.getToken()).value).toBe(value)
+      expect(sourcesOf(after.events)).toEqual(['store'])
+      await rig.sharing(...stores)
+    } finally {
+      await replica[Symbol.asyncDispose]()
+      await master.restart()
+    }
+  })
 })

@@ -1,4 +1,7 @@
-/** Redis fails in every way it can: no call fails with it, one operation is waited for, an event says so, and afterwards a token is shared again. */
+/**
+ * Failures of Redis: no call fails or waits for more than one operation, an event reports the failure, and a token is
+ * shared again afterwards.
+ */
 import { Redis } from 'ioredis'
 import type { TokenStore } from 'merchant-auth'
 import { describe, expect, inject, it } from 'vitest'
@@ -7,7 +10,7 @@ import { DEFAULTS, eventually, failuresOf, onEachRedis, PATIENT, type Rig, sourc
 const OPERATION_MS = 250
 const ROOM_MS = 400
 const TIMEOUT = 'ETIMEDOUT'
-/** A client says in words alone that it is not connected. */
+/** The error of a client that is not connected has no code. */
 const CLOSED = 'undefined'
 
 interface Failure {
@@ -24,7 +27,7 @@ const everywhere =
   (rig: Rig) =>
     rig.every((server) => server.command(...command))
 
-const back = async (rig: Rig): Promise<void> => {
+const restart = async (rig: Rig): Promise<void> => {
   await rig.every((server) => server.restart())
   await rig.redis.whole()
 }
@@ -32,7 +35,7 @@ const back = async (rig: Rig): Promise<void> => {
 const DOWN: Failure = {
   name: 'is not running',
   inflict: (rig) => rig.every((server) => server.kill()),
-  cure: back,
+  cure: restart,
   operation: 'get',
   codes: [TIMEOUT, CLOSED],
 }
@@ -46,7 +49,7 @@ const FROZEN: Failure = {
 }
 
 const PASSWORD: Failure = {
-  name: 'wants a password',
+  name: 'requires a password',
   inflict: everywhere('config', 'set', 'requirepass', 'swordfish'),
   cure: (rig) =>
     rig.every(async ({ port }) => {
@@ -67,7 +70,7 @@ const FULL: Failure = {
 }
 
 const READ_ONLY: Failure = {
-  name: 'is a replica whose master is away',
+  name: 'is a replica whose master is down',
   inflict: everywhere('replicaof', '127.0.0.1', '1'),
   cure: everywhere('replicaof', 'no', 'one'),
   operation: 'lease',
@@ -75,7 +78,7 @@ const READ_ONLY: Failure = {
 }
 
 onEachRedis((rig) => {
-  /** A process begins: what its first call met. */
+  /** Starts a process; resolves with the outcome of its first call. */
   const begin = async (store: TokenStore) => {
     const { provider, events } = rig.start(store)
     const from = performance.now()
@@ -90,8 +93,8 @@ onEachRedis((rig) => {
     if (inject('quiet')) expect(tookMs).toBeLessThan(OPERATION_MS + ROOM_MS)
   }
 
-  describe('a Redis that', () => {
-    it.each([DOWN, FROZEN, PASSWORD])('$name at the start', async (failure) => {
+  describe('a Redis server that', () => {
+    it.each([DOWN, FROZEN, PASSWORD])('$name from the start fails no call', async (failure) => {
       await failure.inflict(rig)
       const stores = [rig.unconnected(), rig.unconnected()] as const
       try {
@@ -103,7 +106,7 @@ onEachRedis((rig) => {
     })
 
     const midway = rig.layout === 'cluster' ? [FROZEN, FULL] : [DOWN, FROZEN, FULL, READ_ONLY]
-    it.each(midway)('$name in the middle', async (failure) => {
+    it.each(midway)('$name while a token is shared fails no call', async (failure) => {
       const options = failure.operation === 'lease' ? PATIENT : DEFAULTS
       const stores = [await rig.store(options), await rig.store(options)] as const
       await rig.sharing(...stores)
@@ -117,38 +120,44 @@ onEachRedis((rig) => {
       await rig.sharing(...stores)
     })
 
-    it.runIf(rig.layout === 'single node')('comes back empty', async () => {
-      const stores = [await rig.store(), await rig.store()] as const
-      await rig.sharing(...stores)
-      await rig.every((server) => server.restart())
-      for (const store of stores) await begin(store)
-      await rig.sharing(...stores)
-    })
+    it.runIf(rig.layout === 'single node')(
+      'restarts empty fails no call, and a token is shared again',
+      async () => {
+        const stores = [await rig.store(), await rig.store()] as const
+        await rig.sharing(...stores)
+        await rig.every((server) => server.restart())
+        for (const store of stores) await begin(store)
+        await rig.sharing(...stores)
+      },
+    )
   })
 
-  it.runIf(rig.layout === 'cluster')('a cluster that loses the node with the token', async () => {
-    const stores = [await rig.store(DEFAULTS), await rig.store(DEFAULTS)] as const
-    await rig.sharing(...stores)
-    const { server } = await rig.tokenEntry()
-    const [witness] = rig.redis.servers.filter((other) => other !== server)
-    await server.kill()
-    const lost = { ...DOWN, codes: [TIMEOUT, CLOSED, 'CLUSTERDOWN'] }
-    for (const store of stores) await expectOneFailure(store, lost)
-    await eventually('the others to notice', async () =>
-      String(await witness?.command('cluster', 'info')).includes('cluster_state:fail'),
-    )
-    for (const store of stores) await expectOneFailure(store, lost)
-    await server.restart()
-    await rig.redis.whole()
-    await rig.sharing(...stores)
-  })
+  it.runIf(rig.layout === 'cluster')(
+    'a cluster that loses the node with the token fails no call',
+    async () => {
+      const stores = [await rig.store(DEFAULTS), await rig.store(DEFAULTS)] as const
+      await rig.sharing(...stores)
+      const { server } = await rig.tokenEntry()
+      const [witness] = rig.redis.servers.filter((other) => other !== server)
+      await server.kill()
+      const lost = { ...DOWN, codes: [TIMEOUT, CLOSED, 'CLUSTERDOWN'] }
+      for (const store of stores) await expectOneFailure(store, lost)
+      await eventually('the others to notice', async () =>
+        String(await witness?.command('cluster', 'info')).includes('cluster_state:fail'),
+      )
+      for (const store of stores) await expectOneFailure(store, lost)
+      await server.restart()
+      await rig.redis.whole()
+      await rig.sharing(...stores)
+    },
+  )
 
   describe('an entry', () => {
     it.each<[string, string[][], string[]]>([
       ['that cannot be parsed', [['set', 'rubbish', 'px', '60000']], ['get UNREADABLE']],
       ['without a time to live', [['persist']], []],
-      ['of another kind', [['del'], ['rpush', 'item']], ['get UNREADABLE']],
-    ])('%s counts as absent, and is replaced', async (_, commands, failures) => {
+      ['of another Redis type', [['del'], ['rpush', 'item']], ['get UNREADABLE']],
+    ])('%s counts as absent and is replaced', async (_, commands, failures) => {
       const store = await rig.store()
       const { value: before } = await begin(store)
       await rig.written()

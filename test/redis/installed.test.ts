@@ -1,4 +1,4 @@
-/** The one place that says to a contributor why there are no tests on a real Redis. */
+/** Tells a contributor why the tests on a real Redis are skipped. */
 import { expect, it } from 'vitest'
 import { redisMissing } from '../support/redis-server.ts'
 import { SKIPPED } from './rig.ts'

@@ -1,4 +1,4 @@
-/** A process of its own with a client that nobody listens to: it does what it reads, a word on each line. */
+/** A separate process with a Redis client: it executes the commands that it reads, one word on each line. */
 import { createInterface } from 'node:readline'
 import { type AuthEvent, createTokenProvider } from '../../src/index.ts'
 import { createRedisTokenStore } from '../../src/store/redis.ts'

@@ -1,4 +1,4 @@
-/** A process survives its Redis, with or without a listener for the client's errors, and ends when it has closed what it has. */
+/** A process survives an outage of Redis, with or without an error listener on the client, and exits after closing it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -9,8 +9,8 @@ import { PATIENCE_MS } from '../support/patience.ts'
 import { eventually, onEachRedis } from './rig.ts'
 
 const MEMBER = fileURLToPath(new URL('./member.ts', import.meta.url))
-/** In which clients try to connect a few times. */
-const A_WHILE_MS = 400
+/** Long enough for a client to try to connect a few times. */
+const RECONNECTS_MS = 400
 
 onEachRedis((rig) => {
   const startMember = () => {
@@ -28,7 +28,7 @@ onEachRedis((rig) => {
     }
     return {
       call,
-      /** Resolves when it finds in Redis what it has put there. */
+      /** Resolves when the process acquires its token from Redis. */
       serves: () => eventually('Redis', async () => (await call()) === 'store'),
       end: async (how: 'quit' | 'close') => {
         child.stdin.end(`${how}\n`)
@@ -38,12 +38,12 @@ onEachRedis((rig) => {
     }
   }
 
-  it('lives while Redis dies and comes back, and ends by itself after close and quit', async () => {
+  it('a process keeps running while Redis is killed and restarted, and exits by itself after quit', async () => {
     const member = startMember()
     await member.serves()
     await rig.every((server) => server.kill())
     expect(await member.call()).toBe('store-failed endpoint')
-    await sleep(A_WHILE_MS)
+    await sleep(RECONNECTS_MS)
     expect(await member.call()).toBe('store-failed endpoint')
     await rig.every((server) => server.restart())
     await rig.redis.whole()
@@ -51,12 +51,12 @@ onEachRedis((rig) => {
     expect(await member.end('quit')).toEqual({ code: 0, errors: '' })
   })
 
-  it('lives without a Redis from its start to its end', async () => {
+  it('a process runs without Redis from its start, and exits by itself after close', async () => {
     await rig.every((server) => server.kill())
     try {
       const member = startMember()
       expect(await member.call()).toBe('store-failed endpoint')
-      await sleep(A_WHILE_MS)
+      await sleep(RECONNECTS_MS)
       expect(await member.call()).toBe('store-failed endpoint')
       expect(await member.end('close')).toEqual({ code: 0, errors: '' })
     } finally {

@@ -1,4 +1,4 @@
-/** One token for processes that have a Redis in common: at the start, and after a rejection. */
+/** One token for processes that share a Redis: at the start, and after a rejection. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AccessToken } from 'merchant-auth'
 import { describe, expect, inject, it } from 'vitest'
@@ -13,8 +13,8 @@ onEachRedis((rig) => {
     return new Set(tokens.map(({ value }) => value))
   }
 
-  /** What the store calls the token that these tests have in common. */
-  const nameOfToken = async (): Promise<string> => {
+  /** The store key of the token, which is the same in all these tests. */
+  const tokenKey = async (): Promise<string> => {
     const [first] = await rig.startAll(1)
     await first?.provider.getToken()
     await rig.written()
@@ -24,18 +24,18 @@ onEachRedis((rig) => {
   }
 
   describe('processes that start together', () => {
-    it('make one token request, and have the token soon after it is there', async () => {
-      const name = await nameOfToken()
+    it('make one token request, and all have its token soon after it is written', async () => {
+      const name = await tokenKey()
       const observer = await rig.store()
       const members = await rig.startAll(MEMBERS)
       rig.endpoint.otherwise = late(400)
       const arrivals = members.map(async ({ provider }, n) => {
-        await sleep(35 * n) // so that they do not look all at the same time
+        await sleep(35 * n) // so that they do not all poll at the same time
         await provider.getToken()
         return performance.now()
       })
       const all = Promise.all(arrivals)
-      all.catch(() => {}) // where the test ends before them
+      all.catch(() => {}) // if the test fails before they settle
       await eventually('the token', async () => (await observer.get(name)) !== undefined, 1)
       const appearedAt = performance.now()
       const waitsMs = (await all).map((at) => at - appearedAt)
@@ -52,20 +52,23 @@ onEachRedis((rig) => {
   describe('a token that an API rejected', () => {
     const renew = ({ provider }: Member, token: string) => provider.renewToken(token, { url: MERCHANT_URL })
 
-    it.each(['at once', 'one after the other'])('is renewed once for all who ask %s', async (when) => {
-      const members = await rig.startAll(MEMBERS)
-      const [rejected = ''] = await tokensOf(members)
-      const renewals: Promise<AccessToken | undefined>[] = []
-      for (const member of members) {
-        renewals.push(renew(member, rejected))
-        if (when !== 'at once') await renewals.at(-1)
-      }
-      const renewed = await Promise.all(renewals)
-      expect(new Set(renewed.map((token) => token?.value)).size).toBe(1)
-      expect(renewed[0]?.value).toEqual(expect.not.stringMatching(rejected))
-      expect(rig.endpoint.count).toBe(2)
-      expect(await tokensOf(await rig.startAll(1))).toEqual(new Set([renewed[0]?.value]))
-    })
+    it.each(['at once', 'one after the other'])(
+      'is renewed once for all processes that report it %s',
+      async (when) => {
+        const members = await rig.startAll(MEMBERS)
+        const [rejected = ''] = await tokensOf(members)
+        const renewals: Promise<AccessToken | undefined>[] = []
+        for (const member of members) {
+          renewals.push(renew(member, rejected))
+          if (when !== 'at once') await renewals.at(-1)
+        }
+        const renewed = await Promise.all(renewals)
+        expect(new Set(renewed.map((token) => token?.value)).size).toBe(1)
+        expect(renewed[0]?.value).toEqual(expect.not.stringMatching(rejected))
+        expect(rig.endpoint.count).toBe(2)
+        expect(await tokensOf(await rig.startAll(1))).toEqual(new Set([renewed[0]?.value]))
+      },
+    )
   })
 })
 

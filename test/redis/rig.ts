@@ -1,4 +1,4 @@
-/** What the tests on real redis-servers share: the servers, and processes that have a token in common by them. */
+/** Shared by the tests on real Redis servers: the servers, and processes that share a token through them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthEvent, TokenProviderOptions } from 'merchant-auth'
 import { createRedisTokenStore, type RedisTokenStoreOptions, type TokenStore } from 'merchant-auth/redis'
@@ -19,24 +19,24 @@ import { CLIENTS, type Client, type Connection, connect, LAYOUTS, type Layout } 
 
 export { type Member, sourcesOf }
 
-/** Without redis-server these tests are left out, but in CI they fail. */
+/** Without redis-server these tests are skipped, but in CI they fail. */
 export const SKIPPED = redisMissing() !== undefined && !process.env['CI']
 
-/** For tests in which Redis does not fail, on machines that are slow. */
+/** Store options for tests in which Redis does not fail: slow machines must not cause a timeout. */
 export const PATIENT = { operationTimeoutMs: PATIENCE_MS }
 
-/** A store as it is by default, for tests in which Redis fails: it has 250 ms for an operation. */
+/** Store options for tests in which Redis fails: the default of 250 ms for an operation. */
 export const DEFAULTS = {}
 
-/** A key in Redis, and the node that has it. */
+/** A key in Redis and the node that stores it. */
 export interface Entry {
   readonly key: string
   readonly server: RedisServer
 }
 
 /**
- * The same tests for both clients, on a single node and on a cluster. The four run at the same time, as they mostly
- * wait, each one's tests in turn on servers of its own.
+ * Runs the same tests for both clients, on a single node and on a cluster. The four combinations run concurrently,
+ * because they mostly wait; the tests of each run one after the other on their own servers.
  */
 export function onEachRedis(suite: (rig: Rig) => void): void {
   for (const client of CLIENTS) {
@@ -76,7 +76,7 @@ export class Rig {
     await this.#redis?.stop()
   }
 
-  /** All nodes are there, whatever a test that failed has left, and nothing is in them. */
+  /** Restores all nodes, whatever state a failed test left them in, and empties them. */
   async begin(): Promise<void> {
     this.endpoint = new ScriptedEndpoint([])
     await this.every(async (server) => {
@@ -97,7 +97,7 @@ export class Rig {
     return this.#redis
   }
 
-  /** Does something with every node. */
+  /** Does something with every node, concurrently. */
   async every(act: (server: RedisServer) => unknown): Promise<void> {
     await Promise.all(this.redis.servers.map(act))
   }
@@ -109,7 +109,7 @@ export class Rig {
     return connection
   }
 
-  /** A store with a connected client of its own, which a slow machine does not make fail. */
+  /** A store with its own connected client. */
   async store(options: RedisTokenStoreOptions = PATIENT): Promise<TokenStore> {
     const { client, ready } = this.connect()
     const store = createRedisTokenStore(client, options)
@@ -117,12 +117,12 @@ export class Rig {
     return store
   }
 
-  /** As `store`, where the client cannot connect now. */
+  /** As `store`, but with a client that cannot connect yet. */
   unconnected(): TokenStore {
     return createRedisTokenStore(this.connect().client)
   }
 
-  /** A store as a provider uses it. */
+  /** Wraps a store as a provider does. */
   safe(store: TokenStore): SafeStore {
     const context = { client: 'client', encryptionKeys: [SECRET], clock: systemClock, secrets: [] }
     return new SafeStore(store, { ...context, emit: () => {} })
@@ -139,13 +139,13 @@ export class Rig {
     return { provider, events }
   }
 
-  /** As many members, each with a store of its own. */
+  /** Starts `count` members, each with its own store. */
   async startAll(count: number, options?: Partial<TokenProviderOptions>): Promise<Member[]> {
     const stores = await Promise.all(Array.from({ length: count }, () => this.store()))
     return stores.map((store) => this.start(store, options))
   }
 
-  /** All that is there. */
+  /** All keys on all nodes. */
   async entries(): Promise<Entry[]> {
     const found = await Promise.all(
       this.redis.servers.map(async (server) => {
@@ -156,34 +156,34 @@ export class Rig {
     return found.flat()
   }
 
-  /** The entry of the one token that is there. */
+  /** The entry of the only token. */
   async tokenEntry(): Promise<Entry> {
     const [entry, ...others] = (await this.entries()).filter(({ key }) => /v1\.token\.[^:]*$/.test(key))
     if (entry === undefined || others.length > 0) throw new Error(`${others.length} other tokens`)
     return entry
   }
 
-  /** Resolves when a token is there, and nobody has its lease. */
+  /** Resolves when a token is stored and its lease is released. */
   async written(): Promise<void> {
-    await eventually('what is written', async () => {
+    await eventually('the token to be written', async () => {
       const keys = (await this.entries()).map(({ key }) => key)
       return keys.some((key) => key.includes('v1.token')) && !keys.some((key) => key.endsWith(':lease'))
     })
   }
 
-  /** Resolves when a token that a process puts there by one client is found by another. */
+  /** Resolves when a token that one store wrote is acquired through the other. */
   async sharing(one: TokenStore, other: TokenStore): Promise<void> {
     await eventually('a token to be shared', async () => {
       const [first, second] = [this.start(one), this.start(other)]
       const { value } = await first.provider.getToken()
-      await first.provider.close() // when it is written
+      await first.provider.close() // waits until it is written
       const found = await second.provider.getToken()
       return found.value === value && sourcesOf(second.events)[0] === 'store'
     })
   }
 }
 
-/** The events of a store that failed. */
+/** The operations and codes of the store-failed events. */
 export function failuresOf(events: readonly AuthEvent[]): string[] {
   return events.flatMap((event) =>
     event.type === 'store-failed' ? [`${event.operation} ${event.code}`] : [],

@@ -1,4 +1,4 @@
-/** The contract of a token store, kept by a real Redis. */
+/** The contract of a token store, on a real Redis. */
 import { createRedisTokenStore } from 'merchant-auth/redis'
 import { describe, expect, it } from 'vitest'
 import type { Release } from '../../src/store/token-store.ts'
@@ -8,7 +8,7 @@ const LONG_MS = 60_000
 
 onEachRedis((rig) => {
   describe('a value', () => {
-    it('is there for others until it is deleted, with what remains of its time', async () => {
+    it('is visible to other stores with its remaining TTL until it is deleted', async () => {
       const [one, other] = [await rig.store(), await rig.store()]
       expect(await one.get('key')).toBeUndefined()
       await one.set('key', 'value', LONG_MS)
@@ -20,7 +20,7 @@ onEachRedis((rig) => {
       expect(await one.get('key')).toBeUndefined()
     })
 
-    it('is gone when its time is over', async () => {
+    it('is gone when its TTL is over', async () => {
       const store = await rig.store()
       await store.set('key', 'value', 30)
       await eventually('its end', async () => (await store.get('key')) === undefined)
@@ -28,47 +28,50 @@ onEachRedis((rig) => {
   })
 
   describe('a lease', () => {
-    it('is for one alone, until it is released', async () => {
+    it('has a single holder until it is released', async () => {
       const [one, other] = [await rig.store(), await rig.store()]
-      const giveBack = await one.lease?.('key', LONG_MS)
+      const release = await one.lease?.('key', LONG_MS)
       expect(await other.lease?.('key', LONG_MS)).toBeUndefined()
       expect(await one.lease?.('key', LONG_MS)).toBeUndefined()
       expect(await other.lease?.('another key', LONG_MS)).toBeTypeOf('function')
-      await giveBack?.()
+      await release?.()
       expect(await other.lease?.('key', LONG_MS)).toBeTypeOf('function')
     })
 
-    it('goes to one of many that want it at once', async () => {
+    it('is granted to one of many concurrent requests', async () => {
       const stores = await Promise.all(Array.from({ length: 8 }, () => rig.store()))
       const leases = await Promise.all(stores.map((store) => store.lease?.('key', LONG_MS)))
       expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1)
     })
 
-    it('ends by itself', async () => {
+    it('expires by itself', async () => {
       const [one, other] = [await rig.store(), await rig.store()]
       await one.lease?.('key', 100)
       await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)
     })
 
-    it('is not released by somebody who has lost it', async () => {
+    it('is not released by a former holder', async () => {
       const [one, other, third] = [await rig.store(), await rig.store(), await rig.store()]
-      const giveBack = await one.lease?.('key', 1)
+      const release = await one.lease?.('key', 1)
       await eventually('its end', async () => (await other.lease?.('key', LONG_MS)) !== undefined)
-      await giveBack?.()
+      await release?.()
       expect(await third.lease?.('key', LONG_MS)).toBeUndefined()
     })
   })
 
-  describe('somebody who has lost the lease', () => {
+  describe('a former lease holder', () => {
     it.each([
-      ['to another', true],
-      ['to nobody', false],
-    ])('writes nothing and deletes nothing: lost %s', async (_, taken) => {
+      ['acquired by another store', true],
+      ['free', false],
+    ])('writes nothing and deletes nothing: the lease is %s', async (_, isAcquired) => {
       const [one, other] = [await rig.store(), await rig.store()]
       await other.set('key', 'newer', LONG_MS)
       const lost: Release | undefined = await one.lease?.('key', 1)
-      await eventually('its end', async () => (await other.lease?.('key', taken ? LONG_MS : 1)) !== undefined)
-      if (!taken) await eventually('that end', async () => (await rig.entries()).length === 1)
+      await eventually(
+        'its end',
+        async () => (await other.lease?.('key', isAcquired ? LONG_MS : 1)) !== undefined,
+      )
+      if (!isAcquired) await eventually('that end', async () => (await rig.entries()).length === 1)
       await lost?.set?.('older', LONG_MS, 0)
       expect(await other.get('key')).toMatchObject({ value: 'newer' })
       await lost?.delete?.()
@@ -76,13 +79,13 @@ onEachRedis((rig) => {
     })
   })
 
-  it('takes off the time that a write waited for Redis', async () => {
+  it('the time that a write waited for Redis is subtracted from its TTL', async () => {
     const store = await rig.store()
     const lease: Release | undefined = await store.lease?.('key', LONG_MS)
     rig.every((server) => server.freeze())
     const written = lease?.set?.('value', LONG_MS, LONG_MS)
     await new Promise((resolve) => setImmediate(resolve))
-    const from = performance.now() // the write waits by now
+    const from = performance.now() // the write has been sent
     await new Promise((resolve) => setTimeout(resolve, 300))
     const frozenMs = performance.now() - from
     rig.every((server) => server.thaw())
@@ -93,7 +96,7 @@ onEachRedis((rig) => {
   })
 
   describe('in Redis', () => {
-    it('every key begins with the prefix, and stores with another one have nothing in common', async () => {
+    it('every key begins with the prefix, and stores with different prefixes share nothing', async () => {
       const { client, ready } = rig.connect()
       const [usual, own] = [
         createRedisTokenStore(client),

@@ -1,4 +1,4 @@
-/** Several processes as one test has them: providers on one store, one token endpoint and one clock. */
+/** Simulates several processes in one test: providers that share a store, a token endpoint and a clock. */
 import type { AuthEvent, Clock, StoreFailedEvent, TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { ManualClock, settled } from '../support/clock.ts'
 import { noteSecret } from '../support/recorded.ts'
@@ -33,7 +33,7 @@ export class Fleet {
     return { provider, events }
   }
 
-  /** A process has asked for the token that is now in the store. */
+  /** Starts a process and lets it acquire a token, which is in the store afterwards. */
   async begin(options: Partial<TokenProviderOptions> = {}): Promise<Process & { readonly token: string }> {
     const process = this.start(options)
     const { value } = await process.provider.getToken()
@@ -43,12 +43,12 @@ export class Fleet {
     return { ...process, token: value }
   }
 
-  /** The token that another process gets, which begins now. */
+  /** The token that a new process acquires. */
   async tokenOf(options: Partial<TokenProviderOptions> = {}): Promise<string> {
     return (await this.start(options).provider.getToken()).value
   }
 
-  /** The next answer of the token endpoint takes its time. */
+  /** Delays the next answer of the token endpoint. */
   answerAfter(ms: number, answer = granted()): void {
     this.endpoint.answers.push(async (init) => {
       await this.clock.sleep(ms)
@@ -56,7 +56,7 @@ export class Fleet {
     })
   }
 
-  /** Lets time pass, and all that is done in it. */
+  /** Advances the clock in small steps, and lets everything run after each. */
   async pass(ms: number): Promise<void> {
     await quiet()
     for (let left = ms; left > 0; left -= STEP_MS) {
@@ -65,13 +65,13 @@ export class Fleet {
     }
   }
 
-  /** As `pass`, at one stroke: for long times in which nobody waits. */
+  /** As `pass`, but in one step: for long times in which no call waits. */
   async skip(ms: number): Promise<void> {
     await this.clock.advance(ms)
     await quiet()
   }
 
-  /** How long (ms on the clock, to the next 10) a promise takes to settle; fails where that is over a minute. */
+  /** How long a promise takes to settle (ms on the clock, rounded up to 10); throws after a minute. */
   async tookMs(promise: Promise<unknown>): Promise<number> {
     const from = this.clock.monotonicMs()
     let done = false
@@ -86,7 +86,7 @@ export class Fleet {
   }
 }
 
-/** The clock of another machine: its hands stand elsewhere. */
+/** The clock of another machine, which differs by these offsets. */
 export function elsewhere(clock: Clock, { monotonicMs = 0, epochMs = 0 }): Clock {
   return {
     monotonicMs: () => clock.monotonicMs() + monotonicMs,
@@ -95,19 +95,19 @@ export function elsewhere(clock: Clock, { monotonicMs = 0, epochMs = 0 }): Clock
   }
 }
 
-/** The events of a store that failed. */
+/** The store-failed events, without their type and environment. */
 export function failuresOf(events: readonly AuthEvent[]): Omit<StoreFailedEvent, 'type' | 'environment'>[] {
   return events
     .filter((event) => event.type === 'store-failed')
     .map(({ type: _, environment: __, ...rest }) => rest)
 }
 
-/** Where the tokens came from. */
+/** The sources of the token-acquired events. */
 export function sourcesOf(events: readonly AuthEvent[]): string[] {
   return events.flatMap((event) => (event.type === 'token-acquired' ? [event.source] : []))
 }
 
-// Encryption is done on other threads: how much of it is under way is counted here.
+// Encryption runs on other threads, so its pending operations are counted.
 let encrypting = 0
 const { subtle } = globalThis.crypto
 for (const name of ['importKey', 'encrypt', 'decrypt'] as const) {
@@ -123,7 +123,7 @@ for (const name of ['importKey', 'encrypt', 'decrypt'] as const) {
   Object.defineProperty(subtle, name, { value: counted, configurable: true })
 }
 
-/** Lets everything run that is ready to, encryption too. */
+/** Lets everything run that is ready to run, including encryption. */
 export async function quiet(): Promise<void> {
   do await settled()
   while (encrypting > 0)

@@ -1,19 +1,19 @@
-/** A token store in memory, on a clock of the test's: it counts what is asked of it, and fails in every way. */
+/** A token store in memory, on the clock of the test: it records its operations and fails on demand. */
 import type { Clock, TokenStore } from 'merchant-auth'
 
 export type Operation = 'get' | 'set' | 'delete' | 'lease' | 'release'
 export type Entry = { readonly value: string; readonly ttlMs: number }
 
-/** What happens in the place of an operation; `run` does it all the same. */
+/** Replaces an operation; `run` executes the original one. */
 export type Fault = (run: () => Promise<unknown>) => unknown
 
 interface Timed<T> {
-  readonly what: T
+  readonly content: T
   readonly endsAt: number
 }
 
 export class MemoryStore implements TokenStore {
-  /** What was asked, in order. */
+  /** The operations so far, in order. */
   readonly asked: { readonly operation: Operation; readonly key: string; readonly ttlMs?: number }[] = []
   readonly faults: Partial<Record<Operation, Fault | undefined>> = {}
   readonly lease?: NonNullable<TokenStore['lease']>
@@ -39,57 +39,57 @@ export class MemoryStore implements TokenStore {
     return this.#run({ operation: 'delete', key }, async () => this.remove(key))
   }
 
-  /** Nothing works as it did. */
+  /** Applies a fault to every operation. */
   failAlways(fault: Fault): void {
     for (const operation of ['get', 'set', 'lease', 'release'] as const) this.faults[operation] = fault
   }
 
-  /** The operations so far, by name. */
+  /** The names of the operations so far. */
   get operations(): Operation[] {
     return this.asked.map(({ operation }) => operation)
   }
 
-  /** The names of what is there. */
+  /** The keys of all entries that have not expired. */
   get keys(): string[] {
     return [...this.#entries.keys()].filter((key) => this.entry(key) !== undefined)
   }
 
-  /** The name of the token's entry, where there is one and no other. */
+  /** The key of the only token entry. */
   get tokenKey(): string {
     return this.#only('v1.token.')
   }
 
-  /** The name of the rate limit's entry, where there is one and no other. */
+  /** The key of the only rate limit entry. */
   get limitKey(): string {
     return this.#only('v1.renewals-')
   }
 
-  /** How many hold a lease. */
+  /** The number of leases that have not expired. */
   get leased(): number {
     return [...this.#leases.values()].filter(({ endsAt }) => endsAt > this.#clock.monotonicMs()).length
   }
 
-  /** Reads behind the back of those who use it, as `put` and `remove` write. */
+  /** Reads without recording an operation; `put` and `remove` write in the same way. */
   entry(key: string): Entry | undefined {
     const kept = this.#entries.get(key)
     const ttlMs = kept === undefined ? 0 : kept.endsAt - this.#clock.monotonicMs()
-    return kept !== undefined && ttlMs > 0 ? { value: kept.what, ttlMs } : undefined
+    return kept !== undefined && ttlMs > 0 ? { value: kept.content, ttlMs } : undefined
   }
 
   put(key: string, value: string, ttlMs: number): void {
-    this.#entries.set(key, { what: value, endsAt: this.#clock.monotonicMs() + ttlMs })
+    this.#entries.set(key, { content: value, endsAt: this.#clock.monotonicMs() + ttlMs })
   }
 
   remove(key: string): void {
     this.#entries.delete(key)
   }
 
-  /** Somebody else takes the lease of a key. */
+  /** Acquires the lease of a key for another process; returns a function that releases it. */
   hold(key: string, ttlMs: number): () => void {
-    const mine = { what: Symbol(key), endsAt: this.#clock.monotonicMs() + ttlMs }
-    this.#leases.set(key, mine)
+    const lease = { content: Symbol(key), endsAt: this.#clock.monotonicMs() + ttlMs }
+    this.#leases.set(key, lease)
     return () => {
-      if (this.#leases.get(key) === mine) this.#leases.delete(key)
+      if (this.#leases.get(key) === lease) this.#leases.delete(key)
     }
   }
 
@@ -102,8 +102,8 @@ export class MemoryStore implements TokenStore {
   #lease(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
     return this.#run({ operation: 'lease', key, ttlMs }, async () => {
       if ((this.#leases.get(key)?.endsAt ?? 0) > this.#clock.monotonicMs()) return undefined
-      const giveBack = this.hold(key, ttlMs)
-      return () => this.#run({ operation: 'release', key }, async () => giveBack())
+      const release = this.hold(key, ttlMs)
+      return () => this.#run({ operation: 'release', key }, async () => release())
     })
   }
 
@@ -114,10 +114,10 @@ export class MemoryStore implements TokenStore {
   }
 }
 
-/** What a store's own error might say; none of it may be shown. */
+/** The message of a store's own error, no part of which may appear in an event. */
 export const ERROR_TEXT = 'connection to redis://app:swordfish@10.0.0.1 lost'
 
-/** The ways to fail, by name. */
+/** Faults, by name. */
 export const FAILURES: Record<'throws' | 'rejects' | 'hangs', Fault> = {
   throws: () => {
     throw Object.assign(new Error(ERROR_TEXT), { code: 'ECONNREFUSED' })
@@ -126,10 +126,10 @@ export const FAILURES: Record<'throws' | 'rejects' | 'hangs', Fault> = {
   hangs: () => new Promise(() => {}),
 }
 
-/** The code that the event for a failure has. */
+/** The code of the store-failed event for each fault. */
 export const CODES = { throws: 'ECONNREFUSED', rejects: 'ECONNREFUSED', hangs: 'ETIMEDOUT' } as const
 
-/** An operation that takes its time, and is done in the end. */
+/** Delays an operation by `ms`. */
 export function slow(clock: Clock, ms: number): Fault {
   return async (run) => {
     await clock.sleep(ms)
@@ -137,7 +137,7 @@ export function slow(clock: Clock, ms: number): Fault {
   }
 }
 
-/** An answer that cannot be parsed. */
+/** Replaces the answer of an operation. */
 export function answers(value: unknown): Fault {
   return async () => value
 }

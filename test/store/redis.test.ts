@@ -1,4 +1,4 @@
-/** The store on Redis: the clients that it takes, its options, and what it does as the owner of a lease. */
+/** The Redis store: the clients that it accepts, its options, and what it does as the owner of a lease. */
 import { EventEmitter } from 'node:events'
 import { Cluster, Redis } from 'ioredis'
 import {
@@ -18,7 +18,7 @@ import { redisClient, SimulatedRedis } from '../support/simulated-redis.ts'
 import { rejection } from '../token/harness.ts'
 import { Fleet, quiet } from './fleet.ts'
 
-/** A client of node-redis, as far as it is needed. */
+/** The part of a node-redis client that the store uses. */
 class NodeRedis extends EventEmitter implements NodeRedisLike {
   readonly isOpen = true
   readonly #redis: SimulatedRedis
@@ -32,7 +32,7 @@ class NodeRedis extends EventEmitter implements NodeRedisLike {
   sendCommand(): void {}
 }
 
-/** A client of ioredis, as far as it is needed. */
+/** The part of an ioredis client that the store uses. */
 const ioRedis = (redis: SimulatedRedis): IORedisLike =>
   redisClient(async (script, keys, args) => redis.execute(script, keys, args))
 
@@ -41,8 +41,8 @@ const CLIENTS = [
   ['ioredis', ioRedis],
 ] as const
 
-describe.each(CLIENTS)('a store on a client of %s', (_, clientOf) => {
-  it.each(['', 'shop:'])('takes the prefix "%s"', async (keyPrefix) => {
+describe.each(CLIENTS)('a store on a client from %s', (_, clientOf) => {
+  it.each(['', 'shop:'])('uses the key prefix "%s"', async (keyPrefix) => {
     const redis = new SimulatedRedis(() => 0)
     await createRedisTokenStore(clientOf(redis), { keyPrefix }).set('k', 'v', 1)
     expect(redis.keys()).toEqual([`${keyPrefix}{k}`])
@@ -62,13 +62,13 @@ describe('createRedisTokenStore', () => {
   }
 
   it.each([
-    ['a client', () => createClient()],
-    ['a pool', () => createClientPool()],
-    ['a cluster', () => createCluster({ rootNodes: [] })],
-    ['a sentinel', () => createSentinel({ name: 'main', sentinelRootNodes: [] })],
-    ['a client of ioredis', () => new Redis({ lazyConnect: true })],
-    ['a cluster of ioredis', () => new Cluster([{ port: 1 }], { lazyConnect: true })],
-  ])('takes %s as the package makes it, before it is connected', (_, make) => {
+    ['a node-redis client', () => createClient()],
+    ['a node-redis pool', () => createClientPool()],
+    ['a node-redis cluster', () => createCluster({ rootNodes: [] })],
+    ['a node-redis sentinel', () => createSentinel({ name: 'main', sentinelRootNodes: [] })],
+    ['an ioredis client', () => new Redis({ lazyConnect: true })],
+    ['an ioredis cluster', () => new Cluster([{ port: 1 }], { lazyConnect: true })],
+  ])('accepts %s before it is connected', (_, make) => {
     expect(problemsOf(make())).toEqual([])
   })
 
@@ -82,8 +82,8 @@ describe('createRedisTokenStore', () => {
     [{ eval: () => {}, sendCommand: () => {} }],
     [{ eval: () => {}, status: 'ready', isOpen: true }],
     [{ eval: 'eval', call: () => {}, status: 'ready' }],
-    [Redis], // a class that has the names alone
-  ])('rejects what is neither client: %j', (given) => {
+    [Redis], // the class, whose prototype alone has the methods
+  ])('rejects a value that is not a supported client: %j', (given) => {
     expect(problemsOf(given)).toEqual(['client'])
   })
 
@@ -98,17 +98,17 @@ describe('createRedisTokenStore', () => {
     [{ prefix: 'a' }, ['prefix']],
     [null, ['options']],
     [{ keyPrefix: '{', operationTimeoutMs: -1 }, ['keyPrefix', 'operationTimeoutMs']],
-  ])('names all that is wrong with client and options at once: %j', (options, names) => {
+  ])('reports all problems of client and options at once: %j', (options, names) => {
     expect(problemsOf(client, options)).toEqual(names)
     expect(problemsOf({}, options).sort()).toEqual(['client', ...names].sort())
   })
 
-  it('allows Redis 250 ms for an operation, or what the options say', () => {
+  it('has an operationTimeoutMs of 250 ms unless the options set one', () => {
     expect(createRedisTokenStore(client).operationTimeoutMs).toBe(250)
     expect(createRedisTokenStore(client, { operationTimeoutMs: 40 }).operationTimeoutMs).toBe(40)
   })
 
-  it.each([0, 1])('sees to it that a node-redis client has a listener for errors: of %i', (count) => {
+  it.each([0, 1])('adds one error listener to a node-redis client that has none (it has %i)', (count) => {
     const nodeRedis = new NodeRedis(new SimulatedRedis(() => 0))
     if (count === 1) nodeRedis.on('error', () => {})
     for (let time = 0; time < 3; time += 1) createRedisTokenStore(nodeRedis)
@@ -116,13 +116,16 @@ describe('createRedisTokenStore', () => {
     expect(() => nodeRedis.emit('error', new Error('lost'))).not.toThrow()
   })
 
-  it.each([{}, { listenerCount: () => 0 }])('takes a client that knows no listeners: %j', (listeners) => {
-    const { isOpen, eval: run } = new NodeRedis(new SimulatedRedis(() => 0))
-    expect(problemsOf({ isOpen, eval: run, sendCommand: () => {}, ...listeners })).toEqual([])
-  })
+  it.each([{}, { listenerCount: () => 0 }])(
+    'accepts a client without methods for listeners: %j',
+    (listeners) => {
+      const { isOpen, eval: run } = new NodeRedis(new SimulatedRedis(() => 0))
+      expect(problemsOf({ isOpen, eval: run, sendCommand: () => {}, ...listeners })).toEqual([])
+    },
+  )
 })
 
-describe('the store on Redis', () => {
+describe('the Redis store', () => {
   const lost: RunScript = () => Promise.reject(new Error('lost'))
 
   function made() {
@@ -150,7 +153,7 @@ describe('the store on Redis', () => {
     return { clock, redis, sent, one, other, place, found, execute, answerWith }
   }
 
-  it('writes and deletes as the owner of the lease, and not when another process has it', async () => {
+  it('writes and deletes as the owner of the lease, and not while another process holds it', async () => {
     const { clock, one, other, place, found } = made()
     const lease = await one.lease('token', 1_000)
     await clock.advance(999)
@@ -166,7 +169,7 @@ describe('the store on Redis', () => {
     expect(await found()).toEqual({})
   })
 
-  it('writes as the owner of the lease also where another store is around it', async () => {
+  it('writes as the owner of the lease through set() and delete(), which a wrapping store calls', async () => {
     const { clock, one, other } = made()
     const release = await one.raw.lease?.('k', 1_000)
     await one.raw.set('k', 'mine', 5_000)
@@ -178,29 +181,29 @@ describe('the store on Redis', () => {
     await one.raw.delete('k')
     expect(await other.raw.get('k')).toMatchObject({ value: 'newer' })
     await release?.()
-    await one.raw.delete('k') // as anybody may
+    await one.raw.delete('k') // without a lease any process may
     expect(await other.raw.get('k')).toBeUndefined()
   })
 
-  it('leaves what is written to the store around it', async () => {
+  it('does not bypass the set() of a store that wraps it', async () => {
     const { one, redis } = made()
-    const upper: string[] = []
-    const around: TokenStore = {
+    const written: string[] = []
+    const wrapper: TokenStore = {
       get: (key) => one.raw.get(key),
       set: (key, value, ttlMs) => {
-        upper.push(value)
+        written.push(value)
         return one.raw.set(key, value, ttlMs)
       },
       delete: (key) => one.raw.delete(key),
       lease: async (key, ttlMs) => await one.raw.lease?.(key, ttlMs),
     }
     const fleet = new Fleet()
-    await fleet.start({ store: around }).provider.getToken()
+    await fleet.start({ store: wrapper }).provider.getToken()
     await quiet()
-    expect([upper.length, redis.keys().length]).toEqual([1, 1])
+    expect([written.length, redis.keys().length]).toEqual([1, 1])
   })
 
-  it('keeps the leases of one process apart: one that is over writes nothing while the next one lasts', async () => {
+  it('writes nothing with an expired lease while the same process holds a newer one', async () => {
     const { clock, one, found } = made()
     const first = await one.lease('token', 1_000)
     await clock.advance(1_000)
@@ -212,7 +215,7 @@ describe('the store on Redis', () => {
     expect(await found()).toMatchObject({ content: 'newer' })
   })
 
-  it('gives an entry that is written late as much less time', async () => {
+  it('subtracts the delay of a write from the TTL of its entry', async () => {
     const { clock, one, found, execute, answerWith } = made()
     answerWith((...script) => clock.sleep(400).then(() => execute(...script)))
     const leasing = one.lease('token', 10_000)
@@ -227,7 +230,7 @@ describe('the store on Redis', () => {
     expect(await found()).toMatchObject({ ttlMs: 4_600 })
   })
 
-  it('releases a lease whose answer was lost, and says no more than that it was', async () => {
+  it('releases a lease whose answer was lost, and rejects with the error of that answer', async () => {
     const { redis, sent, one, answerWith } = made()
     answerWith(lost)
     expect(await rejection(Promise.resolve(one.raw.lease?.('k', 1_000)))).toMatchObject({ message: 'lost' })
@@ -236,7 +239,7 @@ describe('the store on Redis', () => {
     expect(redis.keys()).toEqual([])
   })
 
-  it('takes over a lease that it could not release', async () => {
+  it('acquires a lease again that it could not release', async () => {
     const { one, other, execute, answerWith } = made()
     const release = await one.raw.lease?.('k', 1_000)
     answerWith(lost)
@@ -247,7 +250,7 @@ describe('the store on Redis', () => {
     expect(await one.raw.lease?.('k', 1_000)).toBeUndefined()
   })
 
-  it('has another name for itself in each lease', async () => {
+  it('uses a different owner ID for each lease', async () => {
     const { sent, one } = made()
     await one.raw.lease?.('k', 1_000)
     await one.raw.lease?.('l', 1_000)
@@ -255,11 +258,11 @@ describe('the store on Redis', () => {
   })
 
   it.each([
-    ['nothing', [null, -2], undefined],
-    ['nothing at all', [undefined, -2], undefined],
-    ['a value as bytes', [Buffer.from('v'), 500], { value: 'v', ttlMs: 500 }],
-    ['a time as text', ['v', '500'], { value: 'v', ttlMs: 500 }],
-    ['an entry without an end', ['v', -1], { value: 'v', ttlMs: -1 }],
+    ['null as no entry', [null, -2], undefined],
+    ['undefined as no entry', [undefined, -2], undefined],
+    ['a value in bytes', [Buffer.from('v'), 500], { value: 'v', ttlMs: 500 }],
+    ['a TTL as a string', ['v', '500'], { value: 'v', ttlMs: 500 }],
+    ['an entry without a TTL', ['v', -1], { value: 'v', ttlMs: -1 }],
   ])('reads %s', async (_, answer, found) => {
     const { one, answerWith } = made()
     answerWith(async () => answer)

@@ -1,4 +1,4 @@
-/** A store made safe: its operations end in time, its failures are events, and its entries are encrypted. */
+/** SafeStore: operations have a time limit, failures become events, and entries are encrypted. */
 import { hkdfSync } from 'node:crypto'
 import { MessageChannel } from 'node:worker_threads'
 import { CompactEncrypt, CompactSign, FlattenedEncrypt } from 'jose'
@@ -40,7 +40,7 @@ const OPERATIONS = {
 }
 
 describe('a store that works', () => {
-  it('does what it is asked to, with the same arguments, and no event', async () => {
+  it('receives every operation with its arguments, and causes no event', async () => {
     const { clock, inner, events, key, ...rest } = made()
     await OPERATIONS.set(rest)
     await clock.advance(200)
@@ -63,13 +63,13 @@ describe('a store that works', () => {
     expect([events, clock.sleeping]).toEqual([[], 0])
   })
 
-  it('may do without leases', async () => {
+  it('does not have to support leases', async () => {
     expect(made().store.hasLeases).toBe(true)
     const { store } = made({ leases: false })
     expect([store.hasLeases, await store.lease('token', 100)]).toEqual([false, undefined])
   })
 
-  it('has an entry that is as old as the time at which it was asked for', async () => {
+  it('returns an entry with readAt set to the start of the read', async () => {
     const { clock, inner, store, read } = made()
     await store.write('token', { content: CONTENT, ttlMs: () => 10_000 })
     inner.faults.get = slow(clock, 100)
@@ -83,13 +83,13 @@ describe('a store that works', () => {
     [0.9, []],
     [1, [1]],
     [1_999.9, [1_999]],
-  ])('keeps an entry that has %d ms left for so many whole ones: %j', async (ms, kept) => {
+  ])('receives the TTL in whole milliseconds, and no entry of less than one: %d ms, %j', async (ms, ttls) => {
     const { inner, store } = made()
     await store.write('token', { content: CONTENT, ttlMs: () => ms })
-    expect(inner.asked.map(({ ttlMs }) => ttlMs)).toEqual(kept)
+    expect(inner.asked.map(({ ttlMs }) => ttlMs)).toEqual(ttls)
   })
 
-  it.each([null, false, 0, ''])('may say by %j that another has the lease', async (no) => {
+  it.each([null, false, 0, ''])('can deny a lease with %j', async (no) => {
     const { inner, store } = made()
     inner.faults.lease = answers(no)
     expect(await store.lease('token', 1)).toBeUndefined()
@@ -97,7 +97,7 @@ describe('a store that works', () => {
 })
 
 describe('a store that fails', () => {
-  it('has the time that it asks for, as it is at the moment', async () => {
+  it('times out after its operationTimeoutMs, which is read for each operation', async () => {
     const { clock, inner, events, read } = made()
     inner.faults.get = FAILURES.hangs
     for (const ms of [40, 3_000]) {
@@ -111,7 +111,7 @@ describe('a store that fails', () => {
     }
   })
 
-  it('gets a lease back that comes too late, and nothing is raised where that fails', async () => {
+  it('gets a lease released that was granted too late, and a failed release has no effect', async () => {
     for (const release of [undefined, FAILURES.throws, FAILURES.rejects, FAILURES.hangs]) {
       const { clock, inner, events, store } = made()
       inner.faults.lease = slow(clock, 400)
@@ -125,7 +125,7 @@ describe('a store that fails', () => {
     }
   })
 
-  it('gets nothing back where the late answer is that another holds the lease', async () => {
+  it('gets no release call if the late answer denies the lease', async () => {
     const { clock, inner, store, key } = made()
     inner.hold(key, 60_000)
     inner.faults.lease = slow(clock, 400)
@@ -135,7 +135,7 @@ describe('a store that fails', () => {
     expect(inner.operations).toEqual(['lease'])
   })
 
-  it('is not heard of later', async () => {
+  it('emits no further event when an operation rejects after its timeout', async () => {
     const { clock, inner, events, read } = made()
     inner.faults.get = async () => {
       await clock.sleep(300)
@@ -144,20 +144,20 @@ describe('a store that fails', () => {
     const ended = rejection(read())
     await clock.advance(250)
     await ended
-    await clock.advance(50) // an unhandled rejection would end this run
+    await clock.advance(50) // an unhandled rejection would fail this run
     await settled()
     expect([events.length, clock.sleeping]).toEqual([1, 0])
   })
 })
 
-describe('a process that stood still', () => {
+describe('a process whose event loop was blocked', () => {
   const blockFor = (ms: number): void => {
     const until = performance.now() + ms
     while (performance.now() < until);
   }
   const others = { set: async () => {}, delete: async () => {} }
 
-  it('does not take its store for a slow one', async () => {
+  it('does not time out its store because of its own delay', async () => {
     const get = async () => {
       await new Promise((resolve) => setImmediate(resolve)) // as node-redis does before it sends
       await new Promise((resolve) => setTimeout(resolve, 2))
@@ -169,14 +169,14 @@ describe('a process that stood still', () => {
     await expect(answer).resolves.toBeUndefined()
   })
 
-  it('reads an answer that arrived meanwhile, past the limit', async () => {
+  it('reads an answer that arrived in the meantime, even after the time limit', async () => {
     const { port1, port2 } = new MessageChannel()
     const get = (): Promise<undefined> =>
       new Promise((resolve) => {
         port2.once('message', () => resolve(undefined))
         port1.postMessage('')
       })
-    await new Promise((go) => setImmediate(go)) // then come the timers, and then what has arrived
+    await new Promise((go) => setImmediate(go)) // timers run next, and incoming messages after them
     const waiting = safe({ ...others, get, operationTimeoutMs: 5 }, systemClock).read()
     blockFor(20)
     await expect(waiting).resolves.toBeUndefined()
@@ -184,7 +184,7 @@ describe('a process that stood still', () => {
   })
 })
 
-describe('the code of a failure', () => {
+describe('the code of a store-failed event', () => {
   const codeOf = async (error: unknown): Promise<unknown> => {
     const { inner, events, read } = made()
     inner.faults.get = () => Promise.reject(error)
@@ -205,42 +205,45 @@ describe('the code of a failure', () => {
   })
 
   it.each([
-    ['says a sentence', new Error('Socket closed unexpectedly')],
-    ['says capitals that go on', new Error('ABC-swordfish')],
-    ['says capitals before a colon', new Error('SWORDFISHES: no')],
-    ['says capitals in the middle', new Error('the code is ECONNREFUSED')],
-    ['says capitals in another line', new Error('lost\nECONNREFUSED')],
-    ['says one letter', new Error('A store failed')],
-    ['says more than 40 capitals', new Error('A'.repeat(41))],
-    ['has a number', { code: 111 }],
-    ['is a text', 'ECONNREFUSED'],
+    ['has a sentence as its message', new Error('Socket closed unexpectedly')],
+    ['begins with capitals and other characters', new Error('ABC-swordfish')],
+    ['begins with capitals and a colon', new Error('SWORDFISHES: no')],
+    ['has capitals in the middle', new Error('the code is ECONNREFUSED')],
+    ['has capitals on the second line', new Error('lost\nECONNREFUSED')],
+    ['begins with one capital', new Error('A store failed')],
+    ['begins with more than 40 capitals', new Error('A'.repeat(41))],
+    ['has a numeric code', { code: 111 }],
+    ['is a string', 'ECONNREFUSED'],
     ['is undefined', undefined],
     ['is null', null],
-    ['cannot be read', Object.defineProperty({}, 'code', { get: () => FAILURES.throws(async () => {}) })],
-    ['has a secret', { code: 'SWORDFISH' }],
-  ])('is left out of the event where the error %s', async (_, error) => {
+    [
+      'has a throwing getter',
+      Object.defineProperty({}, 'code', { get: () => FAILURES.throws(async () => {}) }),
+    ],
+    ['has a secret as its code', { code: 'SWORDFISH' }],
+  ])('is omitted if the error %s', async (_, error) => {
     expect(await codeOf(error)).toEqual([{ type: 'store-failed', operation: 'get' }])
   })
 })
 
-/** RFC 5869, as it is written down in the documentation. */
+/** The key derivation (RFC 5869) as documented. */
 const derived = (bytes: number, purpose: string) =>
   new Uint8Array(hkdfSync('sha256', SECRET, CLIENT, `merchant-auth v1 ${purpose}`, bytes))
 
 const text = (content: unknown) => new TextEncoder().encode(JSON.stringify(content))
 
-/** Encrypted by hand, with the right key. */
+/** Encrypts without the package, with the right key. */
 const byHand = (header: { alg: string; enc: string }, bytes: number, content: Uint8Array) =>
   new CompactEncrypt(content).setProtectedHeader(header).encrypt(derived(bytes, `entry ${made().key}`))
 
-/** An entry as it is in the store. */
+/** The text of an entry as it is in the store. */
 async function encrypted(content: unknown = CONTENT): Promise<string> {
   const { inner, store, key } = made()
   await store.write('token', { content, ttlMs: () => 500 })
   return inner.entry(key)?.value ?? ''
 }
 
-/** What is read of an entry, and whether an event says that it cannot be. */
+/** Reads an entry; expects an UNREADABLE event if and only if that fails. */
 async function decrypted(value: string, { inner, events, key, read } = made()): Promise<unknown> {
   inner.put(key, value, 500)
   const entry = await read()
@@ -257,7 +260,7 @@ describe('an entry', () => {
     },
   )
 
-  it('is a JWE of five parts whose header names algorithm and key, and no more', async () => {
+  it('is a JWE of five parts whose header has only the algorithms and the key ID', async () => {
     const [header = '', ...rest] = (await encrypted()).split('.')
     const kid = made().key.split('.').at(-1)
     expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual({
@@ -268,16 +271,16 @@ describe('an entry', () => {
     expect([rest.length, rest[0]]).toEqual([4, '']) // no encrypted key
   })
 
-  it('is another text each time', async () => {
+  it('is encrypted differently each time', async () => {
     expect(await encrypted()).not.toBe(await encrypted())
   })
 
-  it('can be read where the key is derived as it is written down', async () => {
+  it('can be read if its key was derived as documented', async () => {
     const value = await byHand({ alg: 'dir', enc: 'A256GCM' }, 32, text(CONTENT))
     expect(await decrypted(value)).toEqual(CONTENT)
   })
 
-  it('cannot be read under another name, with another secret, or for another client with the same secret', async () => {
+  it('cannot be read under another store key, with another secret, or for another client', async () => {
     const value = await encrypted()
     const clock = new ManualClock()
     const inner = new MemoryStore(clock)
@@ -305,7 +308,7 @@ describe('an entry', () => {
     }
   })
 
-  it('cannot be read with an encrypted key put in, a part left out or doubled, or cut', async () => {
+  it('cannot be read with an encrypted key inserted, a part missing or repeated, or truncated', async () => {
     const whole = await encrypted()
     const parts = whole.split('.')
     for (const changed of [
@@ -333,13 +336,13 @@ describe('an entry', () => {
     { alg: 'A256GCMKW', enc: 'A256GCM', bytes: 32 },
     { alg: 'PBES2-HS256+A128KW', enc: 'A256GCM', bytes: 32 },
   ])(
-    'cannot be read by another algorithm, even with the right secret: $alg, $enc',
+    'cannot be read with another algorithm, even with the right secret: $alg, $enc',
     async ({ alg, enc, bytes }) => {
       expect(await decrypted(await byHand({ alg, enc }, bytes, text(CONTENT)))).toBeUndefined()
     },
   )
 
-  it('cannot be read where it is signed, neither signed nor encrypted, or not JSON', async () => {
+  it('cannot be read if it is only signed, not encrypted, or not JSON', async () => {
     const secret = derived(32, `entry ${made().key}`)
     const signed = await new CompactSign(text(CONTENT)).setProtectedHeader({ alg: 'HS256' }).sign(secret)
     const plain = Buffer.from(JSON.stringify(CONTENT)).toString('base64url')
@@ -358,8 +361,8 @@ describe('an entry', () => {
       expect(await decrypted(value), value).toBeUndefined()
   })
 
-  it('costs no time where it asks for a key to be derived billions of times', async () => {
-    const header = { alg: 'PBES2-HS512+A256KW', enc: 'A256GCM', p2s: 'AAAA', p2c: 4_000_000_000 } // an hour, and the test would end first
+  it('is rejected quickly if its header requests billions of PBES2 iterations', async () => {
+    const header = { alg: 'PBES2-HS512+A256KW', enc: 'A256GCM', p2s: 'AAAA', p2c: 4_000_000_000 } // would take an hour
     const begin = Buffer.from(JSON.stringify(header)).toString('base64url')
     expect(await decrypted(`${begin}.AAAA.AAAAAAAAAAAAAAAA.AAAA.AAAAAAAAAAAAAAAAAAAAAA`)).toBeUndefined()
   })
@@ -372,11 +375,11 @@ describe('an entry', () => {
   })
 })
 
-describe('the name of a key', () => {
+describe('the key ID', () => {
   const idOf = (other: Parameters<typeof safe>[2]): string =>
     safe(made().inner, systemClock, other).key.split('.').at(-1) ?? ''
 
-  it('is derived as it is written down, so that all processes of a fleet know it, and differs for others', () => {
+  it('is derived as documented, and differs for another secret or client', () => {
     expect(idOf({})).toBe(Buffer.from(derived(12, 'id')).toString('base64url'))
     expect(new Set([idOf({}), idOf({ keys: ['Swordfish'] }), idOf({ client: 'other' })]).size).toBe(3)
   })

@@ -1,30 +1,30 @@
-/** How the tests of shared tokens begin. */
+/** Initial situations for the tests of shared tokens. */
 import { hkdfSync } from 'node:crypto'
 import { CompactEncrypt } from 'jose'
 import { expect } from 'vitest'
 import { granted, MERCHANT_URL, SECRET } from '../token/harness.ts'
 import { Fleet, type Process, quiet } from './fleet.ts'
 
-export interface Held {
+export interface LeaseHeld {
   readonly fleet: Fleet
-  readonly giveBack: () => void
-  /** What the holder does in the end. */
+  readonly releaseLease: () => void
+  /** Writes the token of the lease holder. */
   write(): void
   readonly token: string
 }
 
-/** There is no token, and the lease is in another's hands. */
-export async function heldByAnother(ms: number): Promise<Held> {
+/** The store has no token, and another process holds the lease for `ms`. */
+export async function leaseHeldByAnother(ms: number): Promise<LeaseHeld> {
   const fleet = new Fleet()
   const { store } = fleet
   const { token } = await fleet.begin()
   const key = store.tokenKey
   const { value, ttlMs } = store.entry(key) ?? { value: '', ttlMs: 0 }
   store.remove(key)
-  return { fleet, token, giveBack: store.hold(key, ms), write: () => store.put(key, value, ttlMs) }
+  return { fleet, token, releaseLease: store.hold(key, ms), write: () => store.put(key, value, ttlMs) }
 }
 
-/** Processes with one token, `one` and `other` the first of them. */
+/** Processes that share a token; `one` and `other` are the first two. */
 export async function sharing(count = 1) {
   const fleet = new Fleet()
   const processes: (Process & { readonly token: string })[] = []
@@ -33,8 +33,8 @@ export async function sharing(count = 1) {
   return { fleet, processes, one, other, ...one }
 }
 
-/** Two processes with one token, for which the first one has another by now. */
-export async function oneAhead() {
+/** Two processes that shared a token, after the first one replaced it. */
+export async function oneHasNewerToken() {
   const { fleet, one, other, token } = await sharing(2)
   const newer = await one.provider.renewToken(token, { url: MERCHANT_URL })
   await quiet()
@@ -42,6 +42,7 @@ export async function oneAhead() {
   return { fleet, one, other, token, newer: String(newer?.value) }
 }
 
+/** A fleet whose tokens live for 10 days. */
 export function longLived({ leases = true } = {}): Fleet {
   const fleet = new Fleet({ leases })
   fleet.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
@@ -49,10 +50,10 @@ export function longLived({ leases = true } = {}): Fleet {
 }
 
 /**
- * An API rejects what is the current token of the fleet, which this process has taken from the store by then:
- * whether the token endpoint gives another. With `null` for a url it is not known which API that is.
+ * An API rejects the fleet's current token, which this process acquires from the store first. Resolves with whether the
+ * token endpoint issued another one. With `null` for `url` the API is unknown.
  */
-export async function rejected(
+export async function renewedAfterRejection(
   fleet: Fleet,
   { provider, url = MERCHANT_URL }: Process & { readonly url?: string | null },
 ): Promise<boolean> {
@@ -66,16 +67,16 @@ export async function rejected(
   }
 }
 
-/** Two processes, the first of which has just renewed. */
+/** Two processes, the first of which has just renewed a rejected token. */
 export async function oneRenewed(leases = true): Promise<{ fleet: Fleet; one: Process; other: Process }> {
   const fleet = longLived({ leases })
   const one = await fleet.begin()
   const other = await fleet.begin()
-  expect(await rejected(fleet, one)).toBe(true)
+  expect(await renewedAfterRejection(fleet, one)).toBe(true)
   return { fleet, one, other }
 }
 
-/** An entry for a name, encrypted with the key that is derived from the client secret. */
+/** An entry for a store key, encrypted with the key that is derived from the client secret. */
 export async function encryptedByHand(key: string, content: unknown): Promise<string> {
   const client = key.split('.').at(-2) ?? ''
   const derived = hkdfSync('sha256', SECRET, client, `merchant-auth v1 entry ${key}`, 32)

@@ -1,4 +1,4 @@
-/** Clocks that stand until a test moves them. */
+/** Clocks that a test controls. */
 import type { Clock } from 'merchant-auth'
 import { systemClock } from '../../src/clock.ts'
 
@@ -7,7 +7,7 @@ interface Sleeper {
   wake(): void
 }
 
-/** Two hands that stand until somebody moves them, and those who sleep until then. */
+/** A monotonic and a wall clock that stand still until a test moves them, and the sleepers that wait for them. */
 abstract class FakeClock implements Clock {
   #monotonicMs = 1_000
   #epochMs = Date.UTC(2026, 0, 1)
@@ -21,7 +21,7 @@ abstract class FakeClock implements Clock {
     return this.#epochMs
   }
 
-  /** How many wait. */
+  /** The number of pending sleeps. */
   get sleeping(): number {
     return this.sleepers.size
   }
@@ -46,12 +46,12 @@ abstract class FakeClock implements Clock {
     })
   }
 
-  /** Sets the wall clock forward or back; the monotonic one does not notice. */
+  /** Sets the wall clock forward or back, but not the monotonic one. */
   stepWallClock(ms: number): void {
     this.#epochMs += ms
   }
 
-  /** How long (ms) until the next sleeper wakes; undefined where nobody sleeps. */
+  /** How long (ms) until the next sleeper wakes; undefined if there is none. */
   untilNextWakeMs(): number | undefined {
     let next = Number.POSITIVE_INFINITY
     for (const { wakesAt } of this.sleepers) next = Math.min(next, wakesAt)
@@ -64,7 +64,7 @@ abstract class FakeClock implements Clock {
   }
 }
 
-/** Pauses end when a test moves it; each of its two hands moves by itself if need be. */
+/** Moves when a test advances it; the wall clock can also be stepped separately. */
 export class ManualClock extends FakeClock {
   /** Lets time pass on both clocks, waking sleepers one by one as their time comes. */
   async advance(ms: number): Promise<void> {
@@ -82,7 +82,7 @@ export class ManualClock extends FakeClock {
   }
 }
 
-/** Time moves at one stroke, and a schedule says in which order those wake whose time has come: timers fire late. */
+/** Time passes in one step, and a schedule decides in which order the due sleepers wake, so timers can fire late. */
 export class ScheduledClock extends FakeClock {
   readonly #schedule: (wake: () => void) => void
 
@@ -93,17 +93,17 @@ export class ScheduledClock extends FakeClock {
 
   override sleep(ms: number, signal?: AbortSignal): Promise<void> {
     const slept = super.sleep(ms, signal)
-    this.#wakeThoseDue()
+    this.#wakeDueSleepers()
     return slept
   }
 
   /** Lets time pass on both clocks. */
   advance(ms: number): void {
     this.pass(ms)
-    this.#wakeThoseDue()
+    this.#wakeDueSleepers()
   }
 
-  #wakeThoseDue(): void {
+  #wakeDueSleepers(): void {
     for (const sleeper of this.sleepers) {
       if (sleeper.wakesAt > this.monotonicMs()) continue
       this.sleepers.delete(sleeper)
@@ -112,7 +112,7 @@ export class ScheduledClock extends FakeClock {
   }
 }
 
-/** Pauses are real: for real servers, where tokens, cooldowns and rate limits should not depend on how fast they are. */
+/** Stands still, but sleeps in real time: for real servers, whose speed must not affect expiry and rate limits. */
 export class StandingClock implements Clock {
   readonly #atStart = { monotonicMs: performance.now(), epochMs: Date.now() }
   #laterMs = 0
@@ -131,7 +131,7 @@ export class StandingClock implements Clock {
   }
 }
 
-/** Lets everything run that is ready to. */
+/** Lets everything run that is ready to run. */
 export async function settled(turns = 5): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,4 +1,4 @@
-/** The garbage collector, which Node.js does not expose otherwise. */
+/** The garbage collector, which Node.js exposes only with a flag. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 

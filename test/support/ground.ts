@@ -1,4 +1,4 @@
-/** What the tests of the attachments share: a sandbox and a provider for each test. */
+/** Shared by the tests of the axios, fetch and undici clients: a sandbox and a provider for each test. */
 import type { AxiosInstance, CreateAxiosDefaults } from 'axios'
 import axios from 'axios'
 import {
@@ -21,7 +21,7 @@ import { StandingClock } from './clock.ts'
 
 export { failureOf as rejectionOf, listening, type Scripted, scripted, until } from '../clients/world.ts'
 
-/** What a test gets. */
+/** The fixtures of a test. */
 export interface Ground {
   readonly sandbox: Sandbox
   readonly env: SandboxEnvironment
@@ -35,7 +35,7 @@ export interface Ground {
   sent(): readonly SandboxRequest[]
 }
 
-/** A sandbox and a provider for each test. */
+/** Sets up a sandbox and a provider for each test. */
 export function useGround(): Ground {
   let sandbox: Sandbox
   let first: TokenProvider
@@ -86,14 +86,14 @@ export function useGround(): Ground {
   }
 }
 
-/** An environment whose token endpoint is the sandbox's and whose API is elsewhere. */
+/** An environment with the token endpoint of the sandbox and other API URLs. */
 export function apiAt(env: SandboxEnvironment, ...apiUrls: string[]): Environment {
   return { ...env.environment, apiUrls }
 }
 
 export const ADAPTERS = ['http', 'fetch'] as const
 
-/** A function adapter: what a caller would write around axios' own. */
+/** A function adapter, as a caller would write it around an adapter of axios. */
 export const functionAdapter: Extract<CreateAxiosDefaults['adapter'], (...args: never[]) => unknown> = (
   config,
 ) => axios.getAdapter('http')(config)

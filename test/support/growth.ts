@@ -1,18 +1,18 @@
-/** How the time that something takes grows with the length of a text: 8 is linear, 64 is quadratic. */
+/** How the run time grows for a text of 8 times the length: 8 is linear, 64 is quadratic. */
 export function growth(
   run: (text: string) => void,
   textOf: (length: number) => string,
   length: number,
 ): number {
   const [short, long] = [textOf(length), textOf(8 * length)]
-  run(short) // compiled by now
+  run(short) // warm-up, for the compiler
   return fastest(() => run(long)) / fastest(() => run(short))
 }
 
 const SLICE_MS = 3
 const ROUNDS = 9
 
-/** The least processor time of one run (ms): what other processes do is not in it, and noise only makes it longer. */
+/** The least CPU time of one run (ms): it excludes other processes, and noise only makes it longer. */
 function fastest(run: () => void): number {
   let count = 1
   while (cpuMsOf(run, count) < SLICE_MS) count *= 2

@@ -1,10 +1,10 @@
-/** Searches any value for secrets, in every way in which it could be printed. */
+/** Searches any value for secrets, in every form in which it could be logged. */
 import { inspect } from 'node:util'
 
 const EVERYTHING = { depth: Infinity, showHidden: true, getters: true, showProxy: true } as const
 const MOST_NODES = 100_000
 
-/** Where the secrets were found; empty where they were not. */
+/** Where the secrets were found; empty if they were not. */
 export function findLeaks(value: unknown, secrets: Iterable<string>): string[] {
   const forms = [...secrets].flatMap(spellings)
   const leaks: string[] = []
@@ -16,11 +16,11 @@ export function findLeaks(value: unknown, secrets: Iterable<string>): string[] {
     attempt(() => inspect(value, { depth: Infinity, maxArrayLength: null, maxStringLength: null })),
   )
   check(
-    'inspect, hidden too',
+    'inspect, with hidden properties',
     attempt(() => inspect(value, EVERYTHING)),
   )
   check(
-    'inspect, by no function of its own',
+    'inspect, without custom inspect functions',
     attempt(() => inspect(value, { ...EVERYTHING, customInspect: false })),
   )
   check(

@@ -1,11 +1,9 @@
-/**
- * How long (ms) a test waits for what must come at last, on a machine however busy: only what never comes makes it fail.
- */
+/** How long (ms) a test waits for what must happen eventually: long enough for the busiest machine. */
 export const PATIENCE_MS = 120_000
 
 /**
- * Lets something happen within a limit (ms) that is really to pass: where the machine is so slow that the limit ends
- * before what should come first, it gets a longer one. Resolves with what came of the last attempt.
+ * Runs an attempt that has a limit (ms) in real time, and repeats it with a longer limit while the machine is too slow
+ * for the expected result. Resolves with the result of the last attempt.
  */
 export async function withRoom<T>(
   limitMs: number,

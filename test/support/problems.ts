@@ -1,8 +1,8 @@
-/** What is wrong with options, as the errors of the functions that take them say. */
+/** The problems of invalid options, as reported by the errors of the functions that accept them. */
 import { ConfigurationError } from 'merchant-auth'
 import { expect } from 'vitest'
 
-/** What a function throws; undefined where it throws nothing. */
+/** What a function throws; undefined if it throws nothing. */
 export function thrownBy(make: () => unknown): unknown {
   try {
     make()
@@ -12,7 +12,7 @@ export function thrownBy(make: () => unknown): unknown {
   return undefined
 }
 
-/** The problems that the ConfigurationError of a function has; none where it accepts its options. */
+/** The problems in the ConfigurationError that a function throws; none if it accepts its options. */
 export function problemsIn(make: () => unknown): ConfigurationError['problems'] {
   const error = thrownBy(make)
   if (error === undefined) return []
@@ -23,7 +23,7 @@ export function problemsIn(make: () => unknown): ConfigurationError['problems'] 
   return problems
 }
 
-/** The names of the options that are wrong. */
+/** The names of the invalid options. */
 export function problemsOf(make: () => unknown): string[] {
   return problemsIn(make).map(({ option }) => option)
 }

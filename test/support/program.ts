@@ -1,9 +1,9 @@
-/** A program in a process of its own: does it end by itself, and only then? */
+/** Runs a program in a separate process, to test when it exits. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { PATIENCE_MS } from './patience.ts'
 
-/** Code that imports this package's sources, and a clock that the program itself sets forward, by `later(ms)`. */
+/** Imports the sources of this package, and defines a clock that the program sets forward with `later(ms)`. */
 const BEGIN = `
   const { createTokenProvider } = await import(${JSON.stringify(new URL('../../src/index.ts', import.meta.url).href)})
   const { systemClock } = await import(${JSON.stringify(new URL('../../src/clock.ts', import.meta.url).href)})
@@ -16,7 +16,7 @@ const BEGIN = `
   }
 `
 
-/** Runs a program. What it said, and its exit code: null where it did not end by itself, and had to be killed. */
+/** Runs a program; resolves with its output and exit code, which is null if it did not exit by itself. */
 export async function runProgram(code: string): Promise<{ said: string; code: unknown }> {
   const args = ['--input-type=module', '-e', BEGIN + code]
   return await promisify(execFile)(process.execPath, args, { timeout: PATIENCE_MS }).then(

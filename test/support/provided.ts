@@ -1,9 +1,9 @@
-/** A token provider of a test's own: it has, gives and renews what the test says, at once and without a network. */
+/** A fake token provider: it caches, acquires and renews what the test says, at once and without a network. */
 import type { AccessToken, TokenProvider } from 'merchant-auth'
 import { ENVIRONMENT } from '../token/harness.ts'
 import { noteSecret } from './recorded.ts'
 
-/** A token with this value, which is searched for in all that the test could log. */
+/** A token with this value, which must not appear in anything that the test could log. */
 export function token(value: string): AccessToken {
   noteSecret(value)
   return { value, tokenType: 'Bearer', expiresAt: Date.UTC(2100, 0, 1) }
@@ -34,7 +34,7 @@ export function provided(given: Provided = {}): TokenProvider {
   }
 }
 
-/** A wait that nothing but its signal ends. */
+/** Rejects when the signal aborts, and never settles otherwise. */
 export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     if (signal?.aborted) reject(signal.reason)
@@ -42,7 +42,7 @@ export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   })
 }
 
-/** As the abort-controller package has it: no AbortSignal of the platform's, and without a reason. */
+/** A signal like that of the abort-controller package: not a native AbortSignal, and without a reason. */
 export class OlderSignal {
   aborted = false
   readonly listeners = new Map<() => void, string>()

@@ -1,4 +1,4 @@
-/** Random choices that a seed determines. */
+/** Seeded random choices. */
 
 export class Random {
   #state: number
@@ -7,7 +7,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** 0 to 1, as Math.random (mulberry32). */
+  /** From 0 up to 1, like Math.random (mulberry32). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let mixed = this.#state
@@ -28,7 +28,7 @@ export class Random {
     return list[this.between(0, list.length - 1)] as T
   }
 
-  /** One of the names, each as often as its weight says. */
+  /** One of the names, with a probability proportional to its weight. */
   weighted<Name extends string>(weights: Readonly<Record<Name, number>>): Name {
     const entries = Object.entries(weights) as [Name, number][]
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0)
@@ -39,7 +39,7 @@ export class Random {
     return (entries.at(-1) as [Name, number])[0]
   }
 
-  /** A generator of its own, so that one part's choices do not depend on how often another one chose. */
+  /** A separate generator, so that the choices of one part do not depend on how often another part chose. */
   fork(): Random {
     return new Random(Math.floor(this.next() * 2 ** 32))
   }

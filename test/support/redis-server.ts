@@ -1,4 +1,4 @@
-/** Real redis-servers (7 or newer) for tests and scripts: on free ports of 127.0.0.1, gone with the process that started them. */
+/** Real Redis servers (7 or newer) for tests and scripts, on free ports of 127.0.0.1. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
@@ -9,41 +9,41 @@ import { createInterface } from 'node:readline'
 import { Redis } from 'ioredis'
 import { PATIENCE_MS } from './patience.ts'
 
-// Below the ports that the system hands out by itself, and so is a node's second port, which is 10 000 further: a
-// server that is away finds its port free when it comes back.
+// Below the ephemeral ports of the system, as is the second port of a cluster node, which is 10 000 higher: the port of
+// a stopped server stays free until it is restarted.
 const FIRST_PORT = 12_000
 const LAST_PORT = 21_999
 const MOST_TRIES = 20
 const SLOTS = 16_384
 const WITHOUT_TRACE = ['--save', '', '--appendonly', 'no', '--bind', '127.0.0.1', '--shutdown-timeout', '0']
 
-/** A redis-server of one's own. It starts empty, and again empty after each restart. */
+/** A dedicated Redis server, which is empty after each start. */
 export interface RedisServer extends AsyncDisposable {
   readonly port: number
   readonly url: string
-  /** Ends it in order (SIGTERM); it may be frozen. */
+  /** Stops it gracefully (SIGTERM), even if it is frozen. */
   stop(): Promise<void>
-  /** Ends it at once (SIGKILL). */
+  /** Stops it at once (SIGKILL). */
   kill(): Promise<void>
-  /** Lets it hang (SIGSTOP): the system still accepts connections for it. */
+  /** Makes it hang (SIGSTOP): the system still accepts connections for it. */
   freeze(): void
   thaw(): void
-  /** Starts it on the same port, after ending it if it still runs. */
+  /** Starts it on the same port, after stopping it if it still runs. */
   restart(): Promise<void>
-  /** What it answers to a command, the items of a list on a line each. */
+  /** Its answer to a command, with each item of a list on its own line. */
   command(...words: string[]): Promise<string>
 }
 
-/** Masters without replicas. Each slot belongs to one of them. */
+/** A cluster of masters without replicas, which share the slots. */
 export interface RedisCluster extends AsyncDisposable {
   readonly ports: readonly number[]
   readonly servers: readonly RedisServer[]
-  /** Resolves when every node says that the cluster is whole. */
+  /** Resolves when every node reports that the cluster is complete. */
   whole(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Undefined where redis-server is installed; otherwise what that means, and how to get it. */
+/** Undefined if redis-server is installed; otherwise a message with the consequence and how to install it. */
 export function redisMissing(): string | undefined {
   if (spawnSync('redis-server', ['--version']).error === undefined) return undefined
   return 'redis-server is not installed: what needs a real Redis is skipped. To get it: apt-get install redis-server'
@@ -69,18 +69,18 @@ export async function startRedis({ args = [] }: { args?: string[] } = {}): Promi
   }
 }
 
-/** The directory for a port, which no other server may have, even while this one is away. */
+/** Reserves a port through its directory, which keeps it for one server even while that is stopped. */
 function reserve(port: number): string | undefined {
   const directory = join(tmpdir(), `redis-${port}`)
   try {
     mkdirSync(directory)
     return directory
   } catch {
-    return undefined // it is there: the port is another server's
+    return undefined // the directory exists: another server has the port
   }
 }
 
-/** Starts a cluster. A node that is away for a second counts as down. */
+/** Starts a cluster. A node that does not answer for a second counts as down. */
 export async function startRedisCluster(nodes = 3): Promise<RedisCluster> {
   const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000']
   const starts = await Promise.allSettled(Array.from({ length: nodes }, () => startRedis({ args })))
@@ -168,7 +168,7 @@ class LocalRedis implements RedisServer {
       retryStrategy: () => null,
       enableReadyCheck: false,
     })
-    client.on('error', () => {}) // the command rejects, too
+    client.on('error', () => {}) // the command rejects as well
     try {
       return [await client.call(name, ...args)].flat().join('\n')
     } finally {
@@ -184,17 +184,17 @@ class LocalRedis implements RedisServer {
     await once(this.#guard, 'exit')
   }
 
-  /** It says so itself: a PING might be answered by another server on this port. */
+  /** Waits for the server's own message, because another server on this port could answer a PING. */
   async #ready(server: ChildProcess): Promise<void> {
     const { stdout } = server
     if (stdout === null) return
-    const said: string[] = []
+    const lines: string[] = []
     await new Promise<void>((resolve, reject) => {
       createInterface(stdout).on('line', (line) => {
-        if (said.push(line) && line.includes('Ready to accept connections')) resolve()
+        if (lines.push(line) && line.includes('Ready to accept connections')) resolve()
       })
       server.once('error', reject)
-      server.once('exit', () => reject(new Error(`redis-server did not start: ${said.join('\n')}`)))
+      server.once('exit', () => reject(new Error(`redis-server did not start: ${lines.join('\n')}`)))
     })
     ;(stdout as Socket).unref()
   }
@@ -211,8 +211,8 @@ class LocalRedis implements RedisServer {
 }
 
 /**
- * A process that outlives this one, however this one ends: then it kills the server whose process id it was told
- * last, and removes the directory.
+ * A process that outlives this one, however this one ends: then it kills the server whose process ID it received last,
+ * and removes the directory.
  */
 function guard(directory: string): ChildProcess {
   const script = 'while read -r line; do pid=$line; done; [ -n "$pid" ] && kill -KILL "$pid"; rm -rf -- "$0"'

@@ -1,4 +1,4 @@
-/** After every test: no secret of it in any error, response, event or provider that it met. */
+/** Checks after every test that no error, response, event or provider of the test contains one of its secrets. */
 import { subscribe } from 'node:diagnostics_channel'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { findLeaks } from './leaks.ts'

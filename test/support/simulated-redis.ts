@@ -1,4 +1,4 @@
-/** Redis as the store sees it: what each script does, at one stroke, on a clock of the test's. */
+/** Redis as the store sees it: executes each script atomically, on the clock of the test. */
 import type { IORedisLike } from 'merchant-auth/redis'
 import {
   LEASE,
@@ -13,9 +13,9 @@ import {
 
 export * from '../../src/store/redis-scripts.ts'
 
-/** A client that hands each script to a function. */
+/** A client that passes each script to a function. */
 export function redisClient(run: RunScript): IORedisLike {
-  const call = (): void => {} // it is known by that
+  const call = (): void => {} // identifies an ioredis client
   return Object.assign(
     { call },
     {
@@ -35,12 +35,12 @@ export class SimulatedRedis {
   readonly #entries = new Map<string, Entry>()
   readonly #nowMs: () => number
 
-  /** `nowMs` is the server's own clock. */
+  /** `nowMs` is the clock of the server. */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs
   }
 
-  /** Runs one of the store's scripts, now. */
+  /** Executes one of the store's scripts. */
   execute(
     script: string,
     [entry = '', lease = '']: readonly string[],
@@ -80,7 +80,7 @@ export class SimulatedRedis {
     this.#entries.clear()
   }
 
-  /** The names of what is there. */
+  /** All keys that have not expired. */
   keys(): string[] {
     return [...this.#entries.keys()].filter((key) => this.#get(key) !== undefined)
   }

@@ -15,32 +15,35 @@ describe('the refresh window', () => {
     { seconds: 100, given: 90_000, opensMs: 50_000 },
     { seconds: 1_000, jitter: 0.999, opensMs: 150_050 },
     { seconds: 100, given: 90_000, jitter: 0.999, opensMs: 37_512.5 },
-  ])('of a token of $seconds s (given $given, jitter $jitter) is $opensMs ms', async (row) => {
-    random.mockReturnValue(row.jitter ?? 0)
-    const answers = [granted({ expires_in: row.seconds })]
-    const { provider, clock, endpoint, events } = rig(answers, { refreshAheadMs: row.given })
-    const token = await provider.getToken()
-    const marginMs = Math.min(10_000, row.seconds * 50)
-    await clock.advance(row.seconds * 1_000 - marginMs - row.opensMs - 1)
-    expect(provider.currentToken()).toBe(token)
-    await settled()
-    expect(endpoint.count).toBe(1)
-    await clock.advance(1)
-    expect(provider.currentToken()).toBe(token)
-    await settled()
-    expect(endpoint.count).toBe(2)
-    expect(provider.currentToken()?.value).not.toBe(token.value)
-    expect(events.at(-1)).toEqual({ type: 'token-renewed', reason: 'expiring', environment: 'test' })
-  })
+  ])(
+    'opens $opensMs ms early for a token of $seconds s (refreshAheadMs $given, jitter $jitter)',
+    async (row) => {
+      random.mockReturnValue(row.jitter ?? 0)
+      const answers = [granted({ expires_in: row.seconds })]
+      const { provider, clock, endpoint, events } = rig(answers, { refreshAheadMs: row.given })
+      const token = await provider.getToken()
+      const marginMs = Math.min(10_000, row.seconds * 50)
+      await clock.advance(row.seconds * 1_000 - marginMs - row.opensMs - 1)
+      expect(provider.currentToken()).toBe(token)
+      await settled()
+      expect(endpoint.count).toBe(1)
+      await clock.advance(1)
+      expect(provider.currentToken()).toBe(token)
+      await settled()
+      expect(endpoint.count).toBe(2)
+      expect(provider.currentToken()?.value).not.toBe(token.value)
+      expect(events.at(-1)).toEqual({ type: 'token-renewed', reason: 'expiring', environment: 'test' })
+    },
+  )
 
-  it('asks for nothing while nobody calls', async () => {
+  it('causes no request and no timer without a call', async () => {
     const { provider, clock, endpoint } = rig()
     await provider.getToken()
     await clock.advance(900_000)
     expect([endpoint.count, clock.sleeping]).toEqual([1, 0])
   })
 
-  it('of 0 never renews in the background', async () => {
+  it('of 0 disables background renewals', async () => {
     const { provider, clock, endpoint } = rig([], { refreshAheadMs: 0 })
     await provider.getToken()
     await clock.advance(989_999)
@@ -52,25 +55,25 @@ describe('the refresh window', () => {
 
 describe('a background renewal that fails', () => {
   it.each([
-    { when: 'a quarter of the time that is left', leftMs: 200_000, pauseMs: 50_000 },
-    { when: 'that, for a later failure', leftMs: 100_000, pauseMs: 25_000 },
-    { when: 'that, less a quarter at random', leftMs: 200_000, chance: 0, pauseMs: 37_500 },
-    { when: 'that, and up to a quarter more', leftMs: 200_000, chance: 0.9999, pauseMs: 62_497.5 },
-    { when: 'five seconds, where a quarter is less', leftMs: 16_000, pauseMs: 5_000 },
-    { when: 'five seconds, less a quarter at random', leftMs: 16_000, chance: 0, pauseMs: 3_750 },
-    { when: 'five minutes, where a quarter is more', seconds: 36_000, leftMs: 3_600_000, pauseMs: 300_000 },
+    { when: 'a quarter of the remaining time', leftMs: 200_000, pauseMs: 50_000 },
+    { when: 'a quarter of a shorter remaining time', leftMs: 100_000, pauseMs: 25_000 },
+    { when: 'a quarter minus 25 % jitter', leftMs: 200_000, chance: 0, pauseMs: 37_500 },
+    { when: 'a quarter plus 25 % jitter', leftMs: 200_000, chance: 0.9999, pauseMs: 62_497.5 },
+    { when: 'at least five seconds', leftMs: 16_000, pauseMs: 5_000 },
+    { when: 'at least five seconds minus 25 % jitter', leftMs: 16_000, chance: 0, pauseMs: 3_750 },
+    { when: 'at most five minutes', seconds: 36_000, leftMs: 3_600_000, pauseMs: 300_000 },
     { when: 'a longer Retry-After', leftMs: 200_000, retryAfter: '120', pauseMs: 120_000 },
     {
-      when: 'a Retry-After of an hour',
+      when: 'a Retry-After of almost an hour',
       seconds: 36_000,
       leftMs: 3_600_000,
       retryAfter: '3500',
       pauseMs: 3_500_000,
     },
-    { when: 'no shorter Retry-After', leftMs: 200_000, retryAfter: '49', pauseMs: 50_000 },
-    { when: 'as long after a 4xx', leftMs: 200_000, code: 400, pauseMs: 50_000 },
+    { when: 'a quarter if Retry-After is shorter', leftMs: 200_000, retryAfter: '49', pauseMs: 50_000 },
+    { when: 'a quarter after a 4xx', leftMs: 200_000, code: 400, pauseMs: 50_000 },
   ])(
-    'is followed by the next after $when: $pauseMs ms',
+    'is retried after $when: $pauseMs ms',
     async ({ seconds = 1_000, leftMs, chance = 0.5, retryAfter, code = 503, pauseMs }) => {
       const failure = status(code, '', retryAfter === undefined ? {} : { 'retry-after': retryAfter })
       const { provider, clock, endpoint } = rig([granted({ expires_in: seconds }), failure])
@@ -90,7 +93,7 @@ describe('a background renewal that fails', () => {
     },
   )
 
-  it('does not hold back the renewal of the next token, however long a pause it asked for', async () => {
+  it('does not delay the renewal of the next token, however long its Retry-After', async () => {
     const made = rig([granted(), status(503, '', { 'retry-after': '86400' })], { retries: 0 })
     await made.provider.getToken()
     await made.clock.advance(900_000)
@@ -103,7 +106,7 @@ describe('a background renewal that fails', () => {
     expect(made.endpoint.count).toBe(4)
   })
 
-  it('while a call waits for it is followed by a request of that call', async () => {
+  it('is followed by a new request for a call that waits for it', async () => {
     const made = rig([granted(), hang], { retries: 0 })
     const token = await made.provider.getToken()
     await made.clock.advance(989_999)
@@ -114,7 +117,7 @@ describe('a background renewal that fails', () => {
   })
 })
 
-/** Token requests in the hour that has the most of them. */
+/** The most token requests in any hour. */
 function mostInAnHour(times: readonly number[]): number {
   return Math.max(0, ...times.map((from) => times.filter((at) => at >= from && at < from + 3_600_000).length))
 }
@@ -124,16 +127,16 @@ describe('an outage of the token endpoint that begins when the refresh window op
     { lasts: '45 minutes', seconds: 36_000, outageMs: 45 * 60_000 },
     { lasts: '45 minutes', seconds: 86_400, outageMs: 45 * 60_000 },
     { lasts: '8 minutes', seconds: 3_600, outageMs: 8 * 60_000 },
-    { lasts: 'until the token is no longer served', seconds: 36_000, outageMs: undefined },
-    { lasts: 'until the token is no longer served', seconds: 3_600, outageMs: undefined },
+    { lasts: 'until the cached token expires', seconds: 36_000, outageMs: undefined },
+    { lasts: 'until the cached token expires', seconds: 3_600, outageMs: undefined },
   ])(
-    'and lasts $lasts costs no call, and few requests an hour (tokens of $seconds s)',
+    'fails no call and causes few requests an hour: lasts $lasts, tokens of $seconds s',
     async ({ seconds, outageMs }) => {
       for (const chance of [0, 0.3, 0.6, 0.999]) {
         random.mockReturnValue(chance)
         const made = rig([granted({ expires_in: seconds })])
         await made.provider.getToken()
-        random.mockReset() // from now on by chance
+        random.mockReset() // real jitter from here on
         const windowMs = Math.min(3_600_000, 200 * seconds) * (1 - 0.25 * chance)
         await made.clock.advance(seconds * 1_000 - 10_000 - windowMs)
         const endsAt = made.clock.monotonicMs() + (outageMs ?? windowMs)
@@ -147,7 +150,7 @@ describe('an outage of the token endpoint that begins when the refresh window op
           expect(await made.provider.getToken()).toBeDefined()
           await made.clock.advance(1_000)
         }
-        const isEarly = endsAt <= made.clock.monotonicMs() - 300_000 // it ended well before the token did
+        const isEarly = endsAt <= made.clock.monotonicMs() - 300_000 // the outage ended well before the token expires
         expect(mostInAnHour(askedAt)).toBeLessThanOrEqual(isEarly ? 15 : 30)
         expect(askedAt.length).toBeGreaterThan(2)
       }
@@ -155,7 +158,7 @@ describe('an outage of the token endpoint that begins when the refresh window op
   )
 })
 
-it('keeps no process alive by a background renewal that hangs', async () => {
+it('a background renewal that hangs does not keep the process alive', async () => {
   const ended = await runProgram(`
     const asked = Promise.withResolvers()
     let calls = 0
@@ -170,7 +173,7 @@ it('keeps no process alive by a background renewal that hangs', async () => {
       },
     })
     await tokens.getToken()
-    later(570_000) // into the window
+    later(570_000) // into the refresh window
     tokens.currentToken()
     await asked.promise
     console.log(calls)`)

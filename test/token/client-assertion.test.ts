@@ -1,4 +1,4 @@
-/** Signed assertions in the place of a client secret (RFC 7523), and further fields of the token request. */
+/** Signed assertions instead of a client secret (RFC 7523), and extra fields of the token request. */
 import type { TokenProviderOptions } from 'merchant-auth'
 import { createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
@@ -24,7 +24,7 @@ withoutJitter()
 
 const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-/** A function that returns another assertion each time. */
+/** A function that returns a new assertion each time. */
 const signing = () => {
   let jti = 0
   return vi.fn(
@@ -39,7 +39,7 @@ const withAssertion = (answers: Answer[], clientAssertion: TokenProviderOptions[
   rig(answers, { clientSecret: undefined, clientAssertion })
 
 describe('a clientAssertion function', () => {
-  it('is called before every attempt, and its assertion takes the place of the secret', async () => {
+  it('is called before every attempt, and its assertion replaces the secret', async () => {
     const clientAssertion = signing()
     const made = withAssertion([status(503), status(503)], clientAssertion)
     await acquired(made)
@@ -70,7 +70,7 @@ describe('a clientAssertion function', () => {
   it.each<[string, () => string | Promise<string>]>([
     ['threw', () => Promise.reject(new Error('the key is gone'))],
     ['returned nothing', () => ' \n'],
-  ])('that %s makes a failed attempt with a code of its own', async (how, clientAssertion) => {
+  ])('that %s fails the attempt with ERR_CLIENT_ASSERTION', async (how, clientAssertion) => {
     const made = withAssertion([], clientAssertion)
     const error = await failed(made)
     expect(error).toMatchObject({ code: 'ERR_CLIENT_ASSERTION', retryable: true })
@@ -81,7 +81,7 @@ describe('a clientAssertion function', () => {
   it.each([
     'eyJoZWFkIjp7fX0.eyJib2R5Ijp7fX0.c2lnbmF0dXJl',
     '-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMG\n-----END PRIVATE KEY-----',
-  ])('that could not be returned is not in the error either: %s', async (credential) => {
+  ])('that throws an error quoting a credential has the credential hidden: %s', async (credential) => {
     noteSecret(credential)
     const error = await failed(
       withAssertion([], () => {
@@ -91,7 +91,7 @@ describe('a clientAssertion function', () => {
     expect((error.cause as Error).message).toBe('The vault does not take [hidden], sorry')
   })
 
-  it('is hidden although it is longer than any text that is searched', async () => {
+  it('has a very long assertion hidden in an error description that quotes part of it', async () => {
     const assertion = `eyJh.${'x'.repeat(12_000)}.signature`
     const error_description = `not accepted: ${assertion.slice(0, 4_000)}`
     const made = withAssertion(
@@ -101,18 +101,18 @@ describe('a clientAssertion function', () => {
     expect(await failed(made)).toMatchObject({ errorDescription: '[hidden]' })
   })
 
-  it('is sent without the line break at the end of a file', async () => {
+  it('has its assertion sent without a byte order mark and a trailing line break', async () => {
     const made = withAssertion([], () => '\ufeffhead.body.signature\r\n')
     await made.provider.getToken()
     expect(bodiesOf(made)[0]).toMatchObject({ client_assertion: 'head.body.signature' })
   })
 
-  it('that the endpoint rejects is what the message names', async () => {
+  it('is named in the error message when the endpoint rejects its assertion', async () => {
     const made = withAssertion([status(401), status(401)], signing())
     expect((await failed(made)).message).toContain('Check clientId and clientAssertion.')
   })
 
-  it('is the only proof, and needs encryptionKeys with a store', () => {
+  it('excludes clientSecret, must be a function, and requires encryptionKeys with a store', () => {
     const wrong = (more: object) =>
       problemsOf(() => createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', ...more }))
     const clientAssertion = signing()
@@ -130,26 +130,29 @@ describe('a clientAssertion function', () => {
 describe('tokenParameters', () => {
   const tokenParameters = { organization: 'org_1', resource: 'a b&c' }
 
-  it.each(['json', 'form'] as const)('are further fields of the request: %s', async (bodyFormat) => {
-    const made = rig([], { tokenParameters, bodyFormat })
-    await made.provider.getToken()
-    const body = String(made.endpoint.requests[0]?.init.body)
-    const fields = bodyFormat === 'json' ? JSON.parse(body) : Object.fromEntries(new URLSearchParams(body))
-    expect(fields).toEqual({
-      client_id: 'client-1',
-      client_secret: SECRET,
-      audience: ENVIRONMENT.audience,
-      grant_type: 'client_credentials',
-      ...tokenParameters,
-    })
-  })
+  it.each(['json', 'form'] as const)(
+    'are sent as extra fields of the token request: %s',
+    async (bodyFormat) => {
+      const made = rig([], { tokenParameters, bodyFormat })
+      await made.provider.getToken()
+      const body = String(made.endpoint.requests[0]?.init.body)
+      const fields = bodyFormat === 'json' ? JSON.parse(body) : Object.fromEntries(new URLSearchParams(body))
+      expect(fields).toEqual({
+        client_id: 'client-1',
+        client_secret: SECRET,
+        audience: ENVIRONMENT.audience,
+        grant_type: 'client_credentials',
+        ...tokenParameters,
+      })
+    },
+  )
 
-  it('are what the message of a rejected request names', async () => {
+  it('are named in the error message of a rejected request', async () => {
     const made = rig([status(400, { error: 'invalid_request' })], { tokenParameters, bodyFormat: 'form' })
     expect((await failed(made)).message).toContain('Check authUrl, clientId, audience and tokenParameters.')
   })
 
-  it('are copied when they are given', async () => {
+  it('are copied when the provider is created', async () => {
     const given: Record<string, string> = { organization: 'org_1' }
     const made = rig([], { tokenParameters: given })
     given['organization'] = 'org_2'
@@ -157,7 +160,7 @@ describe('tokenParameters', () => {
     expect(bodiesOf(made)[0]).toMatchObject({ organization: 'org_1' })
   })
 
-  it('may not be the fields that the provider sets, and are strings', () => {
+  it('cannot set the fields that the provider sets, and must be strings', () => {
     const wrong = (tokenParameters: unknown) =>
       problemsOf(() =>
         createTokenProvider({
@@ -187,7 +190,7 @@ describe('tokenParameters', () => {
     expect(wrong({ '': 'org_1' })).toEqual(['tokenParameters.'])
   })
 
-  it('keep tokens in a store apart, in whatever order they are given', async () => {
+  it('separate the tokens in a store, regardless of their order', async () => {
     const fleet = new Fleet()
     const [plain, one, other, same] = [
       await fleet.begin({}),
@@ -201,8 +204,8 @@ describe('tokenParameters', () => {
   })
 })
 
-describe('what events and errors hide, however many assertions were made', () => {
-  it('includes the token in use', async () => {
+describe('the token-withheld event', () => {
+  it('hides the cached token after any number of assertions', async () => {
     const made = withAssertion([granted({ expires_in: 86_400 })], signing())
     const { value } = await made.provider.getToken()
     made.endpoint.otherwise = status(503)
@@ -218,7 +221,7 @@ describe('what events and errors hide, however many assertions were made', () =>
     expect(JSON.stringify(made.events)).not.toContain(value)
   })
 
-  it('includes a secret that was never sent', async () => {
+  it('hides a secret that was never sent', async () => {
     const { provider, events } = rig()
     const send = createAuthFetch(provider, { fetch: async () => new Response() })
     await send(`https://elsewhere.example/${encodeURIComponent(SECRET)}`)
@@ -226,7 +229,7 @@ describe('what events and errors hide, however many assertions were made', () =>
   })
 })
 
-it('a background renewal sends one assertion', async () => {
+it('a background renewal sends only one assertion, even after a 401', async () => {
   const made = withAssertion([], signing())
   await acquired(made)
   made.endpoint.otherwise = status(401)

@@ -1,4 +1,4 @@
-/** The client secret: given, or asked of a function, also by processes that share a token. */
+/** The client secret as a string or a function, also in processes that share a token. */
 import { inspect } from 'node:util'
 import { ProviderClosedError, type TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
@@ -17,7 +17,7 @@ import {
 
 withoutJitter()
 
-/** A function that yields these in turn, and then the last one. */
+/** A function that returns these secrets in order, then the last one again. */
 const yielding = (...secrets: string[]) => {
   const ask = vi.fn(async () => secrets.at(-1) ?? '')
   for (const secret of secrets.slice(0, -1)) ask.mockResolvedValueOnce(secret)
@@ -36,24 +36,31 @@ const REJECTIONS: [string, Answer][] = [
 ]
 
 describe('a clientSecret function', () => {
-  /** Of the secrets that it yields the first `sent` are sent; it is asked `asked` times. */
+  /** It returns the secrets in `yields`, of which the first `sent` are sent; it is called `asked` times. */
   type Row = [name: string, yields: string, answers: Answer[], sent: number, asked: number, error?: object]
   const [[, rejected401]] = REJECTIONS as [[string, Answer]]
   it.each<Row>([
-    ['is asked before every attempt', 'one two three', [failing503, failing503], 3, 3],
+    ['is called before every attempt', 'one two three', [failing503, failing503], 3, 3],
     ...REJECTIONS.flatMap(([name, rejected]): Row[] => [
-      [`replaces a secret rejected by ${name}`, 'one two', [rejected], 2, 2],
+      [`replaces a secret rejected with ${name}`, 'one two', [rejected], 2, 2],
       [
-        `does so once: ${name}`,
+        `replaces only one secret rejected with ${name}`,
         'one two three',
         [rejected, rejected],
         2,
         2,
         { attempts: 2, retryable: false },
       ],
-      [`has the same secret not sent again after ${name}`, 'one one', [rejected], 1, 2, { attempts: 1 }],
       [
-        `that fails after ${name} leaves that failure`,
+        `that returns the same secret after ${name} causes no retry`,
+        'one one',
+        [rejected],
+        1,
+        2,
+        { attempts: 1 },
+      ],
+      [
+        `that fails after ${name} does not replace that error`,
         'one ',
         [rejected],
         1,
@@ -61,10 +68,23 @@ describe('a clientSecret function', () => {
         { code: 'ERR_TOKEN_STATUS' },
       ],
     ]),
-    ['uses up no retry', 'one two three four', [rejected401, failing503, failing503], 4, 4],
-    ['is not asked for a third', 'a b c d', [rejected401, failing503, rejected401], 3, 3, { status: 401 }],
     [
-      'is not asked after another 400',
+      'does not use up a retry when it replaces a secret',
+      'one two three four',
+      [rejected401, failing503, failing503],
+      4,
+      4,
+    ],
+    [
+      'replaces only one rejected secret, even with a retry in between',
+      'a b c d',
+      [rejected401, failing503, rejected401],
+      3,
+      3,
+      { status: 401 },
+    ],
+    [
+      'is not called again after any other 400',
       'a b',
       [status(400, { error: 'invalid_request' })],
       1,
@@ -84,20 +104,20 @@ describe('a clientSecret function', () => {
     expect(clientSecret).toHaveBeenCalledTimes(asked)
   })
 
-  it('yields a secret that is sent as it is, spaces included', async () => {
+  it('returns a secret that is sent unchanged, including whitespace', async () => {
     const { provider, endpoint } = rig([], { clientSecret: () => ' a secret \n' })
     await provider.getToken()
     const body = JSON.parse(String(endpoint.requests[0]?.init.body))
     expect(body).toMatchObject({ client_secret: ' a secret \n' })
   })
 
-  it('replaces a rejected secret also without retries', async () => {
+  it('replaces a rejected secret even with retries: 0', async () => {
     const { provider, endpoint } = rig([rejected401], { clientSecret: yielding('one', 'two'), retries: 0 })
     await expect(provider.getToken()).resolves.toBeDefined()
     expect(endpoint.count).toBe(2)
   })
 
-  it('that throws leaves its error as the cause, without a secret that it yielded earlier', async () => {
+  it('that throws has its error as the cause, with secrets that it returned earlier hidden', async () => {
     const shut = Object.assign(new Error('the lease of secret-no-1 has ended'), { code: 'EVAULT' })
     const clientSecret = yielding('secret-no-1')
       .mockResolvedValueOnce('secret-no-1')
@@ -112,7 +132,7 @@ describe('a clientSecret function', () => {
   })
 })
 
-it.each(REJECTIONS)('a secret that is a text is not sent again after %s', async (_, rejected) => {
+it.each(REJECTIONS)('a clientSecret string is not sent again after %s', async (_, rejected) => {
   const made = rig([rejected])
   expect(await failed(made)).toMatchObject({ attempts: 1 })
   expect(made.endpoint.count).toBe(1)
@@ -121,7 +141,7 @@ it.each(REJECTIONS)('a secret that is a text is not sent again after %s', async 
 const encryptionKeys = ['a key of at least thirty-two bytes']
 
 describe('a client secret', () => {
-  it('encrypts where no keys are given: processes with another one share nothing with it', async () => {
+  it('is the encryption key without encryptionKeys: processes with another secret share no token', async () => {
     const fleet = new Fleet()
     const one = await fleet.begin({ clientSecret: 'secret-no-1' })
     const two = await fleet.begin({ clientSecret: 'secret-no-2' })
@@ -134,7 +154,7 @@ describe('a client secret', () => {
     expect([fleet.endpoint.count, fleet.store.keys.length]).toEqual([2, 2])
   })
 
-  it('that a function replaces leads to entries under the new one', async () => {
+  it('encrypts new entries as soon as the function returns it', async () => {
     const fleet = new Fleet()
     let secret = 'secret-no-1'
     const { provider } = await fleet.begin({ clientSecret: () => secret })
@@ -146,7 +166,7 @@ describe('a client secret', () => {
     expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).not.toBe(value)
   })
 
-  it('that was replaced between the look and the request yields nothing for those who have the old one', async () => {
+  it('that is replaced between the store read and the token request prevents a store write', async () => {
     const fleet = new Fleet()
     const clientSecret = yielding('secret-no-1', 'secret-no-2')
     fleet.endpoint.answers.push(status(401))
@@ -155,7 +175,7 @@ describe('a client secret', () => {
     expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).not.toBe(token)
   })
 
-  it('that is no longer available still opens what another process has put there', async () => {
+  it('still decrypts entries of other processes after the function begins to throw', async () => {
     const fleet = new Fleet()
     const clientSecret = vi.fn(() => SECRET)
     const { provider } = await fleet.begin({ clientSecret })
@@ -165,7 +185,7 @@ describe('a client secret', () => {
     expect((await provider.getToken()).value).toBe(token)
   })
 
-  it('is asked for once for look and request, once for a token of the store, and not at all with keys', async () => {
+  it('is read from the function once per acquisition, and not for a stored token with encryptionKeys', async () => {
     const fleet = new Fleet()
     const clientSecret = vi.fn(async () => SECRET)
     for (const calls of [1, 2]) {
@@ -186,7 +206,7 @@ describe('a clientSecret function of a process with a store', () => {
     ['returned nothing', () => undefined],
     ['returned nothing', () => ''],
     ['returned no string', () => 5],
-  ])('that %s is a failed attempt, and the store is not used', async (how, yields) => {
+  ])('that %s fails the attempt, and the store is not used', async (how, yields) => {
     const fleet = new Fleet()
     const ask = vi.fn(yields)
     const { provider, events } = fleet.start({ clientSecret: ask as () => string })
@@ -201,7 +221,7 @@ describe('a clientSecret function of a process with a store', () => {
     expect([fleet.store.asked, fleet.endpoint.count, failuresOf(events)]).toEqual([[], 0, []])
   })
 
-  it('that hangs ends after half of timeoutMs, and the whole after all of it', async () => {
+  it('that hangs is called again after half of timeoutMs and fails the call after all of it', async () => {
     const fleet = new Fleet()
     const clientSecret = vi.fn(hangs)
     const failing = rejection(fleet.start({ clientSecret }).provider.getToken())
@@ -218,14 +238,14 @@ describe('a clientSecret function of a process with a store', () => {
   it.each([
     ['hangs', hangs],
     ['throws', throws],
-  ])('that %s keeps nobody from a token in the store, where there are keys', async (_, clientSecret) => {
+  ])('that %s does not prevent acquiring a stored token with encryptionKeys', async (_, clientSecret) => {
     const fleet = new Fleet()
     const { token } = await fleet.begin({ encryptionKeys })
     const { provider } = fleet.start({ clientSecret, encryptionKeys })
     expect((await provider.getToken()).value).toBe(token)
   })
 
-  it('that hangs while the lease is held has it released in the end', async () => {
+  it('that hangs while the process holds the lease does not keep the lease', async () => {
     const fleet = new Fleet()
     const failing = rejection(fleet.start({ clientSecret: hangs, encryptionKeys }).provider.getToken())
     expect(await fleet.tookMs(failing)).toBe(10_000)
@@ -234,7 +254,7 @@ describe('a clientSecret function of a process with a store', () => {
     expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
   })
 
-  it('that hangs before the look is left at once by close()', async () => {
+  it('that hangs before the store read is abandoned by close()', async () => {
     const fleet = new Fleet()
     const { provider } = fleet.start({ clientSecret: hangs })
     const waiting = rejection(provider.getToken())
@@ -244,7 +264,7 @@ describe('a clientSecret function of a process with a store', () => {
     expect([fleet.store.asked, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 0])
   })
 
-  it('that takes its time leaves the token request what remains of timeoutMs', async () => {
+  it('that is slow leaves the token request the rest of timeoutMs', async () => {
     const fleet = new Fleet()
     fleet.endpoint.otherwise = hang
     const clientSecret = async (): Promise<string> => {
@@ -257,7 +277,7 @@ describe('a clientSecret function of a process with a store', () => {
     expect(fleet.store.operations).toContain('get')
   })
 
-  it('that throws once is a failed attempt, and the token stays with the process', async () => {
+  it('that throws once is called again, and the token is not written to the store', async () => {
     const fleet = new Fleet()
     const clientSecret = vi.fn(() => SECRET).mockImplementationOnce(throws)
     const { provider, events } = fleet.start({ clientSecret })

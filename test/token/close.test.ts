@@ -20,12 +20,12 @@ const random = withoutJitter()
 describe('close()', () => {
   const secretThatHangs = { clientSecret: () => new Promise<string>(() => {}) }
   it.each<[string, Answer[], requests: number, isAborted: boolean, Partial<TokenProviderOptions>?]>([
-    ['where fetch listens to the signal', [hang], 1, true],
-    ['where fetch does not', [deaf], 1, true],
+    ['during a request, with a fetch that honors the signal', [hang], 1, true],
+    ['during a request, with a fetch that ignores the signal', [deaf], 1, true],
     ['in the pause between two attempts', [status(503)], 1, false],
-    ['while the client secret is waited for', [], 0, false, secretThatHangs],
+    ['while the clientSecret function is pending', [], 0, false, secretThatHangs],
   ])(
-    'ends every wait with a ProviderClosedError of its own: %s',
+    'rejects each waiting call with its own ProviderClosedError: %s',
     async (_, answers, requests, isAborted, options) => {
       random.mockReturnValue(0.999)
       for (const takesSignal of [true, false]) {
@@ -49,7 +49,7 @@ describe('close()', () => {
     },
   )
 
-  it('ends the wait of a rejected call that is not to have a renewal, too', async () => {
+  it('rejects a renewToken() call that waits behind a background renewal and is not allowed to renew', async () => {
     const short = granted({ expires_in: 100 })
     const { provider, clock, events } = rig([short, short, hang])
     const url = MERCHANT_URL
@@ -64,7 +64,7 @@ describe('close()', () => {
     expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
   })
 
-  it('aborts a renewal in the background, without an unhandled rejection', async () => {
+  it('aborts a background renewal without an unhandled rejection', async () => {
     const unhandled = unhandledRejections()
     const { provider, endpoint, clock } = rig([granted(), hang])
     await provider.getToken()
@@ -77,7 +77,7 @@ describe('close()', () => {
   })
 
   it.each(['idle', 'in a cooldown'])(
-    'forgets the token of a provider that is %s, and later calls reject',
+    'discards the token and makes later calls reject: provider %s',
     async (state) => {
       const made = rig([granted(), status(503)], { retries: 0 })
       const { provider, endpoint, clock } = made
@@ -110,7 +110,7 @@ describe('close()', () => {
     expect(events.map(({ type }) => type)).not.toContain('token-acquired')
   })
 
-  it('may come twice, before anything else, and is what await using does', async () => {
+  it('can be called twice and before any other call, and is called by await using', async () => {
     const { provider } = rig()
     {
       await using tokens = provider

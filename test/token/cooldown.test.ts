@@ -16,7 +16,7 @@ import {
   status,
 } from './harness.ts'
 
-/** Fails again and again, each time at the end of the cooldown; gives the length of each. */
+/** Fails repeatedly, each time when the cooldown ends; resolves with the length of each cooldown. */
 async function cooldowns({ provider, endpoint, clock }: Rig, times: number): Promise<number[]> {
   const lengths: number[] = []
   for (let n = 0; n < times; n += 1) {
@@ -40,17 +40,17 @@ function always(answer: Answer): Rig {
   return made
 }
 
-describe('the cooldown after failures in a row', () => {
+describe('the cooldown after consecutive failures', () => {
   it.each([
     ['no connection', noConnection],
     ['a 500', status(500)],
     ['a redirect', status(302)],
-    ['a bad answer', granted({ access_token: '' })],
-  ])('with %s is 1 s, 2 s, 4 s and then 5 s', async (_, answer) => {
+    ['an invalid token response', granted({ access_token: '' })],
+  ])('doubles from 1 s to 5 s: %s', async (_, answer) => {
     expect(await cooldowns(always(answer), 6)).toEqual([1_000, 2_000, 4_000, 5_000, 5_000, 5_000])
   })
 
-  it.each([400, 429, 499])('with status %i doubles to 30 s', async (code) => {
+  it.each([400, 429, 499])('doubles from 1 s to 30 s: status %i', async (code) => {
     expect(await cooldowns(always(status(code)), 7)).toEqual([
       1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
     ])
@@ -70,7 +70,7 @@ describe('the cooldown after failures in a row', () => {
     [429, '0', 1_000],
     [503, '60', 60_000],
   ])(
-    'after a %i lasts as long as a Retry-After of %s s asks, from 1 s to 60 s, and to 5 min after a 429',
+    'follows Retry-After within its limits: status %i, Retry-After %s s, cooldown %i ms',
     async (code, seconds, length) => {
       const answer = status(code, '', { 'retry-after': seconds })
       expect(await failed(always(answer))).toMatchObject({ retryAfterMs: length })
@@ -78,7 +78,7 @@ describe('the cooldown after failures in a row', () => {
     },
   )
 
-  it('is not there at all where a call had no time left after a failure in the background', async () => {
+  it('does not start if a call had no time left for an attempt after a failed background renewal', async () => {
     const clock = new ManualClock()
     const slowSecret = async (): Promise<string> => {
       if (made.endpoint.count > 0) await clock.sleep(4_000)
@@ -100,11 +100,11 @@ describe('the cooldown after failures in a row', () => {
   })
 })
 
-describe('a call in the cooldown', () => {
+describe('a call during the cooldown', () => {
   it.each([
     ['TokenRequestError', status(503, { error: 'temporarily_unavailable' }), TokenRequestError],
     ['TokenResponseError', granted({ token_type: 'mac' }), TokenResponseError],
-  ])('fails at once with the last %s and what remains, as an error of its own', async (_, answer, type) => {
+  ])('rejects at once with its own copy of the last %s and the remaining time', async (_, answer, type) => {
     const { provider, endpoint, clock } = always(answer)
     const twice = () => Promise.all([1, 2].map(() => rejection<TokenRequestError>(provider.getToken())))
     const atFirst = await twice()
@@ -122,7 +122,7 @@ describe('a call in the cooldown', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('that was rejected its token while the background renewal failed is held back, but not after expiry', async () => {
+  it('for a rejected token fails after a failed background renewal, but not once the token has expired', async () => {
     const { provider, endpoint, clock } = rig([granted({ expires_in: 100 }), status(503)], { retries: 0 })
     const token = await provider.getToken()
     await clock.advance(90_000)
@@ -135,7 +135,7 @@ describe('a call in the cooldown', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('follows the wall clock in nothing', async () => {
+  it('is not affected by steps of the wall clock', async () => {
     const { provider, endpoint, clock } = always(status(503))
     await rejection(provider.getToken())
     clock.stepWallClock(3_600_000)

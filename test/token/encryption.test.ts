@@ -1,4 +1,4 @@
-/** What is in the store shows nothing, and entries that somebody else changed are of no use. */
+/** Entries in the store reveal nothing, and invalid entries are not used. */
 
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -21,7 +21,7 @@ const [a, b] = ['an old key of at least 32 bytes ..', 'a new key of at least 32 
 const tokenKeys = ({ store }: Fleet): string[] => store.keys.filter((key) => key.startsWith('v1.token.'))
 
 describe('encryptionKeys', () => {
-  it('are needed to read: other keys are no failure, and see nothing', async () => {
+  it('are required to read an entry, which is absent for a process with other keys', async () => {
     const fleet = new Fleet()
     const { token } = await fleet.begin({ encryptionKeys: [a] })
     expect(await fleet.tokenOf({ encryptionKeys: [a], clientSecret: 'another-swordfish' })).toBe(token)
@@ -34,7 +34,7 @@ describe('encryptionKeys', () => {
     expect(tokenKeys(fleet)).toHaveLength(3)
   })
 
-  it('are read in their order, written with the first, and copied when they are given', async () => {
+  it('are tried in order to read, encrypt with the first, and are copied', async () => {
     const fleet = new Fleet()
     const encryptionKeys = [b, a]
     const { provider } = fleet.start({ encryptionKeys })
@@ -63,11 +63,11 @@ describe('encryptionKeys', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('in the middle of that leave two entries side by side, over which nobody fights', async () => {
+  it('keep one entry for each first key during a rotation, renewed independently', async () => {
     const fleet = new Fleet()
     const older = await fleet.begin({ encryptionKeys: [a] })
     const newer = await fleet.begin({ encryptionKeys: [b, a] })
-    await fleet.skip(790_000) // both are due; each first key has a lease of its own
+    await fleet.skip(790_000) // both are in their refresh window; each first key has its own lease
     newer.provider.currentToken()
     older.provider.currentToken()
     await fleet.pass(100)
@@ -84,17 +84,17 @@ describe('encryptionKeys', () => {
     expect(fleet.store.operations).not.toContain('delete')
   })
 
-  it("in the middle of that let a rejected token be followed by the other entry's, and nobody take it again", async () => {
+  it("replace a rejected token with the other entry's during a rotation, and do not serve it again", async () => {
     const fleet = new Fleet()
     const newer = await fleet.begin({ encryptionKeys: [b, a] })
     const older = await fleet.begin({ encryptionKeys: [a] })
-    const taken = await newer.provider.renewToken(newer.token, { url: MERCHANT_URL })
-    expect([taken?.value, fleet.endpoint.count]).toEqual([older.token, 2])
+    const acquired = await newer.provider.renewToken(newer.token, { url: MERCHANT_URL })
+    expect([acquired?.value, fleet.endpoint.count]).toEqual([older.token, 2])
     await quiet()
     expect(await fleet.tokenOf({ encryptionKeys: [b, a] })).not.toBe(newer.token)
   })
 
-  it('in the middle of that keep what another has put in the place of a rejected token', async () => {
+  it("keep another process's replacement of a rejected token during a rotation", async () => {
     const fleet = new Fleet()
     const older = await fleet.begin({ encryptionKeys: [a] })
     const newer = await fleet.begin({ encryptionKeys: [b, a] })
@@ -109,8 +109,8 @@ describe('encryptionKeys', () => {
 
 const DAY_S = 86_400
 
-/** A fleet that has everything in the store that there can be: a token, and the rate limits of two APIs. */
-async function wellStocked(options = {}) {
+/** A fleet whose store has every kind of entry: a token and the rate limits of two APIs. */
+async function fleetWithFullStore(options = {}) {
   const fleet = new Fleet()
   fleet.endpoint.otherwise = (init) => granted({ expires_in: DAY_S, scope: 'merchant:all' })(init)
   const process = await fleet.begin(options)
@@ -123,19 +123,19 @@ async function wellStocked(options = {}) {
   return { fleet, ...process, token: String(token) }
 }
 
-/** Everything that somebody sees who reads the store, also in the parts of the entries that are base64. */
-function seen({ store }: Fleet): string[] {
+/** Everything visible in the store, including the decoded base64 parts of the entries. */
+function visibleIn({ store }: Fleet): string[] {
   const values = store.keys.map((key) => store.entry(key)?.value ?? '')
   const parts = [...store.keys, ...values].flatMap((text) => text.split('.'))
   return [...store.keys, ...values, ...parts.map((part) => Buffer.from(part, 'base64').toString('latin1'))]
 }
 
-describe('somebody who reads the store', () => {
+describe('a reader of the store without the keys', () => {
   it.each([
     ['the client secret', {}],
-    ['keys of their own', { encryptionKeys: [a, b] }],
-  ])('finds hashes for names, and no token, scope, secret, client or address: by %s', async (_, options) => {
-    const { fleet, token } = await wellStocked(options)
+    ['encryptionKeys', { encryptionKeys: [a, b] }],
+  ])('sees only hashed keys, and no token, scope, secret, client or URL: with %s', async (_, options) => {
+    const { fleet, token } = await fleetWithFullStore(options)
     const words = [
       'merchant',
       'swordfish',
@@ -145,14 +145,14 @@ describe('somebody who reads the store', () => {
       SECRET,
       ENVIRONMENT.audience,
     ]
-    expect(findLeaks(seen(fleet), [token, ...words, ...Object.values(options).flat()])).toEqual([])
+    expect(findLeaks(visibleIn(fleet), [token, ...words, ...Object.values(options).flat()])).toEqual([])
     for (const { key } of fleet.store.asked) {
       expect(key).toMatch(/^v1\.(?:token|renewals-[\w-]{43})\.[\w-]{43}\.[\w-]{16}$/)
       expect(key.length).toBeLessThanOrEqual(120)
     }
   })
 
-  it('cannot tell by a name whether two clients have the same secret', async () => {
+  it('cannot tell from the store keys whether two clients have the same secret', async () => {
     const fleet = new Fleet()
     await fleet.begin()
     await fleet.begin({ clientId: 'client-2' })
@@ -160,19 +160,19 @@ describe('somebody who reads the store', () => {
     expect([one.at(-2) === other.at(-2), one.at(-1) === other.at(-1)]).toEqual([false, false])
   })
 
-  it('sees no key in an error that quotes one, nor in the log output of a provider', async () => {
+  it('does not see an encryption key in an error that quotes it or in log output', async () => {
     const encryptionKey = 'marlin-marlin-marlin-marlin-marlin'
     const clientSecret = () => Promise.reject(new Error(`no secret for ${encryptionKey}`))
     const options = { clientSecret, encryptionKeys: [encryptionKey], retries: 0 }
     const { provider, events } = new Fleet().start(options)
     const { cause } = await rejection(provider.getToken())
     expect(String(cause)).toBe('Error: no secret for [hidden]')
-    const printed = inspect(provider, { depth: 9, showHidden: true }) + JSON.stringify([provider, events])
-    expect(printed).not.toContain('marlin')
+    const logged = inspect(provider, { depth: 9, showHidden: true }) + JSON.stringify([provider, events])
+    expect(logged).not.toContain('marlin')
   })
 })
 
-describe('somebody who writes to the store', () => {
+describe('a writer to the store with the key', () => {
   it.each([
     [{ version: 2, token: 'head.body' }],
     [{ lifetimeMs: 1_000_000 }],
@@ -184,7 +184,7 @@ describe('somebody who writes to the store', () => {
     [{ value: 'head.body', lifetimeMs: 1_000_000, scope: 5 }],
     [null],
     ['head.body'],
-  ])('and has the key causes an event, and no use of an entry of another kind: %j', async (content) => {
+  ])('causes store-failed and a new token request with an invalid entry: %j', async (content) => {
     const { fleet } = await sharing()
     fleet.store.put(fleet.store.tokenKey, await encryptedByHand(fleet.store.tokenKey, content), 1_000_000)
     const { provider, events } = fleet.start()
@@ -192,12 +192,12 @@ describe('somebody who writes to the store', () => {
     await quiet()
     expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
     expect(failuresOf(events)).toEqual([{ operation: 'get', code: 'UNREADABLE' }])
-    const next = fleet.start() // finds what was written over it
+    const next = fleet.start() // finds the entry that replaced it
     await next.provider.getToken()
     expect(sourcesOf(next.events)).toEqual(['store'])
   })
 
-  it('and has the key, may write as this package does', async () => {
+  it('can write a valid entry, which processes use', async () => {
     const fleet = new Fleet()
     await fleet.begin()
     const content = { value: 'written.by.hand', lifetimeMs: 1_000_000 }

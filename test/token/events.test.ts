@@ -1,4 +1,4 @@
-/** The events of a provider have the documented fields and no others: none is there with nothing in it. */
+/** The events of a provider have exactly the documented fields, and no field without a value. */
 import { createAuthFetch } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import {
@@ -41,9 +41,9 @@ const suppressed = { type: 'renewal-suppressed', nextRenewalMs: 1_000 }
 describe('the events of token requests and renewals', () => {
   const { name: _, ...nameless } = ENVIRONMENT
   it.each([
-    ['with a name have it', ENVIRONMENT, { environment: 'test' }],
-    ['without a name are these', nameless, {}],
-  ])('of an environment %s', async (_, environment, named) => {
+    ['environment with a name', ENVIRONMENT, { environment: 'test' }],
+    ['environment without a name', nameless, {}],
+  ])('have exactly the documented fields, in order: %s', async (_, environment, named) => {
     const pause = status(503, '', { 'retry-after': '2' })
     const badRequest = status(400, { error: 'invalid_request' })
     const day = granted({ expires_in: 36_000 })
@@ -72,7 +72,7 @@ describe('the events of token requests and renewals', () => {
         requested(1),
         failedBy(1, STATUS, { status: 503, nextTryMs: 2_000 }),
         requested(2),
-        { ...dayLong, remainsMs: 36_000_000 }, // from when its own request was sent
+        { ...dayLong, remainsMs: 36_000_000 }, // counted from when this attempt was sent
         { type: 'token-rejected', api },
         requested(1),
         acquiredAfter(0),
@@ -92,7 +92,7 @@ describe('the events of token requests and renewals', () => {
     )
   })
 
-  it('say that a secret which was replaced while it was rejected is tried at once', async () => {
+  it('announce an immediate retry if a rejected secret was replaced', async () => {
     const secrets = ['secret-no-1', 'secret-no-2']
     const { provider, events } = rig([status(401)], { clientSecret: () => secrets.shift() ?? '' })
     await provider.getToken()
@@ -106,7 +106,7 @@ describe('the events of token requests and renewals', () => {
 })
 
 describe('the events of a renewal after a rejection', () => {
-  it('for a token that has been replaced are none, and no rate limit is touched', async () => {
+  it('are not emitted for a token that was already replaced, which does not use up the rate limit', async () => {
     const { provider, events, endpoint } = rig()
     const old = await provider.getToken()
     const token = await provider.renewToken(old)
@@ -117,7 +117,7 @@ describe('the events of a renewal after a rejection', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('come for each rejection, and once for the renewal that many calls share', async () => {
+  it('include token-rejected for each call and token-renewed once for a shared renewal', async () => {
     const { provider, events } = rig()
     const thrice = (token: string) => Promise.all([1, 2, 3].map(() => provider.renewToken(token, { url })))
     const [token] = await thrice((await provider.getToken()).value)
@@ -129,9 +129,13 @@ describe('the events of a renewal after a rejection', () => {
   })
 
   it.each([
-    ['again is given out: no renewal', 0, ['token-rejected', 'token-requested', 'token-acquired']],
-    ['has expired: no rejection either', 990_000, ['token-requested', 'token-acquired']],
-  ])('for a token that %s', async (_, laterMs, types) => {
+    [
+      'omit token-renewed if the endpoint returns the rejected token again',
+      0,
+      ['token-rejected', 'token-requested', 'token-acquired'],
+    ],
+    ['omit token-rejected for a token that has expired', 990_000, ['token-requested', 'token-acquired']],
+  ])('%s', async (_, laterMs, types) => {
     const { provider, events, endpoint, clock } = rig()
     endpoint.otherwise = granted({ access_token: 'the.same.token' })
     const token = await provider.getToken()
@@ -144,7 +148,7 @@ describe('the events of a renewal after a rejection', () => {
   })
 })
 
-describe('the events of what attaches the token', () => {
+describe('the token-withheld event of createAuthFetch', () => {
   const SECRET = 'the-secret-that-was-pasted'
   const [path, escaped] = ['a.token-in-a-path', 'a%2etoken-in-a-path']
   it.each([
@@ -152,7 +156,7 @@ describe('the events of what attaches the token', () => {
     [SECRET, '/of/[hidden]/x'],
     [path, '/of/[hidden]/x'],
     [escaped, '/[hidden]'],
-  ])('come out where those of its provider do, without a secret in the path: %s', async (secret, shown) => {
+  ])('is emitted by the provider, with secrets in the path hidden: %j', async (secret, shown) => {
     const { provider, events } = rig([granted({ access_token: path })], { clientSecret: SECRET })
     await provider.getToken()
     events.length = 0

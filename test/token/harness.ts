@@ -1,5 +1,5 @@
-/** What the tests of the token share: a scripted token endpoint, a clock that stands, and a provider on both. */
-// Loaded before a test begins, as their first use would be a matter of files.
+/** Shared by the token tests: a scripted token endpoint, a manual clock, and a provider that uses both. */
+// Loaded up front: the provider imports them on first use, and reading files takes real time.
 import '../../src/token/quota-headers.ts'
 import '../../src/token/shared-token.ts'
 import {
@@ -26,7 +26,7 @@ export const SECRET = 'swordfish+with/slash='
 
 export type Answer = (init: RequestInit) => Response | Promise<Response>
 
-/** A token response; each token is another one unless `fields` says so. */
+/** A token response, with a new token each time unless `fields` sets `access_token`. */
 export function granted(fields: Record<string, unknown> = {}): Answer {
   return () =>
     Response.json({ access_token: nextToken(), expires_in: 1_000, token_type: 'Bearer', ...fields })
@@ -47,27 +47,27 @@ function nextToken(): string {
   return `head.body.signature-${issued}`
 }
 
-/** Any answer with this status. */
+/** A response with this status. */
 export function status(code: number, body: unknown = '', headers: Record<string, string> = {}): Answer {
   return () => new Response(typeof body === 'string' ? body : JSON.stringify(body), { status: code, headers })
 }
 
-/** No answer at all. Ends only when the signal does. */
+/** Never answers; rejects when the signal aborts. */
 export const hang: Answer = ({ signal }) =>
   new Promise((_, reject) => {
     signal?.addEventListener('abort', () => reject(signal.reason))
   })
 
-/** No answer at all, and no ear for the signal. */
+/** Never answers, and ignores the signal. */
 export const deaf: Answer = () => new Promise(() => {})
 
-/** What fetch does when nobody listens on the other side. */
+/** Rejects as fetch does when the connection is refused. */
 export const noConnection: Answer = () => {
   const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
   return Promise.reject(new TypeError('fetch failed', { cause }))
 }
 
-/** An answer that ends, on the wire, after its first byte. */
+/** A response whose connection is reset after the first byte of its body. */
 export function breaksOff(status = 200): Answer {
   const cause = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
   return () => {
@@ -83,7 +83,7 @@ export function breaksOff(status = 200): Answer {
   }
 }
 
-/** A token endpoint that gives the scripted answers in turn, and then tokens of 1 000 seconds. */
+/** A token endpoint that gives the scripted answers in order, then tokens that live for 1 000 s. */
 export class ScriptedEndpoint {
   readonly requests: { url: string; init: RequestInit }[] = []
   readonly answers: Answer[]
@@ -110,7 +110,7 @@ export interface Rig {
   readonly events: AuthEvent[]
 }
 
-/** A provider on a scripted endpoint and a clock that stands. */
+/** A provider with a scripted endpoint and a manual clock. */
 export function rig(answers: Answer[] = [], options: Partial<TokenProviderOptions> = {}): Rig {
   const endpoint = new ScriptedEndpoint(answers)
   const clock = new ManualClock()
@@ -127,7 +127,7 @@ export function rig(answers: Answer[] = [], options: Partial<TokenProviderOption
   return { provider, endpoint, clock, events }
 }
 
-/** What a promise rejects with, for a closer look than a matcher's. Fails where it resolves. */
+/** Returns what a promise rejects with; throws if it resolves. */
 export async function rejection<T = Error>(promise: Promise<unknown>): Promise<T> {
   return await promise.then(
     (value) => {
@@ -139,21 +139,21 @@ export async function rejection<T = Error>(promise: Promise<unknown>): Promise<T
 
 type Waiting = Pick<Rig, 'provider' | 'clock'>
 
-/** Acquires a token, while `ms` pass. */
+/** Acquires a token while the clock advances by `ms`. */
 export async function acquired({ provider, clock }: Waiting, ms = 0): Promise<AccessToken> {
   const waiting = provider.getToken()
   await clock.advance(ms)
   return await waiting
 }
 
-/** What a call for a token rejects with, while `ms` pass. */
+/** Returns what `getToken()` rejects with while the clock advances by `ms`. */
 export async function failed<T = TokenRequestError>({ provider, clock }: Waiting, ms = 0): Promise<T> {
   const waiting = rejection<T>(provider.getToken())
   await clock.advance(ms)
   return await waiting
 }
 
-/** `Math.random()` is 0 in each test of the file that calls this: pauses end at once, and windows are not shortened. */
+/** Makes `Math.random()` return 0 in every test of the calling file: no backoff pauses, full refresh windows. */
 export function withoutJitter(): MockInstance<() => number> {
   const random = vi.spyOn(Math, 'random')
   beforeEach(() => void random.mockReturnValue(0))
@@ -161,7 +161,7 @@ export function withoutJitter(): MockInstance<() => number> {
   return random
 }
 
-/** How many promises nobody handled: to be asked at the end. */
+/** Counts unhandled rejections; the returned function stops counting and resolves with the count. */
 export function unhandledRejections(): () => Promise<number> {
   let count = 0
   const listener = (): void => {

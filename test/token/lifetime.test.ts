@@ -4,7 +4,7 @@ import { acquired, failed, granted, rig, withoutJitter } from './harness.ts'
 
 withoutJitter()
 
-describe('the life of a token', () => {
+describe('the lifetime of a token', () => {
   it.each([
     { seconds: 36_000, marginMs: 10_000 },
     { seconds: 86_400, marginMs: 10_000 },
@@ -15,25 +15,28 @@ describe('the life of a token', () => {
     { seconds: 100, given: 7_000, marginMs: 7_000 },
     { seconds: 100, given: 25_000, marginMs: 25_000 },
     { seconds: 100, given: 90_000, marginMs: 25_000 },
-  ])('of $seconds s ends $marginMs ms early (given margin: $given)', async ({ seconds, given, marginMs }) => {
-    const options = { expiryMarginMs: given, refreshAheadMs: 0 }
-    const { provider, clock } = rig([granted({ expires_in: seconds })], options)
-    const token = await provider.getToken()
-    await clock.advance(seconds * 1_000 - marginMs - 1)
-    expect(provider.currentToken()).toBe(token)
-    await clock.advance(1)
-    expect(provider.currentToken()).toBeUndefined()
-  })
+  ])(
+    'of $seconds s ends $marginMs ms early (expiryMarginMs $given)',
+    async ({ seconds, given, marginMs }) => {
+      const options = { expiryMarginMs: given, refreshAheadMs: 0 }
+      const { provider, clock } = rig([granted({ expires_in: seconds })], options)
+      const token = await provider.getToken()
+      await clock.advance(seconds * 1_000 - marginMs - 1)
+      expect(provider.currentToken()).toBe(token)
+      await clock.advance(1)
+      expect(provider.currentToken()).toBeUndefined()
+    },
+  )
 
-  /** The wall clock is set by `wall`, the first time while the request is under way. */
+  /** `wall` steps the wall clock, the first time while the request is in flight. */
   it.each<[name: string, takesMs: number, wall: number[], leftMs: number]>([
     ['counts from the moment the request was sent', 4_000, [0], 986_000],
-    ['ends on the monotonic clock, though the wall clock stepped back', 0, [0, -3_600_000], 990_000],
-    ['ends on the wall clock, when the machine slept', 0, [0, 989_999, 1], 0],
-    ['gets no time back when the wall clock, once ahead, is set back', 0, [0, 600_000, -600_000], 390_000],
-    ['that the wall clock has ended does not revive', 0, [0, 2_000_000, -2_000_000], 0],
-    ['counts a sleep of the machine while the request was under way', 0, [600_000], 390_000],
-    ['counts a sleep of the machine after the wall clock was set back', 0, [0, -600_000, 600_000], 390_000],
+    ['ends by the monotonic clock even if the wall clock was set back', 0, [0, -3_600_000], 990_000],
+    ['ends by the wall clock if the machine slept', 0, [0, 989_999, 1], 0],
+    ['is not extended if the wall clock is set ahead and back', 0, [0, 600_000, -600_000], 390_000],
+    ['does not resume after the wall clock ended it and is set back', 0, [0, 2_000_000, -2_000_000], 0],
+    ['includes a sleep of the machine during the request', 0, [600_000], 390_000],
+    ['includes a sleep of the machine after the wall clock was set back', 0, [0, -600_000, 600_000], 390_000],
   ])('%s', async (_, takesMs, [sleptMs = 0, ...wall], leftMs) => {
     const made = rig([], { refreshAheadMs: 0 })
     const { provider, clock, endpoint } = made
@@ -56,7 +59,7 @@ describe('the life of a token', () => {
     expect(provider.currentToken()).toBeUndefined()
   })
 
-  it('whose clocks jump whenever it arrives ends the looking', async () => {
+  it('that is always over on arrival makes the call fail after a few requests', async () => {
     const made = rig([], {
       onEvent: ({ type }) => {
         if (type === 'token-acquired') made.clock.stepWallClock(2_000_000)

@@ -1,10 +1,10 @@
-/** The parser of the quota headers is a file of its own, which may be another one, or gone, when it is needed. */
+/** The quota header parser is loaded on first use: by then its file may be missing or from another version. */
 import { expect, it, vi } from 'vitest'
 import { granted, rig } from './harness.ts'
 
 vi.mock('../../src/token/quota-headers.ts', () => ({}))
 
-it('a token is acquired although the parser cannot be loaded', async () => {
+it('a token is acquired even if the quota header parser cannot be loaded', async () => {
   const { provider, events } = rig([
     async (init) => {
       const response = await granted()(init)

@@ -1,4 +1,4 @@
-/** Quotas for token requests: what is read of them, what is emitted, and which requests they allow. */
+/** Quotas of token requests: how their headers are parsed, what events contain, and which requests they allow. */
 import { describe, expect, it } from 'vitest'
 import { Fleet } from '../store/fleet.ts'
 import { settled } from '../support/clock.ts'
@@ -25,12 +25,12 @@ const ORGANIZATION = 'Auth0-Organization-Quota-Limit'
 
 type Headers = Readonly<Record<string, string>>
 
-/** One hourly quota of 10, in the header of the client. */
+/** An hourly quota of 10 in the client header. */
 const hourly = (remaining: number, resetsInSeconds?: number): Headers => ({
   [CLIENT]: `b=per_hour;q=10;r=${remaining}${resetsInSeconds === undefined ? '' : `;t=${resetsInSeconds}`}`,
 })
 
-/** The quotas in the event of a token response with these headers. */
+/** The quotas in the token-acquired event of a response with these headers. */
 async function readFrom(headers: Headers, fields: Record<string, unknown> = {}): Promise<unknown> {
   const { provider, events } = rig([grantedWith(headers, fields)])
   await provider.getToken()
@@ -48,14 +48,14 @@ describe('the quotas of a response', () => {
       [perHour, { scope: 'client', name: 'per_day', limit: 50, remaining: 40, resetsInMs: 80_000_000 }],
     ],
     [
-      'with blanks',
+      'with whitespace',
       { [CLIENT]: ' b=per_hour;q=10;r=7;t=3540 , b=x;r=1' },
       [perHour, { scope: 'client', name: 'x', remaining: 1 }],
     ],
     ['with a quoted name', { [CLIENT]: 'b="per_hour";q=10;r=7;t=3540' }, [perHour]],
     ['in another order, with other parameters', { [CLIENT]: 'b=per_hour;t=3540;w=1;r=7;q=10' }, [perHour]],
     [
-      'of client and organization by the same name',
+      'of client and organization with the same name',
       { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540', [ORGANIZATION]: 'b=per_hour;q=10;r=7;t=3540' },
       [perHour, { ...perHour, scope: 'organization' }],
     ],
@@ -71,7 +71,7 @@ describe('the quotas of a response', () => {
       ],
     ],
     [
-      'RateLimit and two policies of one name: the stricter',
+      'RateLimit and several policies of one name: the largest limit',
       { ratelimit: '"a";r=5', 'ratelimit-policy': '"a";q=10,"a";q=100,"a";q=50' },
       [{ scope: 'other', name: 'a', limit: 100, remaining: 5 }],
     ],
@@ -86,7 +86,7 @@ describe('the quotas of a response', () => {
       [{ scope: 'client', name: 'x'.repeat(100), remaining: 7 }],
     ],
     [
-      'valid beside an invalid header',
+      'a valid header beside an invalid one',
       { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540', [ORGANIZATION]: 'b=5;r=7' },
       [perHour],
     ],
@@ -96,7 +96,7 @@ describe('the quotas of a response', () => {
       [perHour],
     ],
     [
-      'named twice: the one that says when it is full again',
+      'named twice: the one with a reset time',
       { [CLIENT]: 'b=per_hour;q=10;r=7,b=per_hour;q=10;r=7;t=3540' },
       [perHour],
     ],
@@ -106,51 +106,51 @@ describe('the quotas of a response', () => {
       [perHour],
     ],
     [
-      'named twice, in the other order: the one that is full again later',
+      'named twice, in the other order: the one with the later reset time',
       { [CLIENT]: 'b=per_hour;q=10;r=7;t=3,b=per_hour;q=10;r=7;t=3540' },
       [perHour],
     ],
     [
-      'named twice: the one with a fifth or less',
+      'named twice: the one with a fifth or less left',
       { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540,b=per_hour;q=50;r=10;t=9' },
       [{ scope: 'client', name: 'per_hour', limit: 50, remaining: 10, resetsInMs: 9_000 }],
     ],
-  ])('are emitted: %s', async (_, headers, quotas) => {
+  ])('are in the token-acquired event: %s', async (_, headers, quotas) => {
     expect(await readFrom(headers)).toEqual(quotas)
   })
 
   it.each<[name: string, value: string]>([
-    ['of blanks', ' , ,'],
-    ['no structured field', '7 of 10'],
+    ['blank', ' , ,'],
+    ['not a structured field', '7 of 10'],
     ['no name', 'q=10;r=7'],
     ['an empty name', 'b="";q=10;r=7'],
-    ['a number for a name', 'b=5;q=10;r=7'],
-    ['a list for a name', 'b=(a b);q=10;r=7'],
+    ['a number as a name', 'b=5;q=10;r=7'],
+    ['a list as a name', 'b=(a b);q=10;r=7'],
     ['a name of 101 characters', `b=${'x'.repeat(101)};q=10;r=7`],
     ['no remaining', 'b=per_hour;q=10;t=3540'],
     ['longer than 10 000 characters', Array(1_000).fill('b=per_hour;r=7').join(',')],
-    ['a text for remaining', 'b=per_hour;q=10;r=seven'],
-    ['a flag for remaining', 'b=per_hour;q=10;r'],
+    ['a string as remaining', 'b=per_hour;q=10;r=seven'],
+    ['a flag as remaining', 'b=per_hour;q=10;r'],
     ['a fraction', 'b=per_hour;q=10;r=7.5'],
     ['a negative number', 'b=per_hour;q=10;r=-1'],
     ['a negative reset', 'b=per_hour;q=10;r=1;t=-5'],
     ['a number too long for a structured field', 'b=per_hour;q=10;r=9999999999999999'],
     ['an exponent', 'b=per_hour;q=10;r=1e3'],
     ['one valid bucket and an invalid one', 'b=per_hour;q=10;r=7,b=per_day;q=50'],
-  ])('are ignored where the header is %s', async (_, value) => {
+  ])('are ignored if the header is invalid: %s', async (_, value) => {
     for (const header of [CLIENT, ORGANIZATION, 'RateLimit']) {
       expect(await readFrom({ [header]: value })).toBeUndefined()
       expect(await readFrom({ 'ratelimit-policy': value })).toBeUndefined()
     }
   })
 
-  it('are in the event of a failure, and of no other response', async () => {
+  it('are in the event of the failed response that reported them, and in no other event', async () => {
     const headers = { ...hourly(7, 3_540) }
     const answers = [noConnection, status(503, '', headers), noConnection, grantedWith({})]
     const made = rig(answers, { retries: 3 })
     await acquired(made)
-    const shown = made.events.map((event) => [event.type, 'quota' in event ? event.quota : undefined])
-    expect(shown.filter(([type]) => type !== 'token-requested')).toEqual([
+    const emitted = made.events.map((event) => [event.type, 'quota' in event ? event.quota : undefined])
+    expect(emitted.filter(([type]) => type !== 'token-requested')).toEqual([
       ['token-request-failed', undefined],
       ['token-request-failed', [perHour]],
       ['token-request-failed', undefined],
@@ -171,7 +171,7 @@ describe('the quotas of a response', () => {
     expect(events[0]).not.toHaveProperty('quota')
   })
 
-  it('show no token of a response that is invalid', async () => {
+  it('hide the token of an invalid response that echoes it as a name', async () => {
     noteSecret('head.body.signature-of-this')
     const headers = { [CLIENT]: 'b="head.body.signature-of-this";q=10;r=7;t=60' }
     const fields = { access_token: 'head.body.signature-of-this', expires_in: 'soon' }
@@ -186,8 +186,8 @@ describe('the quotas of a response', () => {
       SECRET.replaceAll('+', '-').replaceAll('=', ''),
       SECRET.replaceAll('+', '-').replaceAll('=', ''),
     ],
-    ['the token that they came with', 'head.body.signature-of-this', SECRET],
-  ])('show no secret that the service echoes as a name: %s', async (_, echoed, clientSecret) => {
+    ['the token of the same response', 'head.body.signature-of-this', SECRET],
+  ])('hide a secret that the service echoes as a name: %s', async (_, echoed, clientSecret) => {
     noteSecret(echoed)
     const headers = { [CLIENT]: `b="${echoed}";q=10;r=0;t=60` }
     const answers = [grantedWith(headers, { access_token: 'head.body.signature-of-this' })]
@@ -204,8 +204,8 @@ describe('the quotas of a response', () => {
 
 it.each([
   ['the secret cannot be read', 503, undefined],
-  ['another secret gets no connection', 401, 'rotated-secret'],
-])('a failure has no quota of the response before it: %s', async (_, first, second) => {
+  ['no connection for the attempt with another secret', 401, 'rotated-secret'],
+])('a failure event does not contain the quota of the response before it: %s', async (_, first, second) => {
   const secrets = ['first-secret', second]
   const clientSecret = (): string => secrets.shift() ?? '' // an empty one is an error
   const made = rig([status(first, '', hourly(7, 3_540)), noConnection], { retries: 1, clientSecret })
@@ -215,40 +215,40 @@ it.each([
   expect(quotas.slice(0, 2)).toEqual([[perHour], undefined])
 })
 
-describe('a quota of which a fifth or less is left', () => {
-  it.each<[left: string, headers: Headers, isHeld: boolean]>([
+describe('a quota with a fifth or less left', () => {
+  it.each<[left: string, headers: Headers, isReserved: boolean]>([
     ['3 of 10', hourly(3, 5_000), false],
     ['2 of 10', hourly(2, 5_000), true],
     ['0 of 10', hourly(0, 5_000), true],
     ['0 of an unknown limit', { [CLIENT]: 'b=x;r=0;t=5000' }, true],
     ['1 of an unknown limit', { [CLIENT]: 'b=x;r=1;t=5000' }, false],
-    ['2 of 10, until nobody knows when', hourly(2), true],
-    ['2 of 10, full again just now', hourly(2, 0), false],
+    ['2 of 10, without a reset time', hourly(2), true],
+    ['2 of 10, reset in 0 s', hourly(2, 0), false],
     ['9 of 10 an hour, 10 of 50 a day', { [CLIENT]: 'b=h;q=10;r=9;t=60,b=d;q=50;r=10;t=5000' }, true],
     ['1 of 4', { [CLIENT]: 'b=h;q=4;r=1;t=5000' }, false],
     ['1 of 5', { [CLIENT]: 'b=h;q=5;r=1;t=5000' }, true],
     ['2 of 10 of the organization', { [ORGANIZATION]: 'b=h;q=10;r=2;t=5000' }, true],
     ['2 of 10, by RateLimit', { ratelimit: '"h";r=2;t=5000', 'ratelimit-policy': '"h";q=10' }, true],
     ['2 of 10 with 999999999999999 s to go', hourly(2, 999_999_999_999_999), true],
-  ])('pays for no renewal: %s', async (_, headers, isHeld) => {
+  ])('prevents renewals, unlike one with more left: %s', async (_, headers, isReserved) => {
     const made = rig([grantedWith(headers)])
     const { provider, clock, endpoint, events } = made
     const token = await provider.getToken()
     const renewed = await provider.renewToken(token, { url: MERCHANT_URL })
-    expect(renewed === undefined).toBe(isHeld)
-    expect(endpoint.count).toBe(isHeld ? 1 : 2)
-    if (!isHeld) return
+    expect(renewed === undefined).toBe(isReserved)
+    expect(endpoint.count).toBe(isReserved ? 1 : 2)
+    if (!isReserved) return
     expect(events.at(-1)).toMatchObject({
       type: 'renewal-suppressed',
       api: MERCHANT_URL.replace('/orders', ''),
     })
-    await clock.advance(900_000) // the token's window has opened
+    await clock.advance(900_000) // the token's refresh window has opened
     expect(await provider.getToken()).toBe(token)
     await settled()
     expect(endpoint.count).toBe(1)
   })
 
-  it('pays for no further attempt of a renewal', async () => {
+  it('prevents the retry of a failed renewal', async () => {
     const answers = [grantedWith(hourly(3, 5_000)), status(503, '', hourly(2, 5_000))]
     const { provider, endpoint } = rig(answers, { retries: 2 })
     const token = await provider.getToken()
@@ -256,17 +256,17 @@ describe('a quota of which a fifth or less is left', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('pays for callers without a token', async () => {
+  it('does not prevent token requests for callers without a token', async () => {
     const made = rig([grantedWith(hourly(1, 5_000)), grantedWith(hourly(0, 5_000))])
     const token = await made.provider.getToken()
     await made.clock.advance(990_000)
     expect((await made.provider.getToken()).value).not.toBe(token.value)
     await made.clock.advance(990_000)
-    expect(await made.provider.getToken()).toBeDefined() // whatever the last successful answer said
+    expect(await made.provider.getToken()).toBeDefined() // although the last response reported nothing left
     expect(made.endpoint.count).toBe(3)
   })
 
-  it('pays for a caller whose rejected token expired while it waited', async () => {
+  it('does not prevent a token request for a caller whose rejected token expired while it waited', async () => {
     const gate = Promise.withResolvers<void>()
     const answer = status(503, '', hourly(1, 5_000))
     const made = rig([granted(), (init) => gate.promise.then(() => answer(init))])
@@ -281,7 +281,7 @@ describe('a quota of which a fifth or less is left', () => {
     expect(made.endpoint.count).toBe(3)
   })
 
-  it('pays for renewals again when it is full, and says when', async () => {
+  it('allows renewals again at its reset time, which renewal-suppressed announces', async () => {
     const { provider, clock, endpoint, events } = rig([grantedWith(hourly(2, 600))])
     const token = await provider.getToken()
     expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
@@ -293,7 +293,7 @@ describe('a quota of which a fifth or less is left', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('says that a renewal comes no later than the end of the token', async () => {
+  it('announces the next renewal for the expiry of the token at the latest', async () => {
     const { provider, clock, events } = rig([grantedWith(hourly(2, 5_000))])
     const token = await provider.getToken()
     await clock.advance(100_000)
@@ -303,7 +303,7 @@ describe('a quota of which a fifth or less is left', () => {
     expect(await provider.renewToken(token)).toBeDefined()
   })
 
-  it('lets a background renewal go on soon after it is full', async () => {
+  it('allows a background renewal soon after its reset', async () => {
     const { provider, clock, endpoint } = rig([grantedWith(hourly(2, 850))]) // the window opens at 790 s
     const token = await provider.getToken()
     for (let second = 780; second < 849; second += 1) {
@@ -317,12 +317,12 @@ describe('a quota of which a fifth or less is left', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it.each<[name: string, answer: Answer, isHeld: boolean]>([
-    ['says that enough is left', grantedWith(hourly(9, 5_000)), false],
-    ['names another quota', grantedWith({ [CLIENT]: 'b=per_day;q=50;r=40;t=5000' }), true],
-    ['says nothing', grantedWith({}), true],
-    ['says it in a failure', status(503, '', hourly(9, 5_000)), false],
-  ])('counts until the next response %s', async (_, answer, isHeld) => {
+  it.each<[name: string, answer: Answer, isReserved: boolean]>([
+    ['enough left', grantedWith(hourly(9, 5_000)), false],
+    ['another quota', grantedWith({ [CLIENT]: 'b=per_day;q=50;r=40;t=5000' }), true],
+    ['no quota', grantedWith({}), true],
+    ['enough left in a failure', status(503, '', hourly(9, 5_000)), false],
+  ])('applies until a response reports more of it: %s', async (_, answer, isReserved) => {
     const made = rig([grantedWith(hourly(2, 5_000)), answer], { retries: 0 })
     await made.provider.getToken()
     await made.clock.advance(990_000)
@@ -330,11 +330,11 @@ describe('a quota of which a fifth or less is left', () => {
     await made.clock.advance(1_000)
     const token = await made.provider.getToken()
     const before = made.endpoint.count
-    expect((await made.provider.renewToken(token)) === undefined).toBe(isHeld)
-    expect(made.endpoint.count - before).toBe(isHeld ? 0 : 1)
+    expect((await made.provider.renewToken(token)) === undefined).toBe(isReserved)
+    expect(made.endpoint.count - before).toBe(isReserved ? 0 : 1)
   })
 
-  it('counts by the last response alone where that does not say when it is full', async () => {
+  it('without a reset time applies only until the next response', async () => {
     const made = rig([grantedWith(hourly(2)), grantedWith({})])
     await made.provider.getToken()
     await made.clock.advance(990_000)
@@ -342,7 +342,7 @@ describe('a quota of which a fifth or less is left', () => {
     expect(await made.provider.renewToken(token)).toBeDefined()
   })
 
-  it('is known to each process that takes the token from the store', async () => {
+  it('is known to each process that acquires the token from the store', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(grantedWith(hourly(2, 600)))
     const { token } = await fleet.begin()
@@ -363,18 +363,18 @@ describe('a quota of which a fifth or less is left', () => {
 
 describe('a 429 with a spent quota', () => {
   it.each<[name: string, headers: Headers, cooldownMs: number]>([
-    ['lasts until it is full', hourly(0, 1_800), 1_800_000],
+    ['lasts until the quota is reset', hourly(0, 1_800), 1_800_000],
     ['lasts an hour at most', hourly(0, 80_000), HOUR_MS],
     [
-      'lasts until the last of the spent ones is full',
+      'lasts until the last spent quota is reset',
       { [CLIENT]: 'b=h;q=10;r=0;t=60,b=d;q=50;r=0;t=900,b=w;r=1;t=2000' },
       900_000,
     ],
     ['lasts as long as a longer Retry-After', { ...hourly(0, 60), 'retry-after': '120' }, 120_000],
-    ['outlasts a shorter Retry-After', { ...hourly(0, 120), 'retry-after': '60' }, 120_000],
-    ['is as any other where it does not say when it is full', hourly(0), 1_000],
-    ['is as any other where something is left', hourly(1, 1_800), 1_000],
-  ])('begins a cooldown that %s', async (_, headers, cooldownMs) => {
+    ['lasts longer than a shorter Retry-After', { ...hourly(0, 120), 'retry-after': '60' }, 120_000],
+    ['has the usual length without a reset time', hourly(0), 1_000],
+    ['has the usual length if the quota is not spent', hourly(1, 1_800), 1_000],
+  ])('starts a cooldown that %s', async (_, headers, cooldownMs) => {
     const made = rig([status(429, '', headers)], { retries: 0 })
     const error = await failed(made)
     expect(error).toMatchObject({ status: 429, retryAfterMs: cooldownMs })
@@ -385,7 +385,7 @@ describe('a 429 with a spent quota', () => {
     expect(made.endpoint.count).toBe(2)
   })
 
-  it('is not retried before it is full', async () => {
+  it('is not retried before the quota is reset', async () => {
     const made = rig([status(429, '', hourly(0, 60))])
     expect(await failed(made)).toMatchObject({ attempts: 1, retryAfterMs: 60_000 })
     const soon = rig([status(429, '', hourly(0, 2))])
@@ -393,7 +393,7 @@ describe('a 429 with a spent quota', () => {
     expect(soon.endpoint.count).toBe(2)
   })
 
-  it('says in its message which quota is spent, and when it is full again', async () => {
+  it('names the spent quota and its reset time in the error message', async () => {
     const { message } = await failed(rig([status(429, '', hourly(0, 1_800))]))
     expect(message).toContain(
       'The quota per_hour has 0 of 10 token requests left; it is full again in 1800 s.',
@@ -402,12 +402,12 @@ describe('a 429 with a spent quota', () => {
     expect(unknown.message).toContain('The quota burst has 0 token requests left.')
   })
 
-  it('is acted upon in no other failure', async () => {
+  it('waits for the reset, unlike a 403 with a spent quota', async () => {
     const made = rig([status(403, '', hourly(0, 1_800))])
     expect(await failed(made)).toMatchObject({ status: 403, retryAfterMs: 1_000 })
   })
 
-  it('in the background holds back the first call after expiry', async () => {
+  it('in a background renewal starts a cooldown for calls after expiry', async () => {
     const made = rig([granted(), status(429, '', hourly(0, 600))])
     const token = await made.provider.getToken()
     await made.clock.advance(800_000)
@@ -426,12 +426,12 @@ interface Bucket {
   readonly lastsMs: number
 }
 
-/** A token endpoint that counts: a bucket is full again so long after the first request from it. */
+/** A token endpoint that counts requests: a bucket is reset `lastsMs` after its first request. */
 class CountingEndpoint {
   readonly #buckets: (Bucket & { left: number; fullAt: number })[]
   readonly #lifetimeMs: number
   #validUntil = 0
-  /** The least that a renewal left, in parts of the limit. */
+  /** The smallest fraction of a limit that a renewal left. */
   leastLeft = 1
   requests = 0
   rejected = 0
@@ -480,7 +480,7 @@ describe('an API that rejects everything for a day, beside a healthy one', () =>
       buckets: [{ name: 'half_a_day', limit: 50, lastsMs: 12 * HOUR_MS }],
     },
   ])(
-    'costs renewals that leave a fifth of each quota, and the healthy one no 401 (tokens of $lifetimeSeconds s)',
+    'leaves a fifth of each quota and never an expired token for the healthy one (tokens of $lifetimeSeconds s)',
     async ({ lifetimeSeconds, everySeconds, buckets }) => {
       random.mockReset()
       let now = 0
@@ -488,7 +488,7 @@ describe('an API that rejects everything for a day, beside a healthy one', () =>
       const endpoint = new CountingEndpoint(buckets, lifetimeSeconds)
       const { provider } = rig([], { clock, fetch: async () => await endpoint.answer(now)({}) })
       for (; now < 24 * HOUR_MS; now += everySeconds * 1_000) {
-        const token = await provider.getToken() // with which the healthy API is called
+        const token = await provider.getToken() // the healthy API is called with this one
         expect(token.expiresAt).toBeGreaterThan(now)
         await provider.renewToken(token, { url: MERCHANT_URL })
       }

@@ -1,8 +1,8 @@
-/** Renewals after rejections are limited: for each API, in one process and in all that share a token. */
+/** The rate limit of renewals after rejections: per API, in one process and across processes that share a token. */
 import { describe, expect, it } from 'vitest'
 import { elsewhere, failuresOf, type Process } from '../store/fleet.ts'
 import { answers, FAILURES } from '../store/memory-store.ts'
-import { encryptedByHand, longLived, oneRenewed, rejected } from '../store/scenes.ts'
+import { encryptedByHand, longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
 import { thinOut } from '../support/recorded.ts'
 import {
   type Answer,
@@ -20,13 +20,14 @@ withoutJitter()
 
 const MERCHANT = 'https://api.test.example/merchant'
 
+/** A provider whose tokens live for 10 days. */
 function long(): Rig {
   const made = rig([], { retries: 0 })
   made.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
   return made
 }
 
-/** An API rejects the current token: whether it is renewed. */
+/** Reports the current token as rejected; resolves with whether it was renewed. */
 async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> {
   const token = await provider.getToken()
   const newer = await provider.renewToken(token, { url })
@@ -36,16 +37,16 @@ async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> 
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Enough, after two renewals in a row, for the gap to begin anew. */
+/** Long enough, after two renewals in a row, for the gap to be reset. */
 const QUIET_MS = 64_001
 
-/** How many of these times were within one period of this length at the most. */
+/** The largest number of these times within any period of this length. */
 function mostWithin(ms: number, times: readonly number[]): number {
   return Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + ms).length))
 }
 
 describe('renewals after rejections', () => {
-  it('are immediate at first, and may then follow after 1 s, doubling to 30 min', async () => {
+  it('are immediate the first time, then wait for a gap of 1 s that doubles up to 30 min', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
     for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_800, 1_800]) {
@@ -59,10 +60,10 @@ describe('renewals after rejections', () => {
   })
 
   it.each([
-    { quietMs: 62_001, again: true, of: 'longer than a minute and the gap resets' },
-    { quietMs: 62_000, again: false, of: 'a minute and no more resets nothing' },
-    { quietMs: 61_999, again: false, of: 'shorter than that resets nothing' },
-  ])('begin anew after quiet: $of', async ({ quietMs, again }) => {
+    { quietMs: 62_001, again: true, of: 'reset after more than the gap and a minute' },
+    { quietMs: 62_000, again: false, of: 'kept after exactly the gap and a minute' },
+    { quietMs: 61_999, again: false, of: 'kept after less than the gap and a minute' },
+  ])('have their gap reset by a time without rejections: $of', async ({ quietMs, again }) => {
     const made = long()
     await renewed(made)
     await made.clock.advance(1_000)
@@ -73,7 +74,7 @@ describe('renewals after rejections', () => {
     expect(await renewed(made)).toBe(again)
   })
 
-  it('do not begin anew while rejections go on, though none is renewed', async () => {
+  it('keep their gap while rejections continue, even if none causes a renewal', async () => {
     const made = long()
     for (const seconds of [0, 1, 2, 4, 8, 16, 32, 64]) {
       await made.clock.advance(seconds * 1_000)
@@ -85,7 +86,7 @@ describe('renewals after rejections', () => {
     }
   })
 
-  it('are limited for each apiUrls entry by itself', async () => {
+  it('are limited separately for each apiUrls entry', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
     expect(await renewed(made)).toBe(false)
@@ -94,7 +95,7 @@ describe('renewals after rejections', () => {
     expect(await renewed(made, `${MERCHANT}/refunds?a=b`)).toBe(false)
   })
 
-  it('without a url have a rate limit of their own, and for a foreign url there are none', async () => {
+  it('have a separate rate limit without a url, and do not happen for a url outside apiUrls', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
     const token = await made.provider.getToken()
@@ -105,7 +106,7 @@ describe('renewals after rejections', () => {
     ).toBeUndefined()
   })
 
-  it('that failed use up nothing', async () => {
+  it('do not count against the rate limit when they fail', async () => {
     const made = long()
     const token = await made.provider.getToken()
     for (const cooldownMs of [1_000, 2_000, 4_000]) {
@@ -119,7 +120,7 @@ describe('renewals after rejections', () => {
     expect(await renewed(made)).toBe(true)
   })
 
-  it('are tried with pauses that double to five minutes, while the token endpoint fails', async () => {
+  it('are retried after pauses that double up to 5 min while the token endpoint fails', async () => {
     const made = long()
     const { provider, endpoint, clock, events } = made
     const token = await provider.getToken()
@@ -150,29 +151,32 @@ describe('renewals after rejections', () => {
   it.each([
     [60_001, true],
     [60_000, false],
-  ])('that failed leave nothing behind after a quiet time: of %i ms, %s', async (quietMs, isOver) => {
-    const made = long()
-    const { provider, endpoint, clock } = made
-    const token = await provider.getToken()
-    endpoint.otherwise = status(503)
-    for (let second = 0; second < 64; second += 1) {
-      const renewal = provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
-      await clock.advance(1_000)
-      await renewal
-    }
-    await clock.advance(63_000 + quietMs) // the last gap, which began a second ago
-    endpoint.answers.push(status(503), granted({ expires_in: 10 * 86_400 }))
-    await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
-    await clock.advance(5_000) // the cooldown
-    expect(await renewed(made)).toBe(isOver)
-  })
+  ])(
+    'have their failure pauses reset by more than a minute without rejections: after %i ms, %s',
+    async (quietMs, isOver) => {
+      const made = long()
+      const { provider, endpoint, clock } = made
+      const token = await provider.getToken()
+      endpoint.otherwise = status(503)
+      for (let second = 0; second < 64; second += 1) {
+        const renewal = provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+        await clock.advance(1_000)
+        await renewal
+      }
+      await clock.advance(63_000 + quietMs) // the last gap, which began a second ago
+      endpoint.answers.push(status(503), granted({ expires_in: 10 * 86_400 }))
+      await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+      await clock.advance(5_000) // the cooldown
+      expect(await renewed(made)).toBe(isOver)
+    },
+  )
 
   it.each<[string, Answer]>([
-    ['a status', status(401)],
+    ['a 401', status(401)],
     ['a 429', status(429)],
-    ['no token', granted({ expires_in: 0 })],
+    ['an invalid token response', granted({ expires_in: 0 })],
   ])(
-    'are tried at most 12 times in any hour where the token endpoint refuses them by %s',
+    'are attempted at most 12 times in any hour while the token endpoint answers with %s',
     async (_, answer) => {
       const { provider, endpoint, clock } = long()
       const token = await provider.getToken()
@@ -188,7 +192,7 @@ describe('renewals after rejections', () => {
   )
 
   it.each([61.5, 250])(
-    'are at most 12 in any hour and 60 in any day, however an API that rejects all is called (every %f s)',
+    'are at most 12 in any hour and 60 in any day for an API that rejects every token (called every %f s)',
     async (seconds) => {
       let now = 0
       const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
@@ -204,13 +208,13 @@ describe('renewals after rejections', () => {
     },
   )
 
-  it('are used up for an hour by the twelfth, and come back an hour after the first', async () => {
+  it('stop after 12 in an hour, and resume an hour after the first', async () => {
     const made = long()
     for (let pair = 0; pair < 6; pair += 1) {
       expect(await renewed(made)).toBe(true)
       await made.clock.advance(1_000)
       expect(await renewed(made)).toBe(true)
-      await made.clock.advance(62_001) // long enough for the gap to begin anew
+      await made.clock.advance(62_001) // long enough for the gap to be reset
     }
     made.events.length = 0
     expect(await renewed(made)).toBe(false)
@@ -223,11 +227,11 @@ describe('renewals after rejections', () => {
     expect(made.endpoint.count).toBe(14)
   })
 
-  it('are used up for a day by the sixtieth, and come back a day after the first', async () => {
+  it('stop after 60 in a day, and resume a day after the first', async () => {
     const made = long()
     for (let time = 0; time < 60; time += 1) {
       expect(await renewed(made)).toBe(true)
-      await made.clock.advance(301_000) // long enough for the gap to begin anew, and 12 in an hour
+      await made.clock.advance(301_000) // long enough for the gap to be reset, and for less than 12 in an hour
     }
     made.events.length = 0
     const leftMs = DAY_MS - 60 * 301_000
@@ -242,7 +246,7 @@ describe('renewals after rejections', () => {
 })
 
 describe('a rejected token', () => {
-  it('that two APIs reject while no other can be had costs one request, and an error for each', async () => {
+  it('causes one token request when two APIs reject it, and a separate error for each caller if that fails', async () => {
     const { provider, endpoint } = rig([granted(), status(503)], { retries: 0 })
     const token = await provider.getToken()
     const errors = await Promise.all(
@@ -253,7 +257,7 @@ describe('a rejected token', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('that the token endpoint gives out again yields nothing, and another one later', async () => {
+  it('yields no new token if the token endpoint returns the same one, and can be renewed later', async () => {
     const { provider, endpoint, clock } = rig([], { retries: 0 })
     endpoint.otherwise = granted({ access_token: 'the.same.token' })
     const token = await provider.getToken()
@@ -266,17 +270,17 @@ describe('a rejected token', () => {
   })
 })
 
-type Other = { url?: string | null; clientId?: string }
+type Elsewhere = { url?: string | null; clientId?: string }
 
 describe('the gap after a renewal', () => {
   it.each([
-    ['with a lease', true],
-    ['without', false],
-  ])('holds for the next process, too: on a store %s', async (_, leases) => {
+    ['with leases', true],
+    ['without leases', false],
+  ])('applies to other processes, too: store %s', async (_, leases) => {
     const { fleet, other } = await oneRenewed(leases)
     await fleet.skip(400)
     other.events.length = 0
-    expect(await rejected(fleet, other)).toBe(false)
+    expect(await renewedAfterRejection(fleet, other)).toBe(false)
     expect(other.events.at(-1)).toEqual({
       type: 'renewal-suppressed',
       api: MERCHANT,
@@ -284,43 +288,43 @@ describe('the gap after a renewal', () => {
       environment: 'test',
     })
     await fleet.skip(599)
-    expect(await rejected(fleet, other)).toBe(false)
+    expect(await renewedAfterRejection(fleet, other)).toBe(false)
     await fleet.skip(1)
-    expect(await rejected(fleet, other)).toBe(true)
+    expect(await renewedAfterRejection(fleet, other)).toBe(true)
   })
 
-  it('doubles from process to process', async () => {
+  it('doubles with each renewal, whichever process makes it', async () => {
     const { fleet, one, other } = await oneRenewed()
     const processes = [other, one, fleet.start(), fleet.start(), other]
     for (const [n, gapMs] of [1_000, 2_000, 4_000, 8_000, 16_000].entries()) {
       const process = processes[n] ?? one
       await fleet.skip(gapMs - 1)
-      expect(await rejected(fleet, process)).toBe(false)
+      expect(await renewedAfterRejection(fleet, process)).toBe(false)
       await fleet.skip(1)
-      expect(await rejected(fleet, process)).toBe(true)
+      expect(await renewedAfterRejection(fleet, process)).toBe(true)
     }
   })
 
   it.each([
-    { agoMs: 62_000, isOver: false, when: 'a minute and twice the gap ago' },
-    { agoMs: 62_001, isOver: true, when: 'longer ago than that' },
-  ])('is forgotten or not by a process that starts $when', async ({ agoMs, isOver }) => {
+    { agoMs: 62_000, isOver: false, when: 'kept a minute and twice the gap after it' },
+    { agoMs: 62_001, isOver: true, when: 'reset when that time has passed' },
+  ])('is read from the store by a new process: $when', async ({ agoMs, isOver }) => {
     const { fleet } = await oneRenewed()
     await fleet.skip(agoMs)
     const late = fleet.start()
-    expect(await rejected(fleet, late)).toBe(true)
+    expect(await renewedAfterRejection(fleet, late)).toBe(true)
     await fleet.skip(1_000)
-    expect(await rejected(fleet, late)).toBe(isOver)
+    expect(await renewedAfterRejection(fleet, late)).toBe(isOver)
   })
 
-  it('is measured by the store, whatever the clocks of the machines say', async () => {
+  it("is measured by the store's clock, whatever the clocks of the machines say", async () => {
     const { fleet } = await oneRenewed()
     await fleet.skip(999)
     const clock = elsewhere(fleet.clock, { monotonicMs: 12_345_678, epochMs: -5 * HOUR_MS })
     const late = fleet.start({ clock })
-    expect(await rejected(fleet, late)).toBe(false)
+    expect(await renewedAfterRejection(fleet, late)).toBe(false)
     await fleet.skip(1)
-    expect(await rejected(fleet, late)).toBe(true)
+    expect(await renewedAfterRejection(fleet, late)).toBe(true)
   })
 
   it.each([
@@ -328,54 +332,54 @@ describe('the gap after a renewal', () => {
     ['an unknown API', { url: null }],
     ['another client', { clientId: 'client-2' }],
   ])(
-    'is not for %s, which has one of its own that others share, too',
-    async (_, { url, ...options }: Other) => {
+    'does not apply to %s, which has a separate gap that is also shared',
+    async (_, { url, ...options }: Elsewhere) => {
       const { fleet, other } = await oneRenewed()
-      expect(await rejected(fleet, other)).toBe(false)
-      const stranger = 'clientId' in options ? fleet.start(options) : other
+      expect(await renewedAfterRejection(fleet, other)).toBe(false)
+      const process = 'clientId' in options ? fleet.start(options) : other
       const place = url === undefined ? {} : { url }
-      expect(await rejected(fleet, { ...stranger, ...place })).toBe(true)
-      expect(await rejected(fleet, { ...fleet.start(options), ...place })).toBe(false)
+      expect(await renewedAfterRejection(fleet, { ...process, ...place })).toBe(true)
+      expect(await renewedAfterRejection(fleet, { ...fleet.start(options), ...place })).toBe(false)
       expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toHaveLength(2)
     },
   )
 
-  it('is not begun by a renewal that failed', async () => {
+  it('does not start after a failed renewal', async () => {
     const { fleet, other } = await oneRenewed()
     await fleet.skip(1_000)
     fleet.endpoint.answers.push(() => new Response('', { status: 400 }))
-    await expect(rejected(fleet, other)).rejects.toMatchObject({ status: 400 })
-    expect(await rejected(fleet, fleet.start())).toBe(true)
+    await expect(renewedAfterRejection(fleet, other)).rejects.toMatchObject({ status: 400 })
+    expect(await renewedAfterRejection(fleet, fleet.start())).toBe(true)
   })
 
-  it('is not begun by a renewal in the background, nor by a first token', async () => {
+  it('does not start after a first token', async () => {
     const fleet = longLived()
     await fleet.begin()
     expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toEqual([])
   })
 
-  it('is kept with no more renewals than a day may have', async () => {
+  it('is stored without renewals that are older than a day', async () => {
     const { fleet, other } = await oneRenewed()
     const { limitKey: key } = fleet.store
     const renewedAgoMs = Array.from({ length: 1_000 }, (_, n) => 2 * DAY_MS - n * 1_000)
     fleet.store.put(key, await encryptedByHand(key, { gapMs: 1_000, renewedAgoMs }), DAY_MS)
-    expect(await rejected(fleet, other)).toBe(true)
+    expect(await renewedAfterRejection(fleet, other)).toBe(true)
     expect(fleet.store.entry(key)?.value.length).toBeLessThan(2_000)
   })
 
-  it('of a process itself is not made shorter by what the store says', async () => {
+  it('that a process has in memory is not shortened by an older entry in the store', async () => {
     const { fleet, one } = await oneRenewed()
     const { limitKey: key } = fleet.store
     const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
     expect(ttlMs).toBe(DAY_MS)
     await fleet.skip(1_000)
-    expect(await rejected(fleet, one)).toBe(true) // and now the gap is 2 s
+    expect(await renewedAfterRejection(fleet, one)).toBe(true) // and now the gap is 2 s
     for (const gapMs of [2_000, 4_000]) {
       fleet.store.put(key, value, ttlMs)
       await fleet.skip(gapMs - 1)
-      expect(await rejected(fleet, one)).toBe(false)
+      expect(await renewedAfterRejection(fleet, one)).toBe(false)
       await fleet.skip(1)
-      expect(await rejected(fleet, one)).toBe(true)
+      expect(await renewedAfterRejection(fleet, one)).toBe(true)
     }
   })
 })
@@ -386,7 +390,7 @@ describe('an API that rejects every token', () => {
     { seconds: 65, processes: 2 },
     { seconds: 130, processes: 4 },
   ])(
-    'costs all processes together at most 12 an hour, called in turn by $processes of them every $seconds s',
+    'causes at most 12 renewals an hour across all processes: $processes processes, a call every $seconds s',
     async ({ seconds, processes: count }) => {
       const fleet = longLived()
       const processes = Array.from({ length: count }, () => fleet.start())
@@ -394,7 +398,7 @@ describe('an API that rejects every token', () => {
       const askedAt: number[] = []
       for (let step = 0; step < 100; step += 1) {
         const process = processes[step % count]
-        if (process && (await rejected(fleet, process))) askedAt.push(step * seconds * 1_000)
+        if (process && (await renewedAfterRejection(fleet, process))) askedAt.push(step * seconds * 1_000)
         await fleet.clock.advance(seconds * 1_000)
       }
       expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
@@ -402,12 +406,12 @@ describe('an API that rejects every token', () => {
     },
   )
 
-  it('costs no more where a process renewed twelve times, long ago', async () => {
+  it('causes at most 12 renewals an hour when one process used up its own limit hours ago', async () => {
     const fleet = longLived()
     const askedAt: number[] = []
     const renewInPairs = async (process: Process, pairs: number): Promise<void> => {
       for (let step = 0; step < 2 * pairs; step += 1) {
-        if (await rejected(fleet, process)) askedAt.push(fleet.clock.monotonicMs())
+        if (await renewedAfterRejection(fleet, process)) askedAt.push(fleet.clock.monotonicMs())
         await fleet.skip(step % 2 === 0 ? 1_000 : QUIET_MS)
       }
     }
@@ -421,13 +425,13 @@ describe('an API that rejects every token', () => {
     expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
   })
 
-  it('costs all processes together at most 60 a day', async () => {
+  it('causes at most 60 renewals a day across all processes', async () => {
     const fleet = longLived()
     const processes = [fleet.start(), fleet.start()]
     const askedAt: number[] = []
     for (let step = 0; step < 300; step += 1) {
       const process = processes[step % 2]
-      if (process && (await rejected(fleet, process))) askedAt.push(fleet.clock.monotonicMs())
+      if (process && (await renewedAfterRejection(fleet, process))) askedAt.push(fleet.clock.monotonicMs())
       await fleet.skip(301_000)
     }
     expect(askedAt.length).toBeGreaterThan(60)
@@ -440,47 +444,47 @@ describe('a rate limit that cannot be read', () => {
     ['throws', FAILURES.throws],
     ['rejects', FAILURES.rejects],
     ['hangs', FAILURES.hangs],
-    ['cannot be parsed', answers(5)],
-    ['was not encrypted', answers({ value: 'text', ttlMs: HOUR_MS })],
-    ['is none', answers(undefined)],
-  ])("leaves each process its own, because the store's answer %s", async (_, fault) => {
+    ['returns a value that cannot be parsed', answers(5)],
+    ['returns an unencrypted entry', answers({ value: 'text', ttlMs: HOUR_MS })],
+    ['returns nothing', answers(undefined)],
+  ])('is replaced by a separate limit in each process: the store %s', async (_, fault) => {
     const { fleet, one, other } = await oneRenewed()
     fleet.store.faults.get = fault
-    const renewal = rejected(fleet, other)
+    const renewal = renewedAfterRejection(fleet, other)
     await fleet.tookMs(renewal)
     expect(await renewal).toBe(true)
-    const again = rejected(fleet, one)
+    const again = renewedAfterRejection(fleet, one)
     await fleet.tookMs(again)
     expect(await again).toBe(false)
   })
 
   it.each<[string, (token: string, key: string) => string | Promise<string>]>([
-    ['a text', () => 'text'],
-    ['the token of another entry', (token) => token],
+    ['an unencrypted string', () => 'text'],
+    ["the token's entry", (token) => token],
     ...Object.entries({
-      'no gap': { renewedAgoMs: [0] },
-      'no renewals': { gapMs: 1_000 },
-      'renewals that are no times': { gapMs: 1_000, renewedAgoMs: ['now'] },
+      'an entry without a gap': { renewedAgoMs: [0] },
+      'an entry without renewals': { gapMs: 1_000 },
+      'renewals that are not numbers': { gapMs: 1_000, renewedAgoMs: ['now'] },
       null: null,
     }).map(([name, content]): [string, (token: string, key: string) => Promise<string>] => [
       name,
       (_, key) => encryptedByHand(key, content),
     ]),
-  ])('is replaced, and emits an event: %s in its place', async (_, contentOf) => {
+  ])('is overwritten and emits store-failed: %s in its place', async (_, contentOf) => {
     const { fleet, other } = await oneRenewed()
     const { limitKey: key, tokenKey } = fleet.store
     fleet.store.put(key, await contentOf(String(fleet.store.entry(tokenKey)?.value), key), HOUR_MS)
     other.events.length = 0
     fleet.store.asked.length = 0
-    expect(await rejected(fleet, other)).toBe(true)
+    expect(await renewedAfterRejection(fleet, other)).toBe(true)
     expect(failuresOf(other.events)).toContainEqual({ operation: 'get', code: 'UNREADABLE' })
     expect(fleet.store.operations.filter((operation) => operation === 'set')).toHaveLength(2)
   })
 
-  it('counts as absent where it is an empty list of renewals', async () => {
+  it('counts as absent if its list of renewals is empty', async () => {
     const { fleet, other } = await oneRenewed()
     const { limitKey: key } = fleet.store
     fleet.store.put(key, await encryptedByHand(key, { gapMs: 1_000, renewedAgoMs: [] }), HOUR_MS)
-    expect(await rejected(fleet, other)).toBe(true)
+    expect(await renewedAfterRejection(fleet, other)).toBe(true)
   })
 })

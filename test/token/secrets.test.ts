@@ -1,4 +1,4 @@
-/** No secret is in log output, and the package's own words stay whole, whatever the secret is. */
+/** Log output never contains a secret, and redaction never changes the package's own words, whatever the secret is. */
 import assert from 'node:assert'
 import { Console } from 'node:console'
 import { PassThrough } from 'node:stream'
@@ -11,7 +11,7 @@ import { thrownBy } from '../support/problems.ts'
 import { forget } from '../support/recorded.ts'
 import { type Answer, failed, granted, noConnection, rejection, rig, SECRET, status } from './harness.ts'
 
-/** With every option of inspect that may show more. */
+/** Options of `inspect` that may reveal more. */
 const MORE = [{}, { showHidden: true }, { getters: true }, { showProxy: true }, { customInspect: false }]
 const ALL = { showHidden: true, getters: true, showProxy: true, customInspect: false, depth: Infinity }
 
@@ -22,9 +22,9 @@ function inspected(value: object): string[] {
 describe('an access token', () => {
   it.each([
     ['with a scope', { scope: 'merchant in-store' }, ['tokenType', 'expiresAt', 'scope']],
-    ['without one', {}, ['tokenType', 'expiresAt']],
-    ['whose scope is no text', { scope: ['merchant'] }, ['tokenType', 'expiresAt']],
-  ])('%s has these fields and no others, is frozen, and hides its value', async (_, fields, keys) => {
+    ['without a scope', {}, ['tokenType', 'expiresAt']],
+    ['whose scope is not a string', { scope: ['merchant'] }, ['tokenType', 'expiresAt']],
+  ])('%s is frozen, has exactly the documented fields and hides its value', async (_, fields, keys) => {
     const token = await rig([granted({ ...fields, access_token: 'a.b.c' })]).provider.getToken()
     expect(Object.keys(token)).toEqual(keys)
     expect(token).toMatchObject({ tokenType: 'Bearer', value: 'a.b.c' })
@@ -32,7 +32,7 @@ describe('an access token', () => {
     for (const text of inspected(token)) expect(text).not.toContain('a.b.c')
   })
 
-  it('hides its value from everything that copies, compares or logs it', async () => {
+  it('hides its value from JSON, copies, comparisons and log output', async () => {
     const token = await rig([granted({ access_token: 'a.b.c', scope: 'merchant' })]).provider.getToken()
     const table = new PassThrough()
     new Console(table).table([token])
@@ -56,8 +56,8 @@ describe('an access token', () => {
   })
 })
 
-describe('no log output of', () => {
-  it('a provider shows the secret or the token, but its environment', async () => {
+describe('the log output of', () => {
+  it('a provider contains its environment, but neither the secret nor the token', async () => {
     const { provider } = rig([granted({ access_token: 'a.b.c' })])
     await provider.getToken()
     const statics = createStaticTokenProvider({ value: 'a.b.c' })
@@ -68,7 +68,7 @@ describe('no log output of', () => {
     }
   })
 
-  it('a sandbox shows its client secret', async () => {
+  it('a sandbox does not contain its client secret', async () => {
     await using sandbox = await startSandbox()
     for (const text of [...inspected(sandbox), ...inspected(sandbox.test)])
       expect(text).not.toContain(sandbox.test.clientSecret)
@@ -84,7 +84,7 @@ const ODD = [
   ...['invalid_client', 'ERR_TOKEN_STATUS', 'ECONNREFUSED', 'READONLY', 'TypeError', 'Check authUrl'],
 ]
 
-/** What is the package's own in a failed token request. */
+/** The package's own words in the error and the events of a failed token request. */
 async function ownWords(clientSecret: string, answer: Answer): Promise<unknown> {
   const { provider, events } = rig([answer], { clientSecret, retries: 0 })
   const error = await rejection<TokenRequestError>(provider.getToken())
@@ -105,20 +105,20 @@ const FAILURES: [string, Answer][] = [
   ['a rejected client', status(401, { error: 'invalid_client' })],
   ['a rejected audience', status(403, { error: 'access_denied' })],
   ['a rejected target', status(400, { error: 'invalid_target' })],
-  ['a status', status(503)],
+  ['a 503', status(503)],
   ['no connection', noConnection],
   ['a redirect', status(302)],
-  ['no token', granted({ expires_in: -1 })],
+  ['an invalid token response', granted({ expires_in: -1 })],
   ['an answer that cannot be decompressed', () => unreadable('Z_DATA_ERROR')],
   ['an answer that cannot be decompressed by zstd', () => unreadable('ZSTD_error_prefix_unknown')],
   ['a TLS alert', () => Promise.reject(coded('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'))],
 ]
 
-describe.each(ODD)('with the secret %j', (clientSecret) => {
-  afterEach(forget) // the words are secrets that may appear
+describe.each(ODD)('the client secret %j', (clientSecret) => {
+  afterEach(forget) // here the secrets are words that may appear in outcomes
 
   const isEverywhere = clientSecret === ' '
-  it.each(isEverywhere ? [] : ['x'])('foreign text shows none of it', async (word) => {
+  it.each(isEverywhere ? [] : ['x'])('is hidden in text from the token endpoint', async (word) => {
     const echo = `${word} ${clientSecret} ${word}`
     const made = rig([status(401, { error: echo, error_description: echo })], { clientSecret, retries: 0 })
     const error = await failed(made)
@@ -127,11 +127,11 @@ describe.each(ODD)('with the secret %j', (clientSecret) => {
       expect(text?.replace('[hidden]', '')).not.toContain(clientSecret)
   })
 
-  it.each(FAILURES)('all words of ours are there after %s', async (_, answer) => {
+  it.each(FAILURES)("does not change the package's own words after %s", async (_, answer) => {
     expect(await ownWords(clientSecret, answer)).toEqual(await ownWords(ORDINARY, answer))
   })
 
-  it.each(['ECONNREFUSED', 'READONLY'])('a store that fails with %s says so', async (code) => {
+  it.each(['ECONNREFUSED', 'READONLY'])('does not hide the error code %s of a store', async (code) => {
     const fails = () => Promise.reject(new Error(`${code} for a reason`))
     const store = { get: fails, set: fails, delete: fails }
     const { provider, events } = rig([], { clientSecret, store })
@@ -140,12 +140,12 @@ describe.each(ODD)('with the secret %j', (clientSecret) => {
   })
 })
 
-describe('a weak secret', () => {
+describe('a short client secret', () => {
   it.each([
-    ['of 7 characters', 'sevench', 1],
-    ['yielded by a function', () => 'sixchr', 1],
-    ['of 8, which is not weak', '8 is ok!', 0],
-  ])('%s is a process warning once, which does not show it', async (_, clientSecret, count) => {
+    ['7 characters, one warning', 'sevench', 1],
+    ['6 characters from a function, one warning', () => 'sixchr', 1],
+    ['8 characters, no warning', '8 is ok!', 0],
+  ])('emits at most one process warning, which does not contain it: %s', async (_, clientSecret, count) => {
     for (const { provider } of [rig([], { clientSecret }), rig([], { clientSecret })])
       await provider.getToken()
     const warnings = vi.mocked(process.emitWarning).mock.calls
@@ -160,13 +160,13 @@ describe('a weak secret', () => {
   })
 })
 
-describe('an error description that is longer than is searched', () => {
+describe('an error description that is too long to search for secrets', () => {
   const long = Array.from({ length: 1_000 }, (_, n) => String(n).padStart(5, 's')).join('')
   it.each([
-    // Half of another secret may stand at its end.
-    ['nothing where a secret stands in it', `x${long}${long}`, '[hidden]'],
-    ['its beginning where none does', 'too long, '.repeat(2_000), 'too long, '.repeat(30)],
-  ])('shows %s', async (_, error_description, errorDescription) => {
+    // The cut could leave half of another secret at its end.
+    ['is hidden entirely if it contains a secret', `x${long}${long}`, '[hidden]'],
+    ['is cut off if it contains no secret', 'too long, '.repeat(2_000), 'too long, '.repeat(30)],
+  ])('%s', async (_, error_description, errorDescription) => {
     const made = rig([status(400, { error: 'x', error_description })], { clientSecret: long })
     expect(await failed(made)).toMatchObject({ errorDescription })
   })

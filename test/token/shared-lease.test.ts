@@ -1,16 +1,16 @@
-/** Which process asks the token endpoint, how the others wait, and when the lease is released. */
+/** Which process makes the token request, how the others wait, and when the lease is released. */
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { elsewhere, Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, FAILURES, slow } from '../store/memory-store.ts'
-import { heldByAnother } from '../store/scenes.ts'
+import { leaseHeldByAnother } from '../store/scenes.ts'
 import { granted, hang, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
 
 describe('processes that need a token at the same time', () => {
-  it.each([2, 20])('ask once, and share what comes: %i of them', async (count) => {
+  it.each([2, 20])('make one token request and share its token: %i processes', async (count) => {
     const fleet = new Fleet()
     fleet.answerAfter(330)
     const processes = Array.from({ length: count }, () => fleet.start())
@@ -24,7 +24,7 @@ describe('processes that need a token at the same time', () => {
     expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
   })
 
-  it('each ask at once where the store has no lease, and a later one acquires the last', async () => {
+  it('each make a request at once if the store has no leases, and a later process acquires a stored token', async () => {
     const fleet = new Fleet({ leases: false })
     const tokens = Promise.all([fleet.tokenOf(), fleet.tokenOf()])
     expect(await fleet.tookMs(tokens)).toBe(0)
@@ -35,7 +35,7 @@ describe('processes that need a token at the same time', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('take a lease for as long as a token request may take', async () => {
+  it('acquire a lease that lasts for timeoutMs', async () => {
     const fleet = new Fleet()
     await fleet.start({ timeoutMs: 3_000 }).provider.getToken()
     await quiet()
@@ -46,8 +46,8 @@ describe('processes that need a token at the same time', () => {
 })
 
 describe('a process that waits for another', () => {
-  it('looks every 50 ms', async () => {
-    const { fleet } = await heldByAnother(60_000)
+  it('reads the store and tries the lease every 50 ms', async () => {
+    const { fleet } = await leaseHeldByAnother(60_000)
     const { provider } = fleet.start()
     const waiting = provider.getToken()
     await fleet.pass(40)
@@ -63,15 +63,15 @@ describe('a process that waits for another', () => {
 
   it.each([
     ['is released', 2_000, 60_000],
-    ['of a holder that died runs out', 3_000, 3_000],
-  ])('takes over when the lease %s and nothing is there', async (_, ms, leaseMs) => {
-    const { fleet, giveBack } = await heldByAnother(leaseMs)
+    ['of a dead holder expires', 3_000, 3_000],
+  ])('takes over when the lease %s and no token was written', async (_, ms, leaseMs) => {
+    const { fleet, releaseLease } = await leaseHeldByAnother(leaseMs)
     const { provider, events } = fleet.start()
     const waiting = provider.getToken()
     await fleet.pass(ms - 10)
     expect(fleet.endpoint.count).toBe(1)
     await fleet.pass(10)
-    giveBack()
+    releaseLease()
     expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(100)
     await quiet()
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
@@ -83,9 +83,9 @@ describe('a process that waits for another', () => {
   })
 
   it.each([1_000, 10_000])(
-    'asks some time after its own timeoutMs (%i) all the same, and writes nothing without the lease',
+    'makes its own request soon after its timeoutMs (%i), and writes nothing without the lease',
     async (timeoutMs) => {
-      const { fleet } = await heldByAnother(60_000)
+      const { fleet } = await leaseHeldByAnother(60_000)
       expect(await fleet.tookMs(fleet.start({ timeoutMs }).provider.getToken())).toBe(
         timeoutMs + Math.min(timeoutMs / 4, 1_000),
       )
@@ -95,8 +95,8 @@ describe('a process that waits for another', () => {
     },
   )
 
-  it('has its whole timeoutMs for its own request then', async () => {
-    const { fleet } = await heldByAnother(3_000)
+  it('has its full timeoutMs for its own request', async () => {
+    const { fleet } = await leaseHeldByAnother(3_000)
     fleet.endpoint.otherwise = hang
     const failing = rejection(fleet.start({ timeoutMs: 4_000 }).provider.getToken())
     const took = await fleet.tookMs(failing)
@@ -105,8 +105,8 @@ describe('a process that waits for another', () => {
     expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
   })
 
-  it('leaves at once when its signal says so, alone, and the others get the token', async () => {
-    const { fleet, giveBack } = await heldByAnother(60_000)
+  it('stops waiting as soon as its own signal aborts; the others get the token', async () => {
+    const { fleet, releaseLease } = await leaseHeldByAnother(60_000)
     const { provider } = fleet.start()
     const controller = new AbortController()
     const { signal } = new AbortController()
@@ -116,19 +116,19 @@ describe('a process that waits for another', () => {
     const reason = new Error('no longer needed')
     controller.abort(reason)
     expect(await leaving).toBe(reason)
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1) // one for all of them
-    giveBack()
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1) // one for all calls
+    releaseLease()
     await fleet.pass(50)
     expect(new Set(await staying)).toEqual(new Set([provider.currentToken()]))
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it.each([
-    ['between two looks', {}],
-    ['in a look', { get: FAILURES.hangs }],
-    ['while the lease is asked for', { lease: FAILURES.hangs }],
-  ])('leaves at once when it is closed: %s', async (_, faults) => {
-    const { fleet } = await heldByAnother(60_000)
+    ['between two reads', {}],
+    ['during a read', { get: FAILURES.hangs }],
+    ['during an attempt to acquire the lease', { lease: FAILURES.hangs }],
+  ])('stops waiting as soon as it is closed: %s', async (_, faults) => {
+    const { fleet } = await leaseHeldByAnother(60_000)
     const { provider, events } = fleet.start()
     const waiting = rejection(provider.getToken())
     await fleet.pass(40)
@@ -143,8 +143,8 @@ describe('a process that waits for another', () => {
     expect(sourcesOf(events)).toEqual([])
   })
 
-  it('counts the time on its own monotonic clock, whatever the wall clock does', async () => {
-    const { fleet } = await heldByAnother(60_000)
+  it('measures the wait by its own monotonic clock, whatever the wall clock does', async () => {
+    const { fleet } = await leaseHeldByAnother(60_000)
     const waiting = fleet
       .start({ timeoutMs: 1_000, clock: elsewhere(fleet.clock, { monotonicMs: 77 }) })
       .provider.getToken()
@@ -169,7 +169,7 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.store.keys.length]).toEqual([0, 1])
   })
 
-  it('is released after the token was written, though the rate limit could not be', async () => {
+  it('is not released before the token is written, even if writing the rate limit fails', async () => {
     const { fleet, provider } = await began()
     const token = await provider.getToken()
     await quiet()
@@ -185,9 +185,9 @@ describe('the lease', () => {
 
   it.each([
     ['an error', status(400, { error: 'invalid_request' })],
-    ['no token response', granted({ expires_in: 0 })],
+    ['an invalid token response', granted({ expires_in: 0 })],
   ])(
-    'is released at once when the token endpoint has %s, and goes to the next process',
+    'is released at once when the token endpoint returns %s, and goes to the next process',
     async (_, answer) => {
       const { fleet, provider } = await began()
       fleet.answerAfter(90, answer)
@@ -202,7 +202,7 @@ describe('the lease', () => {
     },
   )
 
-  it('is released when its holder is closed, which writes nothing', async () => {
+  it('is released without a write when its holder is closed', async () => {
     const { fleet, provider } = await began()
     fleet.endpoint.answers.push(hang)
     const waiting = rejection(provider.getToken())
@@ -213,7 +213,7 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.store.keys, fleet.clock.sleeping]).toEqual([0, [], 0])
   })
 
-  it('that arrives after the process was closed is released', async () => {
+  it('is released if it arrives after the process was closed', async () => {
     const { fleet, provider } = await began()
     fleet.store.faults.lease = async (run) => {
       const release = await run()
@@ -230,9 +230,9 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.endpoint.count]).toEqual([0, 0])
   })
 
-  it('is released when the second look finds a token, for which nothing is asked', async () => {
-    const { fleet, token, write, giveBack } = await heldByAnother(60_000)
-    giveBack()
+  it('is released without a token request when the read under the lease finds a token', async () => {
+    const { fleet, token, write, releaseLease } = await leaseHeldByAnother(60_000)
+    releaseLease()
     fleet.store.faults.lease = (run) => {
       write()
       return run()
@@ -246,20 +246,23 @@ describe('the lease', () => {
 
   it.each([
     ['true', true],
-    ['a text', 'yes'],
+    ['a string', 'yes'],
     ['an object', {}],
-  ])('that a store gives by %s is one that cannot be released', async (_, release) => {
-    const { fleet, provider, events } = await began()
-    fleet.store.faults.lease = answers(release)
-    expect(await fleet.tookMs(provider.getToken())).toBe(0)
-    await quiet()
-    expect(failuresOf(events)).toEqual([{ operation: 'lease' }])
-    await provider.close()
-  })
+  ])(
+    'that a store grants with %s is used, and emits store-failed because it cannot be released',
+    async (_, release) => {
+      const { fleet, provider, events } = await began()
+      fleet.store.faults.lease = answers(release)
+      expect(await fleet.tookMs(provider.getToken())).toBe(0)
+      await quiet()
+      expect(failuresOf(events)).toEqual([{ operation: 'lease' }])
+      await provider.close()
+    },
+  )
 })
 
 describe('a process in a cooldown', () => {
-  it('does not ask its clientSecret function, and fails at once', async () => {
+  it('fails a call at once without calling its clientSecret function', async () => {
     const fleet = new Fleet()
     const clientSecret = vi.fn(() => new Promise<string>(() => {}))
     const { provider } = fleet.start({ clientSecret, timeoutMs: 4_000, retries: 0 })
@@ -270,7 +273,7 @@ describe('a process in a cooldown', () => {
     expect(clientSecret).toHaveBeenCalledTimes(1)
   })
 
-  it('looks once a second for what other processes have', async () => {
+  it('looks for the token of another process at most once a second', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(status(400))
     const { provider } = fleet.start()
@@ -288,7 +291,7 @@ describe('a process in a cooldown', () => {
 })
 
 describe('the events of a store', () => {
-  it('come once for each unreadable entry, however long it is looked at', async () => {
+  it('report each unreadable entry once, however often it is read', async () => {
     const fleet = new Fleet()
     const encryptionKeys = [`${SECRET}-1`, `${SECRET}-2`]
     await fleet.begin({ encryptionKeys })

@@ -1,9 +1,9 @@
-/** Background renewals and rejected tokens where processes share a token. */
+/** Background renewals and rejected tokens in processes that share a token. */
 import type { AccessToken } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
-import { oneAhead, sharing } from '../store/scenes.ts'
+import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import {
   granted,
   grantedWith,
@@ -16,18 +16,18 @@ import {
 
 const random = withoutJitter()
 
-/** The margin is 10 s, and before it the window 200 s, of tokens of 1 000 s. */
+/** When the refresh window opens: a token lives for 1 000 s, with a margin of 10 s and a window of 200 s before it. */
 const DUE_MS = 790_000
 
-/** Processes whose token is due, and which have not noticed. */
+/** Processes whose token has entered its refresh window, before any of them called. */
 async function due(count = 1) {
   const shared = await sharing(count)
   await shared.fleet.skip(DUE_MS)
   return shared
 }
 
-describe('a token that is due', () => {
-  it('is renewed by one process, and the others acquire it from the store by a single look', async () => {
+describe('a shared token in its refresh window', () => {
+  it('is renewed by one process, and the others acquire the new one with a single store read', async () => {
     const { fleet, processes, token } = await due(5)
     processes[0]?.provider.currentToken()
     await quiet()
@@ -46,17 +46,20 @@ describe('a token that is due', () => {
       ])
   })
 
-  it.each([0, 0.9])('is not found to be newer than itself, with a later jitter of %f', async (jitter) => {
-    const { fleet, provider, token, events } = await due()
-    random.mockReturnValue(jitter)
-    expect(provider.currentToken()?.value).toBe(token)
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
-    expect(provider.currentToken()?.value).not.toBe(token)
-    expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
-  })
+  it.each([0, 0.9])(
+    'is not mistaken for a newer one when it is read from the store (jitter %f)',
+    async (jitter) => {
+      const { fleet, provider, token, events } = await due()
+      random.mockReturnValue(jitter)
+      expect(provider.currentToken()?.value).toBe(token)
+      await quiet()
+      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+      expect(provider.currentToken()?.value).not.toBe(token)
+      expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
+    },
+  )
 
-  it('is not replaced by one that is due itself', async () => {
+  it('is not replaced by a stored token that is in its refresh window, too', async () => {
     const { fleet, provider, token } = await sharing()
     fleet.store.remove(fleet.store.tokenKey)
     await fleet.skip(100_000)
@@ -70,7 +73,7 @@ describe('a token that is due', () => {
     expect(fleet.endpoint.count).toBe(3)
   })
 
-  it('is replaced by one that is not, however old', async () => {
+  it('is replaced by a stored token that is not yet in its refresh window, however old', async () => {
     const fleet = new Fleet()
     const { provider } = await fleet.begin()
     fleet.store.remove(fleet.store.tokenKey)
@@ -83,23 +86,23 @@ describe('a token that is due', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is served at once while another process has the lease, and renewed when that has not', async () => {
+  it('is served at once while another process holds the lease, and renewed after its release', async () => {
     const { fleet, provider, token } = await due()
-    const giveBack = fleet.store.hold(fleet.store.tokenKey, 60_000)
+    const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
     for (let look = 0; look < 20; look += 1) {
       expect((await provider.getToken()).value).toBe(token)
       await fleet.pass(50)
     }
     expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([1, 0]) // and nothing waits for the lease
-    giveBack()
-    await fleet.skip(1_000) // it does not wait, and looks again with a later call
+    release()
+    await fleet.skip(1_000) // the process does not wait, and tries again with a later call
     provider.currentToken()
     await fleet.pass(50)
     expect(fleet.endpoint.count).toBe(2)
     expect(provider.currentToken()?.value).not.toBe(token)
   })
 
-  it('that ends while another process has the lease is followed by what comes of that', async () => {
+  it("that expires during another process's lease is replaced when that lease ends", async () => {
     const { fleet, provider } = await due()
     await fleet.skip(199_000)
     fleet.store.hold(fleet.store.tokenKey, 3_000)
@@ -111,7 +114,7 @@ describe('a token that is due', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('leaves the store and the token endpoint alone in the pause after a renewal that failed', async () => {
+  it('causes no store operation and no token request in the pause after a failed renewal', async () => {
     const { fleet, provider, token } = await due()
     fleet.endpoint.answers.push(status(400))
     for (const [passMs, requests] of [
@@ -130,12 +133,12 @@ describe('a token that is due', () => {
   })
 })
 
-describe('a store that fails while a token is due', () => {
+describe('a store that fails while a token is in its refresh window', () => {
   it.each(
     (['throws', 'rejects', 'hangs'] as const).flatMap((way) =>
       (['get', 'lease'] as const).map((operation) => [operation, way] as const),
     ),
-  )('is waited for, and disturbs no caller: %s %s', async (operation, way) => {
+  )('delays the renewal, but no caller: %s %s', async (operation, way) => {
     const { fleet, provider, token, events } = await due()
     fleet.store.faults[operation] = FAILURES[way]
     for (let second = 0; second < 145; second += 1) {
@@ -144,10 +147,10 @@ describe('a store that fails while a token is due', () => {
       expect(fleet.clock.monotonicMs()).toBe(from)
       await fleet.skip(1_000)
     }
-    await fleet.pass(500) // what hangs is over
+    await fleet.pass(500) // operations that hang have timed out
     expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([1, 0])
     expect(failuresOf(events)).toContainEqual({ operation, code: CODES[way] })
-    expect(failuresOf(events).length).toBeLessThan(8) // it is asked as rarely as the token endpoint
+    expect(failuresOf(events).length).toBeLessThan(8) // the store is retried as rarely as the token endpoint
     for (let second = 0; second < 20 && provider.currentToken()?.value === token; second += 1)
       await fleet.pass(1_000)
     expect(provider.currentToken()?.value).not.toBe(token)
@@ -155,7 +158,7 @@ describe('a store that fails while a token is due', () => {
   })
 
   it.each([0, 0.2, 0.4, 0.6, 0.8, 0.99])(
-    'is waited for until a random moment in the last quarter of the window (chance %f)',
+    'delays the renewal until a random moment in the last quarter of the window (chance %f)',
     async (chance) => {
       random.mockReturnValue(chance)
       const { fleet, provider, token } = await sharing()
@@ -171,7 +174,7 @@ describe('a store that fails while a token is due', () => {
       const momentMs = windowMs / 4 - leftMs // within the last quarter
       expect(momentMs).toBeGreaterThanOrEqual(0)
       expect(momentMs).toBeLessThan(windowMs / 4)
-      expect(Math.abs(momentMs / (windowMs / 4) - chance)).toBeLessThan(0.01) // each moment is as likely
+      expect(Math.abs(momentMs / (windowMs / 4) - chance)).toBeLessThan(0.01) // uniformly distributed
       expect(fleet.endpoint.count).toBe(2)
     },
   )
@@ -182,9 +185,9 @@ const MERCHANT = 'https://api.test.example/merchant'
 
 describe('a rejected token', () => {
   it.each([url, undefined])(
-    'is followed by the newer one in the store, which costs one look: at %s',
+    'is replaced by a newer one from the store with a single read: rejected at %s',
     async (at) => {
-      const { fleet, other, token, newer } = await oneAhead()
+      const { fleet, other, token, newer } = await oneHasNewerToken()
       expect((await other.provider.renewToken(token, { url: at }))?.value).toBe(newer)
       await quiet()
       expect([fleet.endpoint.count, fleet.store.operations]).toEqual([2, ['get']])
@@ -197,7 +200,7 @@ describe('a rejected token', () => {
     },
   )
 
-  it('is not taken by a process that knows of it by name alone', async () => {
+  it('is not acquired from the store by a process that only received its value', async () => {
     const { fleet, token } = await sharing(1)
     const { provider, events } = fleet.start()
     expect((await provider.renewToken(token, { url }))?.value).not.toBe(token)
@@ -206,13 +209,13 @@ describe('a rejected token', () => {
     expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
   })
 
-  it('is removed of the store before another is there', async () => {
+  it('is removed from the store before its replacement is written', async () => {
     const { fleet, provider, token } = await sharing()
     fleet.answerAfter(1_000)
     const renewal = provider.renewToken(token, { url })
     await quiet()
     expect(fleet.store.keys.filter((key) => key.startsWith('v1.token'))).toEqual([])
-    const late = fleet.start().provider.getToken() // a process that starts just then
+    const late = fleet.start().provider.getToken() // a process that starts in between
     await fleet.pass(1_100)
     expect((await late).value).toBe((await renewal)?.value)
     expect(fleet.endpoint.count).toBe(2)
@@ -221,19 +224,22 @@ describe('a rejected token', () => {
   it.each([
     [true, ['get', 'get', 'lease', 'get', 'get', 'delete', 'release']],
     [false, ['get', 'get', 'get', 'delete']],
-  ])('is removed although no other is available (a store with leases: %s)', async (leases, operations) => {
-    const fleet = new Fleet({ leases })
-    const { provider, token } = await fleet.begin()
-    fleet.endpoint.answers.push(status(400))
-    const error = await rejection(provider.renewToken(token, { url }))
-    expect(error).toMatchObject({ status: 400 })
-    await quiet()
-    expect(fleet.store.operations).toEqual(operations)
-    expect(fleet.store.keys).toEqual([])
-  })
+  ])(
+    'is removed from the store even if no other token is available (leases: %s)',
+    async (leases, operations) => {
+      const fleet = new Fleet({ leases })
+      const { provider, token } = await fleet.begin()
+      fleet.endpoint.answers.push(status(400))
+      const error = await rejection(provider.renewToken(token, { url }))
+      expect(error).toMatchObject({ status: 400 })
+      await quiet()
+      expect(fleet.store.operations).toEqual(operations)
+      expect(fleet.store.keys).toEqual([])
+    },
+  )
 
   it.each([MERCHANT_URL, undefined])(
-    'that stays in a store that fails is never acquired again: rejected at %s',
+    'is never acquired again from a store that fails to delete it: rejected at %s',
     async (url) => {
       const { fleet, provider, token } = await sharing()
       fleet.store.faults.delete = FAILURES.rejects
@@ -242,14 +248,14 @@ describe('a rejected token', () => {
       await fleet.skip(1_000)
       fleet.endpoint.answers.push(status(400))
       await rejection(provider.renewToken(token, { url }))
-      fleet.clock.stepWallClock(1_000_000) // the token in memory has come to its end, the store's has not
+      fleet.clock.stepWallClock(1_000_000) // the cached token expires, the stored one does not
       await fleet.skip(2_000)
       expect((await provider.getToken()).value).not.toBe(token)
       expect(fleet.store.operations.filter((operation) => operation === 'delete')).toHaveLength(3)
     },
   )
 
-  it('of many is not taken again either, after a dozen others', async () => {
+  it('is not acquired from the store again after a dozen other rejections', async () => {
     const { fleet, provider, token } = await sharing()
     const key = fleet.store.tokenKey
     const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
@@ -267,11 +273,11 @@ describe('a rejected token', () => {
     expect((await provider.renewToken(String(rejected), { url }))?.value).not.toBe(token)
   })
 
-  // Else a starting process would need a token of its own, which the API would reject, too.
+  // Otherwise a new process would request a token, which the API would reject, too.
   it.each<[string, Record<string, string>, number]>([
-    ['the limit on renewals', {}, 3],
+    ['the rate limit of renewals', {}, 3],
     ['the reserve of a quota', { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' }, 1],
-  ])('stays in the store while it may not be renewed: %s', async (_, headers, requests) => {
+  ])('stays in the store while its renewal is not allowed: %s', async (_, headers, requests) => {
     const fleet = new Fleet()
     fleet.endpoint.otherwise = grantedWith(headers)
     const { provider } = await fleet.begin()
@@ -288,7 +294,7 @@ describe('a rejected token', () => {
     expect(before).toBe(requests)
   })
 
-  it('is removed in the reserve of a quota once every API rejected it: that is for processes without a token', async () => {
+  it('is removed from the store once every API rejected it, even if the quota allows no renewal', async () => {
     const fleet = new Fleet()
     fleet.endpoint.otherwise = grantedWith({ 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' })
     const { provider, token } = await fleet.begin()
@@ -304,12 +310,12 @@ describe('a rejected token', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('at a place outside apiUrls is no matter for the store', async () => {
+  it('causes no store operation if it was rejected outside apiUrls', async () => {
     const { fleet, provider, token } = await sharing()
     const renewal = provider.renewToken(token, { url: 'https://x.example/orders' })
     expect(await renewal).toBeUndefined()
     expect(fleet.store.asked).toEqual([])
-    fleet.clock.stepWallClock(1_000_000) // the token in memory has come to its end, the store's has not
+    fleet.clock.stepWallClock(1_000_000) // the cached token expires, the stored one does not
     await fleet.skip(1_000)
     expect((await provider.getToken()).value).toBe(token)
   })
@@ -317,7 +323,7 @@ describe('a rejected token', () => {
 
 describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
   it.each(['get', 'lease', 'set', 'delete', 'release'] as const)(
-    'does not keep a rejected token from being renewed: %s',
+    'does not prevent the renewal of a rejected token: %s',
     async (operation) => {
       const { fleet, provider, events, token } = await sharing()
       fleet.store.faults[operation] = FAILURES[way]
@@ -335,7 +341,7 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
   )
 })
 
-it('a rejected token is removed while another is asked for: no call waits for it', async () => {
+it('a call does not wait until a rejected token is removed from the store', async () => {
   const { fleet, provider, token } = await sharing()
   fleet.store.faults.delete = slow(fleet.clock, 200)
   const renewal = provider.renewToken(token, { url })

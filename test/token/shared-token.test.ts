@@ -1,8 +1,8 @@
-/** One token for all processes that have a store in common, and how long it lives in each. */
+/** One token for all processes that share a store, and how long it lives in each of them. */
 import { describe, expect, it } from 'vitest'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { MemoryStore, slow } from '../store/memory-store.ts'
-import { oneAhead, sharing } from '../store/scenes.ts'
+import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import {
   ENVIRONMENT,
   granted,
@@ -19,18 +19,21 @@ import {
 withoutJitter()
 
 describe('a provider without a store', () => {
-  it.each([SECRET, async () => SECRET])('sends each request at once: with %s', async (clientSecret) => {
-    const { provider, endpoint } = rig([], { clientSecret, store: undefined })
-    for (const requests of [1, 2]) {
-      const token = provider.currentToken()
-      const waiting = token === undefined ? provider.getToken() : provider.renewToken(token)
-      for (let turn = 0; turn < 12; turn += 1) await Promise.resolve()
-      expect(endpoint.count).toBe(requests)
-      await waiting
-    }
-  })
+  it.each([SECRET, async () => SECRET])(
+    'sends each token request without delay: clientSecret %s',
+    async (clientSecret) => {
+      const { provider, endpoint } = rig([], { clientSecret, store: undefined })
+      for (const requests of [1, 2]) {
+        const token = provider.currentToken()
+        const waiting = token === undefined ? provider.getToken() : provider.renewToken(token)
+        for (let turn = 0; turn < 12; turn += 1) await Promise.resolve()
+        expect(endpoint.count).toBe(requests)
+        await waiting
+      }
+    },
+  )
 
-  it('has a token of its own, from the endpoint, though others share theirs', async () => {
+  it('acquires its own token from the endpoint while other processes share one', async () => {
     const fleet = new Fleet()
     const { token } = await fleet.begin()
     const alone = fleet.start({ store: undefined })
@@ -42,7 +45,7 @@ describe('a provider without a store', () => {
 
 describe('a token in the store', () => {
   it.each([{ scope: 'merchant' }, {}])(
-    'is acquired by the next process by a single look, with %j',
+    'is acquired by the next process with a single read: %j',
     async (scope) => {
       const fleet = new Fleet()
       fleet.endpoint.answers.push(granted(scope))
@@ -73,7 +76,7 @@ describe('a token in the store', () => {
     },
   )
 
-  it('that the store loses stays in use where it is in memory, where it is not looked for', async () => {
+  it('stays cached in a process after the store lost it, without further reads', async () => {
     const { fleet, provider, token } = await sharing()
     fleet.store.remove(fleet.store.tokenKey)
     for (let call = 0; call < 1_000; call += 1) {
@@ -85,7 +88,7 @@ describe('a token in the store', () => {
     expect((await provider.getToken()).value).toBe(token)
   })
 
-  it('is none of the business of another client, audience, token endpoint or store', async () => {
+  it('is not shared with another client, audience, token endpoint or store', async () => {
     const fleet = new Fleet()
     const { audience, authUrl } = ENVIRONMENT
     const others = [
@@ -102,7 +105,7 @@ describe('a token in the store', () => {
     expect([fleet.endpoint.count, fleet.store.keys.length]).toEqual([5, 4])
   })
 
-  it('is shared by those whose base URLs are written differently, or that name other APIs', async () => {
+  it('is shared by processes with an equivalent authUrl or other apiUrls', async () => {
     const fleet = new Fleet()
     const { audience } = ENVIRONMENT
     for (const [n, authUrl] of ['https://auth.test.example/', 'https://AUTH.test.example:443'].entries())
@@ -112,18 +115,18 @@ describe('a token in the store', () => {
 })
 
 describe('writing the token', () => {
-  it('is waited for by close(), but by no call', async () => {
+  it('delays close(), but no call', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)
     const { provider } = fleet.start()
     expect(await fleet.tookMs(provider.getToken())).toBe(0)
     const token = provider.currentToken()?.value
     expect(await fleet.tookMs(provider.close())).toBe(200)
-    expect(await fleet.tokenOf()).toBe(token) // it stays there
+    expect(await fleet.tokenOf()).toBe(token) // it stays in the store
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
 
-  it('comes before the next turn, and costs no request any time', async () => {
+  it('finishes before the next acquisition, and does not shorten its timeoutMs', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)
     const { provider } = fleet.start()
@@ -140,24 +143,21 @@ describe('a token in the store', () => {
     ['the same', {}],
     ['hours ahead', { monotonicMs: 5_000_000, epochMs: 3 * 3_600_000 }],
     ['hours behind', { monotonicMs: -900, epochMs: -3 * 3_600_000 }],
-  ])(
-    'lives on for as long as the store says, where the clocks of the next machine are %s',
-    async (_, hands) => {
-      const fleet = new Fleet()
-      await fleet.begin()
-      await fleet.skip(400_000)
-      const clock = elsewhere(fleet.clock, hands)
-      const { provider } = fleet.start({ clock, refreshAheadMs: 0 })
-      const token = await provider.getToken()
-      expect(token.expiresAt).toBe(clock.epochMs() + 600_000)
-      await fleet.skip(589_999) // the margin of 10 s ends its use
-      expect(provider.currentToken()).toBe(token)
-      await fleet.skip(1)
-      expect(provider.currentToken()).toBeUndefined()
-    },
-  )
+  ])('lives for as long as the store says, if the clocks of the next machine are %s', async (_, offsets) => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    await fleet.skip(400_000)
+    const clock = elsewhere(fleet.clock, offsets)
+    const { provider } = fleet.start({ clock, refreshAheadMs: 0 })
+    const token = await provider.getToken()
+    expect(token.expiresAt).toBe(clock.epochMs() + 600_000)
+    await fleet.skip(589_999) // the margin of 10 s ends its use
+    expect(provider.currentToken()).toBe(token)
+    await fleet.skip(1)
+    expect(provider.currentToken()).toBeUndefined()
+  })
 
-  it('has the margin and the refresh window of its whole lifetime, however late it is acquired', async () => {
+  it('has the margin and the refresh window of its full lifetime, however late it is acquired', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(granted({ expires_in: 100 }))
     await fleet.begin({ refreshAheadMs: 0 })
@@ -176,7 +176,7 @@ describe('a token in the store', () => {
     expect(provider.currentToken()?.value).not.toBe(token.value)
   })
 
-  it('is older by the time that the store took to answer', async () => {
+  it('has the response time of the store subtracted from its lifetime', async () => {
     const fleet = new Fleet()
     await fleet.begin()
     fleet.store.faults.get = async (run) => {
@@ -190,7 +190,7 @@ describe('a token in the store', () => {
     expect((await waiting).expiresAt).toBe(askedAt + 1_000_000)
   })
 
-  it('lives no longer than the token endpoint said, whatever the store says', async () => {
+  it('lives no longer than its original lifetime, whatever the store says', async () => {
     const { fleet } = await sharing()
     const key = fleet.store.tokenKey
     fleet.store.put(key, String(fleet.store.entry(key)?.value), 10_000_000)
@@ -198,19 +198,19 @@ describe('a token in the store', () => {
     expect(expiresAt).toBe(fleet.clock.epochMs() + 1_000_000)
   })
 
-  it('within its margin is left there, and another is asked for', async () => {
+  it('is not acquired within its expiry margin, and another one is requested', async () => {
     const fleet = new Fleet()
     const { token } = await fleet.begin()
     await fleet.skip(989_999)
-    const unhurried = { refreshAheadMs: 0 }
-    expect(await fleet.tokenOf(unhurried)).toBe(token)
+    const withoutWindow = { refreshAheadMs: 0 }
+    expect(await fleet.tokenOf(withoutWindow)).toBe(token)
     await fleet.skip(1)
-    const { provider, events } = fleet.start(unhurried)
+    const { provider, events } = fleet.start(withoutWindow)
     expect((await provider.getToken()).value).not.toBe(token)
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
   })
 
-  it('is kept there for exactly the time that it has left', async () => {
+  it('is written with exactly its remaining lifetime', async () => {
     const fleet = new Fleet()
     fleet.answerAfter(1_500)
     await fleet.tookMs(fleet.tokenOf())
@@ -221,7 +221,7 @@ describe('a token in the store', () => {
 const url = MERCHANT_URL
 
 describe('a newer token of another process', () => {
-  it('is acquired although it came between the look at the token and that at the rate limit', async () => {
+  it('is acquired even if it is written between the reads of the token and the rate limit', async () => {
     const { fleet, one, other, token } = await sharing(2)
     fleet.store.faults.get = async (run) => {
       if (!fleet.store.asked.at(-1)?.key.includes('.renewals-')) return await run()
@@ -236,7 +236,7 @@ describe('a newer token of another process', () => {
   })
 
   it('is looked for at most once a second while the rate limit allows no renewal', async () => {
-    const { fleet, one, newer } = await oneAhead()
+    const { fleet, one, newer } = await oneHasNewerToken()
     await fleet.skip(1_000)
     const latest = String((await one.provider.renewToken(newer, { url }))?.value)
     await quiet()
@@ -259,7 +259,7 @@ describe('a newer token of another process', () => {
     expect(fleet.store.operations).toEqual(['get'])
   })
 
-  it('is acquired while the token endpoint is not asked after a failure, which remains where none is there', async () => {
+  it('is acquired during the cooldown after a failed request; without one, the error is repeated', async () => {
     const { fleet, one, other, token } = await sharing(2)
     fleet.endpoint.answers.push(status(400))
     await rejection(one.provider.renewToken(token, { url }))

@@ -1,4 +1,4 @@
-/** Many callers share one token request, and those that wait behind another's look again before they ask. */
+/** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
 import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
@@ -17,8 +17,8 @@ import {
 
 withoutJitter()
 
-describe('many callers', () => {
-  it('make one token request, also when they come while it is under way, and all get its token', async () => {
+describe('concurrent callers', () => {
+  it('share one token request and its token, even if they call while it is in flight', async () => {
     const made = rig([() => made.clock.sleep(4_000).then(() => granted()({}))])
     const tokens = Array.from({ length: 1_000 }, () => made.provider.getToken())
     await made.clock.advance(3_999)
@@ -27,7 +27,7 @@ describe('many callers', () => {
     expect(made.endpoint.count).toBe(1)
   })
 
-  it('leave the rejected token in the key of no map while it is renewed', async () => {
+  it('do not leave a rejected token in a Map key during its renewal', async () => {
     const { provider } = rig()
     const token = await provider.getToken()
     const set = vi.spyOn(Map.prototype, 'set')
@@ -39,33 +39,30 @@ describe('many callers', () => {
   })
 })
 
-describe('a look at the token', () => {
+describe('currentToken()', () => {
   it.each([
-    ['of a fresh one', granted(), 0, 0, 1],
-    ['while the background renewal runs', hang, 800_000, 0, 2],
-    ['in the cooldown of one that failed', status(503), 800_000, 999, 2],
-  ])(
-    '%s is synchronous, makes no promise and leaves nothing behind',
-    async (_, next, laterMs, thenMs, requests) => {
-      const { provider, endpoint, clock, events } = rig([granted(), next], { retries: 0 })
-      const token = await provider.getToken()
-      await clock.advance(laterMs)
-      provider.currentToken()
-      await settled() // what the call may have begun has ended
-      await clock.advance(thenMs)
-      const before = [clock.sleeping, events.length]
-      const made: string[] = []
-      const hook = createHook({ init: (_, type) => void made.push(type) }).enable()
-      const seen = new Set(Array.from({ length: 1_000 }, () => provider.currentToken()))
-      hook.disable()
-      expect([...seen]).toEqual([token])
-      expect(made).toEqual([])
-      expect(await provider.getToken()).toBe(token)
-      expect([endpoint.count, clock.sleeping, events.length]).toEqual([requests, ...before])
-    },
-  )
+    ['with a fresh token', granted(), 0, 0, 1],
+    ['while a background renewal is in flight', hang, 800_000, 0, 2],
+    ['in the pause after a failed background renewal', status(503), 800_000, 999, 2],
+  ])('creates no async resource, timer, request or event: %s', async (_, next, laterMs, thenMs, requests) => {
+    const { provider, endpoint, clock, events } = rig([granted(), next], { retries: 0 })
+    const token = await provider.getToken()
+    await clock.advance(laterMs)
+    provider.currentToken()
+    await settled() // the renewal that the call may have started has got as far as it can
+    await clock.advance(thenMs)
+    const before = [clock.sleeping, events.length]
+    const made: string[] = []
+    const hook = createHook({ init: (_, type) => void made.push(type) }).enable()
+    const seen = new Set(Array.from({ length: 1_000 }, () => provider.currentToken()))
+    hook.disable()
+    expect([...seen]).toEqual([token])
+    expect(made).toEqual([])
+    expect(await provider.getToken()).toBe(token)
+    expect([endpoint.count, clock.sleeping, events.length]).toEqual([requests, ...before])
+  })
 
-  it('gives nothing where there is no token, and asks for none', async () => {
+  it('returns undefined and makes no token request if no token is cached', async () => {
     const { provider, endpoint } = rig()
     expect(provider.currentToken()).toBeUndefined()
     await settled()
@@ -73,8 +70,8 @@ describe('a look at the token', () => {
   })
 })
 
-/** A provider with a token of 1 000 s (window: the last 200 s before 990 s) whose next answer waits for the test. */
-async function held(next: Answer, retries = 0) {
+/** A provider with a token of 1 000 s (refresh window: 790 s to 990 s) whose next answer waits for the test. */
+async function withGatedAnswer(next: Answer, retries = 0) {
   const gate = Promise.withResolvers<void>()
   const made = rig([granted(), (init) => gate.promise.then(() => next(init))], { retries })
   const token = await made.provider.getToken()
@@ -82,8 +79,8 @@ async function held(next: Answer, retries = 0) {
 }
 
 describe('a background renewal that waits behind a renewal after a rejection', () => {
-  it('does not ask again when that one succeeded', async () => {
-    const { provider, endpoint, clock, token, answer, events } = await held(granted())
+  it('makes no request when that renewal succeeded', async () => {
+    const { provider, endpoint, clock, token, answer, events } = await withGatedAnswer(granted())
     await clock.advance(789_999)
     const renewal = provider.renewToken(token)
     await clock.advance(1)
@@ -96,8 +93,8 @@ describe('a background renewal that waits behind a renewal after a rejection', (
     expect(events.filter(({ type }) => type === 'token-renewed')).toHaveLength(1)
   })
 
-  it('does not ask again when that one failed, before the cooldown is over', async () => {
-    const { provider, endpoint, clock, token, answer } = await held(status(503))
+  it('makes no request before the cooldown ends when that renewal failed', async () => {
+    const { provider, endpoint, clock, token, answer } = await withGatedAnswer(status(503))
     await clock.advance(789_999)
     const renewal = rejection(provider.renewToken(token))
     await clock.advance(1)
@@ -115,14 +112,14 @@ describe('a background renewal that waits behind a renewal after a rejection', (
 
 describe('a call that waits behind a background renewal', () => {
   it.each([
-    ['gets the new token after its own has expired, and does not ask', granted(), undefined],
+    ['gets the new token without another request after the old one expired', granted(), undefined],
     [
-      'does not ask when that one fails and asks for a pause',
+      'makes no request when the renewal fails with a Retry-After',
       status(503, '', { 'retry-after': '20' }),
       20_000,
     ],
   ])('%s', async (_, next, retryAfterMs) => {
-    const { provider, endpoint, clock, token, answer } = await held(next)
+    const { provider, endpoint, clock, token, answer } = await withGatedAnswer(next)
     await clock.advance(989_999)
     expect(provider.currentToken()).toBe(token)
     await clock.advance(1)
@@ -136,8 +133,8 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('with a rejected token gets the new one, and uses up nothing of the rate limit', async () => {
-    const { provider, endpoint, clock, token, answer } = await held(granted())
+  it('gets the new token for a rejected one without using up the rate limit', async () => {
+    const { provider, endpoint, clock, token, answer } = await withGatedAnswer(granted())
     await clock.advance(800_000)
     provider.currentToken()
     const renewal = provider.renewToken(token, { url: MERCHANT_URL })
@@ -150,7 +147,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(3)
   })
 
-  it('that took nearly all its time and gave the rejected token again, asks in what is left', async () => {
+  it('makes its own request in the remaining time if a slow renewal returned the rejected token', async () => {
     const slowly =
       (answer: Answer): Answer =>
       async (init) => {
@@ -169,13 +166,13 @@ describe('a call that waits behind a background renewal', () => {
   })
 })
 
-it('an API is not held up by the rate limit of another while a background renewal runs', async () => {
+it('a rate-limited API does not delay the renewal for another API during a background renewal', async () => {
   const same = granted({ access_token: 'the.same.token' })
-  const { provider, clock, endpoint, token, answer } = await held(same)
+  const { provider, clock, endpoint, token, answer } = await withGatedAnswer(same)
   endpoint.answers.unshift(same)
   await clock.advance(789_999)
   const newer = (await provider.renewToken(token, { url: MERCHANT_URL })) ?? token
-  clock.stepWallClock(800_000) // into the window, and no nearer to the next renewal
+  clock.stepWallClock(800_000) // into the refresh window, but no closer to the next allowed renewal
   provider.currentToken()
   await settled()
   expect(endpoint.count).toBe(3)

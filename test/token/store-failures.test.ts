@@ -1,8 +1,8 @@
-/** A store that fails or answers nonsense: no call fails for it, or waits for longer than one operation may take. */
+/** A store that fails or returns invalid data: no call fails because of it, or waits for more than one operation. */
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
-import { heldByAnother } from '../store/scenes.ts'
+import { leaseHeldByAnother } from '../store/scenes.ts'
 import { runProgram } from '../support/program.ts'
 import { ENVIRONMENT } from './harness.ts'
 
@@ -12,20 +12,20 @@ const fleetOf = (): { fleet: Fleet } & Process => {
   return { fleet, ...fleet.start() }
 }
 
-/** The event for an operation that fails in some way. */
+/** The event that is emitted when an operation fails. */
 const failure = (operation: Operation, way: (typeof WAYS)[number]) => ({
   operation: operation === 'release' ? 'lease' : operation,
   code: CODES[way],
 })
 
-describe.each(WAYS)('an operation that %s', (way) => {
+describe.each(WAYS)('a store operation that %s', (way) => {
   it.each<{ operation: Operation; asked: Operation[] }>([
     { operation: 'get', asked: ['get'] },
     { operation: 'lease', asked: ['get', 'lease'] },
     { operation: 'set', asked: ['get', 'lease', 'get', 'set', 'release'] },
     { operation: 'release', asked: ['get', 'lease', 'get', 'set', 'release'] },
   ])(
-    'fails no call, emits no more than a code, and is the last one of this turn, but not of the next: $operation',
+    'fails no call, emits only a code, and ends the use of the store until the next acquisition: $operation',
     async ({ operation, asked }) => {
       const { fleet, provider, events } = fleetOf()
       fleet.store.faults[operation] = FAILURES[way]
@@ -49,7 +49,7 @@ describe.each(WAYS)('an operation that %s', (way) => {
     },
   )
 
-  it('in the second look is followed by a request whose token stays with the process', async () => {
+  it('in the read under the lease leads to a token that is not written to the store', async () => {
     const { fleet, provider, events } = fleetOf()
     fleet.store.faults.lease = (run) => {
       fleet.store.faults.get = FAILURES[way]
@@ -62,8 +62,8 @@ describe.each(WAYS)('an operation that %s', (way) => {
     expect(failuresOf(events)).toEqual([failure('get', way)])
   })
 
-  it.each<Operation>(['get', 'lease'])('ends the wait for another process: %s', async (operation) => {
-    const { fleet } = await heldByAnother(60_000)
+  it.each<Operation>(['get', 'lease'])("ends the wait for another process's token: %s", async (operation) => {
+    const { fleet } = await leaseHeldByAnother(60_000)
     const { provider, events } = fleet.start()
     const waiting = provider.getToken()
     await fleet.pass(500)
@@ -74,7 +74,7 @@ describe.each(WAYS)('an operation that %s', (way) => {
 })
 
 it.each([undefined, 'test'])(
-  'the event of a failure has these fields, with environment: %s',
+  'store-failed has exactly the documented fields, with environment: %s',
   async (environment) => {
     const fleet = new Fleet()
     fleet.store.faults.get = FAILURES.rejects
@@ -85,11 +85,11 @@ it.each([undefined, 'test'])(
   },
 )
 
-describe('an operation that takes its time', () => {
-  it('and is done in time is no failure', async () => {
+describe('a slow store operation', () => {
+  it('does not fail if it completes within the time limit', async () => {
     const { fleet, provider, events } = fleetOf()
     fleet.store.failAlways(slow(fleet.clock, 200))
-    expect(await fleet.tookMs(provider.getToken())).toBe(600) // look, lease, look
+    expect(await fleet.tookMs(provider.getToken())).toBe(600) // read, lease, read
     await fleet.pass(400)
     const other = fleet.start()
     expect(await fleet.tookMs(other.provider.getToken())).toBe(200)
@@ -101,22 +101,22 @@ describe('an operation that takes its time', () => {
 describe('an answer of a store that cannot be parsed', () => {
   it.each<[string, unknown]>([
     ['a number', 5],
-    ['a text', 'text'],
+    ['a string', 'text'],
     ['true', true],
     ['an array', []],
     ['an empty object', {}],
-    ['a value that is no text', { value: 5, ttlMs: 500_000 }],
-    ['no time', { value: 'text' }],
+    ['a value that is not a string', { value: 5, ttlMs: 500_000 }],
+    ['no ttlMs', { value: 'text' }],
     ['no value', { ttlMs: 500_000 }],
-    ['null for the time', { value: 'text', ttlMs: null }],
-    ['a text for the time', { value: 'text', ttlMs: '500000' }],
-    ['NaN for the time', { value: 'text', ttlMs: Number.NaN }],
-    ['no end', { value: 'text', ttlMs: Number.POSITIVE_INFINITY }],
-    ['a text that is not encrypted', { value: 'text', ttlMs: 500_000 }],
-    ['an empty text', { value: '', ttlMs: 500_000 }],
-    ['a huge text', { value: 'x'.repeat(16_000_000), ttlMs: 500_000 }],
-    ['a huge text with dots', { value: `${'eyJ9'.repeat(1_000_000)}....`, ttlMs: 500_000 }],
-  ])('counts as absent, and causes an event: %s', async (_, answer) => {
+    ['ttlMs null', { value: 'text', ttlMs: null }],
+    ['ttlMs as a string', { value: 'text', ttlMs: '500000' }],
+    ['ttlMs NaN', { value: 'text', ttlMs: Number.NaN }],
+    ['ttlMs Infinity', { value: 'text', ttlMs: Number.POSITIVE_INFINITY }],
+    ['a value that is not encrypted', { value: 'text', ttlMs: 500_000 }],
+    ['an empty value', { value: '', ttlMs: 500_000 }],
+    ['a huge value', { value: 'x'.repeat(16_000_000), ttlMs: 500_000 }],
+    ['a huge value with dots', { value: `${'eyJ9'.repeat(1_000_000)}....`, ttlMs: 500_000 }],
+  ])('counts as absent and emits store-failed: %s', async (_, answer) => {
     const { fleet, provider, events } = fleetOf()
     fleet.store.faults.get = answers(answer)
     await provider.getToken()
@@ -133,9 +133,9 @@ describe('an answer of a store that cannot be parsed', () => {
   it.each([
     ['undefined', undefined],
     ['null', null],
-    ['an entry whose time is over', { value: 'text', ttlMs: 0 }],
-    ['an entry whose time is long over', { value: 'text', ttlMs: -1 }],
-  ])('is an absence like any other, and causes no event: %s', async (_, answer) => {
+    ['an entry with ttlMs 0', { value: 'text', ttlMs: 0 }],
+    ['an entry with a negative ttlMs', { value: 'text', ttlMs: -1 }],
+  ])('counts as absent without an event if it is empty or expired: %s', async (_, answer) => {
     const { fleet, provider, events } = fleetOf()
     fleet.store.faults.get = answers(answer)
     await provider.getToken()
@@ -145,7 +145,7 @@ describe('an answer of a store that cannot be parsed', () => {
   })
 })
 
-it('an answer that throws on being read is a failure like any other', async () => {
+it('a store answer whose getter throws emits store-failed and fails no call', async () => {
   const { fleet, provider, events } = fleetOf()
   const get = () => FAILURES.throws(async () => {})
   fleet.store.faults.get = answers(Object.defineProperty({ ttlMs: 500_000 }, 'value', { get }))
@@ -153,7 +153,7 @@ it('an answer that throws on being read is a failure like any other', async () =
   expect(failuresOf(events)[0]).toMatchObject({ operation: 'get' })
 })
 
-/** What a program says that has a provider on the store `{ get, set, delete, ...store }`, and how it ends. */
+/** Runs a program whose provider has the store `{ get, set, delete, ...store }`; resolves with output and exit code. */
 const run = (store: string, work: string) =>
   runProgram(`
     const hang = () => new Promise(() => {})
@@ -177,7 +177,12 @@ describe.concurrent('a process with a store', () => {
     ['stays alive while a call waits for another process', others, `globalThis.looks = 0; ${GET}`, 'token'],
     ['is not kept alive by a write that hangs', '{ set: hang, operationTimeoutMs: 3_600_000 }', GET, 'token'],
     ['stays alive while close() waits for a store', '{ set: hang }', `${GET}; ${CLOSE}`, 'token\nclosed'],
-    ['outlives a lease denied by false', '{ lease: async () => false }', `${GET}; ${wait}`, 'token\nalive'],
+    [
+      'keeps running after a store denies a lease with false',
+      '{ lease: async () => false }',
+      `${GET}; ${wait}`,
+      'token\nalive',
+    ],
   ])('%s', async (_, store, work, said) => {
     expect(await run(store, work)).toEqual({ said, code: 0 })
   })

@@ -45,19 +45,16 @@ describe('the token request', () => {
       'application/x-www-form-urlencoded',
       'client_id=client-1&client_secret=swordfish%2Bwith%2Fslash%3D&audience=https%3A%2F%2Fapi.test.example&grant_type=client_credentials',
     ],
-  ])(
-    'as %s is a POST of exactly the four fields, and says that it wants JSON',
-    async (bodyFormat, type, body) => {
-      const { provider, endpoint } = rig([], { bodyFormat })
-      await provider.getToken()
-      expect(endpoint.requests).toMatchObject([
-        { url: TOKEN_ENDPOINT, init: { method: 'POST', redirect: 'manual', body } },
-      ])
-      expect(endpoint.requests[0]?.init.headers).toEqual({ 'content-type': type, accept: 'application/json' })
-    },
-  )
+  ])('as %s is a POST with exactly the four fields, and accepts JSON', async (bodyFormat, type, body) => {
+    const { provider, endpoint } = rig([], { bodyFormat })
+    await provider.getToken()
+    expect(endpoint.requests).toMatchObject([
+      { url: TOKEN_ENDPOINT, init: { method: 'POST', redirect: 'manual', body } },
+    ])
+    expect(endpoint.requests[0]?.init.headers).toEqual({ 'content-type': type, accept: 'application/json' })
+  })
 
-  it('is sent as JSON by the real fetch, and by default', async () => {
+  it('is sent as JSON with the real fetch by default', async () => {
     const headers = { reqheaders: { 'content-type': 'application/json' } }
     const fields = { client_id: 'client-1', client_secret: SECRET, audience: ENVIRONMENT.audience }
     if (!nock.isActive()) nock.activate()
@@ -74,14 +71,14 @@ describe('the token request', () => {
     ['https://idp.example:8443/tenant', 'https://idp.example:8443/tenant/oauth/token'],
     ['https://idp.example/tenant/', 'https://idp.example/tenant/oauth/token'],
     ['http://127.0.0.1:8080', 'http://127.0.0.1:8080/oauth/token'],
-  ])('with authUrl %s goes to %s, as the event says', async (authUrl, url) => {
+  ])('with authUrl %s goes to %s, which the event names', async (authUrl, url) => {
     const { provider, endpoint, events } = rig([], { environment: { ...ENVIRONMENT, authUrl } })
     await provider.getToken()
     expect(endpoint.requests.map((request) => request.url)).toEqual([url])
     expect(events[0]).toMatchObject({ type: 'token-requested', url })
   })
 
-  it('goes by globalThis.fetch, looked up at each use', async () => {
+  it('uses globalThis.fetch, which is looked up at each use', async () => {
     const provider = createTokenProvider(client)
     const replaced = vi.fn(async () => Response.json(GRANT))
     vi.stubGlobal('fetch', replaced)
@@ -100,9 +97,9 @@ describe('a redirect of the token endpoint', () => {
 
   it.each<[unknown, Answer]>([
     [300, status(300, '', { location: 'https://evil.example' })],
-    ['followed by a fetch of its own mind', seenAs({ redirected: true, status: 200, ok: true })],
-    ['hidden as a browser does it', seenAs({ type: 'opaqueredirect', status: 0, ok: false })],
-  ])('is a TokenRequestError: %s', async (_, answer) => {
+    ['followed by a custom fetch', seenAs({ redirected: true, status: 200, ok: true })],
+    ['opaque, as in a browser', seenAs({ type: 'opaqueredirect', status: 0, ok: false })],
+  ])('causes a TokenRequestError: %s', async (_, answer) => {
     const made = rig([answer])
     const error = await failed(made)
     expect(error).toMatchObject({ name: 'TokenRequestError', code: 'ERR_TOKEN_REDIRECT', retryable: false })
@@ -118,30 +115,33 @@ const stalledWith =
 
 it.each<[string, Answer]>([
   ['that hangs', hang],
-  ['that ignores the signal', deaf],
-  ['whose body stalls', stalledWith(200)],
-])('an answer %s is aborted after half of timeoutMs, the last one after all of it', async (_, answer) => {
-  const { provider, endpoint, clock } = rig([], { timeoutMs: 3_000 })
-  endpoint.otherwise = answer
-  const waiting = rejection(provider.getToken())
-  const aborted = () => endpoint.requests.map(({ init }) => init.signal?.aborted)
-  await clock.advance(1_499)
-  expect(aborted()).toEqual([false])
-  await clock.advance(1)
-  expect(aborted()).toEqual([true, false])
-  await clock.advance(1_499)
-  expect(aborted()).toEqual([true, false])
-  await clock.advance(1)
-  expect(aborted()).toEqual([true, true])
-  expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryable: true, attempts: 2 })
-  expect(clock.sleeping).toBe(0)
-})
+  ['whose fetch ignores the signal', deaf],
+  ['whose response body stalls', stalledWith(200)],
+])(
+  'a token request %s is aborted after half of timeoutMs, and the last attempt after all of it',
+  async (_, answer) => {
+    const { provider, endpoint, clock } = rig([], { timeoutMs: 3_000 })
+    endpoint.otherwise = answer
+    const waiting = rejection(provider.getToken())
+    const aborted = () => endpoint.requests.map(({ init }) => init.signal?.aborted)
+    await clock.advance(1_499)
+    expect(aborted()).toEqual([false])
+    await clock.advance(1)
+    expect(aborted()).toEqual([true, false])
+    await clock.advance(1_499)
+    expect(aborted()).toEqual([true, false])
+    await clock.advance(1)
+    expect(aborted()).toEqual([true, true])
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryable: true, attempts: 2 })
+    expect(clock.sleeping).toBe(0)
+  },
+)
 
-describe('an error answer whose body stalls', () => {
+describe('an error response with a slow body', () => {
   it.each([
     [400, 'ERR_TOKEN_STATUS', 2_500],
     [307, 'ERR_TOKEN_REDIRECT', 0],
-  ])('with status %i is %s after half of its time, a redirect at once', async (code, error, afterMs) => {
+  ])('with status %i that stalls rejects with %s after %i ms', async (code, error, afterMs) => {
     const { provider, endpoint, clock } = rig([stalledWith(code)])
     let over = false
     const waiting = rejection<TokenRequestError>(provider.getToken()).finally(() => {
@@ -155,7 +155,7 @@ describe('an error answer whose body stalls', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('or comes late is read, where that is in the first half of the time', async () => {
+  it('is parsed if the body arrives within half of the time', async () => {
     const slow: Answer = () => {
       const body = new ReadableStream({
         async start(controller) {
@@ -171,7 +171,7 @@ describe('an error answer whose body stalls', () => {
   })
 })
 
-describe('the last attempt gets all that is left of timeoutMs', () => {
+describe('the last attempt gets the rest of timeoutMs', () => {
   const slow =
     (clock: ManualClock): Answer =>
     async () => {
@@ -179,10 +179,10 @@ describe('the last attempt gets all that is left of timeoutMs', () => {
       return new Response('', { status: 503 })
     }
   it.each<[string, (clock: ManualClock) => Answer[], Partial<TokenProviderOptions>]>([
-    ['those before it failed at once', () => [status(503), status(503), hang], {}],
-    ['retries and pauses took the rest', (clock) => [slow(clock), slow(clock), hang], { retries: 5 }],
-    ['it sends another secret than the rejected one', () => [status(401), hang], { retries: 0 }],
-  ])('where %s', async (_, answersOn, options) => {
+    ['after attempts that failed at once', () => [status(503), status(503), hang], {}],
+    ['after slow attempts and pauses', (clock) => [slow(clock), slow(clock), hang], { retries: 5 }],
+    ['when it replaces a rejected secret', () => [status(401), hang], { retries: 0 }],
+  ])('%s', async (_, answersOn, options) => {
     const clock = new ManualClock()
     const answers = answersOn(clock)
     const attempts = answers.length
@@ -196,7 +196,7 @@ describe('the last attempt gets all that is left of timeoutMs', () => {
     expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts })
   })
 
-  it.each([false, true])('where clientSecret takes most of it (with a store: %s)', async (shared) => {
+  it.each([false, true])('when the clientSecret function is slow (with a store: %s)', async (shared) => {
     const clock = new ManualClock()
     const clientSecret = async () => {
       await clock.sleep(9_000)
@@ -208,7 +208,7 @@ describe('the last attempt gets all that is left of timeoutMs', () => {
   })
 })
 
-it('timeoutMs is 10 000 on the clocks of the machine, of which an answer leaves no timer', async () => {
+it('timeoutMs defaults to 10 000 ms of the system clock, and no timer is left behind', async () => {
   vi.useFakeTimers()
   const { provider, endpoint } = rig([hang, hang, granted()], { clock: undefined })
   const waiting = rejection(provider.getToken())
@@ -232,11 +232,11 @@ describe('a failed attempt', () => {
     ...[408, 429, 599].map(withStatus),
     ['no connection', noConnection, { code: 'ERR_TOKEN_NETWORK', status: undefined, cause: connectionCause }],
     [
-      'one that breaks off',
+      'a response that breaks off',
       breaksOff(),
       { code: 'ERR_TOKEN_NETWORK', status: undefined, cause: brokenCause },
     ],
-    ['an error that is no object', offline, { code: 'ERR_TOKEN_NETWORK' }],
+    ['an error that is not an object', offline, { code: 'ERR_TOKEN_NETWORK' }],
     ['a 503 that breaks off', breaksOff(503), { code: 'ERR_TOKEN_STATUS', status: 503 }],
   ])('is retried: %s', async (_, answer, { cause, ...fields }) => {
     const once = rig([answer])
@@ -261,7 +261,7 @@ describe('a failed attempt', () => {
     expect(made.endpoint.count).toBe(1)
   })
 
-  it('is the last one sent where the process was suspended in the pause until the time was over', async () => {
+  it('is not retried if the process was suspended during the pause until timeoutMs was over', async () => {
     const { provider, endpoint, clock, events } = rig([status(503)])
     const sleep = clock.sleep.bind(clock)
     clock.sleep = async (ms, signal) => (ms < 1_000 ? await clock.advance(10_000) : await sleep(ms, signal))
@@ -278,7 +278,7 @@ describe('a failed attempt', () => {
     [0, 1],
     [1, 2],
     [5, 6],
-  ])('with retries: %s is one of %i', async (retries, attempts) => {
+  ])('with retries: %s is one of %i attempts', async (retries, attempts) => {
     const made = rig([], { retries })
     made.endpoint.otherwise = status(503)
     expect(await failed(made)).toMatchObject({ status: 503, attempts, retryable: true })
@@ -286,7 +286,7 @@ describe('a failed attempt', () => {
   })
 })
 
-describe('the pause before another attempt', () => {
+describe('the pause before a retry', () => {
   it.each([
     { chances: [0.999, 0.999, 0.999], pausesMs: [199.8, 399.6, 799.2] },
     { chances: [0, 0.5, 0.25], pausesMs: [0, 200, 200] },
@@ -310,7 +310,7 @@ describe('the pause before another attempt', () => {
     },
   )
 
-  it('that does not fit into timeoutMs ends the request', async () => {
+  it('ends the token request if it does not fit into timeoutMs', async () => {
     random.mockReturnValue(0.999)
     const made = rig([], { retries: 20, timeoutMs: 1_000 })
     made.endpoint.otherwise = status(503)
@@ -326,9 +326,9 @@ describe('Retry-After', () => {
 
   // RFC 9110 §5.6.7: a recipient must accept all three forms of a date, and all are in UTC.
   it.each(['3', '  3\t', date(3_000), 'Thursday, 01-Jan-26 00:00:03 GMT', 'Thu Jan  1 00:00:03 2026'])(
-    'of "%s" is obeyed, where it fits, in any time zone of the machine',
+    'of "%s" is honored in any time zone of the machine',
     async (value) => {
-      // As Date.parse is in Tokyo: a worker thread cannot change its time zone.
+      // Date.parse as it works in Tokyo: a worker thread cannot change its time zone.
       const { parse } = Date
       const tokyo = vi.spyOn(Date, 'parse')
       tokyo.mockImplementation((text) => parse(text.endsWith('GMT') ? text : `${text} GMT+0900`))
@@ -357,13 +357,16 @@ describe('Retry-After', () => {
   )
 
   it.each([
-    ['10', 10_000, '10000 ms'], // just the whole time
+    ['10', 10_000, '10000 ms'], // exactly timeoutMs
     ['3600', 300_000, '3600000 ms'], // this package waits no longer than five minutes
-  ])('of "%s" that does not fit ends the request and says how long', async (value, retryAfterMs, asked) => {
-    const made = rig([asksFor(value)])
-    const error = await failed(made)
-    expect(error).toMatchObject({ status: 429, attempts: 1, retryAfterMs })
-    expect(error.message).toContain(asked)
-    expect(made.endpoint.count).toBe(1)
-  })
+  ])(
+    'of "%s" that does not fit into timeoutMs ends the request and is in the error',
+    async (value, retryAfterMs, asked) => {
+      const made = rig([asksFor(value)])
+      const error = await failed(made)
+      expect(error).toMatchObject({ status: 429, attempts: 1, retryAfterMs })
+      expect(error.message).toContain(asked)
+      expect(made.endpoint.count).toBe(1)
+    },
+  )
 })

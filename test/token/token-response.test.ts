@@ -1,4 +1,4 @@
-/** What is accepted as a token response, what an error answer says, and every message to the letter. */
+/** Which token responses are accepted, how error responses are reported, and the exact error messages. */
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
@@ -33,7 +33,7 @@ const BEARER = 'must be Bearer'
 const OBJECT = 'must be a JSON object'
 const TOO_LONG = 'must not be longer than 65536 bytes'
 
-/** An answer is rejected, is not asked for again, and the error names each field and the reason. */
+/** Expects the answer to be rejected without a retry, with an error that names each field and the reason. */
 async function expectIssues(answer: Answer, issues: Record<string, string>): Promise<void> {
   const made = rig([answer])
   const error = await failed<TokenResponseError>(made, 900)
@@ -51,13 +51,13 @@ describe('expires_in', () => {
   it.each([
     [1, 1],
     ['007', 7],
-  ])('of %j is a lifetime', async (expires_in, seconds) => {
+  ])('of %j is accepted as %i s', async (expires_in, seconds) => {
     const { provider, clock } = rig([granted({ expires_in })])
     expect((await provider.getToken()).expiresAt).toBe(clock.epochMs() + seconds * 1_000)
   })
 
   it.each([undefined, 0, '0', 3_600.5, '-1', ' 3600 ', '0x10', '٣٦'])(
-    'of %j is rejected, by name',
+    'of %j is rejected, and the error names it',
     async (expires_in) => {
       await expectIssues(granted({ expires_in }), { expires_in: EXPIRES })
     },
@@ -71,7 +71,7 @@ describe('access_token', () => {
   })
 
   it.each([undefined, '', 'abcdef\n', 'abc\tdef', 'abc,def', ' abc', '==='])(
-    'of %j is rejected, by name',
+    'of %j is rejected, and the error names it',
     async (access_token) => {
       await expectIssues(granted({ access_token }), { access_token: TOKEN })
     },
@@ -85,11 +85,11 @@ describe('token_type and scope', () => {
 
   const LONG = Array.from({ length: 6_000 }, (_, n) => `scope:${n}`).join(' ') // 64 KiB is the limit
 
-  it.each([['merchant'], [''], [LONG], [undefined]])('scope %.20j is handed on whole', async (scope) => {
+  it.each([['merchant'], [''], [LONG], [undefined]])('scope %.20j is passed on unchanged', async (scope) => {
     expect((await rig([granted({ scope })]).provider.getToken()).scope).toBe(scope)
   })
 
-  it('a short scope with the token in it is handed on without that', async () => {
+  it('the token is hidden in a short scope that contains it', async () => {
     const access_token = 'head.body.signature'
     const { provider } = rig([granted({ access_token, scope: `merchant ${access_token}` })])
     expect((await provider.getToken()).scope).toBe('merchant [hidden]')
@@ -100,7 +100,7 @@ describe('token_type and scope', () => {
     ['a client secret', { clientSecret: 'swordfish/abc' }, 'swordfish/abc'],
     ['a client secret of several words', { clientSecret: 'sword fish and chips' }, 'sword fish and chips'],
     ['an encoded client secret', { clientSecret: 'sword fish/abc' }, 'sword%20fish%2Fabc'],
-  ])('a long scope with %s anywhere in it is hidden', async (_, options, secret) => {
+  ])('a long scope is hidden entirely if it contains %s', async (_, options, secret) => {
     for (const at of [0, 3_990, 4_000, 7_995, 30_000, LONG.length]) {
       const scope = `${LONG.slice(0, at)} ${secret} ${LONG.slice(at)}`
       const { provider } = rig([granted({ access_token: 'head.body.signature', scope })], options)
@@ -108,13 +108,13 @@ describe('token_type and scope', () => {
     }
   })
 
-  it('every bad field is named', async () => {
+  it('the error names every invalid field', async () => {
     const bad = granted({ access_token: '', expires_in: 0, token_type: 'mac' })
     await expectIssues(bad, { access_token: TOKEN, expires_in: EXPIRES, token_type: BEARER })
   })
 })
 
-describe('the answer as a whole', () => {
+describe('the token response', () => {
   const VALID = '{"access_token":"a.b.c","token_type":"Bearer","expires_in":3600}'
 
   it.each([
@@ -128,7 +128,7 @@ describe('the answer as a whole', () => {
     await expectIssues(() => new Response(null, { status: 200 }), { body: OBJECT })
   })
 
-  it('is cut off after 64 KiB, however much would follow', async () => {
+  it('is rejected and its body canceled after 64 KiB', async () => {
     let pulled = 0
     const cancelled = vi.fn()
     const endless: Answer = () =>
@@ -146,7 +146,7 @@ describe('the answer as a whole', () => {
     expect(cancelled).toHaveBeenCalledTimes(1)
   })
 
-  it('in characters of many bytes, split anywhere, is read right', async () => {
+  it('is decoded correctly if chunks split multibyte characters', async () => {
     const bytes = new TextEncoder().encode(VALID.replace('}', ',"scope":"größe"}'))
     const dripped: Answer = () =>
       new Response(
@@ -160,14 +160,14 @@ describe('the answer as a whole', () => {
     expect((await rig([dripped]).provider.getToken()).scope).toBe('größe')
   })
 
-  it('is echoed in no error', async () => {
+  it('is not echoed in the error', async () => {
     const { provider } = rig([text('{"access_token":"eyJ0b2tlbg.body.sig" oops')])
     expect(inspect(await rejection(provider.getToken()), { depth: 9 })).not.toContain('eyJ0b2tlbg')
   })
 })
 
-describe('an error answer of RFC 6749', () => {
-  it('is a TokenRequestError with error and errorDescription, in which an echoed secret is hidden', async () => {
+describe('an error response (RFC 6749)', () => {
+  it('becomes a TokenRequestError with error and errorDescription, in which an echoed secret is hidden', async () => {
     const body = { error: 'invalid_client', error_description: `Unknown client (${SECRET}).` }
     expect(await failure(status(401, body))).toMatchObject({
       name: 'TokenRequestError',
@@ -183,17 +183,17 @@ describe('an error answer of RFC 6749', () => {
   it.each([
     ['null', 'null'],
     ['numbers', { error: 5, error_description: {} }],
-    ['empty texts', { error: '', error_description: '' }],
+    ['empty strings', { error: '', error_description: '' }],
     ['nothing', ''],
-    ['too much', 'x'.repeat(100_000)],
-  ])('with %s in its body has its status all the same', async (_, body) => {
+    ['100 000 characters', 'x'.repeat(100_000)],
+  ])('is reported with its status alone if it has %s in its body', async (_, body) => {
     const error = await failure(status(400, body))
     expect(error).toMatchObject({ status: 400, code: 'ERR_TOKEN_STATUS' })
     expect(error.error).toBeUndefined()
     expect(error.errorDescription).toBeUndefined()
   })
 
-  it('of many lines is shown on one, and not at full length', async () => {
+  it('has its description shortened and put on one line', async () => {
     const error = await failure(
       status(400, { error: 'x', error_description: `a\r\nb\u0007${'c'.repeat(9_999)}` }),
     )
@@ -208,7 +208,7 @@ describe('a real server', () => {
     for (const server of servers.splice(0)) server.close().closeAllConnections()
   })
 
-  /** An answer by the real fetch. */
+  /** An answer from a local server through the real fetch. */
   async function answerOf(listener: RequestListener): Promise<Answer> {
     const server = createServer(listener)
     servers.push(server)
@@ -222,7 +222,7 @@ describe('a real server', () => {
   it.each([
     ['gzip', Buffer.from('{"access_token":"a.b.c"}')],
     ['br', Buffer.alloc(40, 255)],
-  ])('that announces %s and sends other bytes is not retried', async (encoding, body) => {
+  ])('that declares %s but sends other bytes causes ERR_TOKEN_RESPONSE', async (encoding, body) => {
     const error = await outcome((_, answer) => answer.writeHead(200, json(encoding)).end(body))
     const issues = [{ field: 'body', reason: 'cannot be decompressed' }]
     expect(error).toMatchObject({ code: 'ERR_TOKEN_RESPONSE', issues })
@@ -233,7 +233,7 @@ const FORMAT =
   "Check authUrl, clientId and audience. A server that takes a form instead of JSON needs bodyFormat: 'form'."
 const oauth = (error?: string, error_description?: string) => ({ error, error_description })
 
-describe('the message of a status', () => {
+describe('the error message for a status', () => {
   const CHECK = 'Check authUrl, clientId and audience.'
   const TROUBLE = 'The token endpoint is in trouble: try again later.'
   const AUDIENCE = 'Check that this client may ask for this audience.'
@@ -255,16 +255,16 @@ describe('the message of a status', () => {
     [500, '', '500', TROUBLE],
     [503, '', '503', TROUBLE],
     [429, '', '429', 'Too many token requests: try again later.'],
-  ])('%i with %j says what was answered and what to do', async (code, body, answered, advice) => {
+  ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
     expect((await failure(status(code, body))).message).toBe(`${WHERE} answered ${answered}. ${advice}`)
   })
 
-  it.each([400, 415])('%i to a form says nothing of the form', async (code) => {
+  it.each([400, 415])('of %i to a form request does not suggest bodyFormat', async (code) => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
     expect(error.message).toBe(`${WHERE} answered ${code} (invalid_request). ${CHECK}`)
   })
 
-  it('says how long the endpoint asks for a pause', async () => {
+  it('includes the Retry-After of the endpoint', async () => {
     const error = await failure(status(429, oauth('slow_down'), { 'retry-after': '45' }))
     expect(error.message).toBe(
       `${WHERE} answered 429 (slow_down). It asks for a pause of 45000 ms. Too many token requests: try again later.`,
@@ -274,21 +274,24 @@ describe('the message of a status', () => {
   it.each([
     ['https://x.example/?secret', '', ' to https://x.example'],
     ['/login', 'https://idp.example/oauth/token', ' to https://idp.example'],
-    ['/login', '', ''], // the answer of a stub has no URL that it is relative to
+    ['/login', '', ''], // a stubbed response has no URL to resolve the location against
     ['https://[', '', ''],
     [`https://${'x'.repeat(60)}.${'y'.repeat(60)}`, '', ` to https://${'x'.repeat(60)}.${'y'.repeat(31)}`],
     [undefined, 'https://idp.example/oauth/token', ''],
-  ])('that redirects to %j says where to, and that nothing is followed', async (location, url, to) => {
-    const headers: Record<string, string> = location === undefined ? {} : { location }
-    const answer = async () =>
-      Object.defineProperty(await status(307, '', headers)({}), 'url', { value: url })
-    expect((await failure(answer)).message).toBe(
-      `${WHERE} answered with a redirect${to}, which is never followed: it would forward the credentials. Check authUrl.`,
-    )
-  })
+  ])(
+    'that redirects to %j names the origin and says that redirects are not followed',
+    async (location, url, to) => {
+      const headers: Record<string, string> = location === undefined ? {} : { location }
+      const answer = async () =>
+        Object.defineProperty(await status(307, '', headers)({}), 'url', { value: url })
+      expect((await failure(answer)).message).toBe(
+        `${WHERE} answered with a redirect${to}, which is never followed: it would forward the credentials. Check authUrl.`,
+      )
+    },
+  )
 })
 
-describe('the message of no answer', () => {
+describe('the error message without a complete response', () => {
   const nameless = () => Promise.reject(new TypeError('fetch failed'))
   const NETWORK = 'Check authUrl and the network.'
   const INCOMPLETE = 'Try again later, or check the network, proxies and firewalls.'
@@ -306,7 +309,7 @@ describe('the message of no answer', () => {
   })
 })
 
-it('a token that was over when it came is rejected, because its life is too short', async () => {
+it('a token that expired before it arrived is rejected', async () => {
   const late: Answer = async (init) => {
     await made.clock.sleep(950)
     return await granted({ expires_in: 1 })(init)

@@ -1,4 +1,4 @@
-/** `merchant-auth/axios` as the tests import it: the real thing, with all answers and errors noted. */
+/** `merchant-auth/axios` as the tests import it: the real module, with all responses and errors noted. */
 import type { AxiosInstance } from 'axios'
 import { type AxiosLike, attachAuth as attachReal } from '../../../src/attach/axios.ts'
 import { outcomes } from '../recorded.ts'

@@ -1,4 +1,4 @@
-/** `merchant-auth` as the tests import it: the real thing, with all outcomes noted for the search for secrets. */
+/** `merchant-auth` as the tests import it: the real module, with all outcomes noted for the search for secrets. */
 import {
   type AccessToken,
   createAuthFetch as createReal,

@@ -1,4 +1,4 @@
-/** `merchant-auth/testing` as the tests import it: the real thing, with its secrets noted. */
+/** `merchant-auth/testing` as the tests import it: the real module, with its secrets noted. */
 import { type Sandbox, type SandboxOptions, startSandbox as startReal } from '../../../src/testing/index.ts'
 import { noteSecret, outcomes } from '../recorded.ts'
 

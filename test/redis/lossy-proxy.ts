@@ -1,14 +1,14 @@
-/** A way to a server on which an answer can get lost, with the connection that it came by. */
+/** A TCP proxy that can lose an answer of the server, together with its connection. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 
-export interface LossyPassage extends AsyncDisposable {
+export interface LossyProxy extends AsyncDisposable {
   readonly port: number
-  /** The next answer is lost. */
+  /** Loses the next answer. */
   loseOne(): void
 }
 
-export async function openPassage(to: number): Promise<LossyPassage> {
+export async function openLossyProxy(to: number): Promise<LossyProxy> {
   let losing = false
   const sockets = new Set<{ destroy(): unknown }>()
   const server = createServer((near) => {

@@ -29,7 +29,7 @@ describe('similarName', () => {
     ['lifetime', undefined],
     ['toString', undefined],
     ['x'.repeat(1_000_000), undefined],
-  ])('corrects %.20s to %s', (typed, intended) => {
+  ])('maps $0 to $1', (typed, intended) => {
     expect(similarName(typed, NAMES)).toBe(intended)
   })
 

@@ -14,8 +14,8 @@ async function publishedBy(act: () => unknown): Promise<unknown[]> {
   return published
 }
 
-describe('the events', () => {
-  it('reach onEvent and the diagnostics channel alike, as frozen objects', async () => {
+describe('the events of a provider', () => {
+  it('reach both onEvent and the diagnostics channel, as frozen objects', async () => {
     const { provider, events } = rig()
     const published = await publishedBy(async () => provider.renewToken(await provider.getToken()))
     expect(published).toEqual(events)

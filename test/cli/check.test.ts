@@ -217,7 +217,7 @@ describe('check', () => {
   })
 })
 
-describe('the claims of a JWT', () => {
+describe('the claims of a JWT that check reads', () => {
   const seconds = Math.round(Date.now() / 1000)
   const claims = async (): Promise<string[]> => {
     const { code, steps } = await check(at)
@@ -366,7 +366,7 @@ describe('check --call', () => {
   })
 })
 
-describe('the report', () => {
+describe('the report of check', () => {
   afterEach(() => vi.unstubAllEnvs())
 
   it('shows its progress on a terminal, and clears it afterwards', async () => {

@@ -7,7 +7,7 @@ import { run } from './rig.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
-describe('merchant-auth', () => {
+describe('the command line', () => {
   it.each([[['--help']], [['-h']], [['help']]])('prints an overview for %s', async (args) => {
     const { code, stdout, stderr } = await run(args)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -130,7 +130,7 @@ describe('merchant-auth', () => {
   })
 })
 
-describe('color', () => {
+describe('color in the output', () => {
   afterEach(() => vi.unstubAllEnvs())
 
   it('is used only on a terminal, and not if NO_COLOR is set', async () => {

@@ -17,7 +17,7 @@ const SILENT = { stdout: '', stderr: '' }
 const tokenRequests = (count: number) =>
   expect.poll(() => at.test.counts.token, { timeout: PATIENCE_MS }).toBe(count)
 
-describe('the program', () => {
+describe('the program merchant-auth', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)('ends on %s while it waits, without output', async (signal) => {
     at.test.fail('token', { kind: 'hang' })
     const { child, ended } = program(['token'], at.variables)

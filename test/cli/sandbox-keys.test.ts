@@ -27,7 +27,7 @@ async function withKeys(...faults: readonly string[]) {
 /** Matches the line that reports what a key did. */
 const KEY_LINE = /^[a-z]: /
 
-describe('the keys', () => {
+describe('the keys of the sandbox command', () => {
   it('are listed on a terminal', async () => {
     const { command } = await withKeys()
     expect(stripVTControlCharacters(command.stderr())).toContain(`
@@ -148,8 +148,8 @@ Keys
   })
 })
 
-describe.skipIf(process.platform === 'win32')('the foreground', () => {
-  it('includes a process without a terminal', async () => {
+describe.skipIf(process.platform === 'win32')('the check for the foreground', () => {
+  it('accepts a process without a terminal', async () => {
     const source = new URL('../../src/cli/sandbox-keys.ts', import.meta.url).href
     const program = `console.log((await import(${JSON.stringify(source)})).isInForeground())`
     const args = ['--no-warnings', '--input-type=module', '--eval', program]
@@ -157,12 +157,12 @@ describe.skipIf(process.platform === 'win32')('the foreground', () => {
     expect(await text(child.stdout)).toBe('true\n')
   })
 
-  it('is parsed after the name of the program, which may contain anything', () => {
+  it('reads /proc correctly whatever the name of the program contains', () => {
     expect(groupsFromProc('12 (a) R 1 2 (b) S 1 34 30 34816 56 4194304 0')).toEqual(['34', '56'])
     expect(groupsFromProc('12 (node) S 1 34 30 0 -1 4194304 0')).toEqual(['34', '-1'])
   })
 
-  it.runIf(process.platform === 'linux')('is the same in /proc and in the output of ps', () => {
+  it.runIf(process.platform === 'linux')('reads the same process groups from /proc and from ps', () => {
     expect(groupsFromPs()).toEqual(groupsFromProc())
   })
 })

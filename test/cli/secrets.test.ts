@@ -46,8 +46,8 @@ const CASES: Record<string, Case> = {
   },
 }
 
-describe.each(WORDS)('with the secret %j', (secret) => {
-  it.each(Object.keys(CASES))('the output is the same as with another secret if %s', async (name) => {
+describe.each(WORDS)('check and token with the secret %j', (secret) => {
+  it.each(Object.keys(CASES))('have the same output as with another secret if %s', async (name) => {
     const { arrange, args = () => [], changed } = CASES[name] ?? {}
     const outcome = async (clientSecret: string): Promise<unknown> => {
       const variables = { ...at.variables, MERCHANT_AUTH_CLIENT_SECRET: clientSecret, ...changed }

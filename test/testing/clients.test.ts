@@ -10,7 +10,7 @@ const statusAndQuota = async (): Promise<[number, string | null]> => {
   return [response.status, response.headers.get('auth0-client-quota-limit')]
 }
 
-describe('a quota', () => {
+describe('a quota of the sandbox', () => {
   it('counts all token requests, including failed ones, and is in every response', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 })
     onTestFinished(() => void vi.useRealTimers())
@@ -46,7 +46,7 @@ describe('a quota', () => {
   })
 })
 
-describe('an assertion', () => {
+describe('a client assertion sent to the sandbox', () => {
   const claims = () => ({
     iss: use.env.clientId,
     sub: use.env.clientId,
@@ -109,7 +109,7 @@ describe('an assertion', () => {
   })
 })
 
-it('an additional field is accepted only if tokenParameters names it', async () => {
+it('an additional token request field is accepted only if tokenParameters names it', async () => {
   const response = (organization: string) =>
     requestToken(use.env, { fields: { ...goodFields(use.env), organization } })
   expect((await response('org_1')).status).toBe(400)

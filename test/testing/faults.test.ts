@@ -31,7 +31,7 @@ const merchant = async () => (await call(use.env.merchantUrl, undefined)).status
 const requests = () => use.env.requests('merchant')
 const UNAVAILABLE = { kind: 'status', status: 503 } as const
 
-describe('fail', () => {
+describe('fail() of the sandbox', () => {
   it('applies faults in order, each to its number of requests', async () => {
     const first = use.env.fail('merchant', UNAVAILABLE, { times: 2 })
     const second = use.env.fail('merchant', { kind: 'status', status: 429 })
@@ -171,7 +171,7 @@ describe('a fault with a fixed response', () => {
   })
 })
 
-describe('a hang', () => {
+describe('the fault hang', () => {
   it('sends nothing while other requests are answered', async () => {
     const leave = new AbortController()
     const { id, answer } = await callWithFault({ kind: 'hang' }, { signal: leave.signal })
@@ -185,7 +185,7 @@ describe('a hang', () => {
     await expect(answer).rejects.toHaveProperty('name', 'AbortError')
   })
 
-  it('at the body sends the headers and half of the body', async () => {
+  it('at the body sends the headers and half of the body before it hangs', async () => {
     const { id, answer } = await callWithFault({ kind: 'hang', at: 'body' })
     const response = await answer
     const length = Number(response.headers.get('content-length'))
@@ -204,7 +204,7 @@ describe('a hang', () => {
 })
 
 it.each([{ at: 'headers' }, { at: 'body' }] as const)(
-  'a hang of 50 ms lasts for 50 ms: %o',
+  'the fault hang lasts for its duration of 50 ms: %o',
   async ({ at }) => {
     const startedAt = performance.now()
     const { answer } = await callWithFault({ kind: 'hang', at, durationMs: 50 })
@@ -215,7 +215,7 @@ it.each([{ at: 'headers' }, { at: 'body' }] as const)(
   },
 )
 
-it('a reset ends the connection without a response', async () => {
+it('the fault reset ends the connection without a response', async () => {
   const { id, answer } = await callWithFault({ kind: 'reset' })
   await expect(answer).rejects.toHaveProperty('cause.code', 'ECONNRESET')
   expect(requests().at(-1)).toMatchObject({ fault: id })
@@ -235,8 +235,8 @@ it.each<[Fault, length: unknown]>([
   expect((await call(use.env.merchantUrl, access_token)).status).toBe(200)
 })
 
-describe('a truncated body', () => {
-  it('of the token endpoint breaks off the response after a token was issued', async () => {
+describe('the fault truncated-body', () => {
+  it('of the token endpoint breaks off a response after its token was issued', async () => {
     use.env.fail('token', { kind: 'truncated-body' })
     const response = await requestToken(use.env)
     expect(response.status).toBe(200)
@@ -244,7 +244,7 @@ describe('a truncated body', () => {
     expect(use.env.counts.issued).toBe(1)
   })
 
-  it('ends after half of its Content-Length', async () => {
+  it('breaks off after half of the Content-Length', async () => {
     use.env.fail('merchant', { kind: 'truncated-body' })
     const response = await callByNodeHttp(use.env.merchantUrl, undefined)
     let bytes = 0
@@ -256,8 +256,8 @@ describe('a truncated body', () => {
   })
 })
 
-describe('a huge body', () => {
-  it('is 10 MiB of valid JSON without a Content-Length', async () => {
+describe('the fault huge-body', () => {
+  it('sends 10 MiB of valid JSON without a Content-Length', async () => {
     const response = await (await callWithFault({ kind: 'huge-body' })).answer
     expect(response.status).toBe(200)
     expect(response.headers.has('content-length')).toBe(false)
@@ -266,14 +266,14 @@ describe('a huge body', () => {
     expect(JSON.parse(text)).toMatchObject({ api: 'merchant' })
   })
 
-  it('has status 200 and only padding if the usual answer has another status', async () => {
+  it('sends status 200 and only padding if the usual response has another status', async () => {
     use.env.fail('merchant', { kind: 'huge-body', bytes: 50 })
     const response = await call(use.env.merchantUrl, undefined)
     expect(response.status).toBe(200)
     expect(await response.text()).toBe(`{"padding":"${'x'.repeat(36)}"}`)
   })
 
-  it('is small on the wire with gzip', async () => {
+  it('sends few bytes with gzip', async () => {
     use.env.fail('merchant', { kind: 'huge-body', gzip: true })
     const response = await callByNodeHttp(use.env.merchantUrl, undefined)
     expect(response.headers['content-encoding']).toBe('gzip')
@@ -289,7 +289,7 @@ describe('a huge body', () => {
   })
 })
 
-describe('a slow body', () => {
+describe('the fault slow-body', () => {
   const start = async () => {
     const token = await freshToken(use.env)
     use.env.fail('merchant', { kind: 'slow-body', durationMs: 10_000 })
@@ -299,7 +299,7 @@ describe('a slow body', () => {
     return { timers, cleared, response: await callByNodeHttp(use.env.merchantUrl, token) }
   }
 
-  it('is sent in pieces over its duration, after the headers', async () => {
+  it('sends the headers, and then the body in pieces over its duration', async () => {
     const { response } = await start()
     expect(response.statusCode).toBe(200)
     const pieces: Buffer[] = []

@@ -21,7 +21,7 @@ import {
 
 const complete = { depth: null, maxStringLength: null, maxArrayLength: null }
 
-describe('requests()', () => {
+describe('requests() of the sandbox', () => {
   const use = useSandbox()
   const all = () => inspect(use.env.requests(), complete)
 
@@ -164,7 +164,7 @@ describe('requests()', () => {
   })
 })
 
-describe('hide', () => {
+describe('hide() for recorded requests', () => {
   const TOKEN = 'eyJh.eyJi.sig-1'
   const known = {
     secrets: new Set(['swordfish of the sandbox']),
@@ -194,7 +194,7 @@ describe('hide', () => {
   })
 })
 
-describe('onRequest', () => {
+describe('onRequest of the sandbox', () => {
   type Reported = SandboxRequest & { readonly of: 'production' | 'test' }
   let reported: Reported[]
   let sandbox: Sandbox
@@ -310,7 +310,7 @@ describe('onRequest', () => {
   })
 })
 
-describe('the server survives', () => {
+describe('the server of the sandbox survives', () => {
   const use = useSandbox()
   const isAlive = async () => (await call(use.env.merchantUrl, await freshToken(use.env))).status === 200
   const port = () => Number(new URL(use.env.merchantUrl).port)

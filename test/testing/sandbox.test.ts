@@ -127,7 +127,7 @@ describe('the options of startSandbox', () => {
   })
 })
 
-describe('close', () => {
+describe('close() of the sandbox', () => {
   const use = useSandbox()
 
   it('ends pending requests, reports them before it resolves, and frees the ports', async () => {

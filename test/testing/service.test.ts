@@ -35,7 +35,7 @@ const lifetimeOf = async () => {
   return Math.round(exp - iat)
 }
 
-describe('the token endpoint', () => {
+describe('the token endpoint of the sandbox', () => {
   it('issues a new token each time, as in RFC 6749 §5.1', async () => {
     const response = await requestToken(use.env)
     expect(response.status).toBe(200)
@@ -154,7 +154,7 @@ describe('the token endpoint', () => {
   })
 })
 
-describe('acceptSecrets', () => {
+describe('acceptSecrets() of the sandbox', () => {
   it('replaces the accepted secrets, and keeps the tokens issued before valid', async () => {
     const { clientSecret } = use.env
     const token = await freshToken(use.env)
@@ -177,7 +177,7 @@ describe('acceptSecrets', () => {
   })
 })
 
-describe('an API', () => {
+describe('an API of the sandbox', () => {
   it('answers with what it received', async () => {
     const token = await freshToken(use.env)
     const response = await call(`${use.env.merchantUrl}/orders/7?a=1&a=2`, token, {
@@ -297,7 +297,7 @@ describe('an API', () => {
   const challengeOf = (response: Response) => `${response.status} ${response.headers.get('www-authenticate')}`
 })
 
-describe('revoke', () => {
+describe('revoke() of the sandbox', () => {
   it('accepts a value or a jti, and returns how many valid tokens it revoked', async () => {
     const [first, second] = [await freshToken(use.env), await freshToken(use.env)]
     expect(use.env.revoke(String(decodeJwt(first).jti))).toBe(1)
@@ -323,7 +323,7 @@ describe('revoke', () => {
   })
 })
 
-describe('configure', () => {
+describe('configure() of the sandbox', () => {
   it.each([
     [{ header: 'X-Token', scheme: '' }, 'x-token', ''],
     [{ header: 'X-Token', scheme: 'Token' }, 'x-token', 'Token '],

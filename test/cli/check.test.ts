@@ -275,8 +275,8 @@ describe('the claims of a JWT that check reads', () => {
   it('are searched for secrets in any case before they are truncated', async () => {
     const { clientSecret } = at.test
     issue(at, jwt({ iss: 'x'.repeat(285) + clientSecret, aud: clientSecret.toUpperCase(), exp: seconds }))
-    const said = (await claims()).join('\n')
-    expect(said.toLowerCase()).not.toContain(clientSecret.slice(0, 12))
+    const output = (await claims()).join('\n')
+    expect(output.toLowerCase()).not.toContain(clientSecret.slice(0, 12))
   })
 
   it('cause a warning only about the clock if the clock is wrong', async () => {

@@ -113,9 +113,9 @@ describe('the command line', () => {
     const args = line.split(' ')
     const { code, stdout, stderr } = await run(args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    const [, said = '', page] = /^merchant-auth: (.*)\nSee: npx merchant-auth (.*)\n$/.exec(stderr) ?? []
-    if (typeof message === 'string') expect(said).toBe(message)
-    else expect(said).toMatch(message)
+    const [, errorText = '', page] = /^merchant-auth: (.*)\nSee: npx merchant-auth (.*)\n$/.exec(stderr) ?? []
+    if (typeof message === 'string') expect(errorText).toBe(message)
+    else expect(errorText).toMatch(message)
     expect(page).toBe(/^(?:check|token|sandbox) /.test(line) ? `${args[0]} --help` : '--help')
     expect(stderr).not.toContain('HORSE')
   })

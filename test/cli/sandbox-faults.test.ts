@@ -42,21 +42,21 @@ describe('a fault from --fault', () => {
 
   it('hangs, and is logged when the client disconnects', async () => {
     const running = await withFaults('token:hang,times=1')
-    const leave = new AbortController()
-    const both = [1, 2].map(() => requestToken(running.client, { signal: leave.signal }))
+    const abort = new AbortController()
+    const both = [1, 2].map(() => requestToken(running.client, { signal: abort.signal }))
     expect((await Promise.any(both)).status).toBe(200) // so that the other request has arrived, and hangs
-    leave.abort()
+    abort.abort()
     expect(await labelOf(running, 2)).toBe('hang')
     expect((await running.lines(2))[1]).toMatch(/\/oauth\/token +--- /)
   })
 
   it('hangs in the middle of the body', async () => {
     const running = await withFaults('token:hang,at=body')
-    const leave = new AbortController()
-    const response = await requestToken(running.client, { signal: leave.signal })
+    const abort = new AbortController()
+    const response = await requestToken(running.client, { signal: abort.signal })
     const { value } = (await response.body?.getReader().read()) ?? {}
     expect(value?.length).toBe(Math.floor(Number(response.headers.get('content-length')) / 2))
-    leave.abort()
+    abort.abort()
     expect(await labelOf(running, 1)).toBe('hang,at=body')
   })
 
@@ -129,11 +129,11 @@ describe('an invalid --fault', () => {
   ])('is rejected: %s', async (fault, message) => {
     const { code, stdout, stderr } = await run(['sandbox', '--fault', fault])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    const said = stderr.replace(/^merchant-auth: /, '')
-    if (typeof message === 'string') expect(said.slice(0, message.length)).toBe(message)
-    else expect(said).toMatch(message)
-    expect(said).toMatch(/^.*\.\nSee: npx merchant-auth sandbox --help\n$/)
-    expect(said).not.toContain('HUNTER2')
+    const errorText = stderr.replace(/^merchant-auth: /, '')
+    if (typeof message === 'string') expect(errorText.slice(0, message.length)).toBe(message)
+    else expect(errorText).toMatch(message)
+    expect(errorText).toMatch(/^.*\.\nSee: npx merchant-auth sandbox --help\n$/)
+    expect(errorText).not.toContain('HUNTER2')
   })
 
   it('is rejected if it follows a fault that applies to all requests', async () => {

@@ -182,9 +182,9 @@ Faults
 
   it('reports a client that disconnected before a response', async () => {
     const { merchantUrl, lines } = await sandbox(['--api-latency-ms', '600000'])
-    const leaving = request(merchantUrl).on('error', () => {})
-    await once(leaving.end(), 'finish')
-    leaving.destroy()
+    const pending = request(merchantUrl).on('error', () => {})
+    await once(pending.end(), 'finish')
+    pending.destroy()
     expect((await lines(1))[0]).toMatch(/\/merchant +--- +\d+ ms {2}the client disconnected$/)
   })
 
@@ -212,8 +212,8 @@ Faults
       await call(`${merchantUrl}/orders`, 'another')
       await call(`${productionUrl}/orders`, undefined)
       await lines(5)
-      const said = stripVTControlCharacters(command.stderr()).split('\n')
-      const log = said.slice(said.findIndex((line) => line.includes('POST')))
+      const loggedLines = stripVTControlCharacters(command.stderr()).split('\n')
+      const log = loggedLines.slice(loggedLines.findIndex((line) => line.includes('POST')))
       for (const line of log) expect(line.length, line).toBeLessThanOrEqual(columns)
       expect(withPlaceholders(log.join('\n'))).toBe(LOGS[columns])
     },

@@ -53,11 +53,11 @@ describe('token', () => {
     ['URL', 'https://auth.invalid', 4, /cannot resolve auth\.invalid/],
     ['URL', '', 3, /MERCHANT_AUTH_URL \(--auth-url\): is not set/],
     ['STORE', 'http://a', 3, /MERCHANT_AUTH_STORE \(--store\): must be/],
-  ])('prints nothing on stdout if %s is %j', async (name, value, code, said) => {
+  ])('prints nothing on stdout if %s is %j', async (name, value, code, expected) => {
     noteSecret('wrong horse')
     const outcome = await token(['--timeout-ms', '60000'], { [`MERCHANT_AUTH_${name}`]: value })
     expect(outcome).toMatchObject({ code, stdout: '' })
-    expect(outcome.stderr).toMatch(said)
+    expect(outcome.stderr).toMatch(expected)
     expect(outcome.stderr).toMatch(/^merchant-auth: .*\n(?: {2}→ .*\n)?$/)
   })
 

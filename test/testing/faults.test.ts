@@ -173,15 +173,15 @@ describe('a fault with a fixed response', () => {
 
 describe('the fault hang', () => {
   it('sends nothing while other requests are answered', async () => {
-    const leave = new AbortController()
-    const { id, answer } = await callWithFault({ kind: 'hang' }, { signal: leave.signal })
+    const abort = new AbortController()
+    const { id, answer } = await callWithFault({ kind: 'hang' }, { signal: abort.signal })
     const settled = vi.fn()
     answer.then(settled, settled)
     await until(() => requests().at(-1)?.fault === id)
     for (let i = 0; i < 5; i += 1) expect(await merchant()).toBe(401)
     expect(settled).not.toHaveBeenCalled()
     expect(requests()[0]).not.toHaveProperty('status')
-    leave.abort()
+    abort.abort()
     await expect(answer).rejects.toHaveProperty('name', 'AbortError')
   })
 

@@ -231,12 +231,12 @@ describe('onRequest of the sandbox', () => {
   it('is called for a hang when its client disconnects, and for a reset', async () => {
     const { test } = sandbox
     const id = test.fail('merchant', { kind: 'hang' })
-    const leave = new AbortController()
-    const hanging = call(test.merchantUrl, undefined, { signal: leave.signal })
+    const abort = new AbortController()
+    const hanging = call(test.merchantUrl, undefined, { signal: abort.signal })
     await until(() => test.counts.merchant === 1)
     expect((await call(test.inStoreUrl, undefined)).status).toBe(401)
     expect((await requests(1)).map(({ target }) => target)).toEqual(['in-store'])
-    leave.abort()
+    abort.abort()
     await expect(hanging).rejects.toHaveProperty('name', 'AbortError')
     const [, hung] = await requests(2)
     expect(hung).toMatchObject({ target: 'merchant', fault: id })
@@ -364,10 +364,10 @@ describe('the server of the sandbox survives', () => {
 
   it('a client that disconnects while it waits, and issues no token to it', async () => {
     use.env.configure({ tokenLatencyMs: 3_600_000 })
-    const leave = new AbortController()
-    const answer = requestToken(use.env, { signal: leave.signal })
+    const abort = new AbortController()
+    const answer = requestToken(use.env, { signal: abort.signal })
     await until(() => use.env.requests('token')[0]?.fields !== undefined)
-    leave.abort()
+    abort.abort()
     await expect(answer).rejects.toHaveProperty('name', 'AbortError')
     use.env.configure({ tokenLatencyMs: 0 })
     expect(await isAlive()).toBe(true)

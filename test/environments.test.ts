@@ -67,7 +67,7 @@ describe('defineEnvironments', () => {
     ['an API below the other’s', { apiUrls: ['https://api.example/merchant/v2'] }, ['test.apiUrls[0]']],
     ['an API above the other’s', { apiUrls: ['https://api.example'] }, ['test.apiUrls[0]']],
     [
-      'an API written otherwise',
+      'the same API written differently',
       { apiUrls: ['HTTPS://API.example:443/x/../merchant/'] },
       ['test.apiUrls[0]'],
     ],
@@ -125,11 +125,11 @@ describe('apiUrls by name', () => {
     [new Map([['merchant', merchant]]), ['test.apiUrls']],
     ['https://api.example', ['test.apiUrls']],
     [{ merchant: 'https://api.example/merchant/v2' }, ['test.apiUrls.merchant']], // overlaps with production
-  ])('are checked, each by its name: %j', (apiUrls, names) => {
+  ])('are validated, each under its name: %j', (apiUrls, names) => {
     expect(problemsOf({ production, test: { ...test, apiUrls } })).toEqual(names)
   })
 
-  it('lead a URL that is an inner entry itself to that entry', () => {
+  it('match a URL to the innermost entry that contains it', () => {
     const urls = { all: 'https://api.example/api', merchant: 'https://api.example/api/merchant' }
     const destinations = destinationsOf({ ...test, apiUrls: urls })
     for (const rest of ['', '?x=1', '#top', '/', '/orders'])

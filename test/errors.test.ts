@@ -32,7 +32,7 @@ describe('every error', () => {
     ['TokenResponseError', responseError, 'ERR_TOKEN_RESPONSE'],
     ['ProviderClosedError', closedError, 'ERR_PROVIDER_CLOSED'],
     ['ConfigurationError', configurationError, 'ERR_CONFIGURATION'],
-  ])('of the class %s has its name, its code and the one base', (name, error, code) => {
+  ])('of the class %s has its name and its code, and extends MerchantAuthError', (name, error, code) => {
     expect(error).toBeInstanceOf(MerchantAuthError)
     expect(error).toBeInstanceOf(Error)
     expect(error).toMatchObject({ name, code })
@@ -62,11 +62,11 @@ describe('every error', () => {
   })
 
   it.each([
-    ['no connection', noConnection],
-    ['a status', status(404)],
+    ['a failed connection', noConnection],
+    ['an HTTP status', status(404)],
     ['a redirect', status(307)],
-    ['a bad answer', granted({ expires_in: null })],
-  ])('about %s names method and URL without the query, and what to do', async (_, answer) => {
+    ['an invalid response', granted({ expires_in: null })],
+  ])('about %s names the method, the URL without the query, and what to do', async (_, answer) => {
     const { provider } = rig([answer], { retries: 0 })
     const { message } = await rejection(provider.getToken())
     expect(message).toMatch(/POST https:\/\/auth\.test\.example\/oauth\/token(?![?#\w])/)
@@ -74,12 +74,12 @@ describe('every error', () => {
   })
 })
 
-describe('the error of a browser', () => {
+describe('the browser check of createTokenProvider', () => {
   it.each([
-    ['no process at all', undefined],
+    ['no process global', undefined],
     ['a process without versions', {}],
-    ['a process of another kind', { versions: {} }],
-  ])('with %s has exactly this message', (_, process) => {
+    ['a process without versions.node', { versions: {} }],
+  ])('throws ERR_BROWSER with exactly this message: %s', (_, process) => {
     vi.stubGlobal('document', {})
     vi.stubGlobal('process', process)
     const thrown = thrownBy(() =>
@@ -98,7 +98,7 @@ describe('the error of a browser', () => {
     })
   })
 
-  it('is not that of a document on Node.js (jsdom)', () => {
+  it('does not throw on Node.js with a document (jsdom)', () => {
     vi.stubGlobal('document', {})
     const options = { environment: ENVIRONMENT, clientId: 'c', clientSecret: SECRET }
     expect(thrownBy(() => createTokenProvider(options))).toBeUndefined()

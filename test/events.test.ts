@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { provided, token } from './support/provided.ts'
 import { rig, unhandledRejections } from './token/harness.ts'
 
-/** What is published on the diagnostics channel while something is done. */
+/** Returns the events that `act` publishes on the diagnostics channel. */
 async function publishedBy(act: () => unknown): Promise<unknown[]> {
   const published: unknown[] = []
   const listener = (event: unknown): void => void published.push(event)
@@ -14,8 +14,8 @@ async function publishedBy(act: () => unknown): Promise<unknown[]> {
   return published
 }
 
-describe('the events', () => {
-  it('are the same frozen objects in onEvent and on the diagnostics channel', async () => {
+describe('the events of a provider', () => {
+  it('reach both onEvent and the diagnostics channel, as frozen objects', async () => {
     const { provider, events } = rig()
     const published = await publishedBy(async () => provider.renewToken(await provider.getToken()))
     expect(published).toEqual(events)
@@ -24,22 +24,22 @@ describe('the events', () => {
   })
 })
 
-describe('a listener', () => {
+describe('an onEvent listener', () => {
   const throwing = vi.fn(() => {
     throw new Error('a fault of the listener')
   })
   it.each([
-    ['that throws affects nothing, and not the channel either', throwing],
-    ['may be absent: the channel has the events', undefined],
+    ['that throws affects neither the call nor the diagnostics channel', throwing],
+    ['is optional: the diagnostics channel gets the events without one', undefined],
   ])('%s', async (_, onEvent) => {
     expect(await publishedBy(() => rig([], { onEvent }).provider.getToken())).toHaveLength(2)
     if (onEvent !== undefined) expect(onEvent).toHaveBeenCalledTimes(2)
   })
 
-  it('that rejects affects nothing', async () => {
+  it('that rejects causes no failure and no unhandled rejection', async () => {
     const unhandled = unhandledRejections()
     let called = 0
-    // No vi.fn: it would handle the rejection itself.
+    // Not vi.fn, which would handle the rejection itself.
     const onEvent = async (): Promise<void> => {
       called += 1
       throw new Error('a fault of the listener')
@@ -61,7 +61,7 @@ describe('a listener', () => {
   })
 })
 
-it("what a caller's own provider withholds is published on the channel, with its current token hidden", async () => {
+it('the diagnostics channel gets the token-withheld event of a custom provider, with its token hidden', async () => {
   const tokens = provided({ current: token('current.token'), name: 'other' })
   const authFetch = createAuthFetch(tokens, { fetch: async () => new Response() })
   expect(await publishedBy(() => authFetch('https://elsewhere.example/current.token'))).toEqual([

@@ -1,4 +1,4 @@
-// The known name that a mistyped one stands for, in the errors of options.
+// Suggestions for mistyped option names: similarName, and the errors of the functions that take options.
 import {
   type AttachOptions,
   createAuthFetch,
@@ -11,7 +11,7 @@ import { describe, expect, it } from 'vitest'
 import { similarName } from '../src/names.ts'
 import { problemsIn } from './support/problems.ts'
 
-describe('a mistyped name', () => {
+describe('similarName', () => {
   const NAMES = ['at', 'port', 'json', 'check', 'scheme', 'timeoutMs', 'lifetime-seconds', 'bodyFormat']
   it.each([
     ['prot', 'port'],
@@ -29,17 +29,17 @@ describe('a mistyped name', () => {
     ['lifetime', undefined],
     ['toString', undefined],
     ['x'.repeat(1_000_000), undefined],
-  ])('%.20s stands for %s', (typed, meant) => {
-    expect(similarName(typed, NAMES)).toBe(meant)
+  ])('maps $0 to $1', (typed, intended) => {
+    expect(similarName(typed, NAMES)).toBe(intended)
   })
 
-  it('stands for the name that is closest', () => {
+  it('returns the closest name, and none if no name is close enough', () => {
     expect(similarName('header-nam', ['header-game', 'header-name'])).toBe('header-name')
     expect(similarName('part', ['peers', 'sorts'])).toBeUndefined()
   })
 })
 
-describe('an option that does not exist', () => {
+describe('the error for an unknown option', () => {
   const environment = {
     authUrl: 'https://auth.example',
     audience: 'https://api.example',
@@ -54,7 +54,7 @@ describe('an option that does not exist', () => {
     } as TokenProviderOptions)
   const redis = { eval: () => {}, sendCommand: () => {}, isOpen: true, on: () => {}, listenerCount: () => 1 }
 
-  it.each<[string, () => unknown, option: string, meant: string]>([
+  it.each<[string, () => unknown, option: string, intended: string]>([
     ['createTokenProvider', () => provider({ timeout: 5 }), 'timeout', 'timeoutMs'],
     [
       'createAuthFetch',
@@ -74,11 +74,11 @@ describe('an option that does not exist', () => {
       'values',
       'value',
     ],
-  ])('of %s has the name that was meant', (_, make, option, meant) => {
-    expect(problemsIn(make)).toEqual([{ option, reason: `is not an option; did you mean ${meant}?` }])
+  ])('of %s suggests the intended name', (_, make, option, intended) => {
+    expect(problemsIn(make)).toEqual([{ option, reason: `is not an option; did you mean ${intended}?` }])
   })
 
-  it('of the sandbox, its settings and its faults has the name that was meant', async () => {
+  it('of the sandbox, its settings and its faults suggests the intended name', async () => {
     const problems = { ports: { tset: 4010 }, onrequest: () => {} }
     await expect(startSandbox(problems as SandboxOptions)).rejects.toMatchObject({
       problems: [
@@ -96,7 +96,7 @@ describe('an option that does not exist', () => {
     ])
   })
 
-  it('has no suggestion where no name is close', () => {
+  it('suggests nothing if no name is close', () => {
     expect(problemsIn(() => provider({ secretValue: 5 }))).toEqual([
       { option: 'secretValue', reason: 'is not an option' },
     ])

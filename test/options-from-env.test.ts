@@ -1,4 +1,4 @@
-// A provider's options from environment variables: what they become, what is wrong with them, and a secret that is replaced.
+// optionsFromEnv: the options that it reads from environment variables, its errors, and files whose secret is replaced.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const problemsOf = (env: Readonly<Record<string, string | undefined>>) =>
   problemsIn(() => optionsFromEnv(env)).map(({ option, reason }) => [option, reason])
 
 describe('optionsFromEnv', () => {
-  it('returns what the variables set, and no more', async () => {
+  it('returns only the options that the variables set', async () => {
     const { clientSecret, ...options } = optionsFromEnv(GOOD)
     expect(options).toEqual({
       environment: {
@@ -87,7 +87,7 @@ describe('optionsFromEnv', () => {
     }
   })
 
-  it('names all problems at once, each with its variable', () => {
+  it('reports all problems at once, each with its variable', () => {
     expect(problemsOf({})).toEqual([
       [
         'MERCHANT_AUTH_CLIENT_SECRET',
@@ -115,7 +115,7 @@ describe('optionsFromEnv', () => {
     ])
   })
 
-  it('names a variable that is probably a misspelled one', () => {
+  it('points out a variable that is probably misspelled', () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, MERCHANT_AUTH_API_URLS: apiUrls, ...rest } = GOOD
     const wrong = { ...rest, MERCHANT_AUTH_CLIENTSECRET: SECRET, MERCHANT_AUTH_API_URL: apiUrls }
     expect(problemsOf(wrong).map(([, reason]) => reason)).toEqual([
@@ -132,7 +132,7 @@ describe('optionsFromEnv', () => {
     ])
   })
 
-  it('rejects two secrets, and a file that is missing, empty or not a file', async () => {
+  it('rejects a second secret, and a secret file that is missing, empty or a directory', async () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
     const file = join(folder, 'secret')
     const withFile = (path: string) => problemsOf({ ...rest, MERCHANT_AUTH_CLIENT_SECRET_FILE: path })
@@ -147,7 +147,7 @@ describe('optionsFromEnv', () => {
     ])
   })
 
-  it('reads an assertion from a file, again each time', async () => {
+  it('reads the assertion file again each time, and rejects a missing file or an additional secret', async () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
     const file = join(folder, 'assertion')
     const env = { ...rest, MERCHANT_AUTH_CLIENT_ASSERTION_FILE: file }
@@ -165,7 +165,7 @@ describe('optionsFromEnv', () => {
     ])
   })
 
-  it('reads further fields of the token request', () => {
+  it('reads additional token request fields, and rejects invalid ones', () => {
     const parametersOf = (text: string) =>
       optionsFromEnv({ ...GOOD, MERCHANT_AUTH_TOKEN_PARAMETERS: text }).tokenParameters
     expect(parametersOf(' , organization=org_1, resource = a=b,,empty=,')).toEqual({
@@ -184,7 +184,7 @@ describe('optionsFromEnv', () => {
       ])
   })
 
-  it('reads a secret file in linear time, whatever it contains', async () => {
+  it('reads a secret file with many line breaks in linear time', async () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
     const lines = (length: number) => `${'\r\n'.repeat(length / 2)}x`
     const fileOf = (text: string) => join(folder, String(text.length))
@@ -203,7 +203,7 @@ describe('optionsFromEnv', () => {
     expect(inspect({ ...options })).not.toContain(SECRET)
   })
 
-  it('reads the file again before each token request, so that a secret can be replaced', async () => {
+  it('reads the secret file again before each token request, so that the secret can be replaced', async () => {
     const file = join(folder, 'secret')
     await using sandbox = await startSandbox()
     const { environment, clientId, clientSecret } = sandbox.test

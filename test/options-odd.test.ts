@@ -1,4 +1,4 @@
-// Options of invalid types, and objects with side effects when they are read: always a ConfigurationError.
+// Options of invalid types, and objects that misbehave when they are read: every error is a ConfigurationError.
 
 import * as fc from 'fast-check'
 import {
@@ -13,7 +13,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
 import { FaultQueue } from '../src/testing/faults.ts'
 import { changedSettings, DEFAULT_SETTINGS } from '../src/testing/settings.ts'
-import { createTokenProvider } from '../src/token/provider.ts' // without what the tests wrap around it
+import { createTokenProvider } from '../src/token/provider.ts' // not the wrapper that the tests import
 import { problemsOf } from './support/problems.ts'
 import { provided } from './support/provided.ts'
 import { ENVIRONMENT } from './token/harness.ts'
@@ -28,7 +28,7 @@ const VARIABLES = {
 }
 const redis = { isOpen: true, eval: async () => null, sendCommand: async () => null, on: () => {} }
 
-/** Everything that takes options, with an object that it accepts. */
+/** Every function that takes options, with an object that it accepts. */
 const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Record<string, unknown> }> = {
   createTokenProvider: {
     make: (given) => createTokenProvider(given as TokenProviderOptions),
@@ -75,9 +75,9 @@ const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Recor
 }
 
 const hostile = fc.constantFrom<() => unknown>(
-  () => refusing(() => ({})),
-  () => refusing(() => []),
-  () => refusing(() => () => {}),
+  () => throwingProxy(() => ({})),
+  () => throwingProxy(() => []),
+  () => throwingProxy(() => () => {}),
   () => revoked({}),
   () => revoked([]),
   () => throwingGetters(),
@@ -92,14 +92,14 @@ const hostile = fc.constantFrom<() => unknown>(
   }),
 )
 
-/** A proxy every trap of which throws. */
-function refusing(target: () => object): unknown {
-  const refuse = () => {
+/** A proxy whose traps all throw. */
+function throwingProxy(target: () => object): unknown {
+  const fail = () => {
     throw new TypeError('odd')
   }
   return new Proxy(
     target(),
-    Object.fromEntries(Object.getOwnPropertyNames(Reflect).map((trap) => [trap, refuse])),
+    Object.fromEntries(Object.getOwnPropertyNames(Reflect).map((trap) => [trap, fail])),
   )
 }
 
@@ -120,7 +120,7 @@ function throwingGetters(): object {
   )
 }
 
-/** Makers, since fast-check itself looks into values. */
+/** Factories of values, because fast-check itself inspects values. */
 const anything: fc.Arbitrary<() => unknown> = fc.oneof(
   fc
     .anything({ withNullPrototype: true, withSparseArray: true, withBigInt: true, withMap: true })
@@ -128,14 +128,16 @@ const anything: fc.Arbitrary<() => unknown> = fc.oneof(
   hostile,
 )
 
-/** A copy of the place in which one part, or a part of that, is something else. */
-function withOdd(place: object): fc.Arbitrary<() => object> {
-  return fc.constantFrom(...Object.keys(place)).chain((name) => {
-    const part: unknown = Reflect.get(place, name)
-    const put = (make: () => unknown) => () =>
-      Object.assign(Array.isArray(place) ? [...place] : { ...place }, { [name]: make() })
-    const odd = anything.map(put)
-    return typeof part === 'object' && part !== null ? fc.oneof(odd, withOdd(part).map(put)) : odd
+/** Copies of `base` in which one property, possibly a nested one, has an arbitrary value. */
+function withArbitraryPart(base: object): fc.Arbitrary<() => object> {
+  return fc.constantFrom(...Object.keys(base)).chain((name) => {
+    const part: unknown = Reflect.get(base, name)
+    const replace = (make: () => unknown) => () =>
+      Object.assign(Array.isArray(base) ? [...base] : { ...base }, { [name]: make() })
+    const replaced = anything.map(replace)
+    return typeof part === 'object' && part !== null
+      ? fc.oneof(replaced, withArbitraryPart(part).map(replace))
+      : replaced
   })
 }
 
@@ -144,13 +146,13 @@ describe.each(Object.entries(FACTORIES))('%s', (_, { make, good }) => {
     expect(problemsOf(() => make(good))).toEqual([])
   })
 
-  it('throws a ConfigurationError for any value that it does not accept', () => {
+  it('throws only a ConfigurationError for any value instead of the options', () => {
     fc.assert(fc.property(anything, (given) => void problemsOf(() => make(given()))))
   })
 
-  it('does the same for any value of an option, or within an option', () => {
+  it('throws only a ConfigurationError for any value of an option or nested in one', () => {
     fc.assert(
-      fc.property(withOdd(good), (given) => void problemsOf(() => make(given()))),
+      fc.property(withArbitraryPart(good), (given) => void problemsOf(() => make(given()))),
       { numRuns: 500 },
     )
   })
@@ -178,18 +180,18 @@ describe('the name of an invalid option', () => {
     ['a hole in the apiUrls of a set', () => environments({ test: apis(HOLE) }), 'test.apiUrls[0]'],
     ['a hole in encryptionKeys', () => provider({ encryptionKeys: new Array(1) }), 'encryptionKeys[0]'],
     ['a hole in renewOnStatus', () => attach({ renewOnStatus: new Array(1) }), 'renewOnStatus[0]'],
-    ['no attach options but null', () => attach(null), 'options'],
-    ['no variables but null', noVariables, 'env'],
+    ['null as attach options', () => attach(null), 'options'],
+    ['null as variables', noVariables, 'env'],
     ...['URL', 'CLIENT_SECRET', 'TIMEOUT_MS'].map((name): [string, () => string[], string] => [
       `a number as the variable ${name}`,
       () => env({ [`MERCHANT_AUTH_${name}`]: 5 }),
       `MERCHANT_AUTH_${name}`,
     ]),
-    ['an environment that throws', () => environments(throwing('test')), 'test'],
-    ['an attach option that throws', () => attach(throwing('header')), 'header'],
-    ['a list that is revoked', () => provider({ encryptionKeys: revoked([]) }), 'encryptionKeys'],
-    ['a revoked list of URLs', () => provider({ environment: apis(revoked([])) }), 'environment.apiUrls'],
-  ])('%s', (_, problems, name) => {
+    ['an environment whose getter throws', () => environments(throwing('test')), 'test'],
+    ['an attach option whose getter throws', () => attach(throwing('header')), 'header'],
+    ['a revoked proxy as encryptionKeys', () => provider({ encryptionKeys: revoked([]) }), 'encryptionKeys'],
+    ['a revoked proxy as apiUrls', () => provider({ environment: apis(revoked([])) }), 'environment.apiUrls'],
+  ])('is reported for %s', (_, problems, name) => {
     expect(problems()).toEqual([name])
   })
 })
@@ -223,7 +225,7 @@ describe('an extension of Object.prototype', () => {
     expect(Object.keys(resolveOptions({ ...GOOD, environment: unnamed }).environment)).not.toContain('name')
   })
 
-  it('does not hide the properties that a class gives its instances', () => {
+  it('is distinguished from the getters of a class, which are read as options', () => {
     class Settings {
       clientId = 'client-1'
       get clientSecret() {

@@ -12,7 +12,7 @@ const problemsWith = (options: object): string[] =>
   problemsOf(() => createTokenProvider({ ...GOOD, ...options } as TokenProviderOptions))
 
 describe('the options of a provider', () => {
-  it('are checked when they are given, all at once, each by its name', () => {
+  it('are checked when they are given; every invalid one is reported by name', () => {
     const all = {
       environment: {
         authUrl: 'http://auth.example',
@@ -58,11 +58,11 @@ describe('the options of a provider', () => {
     ['encryptionKeys', ['key', [], null]],
     ['clock', [null, {}]],
     ['environment', [undefined, 'test']],
-  ])('%s may not be one of %j', (option, values) => {
+  ])('reject %s if it is any of %j', (option, values) => {
     for (const value of values) expect(problemsWith({ [option]: value }), String(value)).toEqual([option])
   })
 
-  it('name each invalid entry of encryptionKeys', () => {
+  it('are rejected with the index of each invalid entry of encryptionKeys', () => {
     const options = { encryptionKeys: ['a key of at least thirty-two bytes', '', 5, null] }
     expect(problemsWith(options)).toEqual(['encryptionKeys[1]', 'encryptionKeys[2]', 'encryptionKeys[3]'])
   })
@@ -76,19 +76,19 @@ describe('the options of a provider', () => {
   }
   const unset = { timeoutMs: undefined, retries: undefined, fetch: undefined, onEvent: undefined }
   it.each<[string, object]>([
-    ['undefined', { ...unset, clock: undefined, store: undefined, encryptionKeys: undefined }],
-    ['at their limits', { timeoutMs: 2 ** 31 - 1, retries: 0, refreshAheadMs: 0, expiryMarginMs: 0 }],
-    ['a store that is an instance of a class', { store: new Store() }],
-    ['keys without a store', { encryptionKeys: ['a key of at least thirty-two bytes'] }],
-  ])('may be %s', (_, options) => {
+    ['undefined values', { ...unset, clock: undefined, store: undefined, encryptionKeys: undefined }],
+    ['values at their limits', { timeoutMs: 2 ** 31 - 1, retries: 0, refreshAheadMs: 0, expiryMarginMs: 0 }],
+    ['a store that is a class instance', { store: new Store() }],
+    ['encryption keys without a store', { encryptionKeys: ['a key of at least thirty-two bytes'] }],
+  ])('accept %s', (_, options) => {
     expect(problemsWith(options)).toEqual([])
   })
 
-  it.each([undefined, null, 'text', 5])('may not be %j', (options) => {
+  it.each([undefined, null, 'text', 5])('are rejected if they are %j', (options) => {
     expect(problemsOf(() => resolveOptions(options))).not.toEqual([])
   })
 
-  it('do not appear in errors, whatever their values and names', () => {
+  it('do not expose their values in errors', () => {
     const value = 'hunter2-hunter2'
     const options = {
       clientSecret: [value],
@@ -106,7 +106,7 @@ describe('the options of a provider', () => {
     expect(shown).not.toContain('hunter2')
   })
 
-  it('are not changed, and not read again', async () => {
+  it('are copied, so that later changes by the caller have no effect', async () => {
     const environment = { ...ENVIRONMENT, apiUrls: [...ENVIRONMENT.apiUrls] }
     const { provider, endpoint } = rig([], { environment })
     environment.authUrl = 'https://evil.example'
@@ -119,7 +119,7 @@ describe('the options of a provider', () => {
   })
 })
 
-describe('https', () => {
+describe('the https requirement', () => {
   const LOOPBACK = [
     'localhost',
     'localhost:3000',
@@ -148,7 +148,7 @@ describe('https', () => {
   })
 
   it.each(['ftp://a.example', 'auth.example', '//a.example', '', 'https://u:p@a.example', 'file:///etc'])(
-    'forbids %j also with allowInsecureRequests',
+    'rejects %j even with allowInsecureRequests',
     (url) => {
       const environment = { ...ENVIRONMENT, authUrl: url, allowInsecureRequests: true }
       expect(problemsWith({ environment })).toEqual(['environment.authUrl'])
@@ -170,14 +170,14 @@ describe('attach options', () => {
     ['renewOnStatus[1]', [401, 600]],
     ['renewOnStatus[0]', ['401']],
     ['headers', {}],
-  ])('%s is named if it is %j', (option, value) => {
+  ])('reject %s with the value %j', (option, value) => {
     expect(problemsOfAttach({ [option.replace(/\[.*/, '')]: value })).toEqual([option])
   })
 
   it.each([
     ...['__proto__', 'prototype', 'Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
     ...['Keep-Alive', 'Sec-Fetch-Mode', 'Trailer', 'Transfer-Encoding', 'upgrade'],
-  ])('reject the header %s, which not every client sends with the token', (header) => {
+  ])('reject the header %s, because not every client can send the token in it', (header) => {
     expect(problemsOfAttach({ header })).toEqual(['header'])
   })
 

@@ -1,8 +1,8 @@
 /**
- * The code of README.md and docs compiles as it stands there, under the settings of this repository. Each block is a
- * module of its own. The one prelude: a block of any page whose first line is a comment with a file's name
- * (`// environments.ts`) is that file, and the other blocks may import it. Blocks from test/consumers are compiled there.
- * Code is written by hand only where test/dist/pages.test.ts runs it, or where it shows how other packages are used.
+ * README.md and docs: their code compiles under the settings of this repository, and their links work. Each code block is
+ * a separate module. If its first line is a comment with a file name (`// environments.ts`), it is that file, and the other
+ * blocks may import it. Blocks from test/consumers are compiled there. Code is hand-written only where
+ * test/dist/pages.test.ts runs it, or where it shows how other packages are used.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ function textOf(name: string): string {
 interface Block {
   readonly page: string
   readonly file: string
-  /** The file that it shows; undefined: it is written by hand. */
+  /** The file that the block shows; undefined if the block is hand-written. */
   readonly source: string | undefined
   /** The line of the page before the first one of the code. */
   readonly line: number
@@ -49,7 +49,7 @@ function programs(text: string): string[] {
   return [...text.matchAll(/^```js\n(.*?)^```$/gms)].map(({ 1: code = '' }) => code)
 }
 
-/** What only the benchmark has installed: it is too large for everyone. */
+/** The benchmark has its own dependencies, which are too large to install for everyone. */
 const bench = join(root, 'bench')
 const hasBench = existsSync(join(bench, 'node_modules/auth0'))
 const needsBench = ({ code }: Block): boolean => /from 'auth0\b/.test(code)
@@ -58,30 +58,30 @@ const isConsumers = ({ source }: Block): boolean => source?.startsWith('test/con
 const isPrelude = ({ file }: Block): boolean => file === 'environments.ts'
 
 describe('README.md and docs', () => {
-  it('has code that compiles', () => {
+  it('have code that compiles', () => {
     expect(blocks.length).toBeGreaterThanOrEqual(5)
-    expect(compilerSays(blocks.filter((block) => !needsBench(block) && !isConsumers(block)))).toBe('')
+    expect(compilerErrors(blocks.filter((block) => !needsBench(block) && !isConsumers(block)))).toBe('')
   })
 
-  it.skipIf(!hasBench)('has code for auth0 that compiles, where npm run bench has installed it', () => {
+  it.skipIf(!hasBench)('have code for auth0 that compiles, if npm run bench has installed it', () => {
     expect(blocks.filter(needsBench).length).toBeGreaterThan(0)
     const chosen = blocks.filter((block) => needsBench(block) || isPrelude(block))
-    expect(compilerSays(chosen, bench)).toBe('')
+    expect(compilerErrors(chosen, bench)).toBe('')
   })
 
-  it('has code by hand only where a test runs it, or where it shows how other packages are used', () => {
+  it('have hand-written code only where a test runs it or where it shows how other packages are used', () => {
     const byHand = blocks.filter(({ source }) => source === undefined).map(({ page }) => page)
     expect([...new Set(byHand)]).toEqual(['README.md', 'docs/coming-from-elsewhere.md', 'docs/testing.md'])
   })
 
-  it('shows axios in at most 8 lines, and is read in five minutes', () => {
+  it('keep the axios example within 8 lines, and README.md within 1 800 words', () => {
     const [first = ''] = programs(readme)
     expect(first).toContain('attachAuth(')
     expect(first.split('\n').filter((line) => line !== '').length).toBeLessThanOrEqual(8)
     expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1_800)
   })
 
-  it('has every page of docs in an index: those for users in the manual, the others in CONTRIBUTING.md', () => {
+  it('list every page of docs in an index: user pages in the manual, the others in CONTRIBUTING.md', () => {
     const manual = linksOf(textOf('docs/README.md')).map((link) => join('docs', link))
     const contributing = linksOf(textOf('CONTRIBUTING.md'))
     const isPacked = (name: string): boolean => !packageJson.files.includes(`!${name}`)
@@ -90,24 +90,24 @@ describe('README.md and docs', () => {
     expect(listed.filter((name) => !isPacked(name) && !contributing.includes(name))).toEqual([])
   })
 
-  it('names the versions of package.json', () => {
+  it('state the version ranges of package.json', () => {
     for (const [name, range] of Object.entries(packageJson.peerDependencies))
       expect(textOf('docs/compatibility.md'), name).toContain(`**${range}**`)
     expect(readme).toContain(packageJson.engines.node.replace('>=', ''))
   })
 
-  it.each(pages)('$name names only scripts that there are', ({ text }) => {
+  it.each(pages)('$name names only npm scripts that exist', ({ text }) => {
     const named = [...text.matchAll(/npm run ([a-z][\w:-]*)/g)].map(({ 1: name }) => name)
     expect(named.filter((name) => !Object.hasOwn(packageJson.scripts, String(name)))).toEqual([])
   })
 
-  it.each(pages)('$name links within the repository only to what there is', ({ name }) => {
+  it.each(pages)('$name has no broken link within the repository', ({ name }) => {
     expect(brokenLinks(root, name, (path) => existsSync(join(root, path)))).toEqual([])
   })
 })
 
-/** What tsc reports of code, each place with the line of the page that it stands for; '' where all is well. */
-function compilerSays(chosen: readonly Block[], place = root): string {
+/** Returns the errors of tsc, with each location as the line of its page; '' if there are none. */
+function compilerErrors(chosen: readonly Block[], place = root): string {
   const cache = join(place, 'node_modules/.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'readme-'))

@@ -27,26 +27,26 @@ describe('redact', () => {
     [SECRET, 'base64url', Buffer.from(SECRET).toString('base64url')],
     [SECRET, 'in HTML', SECRET.replace(/&/g, '&amp;').replace(/"/g, '&quot;')],
     [PLUS, 'percent-encoded in lower case', "it's%2bhush%2fhush"],
-    [PLUS, 'with numbers for HTML characters', 'it&#39;s+hush/hush'],
-    [PLUS, 'with hexadecimal numbers', 'it&#x27;s&#x2B;hush/hush'],
+    [PLUS, 'with decimal HTML references', 'it&#39;s+hush/hush'],
+    [PLUS, 'with hexadecimal HTML references', 'it&#x27;s&#x2B;hush/hush'],
     [PLUS, 'with JavaScript escapes', 'it\\u0027s+hush\\/hush'],
-    [PLUS, 'in a mixture', 'it&apos;s%2Bhush/hush'],
+    [PLUS, 'in a mixture of encodings', 'it&apos;s%2Bhush/hush'],
     [PLUS, 'percent-encoded twice', encodeURIComponent(encodeURIComponent(PLUS))],
     [PLUS, 'in JSON in JSON', 'it\\\\\\u0027s+hush/hush'],
     [PLUS, 'in hexadecimal', Buffer.from(PLUS).toString('hex').toUpperCase()],
-    [PLUS, 'in hexadecimal with blanks', 'ab 69 74 27 73 2b 68 75 73 68 2f 68 75 73 68'],
-    [PLUS, 'with a character in it that nobody sees', "it's+hush\u200B/hush"],
+    [PLUS, 'in hexadecimal with spaces', 'ab 69 74 27 73 2b 68 75 73 68 2f 68 75 73 68'],
+    [PLUS, 'with an invisible character in it', "it's+hush\u200B/hush"],
     [PLUS, 'over two lines', "it's+hush\n  /hush"],
-    [PLUS, 'with a blank for a plus, as forms have it', "it's hush/hush"],
+    [PLUS, 'with a space for a plus, as in a form', "it's hush/hush"],
     [PLUS, 'in base64, percent-encoded', percent(`${btoa('???')}${btoa(PLUS)}`)],
-    // Secrets that look like an escape themselves.
+    // Secrets that look like escapes.
     ['50%41"off-secret', 'in JSON', '50%41\\"off-secret'],
     ['50%41"off-secret', 'in base64 of JSON', btoa('{"s":"50%41\\"off-secret"}')],
     ['pa%20ss\\word', 'in JSON', 'pa%20ss\\\\word'],
     ['Tr0ub4dor\\&3x', 'in HTML', 'Tr0ub4dor\\&#38;3x'],
     ['a\\"b\\"cdefgh', 'in HTML', 'a\\&quot;b\\&quot;cdefgh'],
     ['k&lt;"abcdef', 'in JSON', 'k&lt;\\"abcdef'],
-    [LONG, 'in base64 with blanks', 'aWQ6 bWVy Y2hh bnQt c2Vj cmV0 LVF6 ODE='],
+    [LONG, 'in base64 with spaces', 'aWQ6 bWVy Y2hh bnQt c2Vj cmV0 LVF6 ODE='],
     [LONG, 'in full-width characters', 'ｍｅｒｃｈａｎｔ－ｓｅｃｒｅｔ－Ｑｚ８１'],
     // The text grows when it is decoded.
     ['İİİ'.toLowerCase(), 'that is longer than the text', 'İİİ'],
@@ -74,11 +74,12 @@ describe('redact', () => {
   )
 
   it.each([
-    ['as it is', 'the e here'],
+    ['unencoded', 'the e here'],
     ['within a word', 'the end'],
     ['in another case', 'E'],
     ['percent-encoded', '%65'],
-  ])('hides a text that contains a secret of one character %s, which the rest would reveal', (_, text) => {
+  ])('hides the whole text if it contains a one-character secret %s', (_, text) => {
+    // The rest of the text would reveal the character.
     expect(redact(text, ['e'])).toBe('[hidden]')
     expect(redact(text, ['z'])).toBe(text)
   })
@@ -161,7 +162,7 @@ describe('a redacted cause', () => {
     expect(copy?.stack).not.toContain(SECRET)
   })
 
-  it('keeps known names, codes and messages, whatever the secret is, and no others', () => {
+  it('keeps known names, codes and messages even if they contain a secret, and hides others', () => {
     const inner = Object.assign(new Error('x'), { code: 'ECONNREFUSED' })
     const cause = new TypeError('fetch failed', { cause: inner })
     const secrets = ['fetch', 'TypeError', 'E', 'ECONNREFUSED']
@@ -180,7 +181,7 @@ describe('a redacted cause', () => {
     expect(redactedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
   })
 
-  it('is finite, even if the chain is not', () => {
+  it('has a finite chain even if the original chain is circular', () => {
     const endless = new Error('round')
     endless.cause = endless
     let depth = 0
@@ -212,21 +213,21 @@ describe('a redacted cause', () => {
   })
 })
 
-describe('a URL in log output', () => {
+describe('shownUrl', () => {
   it.each([
     ['https://u:p@api.example:8443/a/b?token=x#y', 'https://api.example:8443/a/b'],
     ['https://api.example', 'https://api.example/'],
     ['https://api.example/a/hush-hush/b', 'https://api.example/a/[hidden]/b'],
     ['https://api.example/a/%68ush-hush/b', 'https://api.example/[hidden]'],
     ['https://api.example/a/b?hush-hush', 'https://api.example/a/b'],
-  ])('of %s is %s', (url, shown) => {
+  ])('turns %s into %s', (url, shown) => {
     expect(shownUrl(url, ['hush-hush'])).toBe(shown)
     expect(shownUrl(new URL(url), ['hush-hush'])).toBe(shown)
     if (!url.includes('hush')) expect(shownUrl(url)).toBe(shown)
     expect(URL.canParse(shown)).toBe(true)
   })
 
-  it('shows nothing of a text that is not a URL', () => {
+  it('hides a text that is not a URL', () => {
     expect(shownUrl('secret stuff')).not.toContain('secret')
   })
 })

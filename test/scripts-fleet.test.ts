@@ -1,4 +1,4 @@
-/** The fleet's verdicts: what they let pass, and above all what they do not; and its command line. */
+/** The script for fleets of processes: the verdicts on a run, the table of results and the command line. */
 import { describe, expect, it } from 'vitest'
 import { readOptions } from '../scripts/fleet/options.ts'
 import { type Figures, noFigures } from '../scripts/fleet/protocol.ts'
@@ -8,7 +8,7 @@ import { FROZEN, RUNS, type RunPlan, type RunResult } from '../scripts/fleet/run
 const PROCESSES = 4
 const LIFETIME_MS = 5_000
 
-function ran(
+function runResult(
   mark: RunPlan['mark'],
   { tokenRequests, processes = [] }: { tokenRequests?: number; processes?: Partial<Figures>[] },
 ): RunResult {
@@ -27,13 +27,13 @@ function ran(
   }
 }
 
-function brokenIn(result: RunResult): string[] {
+function failedVerdicts(result: RunResult): string[] {
   return verdictsOf(result)
     .filter(({ good }) => !good)
     .map(({ text }) => text)
 }
 
-describe('what a run of the fleet has to show', () => {
+describe('the fleet verdicts', () => {
   it.each([
     ['a', 7, false],
     ['a', 8, true],
@@ -41,15 +41,15 @@ describe('what a run of the fleet has to show', () => {
     ['b', 1, false],
     ['b', 2, true],
     ['b', 3, true],
-  ] as const)('in run %s with %i token requests of 4 processes: %s', (mark, tokenRequests, good) => {
-    const broken = brokenIn(ran(mark, { tokenRequests }))
-    expect(broken).toEqual(good ? [] : [expect.stringContaining(`${tokenRequests} token requests`)])
+  ] as const)('pass run %s with %i token requests by 4 processes: %s', (mark, tokenRequests, good) => {
+    const failed = failedVerdicts(runResult(mark, { tokenRequests }))
+    expect(failed).toEqual(good ? [] : [expect.stringContaining(`${tokenRequests} token requests`)])
   })
 
-  it('in run b no token that is requested while another is fresh, but by a process that could not reach the store', () => {
+  it('fail run b if a process requests a token while another is fresh, unless its store failed', () => {
     const requested = (at: number, storeFailures = 0) => {
       const processes = [{ requestedAt: [0, 3_750] }, { requestedAt: [at], storeFailures }]
-      return brokenIn(ran('b', { tokenRequests: 3, processes }))
+      return failedVerdicts(runResult('b', { tokenRequests: 3, processes }))
     }
     expect(requested(7_500)).toEqual([])
     expect(requested(7_400)).toEqual([
@@ -58,43 +58,48 @@ describe('what a run of the fleet has to show', () => {
     expect(requested(7_400, 1)).toEqual([])
   })
 
-  it.each(['b', 'c', 'd'] as const)('in run %s not one failed call, whatever it ended with', (mark) => {
-    const processes = [
-      { failures: { 'status 401': 1 }, storeFailures: 1 },
-      { failures: { 'status 401': 1, ECONNRESET: 1 } },
-    ]
-    expect(brokenIn(ran(mark, { processes }))).toContain(
-      '3 of 400 calls failed: 2 × status 401, 1 × ECONNRESET',
-    )
-  })
+  it.each(['b', 'c', 'd'] as const)(
+    'fail run %s if any call failed, and count the failures by status and error code',
+    (mark) => {
+      const processes = [
+        { failures: { 'status 401': 1 }, storeFailures: 1 },
+        { failures: { 'status 401': 1, ECONNRESET: 1 } },
+      ]
+      expect(failedVerdicts(runResult(mark, { processes }))).toContain(
+        '3 of 400 calls failed: 2 × status 401, 1 × ECONNRESET',
+      )
+    },
+  )
 
-  it('in run b no verdict on so few calls that they say nothing', () => {
+  it('fail run b if the machine was too slow to make enough calls', () => {
     const processes = Array.from({ length: PROCESSES }, () => ({ calls: 9 }))
-    expect(brokenIn(ran('b', { processes }))).toEqual(['only 36 calls: this machine is too slow'])
+    expect(failedVerdicts(runResult('b', { processes }))).toEqual(['only 36 calls: this machine is too slow'])
   })
 
-  it('when Redis is killed, that every process emitted store-failed', () => {
-    expect(brokenIn(ran('c', {}))).toEqual([])
-    expect(brokenIn(ran('c', { processes: [{ storeFailures: 0 }] }))).toEqual([
+  it('fail run c, which kills Redis, unless every process emitted store-failed', () => {
+    expect(failedVerdicts(runResult('c', {}))).toEqual([])
+    expect(failedVerdicts(runResult('c', { processes: [{ storeFailures: 0 }] }))).toEqual([
       '3 processes emitted store-failed (expected: all)',
     ])
   })
 
-  it('when Redis hangs for a while, that some process emitted store-failed', () => {
-    expect(brokenIn(ran('d', { processes: [{ storeFailures: 1 }] }))).toEqual([])
-    expect(brokenIn(ran('d', {}))).toEqual(['0 processes emitted store-failed (expected: 1 or more)'])
+  it('fail run d, in which Redis hangs, unless at least one process emitted store-failed', () => {
+    expect(failedVerdicts(runResult('d', { processes: [{ storeFailures: 1 }] }))).toEqual([])
+    expect(failedVerdicts(runResult('d', {}))).toEqual([
+      '0 processes emitted store-failed (expected: 1 or more)',
+    ])
   })
 })
 
-describe('the table of the fleet', () => {
-  it('has the sums, medians and longest of all processes, and fits into 80 columns with all four runs', () => {
+describe('the fleet results table', () => {
+  it('shows sums, medians and maximums of all processes, and fits four runs into 80 columns', () => {
     const processes = [10, 20, 30, 40].map((ms) => ({
       firstTokenMs: ms,
       longestCallMs: ms * 2,
       unauthorized: 1,
       fromStore: 2,
     }))
-    const table = tableOf((['a', 'b', 'c', 'd'] as const).map((mark) => ran(mark, { processes })))
+    const table = tableOf((['a', 'b', 'c', 'd'] as const).map((mark) => runResult(mark, { processes })))
     const lines = table.split('\n')
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
     const rows = new Map(
@@ -108,13 +113,13 @@ describe('the table of the fleet', () => {
     expect(rows.get('the longest call')?.[1]).toBe('80 ms')
   })
 
-  it('says so where a process never had a token', () => {
-    expect(tableOf([ran('b', {})])).toMatch(/the longest +never$/m)
+  it('shows "never" if a process never acquired a token', () => {
+    expect(tableOf([runResult('b', {})])).toMatch(/the longest +never$/m)
   })
 })
 
-describe('the command line of the fleet', () => {
-  it('has defaults, and takes what is in its ranges', () => {
+describe('the fleet command line', () => {
+  it('has defaults, and accepts values within its ranges', () => {
     expect(readOptions([])).toMatchObject({ processes: 32, lifetimeS: 5, frozen: false })
     expect(readOptions(['--processes', '256', '--lifetime', '300', '--frozen'])).toMatchObject({
       processes: 256,
@@ -143,7 +148,7 @@ describe('the command line of the fleet', () => {
     [['--processes'], "Option '--processes <value>' argument missing"],
     [['--slow'], "Unknown option '--slow'"],
     [['8'], "Unexpected argument '8'"],
-  ])('rejects %j with a sentence', (args, problem) => {
+  ])('rejects %j: %s', (args, problem) => {
     expect(() => readOptions(args)).toThrow(problem)
   })
 })

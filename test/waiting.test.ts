@@ -5,7 +5,7 @@ import { untilAborted, Waiters } from '../src/waiting.ts'
 import { settled } from './support/clock.ts'
 import { granted, rejection, rig, status, unhandledRejections } from './token/harness.ts'
 
-/** A provider whose token endpoint answers when it is told to. */
+/** A provider whose token endpoint answers once `answer()` is called. */
 function gated() {
   const gate = Promise.withResolvers<void>()
   const made = rig([() => gate.promise.then(() => granted()({}))])
@@ -16,8 +16,8 @@ describe('the signal of a call', () => {
   it.each([
     ['for a first token', 'getToken', 0],
     ['for a renewal', 'renewToken', 1],
-    ['for the successor of an expired token', 'renewToken expired', 1],
-  ])('aborted before it ends a call %s, without a token request', async (_, call, requests) => {
+    ['for a renewal after the token expired', 'renewToken expired', 1],
+  ])('that is already aborted rejects a call %s without a token request', async (_, call, requests) => {
     const { provider, endpoint, clock } = rig()
     const signal = AbortSignal.abort(new Error('not wanted'))
     const token = call === 'getToken' ? '' : await provider.getToken()
@@ -31,9 +31,9 @@ describe('the signal of a call', () => {
   it.each([
     ['a first token', 0],
     ['a renewal', 1],
-    ['the successor of an expired token', 990_000],
+    ['a renewal after the token expired', 990_000],
   ])(
-    'ends only the wait of its own call for %s, at once; the shared request continues',
+    'stops only its own call from waiting for %s, immediately; the shared request continues',
     async (_, laterMs) => {
       const gate = Promise.withResolvers<void>()
       const answer = () => gate.promise.then(() => granted()({}))
@@ -43,15 +43,15 @@ describe('the signal of a call', () => {
       const wait = (signal?: AbortSignal) =>
         token === undefined ? provider.getToken({ signal }) : provider.renewToken(token, { signal })
       const abort = new AbortController()
-      const leaver = rejection(wait(abort.signal))
-      const stayers = [wait(new AbortController().signal), wait()]
+      const abortedCall = rejection(wait(abort.signal))
+      const otherCalls = [wait(new AbortController().signal), wait()]
       await settled()
       const reason = new Error('gone')
       abort.abort(reason)
-      expect(await leaver).toBe(reason)
+      expect(await abortedCall).toBe(reason)
       expect(endpoint.requests.at(-1)?.init.signal?.aborted).toBe(false)
       gate.resolve()
-      const [one, other] = await Promise.all(stayers)
+      const [one, other] = await Promise.all(otherCalls)
       expect(one).toBe(other)
       expect(one?.value).not.toBe(token?.value)
       expect(endpoint.count).toBe(token === undefined ? 1 : 2)
@@ -59,21 +59,21 @@ describe('the signal of a call', () => {
   )
 
   it.each([[undefined], ['gone'], [new ProviderClosedError()]])(
-    'of the only caller does not end the request, which the next caller uses: reason %s',
+    'of the only caller does not end the request; the next caller gets its token: reason %s',
     async (reason) => {
       const { provider, endpoint, answer } = gated()
       const abort = new AbortController()
-      const leaver = rejection(provider.getToken({ signal: abort.signal }))
+      const abortedCall = rejection(provider.getToken({ signal: abort.signal }))
       await settled()
       abort.abort(reason)
-      expect(await leaver).toBe(reason ?? abort.signal.reason)
+      expect(await abortedCall).toBe(reason ?? abort.signal.reason)
       answer()
       await expect(provider.getToken()).resolves.toBeDefined()
       expect(endpoint.count).toBe(1)
     },
   )
 
-  it('shared by 10 000 waiters raises no warning and keeps no listener', async () => {
+  it('shared by 10 000 callers causes no warning and leaves no listener', async () => {
     const warned = vi.fn()
     process.on('warning', warned)
     const { provider, endpoint, answer } = gated()
@@ -90,7 +90,7 @@ describe('the signal of a call', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('aborted with 10 000 waiters ends them all and keeps no listener', async () => {
+  it('that aborts while 10 000 callers wait rejects them all and leaves no listener', async () => {
     const { provider } = gated()
     const abort = new AbortController()
     const waiting = Array.from({ length: 10_000 }, () =>
@@ -102,7 +102,7 @@ describe('the signal of a call', () => {
     expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0)
   })
 
-  it('is not given to AbortSignal.any, whose signals of Node.js 22 stay with a long-lived one', async () => {
+  it('is not passed to AbortSignal.any, whose result a long-lived signal retains on Node.js 22', async () => {
     const any = vi.spyOn(AbortSignal, 'any')
     const { provider } = rig()
     await provider.getToken({ signal: new AbortController().signal })
@@ -110,7 +110,7 @@ describe('the signal of a call', () => {
     any.mockRestore()
   })
 
-  it('used for one call after another, with and without failure, keeps no listener', async () => {
+  it('that is reused for successful and failed calls leaves no listener', async () => {
     const { provider, endpoint, clock } = rig([], { retries: 0 })
     const { signal } = new AbortController()
     for (let round = 0; round < 20; round += 1) {
@@ -141,19 +141,19 @@ describe('waiting callers', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { provider, answer } = gated()
     const abort = new AbortController()
-    const leaver = rejection(provider.getToken({ signal: abort.signal }))
-    const stayers = [provider.getToken(), provider.getToken()]
+    const abortedCall = rejection(provider.getToken({ signal: abort.signal }))
+    const otherCalls = [provider.getToken(), provider.getToken()]
     await settled()
     expect(vi.getTimerCount()).toBe(1)
     abort.abort('gone')
-    await leaver
+    await abortedCall
     expect(vi.getTimerCount()).toBe(1)
     answer()
-    await Promise.all(stayers)
+    await Promise.all(otherCalls)
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('keep it alive again at the next wait, and no longer after a failure', async () => {
+  it('keep the process alive again during the next request, until it fails', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const gate = Promise.withResolvers<void>()
     const failed = () => gate.promise.then(() => status(400)({}))
@@ -169,7 +169,7 @@ describe('waiting callers', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('do not keep the process alive if fake timers are installed while they wait', async () => {
+  it('stop keeping the process alive even if fake timers are installed while they wait', async () => {
     const set = vi.spyOn(globalThis, 'setTimeout')
     const { provider, answer } = gated()
     const waiting = provider.getToken()

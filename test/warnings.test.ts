@@ -1,4 +1,4 @@
-// What silence would cost an hour: process warnings, each once, each with a code.
+// Process warnings about mistakes that are hard to find otherwise: each has a code and is emitted once.
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   createAuthFetch,
@@ -26,7 +26,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.restoreAllMocks())
 
-describe('a call on the origin of an API, below none of apiUrls', () => {
+describe('the warning MERCHANT_AUTH_WITHHELD', () => {
   const ground = useGround()
 
   it.each([
@@ -35,24 +35,27 @@ describe('a call on the origin of an API, below none of apiUrls', () => {
     AXIOS_FUNCTION,
     FETCH,
     undiciDriver('undici', undici, createAuthDispatch),
-  ])('is one warning for each provider: $name', async ({ create }) => {
-    const { origin } = new URL(ground.env.merchantUrl)
-    const call = create(ground.tokens)
-    await call({ url: `${ground.env.merchantUrl}/orders` })
-    expect(warnings).toEqual([])
-    await call({ url: `${origin}/merchant2/orders?token=swordfish` })
-    await call({ url: `${origin}/other` })
-    expect(warnings).toEqual([
-      [
-        expect.stringMatching(`${origin}/merchant2/orders was sent without the token: .*apiUrls`),
-        'MERCHANT_AUTH_WITHHELD',
-      ],
-    ])
-    await create(ground.provider())({ url: `${origin}/other` })
-    expect(warnings).toHaveLength(2)
-  })
+  ])(
+    'is emitted once per provider for calls to the origin of an API but outside apiUrls: $name',
+    async ({ create }) => {
+      const { origin } = new URL(ground.env.merchantUrl)
+      const call = create(ground.tokens)
+      await call({ url: `${ground.env.merchantUrl}/orders` })
+      expect(warnings).toEqual([])
+      await call({ url: `${origin}/merchant2/orders?token=swordfish` })
+      await call({ url: `${origin}/other` })
+      expect(warnings).toEqual([
+        [
+          expect.stringMatching(`${origin}/merchant2/orders was sent without the token: .*apiUrls`),
+          'MERCHANT_AUTH_WITHHELD',
+        ],
+      ])
+      await create(ground.provider())({ url: `${origin}/other` })
+      expect(warnings).toHaveLength(2)
+    },
+  )
 
-  it('is none elsewhere, for a call with a header of its own, and for the token endpoint', async () => {
+  it('is not emitted for another origin, a call with its own header, the token endpoint or an ambiguous path', async () => {
     const answer = async (): Promise<Response> => new Response()
     const tokens = createStaticTokenProvider({ environment: ground.env.environment })
     const send = createAuthFetch(tokens, { fetch: answer })
@@ -64,7 +67,7 @@ describe('a call on the origin of an API, below none of apiUrls', () => {
   })
 })
 
-describe('providers for the same client, audience and token endpoint', () => {
+describe('the warning MERCHANT_AUTH_PROVIDERS', () => {
   const providers: TokenProvider[] = []
   let client = 0
   const create = (count: number, more: Partial<TokenProviderOptions> = {}): void => {
@@ -83,7 +86,7 @@ describe('providers for the same client, audience and token endpoint', () => {
   })
   afterEach(() => Promise.all(providers.splice(0).map((provider) => provider.close())))
 
-  it('are one warning when there are more than 8 at once', () => {
+  it('is emitted once if more than 8 providers share a client, an audience and a token endpoint', () => {
     create(8)
     expect(warnings).toEqual([])
     create(3)
@@ -96,7 +99,7 @@ describe('providers for the same client, audience and token endpoint', () => {
     expect(warnings[0]?.[0]).not.toContain(`client-${client}`)
   })
 
-  it('are counted for each client by itself, and not with a store', () => {
+  it('counts providers per client and token endpoint, and ignores those with a store', () => {
     create(8)
     create(8, { clientId: `other-${client}` })
     create(8, {
@@ -106,7 +109,7 @@ describe('providers for the same client, audience and token endpoint', () => {
     expect(warnings).toEqual([])
   })
 
-  it('are not counted after close()', async () => {
+  it('stops counting a provider after close(), even if close() is called twice', async () => {
     create(8)
     const [first] = providers
     await first?.close()
@@ -117,10 +120,10 @@ describe('providers for the same client, audience and token endpoint', () => {
     expect(warnings).toHaveLength(1)
   })
 
-  it('are not counted once garbage collected, and not kept from it', async () => {
+  it('does not count garbage-collected providers, and does not keep providers from being collected', async () => {
     create(8)
     const refs = providers.splice(0).map((provider) => new WeakRef(provider))
-    forget() // what the search for secrets has noted
+    forget() // the recorded outcomes, which refer to the providers
     for (let tries = 0; tries < 100 && refs.some((ref) => ref.deref() !== undefined); tries += 1) {
       await delay(10)
       collectGarbage()

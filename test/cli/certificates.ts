@@ -1,4 +1,4 @@
-/** A https server on loopback with a certificate of one's own. */
+/** HTTPS servers on loopback with self-signed certificates. */
 import { createServer } from 'node:https'
 import { generate } from 'selfsigned'
 import { listening } from '../testing/calls.ts'
@@ -10,7 +10,7 @@ export interface Certificate {
   readonly cert: string
 }
 
-/** A certificate for a host, signed by itself, that is valid from and to a number of days from now. */
+/** A self-signed certificate for a host; `from` and `to` are days from now. */
 export async function certificate(
   host: string,
   [from, to]: readonly [number, number] = [-1, 30],
@@ -28,7 +28,7 @@ export async function certificate(
   return { key, cert }
 }
 
-/** Starts a server until the test is over. Returns its port. */
+/** Starts a server that runs until the end of the test. Returns its port. */
 export function startHttps(options: Certificate): Promise<number> {
   return listening(createServer(options))
 }

@@ -1,4 +1,4 @@
-// What `check` prints for a correct configuration, and for each failure, is what docs/command.md shows.
+// docs/command.md shows the actual output of `check` for a correct configuration and for each failure.
 import { readFileSync } from 'node:fs'
 import * as tls from 'node:tls'
 import type { Fault } from 'merchant-auth/testing'
@@ -12,14 +12,14 @@ const page = readFileSync(new URL('../../docs/command.md', import.meta.url), 'ut
 const at = eachWithSandbox()
 
 /** The command and its output, as the first block below a heading shows them. */
-function shownBelow(heading: string): string {
+function blockBelow(heading: string): string {
   const start = page.indexOf(`\n### ${heading}\n`)
   expect(start, `docs/command.md has the heading "${heading}"`).toBeGreaterThan(-1)
   return /^```text\n(.*?)^```$/ms.exec(page.slice(start))?.[1] ?? ''
 }
 
-/** What a terminal shows of a run of `check`, with the values of the page for those that differ each time. */
-async function shown(args: readonly string[], changed: Variables = {}): Promise<string> {
+/** The output of a run of `check`, with the values of the page in place of those that differ each time. */
+async function outputOf(args: readonly string[], changed: Variables = {}): Promise<string> {
   const { code, stdout, stderr } = await run(['check', ...args], { ...at.variables, ...changed })
   expect(stderr).toBe('')
   const { port } = new URL(at.test.environment.authUrl)
@@ -29,28 +29,28 @@ async function shown(args: readonly string[], changed: Variables = {}): Promise<
     .replace(/\b\d+ ms\b/g, '12 ms')
 }
 
-/** The same without the details of the options, which are correct. */
-async function shownBriefly(args: readonly string[] = [], changed: Variables = {}): Promise<string> {
-  const all = await shown(args, changed)
+/** The same output without the details of the options, which are correct. */
+async function briefOutputOf(args: readonly string[] = [], changed: Variables = {}): Promise<string> {
+  const all = await outputOf(args, changed)
   const brief = all.replace(/^✓ Options {5}token endpoint.*?(?=^[✓✗!])/ms, '✓ Options     …\n')
   expect(brief).not.toBe(all)
   return brief
 }
 
-describe('docs/command.md shows what check prints where', () => {
+describe('docs/command.md shows the output of check below the heading', () => {
   it('Everything is correct', async () => {
-    const all = await shown(['--call', `${at.test.merchantUrl}/orders`])
-    expect(all).toBe(shownBelow('Everything is correct'))
+    const all = await outputOf(['--call', `${at.test.merchantUrl}/orders`])
+    expect(all).toBe(blockBelow('Everything is correct'))
   })
 
   it('Options are missing', async () => {
-    const all = await shown([], { MERCHANT_AUTH_AUDIENCE: '', MERCHANT_AUTH_CLIENT_SECRET: undefined })
-    expect(all).toBe(shownBelow('Options are missing'))
+    const all = await outputOf([], { MERCHANT_AUTH_AUDIENCE: '', MERCHANT_AUTH_CLIENT_SECRET: undefined })
+    expect(all).toBe(blockBelow('Options are missing'))
   })
 
   it('The name does not resolve', async () => {
-    const brief = await shownBriefly([], { MERCHANT_AUTH_URL: 'https://auth.invalid' })
-    const block = shownBelow('The name does not resolve')
+    const brief = await briefOutputOf([], { MERCHANT_AUTH_URL: 'https://auth.invalid' })
+    const block = blockBelow('The name does not resolve')
     // Without a DNS server the code and the advice differ.
     const withoutAdvice = (text: string) => text.replace(/ {14,}→.*$/ms, '')
     if (!brief.includes('EAI_AGAIN')) expect(brief).toBe(block)
@@ -63,7 +63,9 @@ describe('docs/command.md shows what check prints where', () => {
     const before = tls.getCACertificates('default')
     tls.setDefaultCACertificates([...before, expired.cert])
     onTestFinished(() => tls.setDefaultCACertificates(before))
-    expect(await shownBriefly([], { MERCHANT_AUTH_URL: url })).toBe(shownBelow('The certificate has expired'))
+    expect(await briefOutputOf([], { MERCHANT_AUTH_URL: url })).toBe(
+      blockBelow('The certificate has expired'),
+    )
   })
 
   const fail = (fault: Fault) => () => void at.test.fail('token', fault)
@@ -94,6 +96,6 @@ describe('docs/command.md shows what check prints where', () => {
   ])('%s', async (heading, arrange, args) => {
     noteSecret('wrong horse')
     const changed = (await arrange()) as Variables | undefined
-    expect(await shownBriefly(args?.(), changed)).toBe(shownBelow(heading))
+    expect(await briefOutputOf(args?.(), changed)).toBe(blockBelow(heading))
   })
 })

@@ -1,4 +1,4 @@
-// `check`, where the token request fails: the step, the exit code, and what to do, for each kind of failure.
+// `check` if the token request fails: the step, the exit code and the advice for each kind of failure.
 import { channel } from 'node:diagnostics_channel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { certificate, startHttps } from './certificates.ts'
@@ -11,17 +11,25 @@ describe('a failed token request', () => {
     ['a status', { kind: 'status', status: 503 }, 5, { step: 'answer', code: 'ERR_TOKEN_STATUS' }],
     ['a redirect', { kind: 'redirect', location: '/' }, 5, { step: 'answer', code: 'ERR_TOKEN_REDIRECT' }],
     ['a reset', { kind: 'reset' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK', cause: 'ECONNRESET' }],
-    ['half a response', { kind: 'truncated-body' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK' }],
-    ['no JSON', { kind: 'text', body: 'hello' }, 6, { step: 'token', code: 'ERR_TOKEN_RESPONSE' }],
-  ] as const)('with %s is not repeated, and has codes for programs', async (_, fault, code, finding) => {
-    at.test.fail('token', fault)
-    const outcome = await check(at)
-    expect(outcome.code).toBe(code)
-    expect(outcome.last).toMatchObject({ result: 'failed', ...finding })
-    expect(at.test.counts.token).toBe(1)
-  })
+    ['a truncated response', { kind: 'truncated-body' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK' }],
+    [
+      'a response that is not JSON',
+      { kind: 'text', body: 'hello' },
+      6,
+      { step: 'token', code: 'ERR_TOKEN_RESPONSE' },
+    ],
+  ] as const)(
+    'with %s is not retried, and is reported with machine-readable codes',
+    async (_, fault, code, finding) => {
+      at.test.fail('token', fault)
+      const outcome = await check(at)
+      expect(outcome.code).toBe(code)
+      expect(outcome.last).toMatchObject({ result: 'failed', ...finding })
+      expect(at.test.counts.token).toBe(1)
+    },
+  )
 
-  it('with an unusable field names the field, and the standard', async () => {
+  it('with an invalid response names the invalid field and the RFC section', async () => {
     at.test.fail('token', { kind: 'json', body: { access_token: 'a.b.c', token_type: 'Bearer' } })
     const { code, last } = await check(at)
     expect(code).toBe(6)
@@ -77,15 +85,15 @@ describe('a failed token request', () => {
 describe('a token request without a response', () => {
   afterEach(() => vi.unstubAllGlobals())
 
-  /** What undici reports: the host that was connected to, or was not, and whether the request was sent. */
+  /** What undici reports: the host, whether it was connected, and whether the request was sent. */
   interface Reported {
     readonly proxy?: readonly [host: string, connected: boolean]
     readonly sent?: boolean
   }
   const PROXY = ['proxy.example:3128', true] as const
 
-  /** What check says where fetch fails with causes of these codes. */
-  async function failing(
+  /** Runs check with a fetch that fails with a chain of causes that have these codes. */
+  async function checkFailing(
     causes: readonly (string | Error)[],
     { proxy, sent = false }: Reported = {},
     changed: Variables = { NODE_USE_ENV_PROXY: '1' },
@@ -128,12 +136,12 @@ describe('a token request without a response', () => {
     ['EPROTO', 'tls', 'does not speak TLS'],
     ['ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'tls', 'client certificate (mutual TLS)'],
   ])('with the code %s fails at the step %s', async (cause, step, advice) => {
-    const { code, last } = await failing([cause])
+    const { code, last } = await checkFailing([cause])
     expect(code).toBe(4)
     expect(last).toMatchObject({ step, cause, advice: expect.stringContaining(advice) })
     expect(last?.text).toContain(`auth.example:8443 (${cause})`)
     if (step !== 'connection') return
-    const sent = await failing([cause], { sent: true })
+    const sent = await checkFailing([cause], { sent: true })
     const closed = expect.stringMatching(/https:.*mutual TLS/)
     expect(sent.last).toMatchObject({ step: 'answer', cause, advice: closed })
   })
@@ -141,7 +149,7 @@ describe('a token request without a response', () => {
   it.each([
     [undefined, /If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1\.$/],
     ['http://127.0.0.1:1', /HTTPS_PROXY is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/],
-  ])('in time, without a connection, hints at a proxy: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
+  ])('suggests a proxy if it times out before it connects: HTTPS_PROXY=%s', async (HTTPS_PROXY, advice) => {
     vi.stubGlobal('fetch', () => new Promise(() => {}))
     const { code, last } = await check(at, ['--timeout-ms', '50'], { HTTPS_PROXY })
     expect(code).toBe(4)
@@ -149,16 +157,19 @@ describe('a token request without a response', () => {
     expect(last?.text).toMatch(/^no connection to 127\.0\.0\.1:\d+ in time$/)
   })
 
-  it('without any code fails at the connection', async () => {
-    expect((await failing([])).last).toMatchObject({
+  it('fails at the connection step if the error has no code', async () => {
+    expect((await checkFailing([])).last).toMatchObject({
       step: 'connection',
       text: 'cannot connect to auth.example:8443 (fetch failed)',
     })
   })
 
-  it('shows the message of the last cause where the code says little', async () => {
+  it('shows the message of the last cause if the code is too general', async () => {
     const text = 'cannot connect to auth.example:8443 (UND_ERR_ABORTED: words of E2)'
-    expect((await failing(['UND_ERR_ABORTED', 'E2'])).last).toMatchObject({ text, cause: 'UND_ERR_ABORTED' })
+    expect((await checkFailing(['UND_ERR_ABORTED', 'E2'])).last).toMatchObject({
+      text,
+      cause: 'UND_ERR_ABORTED',
+    })
   })
 
   it.each([
@@ -168,34 +179,37 @@ describe('a token request without a response', () => {
     [503, 'cannot reach this host'],
     [504, 'cannot reach this host'],
     [500, 'allows this host, and can reach it'],
-  ])('has its own advice where a proxy returned %i', async (status, advice) => {
+  ])('has its own advice if a proxy returned %i', async (status, advice) => {
     const response = new Error(`Proxy response (${status}) !== 200`)
     const cause = 'UND_ERR_ABORTED'
-    const { last } = await failing([cause, response], { proxy: PROXY })
+    const { last } = await checkFailing([cause, response], { proxy: PROXY })
     expect(last).toMatchObject({ step: 'connection', cause, advice: expect.stringContaining(advice) })
     expect(last?.text).toMatch(/^the proxy proxy\.example:3128 did not connect to auth\.example:8443 /)
   })
 
-  it('tells what failed behind a proxy from a proxy that cannot be reached', async () => {
-    const tls = await failing(['UNABLE_TO_VERIFY_LEAF_SIGNATURE'], { proxy: PROXY })
+  it('distinguishes a failure behind a proxy from a proxy that cannot be reached', async () => {
+    const tls = await checkFailing(['UNABLE_TO_VERIFY_LEAF_SIGNATURE'], { proxy: PROXY })
     expect(tls.last).toMatchObject({ step: 'tls', advice: expect.stringContaining('NODE_EXTRA_CA_CERTS') })
-    const sent = await failing(['ECONNRESET'], { proxy: PROXY, sent: true })
+    const sent = await checkFailing(['ECONNRESET'], { proxy: PROXY, sent: true })
     expect(sent.last).toMatchObject({ step: 'answer' })
-    expect((await failing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
+    expect((await checkFailing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
       step: 'connection',
       text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
     })
   })
 
-  it.each(['ENOTFOUND', 'ECONNREFUSED'])('with %s hints at a proxy that is not used', async (cause) => {
-    const variables = { https_proxy: 'http://127.0.0.1:1' }
-    const { last } = await failing([cause], { proxy: ['not.a.proxy', false] }, variables)
-    expect(last?.advice).toMatch(
-      / https_proxy is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/,
-    )
-  })
+  it.each(['ENOTFOUND', 'ECONNREFUSED'])(
+    'points out a configured proxy that is not used: %s',
+    async (cause) => {
+      const variables = { https_proxy: 'http://127.0.0.1:1' }
+      const { last } = await checkFailing([cause], { proxy: ['not.a.proxy', false] }, variables)
+      expect(last?.advice).toMatch(
+        / https_proxy is set, but Node\.js uses it only with NODE_USE_ENV_PROXY=1\.$/,
+      )
+    },
+  )
 
-  it('fails at TLS where the port does not speak it', async () => {
+  it('fails at the TLS step if the port does not speak TLS', async () => {
     const { port } = new URL(at.test.environment.authUrl)
     const plain = await check(at, ['--auth-url', `https://localhost:${port}`])
     expect(plain.code).toBe(4)
@@ -203,7 +217,7 @@ describe('a token request without a response', () => {
     expect(plain.steps.map(({ step }) => step)).toEqual(['options', 'name', 'connection', 'tls'])
   })
 
-  it('fails at the response where the server closes the connection, because it expects TLS', async () => {
+  it('fails at the response step if the server closes the connection because it expects TLS', async () => {
     const port = await startHttps(await certificate('localhost'))
     const { code, last } = await check(at, ['--auth-url', `http://localhost:${port}`])
     expect(code).toBe(4)
@@ -211,7 +225,7 @@ describe('a token request without a response', () => {
     expect(last?.advice).toContain('https:')
   })
 
-  it('fails at the connection where fetch does not allow the port', async () => {
+  it('fails at the connection step if fetch does not allow the port', async () => {
     const { last } = await check(at, ['--auth-url', 'http://127.0.0.1:1'])
     const advice = expect.stringContaining('does not allow this port')
     expect(last).toMatchObject({ step: 'connection', advice })

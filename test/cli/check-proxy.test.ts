@@ -1,4 +1,4 @@
-// `check` behind a proxy, in a process of its own, because Node.js reads the variables when it starts.
+// `check` behind a proxy, in a separate process, because Node.js reads the variables when it starts.
 import { createServer } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import { createProxy } from 'proxy'
@@ -10,7 +10,7 @@ import { eachWithSandbox, program, type Variables } from './rig.ts'
 const PASSWORD = 'open sesame'
 const at = eachWithSandbox()
 
-/** Starts a proxy that asks for the password. */
+/** Starts a proxy that requires the password. */
 async function startProxy() {
   noteSecret(PASSWORD)
   const proxy = createProxy(createServer())
@@ -30,7 +30,7 @@ async function check(port: number, password = PASSWORD, variables: Variables = {
 }
 
 describe('check behind a proxy', () => {
-  it('uses it, and says so', async () => {
+  it('uses the proxy and reports it', async () => {
     const { port, tunnels } = await startProxy()
     const { code, all } = await check(port)
     expect(code).toBe(0)
@@ -48,7 +48,7 @@ describe('check behind a proxy', () => {
     expect(all).not.toContain('wrong')
   })
 
-  it('distinguishes a proxy that does not run from a service that does not run', async () => {
+  it('reports a proxy that does not run, rather than the token endpoint', async () => {
     const { code, last } = await check(1)
     expect(code).toBe(4)
     expect(last).toMatch(
@@ -56,7 +56,7 @@ describe('check behind a proxy', () => {
     )
   })
 
-  it('ends in time where the proxy accepts the connection and does not respond', async () => {
+  it('times out if the proxy accepts the connection but does not respond', async () => {
     const mute = createTcpServer((socket) => socket.on('error', () => {}))
     const limit = { MERCHANT_AUTH_TIMEOUT_MS: '600' }
     const { code, last } = await check(await listening(mute), PASSWORD, limit)

@@ -1,4 +1,4 @@
-// `check`: its steps, the options, the claims of a token, an API call, and how the report is written.
+// `check`: its steps, its options, the claims of the token, the API call and the report.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { assertionsFor, check, eachWithSandbox, folder, issue, jwt, run } from '
 const at = eachWithSandbox()
 
 describe('check', () => {
-  it('says what is left of the quotas', async () => {
+  it('shows the remaining quotas', async () => {
     at.test.configure({ quota: '10/h,2/d' })
     const { code, stdout } = await run(['check'], at.variables)
     expect(code).toBe(0)
@@ -33,7 +33,7 @@ describe('check', () => {
   it.each([
     ['a rejected client', 401, '4 of 5 token requests left this hour', ' The client ID or '],
     ['a spent quota', 429, '0 of 5 token requests left this hour', ' Try again in '],
-  ])('says what is left of the quotas after %s', async (_, status, text, advice) => {
+  ])('shows the remaining quotas after %s', async (_, status, text, advice) => {
     at.test.configure({ quota: status === 429 ? '5/h' : '5/h,10/d' })
     for (let spent = 0; status === 429 && spent < 5; spent += 1) await check(at)
     const { code, steps } = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: 'not the secret' })
@@ -66,7 +66,7 @@ describe('check', () => {
       'every URL of https://api.example.com gets the token',
       undefined,
     ],
-  ])('warns of %s', async (_, variables, result, text, advice) => {
+  ])('points out %s', async (_, variables, result, text, advice) => {
     const { code, steps } = await check(at, [], variables)
     expect(code).toBe(0)
     const found = steps.filter((step) => step.step === 'options').slice(1)
@@ -74,7 +74,7 @@ describe('check', () => {
     expect(found[0]?.advice).toBe(advice)
   })
 
-  it('and token take an assertion from a file, and further fields', async () => {
+  it('accepts an assertion from a file and additional token request fields, and so does token', async () => {
     const sign = await assertionsFor(at)
     at.test.configure({ tokenParameters: ['organization'] })
     const file = join(folder(), 'assertion')
@@ -104,7 +104,7 @@ describe('check', () => {
     expect(at.test.requests('token')).toHaveLength(length)
   })
 
-  it('makes one token request, and one call', async () => {
+  it('makes exactly one token request and one API call', async () => {
     const { code, steps } = await check(at, ['--call', `${at.test.merchantUrl}/orders`])
     expect(code).toBe(0)
     expect(at.test.counts).toMatchObject({ token: 1, merchant: 1 })
@@ -123,7 +123,7 @@ describe('check', () => {
     expect(at.test.requests('merchant')[0]).toMatchObject({ method: 'GET', path: '/merchant/orders' })
   })
 
-  it('names every invalid option, its variable and its flag, and requests no token', async () => {
+  it('reports every invalid option with its variable and its flag, and requests no token', async () => {
     const { code, steps } = await check(at, ['--auth-url', 'http://auth.example', '--timeout-ms', 'soon'], {
       MERCHANT_AUTH_CLIENT_ID: '',
       MERCHANT_AUTH_API_URLS: 'https://api.example,api',
@@ -139,7 +139,7 @@ describe('check', () => {
     expect(at.test.counts.token).toBe(0)
   })
 
-  it('says which variable or flag sets what is missing, and nothing where nothing is', async () => {
+  it('advises to set the variable or flag of each missing option, and gives no such advice for invalid ones', async () => {
     const missing = {
       MERCHANT_AUTH_CLIENT_SECRET: '',
       MERCHANT_AUTH_API_URLS: '',
@@ -153,7 +153,7 @@ describe('check', () => {
     expect(invalid.steps[0]).not.toHaveProperty('advice')
   })
 
-  it('names a file .env that was not read, where variables are missing', async () => {
+  it('suggests --dotenv if variables are missing and there is a file .env that was not read', async () => {
     const path = folder()
     const cwd = vi.spyOn(process, 'cwd').mockReturnValue(path)
     onTestFinished(() => cwd.mockRestore())
@@ -177,14 +177,14 @@ describe('check', () => {
     ])
   })
 
-  it('warns about a quote or a space at an end of the secret, and does not show it', async () => {
+  it('warns about a quoted secret, without showing it', async () => {
     noteSecret('"wrong horse"')
     const { steps } = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: '"wrong horse"' })
     expect(steps[1]).toMatchObject({ step: 'options', result: 'warning' })
     expect(JSON.stringify(steps)).not.toContain('horse')
   })
 
-  it('reads the secret and more variables from files, and says what is wrong with them', async () => {
+  it('reads the secret and other variables from files, and reports files that cannot be read', async () => {
     const path = folder()
     const [file, dotenv, missing] = [join(path, 'secret'), join(path, '.env'), join(path, 'none')]
     writeFileSync(file, `${at.test.clientSecret}\n`)
@@ -208,7 +208,7 @@ describe('check', () => {
     })
   })
 
-  it('ends at once on Ctrl-C, with the exit code of a shell', async () => {
+  it('ends immediately on Ctrl-C, with exit code 130', async () => {
     at.test.fail('token', { kind: 'hang' })
     const running = run(['check'], at.variables)
     await expect.poll(() => at.test.counts.token).toBe(1)
@@ -217,11 +217,11 @@ describe('check', () => {
   })
 })
 
-describe('the claims of a JWT', () => {
+describe('the claims of a JWT that check reads', () => {
   const seconds = Math.round(Date.now() / 1000)
   const claims = async (): Promise<string[]> => {
     const { code, steps } = await check(at)
-    expect(code).toBe(0) // they are for information
+    expect(code).toBe(0) // claims never fail the check
     return steps.flatMap(({ step, result, text }) => (step === 'jwt' ? `${result}: ${text}` : []))
   }
 
@@ -241,7 +241,7 @@ describe('the claims of a JWT', () => {
     ])
   })
 
-  it('may be missing, and name several audiences', async () => {
+  it('may be missing, and may name several audiences', async () => {
     issue(at, jwt({ aud: ['https://other.example', at.test.environment.audience] }))
     expect(await claims()).toEqual([
       'info: iss is missing',
@@ -258,7 +258,7 @@ describe('the claims of a JWT', () => {
     expect(exp).toContain('exp 1e+300')
   })
 
-  it('may be of any type, and show no secret', async () => {
+  it('may be of any type, and secrets in them are hidden', async () => {
     const { clientSecret, environment } = at.test
     const iss = [`http://${clientSecret}/`]
     const aud = [{ toString: null }, clientSecret, environment.audience]
@@ -272,14 +272,14 @@ describe('the claims of a JWT', () => {
     expect(await claims()).toContain('warning: aud {"toString":1,"valueOf":1}')
   })
 
-  it('are searched for secrets before they are cut, in any case', async () => {
+  it('are searched for secrets in any case before they are truncated', async () => {
     const { clientSecret } = at.test
     issue(at, jwt({ iss: 'x'.repeat(285) + clientSecret, aud: clientSecret.toUpperCase(), exp: seconds }))
-    const said = (await claims()).join('\n')
-    expect(said.toLowerCase()).not.toContain(clientSecret.slice(0, 12))
+    const output = (await claims()).join('\n')
+    expect(output.toLowerCase()).not.toContain(clientSecret.slice(0, 12))
   })
 
-  it('attribute a wrong clock to the clock alone', async () => {
+  it('cause a warning only about the clock if the clock is wrong', async () => {
     const iat = seconds - 7_200
     issue(at, jwt({ aud: at.test.environment.audience, iat, exp: iat + 3_600 }))
     expect(await claims()).toEqual([
@@ -290,10 +290,13 @@ describe('the claims of a JWT', () => {
     ])
   })
 
-  it.each(['abc', 'a.b.c', jwt('text'), jwt([])])('are absent from other tokens: %#', async (value) => {
-    issue(at, value)
-    expect(await claims()).toEqual(['info: the token is not a JWT, so it has no claims to read'])
-  })
+  it.each(['abc', 'a.b.c', jwt('text'), jwt([])])(
+    'are not read from a token that is not a JWT: %#',
+    async (value) => {
+      issue(at, value)
+      expect(await claims()).toEqual(['info: the token is not a JWT, so it has no claims to read'])
+    },
+  )
 })
 
 describe('check --call', () => {
@@ -312,7 +315,7 @@ describe('check --call', () => {
     [429, 'Too many calls'],
     [410, 'Check the URL'],
     [502, 'The API itself fails'],
-  ])('explains a %i', async (status, advice) => {
+  ])('explains the status %i', async (status, advice) => {
     at.test.fail('merchant', { kind: 'status', status, retryAfter: 7 })
     const last = await call()
     expect(last).toMatchObject({ result: 'failed', status, advice: expect.stringContaining(advice) })
@@ -328,7 +331,7 @@ describe('check --call', () => {
   it('reports a hang and a reset', async () => {
     at.test.fail('merchant', { kind: 'hang' })
     const hung = await withRoom(
-      600, // for the token, too
+      600, // applies to the token request, too
       (limitMs) => check(at, ['--call', `${at.test.merchantUrl}/orders`, '--timeout-ms', String(limitMs)]),
       ({ code }) => code === 7,
     )
@@ -344,7 +347,7 @@ describe('check --call', () => {
     expect(await call('--header-name', 'X-Token', '--scheme', '')).toMatchObject({ result: 'ok' })
   })
 
-  it('makes no call to a URL below none of the API URLs, and requests no token', async () => {
+  it('neither calls a URL outside the API URLs nor requests a token for it', async () => {
     const { code, last } = await check(at, ['--call', 'https://other.example/orders?card=4711'])
     expect(code).toBe(7)
     expect(last).toMatchObject({ step: 'call', result: 'failed' })
@@ -352,7 +355,7 @@ describe('check --call', () => {
     expect(at.test.counts).toMatchObject({ token: 0, merchant: 0, 'in-store': 0 })
   })
 
-  it('shows a challenge without the token', async () => {
+  it('hides the token in a challenge', async () => {
     const server = createServer(({ headers }, response) => {
       response.writeHead(401, { 'www-authenticate': `Bearer error="no ${headers.authorization}"` }).end()
     })
@@ -363,10 +366,10 @@ describe('check --call', () => {
   })
 })
 
-describe('the report', () => {
+describe('the report of check', () => {
   afterEach(() => vi.unstubAllEnvs())
 
-  it('shows on a terminal what it waits for, and removes that', async () => {
+  it('shows its progress on a terminal, and clears it afterwards', async () => {
     vi.stubEnv('FORCE_COLOR', undefined)
     vi.stubEnv('TERM', 'xterm')
     const plain = await run(['check'], at.variables)
@@ -400,7 +403,7 @@ describe('the report', () => {
     const args = ['check', '--call', `${at.test.merchantUrl}/orders`]
     for (const more of [[], ['--auth-url', 'https://localhost:1'], ['--audience', 'https://other.example']]) {
       const { stdout } = await run([...args, ...more], at.variables, { columns, getColorDepth: () => 1 })
-      // What it waits for is removed.
+      // Progress messages are cleared.
       const lines = stdout.split('\n').map((line) => line.split('\u001b[2K').at(-1) ?? '')
       expect(lines.length).toBeGreaterThan(6)
       for (const line of lines) {

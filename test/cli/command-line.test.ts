@@ -1,4 +1,4 @@
-// The command line: help, versions, and invalid arguments, whose messages repeat no value.
+// The command line: help, version, color, and errors for invalid arguments, which repeat no value.
 import { readFileSync } from 'node:fs'
 import { WriteStream } from 'node:tty'
 import { stripVTControlCharacters } from 'node:util'
@@ -7,7 +7,7 @@ import { run } from './rig.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
-describe('merchant-auth', () => {
+describe('the command line', () => {
   it.each([[['--help']], [['-h']], [['help']]])('prints an overview for %s', async (args) => {
     const { code, stdout, stderr } = await run(args)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -51,7 +51,7 @@ describe('merchant-auth', () => {
     for (const line of stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(60)
   })
 
-  it('explains a long flag on the lines below it', async () => {
+  it('describes a long flag on the line below it', async () => {
     const { stdout } = await run(['sandbox', '--help'])
     expect(stdout).toContain(
       '\n  --fault TARGET:KIND[,KEY=VALUE…]\n                             what goes wrong; ',
@@ -109,18 +109,18 @@ describe('merchant-auth', () => {
     ['sandbox --reject-all-tokens --reject-all-tokens', '--reject-all-tokens is given twice.'],
     ['sandbox --header-name a@b', HEADER],
     ['sandbox --scheme a@b', SCHEME],
-  ])('rejects "%s" without repeating a value', async (line, message) => {
+  ])('rejects "%s" without repeating its values', async (line, message) => {
     const args = line.split(' ')
     const { code, stdout, stderr } = await run(args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    const [, said = '', page] = /^merchant-auth: (.*)\nSee: npx merchant-auth (.*)\n$/.exec(stderr) ?? []
-    if (typeof message === 'string') expect(said).toBe(message)
-    else expect(said).toMatch(message)
+    const [, errorText = '', page] = /^merchant-auth: (.*)\nSee: npx merchant-auth (.*)\n$/.exec(stderr) ?? []
+    if (typeof message === 'string') expect(errorText).toBe(message)
+    else expect(errorText).toMatch(message)
     expect(page).toBe(/^(?:check|token|sandbox) /.test(line) ? `${args[0]} --help` : '--help')
     expect(stderr).not.toContain('HORSE')
   })
 
-  it('wraps a message on a terminal only', async () => {
+  it('wraps messages only on a terminal', async () => {
     const { stderr } = await run(['token', '--secret', 'HORSE'])
     expect(stderr.split('\n')).toHaveLength(3)
     const narrow = await run(['token', '--secret', 'HORSE'], {}, { columns: 60 })
@@ -130,10 +130,10 @@ describe('merchant-auth', () => {
   })
 })
 
-describe('color', () => {
+describe('color in the output', () => {
   afterEach(() => vi.unstubAllEnvs())
 
-  it('is for terminals, unless NO_COLOR is set', async () => {
+  it('is used only on a terminal, and not if NO_COLOR is set', async () => {
     vi.stubEnv('TERM', 'xterm-256color')
     for (const name of ['CI', 'FORCE_COLOR', 'NO_COLOR']) vi.stubEnv(name, undefined)
     const getColorDepth = WriteStream.prototype.getColorDepth

@@ -17,8 +17,8 @@ const SILENT = { stdout: '', stderr: '' }
 const tokenRequests = (count: number) =>
   expect.poll(() => at.test.counts.token, { timeout: PATIENCE_MS }).toBe(count)
 
-describe('the program', () => {
-  it.each(['SIGINT', 'SIGTERM'] as const)('is ended by %s while it waits, without output', async (signal) => {
+describe('the program merchant-auth', () => {
+  it.each(['SIGINT', 'SIGTERM'] as const)('ends on %s while it waits, without output', async (signal) => {
     at.test.fail('token', { kind: 'hang' })
     const { child, ended } = program(['token'], at.variables)
     await tokenRequests(1)
@@ -29,7 +29,7 @@ describe('the program', () => {
   it('does not wait for a pending connection after a failure or a signal', async () => {
     const mute = createServer((socket) => socket.on('error', () => {}))
     const url = `https://127.0.0.1:${await listening(mute)}`
-    // Otherwise fetch gives up after 10 s by itself.
+    // Otherwise fetch itself gives up after 10 s.
     const undici = fileURLToPath(import.meta.resolve('undici'))
     const patient = join(folder(), 'patient.mjs')
     writeFileSync(
@@ -50,7 +50,7 @@ describe('the program', () => {
     expect(await ended).toMatchObject({ signal: 'SIGINT' })
   })
 
-  it('has the exit code 143 in a shell after SIGTERM', async () => {
+  it('has exit code 143 in a shell after SIGTERM', async () => {
     at.test.fail('token', { kind: 'hang' })
     const env = { PATH: process.env['PATH'], ...at.variables }
     const args = ['-c', '"$0" "$1" token & echo $!; wait $!; echo $?', process.execPath, MAIN]
@@ -69,19 +69,16 @@ describe('the program', () => {
     expect(stdout).toMatch(/^[\w.-]+\n$/)
   })
 
-  it.each(['secret', 'assertion'])(
-    'is ended by a signal while it waits for a pipe with the %s',
-    async (kind) => {
-      const pipe = join(folder(), 'pipe')
-      execFileSync('mkfifo', [pipe])
-      const { child, ended } = program(['token', `--client-${kind}-file`, pipe], at.variables)
-      await new Promise((resolve) => setTimeout(resolve, 1_500)) // how far it is cannot be seen
-      child.kill('SIGTERM')
-      expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })
-    },
-  )
+  it.each(['secret', 'assertion'])('ends on a signal while it waits for the %s from a pipe', async (kind) => {
+    const pipe = join(folder(), 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const { child, ended } = program(['token', `--client-${kind}-file`, pipe], at.variables)
+    await new Promise((resolve) => setTimeout(resolve, 1_500)) // nothing shows when it starts to wait
+    child.kill('SIGTERM')
+    expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })
+  })
 
-  it('reads variables from a file, with a byte order mark, too, and says what is wrong with the file', async () => {
+  it('reads variables from a file, even with a byte order mark, and reports a file that it cannot read', async () => {
     const path = folder()
     const file = join(path, 'settings.env')
     const lines = Object.entries(at.variables).map(([name, value]) => `export ${name}=${value}\r\n`)
@@ -109,7 +106,7 @@ describe('the program', () => {
     })
   })
 
-  it('has the exit code 141 where the reader closes the output', async () => {
+  it('has exit code 141 if the reader closes the output', async () => {
     const { child, ended } = program(['check'], at.variables)
     child.stdout.destroy()
     expect(await ended).toEqual({ ...SILENT, code: 141, signal: null })

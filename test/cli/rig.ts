@@ -1,4 +1,4 @@
-/** Commands run within the test: arguments, variables and keys in, output and exit code out. */
+/** Runs commands within the test: takes arguments, variables and keys; returns output and exit code. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -28,7 +28,7 @@ export interface Outcome {
 
 export interface Running extends Promise<Outcome> {
   readonly signal: AbortSignal
-  /** What Ctrl-C does. */
+  /** Interrupts the command as Ctrl-C does. */
   interrupt(): void
   /** The output so far. */
   stdout(): string
@@ -49,7 +49,7 @@ afterEach(async () => {
   await Promise.allSettled(running.splice(0))
 })
 
-/** Runs `merchant-auth` with these arguments, as far as it gets within the test. */
+/** Runs `merchant-auth` with these arguments in this process; a command that is still running is interrupted after the test. */
 export function run(args: readonly string[], env: Variables = {}, terminal?: Terminal): Running {
   const { stdin, ...properties } = terminal ?? {}
   const output = () => Object.assign(new PassThrough(), terminal && { isTTY: true, ...properties })
@@ -73,7 +73,7 @@ export function run(args: readonly string[], env: Variables = {}, terminal?: Ter
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 
-/** Runs `merchant-auth` in a process of its own. */
+/** Runs `merchant-auth` in a separate process. */
 export function program(args: readonly string[], env: Variables = {}, nodeArgs: readonly string[] = []) {
   const variables = { PATH: process.env['PATH'], NO_COLOR: '1', ...env }
   const child = spawn(process.execPath, [...nodeArgs, MAIN, ...args], { env: variables })
@@ -100,7 +100,7 @@ function textOf(stream: PassThrough): () => string {
   return () => text + String(stream.read() ?? '')
 }
 
-/** Base URLs as their variable has them. */
+/** The API URLs in the format of MERCHANT_AUTH_API_URLS. */
 export function namedUrls(apiUrls: Environment['apiUrls']): string {
   return Object.entries<string>(apiUrls)
     .map((entry) => entry.join('='))
@@ -118,7 +118,7 @@ function variablesFor({ environment, clientId, clientSecret }: Client) {
   }
 }
 
-/** The sandbox of the test that runs, and the variables to use it by. */
+/** The sandbox of the current test, and the variables for it. */
 export interface Place {
   sandbox: Sandbox
   test: SandboxEnvironment
@@ -160,7 +160,7 @@ export function issue({ test }: Place, value: string): void {
   test.fail('token', { kind: 'json', body })
 }
 
-/** Makes the token endpoint accept assertions. Returns what signs one, with another id each time. */
+/** Makes the token endpoint accept assertions. Returns a function that signs one with a new id. */
 export async function assertionsFor({ test }: Place): Promise<() => Promise<string>> {
   const { privateKey, publicKey } = await generateKeyPair('ES256')
   test.configure({ assertionKey: await exportSPKI(publicKey) })
@@ -176,12 +176,12 @@ export async function assertionsFor({ test }: Place): Promise<() => Promise<stri
 
 export const flagsOf = (faults: readonly string[]): string[] => faults.flatMap((fault) => ['--fault', fault])
 
-/** A line of a request. */
+/** Matches the start of a log line for a request. */
 const REQUEST = /^\d\d:\d\d:\d\d\.\d{3} {2}/
 
 export type RunningSandbox = Awaited<ReturnType<typeof sandbox>>
 
-/** Runs the command `sandbox` until it can be called. */
+/** Runs the command `sandbox`, and waits until its environments can be called. */
 export async function sandbox(args: readonly string[] = [], terminal?: Terminal) {
   const command = run(['sandbox', ...args], {}, terminal)
   let isOver = false
@@ -202,9 +202,9 @@ export async function sandbox(args: readonly string[] = [], terminal?: Terminal)
     client: { environment, clientId: read('CLIENT_ID'), clientSecret: read('CLIENT_SECRET') },
     merchantUrl: apiUrls.merchant,
     inStoreUrl: apiUrls.inStore,
-    /** The URL of the merchant API of production, as the command shows it. */
+    /** The URL of the merchant API of production, from the output of the command. */
     productionUrl,
-    /** The lines on stderr that match, as soon as there are so many. */
+    /** The lines on stderr that match, as soon as there are at least `count`. */
     async lines(count: number, pattern = REQUEST): Promise<string[]> {
       const found = (): string[] =>
         stderr()
@@ -217,8 +217,8 @@ export async function sandbox(args: readonly string[] = [], terminal?: Terminal)
   }
 }
 
-/** The text without what differs in every run: ports, secrets, times, durations, tokens. */
-export function constant(text: string): string {
+/** The text with placeholders for what differs in every run: ports, secrets, times, durations, tokens. */
+export function withPlaceholders(text: string): string {
   return text
     .replace(/(?<=127\.0\.0\.1:)\d+/g, 'PORT')
     .replace(/(?<=-secret-)[0-9a-f]{32}/g, 'HEX')

@@ -1,15 +1,15 @@
-// Faults by flag: each kind as a client sees it, and the messages for invalid ones.
+// Faults from the flag --fault: each kind as a client sees it, and the errors for invalid ones.
 import { describe, expect, it } from 'vitest'
 import { call, freshToken, requestToken } from '../testing/calls.ts'
 import { flagsOf, type RunningSandbox, run, sandbox } from './rig.ts'
 
 const withFaults = (...faults: string[]): Promise<RunningSandbox> => sandbox(flagsOf(faults))
 
-/** The label of the fault on a line of the log. */
+/** The label of the fault on the given line of the log. */
 const labelOf = async ({ lines }: RunningSandbox, line: number): Promise<string | undefined> =>
   /\bfault (.*)$/.exec((await lines(line))[line - 1] ?? '')?.[1]
 
-describe('a fault by flag', () => {
+describe('a fault from --fault', () => {
   const TEXT = 'text/plain; charset=utf-8'
   const JSON_TYPE = 'application/json'
   it.each<[fault: string, status: number, body: string, headers: Record<string, string>]>([
@@ -21,7 +21,7 @@ describe('a fault by flag', () => {
     ['status=502,type=text/html,text=<p>', 502, '<p>', { 'content-type': 'text/html' }],
     ['text=', 200, '', { 'content-type': TEXT }],
     ['json={"access_token":5,"a":[1,2]}', 200, '{"access_token":5,"a":[1,2]}', { 'content-type': JSON_TYPE }],
-  ])('is a complete response: %s', async (fault, status, body, headers) => {
+  ])('sends a complete response: %s', async (fault, status, body, headers) => {
     const running = await withFaults(`token:${fault}`)
     const response = await requestToken(running.client)
     expect(response.status).toBe(status)
@@ -30,43 +30,46 @@ describe('a fault by flag', () => {
     expect(await labelOf(running, 1)).toBe(fault)
   })
 
-  it.each(['huge-body=70000', 'huge-body', 'gzip,huge-body=80000'])('is a huge body: %s', async (fault) => {
-    const response = await requestToken((await withFaults(`token:${fault}`)).client)
-    expect(response.headers.get('content-encoding')).toBe(fault.includes('gzip') ? 'gzip' : null)
-    const bytes = Number(/\d+/.exec(fault)?.[0] ?? 10 * 1024 * 1024)
-    expect((await response.text()).length).toBe(bytes)
-  })
+  it.each(['huge-body=70000', 'huge-body', 'gzip,huge-body=80000'])(
+    'sends a huge body: %s',
+    async (fault) => {
+      const response = await requestToken((await withFaults(`token:${fault}`)).client)
+      expect(response.headers.get('content-encoding')).toBe(fault.includes('gzip') ? 'gzip' : null)
+      const bytes = Number(/\d+/.exec(fault)?.[0] ?? 10 * 1024 * 1024)
+      expect((await response.text()).length).toBe(bytes)
+    },
+  )
 
-  it('is a hang, logged when the client gives up', async () => {
+  it('hangs, and is logged when the client disconnects', async () => {
     const running = await withFaults('token:hang,times=1')
-    const leave = new AbortController()
-    const both = [1, 2].map(() => requestToken(running.client, { signal: leave.signal }))
+    const abort = new AbortController()
+    const both = [1, 2].map(() => requestToken(running.client, { signal: abort.signal }))
     expect((await Promise.any(both)).status).toBe(200) // so that the other request has arrived, and hangs
-    leave.abort()
+    abort.abort()
     expect(await labelOf(running, 2)).toBe('hang')
     expect((await running.lines(2))[1]).toMatch(/\/oauth\/token +--- /)
   })
 
-  it('is a hang in the middle of the body', async () => {
+  it('hangs in the middle of the body', async () => {
     const running = await withFaults('token:hang,at=body')
-    const leave = new AbortController()
-    const response = await requestToken(running.client, { signal: leave.signal })
+    const abort = new AbortController()
+    const response = await requestToken(running.client, { signal: abort.signal })
     const { value } = (await response.body?.getReader().read()) ?? {}
     expect(value?.length).toBe(Math.floor(Number(response.headers.get('content-length')) / 2))
-    leave.abort()
+    abort.abort()
     expect(await labelOf(running, 1)).toBe('hang,at=body')
   })
 
   it.each([
     ['reset', '---'],
     ['truncated-body', '200'],
-  ])('is a response that breaks off: %s', async (fault, status) => {
+  ])('breaks off the response: %s', async (fault, status) => {
     const running = await withFaults(`token:${fault}`)
     await expect(requestToken(running.client).then((response) => response.text())).rejects.toThrow()
     expect((await running.lines(1))[0]).toMatch(new RegExp(` ${status} +\\d+ ms .*fault ${fault}$`))
   })
 
-  it.each(['slow-body=300', 'hang=300'])('is a response that takes its time: %s', async (fault) => {
+  it.each(['slow-body=300', 'hang=300'])('delays the response: %s', async (fault) => {
     const { client, lines } = await withFaults(`token:${fault}`)
     await freshToken(client)
     expect(Number(/(\d+) ms/.exec((await lines(1))[0] ?? '')?.[1])).toBeGreaterThanOrEqual(299)
@@ -80,7 +83,7 @@ describe('a fault by flag', () => {
     }
   })
 
-  it('applies after those of the flags before it, to a number of requests, or to all', async () => {
+  it('applies after the faults of earlier flags, to its number of requests or to all', async () => {
     const faults = ['token:status=500,times=2', 'token:status=501,times=1', 'token:status=502']
     const { client } = await withFaults(...faults)
     const statuses: number[] = []
@@ -123,17 +126,17 @@ describe('an invalid --fault', () => {
     ['token:json={"a":HUNTER2}', '--fault token:json: json must be valid JSON. '],
     ['token:hang,times=0', '--fault token:hang: times must be a whole number of at least 1.'],
     ['token:status=1,retry-after=2,type=a', /^--fault token:status: (?=.*status must be )(?=.*type is not)/],
-  ])('%s', async (fault, message) => {
+  ])('is rejected: %s', async (fault, message) => {
     const { code, stdout, stderr } = await run(['sandbox', '--fault', fault])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    const said = stderr.replace(/^merchant-auth: /, '')
-    if (typeof message === 'string') expect(said.slice(0, message.length)).toBe(message)
-    else expect(said).toMatch(message)
-    expect(said).toMatch(/^.*\.\nSee: npx merchant-auth sandbox --help\n$/)
-    expect(said).not.toContain('HUNTER2')
+    const errorText = stderr.replace(/^merchant-auth: /, '')
+    if (typeof message === 'string') expect(errorText.slice(0, message.length)).toBe(message)
+    else expect(errorText).toMatch(message)
+    expect(errorText).toMatch(/^.*\.\nSee: npx merchant-auth sandbox --help\n$/)
+    expect(errorText).not.toContain('HUNTER2')
   })
 
-  it('is one after a fault that applies to all requests', async () => {
+  it('is rejected if it follows a fault that applies to all requests', async () => {
     const faults = ['token:hang', 'merchant:reset', 'token:status=500,times=1']
     const { code, stderr } = await run(['sandbox', ...flagsOf(faults)])
     expect(code).toBe(2)

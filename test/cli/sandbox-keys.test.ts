@@ -9,7 +9,7 @@ import { groupsFromProc, groupsFromPs } from '../../src/cli/sandbox-keys.ts'
 import { call, freshToken, requestToken, turn } from '../testing/calls.ts'
 import { flagsOf, sandbox as start } from './rig.ts'
 
-/** A terminal's stdin that notes how it is set. */
+/** The stdin of a terminal, which records changes of its raw mode. */
 class Keys extends PassThrough {
   isTTY = true
   readonly modes: boolean[] = []
@@ -24,11 +24,11 @@ async function withKeys(...faults: readonly string[]) {
   return { stdin, ...(await start(flagsOf(faults), { stdin, columns: 100 })) }
 }
 
-/** A line about a key. */
-const SAID = /^[a-z]: /
+/** Matches the line that reports what a key did. */
+const KEY_LINE = /^[a-z]: /
 
-describe('the keys', () => {
-  it('are listed where they work', async () => {
+describe('the keys of the sandbox command', () => {
+  it('are listed on a terminal', async () => {
     const { command } = await withKeys()
     expect(stripVTControlCharacters(command.stderr())).toContain(`
 Keys
@@ -44,17 +44,17 @@ Keys
     const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('r')
-    expect(await sandbox.lines(1, SAID)).toEqual(['r: 1 token revoked'])
+    expect(await sandbox.lines(1, KEY_LINE)).toEqual(['r: 1 token revoked'])
     const response = await call(sandbox.merchantUrl, token)
     expect(response.headers.get('www-authenticate')).toContain('The token was revoked')
     stdin.write('r')
-    expect(await sandbox.lines(2, SAID)).toEqual(['r: 1 token revoked', 'r: 0 tokens revoked'])
+    expect(await sandbox.lines(2, KEY_LINE)).toEqual(['r: 1 token revoked', 'r: 0 tokens revoked'])
   })
 
   it('f: return 503 to the next token request', async () => {
     const { stdin, ...sandbox } = await withKeys()
     stdin.write('f')
-    expect(await sandbox.lines(1, SAID)).toEqual(['f: the next token request gets a 503'])
+    expect(await sandbox.lines(1, KEY_LINE)).toEqual(['f: the next token request gets a 503'])
     expect((await requestToken(sandbox.client)).status).toBe(503)
     expect((await requestToken(sandbox.client)).status).toBe(200)
     expect((await sandbox.lines(2))[0]).toMatch(/503 +\d+ ms {2}fault status=503 \(key f\)$/)
@@ -64,7 +64,7 @@ Keys
     const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('u')
-    expect(await sandbox.lines(1, SAID)).toEqual(['u: the next call of each API gets a 401'])
+    expect(await sandbox.lines(1, KEY_LINE)).toEqual(['u: the next call of each API gets a 401'])
     for (const url of [sandbox.merchantUrl, sandbox.inStoreUrl]) {
       const response = await call(url, token)
       expect(response.status).toBe(401)
@@ -76,11 +76,11 @@ Keys
     )
   })
 
-  it('c: clear all faults, those of flags and keys, after which keys queue new ones', async () => {
+  it('c: clear all faults of flags and keys, after which keys can queue new ones', async () => {
     const faults = ['token:reset', 'merchant:status=500,times=9', 'in-store:hang']
     const { stdin, ...sandbox } = await withKeys(...faults)
     stdin.write('ucf')
-    expect(await sandbox.lines(3, SAID)).toEqual([
+    expect(await sandbox.lines(3, KEY_LINE)).toEqual([
       'u: the next call of the merchant API gets a 401',
       'c: all faults cleared',
       'f: the next token request gets a 503',
@@ -91,11 +91,11 @@ Keys
       expect((await call(url, token)).status).toBe(200)
   })
 
-  it('queue no fault that would never apply', async () => {
+  it('do not queue a fault that would never apply', async () => {
     const faults = ['token', 'merchant', 'in-store'].map((target) => `${target}:status=500`)
     const { stdin, ...sandbox } = await withKeys(...faults)
     stdin.write('fuc')
-    expect((await sandbox.lines(3, SAID)).slice(0, 2)).toEqual([
+    expect((await sandbox.lines(3, KEY_LINE)).slice(0, 2)).toEqual([
       'f: all token requests already have a fault (c clears it)',
       'u: all API calls already have a fault (c clears it)',
     ])
@@ -106,7 +106,7 @@ Keys
     const { stdin, ...sandbox } = await withKeys()
     const token = await freshToken(sandbox.client)
     stdin.write('xyz 1\r\u001b[A\u0012F')
-    expect(await sandbox.lines(1, SAID)).toEqual(['f: the next token request gets a 503'])
+    expect(await sandbox.lines(1, KEY_LINE)).toEqual(['f: the next token request gets a 503'])
     expect((await call(sandbox.merchantUrl, token)).status).toBe(200)
   })
 
@@ -130,7 +130,7 @@ Keys
   it.each([
     ['stdin is not a terminal', { isTTY: false, args: [] }],
     ['the log is JSON', { isTTY: true, args: ['--json'] }],
-  ])('do nothing where %s', async (_where, { isTTY, args }) => {
+  ])('do nothing if %s', async (_where, { isTTY, args }) => {
     const stdin = Object.assign(new Keys(), { isTTY })
     const sandbox = await start(args, { stdin })
     stdin.write('q')
@@ -142,14 +142,14 @@ Keys
     expect(stdin.read()?.toString()).toBe('q')
   })
 
-  it('are not listed where stderr is not a terminal, or the process is in the background', async () => {
+  it('are not listed if stderr is not a terminal or the process is in the background', async () => {
     expect((await start()).command.stderr()).not.toContain('Keys')
     expect((await start([], {})).command.stderr()).not.toContain('Keys')
   })
 })
 
-describe.skipIf(process.platform === 'win32')('the foreground', () => {
-  it('includes a process without a terminal', async () => {
+describe.skipIf(process.platform === 'win32')('the check for the foreground', () => {
+  it('accepts a process without a terminal', async () => {
     const source = new URL('../../src/cli/sandbox-keys.ts', import.meta.url).href
     const program = `console.log((await import(${JSON.stringify(source)})).isInForeground())`
     const args = ['--no-warnings', '--input-type=module', '--eval', program]
@@ -157,12 +157,12 @@ describe.skipIf(process.platform === 'win32')('the foreground', () => {
     expect(await text(child.stdout)).toBe('true\n')
   })
 
-  it('is read after the name of the program, whatever it is', () => {
+  it('reads /proc correctly whatever the name of the program contains', () => {
     expect(groupsFromProc('12 (a) R 1 2 (b) S 1 34 30 34816 56 4194304 0')).toEqual(['34', '56'])
     expect(groupsFromProc('12 (node) S 1 34 30 0 -1 4194304 0')).toEqual(['34', '-1'])
   })
 
-  it.runIf(process.platform === 'linux')('is the same in /proc and for ps', () => {
+  it.runIf(process.platform === 'linux')('reads the same process groups from /proc and from ps', () => {
     expect(groupsFromPs()).toEqual(groupsFromProc())
   })
 })

@@ -1,4 +1,4 @@
-// `merchant-auth sandbox`: its variables, its settings, its log, and its end.
+// `merchant-auth sandbox`: its variables, its settings, its ports, its log, and how it ends.
 import { execFile } from 'node:child_process'
 import { getEventListeners, once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -9,12 +9,12 @@ import { parseEnv, promisify, stripVTControlCharacters } from 'node:util'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { call, echoOf, freePort, freshToken, listening, requestToken } from '../testing/calls.ts'
-import { constant, flagsOf, folder, namedUrls, program, run, sandbox } from './rig.ts'
+import { flagsOf, folder, namedUrls, program, run, sandbox, withPlaceholders } from './rig.ts'
 
-describe('the variables', () => {
-  it('are those of test, and all that is on stdout', async () => {
+describe('the variables of the sandbox command', () => {
+  it('are those of the test environment, and the only output on stdout', async () => {
     const { command } = await sandbox()
-    expect(constant(command.stdout())).toBe(`export MERCHANT_AUTH_URL=http://127.0.0.1:PORT
+    expect(withPlaceholders(command.stdout())).toBe(`export MERCHANT_AUTH_URL=http://127.0.0.1:PORT
 export MERCHANT_AUTH_AUDIENCE=https://test.sandbox.example
 export MERCHANT_AUTH_API_URLS=merchant=http://127.0.0.1:PORT/merchant,inStore=http://127.0.0.1:PORT/in-store
 export MERCHANT_AUTH_CLIENT_ID=test-client
@@ -22,7 +22,7 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
 `)
   })
 
-  it('serve a shell, node --env-file and merchant-auth check alike', async () => {
+  it('work in a shell, with node --env-file and with merchant-auth check', async () => {
     const { command, client, merchantUrl } = await sandbox()
     const file = join(folder(), 'sandbox.env')
     writeFileSync(file, command.stdout())
@@ -46,8 +46,8 @@ export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
   })
 })
 
-describe('the settings', () => {
-  it.each(['test', 'production'])('apply to %s', async (environment) => {
+describe('the settings of the sandbox command', () => {
+  it.each(['test', 'production'])('apply to the %s environment', async (environment) => {
     const flags = `--lifetime-seconds 7 --reject-all-tokens=in-store --header-name X-Token --scheme= --environment ${environment}`
     const { client, merchantUrl, inStoreUrl } = await sandbox(flags.split(' '))
     const granted = (await (await requestToken(client)).json()) as Record<string, string | number>
@@ -59,7 +59,7 @@ describe('the settings', () => {
     expect((await fetch(inStoreUrl, { headers })).status).toBe(401)
   })
 
-  it('limit token requests', async () => {
+  it('limit token requests with --quota, and reject an invalid quota', async () => {
     const { client } = await sandbox(['--quota', '2/h,50/d'])
     const responses = [await requestToken(client), await requestToken(client), await requestToken(client)]
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
@@ -70,19 +70,19 @@ describe('the settings', () => {
     })
   })
 
-  it('delay both, and let both APIs reject every token', async () => {
+  it('delay token requests and API calls, and make both APIs reject every token', async () => {
     const flags = '--token-latency-ms 40 --api-latency-ms 40 --reject-all-tokens'.split(' ')
     const { client, merchantUrl, inStoreUrl, lines } = await sandbox(flags)
     const token = await freshToken(client)
     for (const url of [merchantUrl, inStoreUrl]) expect((await call(url, token)).status).toBe(401)
     const logged = await lines(3)
     for (const line of logged) expect(Number(/(\d+) ms/.exec(line)?.[1])).toBeGreaterThanOrEqual(39)
-    expect(constant(logged[1] ?? '')).toMatch(/token JTI, invalid_token: /)
+    expect(withPlaceholders(logged[1] ?? '')).toMatch(/token JTI, invalid_token: /)
   })
 })
 
-describe('the ports', () => {
-  it('are those of the flags', async () => {
+describe('the ports of the sandbox command', () => {
+  it('are set by the flags', async () => {
     const [port, productionPort] = [await freePort(), await freePort()]
     const flags = ['--port', String(port), '--production-port', String(productionPort)]
     const { client, productionUrl } = await sandbox(flags)
@@ -93,11 +93,11 @@ describe('the ports', () => {
   it.each([
     ['--port', '--production-port'],
     ['--production-port', '--port'],
-  ])('%s in use ends it with exit code 3', async (used, other) => {
-    const [taken, free] = [await listening(createServer()), await freePort()]
-    const { code, stdout, stderr } = await run(['sandbox', used, `${taken}`, other, `${free}`])
+  ])('end the command with exit code 3 if %s is in use', async (busyFlag, freeFlag) => {
+    const [busy, free] = [await listening(createServer()), await freePort()]
+    const { code, stdout, stderr } = await run(['sandbox', busyFlag, `${busy}`, freeFlag, `${free}`])
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-    expect(stderr).toMatch(new RegExp(`^merchant-auth: ${used} [^\n]*EADDRINUSE[^\n]*\n$`))
+    expect(stderr).toMatch(new RegExp(`^merchant-auth: ${busyFlag} [^\n]*EADDRINUSE[^\n]*\n$`))
     await expect(fetch(`http://127.0.0.1:${free}`)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
   })
 
@@ -109,7 +109,7 @@ describe('the ports', () => {
   })
 })
 
-describe('the log', () => {
+describe('the log of the sandbox command', () => {
   it('shows the URLs, and then each request', async () => {
     const { command, client, merchantUrl, inStoreUrl, lines } = await sandbox()
     const token = await freshToken(client)
@@ -124,7 +124,7 @@ describe('the log', () => {
     await lines(5)
     await fetch(`${client.environment.authUrl}/nowhere`)
     await lines(6)
-    expect(constant(command.stderr())).toBe(`The sandbox is running. Press Ctrl-C to end it.
+    expect(withPlaceholders(command.stderr())).toBe(`The sandbox is running. Press Ctrl-C to end it.
 
   test        token     http://127.0.0.1:PORT/oauth/token
               merchant  http://127.0.0.1:PORT/merchant
@@ -148,10 +148,10 @@ HH:MM:SS.mmm  GET     /nowhere                         404  N ms  not_found
     expect(command.stderr()).not.toContain(token)
   })
 
-  it('begins with the faults of the flags, and a command that works in a shell', async () => {
+  it('starts with a command that works in a shell and the faults from the flags', async () => {
     const faults = flagsOf(['token:status=503,times=1', 'token:hang,times=2', 'merchant:reset'])
     const { command } = await sandbox([...faults, '--header-name', 'X-`Token$', '--scheme', ''], {})
-    expect(constant(stripVTControlCharacters(command.stderr()))).toContain(`
+    expect(withPlaceholders(stripVTControlCharacters(command.stderr()))).toContain(`
 In another terminal, paste the variables of test above, and then run:
   curl -H "X-\\\`Token\\$: $(npx merchant-auth token)" \\
     http://127.0.0.1:PORT/merchant/orders
@@ -173,18 +173,18 @@ Faults
     await call(productionUrl, undefined)
     await lines(2)
     await call(merchantUrl, undefined)
-    expect((await lines(3)).map(constant)).toEqual([
+    expect((await lines(3)).map(withPlaceholders)).toEqual([
       'HH:MM:SS.mmm  GET     /merchant         401  N ms  no token',
       'HH:MM:SS.mmm  production  GET     /merchant         401  N ms  no token',
       'HH:MM:SS.mmm  test        GET     /merchant         401  N ms  no token',
     ])
   })
 
-  it('says that a client disconnected before a response', async () => {
+  it('reports a client that disconnected before a response', async () => {
     const { merchantUrl, lines } = await sandbox(['--api-latency-ms', '600000'])
-    const leaving = request(merchantUrl).on('error', () => {})
-    await once(leaving.end(), 'finish')
-    leaving.destroy()
+    const pending = request(merchantUrl).on('error', () => {})
+    await once(pending.end(), 'finish')
+    pending.destroy()
     expect((await lines(1))[0]).toMatch(/\/merchant +--- +\d+ ms {2}the client disconnected$/)
   })
 
@@ -203,7 +203,7 @@ Faults
   afterEach(() => vi.unstubAllEnvs())
 
   it.each([80, 60])(
-    'fits a terminal of %i columns, and loses only the middle of long paths',
+    'fits a terminal of %i columns, and shortens only long paths, in the middle',
     async (columns) => {
       const { client, command, merchantUrl, productionUrl, lines } = await sandbox([], { columns })
       const token = await freshToken(client)
@@ -212,10 +212,10 @@ Faults
       await call(`${merchantUrl}/orders`, 'another')
       await call(`${productionUrl}/orders`, undefined)
       await lines(5)
-      const said = stripVTControlCharacters(command.stderr()).split('\n')
-      const log = said.slice(said.findIndex((line) => line.includes('POST')))
+      const loggedLines = stripVTControlCharacters(command.stderr()).split('\n')
+      const log = loggedLines.slice(loggedLines.findIndex((line) => line.includes('POST')))
       for (const line of log) expect(line.length, line).toBeLessThanOrEqual(columns)
-      expect(constant(log.join('\n'))).toBe(LOGS[columns])
+      expect(withPlaceholders(log.join('\n'))).toBe(LOGS[columns])
     },
   )
   const LOGS: Readonly<Record<number, string>> = {
@@ -281,8 +281,8 @@ HH:MM:SS.mmm  production  GET     /merch…orders  401  N ms
   })
 })
 
-describe('the end', () => {
-  it('is the signal: pending requests are logged, the ports are free, no listener remains', async () => {
+describe('the sandbox command', () => {
+  it('logs pending requests, frees its ports and leaves no listener when its signal aborts', async () => {
     const { command, merchantUrl, productionUrl, lines } = await sandbox(['--fault', 'merchant:hang,at=body'])
     const hanging = (await call(merchantUrl, undefined)).text()
     const broken = expect(hanging).rejects.toThrow()
@@ -290,7 +290,7 @@ describe('the end', () => {
     command.interrupt()
     expect((await command).code).toBe(0)
     await broken
-    expect((await lines(1)).map(constant)).toEqual([
+    expect((await lines(1)).map(withPlaceholders)).toEqual([
       'HH:MM:SS.mmm  GET     /merchant         401  N ms  no token, fault hang,at=body',
     ])
     expect(getEventListeners(command.signal, 'abort')).toHaveLength(0)
@@ -298,7 +298,7 @@ describe('the end', () => {
     await expect(fetch(productionUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
   })
 
-  it('comes at once where the signal came before', async () => {
+  it('ends immediately if it is interrupted before it has started', async () => {
     const command = run(['sandbox'])
     command.interrupt()
     const { code, stdout } = await command
@@ -308,17 +308,20 @@ describe('the end', () => {
     await expect(fetch(`${url}`)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
   })
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('is %s for a process, while a body hangs', async (signal) => {
-    const { child, ended } = program(['sandbox', '--fault', 'merchant:hang,at=body'])
-    onTestFinished(() => void child.kill('SIGKILL'))
-    let printed = ''
-    child.stdout.on('data', (text) => (printed += String(text)))
-    await expect.poll(() => printed, { timeout: PATIENCE_MS }).toContain('CLIENT_SECRET=')
-    const url = `${parseEnv(printed)['MERCHANT_AUTH_URL']}/merchant`
-    const hanging = (await fetch(`${url}`)).text()
-    const broken = expect(hanging).rejects.toThrow()
-    child.kill(signal)
-    expect(await ended).toMatchObject({ code: 0, signal: null })
-    await broken
-  })
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'ends on %s with exit code 0, even while a body hangs',
+    async (signal) => {
+      const { child, ended } = program(['sandbox', '--fault', 'merchant:hang,at=body'])
+      onTestFinished(() => void child.kill('SIGKILL'))
+      let printed = ''
+      child.stdout.on('data', (text) => (printed += String(text)))
+      await expect.poll(() => printed, { timeout: PATIENCE_MS }).toContain('CLIENT_SECRET=')
+      const url = `${parseEnv(printed)['MERCHANT_AUTH_URL']}/merchant`
+      const hanging = (await fetch(`${url}`)).text()
+      const broken = expect(hanging).rejects.toThrow()
+      child.kill(signal)
+      expect(await ended).toMatchObject({ code: 0, signal: null })
+      await broken
+    },
+  )
 })

@@ -1,4 +1,4 @@
-/** `check` and `token` hide secrets in foreign text, and never in their own words, even if a secret is a common word. */
+/** `check` and `token` hide secrets in text from outside, but not in their own messages, even if a secret is a common word. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Fault } from 'merchant-auth/testing'
@@ -15,7 +15,7 @@ const WORDS = [
 const at = eachWithSandbox()
 beforeEach(() => void vi.spyOn(process, 'emitWarning').mockReturnValue())
 afterEach(() => void vi.restoreAllMocks())
-afterEach(forget) // these words may appear
+afterEach(forget) // common words may appear in any output
 
 const call = (): string[] => ['--call', `${at.test.merchantUrl}/orders`]
 const fail = (fault: Fault) => () => at.test.fail('token', fault)
@@ -37,17 +37,17 @@ const CASES: Record<string, Case> = {
   'the token is not a JWT': { arrange: () => issue(at, 'a.plain.token'), args: call },
   'the secret is wrong': {},
   'the connection is reset': { arrange: fail({ kind: 'reset' }) },
-  'the port is not for fetch': { args: () => ['--auth-url', 'http://127.0.0.1:1'] },
-  'there is no token': { arrange: fail({ kind: 'text', body: 'hello' }) },
-  'it redirects': { arrange: fail({ kind: 'redirect', location: 'https://x.example' }) },
+  'fetch does not allow the port': { args: () => ['--auth-url', 'http://127.0.0.1:1'] },
+  'the response has no token': { arrange: fail({ kind: 'text', body: 'hello' }) },
+  'the token endpoint redirects': { arrange: fail({ kind: 'redirect', location: 'https://x.example' }) },
   'options are invalid': {
     args: () => ['--timeout-ms', 'soon'],
     changed: { MERCHANT_AUTH_CLIENT_ID: '' },
   },
 }
 
-describe.each(WORDS)('with the secret %j', (secret) => {
-  it.each(Object.keys(CASES))('the texts are those of any other secret where %s', async (name) => {
+describe.each(WORDS)('check and token with the secret %j', (secret) => {
+  it.each(Object.keys(CASES))('have the same output as with another secret if %s', async (name) => {
     const { arrange, args = () => [], changed } = CASES[name] ?? {}
     const outcome = async (clientSecret: string): Promise<unknown> => {
       const variables = { ...at.variables, MERCHANT_AUTH_CLIENT_SECRET: clientSecret, ...changed }
@@ -65,13 +65,16 @@ describe.each(WORDS)('with the secret %j', (secret) => {
       const token = await run(['token', '--timeout-ms', '60000', ...tokenArgs], variables)
       return { code, fields, lines, last: stdout.trim().split('\n').at(-1), tokenCode: token.code }
     }
-    // A line break at its end causes a warning, and so does a space.
+    // A secret that is a line break or a space causes the same warning as one that ends with a space.
     expect(await outcome(secret)).toEqual(await outcome(/^\s$/.test(secret) ? `${ORDINARY} ` : ORDINARY))
   })
 })
 
 describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secret) => {
-  const notShown = async (args: readonly string[] = [], changed: Variables = {}): Promise<string> => {
+  const outputWithoutSecret = async (
+    args: readonly string[] = [],
+    changed: Variables = {},
+  ): Promise<string> => {
     const variables = { ...at.variables, MERCHANT_AUTH_CLIENT_SECRET: secret, ...changed }
     const { stdout } = await run(['check', ...args], variables)
     const all = stdout + JSON.stringify((await check(at, args, variables)).steps)
@@ -83,7 +86,7 @@ describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secre
     const { authUrl, apiUrls } = at.test.environment
     const file = join(folder(), secret)
     writeFileSync(file, secret)
-    const all = await notShown(['--call', `${apiUrls.merchant}/${secret}`], {
+    const all = await outputWithoutSecret(['--call', `${apiUrls.merchant}/${secret}`], {
       MERCHANT_AUTH_URL: `${authUrl}/${secret}`,
       MERCHANT_AUTH_CLIENT_ID: `id-${secret}`,
       MERCHANT_AUTH_AUDIENCE: `https://${secret}.example/${secret}`,
@@ -107,7 +110,7 @@ describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secre
     ['a scope and claims', tokenOf(jwt(claims), { scope: `a ${secret}` })],
   ])('in %s from the token endpoint', async (_, fault) => {
     at.test.fail('token', fault, { times: 2 })
-    await notShown()
+    await outputWithoutSecret()
   })
 
   it.each<[string, Fault]>([
@@ -117,6 +120,6 @@ describe.each(['Swordfish7', 'Zq7'])('check does not show the secret %s', (secre
   ])('in %s from the API', async (_, fault) => {
     at.test.fail('merchant', fault, { times: 2 })
     at.test.fail('token', tokenOf('a.plain.token'), { times: 2 })
-    expect(await notShown(call())).toContain('"call"')
+    expect(await outputWithoutSecret(call())).toContain('"call"')
   })
 })

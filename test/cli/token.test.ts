@@ -1,4 +1,4 @@
-// `token`: prints the token, or nothing, on stdout; and shares it in a store.
+// `token` prints the token, or nothing, on stdout, and shares it in a store.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
@@ -53,15 +53,15 @@ describe('token', () => {
     ['URL', 'https://auth.invalid', 4, /cannot resolve auth\.invalid/],
     ['URL', '', 3, /MERCHANT_AUTH_URL \(--auth-url\): is not set/],
     ['STORE', 'http://a', 3, /MERCHANT_AUTH_STORE \(--store\): must be/],
-  ])('prints nothing on stdout where %s is %j', async (name, value, code, said) => {
+  ])('prints nothing on stdout if %s is %j', async (name, value, code, expected) => {
     noteSecret('wrong horse')
     const outcome = await token(['--timeout-ms', '60000'], { [`MERCHANT_AUTH_${name}`]: value })
     expect(outcome).toMatchObject({ code, stdout: '' })
-    expect(outcome.stderr).toMatch(said)
+    expect(outcome.stderr).toMatch(expected)
     expect(outcome.stderr).toMatch(/^merchant-auth: .*\n(?: {2}→ .*\n)?$/)
   })
 
-  it('shows no secret, in whatever case a server echoes it', async () => {
+  it('hides the secret even if a server echoes it in another case', async () => {
     const { clientSecret } = at.test
     const body = { error: 'invalid_client', error_description: `no ${clientSecret.toUpperCase()}` }
     at.test.fail('token', { kind: 'json', status: 401, body }, { times: 2 })
@@ -77,13 +77,13 @@ describe('token', () => {
     )
   })
 
-  it('retries as a service does', async () => {
+  it('retries a failed token request', async () => {
     at.test.fail('token', { kind: 'status', status: 503 })
     expect(await token()).toMatchObject({ code: 0 })
     expect(at.test.counts.token).toBe(2)
   })
 
-  it('ends at once on Ctrl-C', async () => {
+  it('ends immediately on Ctrl-C', async () => {
     at.test.fail('token', { kind: 'hang' })
     const running = token()
     await expect.poll(() => at.test.counts.token).toBe(1)
@@ -93,7 +93,7 @@ describe('token', () => {
 })
 
 describe('token --store', () => {
-  it('prints a token where Redis cannot be reached, and says so without the password', async () => {
+  it('prints a token if Redis cannot be reached, and reports that without the password', async () => {
     noteSecret('redis horse')
     const url = 'redis://user:redis%20horse@127.0.0.1:1'
     const { code, stdout, stderr } = await token([], { MERCHANT_AUTH_STORE: url })
@@ -109,7 +109,7 @@ describe('token --store', () => {
     })
     afterAll(() => redis[Symbol.asyncDispose]())
 
-    it('requests one token in five runs, and keeps it encrypted', async () => {
+    it('requests one token in five runs, and stores it encrypted', async () => {
       const first = await token(['--store', redis.url])
       for (let times = 1; times < 5; times += 1) {
         expect(await token([], { MERCHANT_AUTH_STORE: redis.url })).toEqual(first)
@@ -120,7 +120,7 @@ describe('token --store', () => {
       expect(values.join()).not.toContain(first.stdout.trim())
     })
 
-    it('uses ioredis where redis is not installed', async () => {
+    it('uses ioredis if redis is not installed', async () => {
       vi.doMock('redis', () => {
         throw new Error('Cannot find package')
       })
@@ -152,7 +152,7 @@ describe('token --store', () => {
       expect(at.test.counts.token).toBe(0)
     })
 
-    it('does not refresh a valid token, however short it remains valid', async () => {
+    it('does not refresh a token that is valid only for a short time', async () => {
       at.test.configure({ lifetimeSeconds: 60 })
       const args = ['--store', redis.url, '--json']
       const refresh = { MERCHANT_AUTH_REFRESH_AHEAD_MS: '30000' }
@@ -164,7 +164,7 @@ describe('token --store', () => {
       expect(at.test.counts.token).toBe(1)
     })
 
-    it('reports once that no operation of the store succeeds', async () => {
+    it('reports only once that every operation of the store fails', async () => {
       await redis.command('acl', 'setuser', 'reader', 'on', '>right', '~*', '+@connection')
       const url = redis.url.replace('redis://', 'redis://reader:right@')
       expect(await token([], { MERCHANT_AUTH_STORE: url })).toMatchObject({
@@ -173,7 +173,7 @@ describe('token --store', () => {
       })
     })
 
-    it('continues when Redis hangs', async () => {
+    it('reports a store failure and succeeds if Redis hangs', async () => {
       redis.freeze()
       onTestFinished(() => redis.thaw())
       const { code, stderr } = await token(['--store', redis.url])

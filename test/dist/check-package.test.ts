@@ -1,4 +1,4 @@
-/** What `npm run check:package` notices: one planted fault after the other, in a small package that has none. */
+/** What `npm run check:package` reports: each test adds a fault to a small package that has none. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -55,8 +55,8 @@ function plant(path: string, text: string): void {
   writeFileSync(join(folder, path), text)
 }
 
-describe('the contents', () => {
-  it('are in order where nothing was planted', () => {
+describe('the package contents', () => {
+  it('have no problems if no fault was added', () => {
     expect([...contentProblems(folder), ...linkProblems(folder)]).toEqual([])
   })
 
@@ -68,7 +68,7 @@ describe('the contents', () => {
     ['dist/d.js', 'dist/d.js cannot be reached from any entry of exports, nor from a command'],
     ['dist/d.cjs', 'dist/d.cjs cannot be reached from any entry of exports, nor from a command'],
     ['dist/d.d.ts', 'dist/d.d.ts cannot be reached from any entry of exports, nor from a command'],
-  ])('may not have %s', (path, problem) => {
+  ])('must not include %s', (path, problem) => {
     plant(path, '')
     expect(contentProblems(folder)).toEqual([problem])
   })
@@ -81,7 +81,7 @@ describe('the contents', () => {
     ['dist/b.cjs', 'dist/b.cjs is missing, and dist/a.cjs names it'],
     ['dist/b.d.ts', 'dist/b.d.ts is missing, and dist/a.d.ts names it'],
     ['dist/b.d.cts', 'dist/b.d.cts is missing, and dist/a.d.cts names it'],
-  ])('must have %s', (path, problem) => {
+  ])('must include %s', (path, problem) => {
     rmSync(join(folder, path))
     expect(contentProblems(folder)).toContain(problem)
   })
@@ -105,13 +105,13 @@ describe('the contents', () => {
       '/// <reference types="node" />\nexport type B = 1',
       'dist/b.d.ts references declarations that not all callers have',
     ],
-  ])('may not have in %s: %s', (path, text, problem) => {
+  ])('are reported if %s contains: %s', (path, text, problem) => {
     plant(path, text)
     expect(contentProblems(folder)).toEqual([problem])
   })
 
   it.each(['docs/a.md', './NOWHERE.md#here', '../nowhere/README.md', '#nowhere', 'SECURITY.md#below'])(
-    'may not have a link to %s',
+    'must not have a broken link to %s',
     (link) => {
       plant('SECURITY.md', '# Above\n')
       plant('README.md', `[a](${link}) and [b](SECURITY.md#above)\n`)
@@ -121,7 +121,7 @@ describe('the contents', () => {
 })
 
 describe('an import', () => {
-  it('is found by its syntax in JavaScript, as minifiers write it, too', () => {
+  it('is found in JavaScript by its syntax, also in minified code', () => {
     const code =
       'import a from"x";export*from"./y.js";const s="import(\'no\')";import(`./z.js`);/* import "no" */'
     expect(importsOf('a.js', code)).toEqual(['x', './y.js', './z.js'])
@@ -144,13 +144,13 @@ describe('an import', () => {
     ['node:fs', undefined],
     ['fs', undefined],
     ['./a.js', undefined],
-  ])('of %s is one of the package %s', (specifier, name) => {
+  ])('of %s belongs to the package %s', (specifier, name) => {
     expect(packageOf(specifier)).toBe(name)
   })
 })
 
 describe('source maps', () => {
-  it('hold the text of every source, as src is not packed', () => {
+  it('must contain the text of every source, because src is not packed', () => {
     plant('dist/b.js', '//# sourceMappingURL=b.js.map')
     plant(
       'dist/b.js.map',
@@ -190,10 +190,10 @@ describe('bundled packages', () => {
   })
 
   it.each([
-    ['one is missing', { '@a/b': '1.0.0' }],
-    ['one is too many', { ...BUNDLED, e: '3.0.0' }],
-    ['one has another version', { ...BUNDLED, d: '2.0.1' }],
-  ])('are not in order where %s', (_name, listed) => {
+    ['one is missing from the lists', { '@a/b': '1.0.0' }],
+    ['an extra one is listed', { ...BUNDLED, e: '3.0.0' }],
+    ['one is listed with another version', { ...BUNDLED, d: '2.0.1' }],
+  ])('are reported if %s', (_name, listed) => {
     plantLists(listed)
     expect(bundledProblems(folder, lock)).toEqual(
       expect.arrayContaining([
@@ -205,7 +205,7 @@ describe('bundled packages', () => {
     )
   })
 
-  it('need their license in the package', () => {
+  it('must have their license in the package', () => {
     plantLists(BUNDLED)
     plant('THIRD-PARTY-LICENSES.md', '## @a/b 1.0.0 (MIT)')
     expect(bundledProblems(folder, lock)).toEqual([
@@ -214,8 +214,8 @@ describe('bundled packages', () => {
   })
 })
 
-describe('the sizes', () => {
-  it('of the first load leave out peers and what is loaded later', async () => {
+describe('the package sizes', () => {
+  it('of the first load exclude peers and modules that are loaded later', async () => {
     const heavy = Array.from({ length: 5_000 }, (_, at) => Math.sin(at)).join()
     plant('dist/c.js', `export const c = [${heavy}]`)
     plant('dist/a.js', "import 'jose'\nimport './b.js'\nexport const later = () => import('./c.js')")
@@ -230,13 +230,13 @@ describe('the sizes', () => {
     expect(eager.laterGzippedBytes).toBe(0)
   })
 
-  it('cannot be told of a package with an import that leads nowhere', async () => {
+  it('cannot be measured if an import does not resolve', async () => {
     await expect(measure({ folder, specifiers: [join(folder, 'dist/a.js')], external: [] })).rejects.toThrow(
       'jose',
     )
   })
 
-  it('may reach their limits, and not go beyond', () => {
+  it('may reach but not exceed their limits', () => {
     const rows = [
       { what: 'a', measured: 1, limit: 1 },
       { what: 'b', measured: 2, limit: 1 },
@@ -250,7 +250,7 @@ describe('publishing', () => {
   const repository = 'Owner/parcel'
   const ready = { ...MANIFEST, repository: { url: 'git+https://git.example/owner/parcel.git' } }
 
-  it('needs the tag of the version, and the repository that the workflow runs in', () => {
+  it('is allowed with the tag of the version, in the repository of package.json', () => {
     expect(publishProblems(ready, { tag: 'v1.2.3', repository })).toEqual([])
     expect(publishProblems(ready, { tag: 'v1.2.3', repository: undefined })).toEqual([])
   })
@@ -261,7 +261,7 @@ describe('publishing', () => {
     ['another repository', ready, { tag: 'v1.2.3', repository: 'owner/cel' }, /runs in owner\/cel$/],
     ['no repository', MANIFEST, { tag: 'v1.2.3', repository }, /no repository\.url: fill in/],
     ['a private package', { ...ready, private: true }, { tag: 'v1.2.3', repository }, /"private": true/],
-  ])('is refused for %s', (_name, manifest, release, problem) => {
+  ])('is rejected for %s', (_name, manifest, release, problem) => {
     const [only, ...more] = publishProblems(manifest, release)
     expect(only).toMatch(problem)
     expect(more).toEqual([])

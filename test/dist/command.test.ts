@@ -1,4 +1,4 @@
-/** The command as users have it after `npm install`: found by its name, and at work on the sandbox that it starts itself. */
+/** The command as installed by `npm install`: run by its name, against the sandbox that it starts. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,12 +17,12 @@ describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (pla
   // The command runs on the Node.js that is first in the path.
   const env = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1' }
 
-  it('tells its version', async () => {
+  it('prints its version', async () => {
     const { stdout } = await execute(path, ['--version'], { env })
     expect(stdout).toBe(`${packageJson.version}\n`)
   })
 
-  it('checks the sandbox that it runs, and prints a token for it', async () => {
+  it('checks a sandbox that it started, and prints a token for it', async () => {
     const sandbox = spawn(path, ['sandbox'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = once(sandbox, 'exit')
     try {
@@ -43,7 +43,7 @@ describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (pla
     expect(await ended).toEqual([0, null])
   })
 
-  it('says which client a store needs, where there is none', async () => {
+  it('names the missing Redis client, or reports that Redis cannot be reached', async () => {
     const variables = {
       MERCHANT_AUTH_URL: 'http://127.0.0.1:1',
       MERCHANT_AUTH_AUDIENCE: 'https://api.example',

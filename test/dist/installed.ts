@@ -1,4 +1,4 @@
-/** Before the tests of the packed package: installs it in folders outside of this repository. */
+/** Global setup of the tests of the packed package: installs it in folders outside this repository. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,12 +8,12 @@ import { install, pack } from '../../scripts/check-package/packed.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The packed package. What is in its folders is shared: write nothing but into a new folder below one of them. */
+    /** The packed package. Its folders are shared: write only to a new folder below one of them. */
     installed: {
       readonly tarball: string
-      /** A folder with the package and its dependencies, and nothing else. */
+      /** A folder with only the package and its dependencies. */
       readonly alone: string
-      /** A folder with its optional peers, too, in the versions of this repository. */
+      /** A folder that also has the optional peers, in the versions of this repository. */
       readonly withPeers: string
     }
   }

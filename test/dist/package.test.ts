@@ -1,6 +1,6 @@
 /**
- * The package as its users have it installed, without its optional peers and with them: it loads no more than it needs.
- * That every entry works, by import and by require(), is a matter of test/runtimes.
+ * The installed package, with and without its optional peers: it loads no more than it needs. test/runtimes checks that
+ * every entry works, by import and by require().
  */
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -29,7 +29,7 @@ afterAll(() =>
   Promise.all(Object.values(folders).map((folder) => rm(folder, { recursive: true, force: true }))),
 )
 
-async function runs(
+async function outputOf(
   place: keyof typeof folders,
   kind: keyof typeof extensions,
   code: string,
@@ -40,14 +40,14 @@ async function runs(
 }
 
 describe('the installed package without its peers', () => {
-  it('brings none of them along', () => {
-    const isThere = (name: string): boolean => existsSync(join(folders.alone, '../node_modules', name))
-    expect(isThere('merchant-auth')).toBe(true)
+  it('installs no peer', () => {
+    const isInstalled = (name: string): boolean => existsSync(join(folders.alone, '../node_modules', name))
+    expect(isInstalled('merchant-auth')).toBe(true)
     expect(Object.keys(PEERS)).toContain('axios')
-    expect(Object.keys(PEERS).filter(isThere)).toEqual([])
+    expect(Object.keys(PEERS).filter(isInstalled)).toEqual([])
   })
 
-  it.each(kinds)('has entries that can be loaded from %s, but those that need a peer', async (kind) => {
+  it.each(kinds)('loads every entry from %s, except those that need a peer', async (kind) => {
     const loadable = entries.filter((entry) => !Object.hasOwn(NEED_PEER, entry))
     expect(loadable).toContain('merchant-auth')
     const load = kind === 'esm' ? 'await import(entry)' : 'require(entry)'
@@ -57,17 +57,19 @@ describe('the installed package without its peers', () => {
       }
       main()
     `
-    await expect(runs('alone', kind, code)).resolves.toBe(loadable.map((entry) => `${entry} true\n`).join(''))
+    await expect(outputOf('alone', kind, code)).resolves.toBe(
+      loadable.map((entry) => `${entry} true\n`).join(''),
+    )
   })
 
-  it.each(Object.entries(NEED_PEER))('%s says when it is loaded that %s is missing', async (entry, peer) => {
-    await expect(runs('alone', 'esm', `import '${entry}'`)).rejects.toThrow(
+  it.each(Object.entries(NEED_PEER))('fails to load %s with an error that names %s', async (entry, peer) => {
+    await expect(outputOf('alone', 'esm', `import '${entry}'`)).rejects.toThrow(
       `Cannot find package '${peer}' imported from`,
     )
   })
 
-  it.each(kinds)('loads what a store needs when one is given and used, and not before: %s', async (kind) => {
-    await expect(runs('alone', kind, LOADED_BY[kind])).resolves.toBe(
+  it.each(kinds)('loads the code for stores only when a store is used: %s', async (kind) => {
+    await expect(outputOf('alone', kind, LOADED_BY[kind])).resolves.toBe(
       'true false false false\ntrue true true false\n',
     )
   })
@@ -81,12 +83,12 @@ it('the installed package loads no peer with the main entry', async () => {
     const isPeer = (path) => peers.some((name) => path.replaceAll('\\\\', '/').includes('node_modules/' + name + '/'))
     console.log(loaded.filter(isPeer).length, loaded.some((path) => path.includes('merchant-auth')))
   `
-  await expect(runs('withPeers', 'commonjs', code)).resolves.toBe('0 true\n')
+  await expect(outputOf('withPeers', 'commonjs', code)).resolves.toBe('0 true\n')
 })
 
 /**
- * What is loaded by a token request without a store, and then by one with it: whether the package itself, the library that
- * encrypts, node:crypto and any client were; and whether a store loads more of the package than there was before.
+ * A program that prints a line after a token request without a store, and one after a request with a store. The first column
+ * says whether the request loaded files of the package; the others whether jose, node:crypto and any client are loaded.
  */
 const LOADED = (load: string) => `
   const loaded = []

@@ -1,6 +1,6 @@
 /**
- * README.md and docs/testing.md work as their readers use them: every shell line and every program runs, in order, in an
- * empty folder. The packed package takes the place of the registry's; everything else is what the page says.
+ * README.md and docs/testing.md work as readers use them: every shell line and every program runs, in order, in an empty
+ * folder. Only the package is the packed one instead of the one in the registry.
  */
 import { exec, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { root } from '../../scripts/check-package/packed.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 
-/** A reader's shell: this Node.js is first in the path, and npm does not know of the npm that runs the tests. */
+/** The reader's shell: this Node.js is first in the path, and the variables of the npm that runs the tests are unset. */
 const env = Object.fromEntries(
   Object.entries({
     ...process.env,
@@ -57,7 +57,7 @@ describe('README.md', () => {
     language === 'js' ? [code] : [],
   )
 
-  // Windows has no process groups, and so no Ctrl-C for the sandbox.
+  // Windows has no process groups, so the sandbox cannot be ended as by Ctrl-C.
   it.skipIf(process.platform === 'win32')('works when pasted, from top to bottom', async () => {
     expect(others).toEqual([])
     const folder = newFolder(tmpdir())
@@ -138,28 +138,32 @@ describe('docs/testing.md', () => {
     folder = newFolder(made.withPeers)
   })
 
-  it('has programs only', () => {
+  it('has only TypeScript code blocks', () => {
     expect(new Set(programs.map(({ language }) => language))).toEqual(new Set(['ts']))
   })
 
-  // One shows what happens within a second, which a busy machine may exceed.
-  it.concurrent.each(programs)('has tests that pass, in line $line', { retry: 2 }, async ({ code, line }) => {
-    const program = join(folder, String(line), 'orders.test.mjs')
-    mkdirSync(dirname(program), { recursive: true })
-    writeFileSync(program, code)
-    const { stdout } = await promisify(execFile)(process.execPath, ['--test-reporter=tap', program], {
-      env,
-      timeout: PATIENCE_MS,
-    })
-    expect(stdout).toMatch(/^# pass [1-9]/m)
-    expect(stdout).toMatch(/^# fail 0$/m)
-  })
+  // Retried, because one program has a time limit of a second, which a busy machine may exceed.
+  it.concurrent.each(programs)(
+    'has passing tests in the block at line $line',
+    { retry: 2 },
+    async ({ code, line }) => {
+      const program = join(folder, String(line), 'orders.test.mjs')
+      mkdirSync(dirname(program), { recursive: true })
+      writeFileSync(program, code)
+      const { stdout } = await promisify(execFile)(process.execPath, ['--test-reporter=tap', program], {
+        env,
+        timeout: PATIENCE_MS,
+      })
+      expect(stdout).toMatch(/^# pass [1-9]/m)
+      expect(stdout).toMatch(/^# fail 0$/m)
+    },
+  )
 })
 
 interface Background {
-  /** Waits for something that the command does. Rejects if the command ends before. */
+  /** Waits until the condition holds. Rejects if the command ends first. */
   until(condition: () => boolean): Promise<void>
-  /** Ends it as Ctrl-C does. */
+  /** Ends the command as Ctrl-C does. */
   end(): Promise<void>
 }
 

@@ -1,8 +1,8 @@
-/** The tests that mutants are tried on: quick ones, and fewer schedules of the races. */
+/** The Vitest settings for mutation testing: fast tests only, and fewer schedules for the races. */
 import { mergeConfig, type ViteUserConfig } from 'vitest/config'
 import base from '../../vitest.config.ts'
 
-/** The settings of Vitest for some of the tests. */
+/** Returns the Vitest settings for the given test files. */
 export function tests(...include: string[]): ViteUserConfig {
   const config = mergeConfig(base({ mode: 'test', command: 'serve' }), {
     test: {

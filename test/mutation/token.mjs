@@ -1,3 +1,3 @@
-import { floor } from './floor.mjs'
+import { layer } from './layer.mjs'
 
-export default floor('token')
+export default layer('token')

@@ -31,7 +31,7 @@ import { outcomes } from '../support/recorded.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Events for listeners that a test calls itself. */
+/** Events for listeners that a test calls directly. */
 export const REQUESTED: TokenRequestedEvent = {
   type: 'token-requested',
   attempt: 1,
@@ -57,7 +57,7 @@ export interface Series {
   readonly value: number | { readonly count: number; readonly sum: number | undefined }
 }
 
-/** What an exporter shows of a span. */
+/** The parts of a span that an exporter outputs. */
 export const shownOf = ({ name, attributes, status, events, links }: ReadableSpan) => ({
   name,
   attributes,
@@ -80,7 +80,7 @@ export class Collected {
     this.meterProvider = new MeterProvider({ readers: [new PeriodicExportingMetricReader(reader)] })
   }
 
-  /** All metrics as they are now. */
+  /** The current values of all metrics. */
   async metrics() {
     this.#exporter.reset()
     await this.meterProvider.forceFlush()
@@ -114,7 +114,7 @@ export class Collected {
   }
 }
 
-/** A new SDK for each test, and a listener of it that a test calls itself. */
+/** A new SDK for each test, and listeners for it that a test calls directly. */
 export function useCollected() {
   let collected = new Collected()
   beforeEach(() => {

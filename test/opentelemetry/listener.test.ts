@@ -1,4 +1,4 @@
-/** The listener itself: its options, the global providers, and an SDK that throws. */
+/** The telemetry listener: its options, the global providers, and an SDK that throws. */
 import {
   type ContextManager,
   context,
@@ -27,7 +27,7 @@ const unreadable = new Proxy(
   },
 )
 
-describe('the options', () => {
+describe('the options of createTelemetry', () => {
   const problemsOf = (options: unknown) =>
     problemsIn(() => createTelemetry(options as TelemetryOptions)).map(({ option, reason }) => [
       option,
@@ -59,7 +59,7 @@ describe('the options', () => {
     ])
   })
 
-  it('may be undefined, each and all', () => {
+  it('may be undefined, individually and as a whole', () => {
     const nothing = { attributes: undefined, meterProvider: undefined, tracerProvider: undefined }
     for (const options of [undefined, {}, nothing]) expect(createTelemetry(options)).toBeTypeOf('function')
   })
@@ -151,7 +151,7 @@ describe('an SDK that throws', () => {
     expect((await use.collected.series('token.rejections'))[0]?.value).toBe(1)
   })
 
-  it('when asked to set the status of a span leaves no span open', () => {
+  it('when asked to set the status of a span does not leave the span open', () => {
     const end = vi.fn()
     const getTracer = () => ({ startSpan: () => ({ setStatus: broken, end }) })
     const listener = createTelemetry({ tracerProvider: { getTracer } as unknown as TracerProviderApi })
@@ -160,7 +160,7 @@ describe('an SDK that throws', () => {
     expect(end).toHaveBeenCalledOnce()
   })
 
-  it('when asked for the active context costs the span only its parent', () => {
+  it('when asked for the active context does not prevent the span', () => {
     let throws = true
     const manager: ContextManager = {
       active: () => (throws ? broken() : ROOT_CONTEXT),

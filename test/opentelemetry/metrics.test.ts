@@ -1,4 +1,4 @@
-/** What the events of a provider become as metrics. */
+/** The metrics that a listener derives from the events of a provider. */
 import type { Attributes, MeterProvider, ObservableCallback } from '@opentelemetry/api'
 import { type AuthEvent, createAuthFetch, type Quota } from 'merchant-auth'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
@@ -53,7 +53,7 @@ describe('the counters', () => {
       { type: 'store-failed', operation: 'get', code: 'ECONNREFUSED' },
       { 'merchant_auth.store.operation': 'get', 'error.type': 'ECONNREFUSED' },
     ],
-  ])('%s counts %o', async (metric, event, attributes) => {
+  ])('increment %s for %o', async (metric, event, attributes) => {
     const listener = use.listener()
     listener(event)
     expect(await use.collected.series(metric)).toEqual([{ attributes, value: 1 }])
@@ -74,7 +74,7 @@ describe('the counters', () => {
     ],
     ['code', 'error.type', ['ERR_TOKEN_TIMEOUT'], ['undefined', 'who knows']],
   ])(
-    "know the OAuth errors of RFC 6749 and this package's error codes; others are _OTHER: %s",
+    "use the OAuth errors of RFC 6749 and this package's codes as attributes, and _OTHER for others: %s",
     async (field, attribute, known, others) => {
       for (const value of [...known, ...others]) use.listener()({ ...FAILED, [field]: value })
       expect(await use.valuesOf('token.request.failures', attribute)).toEqual([
@@ -84,10 +84,10 @@ describe('the counters', () => {
     },
   )
 
-  it('know the first 30 codes of stores; others are _OTHER', async () => {
+  it('use the first 30 codes of stores as attributes, and _OTHER for others', async () => {
     const listener = use.listener()
     const codes = Array.from({ length: 100 }, (_, index) => `E${index}`)
-    // Further tests of this file use the first one.
+    // Another test of this file uses the first one.
     for (const code of ['ECONNREFUSED', undefined, 'lower case', 'X', ...codes, 'E0'])
       listener({ type: 'store-failed', operation: 'get', code })
     const counts = new Map((await use.valuesOf('store.failures', 'error.type')) as [string, number][])
@@ -101,7 +101,7 @@ describe('the durations', () => {
   const server = { 'server.address': 'auth.example.com', 'server.port': 443 }
   const failure = { 'error.type': 'ERR_TOKEN_STATUS', 'http.response.status_code': 503 }
 
-  it('of the attempts are measured one by one, in seconds, the same as those of the spans', async () => {
+  it('are measured in seconds for each attempt, and equal those of the spans', async () => {
     vi.useFakeTimers({ toFake: ['Date', 'performance'] })
     const listener = use.listener()
     listener(REQUESTED)
@@ -124,7 +124,7 @@ describe('the durations', () => {
     ])
   })
 
-  it('have no request where none was sent', async () => {
+  it('include no request, and no span is exported, if none was sent', async () => {
     const listener = use.listener()
     listener({ ...FAILED, code: 'ERR_CLIENT_SECRET' })
     listener({ ...ACQUIRED, source: 'store' })
@@ -156,7 +156,7 @@ describe('the quotas', () => {
     remaining,
   })
 
-  it('are a gauge of what is left, for each scope and name, by success and failure alike', async () => {
+  it('are a gauge of the remaining requests per scope and name, updated by successes and failures', async () => {
     const listener = use.listener()
     listener({ ...ACQUIRED, environment: 'test', quota: [quota(7), quota(40, 'per_day', 'organization')] })
     listener({ ...FAILED, environment: 'test', quota: [quota(6)] })
@@ -175,7 +175,7 @@ describe('the quotas', () => {
     ])
   })
 
-  it('have the first 30 plain names for attributes; others are _OTHER', async () => {
+  it('use the first 30 plain names as attributes, and _OTHER for others', async () => {
     const listener = use.listener()
     for (const name of ['a name', 'x'.repeat(41), '[hidden]'])
       listener({ ...ACQUIRED, quota: [quota(1, name)] })
@@ -200,7 +200,7 @@ describe('the remaining lifetime', () => {
     expect(await gauge()).toEqual([])
   })
 
-  it('counts down to 0 from what remained when the token came, and stays there', async () => {
+  it('counts down to 0 from the lifetime that remained when the token was acquired, and stays at 0', async () => {
     use.listener({ attributes: { merchant: 'm-1' } })({ ...ACQUIRED, source: 'store', remainsMs: 60_000 })
     for (const [laterMs, value] of [
       [0, 60],
@@ -213,7 +213,7 @@ describe('the remaining lifetime', () => {
     }
   })
 
-  it('ends when the wall clock says so, although the machine slept', async () => {
+  it('reaches 0 when the token expires by the wall clock, even if the machine slept', async () => {
     use.listener()(ACQUIRED)
     vi.setSystemTime(Date.now() + 3_600_000)
     expect(await secondsOf()).toEqual([0])
@@ -247,7 +247,7 @@ describe('the remaining lifetime', () => {
     }
   })
 
-  it('counts down without the listener, and keeps nothing of it', async () => {
+  it('counts down after the listener is garbage-collected, and does not retain it', async () => {
     vi.useRealTimers() // so that the garbage collector can run
     const dropped = new WeakRef(use.listener())
     dropped.deref()?.({ ...ACQUIRED, remainsMs: 60_000 })
@@ -296,7 +296,7 @@ describe('the metrics', () => {
     { type: 'store-failed', operation: 'set' },
   ]
 
-  it("have the caller's attributes, as they were when given, below the package's own", async () => {
+  it("have a copy of the caller's attributes, which the package's own attributes override", async () => {
     const attributes = { merchant: 'm-1', 'error.type': 'mine' }
     const listener = use.listener({ attributes })
     attributes.merchant = 'changed'
@@ -385,7 +385,7 @@ describe('the metrics of a provider', () => {
       { 'error.type': 'ERR_TOKEN_REDIRECT', 'http.response.status_code': 307 },
     ],
     ['answers without a token', { kind: 'json', body: {} }, { 'error.type': 'ERR_TOKEN_RESPONSE' }],
-  ] as const)('name by its code that the token endpoint %s', async (_, fault, failure) => {
+  ] as const)('record the error code if the token endpoint %s', async (_, fault, failure) => {
     bench.service.fail('token', fault)
     const timeoutMs = fault.kind === 'hang' ? 100 : 10_000
     await rejection(bench.provide({ retries: 0, timeoutMs }).tokens.getToken())

@@ -1,4 +1,4 @@
-/** What the token requests of a provider become as spans. */
+/** The spans that a listener derives from the token requests of a provider. */
 import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { ProviderClosedError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
@@ -9,7 +9,7 @@ import { ACQUIRED, FAILED, REQUESTED, useCollected, useProviders } from './harne
 const use = useCollected()
 const bench = useProviders(use)
 
-/** Calls a function within a span of its caller. */
+/** Calls a function within an active span of its caller, and returns the context of that span. */
 async function within<T>(act: () => T) {
   const span = use.collected.tracerProvider.getTracer('caller').startSpan('caller')
   await context.with(trace.setSpan(context.active(), span), act)
@@ -92,7 +92,7 @@ describe('the span of a token request', () => {
     })
   })
 
-  it('does not end with a token from a store', () => {
+  it('does not end when a token is acquired from a store', () => {
     const listener = use.listener()
     for (const event of [REQUESTED, { ...ACQUIRED, source: 'store' as const }]) listener(event)
     expect(spans()).toEqual([])
@@ -101,9 +101,9 @@ describe('the span of a token request', () => {
   })
 
   it.each([
-    ['came', ACQUIRED],
-    ['failed for good', FAILED],
-  ])('has the number of requests before it for the same token, counted anew after one that %s', (_, end) => {
+    ['a token was acquired', ACQUIRED],
+    ['the last attempt failed', FAILED],
+  ])('counts the previous requests for the same token, and restarts at 0 after %s', (_, end) => {
     const listener = use.listener()
     const retried = { ...FAILED, nextTryMs: 0 }
     for (const event of [REQUESTED, retried, REQUESTED, retried, REQUESTED, end, REQUESTED, ACQUIRED])
@@ -111,7 +111,7 @@ describe('the span of a token request', () => {
     expect(resendCounts()).toEqual([undefined, 1, 2, undefined])
   })
 
-  it('is absent for an attempt that had no client secret, which is a failure but not a request', async () => {
+  it('is absent for an attempt without a client secret, which sends no request', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(0)
     let calls = 0
     const clientSecret = (): string => {
@@ -132,7 +132,7 @@ describe('the span of a token request', () => {
     ])
   })
 
-  it('is not started, so that none stays open, if the provider is closed meanwhile', async () => {
+  it('is not started if the provider closes during the request, so that no span stays open', async () => {
     const startSpan = vi.fn()
     const tracerProvider = { getTracer: () => ({ startSpan, startActiveSpan: startSpan }) }
     bench.service.fail('token', { kind: 'hang' })

@@ -49,10 +49,10 @@ export function configurationError(
   return expect.objectContaining({ code: 'ERR_CONFIGURATION', problems: [{ option, reason }] })
 }
 
-/** What a client of an environment needs to know. */
+/** What a client needs to know about an environment. */
 export type Client = Pick<SandboxEnvironment, 'clientId' | 'clientSecret' | 'environment'>
 
-/** The four fields of a good token request. */
+/** The four fields of a valid token request. */
 export function goodFields({ clientId, clientSecret, environment }: Client): Record<string, string> {
   return {
     client_id: clientId,
@@ -62,7 +62,7 @@ export function goodFields({ clientId, clientSecret, environment }: Client): Rec
   }
 }
 
-/** Sends a token request: a good one, but for what is given. */
+/** Sends a token request that is valid except for what is passed. */
 export function requestToken(
   env: Client,
   { fields = goodFields(env), ...init }: RequestInit & { readonly fields?: unknown } = {},
@@ -76,7 +76,7 @@ export function requestToken(
   })
 }
 
-/** A token that was issued just now. */
+/** Requests a new token. */
 export async function freshToken(env: Client): Promise<string> {
   const response = await requestToken(env)
   return ((await response.json()) as Granted).access_token
@@ -89,8 +89,8 @@ export function call(url: string, token: string | undefined, init: RequestInit =
   return fetch(url, { redirect: 'manual', ...init, headers })
 }
 
-/** Calls an API with a token by node:http, which fake timers leave alone: fetch uses the global ones. */
-export async function callPlainly(url: string, token: string | undefined): Promise<IncomingMessage> {
+/** Calls an API with a token by node:http, which fake timers do not affect; fetch uses the global timers. */
+export async function callByNodeHttp(url: string, token: string | undefined): Promise<IncomingMessage> {
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
   const [response] = await once(get(url, { headers }), 'response')
   return response as IncomingMessage
@@ -101,7 +101,7 @@ export async function echoOf(response: Response): Promise<Echo> {
   return (await response.json()) as Echo
 }
 
-/** Turns of the event loop. */
+/** Waits for turns of the event loop. */
 export async function turn(times = 1): Promise<void> {
   for (let i = 0; i < times; i += 1) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -114,9 +114,9 @@ export async function listening(server: Server): Promise<number> {
 }
 
 /**
- * Sends bytes on a connection of its own, and returns what comes back until it is closed.
+ * Sends bytes on a new connection, and returns what is received until it closes.
  *
- * @param end whether the client closes its side at once, with answers outstanding
+ * @param end whether the client closes its side immediately, before it has received all responses
  */
 export async function sendRaw(url: string, bytes: string, end = false): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')

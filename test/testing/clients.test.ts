@@ -1,4 +1,4 @@
-/** What a token endpoint of the sandbox asks of its client, if a test tells it to: quotas, assertions, further fields. */
+/** What the sandbox's token endpoint enforces if a test configures it: quotas, assertions and additional fields. */
 import { exportSPKI, generateKeyPair, SignJWT } from 'jose'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { configurationError, goodFields, requestToken, useSandbox } from './calls.ts'
@@ -10,8 +10,8 @@ const statusAndQuota = async (): Promise<[number, string | null]> => {
   return [response.status, response.headers.get('auth0-client-quota-limit')]
 }
 
-describe('a quota', () => {
-  it('counts token requests, failed ones too, and is in every answer', async () => {
+describe('a quota of the sandbox', () => {
+  it('counts all token requests, including failed ones, and is in every response', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 })
     onTestFinished(() => void vi.useRealTimers())
     use.env.configure({ quota: '3/h,50/d' })
@@ -25,14 +25,14 @@ describe('a quota', () => {
     expect(await statusAndQuota()).toEqual([200, 'b=per_hour;q=3;r=2;t=3600,b=per_day;q=50;r=46;t=82800'])
   })
 
-  it('is what a fault says instead', async () => {
+  it('is replaced in the response by the quota header of a fault', async () => {
     use.env.configure({ quota: '3/h' })
     const headers = { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=3;r=0;t=60' }
     use.env.fail('token', { kind: 'status', status: 429, headers })
     expect(await statusAndQuota()).toEqual([429, 'b=per_hour;q=3;r=0;t=60'])
   })
 
-  it('is none by default, and starts anew with a new value', async () => {
+  it('is absent by default, and restarts when it is changed', async () => {
     expect(await statusAndQuota()).toEqual([200, null])
     use.env.configure({ quota: '1/m' })
     expect((await statusAndQuota())[0]).toBe(200)
@@ -41,12 +41,12 @@ describe('a quota', () => {
     expect((await statusAndQuota())[0]).toBe(200)
   })
 
-  it.each(['10', '10/y', '0/h', '10/h,', '-1/h'])('%j is rejected', (quota) => {
+  it.each(['10', '10/y', '0/h', '10/h,', '-1/h'])('of %j is rejected', (quota) => {
     expect(() => use.env.configure({ quota })).toThrow(configurationError('quota'))
   })
 })
 
-describe('an assertion', () => {
+describe('a client assertion sent to the sandbox', () => {
   const claims = () => ({
     iss: use.env.clientId,
     sub: use.env.clientId,
@@ -71,7 +71,7 @@ describe('an assertion', () => {
       .sign((await keys).privateKey)
   const configure = async () => use.env.configure({ assertionKey: await exportSPKI((await keys).publicKey) })
 
-  it('is accepted once, in the place of the secret', async () => {
+  it('is accepted once, instead of the secret', async () => {
     await configure()
     expect(await answerTo(await signed())).toEqual([200, undefined])
     expect(await answerTo(await signed())).toEqual([401, 'The assertion was used before'])
@@ -87,12 +87,12 @@ describe('an assertion', () => {
     ['another audience', { aud: 'https://elsewhere.example' }, 'The claim aud of the assertion is wrong'],
     ['no id', { jti: undefined }, 'The claim jti of the assertion is wrong'],
     ['an empty id', { jti: '' }, 'The claim jti of the assertion is wrong'],
-  ])('for %s is rejected', async (_, changes, description) => {
+  ])('with %s is rejected', async (_, changes, description) => {
     await configure()
     expect(await answerTo(await signed(changes))).toEqual([401, description])
   })
 
-  it('that has expired, by another key, or without any is rejected', async () => {
+  it('is rejected if it has expired, is signed by another key, or no key is configured', async () => {
     expect(await answerTo(await signed())).toEqual([400, 'client_secret is missing'])
     await configure()
     expect(await answerTo(await signed({}, 1))).toEqual([401, 'The claim exp of the assertion is wrong'])
@@ -109,7 +109,7 @@ describe('an assertion', () => {
   })
 })
 
-it('further fields are accepted by name', async () => {
+it('an additional token request field is accepted only if tokenParameters names it', async () => {
   const response = (organization: string) =>
     requestToken(use.env, { fields: { ...goodFields(use.env), organization } })
   expect((await response('org_1')).status).toBe(400)

@@ -1,4 +1,4 @@
-// Every fault of the sandbox as a client meets it, the order in which faults apply, and which ones are rejected.
+// Every fault of the sandbox as a client sees it, the order in which faults apply, and which are rejected.
 import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Fault } from '../../src/testing/index.ts'
 import {
   call,
-  callPlainly,
+  callByNodeHttp,
   configurationError,
   freshToken,
   requestToken,
@@ -21,8 +21,8 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** Adds a fault for the merchant API, and calls it with a good token. */
-const meet = async (fault: Fault, init: RequestInit = {}) => {
+/** Adds a fault to the merchant API, and calls that API with a valid token. */
+const callWithFault = async (fault: Fault, init: RequestInit = {}) => {
   const token = await freshToken(use.env)
   const id = use.env.fail('merchant', fault)
   return { id, answer: call(use.env.merchantUrl, token, init) }
@@ -31,8 +31,8 @@ const merchant = async () => (await call(use.env.merchantUrl, undefined)).status
 const requests = () => use.env.requests('merchant')
 const UNAVAILABLE = { kind: 'status', status: 503 } as const
 
-describe('fail', () => {
-  it('applies faults in order, each to as many requests as it was told to', async () => {
+describe('fail() of the sandbox', () => {
+  it('applies faults in order, each to its number of requests', async () => {
     const first = use.env.fail('merchant', UNAVAILABLE, { times: 2 })
     const second = use.env.fail('merchant', { kind: 'status', status: 429 })
     const answers = [await merchant(), await merchant(), await merchant(), await merchant()]
@@ -41,7 +41,7 @@ describe('fail', () => {
     expect(requests().at(-1)).not.toHaveProperty('fault')
   })
 
-  it('applies a fault to its target alone, in its environment alone', async () => {
+  it('applies a fault only to its target, and only in its environment', async () => {
     use.env.fail('in-store', UNAVAILABLE)
     expect(await merchant()).toBe(401)
     expect((await requestToken(use.env)).status).toBe(200)
@@ -50,7 +50,7 @@ describe('fail', () => {
     expect(use.env.counts.unauthorized).toBe(1)
   })
 
-  it('applies a fault to all requests until it is cleared, with Infinity', async () => {
+  it('applies a fault with times: Infinity to all requests until it is cleared', async () => {
     use.env.fail('merchant', UNAVAILABLE, { times: Number.POSITIVE_INFINITY })
     use.env.fail('in-store', UNAVAILABLE)
     for (let i = 0; i < 20; i += 1) expect(await merchant()).toBe(503)
@@ -94,13 +94,13 @@ describe('fail', () => {
     ['times', RESET, { times: 0 }],
     ['times', RESET, { times: 1.5 }],
     ['time', RESET, { time: 2 }],
-  ])('rejects a wrong %s: %o %o', (option, fault, options, target = 'token') => {
+  ])('rejects an invalid %s: %o %o', (option, fault, options, target = 'token') => {
     const order = () => use.env.fail(target as never, fault as never, options)
     expect(order).toThrow(configurationError(option))
   })
 })
 
-describe('an answer without a relation to the request', () => {
+describe('a fault with a fixed response', () => {
   const date = 'Wed, 21 Oct 2037 07:28:00 GMT'
   const location = 'https://elsewhere.example/x'
   const given = { 'X-Why': 'quota', 'Content-Type': 'application/problem+json' }
@@ -139,8 +139,8 @@ describe('an answer without a relation to the request', () => {
     ],
     [{ kind: 'redirect', location }, 307, { location }, ''],
     [{ kind: 'redirect', location: '/oauth/token', status: 302 }, 302, { location: '/oauth/token' }, ''],
-  ])('%o', async (fault, status, headers, body) => {
-    const { id, answer } = await meet(fault)
+  ])('is sent as given: %o', async (fault, status, headers, body) => {
+    const { id, answer } = await callWithFault(fault)
     const response = await answer
     expect(response.status).toBe(status)
     expect(response.headers.get('x-sandbox-fault')).toBe(id)
@@ -149,7 +149,7 @@ describe('an answer without a relation to the request', () => {
     expect(requests().at(-1)).toMatchObject({ status, fault: id })
   })
 
-  it('is JSON as it was when the fault was added', async () => {
+  it('sends the JSON as it was when the fault was added', async () => {
     const body = { a: 1 }
     use.env.fail('merchant', { kind: 'json', body })
     body.a = 2
@@ -165,28 +165,28 @@ describe('an answer without a relation to the request', () => {
     },
   )
 
-  it('is counted if it is the 401 of an API', async () => {
-    expect((await (await meet({ kind: 'status', status: 401 })).answer).status).toBe(401)
+  it('is counted as unauthorized if it is a 401 from an API', async () => {
+    expect((await (await callWithFault({ kind: 'status', status: 401 })).answer).status).toBe(401)
     expect(use.env.counts.unauthorized).toBe(1)
   })
 })
 
-describe('a hang', () => {
+describe('the fault hang', () => {
   it('sends nothing while other requests are answered', async () => {
-    const leave = new AbortController()
-    const { id, answer } = await meet({ kind: 'hang' }, { signal: leave.signal })
+    const abort = new AbortController()
+    const { id, answer } = await callWithFault({ kind: 'hang' }, { signal: abort.signal })
     const settled = vi.fn()
     answer.then(settled, settled)
     await until(() => requests().at(-1)?.fault === id)
     for (let i = 0; i < 5; i += 1) expect(await merchant()).toBe(401)
     expect(settled).not.toHaveBeenCalled()
     expect(requests()[0]).not.toHaveProperty('status')
-    leave.abort()
+    abort.abort()
     await expect(answer).rejects.toHaveProperty('name', 'AbortError')
   })
 
-  it('at the body sends the headers and half of the body', async () => {
-    const { id, answer } = await meet({ kind: 'hang', at: 'body' })
+  it('at the body sends the headers and half of the body before it hangs', async () => {
+    const { id, answer } = await callWithFault({ kind: 'hang', at: 'body' })
     const response = await answer
     const length = Number(response.headers.get('content-length'))
     const reader = response.body?.getReader()
@@ -204,10 +204,10 @@ describe('a hang', () => {
 })
 
 it.each([{ at: 'headers' }, { at: 'body' }] as const)(
-  'a hang of 50 ms lasts for 50 ms: %o',
+  'the fault hang lasts for its duration of 50 ms: %o',
   async ({ at }) => {
     const startedAt = performance.now()
-    const { answer } = await meet({ kind: 'hang', at, durationMs: 50 })
+    const { answer } = await callWithFault({ kind: 'hang', at, durationMs: 50 })
     const headersAt = answer.then(() => performance.now())
     await (await answer).text()
     const isLate = [await headersAt, performance.now()].map((endedAt) => endedAt - startedAt >= 49)
@@ -215,8 +215,8 @@ it.each([{ at: 'headers' }, { at: 'body' }] as const)(
   },
 )
 
-it('a reset ends the connection without an answer', async () => {
-  const { id, answer } = await meet({ kind: 'reset' })
+it('the fault reset ends the connection without a response', async () => {
+  const { id, answer } = await callWithFault({ kind: 'reset' })
   await expect(answer).rejects.toHaveProperty('cause.code', 'ECONNRESET')
   expect(requests().at(-1)).toMatchObject({ fault: id })
   expect(requests().at(-1)).not.toHaveProperty('status')
@@ -227,7 +227,7 @@ it.each<[Fault, length: unknown]>([
   [{ kind: 'hang', durationMs: 1 }, expect.any(Number)],
   [{ kind: 'hang', at: 'body', durationMs: 1 }, expect.any(Number)],
   [{ kind: 'huge-body', bytes: 100_000 }, 100_000],
-])('the usual answer of the token endpoint contains a good token with %o', async (fault, length) => {
+])('the token endpoint still issues a valid token with the fault %o', async (fault, length) => {
   use.env.fail('token', fault)
   const text = await (await requestToken(use.env)).text()
   expect(text.length).toEqual(length)
@@ -235,8 +235,8 @@ it.each<[Fault, length: unknown]>([
   expect((await call(use.env.merchantUrl, access_token)).status).toBe(200)
 })
 
-describe('a truncated body', () => {
-  it('of the token endpoint ends before the token does', async () => {
+describe('the fault truncated-body', () => {
+  it('of the token endpoint breaks off a response after its token was issued', async () => {
     use.env.fail('token', { kind: 'truncated-body' })
     const response = await requestToken(use.env)
     expect(response.status).toBe(200)
@@ -244,9 +244,9 @@ describe('a truncated body', () => {
     expect(use.env.counts.issued).toBe(1)
   })
 
-  it('has half of the length in its Content-Length', async () => {
+  it('breaks off after half of the Content-Length', async () => {
     use.env.fail('merchant', { kind: 'truncated-body' })
-    const response = await callPlainly(use.env.merchantUrl, undefined)
+    const response = await callByNodeHttp(use.env.merchantUrl, undefined)
     let bytes = 0
     response.on('data', (chunk: Buffer) => {
       bytes += chunk.length
@@ -256,9 +256,9 @@ describe('a truncated body', () => {
   })
 })
 
-describe('a huge body', () => {
-  it('is valid JSON of 10 MiB that no header announces', async () => {
-    const response = await (await meet({ kind: 'huge-body' })).answer
+describe('the fault huge-body', () => {
+  it('sends 10 MiB of valid JSON without a Content-Length', async () => {
+    const response = await (await callWithFault({ kind: 'huge-body' })).answer
     expect(response.status).toBe(200)
     expect(response.headers.has('content-length')).toBe(false)
     const text = await response.text()
@@ -266,40 +266,40 @@ describe('a huge body', () => {
     expect(JSON.parse(text)).toMatchObject({ api: 'merchant' })
   })
 
-  it('has status 200 and only padding if the usual answer has another status', async () => {
+  it('sends status 200 and only padding if the usual response has another status', async () => {
     use.env.fail('merchant', { kind: 'huge-body', bytes: 50 })
     const response = await call(use.env.merchantUrl, undefined)
     expect(response.status).toBe(200)
     expect(await response.text()).toBe(`{"padding":"${'x'.repeat(36)}"}`)
   })
 
-  it('can be small on the wire, with gzip', async () => {
+  it('sends few bytes with gzip', async () => {
     use.env.fail('merchant', { kind: 'huge-body', gzip: true })
-    const response = await callPlainly(use.env.merchantUrl, undefined)
+    const response = await callByNodeHttp(use.env.merchantUrl, undefined)
     expect(response.headers['content-encoding']).toBe('gzip')
     const zipped = await buffer(response)
     expect(zipped.length).toBeLessThan(64 * 1024)
     expect(gunzipSync(zipped).length).toBe(10 * 1024 * 1024)
   })
 
-  it('ends if its client leaves', async () => {
-    const response = await (await meet({ kind: 'huge-body', bytes: Number.MAX_SAFE_INTEGER })).answer
+  it('does not block the server if its client disconnects', async () => {
+    const response = await (await callWithFault({ kind: 'huge-body', bytes: Number.MAX_SAFE_INTEGER })).answer
     await response.body?.cancel()
     expect(await merchant()).toBe(401)
   })
 })
 
-describe('a slow body', () => {
+describe('the fault slow-body', () => {
   const start = async () => {
     const token = await freshToken(use.env)
     use.env.fail('merchant', { kind: 'slow-body', durationMs: 10_000 })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const timers = vi.spyOn(globalThis, 'setTimeout')
     const cleared = vi.spyOn(globalThis, 'clearTimeout')
-    return { timers, cleared, response: await callPlainly(use.env.merchantUrl, token) }
+    return { timers, cleared, response: await callByNodeHttp(use.env.merchantUrl, token) }
   }
 
-  it('comes in pieces over its duration, the headers at once', async () => {
+  it('sends the headers, and then the body in pieces over its duration', async () => {
     const { response } = await start()
     expect(response.statusCode).toBe(200)
     const pieces: Buffer[] = []
@@ -311,7 +311,7 @@ describe('a slow body', () => {
     expect(received()).toBeLessThanOrEqual(0.5)
     await vi.advanceTimersByTimeAsync(4_999)
     await until(() => received() >= 0.9)
-    await callPlainly(use.env.inStoreUrl, undefined)
+    await callByNodeHttp(use.env.inStoreUrl, undefined)
     expect(received()).toBeLessThan(1)
     const ended = once(response, 'end')
     await vi.advanceTimersByTimeAsync(1)
@@ -319,9 +319,9 @@ describe('a slow body', () => {
     expect(JSON.parse(Buffer.concat(pieces).toString())).toMatchObject({ api: 'merchant' })
   })
 
-  it('leaves no timer if its client leaves', async () => {
+  it('leaves no timer if its client disconnects', async () => {
     const { timers, cleared, response } = await start()
-    // A twentieth of ten seconds, or a little more: bytes cannot be divided.
+    // A twentieth of ten seconds, or slightly more because pieces have whole bytes.
     const pieces = () =>
       timers.mock.calls.flatMap(([, ms = 0], index) => (ms >= 500 && ms < 600 ? [index] : []))
     await until(() => pieces().length === 1)

@@ -1,4 +1,4 @@
-// What the sandbox records of its requests, what it hides, how it reports them, and that no request stops it.
+// How the sandbox records and reports its requests, what it hides in them, and that no request stops its server.
 import { connect } from 'node:net'
 import { inspect } from 'node:util'
 import { decodeJwt } from 'jose'
@@ -8,7 +8,7 @@ import { hide } from '../../src/testing/requests.ts'
 import { growth } from '../support/growth.ts'
 import {
   call,
-  callPlainly,
+  callByNodeHttp,
   configurationError,
   freshToken,
   goodFields,
@@ -21,11 +21,11 @@ import {
 
 const complete = { depth: null, maxStringLength: null, maxArrayLength: null }
 
-describe('requests', () => {
+describe('requests() of the sandbox', () => {
   const use = useSandbox()
   const all = () => inspect(use.env.requests(), complete)
 
-  it('has of an API request what was received and what was answered', async () => {
+  it('records what an API received and the status of its response', async () => {
     const token = await freshToken(use.env)
     const before = Date.now()
     const body = new Uint8Array([0, 255])
@@ -47,7 +47,7 @@ describe('requests', () => {
     expect(response.headers.get('x-request-id')).toBe('2')
   })
 
-  it('has of a token request its fields without the secret, and the token in its answer', async () => {
+  it('records the fields of a token request without the secret, and the jti of the issued token', async () => {
     const token = await freshToken(use.env)
     const [request] = use.env.requests('token')
     expect(request).toMatchObject({ target: 'token', method: 'POST', path: '/oauth/token', status: 200 })
@@ -56,7 +56,7 @@ describe('requests', () => {
     for (const name of ['body', 'error', 'errorDescription']) expect(request).not.toHaveProperty(name)
   })
 
-  it('has of a rejected request the error, and the jti even if its token is no longer valid', async () => {
+  it('records the error of a rejected request, and the jti of its token even if it is no longer valid', async () => {
     await requestToken(use.env, { fields: { ...goodFields(use.env), client_secret: 'x' } })
     const token = await freshToken(use.env)
     use.env.revoke()
@@ -79,7 +79,7 @@ describe('requests', () => {
     expect(missing).not.toHaveProperty('errorDescription')
   })
 
-  it('has a request to a path where nothing is, without its body', async () => {
+  it('records a request to an unknown path, without its body', async () => {
     const url = `${use.env.environment.authUrl}/token`
     const response = await fetch(url, { method: 'POST', body: JSON.stringify(goodFields(use.env)) })
     expect(response.headers.get('x-request-id')).toBe('1')
@@ -89,7 +89,7 @@ describe('requests', () => {
     expect(all()).not.toContain(use.env.clientSecret)
   })
 
-  it('is in the order of arrival, for one target or for all', async () => {
+  it('returns the requests in order of arrival, for one target or for all', async () => {
     await call(use.env.inStoreUrl, undefined)
     await freshToken(use.env)
     await call(use.env.merchantUrl, undefined)
@@ -98,7 +98,7 @@ describe('requests', () => {
     expect(() => use.env.requests('refunds' as never)).toThrow(configurationError('target'))
   })
 
-  it('is empty after clearRequests, while ids and counts go on', async () => {
+  it('is empty after clearRequests(), while ids and counts continue', async () => {
     await call(use.env.merchantUrl, undefined)
     use.env.clearRequests()
     expect(use.env.requests()).toEqual([])
@@ -107,7 +107,7 @@ describe('requests', () => {
     expect(use.env.counts.merchant).toBe(2)
   })
 
-  it('has the last 10 000', async () => {
+  it('keeps the last 10 000 requests', async () => {
     const request = 'GET /merchant HTTP/1.1\r\nhost: x\r\n\r\n'
     const last = 'GET /merchant HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'
     await sendRaw(use.env.merchantUrl, request.repeat(10_000) + last)
@@ -116,13 +116,13 @@ describe('requests', () => {
     expect(use.env.counts.merchant).toBe(10_001)
   })
 
-  it('has fewer if their bodies exceed 256 MiB', async () => {
+  it('keeps fewer requests if their bodies exceed 256 MiB', async () => {
     const body = Buffer.alloc(10 * 1024 * 1024)
     for (let i = 0; i < 26; i += 1) await call(use.env.merchantUrl, undefined, { method: 'POST', body })
     expect(use.env.requests()).toHaveLength(25)
   })
 
-  it('has no secret, and no answer has one, in any header, path or field', async () => {
+  it('hides secrets in headers, paths and fields, and so does every response', async () => {
     const { clientSecret, merchantUrl } = use.env
     const token = await freshToken(use.env)
     use.env.acceptSecrets('another secret/with signs')
@@ -146,7 +146,7 @@ describe('requests', () => {
     expect(second).toBe('seen [hidden] here')
   })
 
-  it('has no credentials that this environment does not know', async () => {
+  it('hides credentials that this environment does not know', async () => {
     const foreign = await freshToken(use.sandbox.production)
     const unknown = 'some-other-credential'
     await call(use.env.merchantUrl, foreign, { headers: { 'x-debug': foreign } })
@@ -164,7 +164,7 @@ describe('requests', () => {
   })
 })
 
-describe('the text of a request', () => {
+describe('hide() for recorded requests', () => {
   const TOKEN = 'eyJh.eyJi.sig-1'
   const known = {
     secrets: new Set(['swordfish of the sandbox']),
@@ -184,17 +184,17 @@ describe('the text of a request', () => {
     ['theyJx.y.z', 'theyJx.y.z'],
     ['1.2.3', '1.2.3'],
     ['swordfish of the sandbox', '[hidden]'],
-  ])('%s is recorded as %s', (text, recorded) => {
+  ])('turns %s into %s', (text, recorded) => {
     expect(hide(text, known)).toBe(recorded)
   })
 
-  it.each(['eyJ-', 'eyJ.', 'eyJ.a'])('is searched in linear time: %s', (piece) => {
+  it.each(['eyJ-', 'eyJ.', 'eyJ.a'])('takes linear time for repetitions of %s', (piece) => {
     const textOf = (length: number) => piece.repeat(length / 4)
     expect(growth((text) => hide(text, known), textOf, 40_000)).toBeLessThan(24)
   })
 })
 
-describe('onRequest', () => {
+describe('onRequest of the sandbox', () => {
   type Reported = SandboxRequest & { readonly of: 'production' | 'test' }
   let reported: Reported[]
   let sandbox: Sandbox
@@ -208,13 +208,13 @@ describe('onRequest', () => {
     await sandbox.close()
   })
 
-  /** What was reported, as soon as there are so many requests. */
+  /** The reported requests, as soon as there are at least `count`. */
   const requests = async (count: number): Promise<readonly Reported[]> => {
     await until(() => reported.length >= count)
     return reported
   }
 
-  it('is called with each request, once it is complete, and with its environment', async () => {
+  it('is called with each complete request and the name of its environment', async () => {
     const token = await freshToken(sandbox.production)
     await call(`${sandbox.production.merchantUrl}/a?b`, token, { method: 'PUT', body: 'c' })
     await call(sandbox.test.inStoreUrl, undefined)
@@ -228,15 +228,15 @@ describe('onRequest', () => {
     expect(inspect(reported, complete)).not.toContain(sandbox.production.clientSecret)
   })
 
-  it('is called for a hang when its client gives up, and for a reset', async () => {
+  it('is called for a hang when its client disconnects, and for a reset', async () => {
     const { test } = sandbox
     const id = test.fail('merchant', { kind: 'hang' })
-    const leave = new AbortController()
-    const hanging = call(test.merchantUrl, undefined, { signal: leave.signal })
+    const abort = new AbortController()
+    const hanging = call(test.merchantUrl, undefined, { signal: abort.signal })
     await until(() => test.counts.merchant === 1)
     expect((await call(test.inStoreUrl, undefined)).status).toBe(401)
     expect((await requests(1)).map(({ target }) => target)).toEqual(['in-store'])
-    leave.abort()
+    abort.abort()
     await expect(hanging).rejects.toHaveProperty('name', 'AbortError')
     const [, hung] = await requests(2)
     expect(hung).toMatchObject({ target: 'merchant', fault: id })
@@ -248,11 +248,11 @@ describe('onRequest', () => {
     expect(reported[2]).not.toHaveProperty('jti')
   })
 
-  it('is called with the duration, which requests() has from then on', async () => {
+  it('is called with the duration, which requests() also returns from then on', async () => {
     sandbox.test.configure({ apiLatencyMs: 60_000 })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const timers = vi.spyOn(globalThis, 'setTimeout')
-    const calling = callPlainly(sandbox.test.merchantUrl, undefined)
+    const calling = callByNodeHttp(sandbox.test.merchantUrl, undefined)
     await until(() => timers.mock.calls.some(([, ms]) => ms === 60_000))
     expect(sandbox.test.requests()[0]).not.toHaveProperty('durationMs')
     vi.advanceTimersByTime(60_000)
@@ -261,7 +261,7 @@ describe('onRequest', () => {
     expect(sandbox.test.requests()[0]?.durationMs).toBe(60_000)
   })
 
-  it('is called for each pipelined request, even for those that were not answered, without a warning', async () => {
+  it('is called for each pipelined request, even if it was not answered, without a warning', async () => {
     const warn = vi.fn()
     process.on('warning', warn)
     sandbox.test.fail('merchant', { kind: 'hang' })
@@ -298,7 +298,7 @@ describe('onRequest', () => {
   it.each([
     ['throws', vi.fn().mockThrow(new Error('mine'))],
     ['rejects', () => Promise.reject(new Error('mine'))],
-  ])('affects nothing if it %s', async (_, onRequest) => {
+  ])('affects neither the response nor the process if it %s', async (_, onRequest) => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
     await using sandbox = await startSandbox({ onRequest: onRequest as () => void })
@@ -310,7 +310,7 @@ describe('onRequest', () => {
   })
 })
 
-describe('the server survives', () => {
+describe('the server of the sandbox survives', () => {
   const use = useSandbox()
   const isAlive = async () => (await call(use.env.merchantUrl, await freshToken(use.env))).status === 200
   const port = () => Number(new URL(use.env.merchantUrl).port)
@@ -331,11 +331,11 @@ describe('the server survives', () => {
   })
 
   it.each(['/oauth/token', '/merchant/x'])(
-    'a client that leaves while it sends its body to %s',
+    'a client that disconnects while it sends its body to %s',
     async (path) => {
       const socket = connect(port(), '127.0.0.1')
       const headers = 'host: x\r\ncontent-type: application/json\r\ncontent-length: 99'
-      use.env.configure({ apiLatencyMs: () => Number.NaN }) // so that the answer would be a 500
+      use.env.configure({ apiLatencyMs: () => Number.NaN }) // so that a response would be a 500
       socket.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n{"cl`)
       await until(() => use.env.requests().length === 1)
       socket.resetAndDestroy()
@@ -346,7 +346,7 @@ describe('the server survives', () => {
     },
   )
 
-  it('a body that does not end, by closing the connection', async () => {
+  it('an endless body, by closing the connection', async () => {
     const socket = connect(port(), '127.0.0.1')
     const closed = new Promise((resolve) => socket.on('close', resolve))
     socket.on('error', () => {}) // EPIPE or ECONNRESET
@@ -362,12 +362,12 @@ describe('the server survives', () => {
     expect(use.env.requests('merchant')[0]).not.toHaveProperty('status')
   })
 
-  it('a client that leaves while it waits, without issuing it a token', async () => {
+  it('a client that disconnects while it waits, and issues no token to it', async () => {
     use.env.configure({ tokenLatencyMs: 3_600_000 })
-    const leave = new AbortController()
-    const answer = requestToken(use.env, { signal: leave.signal })
+    const abort = new AbortController()
+    const answer = requestToken(use.env, { signal: abort.signal })
     await until(() => use.env.requests('token')[0]?.fields !== undefined)
-    leave.abort()
+    abort.abort()
     await expect(answer).rejects.toHaveProperty('name', 'AbortError')
     use.env.configure({ tokenLatencyMs: 0 })
     expect(await isAlive()).toBe(true)

@@ -1,4 +1,4 @@
-// The sandbox as a whole: two environments apart from each other, its options, its end.
+// The sandbox as a whole: its two separate environments, its options, and close().
 import { execFile } from 'node:child_process'
 import { inspect, promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -36,7 +36,7 @@ describe('startSandbox', () => {
     }
   })
 
-  it('has another client in each environment, and another secret in each sandbox', async () => {
+  it('has a different client in each environment, and a different secret in each sandbox', async () => {
     const { production, test } = use.sandbox
     await using other = await startSandbox()
     expect(production.clientId).not.toBe(test.clientId)
@@ -55,7 +55,7 @@ describe('startSandbox', () => {
     for (const { clientSecret } of [production, test]) expect(shown).not.toContain(clientSecret)
   })
 
-  it('accepts neither client nor audience nor token of the other environment', async () => {
+  it('starts environments that reject the client, the audience and the token of the other', async () => {
     const { production, test } = use.sandbox
     expect((await requestToken(production, { fields: goodFields(test) })).status).toBe(401)
     const fields = { ...goodFields(production), audience: test.environment.audience }
@@ -65,7 +65,7 @@ describe('startSandbox', () => {
     expect(response.headers.get('www-authenticate')).toContain('The token is for another audience')
   })
 
-  it('serves a provider with its options: one token for both APIs, each counted', async () => {
+  it('has options for a provider, whose token works for both APIs, and counts all requests', async () => {
     const before = use.env.counts
     const { merchantUrl, inStoreUrl } = use.env
     await using tokens = createTokenProvider(use.env.options)
@@ -87,7 +87,7 @@ describe('the options of startSandbox', () => {
     expect(sandbox.test.environment.authUrl).toBe(`http://127.0.0.1:${ports.test}`)
   })
 
-  it('are rejected with the port that is in use, and nothing stays open', async () => {
+  it('are rejected if a port is in use or given twice, and no port stays open', async () => {
     const ports = { production: await freePort(), test: await freePort() }
     await using sandbox = await startSandbox({ ports: { test: ports.test } })
     expect(sandbox.test.environment.authUrl).toContain(String(ports.test))
@@ -100,7 +100,7 @@ describe('the options of startSandbox', () => {
     )
   })
 
-  it('set how both environments start', async () => {
+  it('set the initial settings of both environments', async () => {
     await using sandbox = await startSandbox({ lifetimeSeconds: 5, rejectAllTokens: ['merchant'] })
     for (const env of [sandbox.production, sandbox.test]) {
       const { expires_in } = (await (await requestToken(env)).json()) as { expires_in: number }
@@ -120,17 +120,17 @@ describe('the options of startSandbox', () => {
     ['port', { port: 4000 }],
     ['onRequest', { onRequest: 5 }],
     ['options', 4000],
-  ])('are rejected if wrong: %s %o', async (option, options) => {
+  ])('are rejected if invalid: %s %o', async (option, options) => {
     const start = startSandbox(options as object)
     await expect(start).rejects.toBeInstanceOf(ConfigurationError)
     await expect(start).rejects.toEqual(configurationError(option))
   })
 })
 
-describe('close', () => {
+describe('close() of the sandbox', () => {
   const use = useSandbox()
 
-  it('ends the requests that are being answered, reports them before it resolves, and frees the ports', async () => {
+  it('ends pending requests, reports them before it resolves, and frees the ports', async () => {
     const reported: unknown[] = []
     await using sandbox = await startSandbox({ onRequest: ({ target }) => reported.push(target) })
     const { test: env } = sandbox
@@ -147,7 +147,7 @@ describe('close', () => {
     await expect(fetch(sandbox.production.merchantUrl)).rejects.toThrow()
   })
 
-  it('may be called again, and at the same time', async () => {
+  it('may be called repeatedly and concurrently', async () => {
     await Promise.all([use.sandbox.close(), use.sandbox[Symbol.asyncDispose]()])
     await expect(use.sandbox.close()).resolves.toBeUndefined()
     await expect(fetch(use.env.merchantUrl)).rejects.toThrow()

@@ -1,4 +1,4 @@
-// What the service answers: its token endpoint and its APIs, and how a test configures them.
+// The token endpoint and the APIs of a sandbox environment, and how a test configures them.
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
 import { decodeJwt } from 'jose'
@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { SandboxSettings } from '../../src/testing/index.ts'
 import {
   call,
-  callPlainly,
+  callByNodeHttp,
   configurationError,
   echoOf,
   freshToken,
@@ -35,7 +35,7 @@ const lifetimeOf = async () => {
   return Math.round(exp - iat)
 }
 
-describe('the token endpoint', () => {
+describe('the token endpoint of the sandbox', () => {
   it('issues a new token each time, as in RFC 6749 §5.1', async () => {
     const response = await requestToken(use.env)
     expect(response.status).toBe(200)
@@ -51,7 +51,7 @@ describe('the token endpoint', () => {
     expect(use.env.counts.issued).toBe(2)
   })
 
-  it('signs who issued the token, for whom, and until when to the millisecond, as configured then', async () => {
+  it('signs issuer, audience and expiry to the millisecond, with the lifetime as configured at that time', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_123 })
     for (const [lifetimeSeconds, exp] of [
       [7, 1_700_000_007.123],
@@ -79,7 +79,7 @@ describe('the token endpoint', () => {
     expect((await requestToken(use.env, { headers })).status).toBe(200)
   })
 
-  it('waits for its latency before it issues', async () => {
+  it('waits for the configured latency before it issues a token', async () => {
     use.env.configure({ tokenLatencyMs: 1_000, lifetimeSeconds: 1 })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 1_700_000_000_000 })
     const timers = vi.spyOn(globalThis, 'setTimeout')
@@ -97,7 +97,7 @@ describe('the token endpoint', () => {
   const withType = (type: string) => (): Sent => ({ headers: { 'content-type': type } })
   const withBody = (body: string) => (): Sent => ({ body })
   const withField = (name: string, value: unknown) => (): Sent => ({ fields: { ...good(), [name]: value } })
-  const further = (name: string) => (): Sent => ({
+  const withExtraField = (name: string) => (): Sent => ({
     body: `{"${name}":"x",${JSON.stringify(good()).slice(1)}`,
   })
   const repeated = (): Sent => {
@@ -110,10 +110,10 @@ describe('the token endpoint', () => {
     [TYPE, ['text/plain', 'multipart/form-data; boundary=x', 'application/jsonp'].map(withType)],
     ['The body must be a JSON object', ['{"client_id":', '[]', 'null', '"x"', ''].map(withBody)],
     ...NAMES.map((name): [string, (() => Sent)[]] => [`${name} is missing`, [withField(name, undefined)]]),
-    ['scope is not expected', [further('scope')]],
-    ['__proto__ is not expected', [further('__proto__')]],
-    ['Audience is not expected', [further('Audience')]],
-    ['A field is not expected', [further('a b')]],
+    ['scope is not expected', [withExtraField('scope')]],
+    ['__proto__ is not expected', [withExtraField('__proto__')]],
+    ['Audience is not expected', [withExtraField('Audience')]],
+    ['A field is not expected', [withExtraField('a b')]],
     [
       'audience must be a non-empty string',
       [5, null, '', ['x']].map((value) => withField('audience', value)),
@@ -145,7 +145,7 @@ describe('the token endpoint', () => {
     expect(use.env.counts).toMatchObject({ token: 1, issued: 0, unauthorized: 0 })
   })
 
-  it('is at its path only', async () => {
+  it('answers 404 at any other path', async () => {
     const { authUrl } = use.env.environment
     for (const path of ['/', '/oauth', '/oauth/token/', '/oauth/tokens', '/merchants', '//merchant']) {
       expect((await fetch(authUrl + path, { method: 'POST', body: 'x' })).status, path).toBe(404)
@@ -154,7 +154,7 @@ describe('the token endpoint', () => {
   })
 })
 
-describe('acceptSecrets', () => {
+describe('acceptSecrets() of the sandbox', () => {
   it('replaces the accepted secrets, and keeps the tokens issued before valid', async () => {
     const { clientSecret } = use.env
     const token = await freshToken(use.env)
@@ -177,7 +177,7 @@ describe('acceptSecrets', () => {
   })
 })
 
-describe('an API', () => {
+describe('an API of the sandbox', () => {
   it('answers with what it received', async () => {
     const token = await freshToken(use.env)
     const response = await call(`${use.env.merchantUrl}/orders/7?a=1&a=2`, token, {
@@ -268,15 +268,15 @@ describe('an API', () => {
   }
   it.each<[what: string, token: () => string | Promise<string>, description: unknown]>([
     ...['x', 'a.b.c', 'undefined', ''].map((token): [string, () => string, string] => [
-      `'${token}'`,
+      `the malformed token '${token}'`,
       () => token,
       MALFORMED,
     ]),
-    ['one with another signature', forged, 'The signature of the token is wrong'],
-    ['one without a signature', unsigned, expect.any(String)],
-    ['one with claims that are not JSON', garbled, MALFORMED],
-    ['a revoked one', revoked, 'The token was revoked'],
-  ])('rejects a token: %s', async (_, token, description) => {
+    ['a token with another signature', forged, 'The signature of the token is wrong'],
+    ['a token without a signature', unsigned, expect.any(String)],
+    ['a token with claims that are not JSON', garbled, MALFORMED],
+    ['a revoked token', revoked, 'The token was revoked'],
+  ])('rejects %s', async (_, token, description) => {
     const headers = { authorization: `Bearer ${await token()}` }
     const challenge = challengeOf(await fetch(use.env.merchantUrl, { headers }))
     const [, error] = /error="invalid_token", error_description="(.*)"$/.exec(challenge) ?? []
@@ -284,7 +284,7 @@ describe('an API', () => {
     expect(error).toEqual(description)
   })
 
-  it('rejects a token from its expiry on, to the millisecond', async () => {
+  it('rejects a token as soon as it expires, to the millisecond', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_123 })
     use.env.configure({ lifetimeSeconds: 2 })
     const token = await freshToken(use.env)
@@ -297,8 +297,8 @@ describe('an API', () => {
   const challengeOf = (response: Response) => `${response.status} ${response.headers.get('www-authenticate')}`
 })
 
-describe('revoke', () => {
-  it('accepts a value or a jti, and returns how many were valid', async () => {
+describe('revoke() of the sandbox', () => {
+  it('accepts a value or a jti, and returns how many valid tokens it revoked', async () => {
     const [first, second] = [await freshToken(use.env), await freshToken(use.env)]
     expect(use.env.revoke(String(decodeJwt(first).jti))).toBe(1)
     expect(use.env.revoke(first)).toBe(0)
@@ -307,7 +307,7 @@ describe('revoke', () => {
     expect((await call(use.env.merchantUrl, second)).status).toBe(200)
   })
 
-  it('without an argument revokes all that are valid, and none that come later', async () => {
+  it('without an argument revokes all valid tokens, but none that are issued later', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 })
     use.env.configure({ lifetimeSeconds: 1 })
     await freshToken(use.env)
@@ -318,12 +318,12 @@ describe('revoke', () => {
     expect((await call(use.env.merchantUrl, await freshToken(use.env))).status).toBe(200)
   })
 
-  it('rejects an argument that is not a string, rather than revoke all', () => {
+  it('rejects an argument that is not a string instead of revoking all tokens', () => {
     expect(() => use.env.revoke(undefined)).toThrow(configurationError())
   })
 })
 
-describe('configure', () => {
+describe('configure() of the sandbox', () => {
   it.each([
     [{ header: 'X-Token', scheme: '' }, 'x-token', ''],
     [{ header: 'X-Token', scheme: 'Token' }, 'x-token', 'Token '],
@@ -340,7 +340,7 @@ describe('configure', () => {
     expect(elsewhere.status).toBe(401)
   })
 
-  it('lets the APIs reject every token, one API or both', async () => {
+  it('makes one API or both reject every token', async () => {
     const token = await freshToken(use.env)
     const statuses = async (rejectAllTokens: SandboxSettings['rejectAllTokens']) => {
       use.env.configure({ rejectAllTokens })
@@ -353,12 +353,12 @@ describe('configure', () => {
     expect(await statuses(false)).toEqual([200, 200])
   })
 
-  it('lets the APIs check a token on arrival, and answer after the latency', async () => {
+  it('makes the APIs check a token on arrival, and answer after the latency', async () => {
     const token = await freshToken(use.env)
     use.env.configure({ apiLatencyMs: 1_000 })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const timers = vi.spyOn(globalThis, 'setTimeout')
-    const answer = callPlainly(use.env.merchantUrl, token)
+    const answer = callByNodeHttp(use.env.merchantUrl, token)
     await until(() => timers.mock.calls.some(([, ms]) => ms === 1_000))
     use.env.revoke()
     vi.advanceTimersByTime(999)
@@ -369,7 +369,7 @@ describe('configure', () => {
     expect(use.env.requests('merchant')[0]).toHaveProperty('status', 200)
   })
 
-  it('calls a latency function for each request, and answers 500 if its result is wrong', async () => {
+  it('calls a latency function for each request, and answers 500 if it throws or its result is invalid', async () => {
     const apiLatencyMs = vi.fn(() => 0)
     use.env.configure({ apiLatencyMs })
     for (const url of [use.env.merchantUrl, use.env.inStoreUrl]) await call(url, undefined)
@@ -382,7 +382,7 @@ describe('configure', () => {
     }
   })
 
-  it('keeps the settings that are left out or undefined', async () => {
+  it('keeps the settings that are omitted or undefined', async () => {
     use.env.configure({ lifetimeSeconds: 5 })
     use.env.configure({ header: 'x-token', lifetimeSeconds: undefined } as never)
     expect(await lifetimeOf()).toBe(5)
@@ -398,7 +398,7 @@ describe('configure', () => {
     ['scheme', { scheme: 'Bearer ' }],
     ['lifetime', { lifetime: 5 }],
     ['settings', 5],
-  ])('rejects a wrong setting, and changes nothing: %s', async (option, settings) => {
+  ])('rejects an invalid setting, and changes nothing: %s', async (option, settings) => {
     const good = typeof settings === 'object' ? { lifetimeSeconds: 7 } : undefined
     const given = good === undefined ? settings : { ...good, ...(settings as object) }
     expect(() => use.env.configure(given as never)).toThrow(configurationError(option))

@@ -13,7 +13,7 @@ const environment = {
 }
 
 describe('createStaticTokenProvider', () => {
-  it('has a token at once that never expires, for localhost', async () => {
+  it('has a token that never expires, for localhost, by default', async () => {
     const tokens = createStaticTokenProvider()
     const token = tokens.currentToken()
     expect(token).toMatchObject({ value: 'static-test-token', tokenType: 'Bearer' })
@@ -45,7 +45,7 @@ describe('createStaticTokenProvider', () => {
     await expect(tokens.renewToken('x', { signal })).rejects.toBe(reason)
   })
 
-  it('has no token after close, whatever the signal', async () => {
+  it('has no token after close, even if the signal is aborted', async () => {
     const tokens = createStaticTokenProvider()
     await tokens[Symbol.asyncDispose]()
     expect(tokens.currentToken()).toBeUndefined()
@@ -55,7 +55,7 @@ describe('createStaticTokenProvider', () => {
     await expect(tokens.close()).resolves.toBeUndefined()
   })
 
-  it('serves createAuthFetch like any other provider', async () => {
+  it('works with createAuthFetch', async () => {
     const sent: (string | null)[] = []
     const authFetch = createAuthFetch(createStaticTokenProvider({ environment, value: 'abc' }), {
       fetch: async (input, init) => {
@@ -76,7 +76,7 @@ describe('createStaticTokenProvider', () => {
     ['environment.authUrl', { environment: { ...environment, authUrl: 'http://auth.example.com' } }],
     ['token', { token: 'x' }],
     ['options', 'x'],
-  ])('rejects a wrong option: %s', (option, options) => {
+  ])('rejects an invalid option: %s', (option, options) => {
     expect(() => createStaticTokenProvider(options as object)).toThrow(configurationError(option))
   })
 })

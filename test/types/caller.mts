@@ -30,7 +30,7 @@ export const options: TokenProviderOptions = {
   environment: environments.test,
   clientId: 'id',
   clientSecret: async () => 'secret',
-  onEvent: (event) => console.log(told(event)),
+  onEvent: (event) => console.log(describeEvent(event)),
 }
 
 export const tokens: TokenProvider = createTokenProvider(options)
@@ -44,8 +44,8 @@ attachAuth(axios, tokens)
 
 export const authFetch: typeof fetch = createAuthFetch(tokens, { fetch: globalThis.fetch })
 
-/** Every event by its `type`, each with the fields of its own. The compiler says when one is missing. */
-export function told(event: AuthEvent): string {
+/** Handles every event by its `type`, with its own fields. Does not compile if an event type is missing. */
+export function describeEvent(event: AuthEvent): string {
   switch (event.type) {
     case 'token-requested':
       return `attempt ${event.attempt.toFixed()} ${event.url.toUpperCase()}`
@@ -68,7 +68,7 @@ export function told(event: AuthEvent): string {
   }
 }
 
-/** The clients of both packages as they come out of their factories, whatever their settings. */
+/** The clients of both Redis packages, as their factories create them with various settings. */
 export const stores: readonly TokenStore[] = [
   createRedisTokenStore(createClient()),
   createRedisTokenStore(createClient({ RESP: 2, disableOfflineQueue: true })),
@@ -86,14 +86,14 @@ export const shared: TokenProvider = createTokenProvider({
   encryptionKeys: ['new', 'old'],
 })
 
-/** A store of one's own, with no more than it must have, and with all that it may. */
-export const least: TokenStore = {
+/** Custom stores: one with only the required methods, and one with all optional properties. */
+export const minimalStore: TokenStore = {
   get: async (key) => (key === '' ? undefined : { value: key.toUpperCase(), ttlMs: 1 }),
   set: async (key, value, ttlMs) => console.log(key.length, value.length, ttlMs.toFixed()),
   delete: async (key) => console.log(key.length),
 }
-export const most: TokenStore = {
-  ...least,
+export const fullStore: TokenStore = {
+  ...minimalStore,
   lease: async (key, ttlMs) => (ttlMs > 0 ? async () => console.log(key) : undefined),
   operationTimeoutMs: 1_000,
 }
@@ -116,15 +116,15 @@ export async function call(): Promise<string> {
   }
 }
 
-// @ts-expect-error: the name of an option is checked
+// @ts-expect-error: unknown option
 createTokenProvider({ ...options, timeout: 1 })
-// @ts-expect-error: what is no axios instance cannot have a token
+// @ts-expect-error: not an axios instance
 attachAuth({}, tokens)
-// @ts-expect-error: what is no client of Redis cannot keep a token
+// @ts-expect-error: not a Redis client
 createRedisTokenStore({})
-// @ts-expect-error: the name of an option is checked
+// @ts-expect-error: unknown option
 createRedisTokenStore(new Redis(), { prefix: 'shop:' })
-// @ts-expect-error: a store must be able to forget
-createTokenProvider({ ...options, store: { get: least.get, set: least.set } })
-// @ts-expect-error: and it must say how long an entry has left
-createTokenProvider({ ...options, store: { ...least, get: async () => ({ value: '' }) } })
+// @ts-expect-error: a store must have delete()
+createTokenProvider({ ...options, store: { get: minimalStore.get, set: minimalStore.set } })
+// @ts-expect-error: an entry must have ttlMs
+createTokenProvider({ ...options, store: { ...minimalStore, get: async () => ({ value: '' }) } })

@@ -1,4 +1,4 @@
-/** The declarations of the installed package, as TypeScript callers of both module systems see them, each in a world of its own. */
+/** The declarations of the installed package compile for TypeScript callers of both module systems, with various settings. */
 import { execFile } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,8 +15,8 @@ const run = promisify(execFile)
 const tsc = join(root, 'node_modules/typescript/bin/tsc')
 const entries = entriesOf(packageJson)
 
-/** The one entry whose declarations name types of its peer; the others know their clients by their shape. */
-const NAMES_PEER = './opentelemetry'
+/** The only entry whose declarations import types of its peer; the others describe their clients structurally. */
+const IMPORTS_PEER = './opentelemetry'
 
 /** A CommonJS caller with `import = require`. */
 const REQUIRING_CALLER = `
@@ -32,7 +32,7 @@ authAxios.attachAuth(api, auth.createTokenProvider(options))
 auth.createTokenProvider({ ...options, store: authRedis.createRedisTokenStore(new ioredis.Redis()) })
 `
 
-// `typeRoots` decides whether Node.js' types are there: the folders that are compiled in have none around them.
+// `typeRoots` decides whether the types of Node.js are found: the folders that are compiled have none of their own.
 const NODE = {
   lib: ['es2024', 'esnext.disposable'],
   types: ['node'],
@@ -46,8 +46,8 @@ const MODULES = {
   bundler: { module: 'esnext', moduleResolution: 'bundler' },
 } as const
 
-/** What is alone is compiled with every setting; the peers change nothing but what is found. */
-const WORLDS = (['Node', 'DOM', 'both'] as const).flatMap((types) =>
+/** The settings to compile with. Peers only change which packages are found, so not every setting is repeated with them. */
+const SETTINGS = (['Node', 'DOM', 'both'] as const).flatMap((types) =>
   (['nodenext', 'bundler'] as const).flatMap((modules) => [
     { types, modules, exact: true, place: 'alone' as const },
     ...(modules === 'nodenext' ? [{ types, modules, exact: false, place: 'alone' as const }] : []),
@@ -76,7 +76,7 @@ describe.concurrent('the declarations', () => {
     for (const folder of Object.values(folders)) rmSync(folder, { recursive: true, force: true })
   })
 
-  /** What the compiler says; '' where it has nothing to say. */
+  /** Returns the errors of the compiler; '' if there are none. */
   const compile = async (place: Place, files: readonly string[], options: Options): Promise<string> => {
     const compilerOptions = {
       target: 'es2023',
@@ -97,13 +97,13 @@ describe.concurrent('the declarations', () => {
     }
   }
 
-  it.each(WORLDS)(
+  it.each(SETTINGS)(
     'compile with the types of $types, $modules, exactOptionalPropertyTypes $exact, $place',
     async ({ types, modules, exact, place }) => {
       const kinds = ['mts', 'cts']
       const files = kinds.flatMap((kind) => [
         ...entries.flatMap((entry) =>
-          place === 'withPeers' || entry !== NAMES_PEER ? fileOf(entry, kind) : [],
+          place === 'withPeers' || entry !== IMPORTS_PEER ? fileOf(entry, kind) : [],
         ),
         `plain-caller.${kind}`,
       ])
@@ -126,7 +126,7 @@ describe.concurrent('the declarations', () => {
     await expect(compile('withPeers', ['requiring.cts'], options)).resolves.toBe('')
   })
 
-  it('do not compile for a caller with a mistake', async () => {
+  it('do not compile for a caller that imports an unknown name', async () => {
     const code = "import { noSuchName } from 'merchant-auth'\nnoSuchName()\n"
     writeFileSync(join(folders.alone, 'wrong.mts'), code)
     await expect(compile('alone', ['wrong.mts'], { ...NODE, ...MODULES.nodenext })).resolves.toContain(
@@ -138,12 +138,15 @@ describe.concurrent('the declarations', () => {
     ['Node', 'document.title', 'document'],
     ['DOM', 'process.argv', 'process'],
     ['DOM', "import 'node:fs'", 'node:fs'],
-  ] as const)('are compiled with the types of %s, and with no others: %s', async (types, code, missing) => {
-    const file = `others-${missing.replace(':', '-')}.mts`
-    writeFileSync(join(folders.alone, file), `${code}\nexport {}\n`)
-    const said = await compile('alone', [file], { ...TYPES[types], ...MODULES.nodenext })
-    expect(said).toContain(`'${missing}'`)
-  })
+  ] as const)(
+    'are compiled only with the types of %s, so that this does not compile: %s',
+    async (types, code, missing) => {
+      const file = `others-${missing.replace(':', '-')}.mts`
+      writeFileSync(join(folders.alone, file), `${code}\nexport {}\n`)
+      const output = await compile('alone', [file], { ...TYPES[types], ...MODULES.nodenext })
+      expect(output).toContain(`'${missing}'`)
+    },
+  )
 })
 
 const fileOf = (entry: string, kind: string): string => `entry${entry.replace(/\W+/g, '-')}.${kind}`

@@ -1,4 +1,4 @@
-/** A caller in TypeScript with no client's package installed, and no more global types than both Node.js and the DOM have. */
+/** A TypeScript caller without any client package, which uses only global types that both Node.js and the DOM have. */
 import {
   type AccessToken,
   type Clock,
@@ -23,7 +23,7 @@ const environment: Environment = {
   allowInsecureRequests: undefined,
 }
 
-/** Every option may be given as undefined, with `exactOptionalPropertyTypes`, too. */
+/** Every option accepts undefined, even with `exactOptionalPropertyTypes`. */
 export const unset: TokenProviderOptions = {
   environment: defineEnvironments({ test: environment }).test,
   clientId: 'id',

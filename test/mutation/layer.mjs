@@ -1,7 +1,7 @@
-/** How one floor of the house is broken in every place, to see whether its own tests notice. */
+/** Mutation testing of one layer of src: Stryker breaks it everywhere, to see whether the tests of that layer fail. */
 
-/** The settings of Stryker for a floor: `src/{floor}` by the tests that `{floor}.vitest.ts` names. */
-export function floor(name) {
+/** The Stryker settings for a layer: it mutates `src/{name}` and runs the tests that `{name}.vitest.ts` lists. */
+export function layer(name) {
   return {
     mutate: [`src/${name}/**/*.ts`],
     testRunner: 'vitest',
@@ -16,7 +16,7 @@ export function floor(name) {
     jsonReporter: { fileName: `coverage/mutation/${name}.json` },
     htmlReporter: { fileName: `coverage/mutation/${name}.html` },
     tempDirName: `.stryker-tmp/${name}`,
-    // TypeScript 7 has no API to read it by, and no test needs it.
+    // Stryker cannot read tsconfig.json, because TypeScript 7 has no API for that; no test needs it.
     tsconfigFile: 'none',
   }
 }

@@ -62,7 +62,7 @@ const SENT = new Set<string>([
 
 /**
  * Ends a send: deletes the token from the copy, moves the adapter's changes to the caller's config, where axios has them,
- * and makes the outcome of a call with the token refer to that config.
+ * and makes the outcome refer to that config.
  */
 export function endSend({ config, sent, header }: SentConfig, ...outcome: readonly unknown[]): void {
   hideAgents(sent)
@@ -73,10 +73,8 @@ export function endSend({ config, sent, header }: SentConfig, ...outcome: readon
       headers[name] = sent.headers[name]
   for (const name in headers) if (!(name in sent.headers)) delete headers[name]
   sent.headers = headers
-  if (header === undefined) return
-  if (isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
-  for (const one of outcome)
-    if (isObject(one) && ('config' in one || !(one instanceof Error))) Reflect.set(one, 'config', config)
+  for (const one of outcome) if (isObject(one) && 'config' in one) Reflect.set(one, 'config', config)
+  if (header && isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
 }
 
 /** Objects with an empty prototype: copying to them is several times faster than to objects with none. */
@@ -116,7 +114,7 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
     const way: unknown = Reflect.get(data, key)
     if (name === 'sent-headers' && call.header && isObject(way))
       deleteHeader(way as Record<string, unknown>, call.header.key)
-    if (way !== undefined) hide(data, key, () => way)
+    hide(data, key, () => way)
   }
   if (watched.has(data)) return
   watched.add(data)

@@ -214,7 +214,6 @@ class ClientCredentialsProvider implements TokenProvider {
     await this.#endpointLock.runExclusive(async () => {
       this.#assertOpen()
       if (this.#servable() !== undefined) return
-      if (!this.#lookIsDue) this.#assertNoCooldown()
       const notBefore = this.#cooldown.endsForCallersAt
       if ((await this.#acquire({ startedAt, background: false, notBefore })) !== 'acquired')
         this.#assertNoCooldown()

@@ -2,7 +2,7 @@
 import { Agent } from 'node:http'
 import axios, {
   type AxiosAdapter,
-  type AxiosError,
+  AxiosError,
   type CreateAxiosDefaults,
   type InternalAxiosRequestConfig,
 } from 'axios'
@@ -75,10 +75,16 @@ describe('the changes that an adapter makes to its config', () => {
   }
 
   it.each(['', 'https://elsewhere.example/'])(
-    'appear on the response config of a call to %j',
+    'appear on the caller’s config, which is that of the response, in a call to %j',
     async (url) => {
       const { api } = fakeApi([changing])
+      let own: unknown
+      api.interceptors.request.use((given) => {
+        own = given
+        return given
+      })
       const { config } = await api.get(url, { headers: { 'X-Mine': '1', 'X-Other': '2' } })
+      expect(config).toBe(own)
       expect(config).toMatchObject({ startedAt: 1, timeout: 7 })
       expect(config.headers.toJSON()).toEqual({
         Accept: 'application/json, text/plain, */*',
@@ -142,6 +148,28 @@ describe('the rejection of an adapter', () => {
     expect(failed?.config).toBe(own[0])
     expect(failed?.response.config).toBe(own[0])
     expect(unanswered?.config).toBe(own[1])
+  })
+
+  it('has causes whose configs lead to no token: the caller’s config, and copies without agents and header', async () => {
+    const nested: FakeAnswer = (config) => {
+      const inner = new AxiosError('inner', 'E_INNER', { ...config, headers: config.headers.concat() })
+      const middle = Object.assign(new AxiosError('middle', 'E_MIDDLE', config), { cause: inner })
+      return Promise.reject(Object.assign(new AxiosError('outer', 'E_OUTER', config), { cause: middle }))
+    }
+    const { api } = fakeApi([nested], { config: { httpAgent: new Agent() } })
+    let own: unknown
+    api.interceptors.request.use((given) => {
+      own = given
+      return given
+    })
+    const outer = (await rejectionOf(api.get('/1'))) as AxiosError
+    const middle = outer.cause as AxiosError
+    const { config } = middle.cause as AxiosError
+    expect([outer.config, middle.config]).toEqual([own, own])
+    expect(middle.config).toBe(own)
+    expect(config?.headers.has('Authorization')).toBe(false)
+    expect(config?.httpAgent).toBeInstanceOf(Agent)
+    expect(Reflect.ownKeys(config?.httpAgent)).toEqual([])
   })
 
   it('renews the token if it has a config and a 401 response, as axios’ errors do', async () => {

@@ -1,5 +1,6 @@
 /** Keeps the token out of axios' responses and errors, however they are inspected or copied. */
 import { errorMonitor } from 'node:events'
+import { OutgoingMessage } from 'node:http'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
 import { isNodeStream, type NodeStream } from './body.ts'
@@ -173,7 +174,9 @@ interface SentRequest {
 }
 
 /** The symbol under which Node.js' requests have their headers. */
-let outHeaders: symbol | undefined
+const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
+  ({ description }) => description === 'kOutHeaders',
+)
 
 /** Deletes the token from a sent request: sockets and agents lead to it, and the streams of other calls to those. */
 function cleanRequest(request: object, { key, value }: NonNullable<SentConfig['header']>): void {
@@ -181,14 +184,9 @@ function cleanRequest(request: object, { key, value }: NonNullable<SentConfig['h
   for (const one of [request, _currentRequest, _redirectable]) {
     if (!isObject(one)) continue
     const { _header, _options } = one as SentRequest
-    if (typeof _header === 'string') {
-      Reflect.set(one, '_header', _header.replaceAll(value, HIDDEN))
-      outHeaders ??= Object.getOwnPropertySymbols(one).find(
-        ({ description }) => description === 'kOutHeaders',
-      )
-    }
-    for (const headers of [_options?.headers, outHeaders && Reflect.get(one, outHeaders)])
-      if (isObject(headers)) deleteHeader(headers as Record<string, unknown>, key)
+    if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(value, HIDDEN))
+    for (const headers of [_options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])
+      deleteHeader(headers as Record<string, unknown>, key)
   }
 }
 
@@ -197,8 +195,8 @@ export function isObject(value: unknown): value is object {
 }
 
 /** Whether a mock made it, whose users may compare it with what they expect. */
-function isPlain(request: unknown): boolean {
-  return isObject(request) && [Object.prototype, null].includes(Object.getPrototypeOf(request))
+function isPlain(request: object): boolean {
+  return [Object.prototype, null].includes(Object.getPrototypeOf(request))
 }
 
 /** Makes a property an accessor, whose value is not printed. */
@@ -211,6 +209,6 @@ function hide(holder: object, key: PropertyKey, get: () => unknown): void {
   })
 }
 
-function isFetchRequest(request: unknown): request is Request {
-  return isObject(request) && 'headers' in request && request.headers instanceof Headers
+function isFetchRequest(request: object): request is Request {
+  return (request as Partial<Request>).headers instanceof Headers
 }

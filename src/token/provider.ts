@@ -212,7 +212,6 @@ class ClientCredentialsProvider implements TokenProvider {
   async #acquireFirst(): Promise<void> {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
-      this.#assertOpen()
       if (this.#servable() !== undefined) return
       const notBefore = this.#cooldown.endsForCallersAt
       if ((await this.#acquire({ startedAt, background: false, notBefore })) !== 'acquired')
@@ -224,7 +223,6 @@ class ClientCredentialsProvider implements TokenProvider {
   async #replace(rejected: string, api: Api | undefined): Promise<void> {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
-      this.#assertOpen()
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
       const { endsAt, endsForCallersAt } = this.#cooldown

@@ -102,6 +102,23 @@ describe('a shared token in its refresh window', () => {
     expect(provider.currentToken()?.value).not.toBe(token)
   })
 
+  it('is renewed a tenth of a short refresh window after the attempt that found the lease held', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = granted({ expires_in: 10 }) // a margin of 0.5 s, and a window of 2 s
+    const { provider } = await fleet.begin()
+    await fleet.skip(7_500)
+    const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
+    const requests: number[] = []
+    for (const passMs of [0, 199, 1]) {
+      await fleet.skip(passMs)
+      provider.currentToken()
+      await quiet()
+      requests.push(fleet.endpoint.count)
+      release()
+    }
+    expect(requests).toEqual([1, 1, 2])
+  })
+
   it("that expires during another process's lease is replaced when that lease ends", async () => {
     const { fleet, provider } = await due()
     await fleet.skip(199_000)
@@ -112,6 +129,18 @@ describe('a shared token in its refresh window', () => {
     const waiting = provider.getToken()
     expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(2_100)
     expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('is looked for in the store once in 3 s, even shortly before its expiry, while a quota prevents renewals', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = grantedWith({ 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' })
+    const { provider, token } = await fleet.begin()
+    await fleet.skip(970_000) // 20 s before the margin
+    for (let call = 0; call < 30; call += 1) {
+      expect(provider.currentToken()?.value).toBe(token)
+      await fleet.skip(100)
+    }
+    expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get']])
   })
 
   it('causes no store operation and no token request in the pause after a failed renewal', async () => {

@@ -61,7 +61,7 @@ class GuardedTransport implements AxiosTransport {
     ...rest: readonly unknown[]
   ): unknown {
     const both: AxiosBeforeRedirect = (...redirect) => {
-      beforeRedirect?.(...redirect)
+      beforeRedirect(...redirect)
       this.#guard(...redirect)
     }
     return this.given.request({ ...options, beforeRedirect: both }, ...rest)
@@ -102,7 +102,7 @@ export function watchedFetch(given: typeof fetch | undefined): typeof fetch {
   if (watched === undefined) {
     watched = async (input, init) => {
       const response = await unwatched(input, init)
-      if (response.redirected && typeof input === 'object') redirected.add(input)
+      if (response.redirected) redirected.add(Object(input)) // without a Request class axios passes the URL as text
       return response
     }
     watching.set(unwatched, watched)

@@ -341,10 +341,7 @@ class ClientCredentialsProvider implements TokenProvider {
         credential,
         deadline,
         // A renewal leaves alone what is reserved for callers without a token.
-        mayRetry: () =>
-          rejection === undefined ||
-          this.#servable() === undefined ||
-          this.#now() >= this.#context.quotas.renewalsAt,
+        mayRetry: () => this.#servable() === undefined || this.#now() >= this.#context.quotas.renewalsAt,
       }
       try {
         requested = await requestToken(this.#options, request)

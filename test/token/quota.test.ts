@@ -256,6 +256,22 @@ describe('a quota with a fifth or less left', () => {
     expect(endpoint.count).toBe(2)
   })
 
+  it('does not prevent the retry of a renewal whose token has expired in the meantime', async () => {
+    const gate = Promise.withResolvers<void>()
+    const failing = status(503, '', hourly(1, 5_000))
+    const answers: Answer[] = [granted(), (init) => gate.promise.then(() => failing(init))]
+    const { provider, endpoint, clock } = rig(answers, { retries: 1 })
+    const token = await provider.getToken()
+    await clock.advance(989_000)
+    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
+    await clock.advance(1_000)
+    gate.resolve()
+    await settled()
+    await clock.advance(400)
+    expect((await renewal)?.value).toBe(provider.currentToken()?.value)
+    expect(endpoint.count).toBe(3)
+  })
+
   it('does not prevent token requests for callers without a token', async () => {
     const made = rig([grantedWith(hourly(1, 5_000)), grantedWith(hourly(0, 5_000))])
     const token = await made.provider.getToken()

@@ -9,6 +9,7 @@ import {
   granted,
   IN_STORE_URL,
   MERCHANT_URL,
+  noConnection,
   type Rig,
   rejection,
   rig,
@@ -190,6 +191,30 @@ describe('renewals after rejections', () => {
       expect(provider.currentToken()).toBe(token)
     },
   )
+
+  it.each<[string, Answer, minutes: number]>([
+    ['no connection', noConnection, 5],
+    ['a 408', status(408), 5],
+    ['a 500', status(500), 5],
+    ['a redirect (300)', status(300), 30],
+    ['a 499', status(499), 30],
+  ])('that fail are tried at growing intervals: %s, up to %i min', async (_, answer, minutes) => {
+    let now = 0
+    const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
+    const lived = granted({ expires_in: 10 * 86_400 })
+    const { provider, endpoint } = rig([lived], { clock, retries: 0 })
+    const token = await provider.getToken()
+    endpoint.otherwise = answer
+    const triedAt: number[] = []
+    for (; now < 6 * HOUR_MS; now += 30_000) {
+      const { count } = endpoint
+      await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+      if (endpoint.count > count) triedAt.push(now)
+    }
+    const gapsMs = triedAt.slice(1).map((at, n) => at - (triedAt[n] ?? 0))
+    expect(gapsMs).toEqual(gapsMs.toSorted((one, other) => one - other))
+    expect(gapsMs.at(-1)).toBe(minutes * 60_000)
+  })
 
   it.each([61.5, 250])(
     'are at most 12 in any hour and 60 in any day for an API that rejects every token (called every %f s)',

@@ -260,7 +260,7 @@ describe('a quota with a fifth or less left', () => {
     const gate = Promise.withResolvers<void>()
     const failing = status(503, '', hourly(1, 5_000))
     const answers: Answer[] = [granted(), (init) => gate.promise.then(() => failing(init))]
-    const { provider, endpoint, clock } = rig(answers, { retries: 1 })
+    const { provider, endpoint, clock } = rig(answers, { retries: 1, refreshAheadMs: 0 })
     const token = await provider.getToken()
     await clock.advance(989_000)
     const renewal = provider.renewToken(token, { url: MERCHANT_URL })

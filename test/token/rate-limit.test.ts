@@ -192,13 +192,13 @@ describe('renewals after rejections', () => {
     },
   )
 
-  it.each<[string, Answer, minutes: number]>([
-    ['no connection', noConnection, 5],
-    ['a 408', status(408), 5],
-    ['a 500', status(500), 5],
-    ['a redirect (300)', status(300), 30],
-    ['a 499', status(499), 30],
-  ])('that fail are tried at growing intervals: %s, up to %i min', async (_, answer, minutes) => {
+  it.each<[string, minutes: number, Answer]>([
+    ['no connection', 5, noConnection],
+    ['a 408', 5, status(408)],
+    ['a 500', 5, status(500)],
+    ['a redirect (300)', 30, status(300)],
+    ['a 499', 30, status(499)],
+  ])('that fail are tried at growing intervals: %s, up to %i min', async (_, minutes, answer) => {
     let now = 0
     const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
     const lived = granted({ expires_in: 10 * 86_400 })

@@ -76,8 +76,7 @@ export class SharedToken {
     const from = this.#now()
     const works = await untilAborted(this.#writing, closed) // the last turn's write comes first
     const waitedMs = this.#now() - from
-    const late = { ...acquisition, startedAt: acquisition.startedAt + waitedMs }
-    const store = works ? await untilAborted(this.#open(late, credential), closed) : undefined
+    const store = works ? await untilAborted(this.#open(acquisition, credential), closed) : undefined
     const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, credential })
     turn.storeFailed = !works
     try {
@@ -98,7 +97,7 @@ export class SharedToken {
     const writing = turn.write(isShared ? requested : undefined)
     this.#writing = writing
     this.#ending = writing.then(() => {
-      if (this.#writing === writing) this.#writing = WRITTEN
+      this.#writing = WRITTEN
       return turn.release()
     })
   }

@@ -3,6 +3,7 @@
  *
  * @module merchant-auth/axios
  */
+import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -120,7 +121,8 @@ class Attachment {
   wrapAdapter(config: AxiosConfig): void {
     this.#prepare(config) // a call may be canceled, and its config logged, before its adapter runs
     const original = originalOf(config.adapter || undefined) // axios ignores falsy values
-    if (this.#last === undefined || !isSame(original, this.#last.original))
+    // axios copies the list of adapters for each call.
+    if (this.#last === undefined || !isDeepStrictEqual(original, this.#last.original))
       this.#last = { original, wrapper: this.#wrapperOf(original) }
     config.adapter = this.#last.wrapper
   }
@@ -150,11 +152,6 @@ class Attachment {
     hideAgents(config)
     stripInterceptorHeader(config, this.#context, url)
   }
-}
-
-function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
-  if (!Array.isArray(one) || !Array.isArray(other)) return one === other
-  return one.length === other.length && one.every((adapter, index) => adapter === other[index])
 }
 
 /** The parts of one call. */

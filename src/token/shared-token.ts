@@ -114,8 +114,7 @@ export class SharedToken {
   async #open(acquisition: Acquisition, credential: ClientCredential): Promise<SafeStore | undefined> {
     const { clock, encryptionKeys, timeoutMs } = this.#options
     const { background, startedAt } = acquisition
-    if (!encryptionKeys && credential.mayChange && !mayRequest(acquisition, this.#now()))
-      return this.#safe?.store
+    if (credential.mayChange && !mayRequest(acquisition, this.#now())) return this.#safe?.store
     const deadline = startedAt + timeoutMs
     const endsAt = attemptEndsAt(this.#options, { attempt: 1, background, deadline })
     const keys = encryptionKeys ?? [(await credential.askAhead(endsAt)) ?? '']

@@ -273,6 +273,17 @@ describe('a process in a cooldown', () => {
     expect(clientSecret).toHaveBeenCalledTimes(1)
   })
 
+  it('fails a call with the failure of its clientSecret function while it has no key to read the store', async () => {
+    const fleet = new Fleet()
+    const clientSecret = vi.fn(() => Promise.reject(new Error('no vault')))
+    const { provider } = fleet.start({ clientSecret, retries: 0 })
+    for (const calls of [1, 2, 2]) {
+      expect(await rejection(provider.getToken())).toMatchObject({ code: 'ERR_CLIENT_SECRET' })
+      expect(clientSecret).toHaveBeenCalledTimes(calls)
+      await fleet.skip(1_000) // the first cooldown is over then, the second one is not
+    }
+  })
+
   it('looks for the token of another process at most once a second', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(status(400))
@@ -301,5 +312,8 @@ describe('the events of a store', () => {
     await fleet.store.lease?.(key, 2_000)
     await fleet.tookMs(provider.getToken())
     expect(failuresOf(events)).toEqual(Array(2).fill({ operation: 'get', code: 'UNREADABLE' }))
+    await fleet.tookMs(provider.renewToken(await provider.getToken()))
+    const entries = 4 // the token and the rate limit, with each key
+    expect(failuresOf(events)).toHaveLength(entries)
   })
 })

@@ -119,7 +119,7 @@ function timeoutOf({ adapter, timeout, timeoutErrorMessage, transitional }: Axio
 }
 
 /** Whether axios resolves these names to its fetch adapter: in Node.js it uses the first of http and fetch. */
-export function usesFetch(adapter: AxiosAdapterOption): boolean {
+function usesFetch(adapter: AxiosAdapterOption): boolean {
   const names: readonly unknown[] = Array.isArray(adapter) ? adapter : [adapter]
   return names.find((name) => typeof name === 'function' || name === 'http' || name === 'fetch') === 'fetch'
 }

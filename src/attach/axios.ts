@@ -17,7 +17,7 @@ import {
   MAX_DRAINED_BYTES,
 } from './authorize.ts'
 import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin } from './axios-config.ts'
-import { type AxiosCopy, axiosCopyOf, usesFetch } from './axios-copy.ts'
+import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
 import { stripInterceptorHeader } from './axios-interceptor.ts'
 import {
   copyForSend,
@@ -209,7 +209,6 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
     const { config, copy } = this.#parts
     const wait = waitWithin(config, copy, start)
-    if (this.repeatable) return wait
     const bodyToSend = watchBody(this.#body)
     return wait.finally(() => {
       this.#body = bodyToSend()
@@ -220,9 +219,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     const { env, beforeRedirect } = sent
     sent.headers[this.context.header] = value
     sent.beforeRedirect = guardOf(beforeRedirect, this)
-    const { adapter } = this.#parts
-    if (typeof adapter === 'function' || usesFetch(adapter))
-      sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
+    sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
     guardTransportAndFetch(sent, this)
     if (sent.data === this.#body) return
     if (isFormData(sent.data)) {

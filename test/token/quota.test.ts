@@ -11,6 +11,7 @@ import {
   grantedWith,
   MERCHANT_URL,
   noConnection,
+  rejection,
   rig,
   SECRET,
   status,
@@ -375,6 +376,18 @@ describe('a quota with a fifth or less left', () => {
     expect(await late.provider.renewToken(token, { url: MERCHANT_URL })).toBeDefined()
     expect(fleet.endpoint.count).toBe(2)
   })
+})
+
+it('a quota that came with a token from the store, and has been reset since, does not replace a newer one', async () => {
+  const fleet = new Fleet()
+  fleet.endpoint.answers.push(status(400, '', hourly(1, 5_000)), grantedWith(hourly(1, 100)))
+  const { provider } = fleet.start()
+  await rejection(provider.getToken())
+  const { token } = await fleet.begin()
+  await fleet.skip(200_000)
+  expect((await provider.getToken()).value).toBe(token)
+  expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
+  expect(fleet.endpoint.count).toBe(2)
 })
 
 describe('a 429 with a spent quota', () => {

@@ -318,6 +318,17 @@ describe('the gap after a renewal', () => {
     expect(await renewedAfterRejection(fleet, other)).toBe(true)
   })
 
+  it('suppresses a renewal right after that of another process, without waiting for the lease', async () => {
+    const { fleet, other } = await oneRenewed()
+    const old = await other.provider.getToken()
+    const newer = await other.provider.renewToken(old, { url: MERCHANT_URL })
+    fleet.store.hold(fleet.store.tokenKey, 5_000)
+    const renewal = other.provider.renewToken(String(newer?.value), { url: MERCHANT_URL })
+    expect(await fleet.tookMs(renewal)).toBe(0)
+    expect(await renewal).toBeUndefined()
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
   it('doubles with each renewal, whichever process makes it', async () => {
     const { fleet, one, other } = await oneRenewed()
     const processes = [other, one, fleet.start(), fleet.start(), other]

@@ -348,6 +348,22 @@ describe('a rejected token', () => {
     await fleet.skip(1_000)
     expect((await provider.getToken()).value).toBe(token)
   })
+
+  it('that is still in the store when it has expired is removed under one lease, which ends even if the request fails', async () => {
+    const { fleet, provider, token } = await sharing()
+    fleet.store.faults.delete = FAILURES.rejects
+    fleet.endpoint.answers.push(status(400))
+    await rejection(provider.renewToken(token, { url }))
+    fleet.store.faults.delete = undefined
+    fleet.clock.stepWallClock(1_000_000)
+    await fleet.skip(2_000)
+    fleet.store.asked.length = 0
+    fleet.endpoint.answers.push(status(400))
+    await rejection(provider.getToken())
+    await quiet()
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'delete', 'release'])
+    expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
+  })
 })
 
 describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {

@@ -230,7 +230,6 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   }
 
   #snapshot(data: unknown, { headers }: AxiosConfig): unknown {
-    if (data === undefined || typeof data === 'string') return data
     if (!isFormData(data)) return snapshotOf(data as Parameters<typeof snapshotOf>[0])
     if (typeof this.#parts.adapter === 'function') return data // it may need the form itself
     return multipartBlob(data, boundaryOf(String(getHeader(headers, 'content-type'))))

@@ -3,7 +3,7 @@ import type { AccessToken } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
-import { oneHasNewerToken, sharing } from '../store/scenes.ts'
+import { encryptedByHand, oneHasNewerToken, sharing } from '../store/scenes.ts'
 import {
   granted,
   grantedWith,
@@ -348,6 +348,29 @@ describe('a rejected token', () => {
     await fleet.skip(1_000)
     expect((await provider.getToken()).value).toBe(token)
   })
+
+  it.each([false, true])(
+    'is removed from the store in a cooldown under a lease, unless a newer one is there by then: %s',
+    async (isReplaced) => {
+      const { fleet, provider, token } = await due()
+      const key = fleet.store.tokenKey
+      const newer = await encryptedByHand(key, { value: 'newer.token', lifetimeMs: 1_000_000 })
+      fleet.endpoint.answers.push(status(503, '', { 'retry-after': '60' }))
+      provider.currentToken() // its background renewal fails
+      await fleet.skip(1_000)
+      fleet.store.asked.length = 0
+      fleet.store.faults.lease = (run) => {
+        if (isReplaced) fleet.store.put(key, newer, 900_000)
+        return run()
+      }
+      await provider.renewToken(token, { url }).catch(() => {})
+      await quiet()
+      expect(fleet.store.entry(key)?.value).toBe(isReplaced ? newer : undefined)
+      const { asked } = fleet.store
+      expect(asked.filter(({ operation }) => operation === 'lease')).toMatchObject([{ key }])
+      expect([fleet.endpoint.count, fleet.store.leased]).toEqual([2, 0])
+    },
+  )
 
   it('that is still in the store when it has expired is removed under one lease, which ends even if the request fails', async () => {
     const { fleet, provider, token } = await sharing()

@@ -42,6 +42,19 @@ describe('an axios instance with the token', () => {
     expect(ground.sent()).toHaveLength(2)
   })
 
+  it('runs its adapter synchronously if a token is cached and no other interceptor is asynchronous', async () => {
+    const { provider } = rig()
+    await provider.getToken()
+    let sent = 0
+    const adapter: AxiosAdapter = (config) => {
+      sent += 1
+      return answering()(config)
+    }
+    const call = axiosWith(provider, { adapter }).get(MERCHANT_URL)
+    expect(sent).toBe(1)
+    await call
+  })
+
   const WAYS = HOWS.flatMap((how) => ADAPTERS.map((adapter) => [how, adapter] as const))
   it.each(WAYS)('does not change requests with their own credentials: %s, %s', async (how, adapter) => {
     await using api401 = await scripted((_, response) => void response.writeHead(401).end())
@@ -137,7 +150,9 @@ describe('attachAuth', () => {
     { interceptors: { request: {} } },
     { interceptors: { request: { use: true } } },
   ])('rejects what is not an axios instance: %j', (instance) => {
-    expect(problemsWith(instance)).toEqual([{ option: 'instance', reason: 'must be an axios instance' }])
+    const message = 'The token cannot be attached:\n  - instance: must be an axios instance'
+    const error = expect.objectContaining({ name: 'ConfigurationError', message })
+    expect(() => attachAuth(instance as never, rig().provider)).toThrow(error)
   })
 
   it.each([undefined, null, {}, { getToken: 'no' }])('rejects what is not a provider: %j', (tokens) => {

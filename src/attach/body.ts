@@ -29,7 +29,7 @@ type Body = NonNullable<RequestInit['body']>
  * when it sends. A form gets its boundary here, and so the same bytes each time.
  */
 export function snapshotOf(body: Body): Body {
-  if (typeof body === 'string' || isDetached(body)) return body
+  if (isDetached(body)) return body
   if (Buffer.isBuffer(body)) return Buffer.from(body)
   if (isFormData(body)) return multipartBlob(body)
   if (body instanceof URLSearchParams) return new URLSearchParams(body)
@@ -65,11 +65,8 @@ export function watchBody(body: unknown): () => unknown {
   }
   body.on('error', onEnd)
   body.on('close', onEnd)
-  return () => {
-    // The listener for errors stays: fetch has none before its connection is open.
-    body.off('close', onEnd)
-    return ended === undefined ? body : failing(ended.error as Error | undefined)
-  }
+  // The listeners stay: fetch has none for errors before its connection is open.
+  return () => (ended === undefined ? body : failing(ended.error as Error | undefined))
 }
 
 function failing(error: Error | undefined): Readable {

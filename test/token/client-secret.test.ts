@@ -3,9 +3,11 @@ import { inspect } from 'node:util'
 import { ProviderClosedError, type TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, failuresOf, quiet } from '../store/fleet.ts'
+import { settled } from '../support/clock.ts'
 import {
   type Answer,
   failed,
+  granted,
   hang,
   rejection,
   rig,
@@ -115,6 +117,17 @@ describe('a clientSecret function', () => {
     const { provider, endpoint } = rig([rejected401], { clientSecret: yielding('one', 'two'), retries: 0 })
     await expect(provider.getToken()).resolves.toBeDefined()
     expect(endpoint.count).toBe(2)
+  })
+
+  it('replaces a rejected secret in a background renewal, too', async () => {
+    const clientSecret = yielding('one', 'one', 'two')
+    const { provider, endpoint, clock } = rig([granted(), status(401)], { clientSecret })
+    const token = await provider.getToken()
+    await clock.advance(900_000)
+    expect(provider.currentToken()).toBe(token)
+    await settled()
+    expect(provider.currentToken()?.value).not.toBe(token.value)
+    expect([endpoint.count, clientSecret.mock.calls.length]).toEqual([3, 3])
   })
 
   it('that throws has its error as the cause, with secrets that it returned earlier hidden', async () => {

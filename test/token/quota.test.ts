@@ -422,13 +422,14 @@ describe('a 429 with a spent quota', () => {
     expect(soon.endpoint.count).toBe(2)
   })
 
-  it('names the spent quota and its reset time in the error message', async () => {
+  it('names the spent quotas and their reset times in the error message', async () => {
     const { message } = await failed(rig([status(429, '', hourly(0, 1_800))]))
     expect(message).toContain(
       'The quota per_hour has 0 of 10 token requests left; it is full again in 1800 s.',
     )
-    const unknown = await failed(rig([status(429, '', { ratelimit: '"burst";r=0' })], { retries: 0 }))
-    expect(unknown.message).toContain('The quota burst has 0 token requests left.')
+    const two = await failed(rig([status(429, '', { ratelimit: '"burst";r=0, "day";r=0' })], { retries: 0 }))
+    const texts = ['burst', 'day'].map((name) => `The quota ${name} has 0 token requests left.`)
+    expect(two.message).toContain(texts.join(' '))
   })
 
   it('waits for the reset, unlike a 403 with a spent quota', async () => {

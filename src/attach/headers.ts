@@ -12,9 +12,8 @@ function isNamed(name: unknown, key: string): boolean {
   if (typeof name === 'string') return name.length === key.length && name.toLowerCase() === key
   try {
     return String(name).toLowerCase() === key // clients also accept String objects and lists as names
-  } catch {
-    return false // and reject what cannot be converted
-  }
+  } catch {} // and reject what cannot be converted
+  return false
 }
 
 /** The value in a record, or undefined. */

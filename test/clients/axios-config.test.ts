@@ -199,6 +199,17 @@ it('sends the config of a canceled call again with the token of the instance tha
   expect(seen).toEqual([])
 })
 
+it.each([undefined, null])(
+  'a config may name its agents and its dispatcher without having them: %s',
+  async (nothing) => {
+    const named = { httpAgent: nothing, httpsAgent: nothing, fetchOptions: { dispatcher: nothing } }
+    const { api, configs } = fakeApi([])
+    api.interceptors.request.use((config) => Object.assign(config, named))
+    expect((await api.get('/1')).status).toBe(200)
+    expect(configs[0]).toMatchObject(named)
+  },
+)
+
 describe('the Content-Type of a form', () => {
   it.each(['http', 'fetch'] as const)(
     'appears once on the config and keeps the caller’s boundary when the config is sent again: %s',

@@ -131,6 +131,8 @@ const HEADERS: readonly [string, () => unknown][] = [
   ['a Set of strings of other lengths than 2', () => new Set(['abc', 'd'])],
   ['a Set of strings of length 2', () => new Set(['ab', 'cd'])],
   ['a pair, then a string', () => yields(['a', 'b'], 'cd')],
+  ['a pair, then a list of three', () => yields(['a', 'b'], ['c', 'd', 'e'])],
+  ['two lists of three', () => yields(['a', 'b', 'c'], ['d', 'e', 'f'])],
   ['an invalid pair, then a string', () => yields(['a b', 'b'], 'cd')],
   ['an endless generator of invalid pairs', () => endless()],
   ['a generator that reuses one pair', () => reused()],

@@ -56,7 +56,7 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
 
 /**
  * Runs a function, and stops waiting for it at `endsAt` (monotonic ms) or when `closed` is aborted, even if the function
- * ignores its signal. After `endsAt` (for example, because the process was suspended) the function is not started.
+ * ignores its signal. After either (for example, because the process was suspended) the function is not started.
  */
 export async function within<T>(
   clock: Pick<Clock, 'monotonicMs' | 'sleep'>,
@@ -64,6 +64,7 @@ export async function within<T>(
   run: (signal: AbortSignal) => Promise<T>,
   late: () => Error,
 ): Promise<T> {
+  throwIfAborted(closed)
   if (clock.monotonicMs() >= endsAt) throw late()
   const over = new AbortController()
   const stop = onAbort(closed, (reason) => over.abort(reason))

@@ -46,11 +46,11 @@ export function axiosCopyOfHeaders(headers: object): AxiosCopy {
 // One import and one require: axios has different classes as an ES module and as a CommonJS module.
 function knownCopy(matches: (copy: AxiosStatic) => boolean): AxiosStatic | undefined {
   if (matches(asStatic(axios))) return asStatic(axios)
-  let required: AxiosStatic | undefined
   try {
-    required = nodeModule.createRequire(import.meta.url)('axios')
-  } catch {} // bundled, without a node_modules folder
-  return required && matches(required) ? required : undefined
+    const required: AxiosStatic = nodeModule.createRequire(import.meta.url)('axios')
+    if (matches(required)) return required
+  } catch {} // bundled, without a node_modules folder, or something else is registered by that name
+  return undefined
 }
 
 function asStatic(copy: object): AxiosStatic {

@@ -6,8 +6,8 @@ import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext } from './authorize.ts'
 import { attachesTo, configGetsToken, urlOf, waitWithin } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
-import { type Guarded, guardOf, guardTransportAndFetch } from './axios-redirects.ts'
-import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
+import { guardOf, guardTransportAndFetch } from './axios-redirects.ts'
+import type { AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
 import { watchBody } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
 
@@ -20,11 +20,6 @@ export function stripInterceptorHeader(config: AxiosConfig, context: AttachConte
   if (context.destinations(url ?? urlOf(config)).api !== undefined)
     deleteHeader(config.headers, context.headerKey)
 }
-
-/** By this key our redirect guards have the caller's function: a config that is sent again has one guard, not two. */
-const CALLERS = Symbol('callers')
-
-type Guard = AxiosBeforeRedirect & { [CALLERS]?: AxiosBeforeRedirect | undefined }
 
 /**
  * A request interceptor that only attaches the token to calls below the environment's `apiUrls`: a 401 does not renew it,
@@ -62,7 +57,9 @@ export function createAuthInterceptor(
     const url = urlOf(config)
     if (!configGetsToken(context, url, config)) return given
     if (attachesTo(config.adapter, url)) return given // attachAuth, on the same instance
-    guardRedirects(config, { url, context, redirected: false })
+    const guarded = { url, context, redirected: false }
+    config.beforeRedirect = guardOf(config.beforeRedirect, guarded)
+    guardTransportAndFetch(config, guarded)
     const token = tokens.currentToken()
     if (token !== undefined) {
       setHeader(config, context.headerValue(token))
@@ -73,15 +70,6 @@ export function createAuthInterceptor(
       return given
     })
   }
-}
-
-function guardRedirects(config: AxiosConfig, guarded: Guarded): void {
-  const given: Guard | undefined = config.beforeRedirect
-  const callers = given && CALLERS in given ? given[CALLERS] : given
-  const guard: Guard = guardOf(callers, guarded)
-  guard[CALLERS] = callers
-  config.beforeRedirect = guard
-  guardTransportAndFetch(config, guarded)
 }
 
 function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {

@@ -62,10 +62,10 @@ const SENT = new Set<string>([
 ])
 
 /**
- * Ends a send: deletes the token from the copy, moves the adapter's changes to the caller's config, where axios has them,
- * and makes the outcome refer to that config.
+ * Ends a send: deletes the token from the copy, and moves the adapter's changes to the caller's config, where axios has
+ * them.
  */
-export function endSend({ config, sent, header }: SentConfig, ...outcome: readonly unknown[]): void {
+export function endSend({ config, sent, header }: SentConfig): void {
   hideAgents(sent)
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
   const { data, headers } = config
@@ -74,7 +74,6 @@ export function endSend({ config, sent, header }: SentConfig, ...outcome: readon
       headers[name] = sent.headers[name]
   for (const name in headers) if (!(name in sent.headers)) delete headers[name]
   sent.headers = headers
-  for (const one of outcome) if (isObject(one) && 'config' in one) Reflect.set(one, 'config', config)
   if (header && isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
 }
 
@@ -95,12 +94,14 @@ function copyOf(config: AxiosConfig): AxiosConfig {
 /**
  * Hides the request, which holds the raw text of its headers and refers to its agent; `response.request` still works.
  * What cannot be hidden (on frozen objects, say) is left as it is: failing the call would be worse.
+ *
+ * @param isOutcome whether it is the response of this call, rather than one that led to it
  */
-export function hideInResponse(response: unknown, call: SentConfig): void {
+export function hideInResponse(response: unknown, call: SentConfig, isOutcome = true): void {
   if (!isObject(response)) return
   try {
     const { data, config } = response as AxiosResponse
-    hideConfig(response, config, call)
+    hideConfig(response, config, call, isOutcome)
     hideRequest(response, call)
     if (isNodeStream(data)) hideInStream(data, call)
   } catch {
@@ -130,9 +131,9 @@ export function hideInError(error: unknown, call: SentConfig): void {
     for (let failure = error; isObject(failure) && !seen.has(failure); ) {
       seen.add(failure)
       const { config, response, cause } = failure as Partial<AxiosErrorLike>
-      hideConfig(failure, config, call)
+      hideConfig(failure, config, call, failure === error)
       hideRequest(failure, call)
-      hideInResponse(response, call)
+      hideInResponse(response, call, failure === error)
       failure = cause
     }
   } catch {
@@ -140,10 +141,15 @@ export function hideInError(error: unknown, call: SentConfig): void {
   }
 }
 
-/** Restores the caller's config. From any other copy the token is deleted, but no other header of that name. */
-function hideConfig(holder: object, config: unknown, { sent, config: own, header }: SentConfig): void {
-  if (config === sent) Reflect.set(holder, 'config', own)
-  else if (isObject(config) && config !== own) {
+/**
+ * Restores the caller's config, in the outcome of a call with the token also instead of the adapter's copies. From any other
+ * config the token is deleted, but no other header of that name.
+ */
+function hideConfig(holder: object, config: unknown, call: SentConfig, isOutcome: boolean): void {
+  const { sent, config: own, header } = call
+  if (!isObject(config) || config === own) return
+  if (config === sent || (isOutcome && header)) Reflect.set(holder, 'config', own)
+  else {
     const { headers } = config as AxiosConfig
     hideAgents(config as AxiosConfig)
     if (header !== undefined && getHeader(headers, header.key) === header.value)
@@ -205,10 +211,13 @@ function hide(holder: object, key: PropertyKey, get: () => unknown): void {
     configurable: true,
     enumerable: false,
     get,
-    set: (value: unknown) => hide(holder, key, () => value),
+    set(this: object, value: unknown) {
+      // On the object that it is assigned to, which may be a copy. Throws if that is frozen.
+      Object.defineProperty(this, key, { value, writable: true, enumerable: false, configurable: true })
+    },
   })
 }
 
 function isFetchRequest(request: object): request is Request {
-  return (request as Partial<Request>).headers instanceof Headers
+  return 'headers' in request && request.headers instanceof Headers
 }

@@ -19,28 +19,46 @@ export interface Guarded {
  */
 export function guardTransportAndFetch(config: AxiosConfig, guarded: Guarded): void {
   const { transport, fetchOptions } = config
-  if (transport) config.transport = new GuardedTransport(transport, guardOf(undefined, guarded))
+  if (transport) config.transport = new GuardedTransport(transport, guarded)
   if (!guarded.context.isAuthorization && fetchOptions?.redirect !== 'error')
     config.fetchOptions = { ...fetchOptions, redirect: 'manual' }
 }
 
+/** By this key a guard has what it was made of. */
+const PARTS = Symbol('parts')
+
+interface Guard extends AxiosBeforeRedirect {
+  [PARTS]?: () => { readonly callers: AxiosBeforeRedirect | undefined; readonly guarded: Guarded }
+}
+
 /**
  * Replaces the caller's `beforeRedirect`, which axios' http adapter calls before each redirect. The token stays only
- * within `apiUrls` and on the origin of the call.
+ * within `apiUrls` and on the origin of the call. A config that is sent again has one guard for each attachment.
  */
-export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guarded): AxiosBeforeRedirect {
-  return (options, response, request) => {
-    const { url, context } = guarded
+export function guardOf(given: AxiosBeforeRedirect | undefined, guarded: Guarded): AxiosBeforeRedirect {
+  const { url, context } = guarded
+  const callers = withoutGuard(given, context)
+  const guard: Guard = (options, response, request) => {
     guarded.redirected = true
     const value = deleteHeader(options.headers, context.headerKey)
-    const given = partsOf(options)
-    callers?.(options, response, withoutToken(request, context.headerKey))
+    const before = partsOf(options)
+    if (callers) callers(options, response, withoutToken(request, context.headerKey)) // axios ignores falsy values
     const changed = partsOf(options)
-    const target = changed === given ? options.href : changed
+    const target = changed === before ? options.href : changed
     const mayKeep = context.destinations(target).api !== undefined && originOf(target) === originOf(url)
     if (mayKeep && value !== undefined && getHeader(options.headers, context.headerKey) === undefined)
       options.headers[context.header] = value
   }
+  guard[PARTS] = () => ({ callers, guarded })
+  return guard
+}
+
+/** Removes the guard of this attachment, and keeps those of others. */
+function withoutGuard(given: Guard | undefined, context: AttachContext): AxiosBeforeRedirect | undefined {
+  const parts = given?.[PARTS]?.()
+  if (parts === undefined) return given
+  const { callers, guarded } = parts
+  return guarded.context === context ? callers : guardOf(withoutGuard(callers, context), guarded)
 }
 
 /**
@@ -48,12 +66,13 @@ export function guardOf(callers: AxiosBeforeRedirect | undefined, guarded: Guard
  * A class, because axios copies plain objects, and a config that is sent again must not be guarded twice.
  */
 class GuardedTransport implements AxiosTransport {
-  readonly given: AxiosTransport
+  readonly #given: AxiosTransport
   readonly #guard: AxiosBeforeRedirect
 
-  constructor(given: AxiosTransport, guard: AxiosBeforeRedirect) {
-    this.given = given instanceof GuardedTransport ? given.given : given
-    this.#guard = guard
+  constructor(transport: AxiosTransport, guarded: Guarded) {
+    const isGuarded = transport instanceof GuardedTransport
+    this.#given = isGuarded ? transport.#given : transport
+    this.#guard = guardOf(isGuarded ? transport.#guard : undefined, guarded)
   }
 
   request(
@@ -61,10 +80,10 @@ class GuardedTransport implements AxiosTransport {
     ...rest: readonly unknown[]
   ): unknown {
     const both: AxiosBeforeRedirect = (...redirect) => {
-      beforeRedirect(...redirect)
+      beforeRedirect?.(...redirect)
       this.#guard(...redirect)
     }
-    return this.given.request({ ...options, beforeRedirect: both }, ...rest)
+    return this.#given.request({ ...options, beforeRedirect: both }, ...rest)
   }
 }
 
@@ -97,7 +116,7 @@ export function cameByRedirect(request: unknown): boolean {
 
 /** A fetch that remembers which Requests were redirected. The same one each time, because axios keeps an adapter for each. */
 export function watchedFetch(given: typeof fetch | undefined): typeof fetch {
-  const unwatched = given ?? globalFetch
+  const unwatched = typeof given === 'function' ? given : globalFetch // as axios does
   let watched = watching.get(unwatched)
   if (watched === undefined) {
     watched = async (input, init) => {

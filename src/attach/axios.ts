@@ -194,12 +194,12 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     try {
       if (header !== undefined) this.#addToken(sent, header.value)
       const response = await copy.resolveAdapter(adapter, sent)(sent)
-      endSend(call, response)
+      endSend(call)
       hideInResponse(response, call)
       return new AxiosAttempt(this, response)
     } catch (error) {
       const response = responseIn(error)
-      endSend(call, error, response)
+      endSend(call)
       hideInError(error, call)
       if (response === undefined) throw error
       return new AxiosAttempt(this, response, { error })

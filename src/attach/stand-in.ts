@@ -37,7 +37,7 @@ const known = new WeakMap<object, object>()
 
 /** The stand-in for an object, the same one each time. It has the class of the object, and no own properties. */
 export function standInFor<T>(given: T): T {
-  if (typeof given !== 'object' || given === null || isStandIn(given)) return given
+  if (typeof given !== 'object' || given === null || realOf(given) !== given) return given
   const standIn = known.get(given) ?? newStandIn(given)
   known.set(given, standIn)
   return standIn as T
@@ -54,11 +54,7 @@ function newStandIn(real: object): object {
 
 /** The object behind a stand-in; any other value is returned as it is. */
 export function realOf<T>(given: T): T {
-  return isStandIn(given) ? (given[REAL] as T) : given
-}
-
-function isStandIn(value: unknown): value is { readonly [REAL]: unknown } {
-  return typeof value === 'object' && value !== null && (value as { [REAL]?: unknown })[REAL] !== undefined
+  return (given as { readonly [REAL]?: T } | null | undefined)?.[REAL] ?? given
 }
 
 /** Whether a value may lead to other calls: sockets, agents, requests and responses, and the tables in agents. */

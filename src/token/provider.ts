@@ -279,6 +279,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only under the lock. */
   async #acquire(acquisition: Acquisition): Promise<'acquired' | Refusal> {
+    this.#assertOpen()
     const { clock, timeoutMs } = this.#options
     const { background, startedAt } = acquisition
     // A caller that waited for another caller's failed request has no time left for its own.

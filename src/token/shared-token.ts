@@ -14,7 +14,7 @@ const LOOK_EVERY_MS = 50
 /** Extra wait for the request of the next lease holder after one died. */
 const MAX_GRACE_MS = 1_000
 const LIMIT_ENTRY_MS = 24 * 60 * 60_000
-const WRITTEN = Promise.resolve()
+const WRITTEN = Promise.resolve(true)
 
 const tokenEntry = z.object({
   value: z.string(),
@@ -59,8 +59,8 @@ export class SharedToken {
   readonly #options: ResolvedOptions
   readonly #context: SharedTokenContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
-  /** The last turn's write. */
-  #writing: Promise<void> = WRITTEN
+  /** Settles after the last turn's write: true if the store still works. */
+  #writing: Promise<boolean> = WRITTEN
   /** The last turn's write and the release of its lease. */
   #ending: Promise<unknown> = WRITTEN
 
@@ -74,10 +74,12 @@ export class SharedToken {
   async begin(acquisition: Acquisition, credential: ClientCredential): Promise<Turn> {
     const { closed } = this.#context
     const from = this.#now()
-    await untilAborted(this.#writing, closed) // the last turn's write comes first
+    const works = await untilAborted(this.#writing, closed) // the last turn's write comes first
     const waitedMs = this.#now() - from
-    const store = await untilAborted(this.#open(acquisition, credential), closed)
+    const late = { ...acquisition, startedAt: acquisition.startedAt + waitedMs }
+    const store = works ? await untilAborted(this.#open(late, credential), closed) : undefined
     const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, credential })
+    turn.storeFailed = !works
     try {
       const lookedAt = this.#now()
       await untilAborted(turn.begin(), closed)
@@ -297,13 +299,14 @@ export class Turn {
       this.#removal = this.#attempt((store) => store.delete(place, this.#lease))
   }
 
-  /** Writes the requested token, or deletes a rejected one. */
-  async write(requested: CachedToken | undefined): Promise<void> {
+  /** Writes the requested token, or deletes a rejected one. Resolves with whether the store still works. */
+  async write(requested: CachedToken | undefined): Promise<boolean> {
     await this.#beginning
     await this.#removal
     if (requested !== undefined && this.#mayWrite)
       await this.#attempt((store) => this.#writeToken(store, requested))
     else if (this.#rejectedPlace !== undefined && this.#lease === undefined) await this.#clear()
+    return !this.storeFailed
   }
 
   async #writeToken(store: SafeStore, cached: CachedToken): Promise<void> {

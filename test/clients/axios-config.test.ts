@@ -110,6 +110,38 @@ describe('the changes that an adapter makes to its config', () => {
   )
 })
 
+describe('a call without the token', () => {
+  const ELSEWHERE = 'https://elsewhere.example/'
+
+  it('keeps the config that its adapter puts on the response or the error', async () => {
+    const responding: FakeAnswer = (config) =>
+      Promise.resolve({ status: 200, data: '', headers: {}, config: { ...config, url: '/other' } } as never)
+    const { api } = fakeApi([responding, () => Promise.reject({ config: { file: 'settings.json' } })])
+    expect((await api.get(ELSEWHERE)).config.url).toBe('/other')
+    expect(await rejectionOf(api.get(ELSEWHERE))).toEqual({ config: { file: 'settings.json' } })
+  })
+})
+
+describe('an outcome whose config cannot be replaced', () => {
+  const unwritable = (config: object) => ({
+    get config() {
+      return { ...config }
+    },
+    set config(_) {
+      throw new Error('read-only')
+    },
+  })
+
+  it('is the outcome of the call all the same', async () => {
+    const { api } = fakeApi([
+      (config) => Promise.resolve(Object.assign(unwritable(config), { status: 200, headers: {} }) as never),
+      (config) => Promise.reject(Object.assign(unwritable(config), { message: 'original' })),
+    ])
+    expect((await api.get('/1')).status).toBe(200)
+    expect(await rejectionOf(api.get('/1'))).toMatchObject({ message: 'original' })
+  })
+})
+
 describe('the rejection of an adapter', () => {
   it.each([
     ...[undefined, null, 'just text', 0, false, Object.freeze({ status: 401 })],
@@ -198,6 +230,16 @@ it('sends the config of a canceled call again with the token of the instance tha
   }
   expect(seen).toEqual([])
 })
+
+it.each([false, 0, 'junk', null, undefined])(
+  'an env.fetch that is not a function is ignored, as by axios: %s',
+  async (fetch) => {
+    await using server = await scripted((_, response) => void response.end())
+    const config = { env: { fetch }, timeout: 5_000 } as unknown as CreateAxiosDefaults
+    const api = axiosWith(provided({ apiUrls: [server.url] }), { adapter: 'http', ...config })
+    expect((await api.get(`${server.url}/1`)).status).toBe(200)
+  },
+)
 
 it.each([undefined, null])(
   'a config may name its agents and its dispatcher without having them: %s',

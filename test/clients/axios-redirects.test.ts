@@ -1,6 +1,7 @@
 // The token and the caller's own redirect options, transports and adapters on axios.
-import type { AxiosAdapter, CreateAxiosDefaults, InternalAxiosRequestConfig } from 'axios'
+import axios, { type AxiosAdapter, type CreateAxiosDefaults, type InternalAxiosRequestConfig } from 'axios'
 import type { AttachOptions } from 'merchant-auth'
+import { createAuthInterceptor } from 'merchant-auth/axios'
 import { describe, expect, it, vi } from 'vitest'
 import { provided, token } from '../support/provided.ts'
 import { answering } from './axios-fakes.ts'
@@ -118,6 +119,13 @@ describe("the caller's beforeRedirect", () => {
     },
   )
 
+  it.each([false, null, undefined])('is ignored if it is %s, as by axios', async (beforeRedirect) => {
+    const redirect = redirectTo({})
+    const follow = (final: Final) => final.beforeRedirect(redirect, {}, {})
+    await client(follow, { beforeRedirect } as unknown as CreateAxiosDefaults).get(`${API}/x`)
+    expect(redirect.headers).toEqual(WITH_TOKEN)
+  })
+
   it('receives a copy of the request without the token', async () => {
     const seen = vi.fn()
     const request = { url: `${API}/x`, headers: { authorization: 'Bearer the.one.token', accept: 'a/b' } }
@@ -186,6 +194,46 @@ describe("the caller's transport", () => {
     }).get(`${API}/x`)
     expect(final?.transport).toBeUndefined()
   })
+})
+
+describe('two interceptors with different headers on one instance', () => {
+  it.each(['axios', 'the transport of the caller'])(
+    'each strip their header, and the beforeRedirect of the caller runs once: followed by %s',
+    async (by) => {
+      const beforeRedirect = vi.fn()
+      const follow: BeforeRedirect[] = []
+      // A class, because axios copies plain objects.
+      class Transport {
+        request(options: { beforeRedirect: BeforeRedirect }): void {
+          follow.push(options.beforeRedirect)
+        }
+      }
+      const adapter: AxiosAdapter = (given) => {
+        const final = given as unknown as Final
+        if (by === 'axios') follow.push(final.beforeRedirect)
+        else final.transport.request({ beforeRedirect: final.beforeRedirect })
+        return answering()(given)
+      }
+      const transport = by === 'axios' ? undefined : new Transport()
+      const api = axios.create({ adapter, beforeRedirect, transport } as CreateAxiosDefaults)
+      for (const header of ['X-A', 'X-B'])
+        api.interceptors.request.use(createAuthInterceptor(TOKENS, { header }))
+      const tokens = { 'X-A': 'Bearer the.one.token', 'X-B': 'Bearer the.one.token' }
+      let { config } = await api.get(`${API}/x`)
+      for (let time = 0; time < 3; time += 1) config = (await api.request(config)).config
+      expect(config.headers.toJSON()).toMatchObject(tokens)
+      for (const [n, redirected] of follow.entries()) {
+        const away = redirectTo({ href: 'https://elsewhere.example/', headers: { ...tokens } })
+        redirected(away, {}, {})
+        expect(away.headers).toEqual({})
+        const within = redirectTo({ headers: { ...tokens } })
+        redirected(within, {}, {})
+        expect(within.headers).toEqual(tokens)
+        expect(beforeRedirect).toHaveBeenCalledTimes(2 * (n + 1))
+      }
+      expect(follow).toHaveLength(4)
+    },
+  )
 })
 
 describe('the fetch adapter', () => {

@@ -7,6 +7,7 @@ import {
   failed,
   granted,
   hang,
+  IN_STORE_URL,
   MERCHANT_URL,
   rejection,
   rig,
@@ -62,6 +63,18 @@ describe('close()', () => {
     await provider.close()
     expect(await waiting).toBeInstanceOf(ProviderClosedError)
     expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
+  })
+
+  it('rejects a queued renewToken() call with ProviderClosedError, not with an earlier failure', async () => {
+    const { provider, clock } = rig([granted(), status(503), hang], { retries: 0 })
+    const token = await provider.getToken()
+    await rejection(provider.renewToken(token, { url: MERCHANT_URL }))
+    await clock.advance(6_000)
+    const urls = [MERCHANT_URL, IN_STORE_URL]
+    const waiting = urls.map((url) => rejection(provider.renewToken(token, { url })))
+    await clock.advance(8_000)
+    await provider.close()
+    for (const error of await Promise.all(waiting)) expect(error).toBeInstanceOf(ProviderClosedError)
   })
 
   it('aborts a background renewal without an unhandled rejection', async () => {

@@ -1,7 +1,7 @@
 /** One token for all processes that share a store, and how long it lives in each of them. */
 import { describe, expect, it } from 'vitest'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
-import { MemoryStore, slow } from '../store/memory-store.ts'
+import { FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import {
   ENVIRONMENT,
@@ -135,6 +135,33 @@ describe('writing the token', () => {
     const failing = rejection(provider.renewToken(token))
     expect(await fleet.tookMs(failing)).toBe(200 + 10_000)
     expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
+  })
+
+  it('does not shorten the time that a clientSecret function has for the next acquisition', async () => {
+    const fleet = new Fleet()
+    fleet.store.faults.set = slow(fleet.clock, 200)
+    const clientSecret = async () => {
+      await fleet.clock.sleep(100)
+      return SECRET
+    }
+    const { provider } = fleet.start({ clientSecret, timeoutMs: 250, retries: 0 })
+    const first = provider.getToken()
+    await fleet.tookMs(first)
+    const renewal = provider.renewToken(await first)
+    expect(await fleet.tookMs(renewal)).toBe(200 + 100)
+    expect((await renewal)?.value).not.toBe((await first).value)
+  })
+
+  it('that hangs delays the next acquisition by the time limit of one operation only', async () => {
+    const fleet = new Fleet()
+    const { provider } = fleet.start()
+    const token = await provider.getToken()
+    fleet.store.failAlways(FAILURES.hangs)
+    const renewal = provider.renewToken(token)
+    await fleet.tookMs(renewal)
+    const next = provider.renewToken(String((await renewal)?.value), { url: MERCHANT_URL })
+    expect(await fleet.tookMs(next)).toBe(250)
+    expect((await next)?.value).toBe(provider.currentToken()?.value)
   })
 })
 

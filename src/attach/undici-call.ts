@@ -369,16 +369,16 @@ class FirstAttempt extends Attempt {
     statusText?: string,
   ): void {
     if (this.#isRejection(status, headers)) this.#hold(controller, { status, headers, statusText })
-    else this.call.start(status, headers, statusText)
+    else super.onResponseStart(controller, status, headers, statusText)
   }
 
-  override onResponseData(_: MaybeController, chunk: Uint8Array): void {
-    if (this.#held === undefined) this.call.handler.onResponseData?.(this.call, chunk)
+  override onResponseData(controller: MaybeController, chunk: Uint8Array): void {
+    if (this.#held === undefined) super.onResponseData(controller, chunk)
     else this.#held.onData(chunk)
   }
 
-  override onResponseEnd(_: MaybeController, trailers: unknown): void {
-    if (this.#held === undefined) this.call.end(trailers)
+  override onResponseEnd(controller: MaybeController, trailers: unknown): void {
+    if (this.#held === undefined) super.onResponseEnd(controller, trailers)
     else this.#held.onEnd(trailers)
   }
 
@@ -420,14 +420,8 @@ interface ResponseError {
 }
 
 function isResponseError(error: unknown): error is ResponseError {
-  return (
-    typeof error === 'object' &&
-    error !== null &&
-    'code' in error &&
-    error.code === 'UND_ERR_RESPONSE' &&
-    'statusCode' in error &&
-    typeof error.statusCode === 'number'
-  )
+  const { code, statusCode } = (error ?? {}) as { readonly code?: unknown; readonly statusCode?: unknown }
+  return code === 'UND_ERR_RESPONSE' && typeof statusCode === 'number'
 }
 
 /** The start of a response. If an interceptor made an error of it, that error is the whole response. */

@@ -233,3 +233,57 @@ it('undici responses, errors, controllers and the dispatcher show no token in lo
     ground.tokens.currentToken()?.value,
   )
 })
+
+// A call that the handler makes synchronously at the end of a redirect may follow it, so it gets no token elsewhere.
+it.each([
+  [201, true],
+  [299, true],
+  [300, false],
+  [399, false],
+  [400, true],
+])(
+  'a call to another API at the end of a %i response with its Location carries the token: %s',
+  async (status, isSent) => {
+    await using other = await scripted((_, response) => void response.end())
+    await using api = await scripted((_, response) => {
+      response.writeHead(status, { location: `${other.url}/x` }).end()
+    })
+    const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url, other.url] })
+    const dispatcher = agentWith(createAuthDispatch(tokens))
+    const second = new RecordingHandler()
+    class Following extends RecordingHandler {
+      override onResponseEnd(controller: unknown, trailers: unknown): void {
+        super.onResponseEnd(controller, trailers)
+        dispatcher.dispatch({ origin: other.url, path: '/x', method: 'GET' }, second)
+      }
+    }
+    await recordedCall(dispatcher, `${api.url}/x`, new Following())
+    await second.ended
+    expect(has(other, 'the.one.token')).toEqual([isSent])
+  },
+)
+
+it.each([
+  null,
+  undefined,
+  'a text',
+  { code: 'UND_ERR_RESPONSE' },
+  { code: 'UND_ERR_RESPONSE', statusCode: '401' },
+  { code: 'UND_ERR', statusCode: 401 },
+])(
+  'an error of an interceptor below that describes no response reaches the handler, and renews nothing: %o',
+  async (error) => {
+    const renew = vi.fn(async () => token('another.token'))
+    const tokens = provided({ current: token('the.one.token'), apiUrls: ['http://api.example'], renew })
+    const failing: Interceptor = () => (_, handler) => {
+      handler.onResponseError?.(undefined as never, error as never)
+      return true
+    }
+    const { events, error: received } = await recordedCall(
+      composed('above', failing, tokens),
+      'http://api.example/x',
+    )
+    expect([events, received]).toEqual([['error'], error])
+    expect(renew).not.toHaveBeenCalled()
+  },
+)

@@ -56,7 +56,7 @@ export function createAttachContext(
 /** What the caller set that replaces the token. */
 export interface OwnAuthorization {
   /** Whether the caller set the header. */
-  readonly header: boolean
+  readonly header?: boolean
   /** Whether the client makes an `Authorization` header of credentials that the caller gave. */
   readonly credentials?: boolean
 }

@@ -130,8 +130,7 @@ export class UndiciCall implements DispatchController {
 
   /** Makes the first attempt. */
   send(token: AccessToken): boolean {
-    const renews = this.context.renewOnStatus.length > 0
-    return this.#attempt(token, renews ? new FirstAttempt(this, token) : new Attempt(this))
+    return this.#attempt(token, new FirstAttempt(this, token))
   }
 
   /** Makes the first attempt once there is a token. The caller can abort before that. */
@@ -357,8 +356,7 @@ class FirstAttempt extends Attempt {
   }
 
   override onRequestStart(controller: DispatchController, context: unknown): void {
-    if (typeof context === 'object' && context !== null && 'history' in context)
-      this.#history = context.history
+    this.#history = (context as { readonly history?: unknown } | null | undefined)?.history
     super.onRequestStart(controller, context)
   }
 
@@ -453,13 +451,12 @@ class HeldResponse {
 
   onData(chunk: Uint8Array): void {
     this.#bytes += chunk.byteLength
-    if (this.#fate === 'dropped') {
-      if (this.#bytes > MAX_DRAINED_BYTES) this.#controller?.abort()
-      return
-    }
     this.#chunks.push(chunk)
     if (this.#fate === 'handed out') this.pump()
-    else if (this.#bytes > MAX_DRAINED_BYTES) this.#controller?.pause()
+    else if (this.#bytes > MAX_DRAINED_BYTES) {
+      if (this.#fate === 'dropped') this.#controller?.abort()
+      else this.#controller?.pause()
+    }
   }
 
   onEnd(trailers: unknown): void {

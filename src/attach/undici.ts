@@ -56,7 +56,7 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       return first === origin ? { options: given } : { options: given, origin: first, redirected: true }
     }
     const url = urlOf(origin, options)
-    if (!getsToken(context, url, { header: false })) return { options: given }
+    if (!getsToken(context, url, {})) return { options: given }
     const headers = copyUndiciHeaders(options.headers)
     if (!areUndiciHeaders(headers)) return { options: { ...options, headers } }
     const call: CallOptions = Object.assign(options, { headers })
@@ -78,7 +78,7 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       try {
         judged = judge(given, handler, connected)
       } catch (error) {
-        handler.onResponseError?.(null, error) // as undici does, when options cannot be read
+        handler.onResponseError(null, error) // as undici does, when options cannot be read
         return false
       }
       if (judged.origin === undefined) return dispatch(judged.options, handler)
@@ -128,14 +128,16 @@ function isResolved(origin: string, { path, method }: DispatchOptions): boolean 
 /** A copy of bytes, so that a second attempt is like the first. */
 function copyOfBody(body: unknown): unknown {
   const isBytes = ArrayBuffer.isView(body) || body instanceof ArrayBuffer
-  return isBytes && body.byteLength > 0 ? snapshotOf(body as Uint8Array<ArrayBuffer>) : body
+  return isBytes ? snapshotOf(body as Uint8Array<ArrayBuffer>) : body
 }
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-function isHandler(value: DispatchHandler | null): boolean {
+function isHandler(
+  value: DispatchHandler | null,
+): value is DispatchHandler & Required<Pick<DispatchHandler, 'onResponseError'>> {
   return (
     typeof value === 'object' &&
     typeof value?.onRequestStart === 'function' &&

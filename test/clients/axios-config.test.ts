@@ -231,6 +231,21 @@ it('sends the config of a canceled call again with the token of the instance tha
   expect(seen).toEqual([])
 })
 
+it.each(['no prototype', 'the prototype of plain objects'])(
+  'an adapter gets the properties that interceptors add, symbols too: a config with %s',
+  async (proto) => {
+    const key = Symbol('key')
+    const { api, configs } = fakeApi([])
+    api.interceptors.request.use((config) => {
+      const copy = Object.create(proto === 'no prototype' ? null : Object.prototype)
+      return Object.assign(copy, config, { mine: 1, [key]: 2 })
+    })
+    await api.get('/1')
+    expect(configs[0]).toMatchObject({ url: '/1', mine: 1, [key]: 2 })
+    expect(Reflect.get(configs[0] ?? {}, key)).toBe(2)
+  },
+)
+
 it.each([false, 0, 'junk', null, undefined])(
   'an env.fetch that is not a function is ignored, as by axios: %s',
   async (fetch) => {

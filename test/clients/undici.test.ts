@@ -215,6 +215,7 @@ describe('an undici call', () => {
 })
 
 describe('an undici call, by its destination,', () => {
+  const USER_INFO = { origin: 'http://a:b@api.example' }
   it.each<[string, object]>([
     ['dot segments', { path: '/merchant/../x' }],
     ['dot segments that lead into the API', { path: '/x/../merchant/y' }],
@@ -229,7 +230,7 @@ describe('an undici call, by its destination,', () => {
     ['no path', { path: undefined }],
     ['no origin', { origin: undefined }],
     ['a CONNECT', { method: 'CONNECT', path: '/merchant/x' }],
-    ['user info', { origin: 'http://a:b@api.example' }],
+    ['user info', USER_INFO],
   ])('gets no token and is dispatched unchanged, with an event: %s', (_, options) => {
     const given = { origin: ORIGIN, path: '/merchant/x', method: 'GET', ...options }
     const { provider, events } = rig([], {
@@ -244,11 +245,13 @@ describe('an undici call, by its destination,', () => {
     expect(dispatch(given, handler)).toBe(true)
     expect(passed[0]).toBe(given)
     expect(passed[1]).toBe(handler)
-    expect(events).toMatchObject([{ type: 'token-withheld' }])
+    const reason = options === USER_INFO ? 'own-credentials' : 'destination'
+    expect(events).toMatchObject([{ type: 'token-withheld', reason }])
   })
 
   it.each<[string, object]>([
     ['a separate query option', { query: { a: '../b' } }],
+    ['characters that URLs escape', { path: '/merchant/a"b|c' }],
     ['a URL as origin', { origin: new URL(ORIGIN) }],
     ['a slash after the origin', { origin: `${ORIGIN}/` }],
     ['another spelling of the origin', { origin: 'HTTP://API.example:80' }],
@@ -319,6 +322,18 @@ const form = (): FormData => {
   data.append('file', new File(['content'], 'f.bin'))
   return data
 }
+describe('a body of bytes on undici', () => {
+  it.each([
+    [[], true],
+    [[401], false],
+  ])('is the one that the caller gave with renewOnStatus %j: %s', (renewOnStatus, isSame) => {
+    const body = Buffer.from('bytes')
+    const { options } = dispatched({ method: 'POST', body }, undefined, { renewOnStatus })
+    expect(options?.body === body).toBe(isSame)
+    expect(options?.body).toEqual(body)
+  })
+})
+
 describe('a 401 on undici', () => {
   it('leads to a repeat with the same form', async () => {
     const { statusCode } = await request(url(), { dispatcher: await revoked(), method: 'POST', body: form() })

@@ -246,6 +246,13 @@ it.each(['no prototype', 'the prototype of plain objects'])(
   },
 )
 
+it('the config that an adapter keeps leads to no token and no agent after the call', async () => {
+  const { api, configs } = fakeApi([], { config: { httpAgent: new Agent() } })
+  await api.get('/1')
+  expect(configs[0]?.headers.has('Authorization')).toBe(false)
+  expect(Reflect.ownKeys(configs[0]?.httpAgent)).toEqual([])
+})
+
 it.each([false, 0, 'junk', null, undefined])(
   'an env.fetch that is not a function is ignored, as by axios: %s',
   async (fetch) => {

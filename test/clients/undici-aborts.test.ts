@@ -69,7 +69,23 @@ describe('an undici caller', () => {
     recorded.controller?.abort(new Error('again'))
     expect(recorded.events).toHaveLength(2)
     await dispatcher.close()
-    expect(server.seen).toHaveLength(1)
+    expect([server.seen.length, recorded.events.length]).toEqual([1, 2])
+  })
+
+  it('gets no data before it resumes if it pauses during the wait for a token', async () => {
+    const sent = Promise.withResolvers<void>()
+    await using server = await scripted((_, response) => void response.end('data', () => sent.resolve()))
+    const { dispatcher, give } = waiting(server.url)
+    const recorded = new RecordingHandler()
+    const ended = recordedCall(dispatcher, server.url, recorded)
+    recorded.controller?.pause()
+    give(token('late.token'))
+    await sent.promise
+    await new Promise((resolve) => setTimeout(resolve, 50)) // long enough for it to arrive
+    expect(recorded.body).toBe('')
+    recorded.controller?.resume()
+    await ended
+    expect(recorded.body).toBe('data')
   })
 
   it.each([1024 * 1024, 5])(

@@ -136,7 +136,7 @@ export class UndiciCall implements DispatchController {
   /** Makes the first attempt once there is a token. The caller can abort before that. */
   sendLater(): void {
     try {
-      this.handler.onRequestStart?.(this, null)
+      this.handler.onRequestStart(this, null)
     } catch (error) {
       this.fail(error) // as undici does
     }
@@ -223,7 +223,7 @@ export class UndiciCall implements DispatchController {
     try {
       this.end(trailers)
     } catch (error) {
-      this.handler.onResponseError?.(this, error) // as undici does
+      this.handler.onResponseError(this, error) // as undici does
     }
   }
 
@@ -231,7 +231,7 @@ export class UndiciCall implements DispatchController {
   fail(error: unknown): void {
     if (this.done) return
     this.done = true
-    this.handler.onResponseError?.(this, error)
+    this.handler.onResponseError(this, error)
   }
 
   abort(reason?: unknown): void {
@@ -300,7 +300,7 @@ class Attempt implements DispatchHandler {
 
   onRequestStart(controller: DispatchController, context: unknown): void {
     const { call } = this
-    if (call.begin(controller)) call.handler.onRequestStart?.(call, context)
+    if (call.begin(controller)) call.handler.onRequestStart(call, context)
   }
 
   onRequestUpgrade(

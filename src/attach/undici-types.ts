@@ -41,9 +41,9 @@ export interface DispatchController {
 /** undici has none for an error before the start of a call. */
 export type MaybeController = DispatchController | null | undefined
 
-/** Receives the response of a call. */
+/** Receives the response of a call. undici rejects handlers without the two that are required. */
 export interface DispatchHandler {
-  onRequestStart?(controller: DispatchController, context: unknown): void
+  onRequestStart(controller: DispatchController, context: unknown): void
   onRequestUpgrade?(
     controller: DispatchController,
     status: number,
@@ -59,7 +59,7 @@ export interface DispatchHandler {
   ): void
   onResponseData?(controller: DispatchController, chunk: Uint8Array): void
   onResponseEnd?(controller: DispatchController, trailers: unknown): void
-  onResponseError?(controller: MaybeController, error: unknown): void
+  onResponseError(controller: MaybeController, error: unknown): void
   onBodySent?(chunk: unknown, total?: unknown): void
   onRequestSent?(): void
 }

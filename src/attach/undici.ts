@@ -135,9 +135,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-function isHandler(
-  value: DispatchHandler | null,
-): value is DispatchHandler & Required<Pick<DispatchHandler, 'onResponseError'>> {
+function isHandler(value: Partial<DispatchHandler> | null): boolean {
   return (
     typeof value === 'object' &&
     typeof value?.onRequestStart === 'function' &&

@@ -212,8 +212,10 @@ function hide(holder: object, key: PropertyKey, get: () => unknown): void {
     enumerable: false,
     get,
     set(this: object, value: unknown) {
-      // On the object that it is assigned to, which may be a copy. Throws if that is frozen.
-      Object.defineProperty(this, key, { value, writable: true, enumerable: false, configurable: true })
+      // On the object that it is assigned to, which may be a copy. Throws if that is sealed or frozen. axios sends only
+      // enumerable properties of a config again.
+      const enumerable = key === 'data'
+      Object.defineProperty(this, key, { value, writable: true, enumerable, configurable: true })
     },
   })
 }

@@ -1,5 +1,6 @@
 // The config of a call: each send uses a copy, and responses and errors carry the caller's own config.
 import { Agent } from 'node:http'
+import { Readable } from 'node:stream'
 import axios, {
   type AxiosAdapter,
   AxiosError,
@@ -273,6 +274,24 @@ it.each([undefined, null])(
     expect(configs[0]).toMatchObject(named)
   },
 )
+
+it.each<[string, () => unknown]>([
+  ['a stream', () => Readable.from(['again'])],
+  ['a text', () => 'again'],
+])('a new body that replaces a stream on error.config is sent: %s', async (_, newBody) => {
+  await using server = await scripted((_, response, nth) => {
+    response.writeHead(nth === 1 ? 503 : 200).end()
+  })
+  const api = axiosWith(provided({ apiUrls: [server.url] }), { timeout: 5_000, maxRedirects: 0 })
+  const body = Readable.from(['first'])
+  const error = (await rejectionOf(api.post(server.url, body))) as AxiosError
+  const config = error.config as InternalAxiosRequestConfig
+  for (const again of [(given: object) => api.request(given), (given: object) => api.request({ ...given })]) {
+    config.data = newBody()
+    await again(config)
+  }
+  expect(server.seen.map(({ body: sent }) => String(sent))).toEqual(['first', 'again', 'again'])
+})
 
 describe('the Content-Type of a form', () => {
   it.each(['http', 'fetch'] as const)(

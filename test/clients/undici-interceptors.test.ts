@@ -263,27 +263,30 @@ it.each([
   },
 )
 
-it.each([
-  null,
-  undefined,
-  'a text',
-  { code: 'UND_ERR_RESPONSE' },
-  { code: 'UND_ERR_RESPONSE', statusCode: '401' },
-  { code: 'UND_ERR', statusCode: 401 },
+it.each<[unknown, isRejection: boolean]>([
+  [null, false],
+  [undefined, false],
+  ['a text', false],
+  [{ code: 'UND_ERR_RESPONSE' }, false],
+  [{ code: 'UND_ERR_RESPONSE', statusCode: '401' }, false],
+  [{ code: 'UND_ERR', statusCode: 401 }, false],
+  [{ code: 'UND_ERR_RESPONSE', statusCode: 403 }, false],
+  [{ code: 'UND_ERR_RESPONSE', statusCode: 401 }, true],
+  [{ code: 'UND_ERR_RESPONSE', statusCode: 401, headers: null }, true],
 ])(
-  'an error of an interceptor below that describes no response reaches the handler, and renews nothing: %o',
-  async (error) => {
-    const renew = vi.fn(async () => token('another.token'))
+  'an error of an interceptor below reaches the handler, and renews the token if it is a 401: %o, %s',
+  async (error, isRejection) => {
+    const renew = vi.fn(async () => undefined)
     const tokens = provided({ current: token('the.one.token'), apiUrls: ['http://api.example'], renew })
     const failing: Interceptor = () => (_, handler) => {
       handler.onResponseError?.(undefined as never, error as never)
       return true
     }
     const { events, error: received } = await recordedCall(
-      composed('above', failing, tokens),
+      composed('below', failing, tokens),
       'http://api.example/x',
     )
     expect([events, received]).toEqual([['error'], error])
-    expect(renew).not.toHaveBeenCalled()
+    expect(renew).toHaveBeenCalledTimes(isRejection ? 1 : 0)
   },
 )

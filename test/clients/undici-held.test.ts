@@ -110,6 +110,47 @@ describe('a 401 that undici holds back during the renewal', () => {
     expect(sockets.size).toBe(connections)
   })
 
+  it('reaches the caller as it arrives, once the renewal is suppressed', async () => {
+    let write = (_: string) => {}
+    let end = () => {}
+    await using server = await scripted((_, response) => {
+      write = (text) => void response.write(text)
+      end = () => void response.end()
+      response.writeHead(401).write('one ')
+    })
+    const { dispatcher, renew, asked } = agentWithRenewal(server.url)
+    const recorded = new RecordingHandler()
+    const ended = recordedCall(dispatcher, server.url, recorded)
+    await until(() => asked() === 1)
+    renew(undefined)
+    await until(() => recorded.body === 'one ')
+    write('two ')
+    await until(() => recorded.body === 'one two ')
+    end()
+    await ended
+    expect(recorded.events).toEqual(['start', 'answer 401', 'end'])
+  })
+
+  it('is read to its end if the rest of it is small, and its connection is reused', async () => {
+    const sockets = new Set<unknown>()
+    let finish = () => {}
+    await using server = await scripted((_, response, nth) => {
+      sockets.add(response.socket)
+      if (nth > 1) return void response.end('good')
+      finish = () => void response.end('whole')
+      response.writeHead(401, { 'content-length': 10 }).write('half ')
+    })
+    const { intercept, renew, asked } = agentWithRenewal(server.url)
+    const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(intercept)
+    const answer = request(server.url, { dispatcher })
+    await until(() => asked() === 1)
+    renew(token('second.token'))
+    await settled(20) // it is discarded now, and the second call waits for its connection
+    finish()
+    expect(await (await answer).body.text()).toBe('good')
+    expect(sockets.size).toBe(1)
+  })
+
   it('does not block the repeated call if it never ends', async () => {
     await using server = await scripted((_, response, nth) => {
       if (nth === 1) response.writeHead(401).write('half')

@@ -92,7 +92,10 @@ export interface AxiosRedirectOptions {
 
 /** Sends requests for axios' http adapter. */
 export interface AxiosTransport {
-  request(options: { readonly beforeRedirect: AxiosBeforeRedirect }, ...rest: readonly unknown[]): unknown
+  request(
+    options: { readonly beforeRedirect?: AxiosBeforeRedirect | undefined },
+    ...rest: readonly unknown[]
+  ): unknown
 }
 
 export type AxiosBeforeRedirect = (options: AxiosRedirectOptions, response: unknown, request: unknown) => void

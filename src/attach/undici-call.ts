@@ -60,8 +60,8 @@ export class RedirectWatch {
     return first
   }
 
-  /** Passes the end of a redirect to a handler, which may follow it. */
-  receive(redirect: Redirect, passEnd: () => void): void {
+  /** Passes the end of a response to a handler, which may follow it if it is a redirect. */
+  receive(redirect: Redirect | undefined, passEnd: () => void): void {
     const outer = this.#receiving
     this.#receiving = redirect
     try {
@@ -79,10 +79,10 @@ export class RedirectWatch {
 export class UndiciCall implements DispatchController {
   readonly context: AttachContext
   readonly handler: DispatchHandler
-  /** undici's controller of the current attempt. */
-  target: MaybeController
-  /** Whether that attempt is under way, so that undici aborts it. */
-  live: boolean
+  /** undici's controller of the latest attempt. */
+  #target: DispatchController | undefined
+  /** The same while that attempt is under way: then undici pauses and aborts it. */
+  active: DispatchController | undefined
   /** Whether the handler has received the end or an error. */
   done: boolean
   paused: boolean
@@ -105,8 +105,8 @@ export class UndiciCall implements DispatchController {
     this.context = parts.context
     this.#options = parts.options
     this.handler = parts.handler
-    this.target = undefined
-    this.live = false
+    this.#target = undefined
+    this.active = undefined
     this.done = false
     this.paused = false
     this.#redirect = undefined
@@ -155,7 +155,7 @@ export class UndiciCall implements DispatchController {
 
   /** Makes the second attempt. */
   sendAgain(token: AccessToken): void {
-    this.target = undefined
+    this.#target = undefined
     this.#options = { ...this.#options }
     try {
       this.#attempt(token, new Attempt(this))
@@ -177,7 +177,7 @@ export class UndiciCall implements DispatchController {
 
   /** Waits until the caller aborts. With many callers, a signal for each would cost more than the wait. */
   wait<T>(start: (signal: undefined) => Promise<T>): Promise<T> {
-    this.live = false
+    this.active = undefined
     return new Promise((resolve, reject) => {
       this.#endWait = reject
       start(undefined).then(resolve, reject)
@@ -190,8 +190,8 @@ export class UndiciCall implements DispatchController {
       controller.abort(this.#reason)
       return false
     }
-    this.target = controller
-    this.live = true
+    this.#target = controller
+    this.active = controller
     if (this.paused) controller.pause()
     return true
   }
@@ -206,9 +206,7 @@ export class UndiciCall implements DispatchController {
 
   /** Passes the end of the response to the handler. */
   end(trailers: unknown): void {
-    const redirect = this.#redirect
-    if (redirect === undefined) this.handler.onResponseEnd?.(this, trailers)
-    else this.#redirects.receive(redirect, () => this.handler.onResponseEnd?.(this, trailers))
+    this.#redirects.receive(this.#redirect, () => this.handler.onResponseEnd?.(this, trailers))
   }
 
   #redirectTo(location: string): Redirect | undefined {
@@ -235,11 +233,10 @@ export class UndiciCall implements DispatchController {
   }
 
   abort(reason?: unknown): void {
-    if (this.live) this.target?.abort(reason)
-    else if (!this.aborted) {
+    if (this.active) this.active.abort(reason)
+    else if (!this.#aborted) {
       this.#aborted = true
       this.#reason = reason
-      if (this.done) return
       const { body } = this.#options
       if (isNodeStream(body)) body.destroy?.()
       this.#endWait?.(reason)
@@ -249,37 +246,37 @@ export class UndiciCall implements DispatchController {
 
   pause(): void {
     this.paused = true
-    this.target?.pause()
+    this.active?.pause()
   }
 
   resume(): void {
     this.paused = false
-    if (this.held === undefined) this.target?.resume()
-    else this.held.pump()
+    this.held?.pump()
+    if (!this.paused) this.active?.resume() // which may deliver more synchronously
   }
 
   get aborted(): boolean {
-    return this.#aborted || this.target?.aborted === true
+    return this.#aborted || this.#target?.aborted === true
   }
 
   get reason(): unknown {
-    return this.#aborted || !this.target ? this.#reason : this.target.reason
+    return this.#aborted || !this.#target ? this.#reason : this.#target.reason
   }
 
   get rawHeaders(): unknown {
-    return this.target?.rawHeaders
+    return this.#target?.rawHeaders
   }
 
   set rawHeaders(headers: unknown) {
-    if (this.target) this.target.rawHeaders = headers
+    if (this.#target) this.#target.rawHeaders = headers
   }
 
   get rawTrailers(): unknown {
-    return this.target?.rawTrailers
+    return this.#target?.rawTrailers
   }
 
   set rawTrailers(trailers: unknown) {
-    if (this.target) this.target.rawTrailers = trailers
+    if (this.#target) this.#target.rawTrailers = trailers
   }
 }
 
@@ -316,15 +313,20 @@ class Attempt implements DispatchHandler {
     this.call.handler.onResponseStarted?.()
   }
 
-  onResponseStart(_: MaybeController, status: number, headers: ResponseHeaders, statusText?: string): void {
+  onResponseStart(
+    _: DispatchController,
+    status: number,
+    headers: ResponseHeaders,
+    statusText?: string,
+  ): void {
     this.call.start(status, headers, statusText)
   }
 
-  onResponseData(_: MaybeController, chunk: Uint8Array): void {
+  onResponseData(_: DispatchController, chunk: Uint8Array): void {
     this.call.handler.onResponseData?.(this.call, chunk)
   }
 
-  onResponseEnd(_: MaybeController, trailers: unknown): void {
+  onResponseEnd(_: DispatchController, trailers: unknown): void {
     this.call.end(trailers)
   }
 
@@ -361,21 +363,26 @@ class FirstAttempt extends Attempt {
   }
 
   override onResponseStart(
-    controller: MaybeController,
+    controller: DispatchController,
     status: number,
     headers: ResponseHeaders,
     statusText?: string,
   ): void {
-    if (this.#isRejection(status, headers)) this.#hold(controller, { status, headers, statusText })
-    else super.onResponseStart(controller, status, headers, statusText)
+    if (this.#isRejection(status, headers)) {
+      controller.resume() // a caller that has paused gets none of it yet
+      const length = Number(headers['content-length'])
+      const passStart = (): void => super.onResponseStart(controller, status, headers, statusText)
+      this.#held = new HeldResponse(this.call, controller, length, passStart)
+      this.#renew(this.#held)
+    } else super.onResponseStart(controller, status, headers, statusText)
   }
 
-  override onResponseData(controller: MaybeController, chunk: Uint8Array): void {
+  override onResponseData(controller: DispatchController, chunk: Uint8Array): void {
     if (this.#held === undefined) super.onResponseData(controller, chunk)
     else this.#held.onData(chunk)
   }
 
-  override onResponseEnd(controller: MaybeController, trailers: unknown): void {
+  override onResponseEnd(controller: DispatchController, trailers: unknown): void {
     if (this.#held === undefined) super.onResponseEnd(controller, trailers)
     else this.#held.onEnd(trailers)
   }
@@ -383,7 +390,7 @@ class FirstAttempt extends Attempt {
   override onResponseError(controller: MaybeController, error: unknown): void {
     if (this.#held !== undefined) this.#held.onError(error)
     else if (isResponseError(error) && this.#isRejection(error.statusCode, error.headers ?? {}))
-      this.#hold(controller, { error })
+      this.#renew({ handOut: () => this.call.fail(error), discard: () => {} }) // that error is the whole response
     else super.onResponseError(controller, error)
   }
 
@@ -393,16 +400,14 @@ class FirstAttempt extends Attempt {
     return isRejection({ status, challenge, redirected }, this.call.context)
   }
 
-  #hold(controller: MaybeController, start: ResponseStart): void {
-    const held = new HeldResponse(this.call, controller, start)
+  #renew(rejected: Pick<HeldResponse, 'handOut' | 'discard'>): void {
     const { call } = this
-    this.#held = held
-    renewalFor(this.#token, held, call, call.context).then(
+    renewalFor(this.#token, rejected, call, call.context).then(
       (renewed) => {
         if (call.done) return
-        if (renewed === undefined) held.handOut()
+        if (renewed === undefined) rejected.handOut()
         else {
-          held.discard()
+          rejected.discard()
           call.sendAgain(renewed)
         }
       },
@@ -418,97 +423,84 @@ interface ResponseError {
 }
 
 function isResponseError(error: unknown): error is ResponseError {
-  const { code, statusCode } = (error ?? {}) as { readonly code?: unknown; readonly statusCode?: unknown }
-  return code === 'UND_ERR_RESPONSE' && typeof statusCode === 'number'
+  return (error as { readonly code?: unknown } | null | undefined)?.code === 'UND_ERR_RESPONSE'
 }
-
-/** The start of a response. If an interceptor made an error of it, that error is the whole response. */
-type ResponseStart =
-  | { readonly status: number; readonly headers: ResponseHeaders; readonly statusText: string | undefined }
-  | { readonly error: unknown }
 
 type ResponseEnd = { readonly trailers: unknown } | { readonly error: unknown }
 
 /** A response that is held while the token is renewed: then it is passed to the handler or discarded. */
 class HeldResponse {
   readonly #call: UndiciCall
-  readonly #controller: MaybeController
-  readonly #start: ResponseStart
+  readonly #controller: DispatchController
+  readonly #passStart: () => void
   readonly #chunks: Uint8Array[] = []
-  #bytes = 0
-  #fate: 'open' | 'handed out' | 'dropped' = 'open'
+  /** The size of it that has arrived, or the announced one if that is large. */
+  #bytes: number
+  /** Stops a large one from being read. */
+  #onLarge: () => void
+  #isHandedOut = false
   #isPumping = false
   /** Set once the response is complete: then there is nothing to pause or abort. */
   #end: ResponseEnd | undefined
   #stopDraining = (): void => {}
 
-  constructor(call: UndiciCall, controller: MaybeController, start: ResponseStart) {
+  constructor(call: UndiciCall, controller: DispatchController, length: number, passStart: () => void) {
     this.#call = call
     this.#controller = controller
-    this.#start = start
-    if ('error' in start) this.#end = start
+    this.#passStart = passStart
+    this.#bytes = length > MAX_DRAINED_BYTES ? length : 0
+    this.#onLarge = () => controller.pause()
   }
 
   onData(chunk: Uint8Array): void {
-    this.#bytes += chunk.byteLength
     this.#chunks.push(chunk)
-    if (this.#fate === 'handed out') this.pump()
-    else if (this.#bytes > MAX_DRAINED_BYTES) {
-      if (this.#fate === 'dropped') this.#controller?.abort()
-      else this.#controller?.pause()
-    }
+    this.#bytes += chunk.byteLength
+    if (this.#isHandedOut) this.pump()
+    else if (this.#bytes > MAX_DRAINED_BYTES) this.#onLarge()
   }
 
   onEnd(trailers: unknown): void {
     this.#end = { trailers }
     this.#stopDraining()
-    if (this.#fate !== 'handed out') return
-    this.#call.live = false
+    if (!this.#isHandedOut) return
+    this.#call.active = undefined
     this.pump()
   }
 
   onError(error: unknown): void {
     this.#end = { error }
     this.#stopDraining()
-    if (this.#fate === 'handed out') this.#call.fail(error)
+    if (this.#isHandedOut) this.#call.fail(error)
   }
 
   /** Passes all of it to the handler, as fast as the handler accepts it. */
   handOut(): void {
     const call = this.#call
-    const start = this.#start
-    this.#fate = 'handed out'
-    call.live = this.#end === undefined
+    this.#isHandedOut = true
     call.held = this
-    this.#guarded(() => {
-      if ('status' in start) call.start(start.status, start.headers, start.statusText)
-    })
-    this.pump()
+    if (this.#end === undefined) call.active = this.#controller
+    this.#guarded(this.#passStart)
+    if (call.paused) call.pause()
+    else call.resume()
   }
 
   /** Frees its connection: the rest is read if it is small and fast, else the request is aborted. */
   discard(): void {
-    this.#fate = 'dropped'
-    this.#chunks.length = 0
-    if (this.#end !== undefined || 'error' in this.#start) return
-    const length = Number(this.#start.headers['content-length'])
-    if (length > MAX_DRAINED_BYTES || this.#bytes > MAX_DRAINED_BYTES) this.#controller?.abort()
-    else {
-      this.#stopDraining = startTimer(() => this.#controller?.abort(), MAX_DRAINING_MS)
-    }
+    if (this.#end !== undefined) return
+    this.#onLarge = () => this.#controller.abort()
+    if (this.#bytes > MAX_DRAINED_BYTES) this.#onLarge()
+    else this.#stopDraining = startTimer(this.#onLarge, MAX_DRAINING_MS)
   }
 
   /** Continues to pass it on, until the caller pauses. */
   pump(): void {
     if (this.#isPumping) return
     this.#isPumping = true
-    this.#guarded(() => this.#giveAll())
+    this.#guarded(() => this.#passAll())
     this.#isPumping = false
-    const { done, paused } = this.#call
-    if (!done && !paused && this.#end === undefined) this.#controller?.resume() // which may deliver more synchronously
   }
 
-  #giveAll(): void {
+  #passAll(): void {
     const call = this.#call
     while (!call.done && !call.paused) {
       const chunk = this.#chunks.shift()
@@ -525,7 +517,7 @@ class HeldResponse {
       run()
     } catch (error) {
       try {
-        if (this.#end === undefined) this.#controller?.abort(error)
+        if (this.#end === undefined) this.#controller.abort(error)
         else this.#call.fail(error)
       } catch {}
     }

@@ -280,6 +280,37 @@ describe.each(Object.keys(WAYS))('an undici call %s', (way) => {
     expect(plain.sent).toBeUndefined()
   })
 
+  it.each([
+    ['null', null],
+    ['a text', 'handler'],
+    [
+      'a function with the callbacks',
+      Object.assign(() => {}, { onRequestStart: () => {}, onResponseError: () => {} }),
+    ],
+  ])('has the same outcome as without the token if its handler is %s', (_, handler) => {
+    const thrownBy = (dispatcher: Dispatcher): unknown => {
+      try {
+        return dispatcher.dispatch({ origin: server.url, path: '/x', method: 'GET' }, handler as never)
+      } catch (error) {
+        return error
+      }
+    }
+    const plain = thrownBy(agentWith())
+    expect(plain).toBeInstanceOf(errors.InvalidArgumentError)
+    expect(thrownBy((WAYS[way] as (typeof WAYS)[string])(server.url))).toEqual(plain)
+  })
+
+  it('returns false, as undici does, if its options cannot be read', () => {
+    const options = {
+      origin: server.url,
+      get path() {
+        return throwing.it
+      },
+    }
+    const dispatcher = (WAYS[way] as (typeof WAYS)[string])(server.url)
+    expect(dispatcher.dispatch(options as never, new RecordingHandler())).toBe(false)
+  })
+
   it('has the same outcome as without the token with generated options (fast-check)', async () => {
     const odd = fc.anything({
       withBoxedValues: true,

@@ -227,6 +227,7 @@ describe('an undici call, by its destination,', () => {
     ['a double slash', { path: '//merchant/x' }],
     ['an absolute form', { path: `${ORIGIN}/merchant/x` }],
     ['user info as the path', { path: '@evil.example/merchant/x' }],
+    ['a path that completes the port', { origin: `${ORIGIN}:8`, path: '0/merchant/x' }],
     ['no path', { path: undefined }],
     ['no origin', { origin: undefined }],
     ['a CONNECT', { method: 'CONNECT', path: '/merchant/x' }],
@@ -274,6 +275,17 @@ describe('an undici call, by its destination,', () => {
     dispatch(to(ORIGIN), new RecordingHandler())
     expect(tokensSent()).toEqual([has])
   })
+})
+
+it('one undici handler gets the token on every dispatcher that is connected to an API alone', () => {
+  const sent: Dispatcher.DispatchOptions[] = []
+  const intercept = createAuthDispatch(
+    provided({ current: token('the.one.token'), apiUrls: ['http://a.example', 'http://b.example'] }),
+  ) as (...given: unknown[]) => Dispatcher['dispatch']
+  const handler = new RecordingHandler()
+  for (const connected of ['http://a.example', 'http://b.example'])
+    intercept((options: never) => sent.push(options), connected)(to(undefined), handler)
+  expect(sent.map(({ headers }) => headers)).toEqual(Array(2).fill({ Authorization: 'Bearer the.one.token' }))
 })
 
 /** A dispatch with the token, for a dispatcher that knows its origin or does not, and which dispatches carried the token. */

@@ -111,7 +111,7 @@ function timeoutOf({ adapter, timeout, timeoutErrorMessage, transitional }: Axio
   message: string
   code: string
 } {
-  const clarify = transitional?.clarifyTimeoutError === true || usesFetch(adapter ?? [])
+  const clarify = transitional?.clarifyTimeoutError === true || usesFetch(adapter)
   return {
     message: timeoutErrorMessage || `timeout of ${timeout}ms exceeded`,
     code: clarify ? 'ETIMEDOUT' : 'ECONNABORTED',
@@ -119,7 +119,7 @@ function timeoutOf({ adapter, timeout, timeoutErrorMessage, transitional }: Axio
 }
 
 /** Whether axios resolves these names to its fetch adapter: in Node.js it uses the first of http and fetch. */
-function usesFetch(adapter: AxiosAdapterOption): boolean {
+function usesFetch(adapter: AxiosAdapterOption | undefined): boolean {
   const names: readonly unknown[] = Array.isArray(adapter) ? adapter : [adapter]
   return names.find((name) => typeof name === 'function' || name === 'http' || name === 'fetch') === 'fetch'
 }

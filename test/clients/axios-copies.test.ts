@@ -122,10 +122,11 @@ describe('createAuthInterceptor', () => {
 })
 
 describe('an unknown copy of axios', () => {
-  it('calls the caller’s adapter once, with the token', async () => {
+  it('calls the caller’s adapter once, with the token, and creates no instance for it', async () => {
     const sent: boolean[] = []
     const api = unknownCopy().create({ baseURL: MERCHANT_URL })
     attachAuth(api, rig().provider)
+    api.create = () => expect.unreachable()
     const adapter: AxiosAdapter = (config) => {
       sent.push(config.headers.has('authorization'))
       return answering()(config)
@@ -134,7 +135,7 @@ describe('an unknown copy of axios', () => {
     expect(sent).toEqual([true])
   })
 
-  it('can attach the token to every instance in its create()', async () => {
+  it('can attach the token and interceptors, which run once, to every instance in its create()', async () => {
     const copy = unknownCopy()
     const api = copy.create({ baseURL: ground.env.merchantUrl })
     const attaching = (one: AxiosInstance): void => {
@@ -143,12 +144,13 @@ describe('an unknown copy of axios', () => {
         const created = create(config)
         attaching(created)
         attachAuth(created, ground.tokens)
+        created.interceptors.response.use((answer) => ({ ...answer, data: [answer.data] }))
         return created
       }
     }
     attaching(api)
     const made = api.create()
-    expect((await made.get('/orders')).status).toBe(200)
+    expect((await made.get('/orders')).data).toEqual([expect.objectContaining({ api: 'merchant' })])
     ground.env.fail('token', { kind: 'hang' })
     ground.env.revoke()
     const late = rejectionOf(api.create({ timeout: 50 }).get('/orders'))

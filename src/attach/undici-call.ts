@@ -237,6 +237,7 @@ export class UndiciCall implements DispatchController {
     else if (!this.#aborted) {
       this.#aborted = true
       this.#reason = reason
+      if (this.done) return // the body may be in use elsewhere by now
       const { body } = this.#options
       if (isNodeStream(body)) body.destroy?.()
       this.#endWait?.(reason)
@@ -369,11 +370,11 @@ class FirstAttempt extends Attempt {
     statusText?: string,
   ): void {
     if (this.#isRejection(status, headers)) {
-      controller.resume() // a caller that has paused gets none of it yet
       const length = Number(headers['content-length'])
       const passStart = (): void => super.onResponseStart(controller, status, headers, statusText)
       this.#held = new HeldResponse(this.call, controller, length, passStart)
       this.#renew(this.#held)
+      if (this.call.paused) controller.resume() // the caller gets none of it yet
     } else super.onResponseStart(controller, status, headers, statusText)
   }
 
@@ -388,9 +389,10 @@ class FirstAttempt extends Attempt {
   }
 
   override onResponseError(controller: MaybeController, error: unknown): void {
+    const { call } = this
     if (this.#held !== undefined) this.#held.onError(error)
     else if (isResponseError(error) && this.#isRejection(error.statusCode, error.headers ?? {}))
-      this.#renew({ handOut: () => this.call.fail(error), discard: () => {} }) // that error is the whole response
+      this.#renew({ handOut: () => ignoringErrors(() => call.fail(error)), discard: () => {} })
     else super.onResponseError(controller, error)
   }
 
@@ -404,8 +406,8 @@ class FirstAttempt extends Attempt {
     const { call } = this
     renewalFor(this.#token, rejected, call, call.context).then(
       (renewed) => {
-        if (call.done) return
-        if (renewed === undefined) rejected.handOut()
+        if (call.done) rejected.discard()
+        else if (renewed === undefined) rejected.handOut()
         else {
           rejected.discard()
           call.sendAgain(renewed)
@@ -416,7 +418,7 @@ class FirstAttempt extends Attempt {
   }
 }
 
-/** The error that undici's responseError interceptor makes of a response. */
+/** The error that undici's responseError interceptor makes of a response, and which is all that arrives of it. */
 interface ResponseError {
   readonly statusCode: number
   readonly headers?: ResponseHeaders | null
@@ -479,9 +481,17 @@ class HeldResponse {
     this.#isHandedOut = true
     call.held = this
     if (this.#end === undefined) call.active = this.#controller
+    this.#isPumping = true
     this.#guarded(this.#passStart)
-    if (call.paused) call.pause()
-    else call.resume()
+    // A connection breaks after the start, never in it: undici's fetch would not notice.
+    if (this.#end !== undefined && 'error' in this.#end) setImmediate(() => this.#passRest())
+    else this.#passRest()
+  }
+
+  #passRest(): void {
+    this.#isPumping = false
+    if (this.#call.paused) this.#call.pause()
+    else this.#call.resume()
   }
 
   /** Frees its connection: the rest is read if it is small and fast, else the request is aborted. */
@@ -511,15 +521,19 @@ class HeldResponse {
     }
   }
 
-  /** As in undici, a handler that throws aborts its call, and what it throws for that error is ignored. */
+  /** As in undici, a handler that throws aborts its call. */
   #guarded(run: () => void): void {
     try {
       run()
     } catch (error) {
-      try {
-        if (this.#end === undefined) this.#controller.abort(error)
-        else this.#call.fail(error)
-      } catch {}
+      ignoringErrors(() => (this.#end === undefined ? this.#controller.abort(error) : this.#call.fail(error)))
     }
   }
+}
+
+/** As in undici, what a handler throws when it gets an error is ignored. */
+function ignoringErrors(run: () => void): void {
+  try {
+    run()
+  } catch {}
 }

@@ -1,5 +1,6 @@
 // The callbacks of an undici call, made by hand in the order and at the moments that undici makes them.
 import { EventEmitter } from 'node:events'
+import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
@@ -22,6 +23,12 @@ class RecordingController implements Dispatcher.DispatchController {
   rawHeaders: null = null
   rawTrailers: null = null
 
+  readonly onResume: () => void
+
+  constructor(onResume = () => {}) {
+    this.onResume = onResume
+  }
+
   abort(reason: Error): void {
     this.used.push(reason === undefined ? 'abort' : `abort: ${reason.message}`)
   }
@@ -32,11 +39,16 @@ class RecordingController implements Dispatcher.DispatchController {
 
   resume(): void {
     this.used.push('resume')
+    this.onResume()
   }
 }
 
 /** A call whose first attempt is answered with a 401, and which waits for the renewal that `renew` settles. */
-function rejected(recorded = new RecordingHandler(), headers: Record<string, string> = {}) {
+function rejected(
+  recorded = new RecordingHandler(),
+  headers: Record<string, string> = {},
+  onResume: (first: Handler, controller: RecordingController) => void = () => {},
+) {
   const { intercept, renew } = agentWithRenewal(ORIGIN)
   const attempts: Dispatcher.DispatchHandler[] = []
   const dispatch = intercept(((_: unknown, handler: Dispatcher.DispatchHandler) => {
@@ -45,7 +57,7 @@ function rejected(recorded = new RecordingHandler(), headers: Record<string, str
   }) as Dispatcher['dispatch'])
   dispatch({ origin: ORIGIN, path: '/', method: 'GET' }, recorded)
   const first = attempts[0] as Handler
-  const controller = new RecordingController()
+  const controller = new RecordingController(() => onResume(first, controller))
   first.onRequestStart(controller, {})
   first.onResponseStart(controller, 401, headers, 'Unauthorized')
   const receive = (data: number | string) => {
@@ -117,14 +129,26 @@ describe('a 401 that undici receives', () => {
     expect([used, recorded.events]).toEqual([[], ['start']])
   })
 
-  it('is received even if the caller has paused before it', () => {
+  it('is received even if the caller has paused before it, and is held also if all of it arrives at once', async () => {
     class Pausing extends RecordingHandler {
       override onRequestStart(controller: Dispatcher.DispatchController): void {
         super.onRequestStart(controller)
         controller.pause()
       }
     }
-    expect(rejected(new Pausing()).usedBefore).toEqual(['pause', 'resume'])
+    const { recorded, settle, usedBefore } = rejected(new Pausing(), {}, (first, controller) => {
+      first.onResponseData(controller, Buffer.from('whole'))
+      first.onResponseEnd(controller, {})
+    })
+    expect(usedBefore).toEqual(['pause', 'resume'])
+    await settle(undefined)
+    expect(recorded.events).toEqual(['start', 'answer 401'])
+    recorded.controller?.resume()
+    expect([recorded.events, recorded.body]).toEqual([['start', 'answer 401', 'end'], 'whole'])
+  })
+
+  it('is not resumed if the caller has not paused: an interceptor may have', () => {
+    expect(rejected().usedBefore).toEqual([])
   })
 })
 
@@ -178,6 +202,24 @@ describe('a 401 that undici passes on without a renewal', () => {
     expect(order).toEqual(['begin 1', 'end 1', 'begin 12', 'end 12'])
   })
 
+  it('is passed on in order to a caller who resumes in onResponseStart', async () => {
+    class Resuming extends RecordingHandler {
+      override onResponseStart(
+        controller: Dispatcher.DispatchController,
+        status: number,
+        headers: object,
+      ): void {
+        controller.resume()
+        super.onResponseStart(controller, status, headers as never)
+      }
+    }
+    const { recorded, first, controller, receive, settle } = rejected(new Resuming())
+    receive('whole')
+    first.onResponseEnd(controller, {})
+    await settle(undefined)
+    expect([recorded.events, recorded.body]).toEqual([['start', 'answer 401', 'end'], 'whole'])
+  })
+
   it.each(['before', 'after'])(
     'no longer pauses or resumes its connection once it has arrived, %s the renewal',
     async (when) => {
@@ -219,7 +261,8 @@ describe('an undici caller', () => {
     async (renewed) => {
       const outcomes = new Set<string>()
       for (let turns = 0; turns < 20; turns += 1) {
-        const { recorded, attempts, settle, used } = rejected()
+        const { recorded, attempts, receive, settle, used } = rejected()
+        receive(MAX_BYTES + 1)
         const done = settle(renewed)
         for (let turn = 0; turn < turns; turn += 1) await undefined
         const atAbort = [...recorded.events, attempts.length]
@@ -230,6 +273,7 @@ describe('an undici caller', () => {
           isAborted ? atAbort : [...recorded.events.slice(0, -1), 'error', attempts.length],
         )
         expect(attempts.length).toBe(atAbort.at(-1))
+        expect(used.filter((use) => use.startsWith('abort'))).toHaveLength(1) // its connection is freed
         outcomes.add(String(isAborted || attempts.length))
       }
       expect(outcomes.size).toBe(2) // before and after the renewal's end
@@ -245,6 +289,19 @@ describe('an undici caller', () => {
       first,
       first,
       ['start', 'error'],
+    ])
+  })
+
+  it('keeps its body stream, for another call, if it aborts after its call has failed', async () => {
+    const body = new Readable({ read: () => {} })
+    const get = async () => Promise.reject(new Error('no token'))
+    const { handler } = dispatched({ method: 'POST', body }, provided({ apiUrls: [ORIGIN], get }))
+    await handler.ended
+    handler.controller?.abort(new Error('too late'))
+    expect([handler.error?.message, handler.controller?.aborted, body.destroyed]).toEqual([
+      'no token',
+      true,
+      false,
     ])
   })
 

@@ -1,9 +1,9 @@
 // A 401 that the undici handler holds back while the token is renewed: it is passed to the caller unchanged, or discarded.
 import type { Socket } from 'node:net'
-import { Agent, request } from 'undici'
+import { Agent, fetch, request } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
-import { scripted, until } from '../support/ground.ts'
+import { rejectionOf, scripted, until } from '../support/ground.ts'
 import { token } from '../support/provided.ts'
 import { agentWithRenewal, autoDestroyed, RecordingHandler, recordedCall } from './undici-calls.ts'
 
@@ -89,6 +89,22 @@ describe('a 401 that undici holds back during the renewal', () => {
       expect(recorded.error?.code).toBe('UND_ERR_SOCKET')
     },
   )
+
+  it('is passed to undici’s fetch up to the break if its connection breaks while it is held back', async () => {
+    const broken = Promise.withResolvers<void>()
+    await using server = await scripted((_, response) => {
+      response.socket?.on('close', broken.resolve)
+      response.writeHead(401, { 'content-length': 10 }).write('half ', () => response.destroy())
+    })
+    const { dispatcher, renew, asked } = agentWithRenewal(server.url)
+    const answer = fetch(server.url, { dispatcher })
+    await Promise.all([broken.promise, until(() => asked() === 1)])
+    await settled(20)
+    renew(undefined)
+    const response = await answer
+    expect(response.status).toBe(401)
+    expect(await rejectionOf(response.text())).toMatchObject({ message: 'terminated' })
+  })
 
   it.each<[string, number, number]>([
     ['read to its end if it is small, and its connection is reused', 1024, 1],

@@ -290,6 +290,12 @@ it.each<[unknown, isRejection: boolean]>([
   async (error, isRejection) => {
     const renew = vi.fn(async () => undefined)
     const tokens = provided({ current: token('the.one.token'), apiUrls: ['http://api.example'], renew })
+    class Throwing extends RecordingHandler {
+      override onResponseError(controller: unknown, given: Error): void {
+        super.onResponseError(controller, given)
+        if (isRejection) throw new Error('ignored, as by undici') // elsewhere, it reaches the interceptor
+      }
+    }
     const failing: Interceptor = () => (_, handler) => {
       handler.onResponseError?.(undefined as never, error as never)
       return true
@@ -297,6 +303,7 @@ it.each<[unknown, isRejection: boolean]>([
     const { events, error: received } = await recordedCall(
       composed('below', failing, tokens),
       'http://api.example/x',
+      new Throwing(),
     )
     expect([events, received]).toEqual([['error'], error])
     expect(renew).toHaveBeenCalledTimes(isRejection ? 1 : 0)

@@ -114,8 +114,7 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
     const name = typeof key === 'symbol' ? key.description : key
     if (!WAYS_BACK.has(name)) continue
     const way: unknown = Reflect.get(data, key)
-    if (name === 'sent-headers' && call.header && isObject(way))
-      deleteHeader(way as Record<string, unknown>, call.header.key)
+    if (name === 'sent-headers' && call.header) deleteHeader(way as Record<string, unknown>, call.header.key)
     hide(data, key, () => way)
   }
   if (watched.has(data)) return

@@ -3,7 +3,6 @@
  *
  * @module merchant-auth/axios
  */
-import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError } from '../errors.ts'
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -109,8 +108,6 @@ class Attachment {
   readonly #instance: AxiosLike
   readonly #context: AttachContext
   readonly #copy: AxiosCopy
-  /** The adapter that was wrapped last, and its wrapper: an instance usually has one adapter for all calls. */
-  #last: { readonly original: AxiosAdapterOption | undefined; readonly wrapper: AxiosAdapter } | undefined
 
   constructor(instance: AxiosLike, context: AttachContext) {
     this.#instance = instance
@@ -121,21 +118,14 @@ class Attachment {
   wrapAdapter(config: AxiosConfig): void {
     this.#prepare(config) // a call may be canceled, and its config logged, before its adapter runs
     const original = originalOf(config.adapter || undefined) // axios ignores falsy values
-    // axios copies the list of adapters for each call.
-    if (this.#last === undefined || !isDeepStrictEqual(original, this.#last.original))
-      this.#last = { original, wrapper: this.#wrapperOf(original) }
-    config.adapter = this.#last.wrapper
-  }
-
-  #wrapperOf(original: AxiosAdapterOption | undefined): AxiosAdapter {
-    const wrapper: AxiosAdapter = (config) => {
-      config.adapter = original
+    const wrapper: AxiosAdapter = (final) => {
+      final.adapter = original
       const adapter =
         original ?? (this.#instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
-      return this.#run(config, adapter)
+      return this.#run(final, adapter)
     }
     rememberWrapper(wrapper, { original, context: this.#context })
-    return wrapper
+    config.adapter = wrapper
   }
 
   #run(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<AxiosResponse> {

@@ -159,14 +159,16 @@ describe('the rejection of an adapter', () => {
     expect(Object(reason).response ?? {}).not.toHaveProperty('config')
   })
 
-  it('carries the caller’s config even if the adapter put a copy on it', async () => {
+  it('carries the caller’s config even if the adapter put a copy on it, as does its response', async () => {
     const withResponse: FakeAnswer = (config) => {
       const copy = { ...config, transformRequest: [], adapter: 'http' }
       return Promise.reject({ config: copy, response: { status: 500, headers: {}, config: copy } })
     }
     const withoutResponse: FakeAnswer = (config) =>
       Promise.reject({ config: { ...config, transformRequest: [] } })
-    const { api } = fakeApi([withResponse, withoutResponse])
+    const responding: FakeAnswer = (config) =>
+      Promise.resolve({ status: 200, headers: {}, config: { ...config } } as never)
+    const { api } = fakeApi([withResponse, withoutResponse, responding])
     const own: unknown[] = []
     api.interceptors.request.use((given) => {
       own.push(given)
@@ -181,6 +183,8 @@ describe('the rejection of an adapter', () => {
     expect(failed?.config).toBe(own[0])
     expect(failed?.response.config).toBe(own[0])
     expect(unanswered?.config).toBe(own[1])
+    const { config } = await api.get('/3')
+    expect(config).toBe(own[2])
   })
 
   it('has causes whose configs lead to no token: the caller’s config, and copies without agents and header', async () => {

@@ -5,6 +5,7 @@ import { Agent as HttpAgent } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { inspect } from 'node:util'
 import axios, { type AxiosAdapter, AxiosError, type CreateAxiosDefaults } from 'axios'
+import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf, scripted } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
@@ -82,25 +83,31 @@ describe('the caller’s agent', () => {
     for (const [logger, log] of Object.entries(LOGGERS)) expect(log(config), logger).not.toContain(VALUE)
   })
 
-  it('hides the token of a concurrent call from log output, as does the request of a response', async () => {
-    const agent = new HttpAgent({ keepAlive: true })
-    await using server = await scripted((request, response) => {
-      if (request.path !== '/x/hangs') response.end('fine')
-    })
-    const tokens = provided({ current: token(VALUE), apiUrls: [`${server.url}/x`] })
-    const api = axiosWith(tokens, { httpAgent: agent, adapter: 'http' })
-    const abort = new AbortController()
-    const other = rejectionOf(api.get(`${server.url}/x/hangs`, { signal: abort.signal }))
-    const { request, config } = await api.get(`${server.url}/x`)
-    const { sockets, requests } = config.httpAgent
-    for (const object of [request.res, request.socket, request.agent, sockets, requests, request])
-      for (const [logger, log] of Object.entries(LOGGERS))
-        expect(log(object ?? {}), logger).not.toContain(VALUE)
-    expect(request.res.statusCode).toBe(200)
-    abort.abort()
-    await other
-    agent.destroy()
-  })
+  it.each(['in the defaults', 'by an interceptor that runs last'])(
+    'hides the token of a concurrent call from log output, as does the request of a response: set %s',
+    async (how) => {
+      const agent = new HttpAgent({ keepAlive: true })
+      await using server = await scripted((request, response) => {
+        if (request.path !== '/x/hangs') response.end('fine')
+      })
+      const tokens = provided({ current: token(VALUE), apiUrls: [`${server.url}/x`] })
+      const api = axios.create({ adapter: 'http' })
+      if (how === 'in the defaults') api.defaults.httpAgent = agent
+      else api.interceptors.request.use((config) => Object.assign(config, { httpAgent: agent }))
+      attachAuth(api, tokens)
+      const abort = new AbortController()
+      const other = rejectionOf(api.get(`${server.url}/x/hangs`, { signal: abort.signal }))
+      const { request, config } = await api.get(`${server.url}/x`)
+      const { sockets, requests } = config.httpAgent
+      for (const object of [request.res, request.socket, request.agent, sockets, requests, request])
+        for (const [logger, log] of Object.entries(LOGGERS))
+          expect(log(object ?? {}), logger).not.toContain(VALUE)
+      expect(request.res.statusCode).toBe(200)
+      abort.abort()
+      await other
+      agent.destroy()
+    },
+  )
 
   it('stays usable on the response config although it is logged as empty', async () => {
     const httpAgent = new HttpAgent({ keepAlive: true, maxSockets: 7 })
@@ -138,6 +145,7 @@ describe('the request of a response', () => {
     expect(Object.keys(answer)).not.toContain('request')
     answer.request = 'my own'
     expect(answer.request).toBe('my own')
+    expect(Object.keys(answer)).not.toContain('request')
     expect(Reflect.deleteProperty(answer, 'request')).toBe(true)
     expect(answer.request).toBeUndefined()
   })
@@ -172,7 +180,9 @@ describe('the request of a response', () => {
     [ELSEWHERE, { Authorization: 'Own one' }, [['authorization', 'Own one']]],
   ])('keeps all headers but the token with the fetch adapter: %s', async (url, headers, expected) => {
     const api = client('fetch', { env: { fetch: async () => new Response('here') } })
-    const { request } = await api.get(url, { headers })
+    const answer = await api.get(url, { headers })
+    const { request } = answer
+    expect(Object.keys(answer)).not.toContain('request')
     expect(request).toBeInstanceOf(Request)
     expect([...request.headers].filter(([name]) => /^(x-mine|authorization)$/.test(name))).toEqual(expected)
     expect(inspect(request)).toMatch(/^Request \{/)
@@ -182,8 +192,8 @@ describe('the request of a response', () => {
 describe('a response stream', () => {
   it('hides only the named and symbol properties that lead to the request', async () => {
     const data = new PassThrough()
-    const secret = { header: VALUE }
-    const links = ['req', 'socket', 'client', Symbol('sent-headers'), Symbol('session')]
+    const secret = { header: VALUE, authorization: 'not a header' }
+    const links = ['req', 'socket', 'client', Symbol('session')]
     for (const link of links) Reflect.set(data, link, secret)
     const [nameless, mine] = [Symbol(), Symbol('mine')]
     for (const key of [nameless, mine, 'name']) Reflect.set(data, key, 'to be seen')
@@ -193,9 +203,21 @@ describe('a response stream', () => {
       expect(Reflect.get(data, link)).toBe(secret)
       expect(Object.prototype.propertyIsEnumerable.call(data, link)).toBe(false)
     }
+    expect(secret.authorization).toBe('not a header')
     for (const key of [nameless, mine, 'name', '_readableState', '_events'])
       expect(Object.getOwnPropertyDescriptor(data, key)).toMatchObject({ enumerable: true, writable: true })
     outcomes.length = 0 // getters still lead to the request: one of Node.js is cleaned, this fake is not
+  })
+
+  it.each([HERE, ELSEWHERE])('hides the headers that were sent over HTTP/2 to %s', async (url) => {
+    const data = new PassThrough()
+    const [headers, session] = [Symbol('sent-headers'), Symbol('session')]
+    const sent = { authorization: `Bearer ${VALUE}`, accept: 'a/b' }
+    Object.assign(data, { [headers]: sent, [session]: { header: VALUE } })
+    const answer = await client(answeringWith({ data })).get(url)
+    expect(inspect(answer.data, { depth: 9 })).not.toContain(VALUE)
+    expect(Object.keys(sent)).toEqual(url === HERE ? ['accept'] : ['authorization', 'accept'])
+    outcomes.length = 0 // as above
   })
 
   it('emits a later error without the token in its log output', async () => {
@@ -341,7 +363,8 @@ describe('an object of another call', () => {
   it('keeps its own Authorization header in the cause of an error', async () => {
     const headers = { Authorization: 'Basic own' }
     const copied = { Authorization: 'Bearer the.one.token' }
-    const inner = Object.assign(new Error('inner'), { config: { headers: copied } })
+    const response = { config: { headers } }
+    const inner = Object.assign(new Error('inner'), { config: { headers: copied }, response })
     const cause = Object.assign(new Error('sidecar', { cause: inner }), { config: { headers } })
     const api = client((config) =>
       Promise.reject(Object.assign(new AxiosError('x', 'E_MINE', config), { cause })),
@@ -349,6 +372,7 @@ describe('an object of another call', () => {
     const error = await rejectionOf(api.get(HERE))
     expect(inspect(error, { depth: 9 })).not.toContain(VALUE)
     expect(headers).toEqual({ Authorization: 'Basic own' })
+    expect(response.config.headers).toBe(headers)
     expect(copied).toEqual({})
   })
 

@@ -162,12 +162,16 @@ export class Referee {
     if (remainsMs <= 0) this.problem('margin', `${to} got ${value} ${-remainsMs} ms after its end`)
   }
 
-  /** An API, or a caller, has rejected a token. */
-  rejects(value: string, api: string): void {
+  /**
+   * An API, or a caller, has rejected a token.
+   *
+   * @param isReported whether the provider is told of it: the second 401 of a call goes to the caller only
+   */
+  rejects(value: string, api: string, isReported = true): void {
     if (this.#closed || value !== this.#current?.value || !this.maybeServable()) return
     const apis = this.#rejected.get(value) ?? new Set()
     this.#rejected.set(value, apis.add(api))
-    this.#rateLimitOf(api).rejected(this.#clock.monotonicMs())
+    if (isReported) this.#rateLimitOf(api).rejected(this.#clock.monotonicMs())
   }
 
   /** Whether the current token may be handed out, however the wall clock was stepped. */

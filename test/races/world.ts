@@ -245,7 +245,7 @@ export class World implements Model {
         if (init.signal?.aborted) return
         call.sending = false
         const rejects = this.#revoked.has(value) || this.#rejecting.has(api)
-        if (rejects) this.#referee.rejects(value, api)
+        if (rejects) this.#referee.rejects(value, api, call.sends === 1)
         resolve(new Response(null, { status: rejects ? 401 : 200 }))
       })
     })

@@ -77,6 +77,21 @@ it.each([{}, { renewOnStatus: [] }])(
   },
 )
 
+/** Makes another call synchronously when its response ends. */
+class CallingAtEnd extends RecordingHandler {
+  readonly #makeCall: () => void
+
+  constructor(makeCall: () => void) {
+    super()
+    this.#makeCall = makeCall
+  }
+
+  override onResponseEnd(controller: unknown, trailers: unknown): void {
+    super.onResponseEnd(controller, trailers)
+    this.#makeCall()
+  }
+}
+
 it('a new undici call that starts when a redirect response ends, without following it, carries the token', async () => {
   await using other = await scripted((_, response) => void response.end())
   await using api = await scripted((_, response) => {
@@ -85,13 +100,8 @@ it('a new undici call that starts when a redirect response ends, without followi
   const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url, other.url] })
   const dispatcher = agentWith(createAuthDispatch(tokens))
   const next = new RecordingHandler()
-  class First extends RecordingHandler {
-    override onResponseEnd(controller: unknown, trailers: unknown): void {
-      super.onResponseEnd(controller, trailers)
-      dispatcher.dispatch({ origin: other.url, path: '/elsewhere', method: 'GET' }, next)
-    }
-  }
-  await recordedCall(dispatcher, `${api.url}/first`, new First())
+  const callNext = () => dispatcher.dispatch({ origin: other.url, path: '/elsewhere', method: 'GET' }, next)
+  await recordedCall(dispatcher, `${api.url}/first`, new CallingAtEnd(callNext))
   await next.ended
   expect(has(other, 'the.one.token')).toEqual([true])
 })
@@ -263,13 +273,8 @@ it.each([
     const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url, other.url] })
     const dispatcher = agentWith(createAuthDispatch(tokens))
     const second = new RecordingHandler()
-    class Following extends RecordingHandler {
-      override onResponseEnd(controller: unknown, trailers: unknown): void {
-        super.onResponseEnd(controller, trailers)
-        dispatcher.dispatch({ origin: other.url, path: '/x', method: 'GET' }, second)
-      }
-    }
-    await recordedCall(dispatcher, `${api.url}/x`, new Following())
+    const follow = () => dispatcher.dispatch({ origin: other.url, path: '/x', method: 'GET' }, second)
+    await recordedCall(dispatcher, `${api.url}/x`, new CallingAtEnd(follow))
     await second.ended
     expect(has(other, 'the.one.token')).toEqual([isSent])
   },

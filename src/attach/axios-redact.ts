@@ -114,7 +114,7 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
     const name = typeof key === 'symbol' ? key.description : key
     if (!WAYS_BACK.has(name)) continue
     const way: unknown = Reflect.get(data, key)
-    if (name === 'sent-headers' && call.header) deleteHeader(way as Record<string, unknown>, call.header.key)
+    if (name === 'sent-headers' && call.header) deleteHeader(way, call.header.key)
     hide(data, key, () => way)
   }
   if (watched.has(data)) return
@@ -191,7 +191,7 @@ function cleanRequest(request: object, { key, value }: NonNullable<SentConfig['h
     const { _header, _options } = one as SentRequest
     if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(value, HIDDEN))
     for (const headers of [_options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])
-      deleteHeader(headers as Record<string, unknown>, key)
+      deleteHeader(headers, key)
   }
 }
 

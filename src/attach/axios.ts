@@ -121,7 +121,7 @@ class Attachment {
     const wrapper: AxiosAdapter = (final) => {
       final.adapter = original
       const adapter =
-        original ?? (this.#instance.defaults as Partial<AxiosConfig>).adapter ?? DEFAULT_ADAPTERS
+        original ?? ((this.#instance.defaults as Partial<AxiosConfig>).adapter || DEFAULT_ADAPTERS)
       return this.#run(final, adapter)
     }
     rememberWrapper(wrapper, { original, context: this.#context })

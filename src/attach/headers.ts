@@ -28,12 +28,13 @@ export function getHeader(headers: unknown, key: string): unknown {
 }
 
 /** Deletes a header from a record, under any spelling of its name. Returns what it was. */
-export function deleteHeader(headers: HeaderRecord, key: string): unknown {
+export function deleteHeader(headers: unknown, key: string): unknown {
+  const record = headers as HeaderRecord
   let value: unknown
-  for (const name in headers) {
-    if (!isNamed(name, key) || !Object.hasOwn(headers, name)) continue
-    value = headers[name]
-    delete headers[name]
+  for (const name in record) {
+    if (!isNamed(name, key) || !Object.hasOwn(record, name)) continue
+    value = record[name]
+    delete record[name]
   }
   return value
 }

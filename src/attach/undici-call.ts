@@ -406,6 +406,7 @@ class FirstAttempt extends Attempt {
     const { call } = this
     renewalFor(this.#token, rejected, call, call.context).then(
       (renewed) => {
+        // The caller may have aborted since the renewal ended.
         if (call.done) rejected.discard()
         else if (renewed === undefined) rejected.handOut()
         else {
@@ -418,7 +419,7 @@ class FirstAttempt extends Attempt {
   }
 }
 
-/** The error that undici's responseError interceptor makes of a response, and which is all that arrives of it. */
+/** The error that undici's responseError interceptor makes of a response; the response itself does not arrive. */
 interface ResponseError {
   readonly statusCode: number
   readonly headers?: ResponseHeaders | null
@@ -428,7 +429,12 @@ function isResponseError(error: unknown): error is ResponseError {
   return (error as { readonly code?: unknown } | null | undefined)?.code === 'UND_ERR_RESPONSE'
 }
 
-type ResponseEnd = { readonly trailers: unknown } | { readonly error: unknown }
+type ResponseEnd = { readonly trailers: unknown } | BrokenEnd
+type BrokenEnd = { readonly error: unknown }
+
+function isBroken(end: ResponseEnd | undefined): end is BrokenEnd {
+  return end !== undefined && 'error' in end
+}
 
 /** A response that is held while the token is renewed: then it is passed to the handler or discarded. */
 class HeldResponse {
@@ -441,7 +447,8 @@ class HeldResponse {
   /** Stops a large one from being read. */
   #onLarge: () => void
   #isHandedOut = false
-  #isPumping = false
+  /** Whether the handler is receiving a part of it, or must not receive any yet. */
+  #isBusy = true
   /** Set once the response is complete: then there is nothing to pause or abort. */
   #end: ResponseEnd | undefined
   #stopDraining = (): void => {}
@@ -481,17 +488,18 @@ class HeldResponse {
     this.#isHandedOut = true
     call.held = this
     if (this.#end === undefined) call.active = this.#controller
-    this.#isPumping = true
     this.#guarded(this.#passStart)
-    // A connection breaks after the start, never in it: undici's fetch would not notice.
-    if (this.#end !== undefined && 'error' in this.#end) setImmediate(() => this.#passRest())
-    else this.#passRest()
-  }
-
-  #passRest(): void {
-    this.#isPumping = false
-    if (this.#call.paused) this.#call.pause()
-    else this.#call.resume()
+    if (isBroken(this.#end)) {
+      // undici's fetch misses an error that comes in the same tick as the start: its body would never end.
+      setImmediate(() => {
+        this.#isBusy = false
+        this.pump()
+      })
+    } else {
+      this.#isBusy = false
+      if (call.paused) call.pause()
+      else call.resume()
+    }
   }
 
   /** Frees its connection: the rest is read if it is small and fast, else the request is aborted. */
@@ -504,19 +512,20 @@ class HeldResponse {
 
   /** Continues to pass it on, until the caller pauses. */
   pump(): void {
-    if (this.#isPumping) return
-    this.#isPumping = true
-    this.#guarded(() => this.#passAll())
-    this.#isPumping = false
+    if (this.#isBusy) return
+    this.#isBusy = true
+    this.#guarded(() => this.#passRest())
+    this.#isBusy = false
+    // No more can come: as in undici, the error reaches a caller that has paused, too, who loses what is left.
+    if (isBroken(this.#end)) this.#call.fail(this.#end.error)
   }
 
-  #passAll(): void {
+  #passRest(): void {
     const call = this.#call
     while (!call.done && !call.paused) {
       const chunk = this.#chunks.shift()
       if (chunk !== undefined) call.handler.onResponseData?.(call, chunk)
-      else if (this.#end === undefined) return
-      else if ('error' in this.#end) call.fail(this.#end.error)
+      else if (this.#end === undefined || isBroken(this.#end)) return
       else call.finish(this.#end.trailers)
     }
   }
@@ -531,7 +540,7 @@ class HeldResponse {
   }
 }
 
-/** As in undici, what a handler throws when it gets an error is ignored. */
+/** For errors that the handler threw itself, and those made of a response: undici ignores what it throws when it gets them. */
 function ignoringErrors(run: () => void): void {
   try {
     run()

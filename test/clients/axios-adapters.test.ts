@@ -53,7 +53,10 @@ describe('the adapter of a call', () => {
   })
 
   it.each([null, false, ''])('falls back to the default if it is an empty value: %j', async (adapter) => {
-    expect((await ground.api().get('/1', { adapter: adapter as never })).status).toBe(200)
+    const api = ground.api()
+    expect((await api.get('/1', { adapter: adapter as never })).status).toBe(200)
+    api.defaults.adapter = adapter as never
+    expect((await api.get('/1')).status).toBe(200)
   })
 
   it('does not affect later calls if it is an empty list', async () => {

@@ -43,6 +43,13 @@ class RecordingController implements Dispatcher.DispatchController {
   }
 }
 
+class PausingAtStart extends RecordingHandler {
+  override onRequestStart(controller: Dispatcher.DispatchController): void {
+    super.onRequestStart(controller)
+    controller.pause()
+  }
+}
+
 /** A call whose first attempt is answered with a 401, and which waits for the renewal that `renew` settles. */
 function rejected(
   recorded = new RecordingHandler(),
@@ -129,18 +136,16 @@ describe('a 401 that undici receives', () => {
     expect([used, recorded.events]).toEqual([[], ['start']])
   })
 
-  it('is received even if the caller has paused before it, and is held also if all of it arrives at once', async () => {
-    class Pausing extends RecordingHandler {
-      override onRequestStart(controller: Dispatcher.DispatchController): void {
-        super.onRequestStart(controller)
-        controller.pause()
-      }
-    }
-    const { recorded, settle, usedBefore } = rejected(new Pausing(), {}, (first, controller) => {
+  it('is received even if the caller has paused before it', () => {
+    const { usedBefore } = rejected(new PausingAtStart())
+    expect(usedBefore).toEqual(['pause', 'resume'])
+  })
+
+  it('is held also if all of it arrives at once when it is resumed', async () => {
+    const { recorded, settle } = rejected(new PausingAtStart(), {}, (first, controller) => {
       first.onResponseData(controller, Buffer.from('whole'))
       first.onResponseEnd(controller, {})
     })
-    expect(usedBefore).toEqual(['pause', 'resume'])
     await settle(undefined)
     expect(recorded.events).toEqual(['start', 'answer 401'])
     recorded.controller?.resume()
@@ -184,6 +189,20 @@ describe('a 401 that undici passes on without a renewal', () => {
     expect([recorded.body, used]).toEqual(['one two ', ['pause', 'pause']])
     recorded.controller?.resume()
     expect(used).toEqual(['pause', 'pause', 'resume'])
+  })
+
+  it.each<[string, RecordingHandler, string]>([
+    ['before it', new PausingAtStart(), ''],
+    ['in its first chunk', new RecordingHandler((controller) => controller.pause()), 'one '],
+  ])('fails, if its connection has broken, also for a caller who has paused %s', async (_, handler, body) => {
+    const { recorded, first, receive, settle } = rejected(handler)
+    receive('one ')
+    receive('two')
+    first.onResponseError(new RecordingController(), new Error('broken'))
+    await settle(undefined)
+    await recorded.ended
+    expect([recorded.events, recorded.body]).toEqual([['start', 'answer 401', 'error'], body])
+    expect(recorded.error?.message).toBe('broken')
   })
 
   it('is passed on chunk by chunk to a caller who pauses and resumes in the callback', async () => {

@@ -295,12 +295,6 @@ it.each<[unknown, isRejection: boolean]>([
   async (error, isRejection) => {
     const renew = vi.fn(async () => undefined)
     const tokens = provided({ current: token('the.one.token'), apiUrls: ['http://api.example'], renew })
-    class Throwing extends RecordingHandler {
-      override onResponseError(controller: unknown, given: Error): void {
-        super.onResponseError(controller, given)
-        if (isRejection) throw new Error('ignored, as by undici') // elsewhere, it reaches the interceptor
-      }
-    }
     const failing: Interceptor = () => (_, handler) => {
       handler.onResponseError?.(undefined as never, error as never)
       return true
@@ -308,9 +302,48 @@ it.each<[unknown, isRejection: boolean]>([
     const { events, error: received } = await recordedCall(
       composed('below', failing, tokens),
       'http://api.example/x',
-      new Throwing(),
     )
     expect([events, received]).toEqual([['error'], error])
     expect(renew).toHaveBeenCalledTimes(isRejection ? 1 : 0)
+  },
+)
+
+it('what a handler throws when it gets a 401 as an error of an interceptor below is ignored, as by undici', async () => {
+  class Throwing extends RecordingHandler {
+    override onResponseError(controller: unknown, given: Error): void {
+      super.onResponseError(controller, given)
+      throw new Error('thrown by the handler') // the test would fail with it as an unhandled rejection
+    }
+  }
+  await using api = await scripted((_, response) => void response.writeHead(401).end())
+  const tokens = provided({
+    current: token('the.one.token'),
+    apiUrls: [api.url],
+    renew: async () => undefined,
+  })
+  const { events } = await recordedCall(
+    composed('below', interceptors.responseError(), tokens),
+    api.url,
+    new Throwing(),
+  )
+  expect(events).toEqual(['start', 'error'])
+})
+
+// Only URL resolution, as in the redirect interceptor, makes them equal.
+it.each(['HTTP://localhost', 'http://LOCALHOST'])(
+  'a redirect within the API is sent with the token if its first call names the origin %s',
+  async (origin) => {
+    await using api = await scripted((seen, response) => {
+      if (seen.path === '/a') response.writeHead(302, { location: '/b' }).end()
+      else response.end()
+    })
+    const url = api.url.replace('127.0.0.1', 'localhost')
+    const tokens = provided({ current: token('the.one.token'), apiUrls: [url] })
+    const dispatcher = composed('above', interceptors.redirect({ maxRedirections: 3 }), tokens)
+    const recorded = new RecordingHandler()
+    dispatcher.dispatch({ origin: `${origin}:${new URL(url).port}`, path: '/a', method: 'GET' }, recorded)
+    await recorded.ended
+    expect(recorded.status).toBe(200)
+    expect(has(api, 'the.one.token')).toEqual([true, true])
   },
 )

@@ -165,7 +165,7 @@ export class Referee {
   /**
    * An API, or a caller, has rejected a token.
    *
-   * @param isReported whether the provider is told of it: the second 401 of a call goes to the caller only
+   * @param isReported whether it is reported to the provider: the second 401 of a call goes to the caller only
    */
   rejects(value: string, api: string, isReported = true): void {
     if (this.#closed || value !== this.#current?.value || !this.maybeServable()) return

@@ -136,6 +136,16 @@ describe('a 401 that undici receives', () => {
     expect([used, recorded.events]).toEqual([[], ['start']])
   })
 
+  it('leaves the second attempt alone when it ends', async () => {
+    const { recorded, first, attempts, settle, used } = rejected()
+    await settle(token('second.token'))
+    const second = new RecordingController()
+    attempts[1]?.onRequestStart?.(second, {})
+    first.onResponseEnd(new RecordingController(), {})
+    recorded.controller?.abort(new Error('enough'))
+    expect([used, second.used]).toEqual([[], ['abort: enough']])
+  })
+
   it('is received even if the caller has paused before it', () => {
     const { usedBefore } = rejected(new PausingAtStart())
     expect(usedBefore).toEqual(['pause', 'resume'])

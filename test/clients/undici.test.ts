@@ -346,6 +346,22 @@ describe('a body of bytes on undici', () => {
   })
 })
 
+describe('a form on undici', () => {
+  const foreign = {
+    [Symbol.toStringTag]: 'FormData',
+    *[Symbol.iterator]() {
+      yield ['a', 'x']
+      yield ['file', { name: 'a file of another class' }]
+    },
+  }
+  it.each<[string, { body: unknown; headers?: string[] }]>([
+    ['the caller set a content type', { body: form(), headers: ['Content-Type', 'multipart/form-data'] }],
+    ['it is of another class, with files of another class', { body: foreign }],
+  ])('is left to undici if %s', (_, call) => {
+    expect(dispatched({ method: 'POST', ...call }).options?.body).toBe(call.body)
+  })
+})
+
 describe('a 401 on undici', () => {
   it('leads to a repeat with the same bytes of a form, whatever the caller adds to it meanwhile', async () => {
     const body = form()

@@ -516,8 +516,8 @@ class HeldResponse {
     this.#isBusy = true
     this.#guarded(() => this.#passRest())
     this.#isBusy = false
-    // No more can come: as in undici, the error reaches a caller that has paused, too, who loses what is left.
-    if (isBroken(this.#end)) this.#call.fail(this.#end.error)
+    // No more can come, so this does not wait for a caller that has paused.
+    if (isBroken(this.#end) && this.#chunks.length === 0) this.#call.fail(this.#end.error)
   }
 
   #passRest(): void {
@@ -540,7 +540,7 @@ class HeldResponse {
   }
 }
 
-/** For errors that the handler threw itself, and those made of a response: undici ignores what it throws when it gets them. */
+/** undici ignores what a handler throws when it receives an error that it threw itself, or one made of a response. */
 function ignoringErrors(run: () => void): void {
   try {
     run()

@@ -6,8 +6,8 @@
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { createAttachContext, getsToken } from './authorize.ts'
-import { multipartBlob, snapshotOf } from './body.ts'
-import { areUndiciHeaders, copyUndiciHeaders, hasUndiciHeader, withUndiciHeader } from './headers.ts'
+import { snapshotOf } from './body.ts'
+import { areUndiciHeaders, copyUndiciHeaders, hasUndiciHeader } from './headers.ts'
 import { type CallOptions, type CallParts, RedirectWatch, UndiciCall } from './undici-call.ts'
 import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } from './undici-types.ts'
 
@@ -25,7 +25,7 @@ export type { UndiciInterceptor } from './undici-types.ts'
  *
  * The order in `compose(…)`: `dns`, `cache` and `deduplicate`, which need to know what is sent; this one; `redirect`; then
  * `retry` and the others, so that each attempt is checked separately. With `retry` or `decompress` between it and `redirect`
- * it does not recognize every redirect: an API may then get the token with a redirect from another origin.
+ * it does not recognize every redirect: one from another origin to an API may be sent with the token.
  *
  * Use an Agent, which connects to the origin that a call names. Older versions do not tell interceptors where a Client or
  * Pool connects: name the `origin` in their calls, or they get no token.
@@ -66,7 +66,7 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       context.emitWithheld('own-header', url)
       return { options: call }
     }
-    if (context.renewOnStatus.length > 0) copyBody(call)
+    if (context.renewOnStatus.length > 0) call.body = copyOfBody(call.body)
     if (isObject(call.query)) call.query = { ...call.query }
     return { options: call, origin }
   }
@@ -113,12 +113,10 @@ function originOf(origin: unknown): string {
   return text.endsWith('/') ? text.slice(0, -1) : text
 }
 
-/** Whether two texts name the same origin; undici's redirect interceptor names it in its shortest form. */
+/** Whether two origins are the same one. undici's redirect interceptor names it in its shortest form, in lower case. */
 function isSameOrigin(one: string, other: string): boolean {
-  return (
-    one === other ||
-    (URL.canParse(one) && URL.canParse(other) && new URL(one).origin === new URL(other).origin)
-  )
+  if (one === other) return true
+  return URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href // with its user info
 }
 
 function urlOf(origin: string, { path }: DispatchOptions): string {
@@ -135,23 +133,10 @@ function isResolved(origin: string, { path, method }: DispatchOptions): boolean 
   return URL.canParse(origin + path) && new URL(origin + path).pathname === path.split('?', 1)[0]
 }
 
-/** Replaces a body that the caller could change by a copy, so that a second attempt sends the same bytes. */
-function copyBody(call: CallOptions): void {
-  const { body, headers } = call
+/** A copy of bytes, so that a second attempt is like the first. */
+function copyOfBody(body: unknown): unknown {
   const isBytes = ArrayBuffer.isView(body) || body instanceof ArrayBuffer
-  if (isBytes) call.body = snapshotOf(body as Uint8Array<ArrayBuffer>)
-  else if (isForm(body) && !hasUndiciHeader(headers, 'content-type')) {
-    const copy = multipartBlob(body)
-    call.body = copy
-    call.headers = withUndiciHeader(headers, 'content-type', copy.type)
-  }
-}
-
-/** Whether a body is a form that undici accepts, of its own class and not of the platform's, and can be encoded here. */
-function isForm(body: unknown): body is FormData {
-  const isTagged = Object.prototype.toString.call(body) === '[object FormData]'
-  if (!isTagged || body instanceof FormData || !(Symbol.iterator in (body as FormData))) return false
-  return [...(body as FormData)].every(([, value]) => typeof value === 'string' || value instanceof Blob)
+  return isBytes ? snapshotOf(body as Uint8Array<ArrayBuffer>) : body
 }
 
 function isObject(value: unknown): value is object {

@@ -201,18 +201,25 @@ describe('a 401 that undici passes on without a renewal', () => {
     expect(used).toEqual(['pause', 'pause', 'resume'])
   })
 
-  it.each<[string, RecordingHandler, string]>([
-    ['before it', new PausingAtStart(), ''],
-    ['in its first chunk', new RecordingHandler((controller) => controller.pause()), 'one '],
-  ])('fails, if its connection has broken, also for a caller who has paused %s', async (_, handler, body) => {
-    const { recorded, first, receive, settle } = rejected(handler)
+  it('fails after all of it was passed on, if its connection has broken', async () => {
+    const { recorded, first, receive, settle } = rejected(
+      new RecordingHandler((controller) => controller.pause()),
+    )
     receive('one ')
     receive('two')
     first.onResponseError(new RecordingController(), new Error('broken'))
     await settle(undefined)
-    await recorded.ended
-    expect([recorded.events, recorded.body]).toEqual([['start', 'answer 401', 'error'], body])
+    expect([recorded.events, recorded.body]).toEqual([['start', 'answer 401'], 'one '])
+    recorded.controller?.resume()
+    expect([recorded.events, recorded.body]).toEqual([['start', 'answer 401', 'error'], 'one two'])
     expect(recorded.error?.message).toBe('broken')
+  })
+
+  it('fails, if its connection has broken and none of it has arrived, also for a caller who has paused', async () => {
+    const { recorded, first, settle } = rejected(new PausingAtStart())
+    first.onResponseError(new RecordingController(), new Error('broken'))
+    await settle(undefined)
+    expect(recorded.events).toEqual(['start', 'answer 401', 'error'])
   })
 
   it('is passed on chunk by chunk to a caller who pauses and resumes in the callback', async () => {

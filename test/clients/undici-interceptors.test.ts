@@ -347,3 +347,14 @@ it.each(['HTTP://localhost', 'http://LOCALHOST'])(
     expect(has(api, 'the.one.token')).toEqual([true, true])
   },
 )
+
+it('a redirect of a call with user info in its origin is sent without the token, like the call', async () => {
+  await using api = await scripted((_, response) => void response.writeHead(302, { location: '/b' }).end())
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url] })
+  const dispatcher = composed('above', interceptors.redirect({ maxRedirections: 1 }), tokens)
+  const recorded = new RecordingHandler()
+  const origin = api.url.replace('http://', 'http://user:password@')
+  dispatcher.dispatch({ origin, path: '/a', method: 'GET' }, recorded)
+  await recorded.ended
+  expect(has(api, 'the.one.token')).toEqual([false, false])
+})

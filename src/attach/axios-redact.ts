@@ -190,9 +190,8 @@ function cleanRequest(request: object, { key, value }: NonNullable<SentConfig['h
     if (!isObject(one)) continue
     const { _header, _options } = one as SentRequest
     if (typeof _header === 'string') Reflect.set(one, '_header', _header.replaceAll(value, HIDDEN))
-    deleteHeader(_options?.headers, key)
-    const sent: unknown = OUT_HEADERS && Reflect.get(one, OUT_HEADERS)
-    if (isObject(sent)) Reflect.deleteProperty(sent, key) // Node.js has the names in lower case
+    for (const headers of [_options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])
+      deleteHeader(headers, key)
   }
 }
 

@@ -108,6 +108,8 @@ class Attachment {
   readonly #instance: AxiosLike
   readonly #context: AttachContext
   readonly #copy: AxiosCopy
+  /** The wrapper of the last call, whose adapter option the next one often has, too. */
+  #last: { readonly original: AxiosAdapterOption | undefined; readonly wrapper: AxiosAdapter } | undefined
 
   constructor(instance: AxiosLike, context: AttachContext) {
     this.#instance = instance
@@ -118,6 +120,12 @@ class Attachment {
   wrapAdapter(config: AxiosConfig): void {
     this.#prepare(config) // a call may be canceled, and its config logged, before its adapter runs
     const original = originalOf(config.adapter || undefined) // axios ignores falsy values
+    if (this.#last === undefined || !isSame(original, this.#last.original))
+      this.#last = { original, wrapper: this.#wrapperOf(original) }
+    config.adapter = this.#last.wrapper
+  }
+
+  #wrapperOf(original: AxiosAdapterOption | undefined): AxiosAdapter {
     const wrapper: AxiosAdapter = (final) => {
       final.adapter = original
       const adapter =
@@ -125,7 +133,7 @@ class Attachment {
       return this.#run(final, adapter)
     }
     rememberWrapper(wrapper, { original, context: this.#context })
-    config.adapter = wrapper
+    return wrapper
   }
 
   #run(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<AxiosResponse> {
@@ -142,6 +150,12 @@ class Attachment {
     hideAgents(config)
     stripInterceptorHeader(config, this.#context, url)
   }
+}
+
+/** Whether two adapter options are the same: axios copies lists for each call. */
+function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other)) return one === other
+  return one.length === other.length && one.every((adapter, at) => adapter === other[at])
 }
 
 /** The parts of one call. */

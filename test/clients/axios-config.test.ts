@@ -251,6 +251,16 @@ it.each(['no prototype', 'the prototype of plain objects'])(
   },
 )
 
+it('an adapter can call the hasOwnProperty that axios puts on a config', async () => {
+  const asking: AxiosAdapter = (config) => {
+    const { hasOwnProperty: hasOwn } = config
+    const data = ['url', 'constructor'].map((key) => Reflect.apply(hasOwn, config, [key]))
+    return answering([{ data }])(config)
+  }
+  expect((await axios.get('/1', { adapter: asking })).data).toEqual([true, false])
+  expect((await fakeApi([asking]).api.get('/1')).data).toEqual([true, false])
+})
+
 it('the config that an adapter keeps leads to no token and no agent after the call', async () => {
   const { api, configs } = fakeApi([], { config: { httpAgent: new Agent() } })
   await api.get('/1')

@@ -2,6 +2,7 @@
 // Not by its name: bundles of axios often have a banner that declares `createRequire`.
 import * as nodeModule from 'node:module'
 import axios from 'axios'
+import { isObject } from './axios-redact.ts'
 import type {
   AxiosAdapter,
   AxiosAdapterOption,
@@ -80,10 +81,16 @@ function foreignCopy(instance: AxiosInstance): AxiosCopy {
     return made
   }
   return {
-    resolveAdapter: (adapter) =>
-      typeof adapter === 'function'
-        ? adapter
-        : (config) => bare().request({ ...config, ...UNTRANSFORMED, adapter }),
+    resolveAdapter: (adapter) => {
+      if (typeof adapter === 'function') return adapter
+      return (config) =>
+        bare()
+          .request({ ...config, ...UNTRANSFORMED, adapter })
+          .then(
+            (response) => withConfig(response, config),
+            (error: unknown) => Promise.reject(withConfig(error, config)),
+          )
+    },
     rejectTimeout: (config) =>
       bare()
         .request({ adapter: [] })
@@ -104,6 +111,14 @@ function bareInstance(instance: AxiosInstance): AxiosInstance {
   bare.interceptors.request.clear()
   bare.interceptors.response.clear()
   return bare
+}
+
+/** Puts the config that was sent on an outcome, and on the response in an error, where the bare instance put its own. */
+function withConfig<T>(outcome: T, config: AxiosConfig): T {
+  const { response } = Object(outcome) as Partial<AxiosErrorLike>
+  for (const holder of [outcome, response])
+    if (isObject(holder) && 'config' in holder) Reflect.set(holder, 'config', config)
+  return outcome
 }
 
 /** The message and code that the request's adapter would use. */

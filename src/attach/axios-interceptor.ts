@@ -4,7 +4,7 @@ import { UsedSecrets } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext } from './authorize.ts'
-import { attachesTo, configGetsToken, urlOf, waitWithin } from './axios-config.ts'
+import { attachesTo, configGetsToken, urlOf, waitWithin, writable } from './axios-config.ts'
 import { axiosCopyOfHeaders } from './axios-copy.ts'
 import { guardOf, guardTransportAndFetch } from './axios-redirects.ts'
 import type { AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
@@ -52,22 +52,23 @@ export function createAuthInterceptor(
   }
 
   return (given) => {
-    const config = given as object as AxiosConfig
+    const config = writable(given as object as AxiosConfig)
+    const result = config as object as typeof given
     if (own.has(getHeader(config.headers, headerKey))) deleteHeader(config.headers, headerKey)
     const url = urlOf(config)
-    if (!configGetsToken(context, url, config)) return given
-    if (attachesTo(config.adapter, url)) return given // attachAuth, on the same instance
+    if (!configGetsToken(context, url, config)) return result
+    if (attachesTo(config.adapter, url)) return result // attachAuth, on the same instance
     const guarded = { url, context, redirected: false }
     config.beforeRedirect = guardOf(config.beforeRedirect, guarded)
     guardTransportAndFetch(config, guarded)
     const token = tokens.currentToken()
     if (token !== undefined) {
       setHeader(config, context.headerValue(token))
-      return given
+      return result
     }
     return tokenWithin(config, tokens).then((acquired) => {
       if (acquired !== undefined) setHeader(config, context.headerValue(acquired))
-      return given
+      return result
     })
   }
 }

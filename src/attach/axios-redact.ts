@@ -2,6 +2,7 @@
 import { errorMonitor } from 'node:events'
 import { OutgoingMessage } from 'node:http'
 import { HIDDEN } from '../redact.ts'
+import { copyOf } from './axios-config.ts'
 import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
 import { isNodeStream, type NodeStream } from './body.ts'
 import { deleteHeader, getHeader } from './headers.ts'
@@ -18,6 +19,8 @@ export interface SentConfig {
   readonly config: AxiosConfig
   /** The copy that the adapter gets, and callers do not. */
   readonly sent: AxiosConfig
+  /** The properties that the copy had at first. */
+  readonly keys: readonly string[]
   /** The header with the token, by its lower-case name; undefined on a call without the token. */
   readonly header?: { readonly key: string; readonly value: string } | undefined
 }
@@ -36,18 +39,19 @@ export function hideAgents(config: AxiosConfig): void {
 /** A copy of a config for one send, with the real agents and its own headers. */
 export function copyForSend(config: AxiosConfig): AxiosConfig {
   const copy = copyOf(config)
-  copy.headers = Object.assign(Object.create(Object.getPrototypeOf(config.headers)), config.headers)
+  const headers: object = config.headers ?? {} // an adapter that calls ours may pass none
+  copy.headers = Object.assign(Object.create(Object.getPrototypeOf(headers)), headers)
   changeAgents(copy, realOf)
   return copy
 }
 
 function changeAgents(config: AxiosConfig, change: (agent: unknown) => unknown): void {
-  for (const key of AGENTS) if (Object.hasOwn(config, key)) config[key] = change(config[key])
+  for (const key of AGENTS) if (Object.hasOwn(config, key)) Reflect.set(config, key, change(config[key]))
   const { fetchOptions } = config
   if (!fetchOptions || !('dispatcher' in fetchOptions)) return
   const dispatcher = change(fetchOptions.dispatcher)
   // A copy, because `fetchOptions` may be that of the defaults.
-  config.fetchOptions = { ...fetchOptions, dispatcher } as AxiosConfig['fetchOptions']
+  Reflect.set(config, 'fetchOptions', { ...fetchOptions, dispatcher })
 }
 
 /** The properties that a send changes on its copy; the adapter made any other change. */
@@ -63,36 +67,28 @@ const SENT = new Set<string>([
 
 /**
  * Ends a send: deletes the token from the copy, and moves the adapter's changes to the caller's config, where axios has
- * them.
+ * them. What cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
  */
-export function endSend({ config, sent, header }: SentConfig): void {
-  hideAgents(sent)
-  for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) config[key] = sent[key]
+export function endSend({ config, sent, keys, header }: SentConfig): void {
   const { data, headers } = config
-  for (const name in sent.headers)
-    if (sent.headers[name] !== headers[name] && name.toLowerCase() !== header?.key)
-      headers[name] = sent.headers[name]
-  for (const name in headers) if (!(name in sent.headers)) delete headers[name]
-  sent.headers = headers
+  hideAgents(sent)
+  for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) Reflect.set(config, key, sent[key])
+  const now = Object.keys(sent)
+  let at = 0
+  for (const key of keys) {
+    // Their order first, which a deletion changes: looking up each one takes longer.
+    if (key !== now[at] && !(key in sent) && !SENT.has(key)) Reflect.deleteProperty(config, key)
+    at += 1
+  }
+  if (isObject(headers) && isObject(sent.headers)) moveHeaders(sent.headers, headers, header?.key)
+  if (Object.isExtensible(sent)) sent.headers = headers
   if (header && isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
 }
 
-/**
- * Objects with nothing but `hasOwnProperty`, as axios makes its configs. They have it from a prototype, because copying to
- * objects without one is several times slower.
- */
-class Bare {}
-Object.setPrototypeOf(Bare.prototype, null)
-Reflect.deleteProperty(Bare.prototype, 'constructor')
-Reflect.defineProperty(Bare.prototype, 'hasOwnProperty', { value: Object.prototype.hasOwnProperty })
-
-/** A shallow copy. Like newer versions of axios, it ignores extensions of Object.prototype. */
-function copyOf(config: AxiosConfig): AxiosConfig {
-  if (Object.getPrototypeOf(config) !== null) return { ...config }
-  const copy = new Bare() as AxiosConfig
-  for (const key of Object.keys(config)) copy[key] = config[key]
-  for (const key of Object.getOwnPropertySymbols(config)) Reflect.set(copy, key, Reflect.get(config, key))
-  return copy
+function moveHeaders(sent: AxiosConfig['headers'], own: AxiosConfig['headers'], tokenKey?: string): void {
+  for (const name in sent)
+    if (sent[name] !== own[name] && name.toLowerCase() !== tokenKey) Reflect.set(own, name, sent[name])
+  for (const name in own) if (!(name in sent)) Reflect.deleteProperty(own, name)
 }
 
 /**

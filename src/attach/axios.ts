@@ -15,7 +15,7 @@ import {
   createAttachContext,
   MAX_DRAINED_BYTES,
 } from './authorize.ts'
-import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin } from './axios-config.ts'
+import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin, writable } from './axios-config.ts'
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
 import { stripInterceptorHeader } from './axios-interceptor.ts'
 import {
@@ -71,10 +71,8 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
   const attachment = new Attachment(instance, context)
-  const wrap: AxiosRequestInterceptor = (config) => {
-    attachment.wrapAdapter(config as object as AxiosConfig)
-    return config
-  }
+  const wrap: AxiosRequestInterceptor = (config) =>
+    attachment.wrapAdapter(config as object as AxiosConfig) as typeof config
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.
   const id = instance.interceptors.request.use(wrap, null, { synchronous: true })
   attached.add(instance)
@@ -108,8 +106,8 @@ class Attachment {
   readonly #instance: AxiosLike
   readonly #context: AttachContext
   readonly #copy: AxiosCopy
-  /** The wrapper of the last call, whose adapter option the next one often has, too. */
-  #last: { readonly original: AxiosAdapterOption | undefined; readonly wrapper: AxiosAdapter } | undefined
+  /** The wrapper of the instance's default adapter, which most calls have. */
+  #default: { readonly original: AxiosAdapterOption | undefined; readonly wrapper: AxiosAdapter } | undefined
 
   constructor(instance: AxiosLike, context: AttachContext) {
     this.#instance = instance
@@ -117,23 +115,29 @@ class Attachment {
     this.#copy = axiosCopyOf(instance)
   }
 
-  wrapAdapter(config: AxiosConfig): void {
+  /** Returns the config, or a copy if it is frozen. */
+  wrapAdapter(given: AxiosConfig): AxiosConfig {
+    const config = writable(given)
     this.#prepare(config) // a call may be canceled, and its config logged, before its adapter runs
-    const original = originalOf(config.adapter || undefined) // axios ignores falsy values
-    if (this.#last === undefined || !isSame(original, this.#last.original))
-      this.#last = { original, wrapper: this.#wrapperOf(original) }
-    config.adapter = this.#last.wrapper
+    config.adapter = this.#wrapperOf(originalOf(config.adapter || undefined)) // axios ignores falsy values
+    return config
   }
 
-  #wrapperOf(original: AxiosAdapterOption | undefined): AxiosAdapter {
+  #wrapperOf(given: AxiosAdapterOption | undefined): AxiosAdapter {
+    if (this.#default !== undefined && isSame(given, this.#default.original)) return this.#default.wrapper
+    const original = copyOfOption(given)
     const wrapper: AxiosAdapter = (final) => {
-      final.adapter = original
-      const adapter =
-        original ?? ((this.#instance.defaults as Partial<AxiosConfig>).adapter || DEFAULT_ADAPTERS)
-      return this.#run(final, adapter)
+      const config = writable(final)
+      config.adapter = copyOfOption(original)
+      return this.#run(config, original ?? (this.#defaultAdapter || DEFAULT_ADAPTERS))
     }
     rememberWrapper(wrapper, { original, context: this.#context })
+    if (isSame(original, this.#defaultAdapter)) this.#default = { original, wrapper }
     return wrapper
+  }
+
+  get #defaultAdapter(): AxiosAdapterOption | undefined {
+    return (this.#instance.defaults as Partial<AxiosConfig>).adapter
   }
 
   #run(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<AxiosResponse> {
@@ -156,6 +160,10 @@ class Attachment {
 function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
   if (!Array.isArray(one) || !Array.isArray(other)) return one === other
   return one.length === other.length && one.every((adapter, at) => adapter === other[at])
+}
+
+function copyOfOption(option: AxiosAdapterOption | undefined): AxiosAdapterOption | undefined {
+  return Array.isArray(option) ? [...option] : option
 }
 
 /** The parts of one call. */
@@ -193,8 +201,8 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     const { config, copy, adapter } = this.#parts
     const { context } = this
     const header = token && { key: context.headerKey, value: context.headerValue(token) }
-    const call: SentConfig = { config, sent: copyForSend(config), header }
-    const { sent } = call
+    const sent = copyForSend(config)
+    const call: SentConfig = { config, sent, keys: Object.keys(sent), header }
     try {
       if (header !== undefined) this.#addToken(sent, header.value)
       const response = await copy.resolveAdapter(adapter, sent)(sent)

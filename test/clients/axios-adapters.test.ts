@@ -1,6 +1,7 @@
 // The caller's own adapters, instances without defaults, and responses that axios' own adapters never return.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import axios, {
   AxiosHeaders,
   type AxiosInstance,
@@ -9,6 +10,7 @@ import axios, {
 } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it, vi } from 'vitest'
+import { collectGarbage } from '../support/garbage.ts'
 import { ADAPTERS, rejectionOf, useGround } from '../support/ground.ts'
 import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
 import { answering, type FakeAnswer, fakeApi } from './axios-fakes.ts'
@@ -50,6 +52,34 @@ describe('the adapter of a call', () => {
     const signal = new AbortController().signal
     for (const api of made) expect((await api.request({ ...config, signal })).status).toBe(200)
     expect(configs.length).toBe(2)
+  })
+
+  it('is a list of its own in each call, which interceptors may change', async () => {
+    const [down, good] = [answering([{ status: 503 }, { status: 503 }, { status: 503 }]), answering()]
+    const api = axiosWith(rig().provider, { baseURL: MERCHANT_URL, adapter: [down, good] as never })
+    api.interceptors.response.use((response) => {
+      if (response.status === 200) return response
+      const { config } = response
+      ;(config.adapter as unknown[]).shift()
+      return api.request(config)
+    })
+    const calls = await Promise.all(['/1', '/2', '/3'].map((url) => api.get(url)))
+    expect(calls.map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+
+  it('is garbage-collected after the call, with all that it holds', async () => {
+    const api = axiosWith(rig().provider, { baseURL: MERCHANT_URL })
+    const calledOnce = async () => {
+      const adapter = answering()
+      await api.get('/1', { adapter })
+      return new WeakRef(adapter)
+    }
+    const ref = await calledOnce()
+    for (let tries = 0; tries < 100 && ref.deref() !== undefined; tries += 1) {
+      await delay(10)
+      collectGarbage()
+    }
+    expect(ref.deref()).toBeUndefined()
   })
 
   it.each([null, false, ''])('falls back to the default if it is an empty value: %j', async (adapter) => {

@@ -95,6 +95,35 @@ describe('the changes that an adapter makes to its config', () => {
     },
   )
 
+  it('include deletions: axios-mock-adapter deletes the adapter', async () => {
+    const deleting: AxiosAdapter = (config) => {
+      for (const key of ['adapter', 'timeout', 'mine']) Reflect.deleteProperty(config, key)
+      return answering()(config)
+    }
+    const { api } = fakeApi([deleting])
+    api.interceptors.request.use((given) => Object.assign(given, { mine: 1 }))
+    const { config } = await api.get('/1')
+    for (const key of ['adapter', 'timeout', 'mine']) expect(key in config).toBe(false)
+    expect(config.url).toBe('/1')
+  })
+
+  it.each<[string, (config: InternalAxiosRequestConfig) => unknown]>([
+    ['freezes it', Object.freeze],
+    ['deletes the headers', (config) => Reflect.deleteProperty(config, 'headers')],
+    ['sets the headers to null', (config) => Object.assign(config, { headers: null })],
+    ['freezes the headers', ({ headers }) => Object.freeze(headers)],
+  ])('fail no call, and a 401 renews the token: an adapter that %s', async (_, change) => {
+    const changing: AxiosAdapter = (config) => {
+      change(config)
+      return answering([{ status: configs.length === 1 ? 401 : 200 }])(config)
+    }
+    const { api, configs } = fakeApi([changing, changing], { config: { httpAgent: new Agent() } })
+    const { status, config } = await api.get('/1', { headers: { 'X-Mine': '1' } })
+    expect([status, configs.length]).toEqual([200, 2])
+    expect(config.headers.get('X-Mine')).toBe('1')
+    expect(config.headers.has('Authorization')).toBe(false)
+  })
+
   it.each(['the API', 'another server'])(
     'are the same as without the token, for a form sent to %s by the http adapter',
     async (where) => {
@@ -250,6 +279,42 @@ it.each(['no prototype', 'the prototype of plain objects'])(
     expect(Reflect.get(configs[0] ?? {}, key)).toBe(2)
   },
 )
+
+describe('a config whose properties cannot all be changed', () => {
+  const asGiven = <T>(config: T): T => config
+  const copyWith = (config: object) => Object.create(null, Object.getOwnPropertyDescriptors(config))
+  it.each<[string, (config: InternalAxiosRequestConfig) => InternalAxiosRequestConfig]>([
+    ['frozen', (config) => Object.freeze(config)],
+    ['a frozen copy', (config) => Object.freeze({ ...config })],
+    ['not extensible', (config) => Object.preventExtensions(config)],
+    ['a read-only property', (config) => Object.defineProperty(config, 'startedAt', { value: 1 })],
+    [
+      'a read-only property of a copy',
+      (config) => Object.defineProperty(copyWith(config), 'at', { value: 1 }),
+    ],
+    ['a getter', (config) => Object.defineProperty(config, 'now', { get: () => ({}), enumerable: true })],
+  ])('is sent with the token, and again after a 401: %s', async (_, change) => {
+    for (const [before, after] of [
+      [change, asGiven],
+      [asGiven, change],
+    ] as const) {
+      const made = rig()
+      const configs: InternalAxiosRequestConfig[] = []
+      const seen: unknown[] = []
+      const noting: AxiosAdapter = (config) => {
+        seen.push(config.headers.get('Authorization'))
+        return answering([{ status: seen.length === 1 ? 401 : 200 }], configs)(config)
+      }
+      const api = axios.create({ baseURL: MERCHANT_URL, adapter: noting })
+      api.interceptors.request.use(after)
+      attachAuth(api, made.provider)
+      api.interceptors.request.use(before)
+      expect((await api.get('/1')).status).toBe(200)
+      expect(seen.length).toBe(2)
+      for (const header of seen) expect(header).toMatch(/^Bearer head\.body\.signature-\d+$/)
+    }
+  })
+})
 
 it('an adapter can call the hasOwnProperty that axios puts on a config', async () => {
   const asking: AxiosAdapter = (config) => {

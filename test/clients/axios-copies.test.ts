@@ -82,6 +82,25 @@ describe.each(Object.entries(COPIES))('another copy of axios (%s)', (_, load) =>
     expect((await api.request(error.config ?? {})).status).toBe(200)
   })
 
+  it.each(ADAPTERS)(
+    'responds with a config that can be sent again, also to a call without the token: %s',
+    async (adapter) => {
+      let nth = 0
+      await using server = await scripted((_, response) => {
+        nth += 1
+        response.writeHead(nth === 2 ? 503 : 200, { 'content-type': 'application/json' }).end('{"a":1}')
+      })
+      const api = attached({ baseURL: server.url, adapter })
+      const first = await api.get('/1')
+      const failed = (await rejectionOf(api.request(first.config))) as AxiosError
+      expect(failed.response?.data).toEqual({ a: 1 })
+      for (const { config } of [failed, failed.response ?? {}]) {
+        expect(config).toMatchObject({ baseURL: server.url, url: '/1', adapter })
+        expect((await api.request(config as object)).data).toEqual({ a: 1 })
+      }
+    },
+  )
+
   it('rejects with its own timeout errors while a call waits for a token', async () => {
     ground.env.fail('token', { kind: 'hang' })
     const api = attached()

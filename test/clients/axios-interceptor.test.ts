@@ -124,6 +124,12 @@ describe('createAuthInterceptor, called directly', () => {
   })
 })
 
+it('attaches the token to a copy of a frozen config', async () => {
+  const api = withToken()
+  api.interceptors.request.use((config) => Object.freeze(config)) // runs before the one above
+  expect((await api.get('/x')).status).toBe(200) // the sandbox answers 401 without a token
+})
+
 describe('a config that is sent again', () => {
   it.each([
     ['Authorization', 'Bearer'],

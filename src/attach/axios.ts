@@ -123,12 +123,11 @@ class Attachment {
     return config
   }
 
-  #wrapperOf(given: AxiosAdapterOption | undefined): AxiosAdapter {
-    if (this.#default !== undefined && isSame(given, this.#default.original)) return this.#default.wrapper
-    const original = copyOfOption(given)
+  #wrapperOf(original: AxiosAdapterOption | undefined): AxiosAdapter {
+    if (this.#default !== undefined && isSame(original, this.#default.original)) return this.#default.wrapper
     const wrapper: AxiosAdapter = (final) => {
       const config = writable(final)
-      config.adapter = copyOfOption(original)
+      config.adapter = Array.isArray(original) ? [...original] : original
       return this.#run(config, original ?? (this.#defaultAdapter || DEFAULT_ADAPTERS))
     }
     rememberWrapper(wrapper, { original, context: this.#context })
@@ -160,10 +159,6 @@ class Attachment {
 function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
   if (!Array.isArray(one) || !Array.isArray(other)) return one === other
   return one.length === other.length && one.every((adapter, at) => adapter === other[at])
-}
-
-function copyOfOption(option: AxiosAdapterOption | undefined): AxiosAdapterOption | undefined {
-  return Array.isArray(option) ? [...option] : option
 }
 
 /** The parts of one call. */

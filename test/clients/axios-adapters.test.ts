@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import axios, {
+  type AxiosAdapter,
   AxiosHeaders,
   type AxiosInstance,
   type CreateAxiosDefaults,
@@ -12,6 +13,7 @@ import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it, vi } from 'vitest'
 import { collectGarbage } from '../support/garbage.ts'
 import { ADAPTERS, rejectionOf, useGround } from '../support/ground.ts'
+import { forget } from '../support/recorded.ts'
 import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
 import { answering, type FakeAnswer, fakeApi } from './axios-fakes.ts'
 import { axiosWith } from './drivers.ts'
@@ -67,6 +69,19 @@ describe('the adapter of a call', () => {
     expect(calls.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
+  it('may be wrapped by one that passes a frozen copy of the config', async () => {
+    const configs: InternalAxiosRequestConfig[] = []
+    const api = axios.create({ baseURL: MERCHANT_URL, adapter: answering([{ status: 401 }], configs) })
+    api.interceptors.request.use((config) => {
+      const wrapped = config.adapter as AxiosAdapter
+      return Object.assign(config, {
+        adapter: (final: InternalAxiosRequestConfig) => wrapped(Object.freeze({ ...final })),
+      })
+    })
+    attachAuth(api, rig().provider)
+    expect([(await api.get('/1')).status, configs.length]).toEqual([200, 2])
+  })
+
   it('is garbage-collected after the call, with all that it holds', async () => {
     const api = axiosWith(rig().provider, { baseURL: MERCHANT_URL })
     const calledOnce = async () => {
@@ -75,6 +90,7 @@ describe('the adapter of a call', () => {
       return new WeakRef(adapter)
     }
     const ref = await calledOnce()
+    forget() // the recorded outcomes
     for (let tries = 0; tries < 100 && ref.deref() !== undefined; tries += 1) {
       await delay(10)
       collectGarbage()

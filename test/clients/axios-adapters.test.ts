@@ -69,14 +69,34 @@ describe('the adapter of a call', () => {
     expect(calls.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  it('may be wrapped by one that passes a frozen copy of the config', async () => {
+  it.each<[string, (config: InternalAxiosRequestConfig) => object]>([
+    ['frozen', (config) => Object.freeze({ ...config })],
+    [
+      'with a getter',
+      (config) => ({
+        ...config,
+        get now() {
+          return {}
+        },
+      }),
+    ],
+    [
+      'with frozen headers',
+      ({ headers, ...config }) => ({ ...config, headers: Object.freeze(headers.concat()) }),
+    ],
+    ['without headers', (config) => ({ ...config, headers: undefined })],
+  ])('may be wrapped by one that passes its own config: %s', async (_, change) => {
     const configs: InternalAxiosRequestConfig[] = []
-    const api = axios.create({ baseURL: MERCHANT_URL, adapter: answering([{ status: 401 }], configs) })
+    const changing: AxiosAdapter = (config) => {
+      Object.assign(config.headers, { 'User-Agent': 'of the adapter' })
+      Reflect.deleteProperty(config.headers, 'Accept')
+      return answering([{ status: configs.length === 0 ? 401 : 200 }], configs)(config)
+    }
+    const fetchOptions = { dispatcher: { of: 'the caller' } }
+    const api = axios.create({ baseURL: MERCHANT_URL, adapter: changing, fetchOptions })
     api.interceptors.request.use((config) => {
       const wrapped = config.adapter as AxiosAdapter
-      return Object.assign(config, {
-        adapter: (final: InternalAxiosRequestConfig) => wrapped(Object.freeze({ ...final })),
-      })
+      return Object.assign(config, { adapter: (final: never) => wrapped(change(final) as never) })
     })
     attachAuth(api, rig().provider)
     expect([(await api.get('/1')).status, configs.length]).toEqual([200, 2])

@@ -92,8 +92,7 @@ describe('the adapter of a call', () => {
       Reflect.deleteProperty(config.headers, 'Accept')
       return answering([{ status: configs.length === 0 ? 401 : 200 }], configs)(config)
     }
-    const fetchOptions = { dispatcher: { of: 'the caller' } }
-    const api = axios.create({ baseURL: MERCHANT_URL, adapter: changing, fetchOptions })
+    const api = axios.create({ baseURL: MERCHANT_URL, adapter: changing })
     api.interceptors.request.use((config) => {
       const wrapped = config.adapter as AxiosAdapter
       return Object.assign(config, { adapter: (final: never) => wrapped(change(final) as never) })

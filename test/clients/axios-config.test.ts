@@ -117,7 +117,8 @@ describe('the changes that an adapter makes to its config', () => {
       change(config)
       return answering([{ status: configs.length === 1 ? 401 : 200 }])(config)
     }
-    const { api, configs } = fakeApi([changing, changing], { config: { httpAgent: new Agent() } })
+    const agents = { httpAgent: new Agent(), fetchOptions: { dispatcher: {} } }
+    const { api, configs } = fakeApi([changing, changing], { config: agents as CreateAxiosDefaults })
     const { status, config } = await api.get('/1', { headers: { 'X-Mine': '1' } })
     expect([status, configs.length]).toEqual([200, 2])
     expect(config.headers.get('X-Mine')).toBe('1')

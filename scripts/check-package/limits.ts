@@ -20,7 +20,7 @@ export const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./testing'], required: true, limitBytes: 43_000 },
 ]
 
-export const TARBALL_PACKED_BYTES = 640_000
+export const TARBALL_PACKED_BYTES = 645_000
 export const TARBALL_UNPACKED_BYTES = 2_350_000
 
 /** This package and its dependencies, without optional peers. */

@@ -21,7 +21,8 @@ export function writable(config: AxiosConfig): AxiosConfig {
 
 /** A shallow copy. Like newer versions of axios, it ignores extensions of Object.prototype. */
 export function copyOf(config: AxiosConfig): AxiosConfig {
-  if (Object.getPrototypeOf(config) !== null) return { ...config }
+  const proto: unknown = Object.getPrototypeOf(config)
+  if (proto !== null && proto !== Bare.prototype) return { ...config }
   const copy = new Bare() as AxiosConfig
   for (const key of Object.keys(config)) copy[key] = config[key]
   for (const key of Object.getOwnPropertySymbols(config)) Reflect.set(copy, key, Reflect.get(config, key))

@@ -65,13 +65,21 @@ const SENT = new Set<string>([
   'data',
 ])
 
-/**
- * Ends a send: deletes the token from the copy, and moves the adapter's changes to the caller's config, where axios has
- * them. What cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
- */
-export function endSend({ config, sent, keys, header }: SentConfig): void {
-  const { data, headers } = config
+/** Deletes the token from the copy when its send has ended. */
+export function cleanSent({ config, sent, header }: SentConfig): void {
+  const { data } = config
   hideAgents(sent)
+  if (header === undefined) return
+  if (Object.isExtensible(sent.headers)) deleteHeader(sent.headers, header.key)
+  else Reflect.set(sent, 'headers', config.headers) // frozen
+  if (isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
+}
+
+/**
+ * Moves the adapter's changes to the caller's config, where axios has them; not those of a send that is repeated. What
+ * cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
+ */
+export function moveChanges({ config, sent, keys }: SentConfig): void {
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) Reflect.set(config, key, sent[key])
   const now = Object.keys(sent)
   let at = 0
@@ -80,15 +88,11 @@ export function endSend({ config, sent, keys, header }: SentConfig): void {
     if (key !== now[at] && !(key in sent) && !SENT.has(key)) Reflect.deleteProperty(config, key)
     at += 1
   }
-  if (isObject(headers) && isObject(sent.headers)) moveHeaders(sent.headers, headers, header?.key)
-  if (Object.isExtensible(sent)) sent.headers = headers
-  if (header && isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
-}
-
-function moveHeaders(sent: AxiosConfig['headers'], own: AxiosConfig['headers'], tokenKey?: string): void {
-  for (const name in sent)
-    if (sent[name] !== own[name] && name.toLowerCase() !== tokenKey) Reflect.set(own, name, sent[name])
-  for (const name in own) if (!(name in sent)) Reflect.deleteProperty(own, name)
+  const { headers } = config
+  if (!isObject(headers) || !isObject(sent.headers)) return
+  for (const name in sent.headers)
+    if (sent.headers[name] !== headers[name]) Reflect.set(headers, name, sent.headers[name])
+  for (const name in headers) if (!(name in sent.headers)) Reflect.deleteProperty(headers, name)
 }
 
 /**

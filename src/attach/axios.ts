@@ -19,12 +19,13 @@ import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin, writab
 import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
 import { stripInterceptorHeader } from './axios-interceptor.ts'
 import {
+  cleanSent,
   copyForSend,
-  endSend,
   hideAgents,
   hideInError,
   hideInResponse,
   isObject,
+  moveChanges,
   type SentConfig,
 } from './axios-redact.ts'
 import { cameByRedirect, guardOf, guardTransportAndFetch, watchedFetch } from './axios-redirects.ts'
@@ -123,11 +124,12 @@ class Attachment {
     return config
   }
 
-  #wrapperOf(original: AxiosAdapterOption | undefined): AxiosAdapter {
-    if (this.#default !== undefined && isSame(original, this.#default.original)) return this.#default.wrapper
+  #wrapperOf(given: AxiosAdapterOption | undefined): AxiosAdapter {
+    if (this.#default !== undefined && isSame(given, this.#default.original)) return this.#default.wrapper
+    const original = copyOfOption(given)
     const wrapper: AxiosAdapter = (final) => {
       const config = writable(final)
-      config.adapter = Array.isArray(original) ? [...original] : original
+      config.adapter = copyOfOption(original)
       return this.#run(config, original ?? (this.#defaultAdapter || DEFAULT_ADAPTERS))
     }
     rememberWrapper(wrapper, { original, context: this.#context })
@@ -159,6 +161,10 @@ class Attachment {
 function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
   if (!Array.isArray(one) || !Array.isArray(other)) return one === other
   return one.length === other.length && one.every((adapter, at) => adapter === other[at])
+}
+
+function copyOfOption(option: AxiosAdapterOption | undefined): AxiosAdapterOption | undefined {
+  return Array.isArray(option) ? [...option] : option
 }
 
 /** The parts of one call. */
@@ -201,15 +207,16 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     try {
       if (header !== undefined) this.#addToken(sent, header.value)
       const response = await copy.resolveAdapter(adapter, sent)(sent)
-      endSend(call)
+      cleanSent(call)
       hideInResponse(response, call)
-      return new AxiosAttempt(this, response)
+      return new AxiosAttempt(this, call, { response })
     } catch (error) {
       const response = responseIn(error)
-      endSend(call)
+      cleanSent(call)
       hideInError(error, call)
-      if (response === undefined) throw error
-      return new AxiosAttempt(this, response, { error })
+      if (response !== undefined) return new AxiosAttempt(this, call, { response, failure: { error } })
+      moveChanges(call)
+      throw error
     }
   }
 
@@ -250,36 +257,44 @@ function responseIn(error: unknown): AxiosResponse | undefined {
   return isObject(response) ? response : undefined
 }
 
+interface Outcome {
+  readonly response: AxiosResponse
+  /** The error that axios made of the response. */
+  readonly failure?: { readonly error: unknown }
+}
+
 class AxiosAttempt implements Attempt<AxiosResponse> {
   readonly #call: AxiosCall
-  readonly #response: AxiosResponse
-  readonly #failure: { readonly error: unknown } | undefined
+  readonly #sent: SentConfig
+  readonly #outcome: Outcome
 
-  constructor(call: AxiosCall, response: AxiosResponse, failure?: { readonly error: unknown }) {
+  constructor(call: AxiosCall, sent: SentConfig, outcome: Outcome) {
     this.#call = call
-    this.#response = response
-    this.#failure = failure
+    this.#sent = sent
+    this.#outcome = outcome
   }
 
   get status(): number | undefined {
-    return this.#response?.status
+    return this.#outcome.response?.status
   }
 
   get challenge(): string {
-    return String(getHeader(this.#response.headers, 'www-authenticate') ?? '')
+    return String(getHeader(this.#outcome.response.headers, 'www-authenticate') ?? '')
   }
 
   get redirected(): boolean {
-    return this.#call.redirected || cameByRedirect(this.#response.request)
+    return this.#call.redirected || cameByRedirect(this.#outcome.response.request)
   }
 
   settle(): AxiosResponse {
-    if (this.#failure !== undefined) throw this.#failure.error
-    return this.#response
+    const { response, failure } = this.#outcome
+    moveChanges(this.#sent)
+    if (failure !== undefined) throw failure.error
+    return response
   }
 
   discard(): void {
-    const { data, headers } = this.#response
+    const { data, headers } = this.#outcome.response
     if (!isObject(data)) return
     const length = Number(getHeader(headers, 'content-length') || Number.NaN)
     if ('resume' in data && typeof data.resume === 'function' && length <= MAX_DRAINED_BYTES) data.resume()

@@ -69,6 +69,21 @@ describe('the adapter of a call', () => {
     expect(calls.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
+  it('does not change while a call is under way because an earlier call’s list changes', async () => {
+    const [one, two] = [adapterAnswering('one'), adapterAnswering('two')]
+    const api = axios.create({ baseURL: MERCHANT_URL, adapter: [one, two] as never })
+    const lists: unknown[][] = []
+    attachAuth(api, rig().provider)
+    api.interceptors.request.use((config) => {
+      lists.push(config.adapter as never)
+      return config
+    })
+    await api.get('/1')
+    const call = api.get('/2')
+    lists[0]?.reverse()
+    expect((await call).data).toBe('one')
+  })
+
   it.each<[string, (config: InternalAxiosRequestConfig) => object]>([
     ['frozen', (config) => Object.freeze({ ...config })],
     [
@@ -99,6 +114,16 @@ describe('the adapter of a call', () => {
     })
     attachAuth(api, rig().provider)
     expect([(await api.get('/1')).status, configs.length]).toEqual([200, 2])
+  })
+
+  it('gets a config without the extensions of Object.prototype if a frozen one had none', async () => {
+    const configs: InternalAxiosRequestConfig[] = []
+    const api = axiosWith(rig().provider, { adapter: answering([], configs) })
+    const { adapter } = await api
+      .get(MERCHANT_URL, { signal: AbortSignal.abort() })
+      .catch(({ config }) => config)
+    await adapter(Object.freeze(Object.assign(Object.create(null), { url: MERCHANT_URL })))
+    expect(configs.map((config) => [config.url, 'toString' in config])).toEqual([[MERCHANT_URL, false]])
   })
 
   it('is garbage-collected after the call, with all that it holds', async () => {

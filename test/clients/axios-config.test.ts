@@ -1,9 +1,11 @@
 // The config of a call: each send uses a copy, and responses and errors carry the caller's own config.
 import { Agent } from 'node:http'
 import { Readable } from 'node:stream'
+import { inspect } from 'node:util'
 import axios, {
   type AxiosAdapter,
   AxiosError,
+  type AxiosResponse,
   type CreateAxiosDefaults,
   type InternalAxiosRequestConfig,
 } from 'axios'
@@ -92,6 +94,33 @@ describe('the changes that an adapter makes to its config', () => {
         'User-Agent': 'of the adapter',
         'X-Mine': 'changed',
       })
+    },
+  )
+
+  it.each(['answers', 'fails'])(
+    'do not count for the second send of a call, and those of the second appear on its config: it %s',
+    async (ends) => {
+      const seen: unknown[] = []
+      const rewriting: AxiosAdapter = (config) => {
+        const { gateway } = config as { gateway?: string }
+        seen.push([gateway, config.url, config.headers.get('X-Mine'), config.timeout])
+        Reflect.deleteProperty(config, 'gateway')
+        Object.assign(config, { url: gateway + String(config.url), timeout: seen.length, nth: seen.length })
+        config.headers.set('X-Mine', 'changed')
+        if (seen.length === 2 && ends === 'fails')
+          return Promise.reject(new AxiosError('broken', 'E', config))
+        return answering([{ status: seen.length === 1 ? 401 : 200 }])(config)
+      }
+      const { api } = fakeApi([rewriting, rewriting])
+      const call = api.get('/1', { headers: { 'X-Mine': '1' }, gateway: '/gateway' } as object)
+      const { config } = (await call.catch((error: unknown) => error)) as AxiosResponse
+      expect(seen).toEqual([
+        ['/gateway', '/1', '1', 0],
+        ['/gateway', '/1', '1', 0],
+      ])
+      expect(config).toMatchObject({ url: '/gateway/1', timeout: 2, nth: 2 })
+      expect(config).not.toHaveProperty('gateway')
+      expect(config.headers.get('X-Mine')).toBe('changed')
     },
   )
 
@@ -327,11 +356,37 @@ it('an adapter can call the hasOwnProperty that axios puts on a config', async (
   expect((await fakeApi([asking]).api.get('/1')).data).toEqual([true, false])
 })
 
-it('the config that an adapter keeps leads to no token and no agent after the call', async () => {
-  const { api, configs } = fakeApi([], { config: { httpAgent: new Agent() } })
-  await api.get('/1')
-  expect(configs[0]?.headers.has('Authorization')).toBe(false)
-  expect(Reflect.ownKeys(configs[0]?.httpAgent)).toEqual([])
+describe('the config that an adapter keeps', () => {
+  it.each<[string, (config: InternalAxiosRequestConfig) => unknown]>([
+    ['as it is', () => {}],
+    ['sealed', Object.seal],
+    ['frozen', Object.freeze],
+    ['with frozen headers', ({ headers }) => Object.freeze(headers)],
+    [
+      'with headers that cannot be replaced',
+      (config) => Object.defineProperty(config, 'headers', { writable: false }),
+    ],
+  ])('leads to no token after the call: %s', async (_, change) => {
+    const kept: InternalAxiosRequestConfig[] = []
+    const keeping: AxiosAdapter = (config) => {
+      change(config)
+      kept.push(config)
+      if (!Object.isFrozen(config.headers)) kept.push({ ...config })
+      if (kept[0] !== config) throw new AggregateError(kept)
+      return answering([{ status: 401 }])(config)
+    }
+    const { api, provider } = fakeApi([keeping, keeping])
+    const shown = inspect(await rejectionOf(api.get('/1')), { depth: 9, showHidden: true })
+    expect(shown).toContain('AggregateError')
+    expect(shown).toContain('application/json')
+    expect(shown).not.toContain(provider.currentToken()?.value)
+  })
+
+  it('leads to no agent after the call', async () => {
+    const { api, configs } = fakeApi([], { config: { httpAgent: new Agent() } })
+    await api.get('/1')
+    expect(Reflect.ownKeys(configs[0]?.httpAgent)).toEqual([])
+  })
 })
 
 it.each([false, 0, 'junk', null, undefined])(

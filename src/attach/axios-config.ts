@@ -9,9 +9,10 @@ import { getHeader } from './headers.ts'
 /** Objects as axios makes its configs. Copying to them is several times faster than to objects without a prototype. */
 class Bare {}
 Object.setPrototypeOf(Bare.prototype, null)
-Object.defineProperties(Bare.prototype, {
-  constructor: { value: Object }, // so that they are plain objects
-  hasOwnProperty: { value: Object.prototype.hasOwnProperty, writable: true },
+Reflect.deleteProperty(Bare.prototype, 'constructor')
+Reflect.defineProperty(Bare.prototype, 'hasOwnProperty', {
+  value: Object.prototype.hasOwnProperty,
+  writable: true, // some versions of axios copy it as a property of its own
 })
 
 /** The config, or a copy if it is frozen. */

@@ -5,7 +5,7 @@ import { HIDDEN } from '../redact.ts'
 import { copyOf } from './axios-config.ts'
 import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
 import { isNodeStream, type NodeStream } from './body.ts'
-import { deleteHeader, getHeader } from './headers.ts'
+import { clearHeader, deleteHeader, getHeader } from './headers.ts'
 import { realOf, standInFor } from './stand-in.ts'
 
 /** Properties of Node.js response streams that lead back to the request: by name (IncomingMessage) or symbol (HTTP/2). */
@@ -65,13 +65,12 @@ const SENT = new Set<string>([
   'data',
 ])
 
-/** Deletes the token from the copy when its send has ended. */
+/** Removes the token and the agents from the copy when its send has ended. */
 export function cleanSent({ config, sent, header }: SentConfig): void {
   const { data } = config
   hideAgents(sent)
   if (header === undefined) return
-  if (Object.isExtensible(sent.headers)) deleteHeader(sent.headers, header.key)
-  else Reflect.set(sent, 'headers', config.headers) // frozen
+  if (!clearHeader(sent.headers, header.key)) Reflect.set(sent, 'headers', config.headers)
   if (isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
 }
 

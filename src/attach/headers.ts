@@ -39,6 +39,17 @@ export function deleteHeader(headers: unknown, key: string): unknown {
   return value
 }
 
+/**
+ * Sets a header in a record to undefined, under any spelling of its name: records that a header was deleted from are slower.
+ * Returns false if the record is frozen.
+ */
+export function clearHeader(headers: unknown, key: string): boolean {
+  const record = headers as HeaderRecord
+  let isClear = true
+  for (const name in record) if (isNamed(name, key)) isClear = Reflect.set(record, name, undefined)
+  return isClear
+}
+
 /** A copy of the headers given to fetch, in the same form; undefined where fetch would reject them. */
 export function copyFetchHeaders(given: unknown): FetchHeaders | undefined {
   if (typeof given !== 'object' || given === null) return undefined

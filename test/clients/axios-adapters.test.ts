@@ -69,6 +69,23 @@ describe('the adapter of a call', () => {
     expect(calls.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
+  it('is wrapped once if it is the default list, and is its own list if that differs', async () => {
+    const [one, two] = [adapterAnswering('one'), adapterAnswering('two')]
+    const api = axios.create({ baseURL: MERCHANT_URL, adapter: [one, two] as never })
+    const wrappers = new Set<unknown>()
+    api.interceptors.request.use((config) => {
+      wrappers.add(config.adapter) // runs after the token was attached
+      return config
+    })
+    attachAuth(api, rig().provider)
+    for (const url of ['/1', '/2', '/3']) expect((await api.get(url)).config.adapter).toEqual([one, two])
+    expect(wrappers.size).toBe(1)
+    for (const adapter of [[one], [two, one], [one, one], [one, two, one], one]) {
+      const { config } = await api.get('/4', { adapter: adapter as never })
+      expect(config.adapter).toEqual(adapter)
+    }
+  })
+
   it('does not change while a call is under way because an earlier call’s list changes', async () => {
     const [one, two] = [adapterAnswering('one'), adapterAnswering('two')]
     const api = axios.create({ baseURL: MERCHANT_URL, adapter: [one, two] as never })
@@ -123,8 +140,12 @@ describe('the adapter of a call', () => {
     const { adapter } = await api
       .get(MERCHANT_URL, { signal: AbortSignal.abort() })
       .catch(({ config }) => config)
-    await adapter(Object.freeze(Object.assign(Object.create(null), { url: MERCHANT_URL })))
-    expect(configs.map((config) => [config.url, 'toString' in config])).toEqual([[MERCHANT_URL, false]])
+    for (const proto of [null, Object.prototype])
+      await adapter(Object.freeze(Object.assign(Object.create(proto), { url: MERCHANT_URL })))
+    expect(configs.map((config) => [config.url, 'toString' in config])).toEqual([
+      [MERCHANT_URL, false],
+      [MERCHANT_URL, true],
+    ])
   })
 
   it('is garbage-collected after the call, with all that it holds', async () => {

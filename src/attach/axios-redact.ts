@@ -78,7 +78,7 @@ export function cleanSent({ config, sent, header }: SentConfig): void {
  * Moves the adapter's changes to the caller's config, where axios has them; not those of a send that is repeated. What
  * cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
  */
-export function moveChanges({ config, sent, keys }: SentConfig): void {
+export function moveChanges({ config, sent, keys, header }: SentConfig): void {
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) Reflect.set(config, key, sent[key])
   const now = Object.keys(sent)
   let at = 0
@@ -89,8 +89,10 @@ export function moveChanges({ config, sent, keys }: SentConfig): void {
   }
   const { headers } = config
   if (!isObject(headers) || !isObject(sent.headers)) return
-  for (const name in sent.headers)
+  for (const name in sent.headers) {
+    if (name.toLowerCase() === header?.key) continue // frozen headers still have the token
     if (sent.headers[name] !== headers[name]) Reflect.set(headers, name, sent.headers[name])
+  }
   for (const name in headers) if (!(name in sent.headers)) Reflect.deleteProperty(headers, name)
 }
 

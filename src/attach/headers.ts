@@ -46,7 +46,7 @@ export function deleteHeader(headers: unknown, key: string): unknown {
 export function clearHeader(headers: unknown, key: string): boolean {
   const record = headers as HeaderRecord
   let isClear = true
-  for (const name in record) if (isNamed(name, key)) isClear = Reflect.set(record, name, undefined)
+  for (const name in record) if (isNamed(name, key)) isClear = Reflect.set(record, name, undefined) && isClear
   return isClear
 }
 

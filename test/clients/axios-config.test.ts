@@ -141,6 +141,14 @@ describe('the changes that an adapter makes to its config', () => {
     ['deletes the headers', (config) => Reflect.deleteProperty(config, 'headers')],
     ['sets the headers to null', (config) => Object.assign(config, { headers: null })],
     ['freezes the headers', ({ headers }) => Object.freeze(headers)],
+    ['freezes it and the headers', (config) => Object.freeze(config) && Object.freeze(config.headers)],
+    [
+      'makes the header of the token read-only, and adds it under another name',
+      ({ headers }) =>
+        Object.assign(Object.defineProperty(headers, 'Authorization', { writable: false }), {
+          authorization: 'x',
+        }),
+    ],
   ])('fail no call, and a 401 renews the token: an adapter that %s', async (_, change) => {
     const changing: AxiosAdapter = (config) => {
       change(config)

@@ -160,6 +160,7 @@ describe('the changes that an adapter makes to its config', () => {
     expect([status, configs.length]).toEqual([200, 2])
     expect(config.headers.get('X-Mine')).toBe('1')
     expect(config.headers.has('Authorization')).toBe(false)
+    expect(inspect(configs.filter((one) => !Object.isFrozen(one)))).not.toContain('Bearer ')
   })
 
   it.each(['the API', 'another server'])(

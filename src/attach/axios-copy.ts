@@ -2,7 +2,6 @@
 // Not by its name: bundles of axios often have a banner that declares `createRequire`.
 import * as nodeModule from 'node:module'
 import axios from 'axios'
-import { isObject } from './axios-redact.ts'
 import type {
   AxiosAdapter,
   AxiosAdapterOption,
@@ -117,7 +116,7 @@ function bareInstance(instance: AxiosInstance): AxiosInstance {
 function withConfig<T>(outcome: T, config: AxiosConfig): T {
   const { response } = Object(outcome) as Partial<AxiosErrorLike>
   for (const holder of [outcome, response])
-    if (isObject(holder) && 'config' in holder) Reflect.set(holder, 'config', config)
+    if ('config' in Object(holder)) Reflect.set(holder as object, 'config', config)
   return outcome
 }
 

@@ -156,8 +156,9 @@ function hideConfig(holder: object, config: unknown, call: SentConfig, isOutcome
   else {
     const { headers } = config as AxiosConfig
     hideAgents(config as AxiosConfig)
-    if (header !== undefined && getHeader(headers, header.key) === header.value)
-      deleteHeader(headers, header.key)
+    if (header === undefined || getHeader(headers, header.key) !== header.value) return
+    if (Object.isFrozen(headers)) Reflect.set(config, 'headers', own.headers)
+    else deleteHeader(headers, header.key)
   }
 }
 

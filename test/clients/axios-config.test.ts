@@ -391,6 +391,17 @@ describe('the config that an adapter keeps', () => {
     expect(shown).not.toContain(provider.currentToken()?.value)
   })
 
+  it('leads to no token in a cause whose config shares frozen headers, nor in the causes of that', async () => {
+    const failing: AxiosAdapter = (config) => {
+      const inner = new AxiosError('inner', 'E_INNER', { ...config, headers: config.headers.concat() })
+      Object.freeze(config.headers)
+      const middle = Object.assign(new AxiosError('middle', 'E_MIDDLE', { ...config }), { cause: inner })
+      return Promise.reject(new Error('outer', { cause: middle }))
+    }
+    const error = await rejectionOf(fakeApi([failing]).api.get('/1'))
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('Bearer ')
+  })
+
   it('leads to no agent after the call', async () => {
     const { api, configs } = fakeApi([], { config: { httpAgent: new Agent() } })
     await api.get('/1')

@@ -15,18 +15,26 @@ Reflect.defineProperty(Bare.prototype, 'hasOwnProperty', {
   writable: true, // some versions of axios copy it as a property of its own
 })
 
-/** The config, or a copy if it is frozen. */
+/** The config, or a copy if it is frozen, sealed or not extensible. */
 export function writable(config: AxiosConfig): AxiosConfig {
   return Object.isExtensible(config) ? config : copyOf(config)
 }
 
-/** A shallow copy. Like newer versions of axios, it ignores extensions of Object.prototype. */
+/** A shallow copy. What a config inherits becomes its own, because axios sends that, too. */
 export function copyOf(config: AxiosConfig): AxiosConfig {
   const proto: unknown = Object.getPrototypeOf(config)
-  if (proto !== null && proto !== Bare.prototype) return { ...config }
+  if (proto !== null && proto !== Bare.prototype) return flatCopyOf(config)
   const copy = new Bare() as AxiosConfig
   for (const key of Object.keys(config)) copy[key] = config[key]
   for (const key of Object.getOwnPropertySymbols(config)) Reflect.set(copy, key, Reflect.get(config, key))
+  return copy
+}
+
+function flatCopyOf(config: AxiosConfig): AxiosConfig {
+  const copy = { ...config }
+  let proto: object | null = Object.getPrototypeOf(config)
+  for (; proto !== null && proto !== Object.prototype; proto = Object.getPrototypeOf(proto))
+    for (const key of Object.getOwnPropertyNames(proto)) if (!(key in copy)) copy[key] = config[key]
   return copy
 }
 

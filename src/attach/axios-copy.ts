@@ -112,11 +112,18 @@ function bareInstance(instance: AxiosInstance): AxiosInstance {
   return bare
 }
 
-/** Puts the config that was sent on an outcome, and on the response in an error, where the bare instance put its own. */
+/**
+ * Puts the config that was sent on an outcome, and on the response in an error, where the bare instance put its own. That
+ * one gets the same headers, because a stream that fails later has it on its error.
+ */
 function withConfig<T>(outcome: T, config: AxiosConfig): T {
   const { response } = Object(outcome) as Partial<AxiosErrorLike>
-  for (const holder of [outcome, response])
-    if ('config' in Object(holder)) Reflect.set(holder as object, 'config', config)
+  for (const holder of [outcome, response]) {
+    const { config: bare } = Object(holder) as Partial<AxiosErrorLike>
+    if (bare === undefined) continue
+    Reflect.set(Object(bare), 'headers', config.headers)
+    Reflect.set(holder as object, 'config', config)
+  }
   return outcome
 }
 

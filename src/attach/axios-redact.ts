@@ -5,7 +5,7 @@ import { HIDDEN } from '../redact.ts'
 import { copyOf } from './axios-config.ts'
 import type { AxiosConfig, AxiosErrorLike, AxiosResponse } from './axios-types.ts'
 import { isNodeStream, type NodeStream } from './body.ts'
-import { clearHeader, deleteHeader, getHeader } from './headers.ts'
+import { clearHeader, deleteHeader, getHeader, isHeaders } from './headers.ts'
 import { realOf, standInFor } from './stand-in.ts'
 
 /** Properties of Node.js response streams that lead back to the request: by name (IncomingMessage) or symbol (HTTP/2). */
@@ -70,8 +70,17 @@ export function cleanSent({ config, sent, header }: SentConfig): void {
   const { data } = config
   hideAgents(sent)
   if (header === undefined) return
-  if (!clearHeader(sent.headers, header.key)) Reflect.set(sent, 'headers', config.headers)
-  if (isNodeStream(data)) hide(config, 'data', () => data) // it refers to the request that it was piped into
+  if (isNodeStream(data)) Reflect.set(config, 'data', standInFor(data)) // it refers to the request that it was piped into
+  if (!isRecord(sent.headers, config.headers) || !clearHeader(sent.headers, header.key))
+    Reflect.set(sent, 'headers', config.headers)
+}
+
+/** Whether the headers are still a record, and no `Headers`, `Map` or list. AxiosHeaders are both records and iterable. */
+function isRecord(headers: unknown, own: unknown): boolean {
+  if (!isObject(headers)) return false
+  return (
+    Object.getPrototypeOf(headers) === Object.getPrototypeOf(Object(own)) || !(Symbol.iterator in headers)
+  )
 }
 
 /**
@@ -128,20 +137,25 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
   data.on(errorMonitor, (error) => hideInError(error, call))
 }
 
-/** Does the same for an error and its causes. `error.request` still distinguishes "no response" from "bad response". */
+/**
+ * Hides the request in an error and in the errors that it refers to. `error.request` still distinguishes "no response" from "bad
+ * response".
+ */
 export function hideInError(error: unknown, call: SentConfig): void {
-  const seen = new Set<unknown>()
-  try {
-    for (let failure = error; isObject(failure) && !seen.has(failure); ) {
-      seen.add(failure)
-      const { config, response, cause } = failure as Partial<AxiosErrorLike>
+  const failures = new Set([error])
+  for (const failure of failures) {
+    if (!isObject(failure)) continue
+    try {
+      const { config, response } = failure as Partial<AxiosErrorLike>
       hideConfig(failure, config, call, failure === error)
       hideRequest(failure, call)
       hideInResponse(response, call, failure === error)
-      failure = cause
+      const { cause, errors } = failure as Partial<AggregateError>
+      const others = Object.values(failure).filter((one) => one instanceof Error)
+      for (const one of [cause, ...(Array.isArray(errors) ? errors : []), ...others]) failures.add(one)
+    } catch {
+      // see above
     }
-  } catch {
-    // see above
   }
 }
 
@@ -152,14 +166,13 @@ export function hideInError(error: unknown, call: SentConfig): void {
 function hideConfig(holder: object, config: unknown, call: SentConfig, isOutcome: boolean): void {
   const { sent, config: own, header } = call
   if (!isObject(config) || config === own) return
-  if (config === sent || (isOutcome && header)) Reflect.set(holder, 'config', own)
-  else {
-    const { headers } = config as AxiosConfig
-    hideAgents(config as AxiosConfig)
-    if (header === undefined || getHeader(headers, header.key) !== header.value) return
-    if (Object.isFrozen(headers)) Reflect.set(config, 'headers', own.headers)
-    else deleteHeader(headers, header.key)
-  }
+  const { headers } = config as AxiosConfig
+  const isCopy = config === sent || (isOutcome && header && headers)
+  if (isCopy && Reflect.set(holder, 'config', own)) return
+  hideAgents(config as AxiosConfig)
+  if (header === undefined || getHeader(headers, header.key) !== header.value) return
+  if (Object.isSealed(headers)) Reflect.set(config, 'headers', own.headers)
+  else deleteHeader(headers, header.key)
 }
 
 function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header }: SentConfig): void {
@@ -217,14 +230,12 @@ function hide(holder: object, key: PropertyKey, get: () => unknown): void {
     enumerable: false,
     get,
     set(this: object, value: unknown) {
-      // On the object that it is assigned to, which may be a copy. Throws if that is sealed or frozen. axios sends only
-      // enumerable properties of a config again.
-      const enumerable = key === 'data'
-      Object.defineProperty(this, key, { value, writable: true, enumerable, configurable: true })
+      // On the object that it is assigned to, which may be a copy. Throws if that is sealed or frozen.
+      Object.defineProperty(this, key, { value, writable: true, enumerable: false, configurable: true })
     },
   })
 }
 
 function isFetchRequest(request: object): request is Request {
-  return 'headers' in request && request.headers instanceof Headers
+  return 'headers' in request && isHeaders(request.headers)
 }

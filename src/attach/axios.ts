@@ -39,7 +39,8 @@ import type {
   AxiosResponse,
 } from './axios-types.ts'
 import { boundaryOf, canSendAgain, isFormData, multipartBlob, snapshotOf, watchBody } from './body.ts'
-import { deleteHeader, getHeader } from './headers.ts'
+import { deleteHeader, getHeader, isHeaders } from './headers.ts'
+import { realOf } from './stand-in.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
@@ -190,7 +191,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
 
   constructor(parts: CallParts) {
     const { config, context, getsToken } = parts
-    const { data } = config
+    const data = realOf(config.data) // a stand-in for a stream, if the config is sent again
     this.url = parts.url
     this.context = context
     this.repeatable = getsToken && context.renewOnStatus.length > 0 && canSendAgain(data)
@@ -211,8 +212,8 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
       hideInResponse(response, call)
       return new AxiosAttempt(this, call, { response })
     } catch (error) {
-      const response = responseIn(error)
       cleanSent(call)
+      const response = responseIn(error)
       hideInError(error, call)
       if (response !== undefined) return new AxiosAttempt(this, call, { response, failure: { error } })
       moveChanges(call)
@@ -279,7 +280,7 @@ class AxiosAttempt implements Attempt<AxiosResponse> {
   }
 
   get challenge(): string {
-    return String(getHeader(this.#outcome.response.headers, 'www-authenticate') ?? '')
+    return String(this.#header('www-authenticate') ?? '')
   }
 
   get redirected(): boolean {
@@ -294,11 +295,17 @@ class AxiosAttempt implements Attempt<AxiosResponse> {
   }
 
   discard(): void {
-    const { data, headers } = this.#outcome.response
+    const { data } = this.#outcome.response
     if (!isObject(data)) return
-    const length = Number(getHeader(headers, 'content-length') || Number.NaN)
+    const length = Number(this.#header('content-length') || Number.NaN)
     if ('resume' in data && typeof data.resume === 'function' && length <= MAX_DRAINED_BYTES) data.resume()
     else if ('destroy' in data && typeof data.destroy === 'function') data.destroy()
     else if (data instanceof ReadableStream) data.cancel().catch(() => {})
+  }
+
+  /** A header of the response: adapters may return a record or a `Headers`, of which axios makes its own afterwards. */
+  #header(key: string): unknown {
+    const { headers } = this.#outcome.response
+    return isHeaders(headers) ? headers.get(key) : getHeader(headers, key)
   }
 }

@@ -41,13 +41,18 @@ export function deleteHeader(headers: unknown, key: string): unknown {
 
 /**
  * Sets a header in a record to undefined, under any spelling of its name: records that a header was deleted from are slower.
- * Returns false if the record is frozen.
+ * Returns false if it cannot be changed.
  */
 export function clearHeader(headers: unknown, key: string): boolean {
   const record = headers as HeaderRecord
   let isClear = true
   for (const name in record) if (isNamed(name, key)) isClear = Reflect.set(record, name, undefined) && isClear
   return isClear
+}
+
+/** Whether it is a `Headers`: that of the platform, or of a package such as undici or node-fetch. */
+export function isHeaders(headers: unknown): headers is Headers {
+  return Object.prototype.toString.call(headers) === '[object Headers]'
 }
 
 /** A copy of the headers given to fetch, in the same form; undefined where fetch would reject them. */

@@ -246,6 +246,7 @@ describe('a 401 from an adapter', () => {
     [{ 'WWW-Authenticate': 'Bearer' }, 2],
     [{ 'WWW-Authenticate': scope }, 1],
     [new AxiosHeaders({ 'Www-Authenticate': scope }), 1],
+    [new Headers({ 'Www-Authenticate': scope }), 1],
     [{ 'www-authenticate': ['Basic', scope] }, 1],
   ])('is retried with a new token unless its headers say insufficient_scope: %j', async (headers, sends) => {
     expect(await sendCount({ status: 401, data: { on: 1 }, headers })).toBe(sends)
@@ -269,6 +270,7 @@ describe('a 401 from an adapter', () => {
     ['read', { 'Content-Length': '65536' }],
     ['read', { 'Content-Length': 65_536 }],
     ['read', new AxiosHeaders({ 'content-length': '1' })],
+    ['read', new Headers({ 'content-length': '1' })],
     ['destroyed', { 'content-length': '65537' }],
     ['destroyed', {}],
     ['destroyed', { 'content-length': '' }],

@@ -11,7 +11,7 @@ import axios, {
 } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
-import { rejectionOf, scripted } from '../support/ground.ts'
+import { ADAPTERS, rejectionOf, scripted } from '../support/ground.ts'
 import { provided } from '../support/provided.ts'
 import { MERCHANT_URL, rig } from '../token/harness.ts'
 import { answering, type FakeAnswer, fakeApi } from './axios-fakes.ts'
@@ -123,6 +123,19 @@ describe('the changes that an adapter makes to its config', () => {
       expect(config.headers.get('X-Mine')).toBe('changed')
     },
   )
+
+  it.each<[string, (entries: [string, string][]) => unknown]>([
+    ['a Headers', (entries) => new Headers(entries)],
+    ['a Map', (entries) => new Map(entries)],
+    ['a list', (entries) => entries],
+  ])('leave the caller’s headers as they were if it replaces them by %s', async (_, make) => {
+    const replacing: AxiosAdapter = (config) => {
+      const headers = make(Object.entries(config.headers.toJSON(true)) as [string, string][])
+      return answering()(Object.assign(config, { headers }))
+    }
+    const { config } = await fakeApi([replacing]).api.get('/1', { headers: { 'X-Mine': '1' } })
+    expect(config.headers.toJSON()).toEqual({ Accept: 'application/json, text/plain, */*', 'X-Mine': '1' })
+  })
 
   it('include deletions: axios-mock-adapter deletes the adapter', async () => {
     const deleting: AxiosAdapter = (config) => {
@@ -319,6 +332,24 @@ it.each(['no prototype', 'the prototype of plain objects'])(
   },
 )
 
+it('a frozen config is sent with what it inherits, which decides where the call goes', async () => {
+  class Config {
+    get url(): string {
+      return 'https://elsewhere.example/x'
+    }
+  }
+  const { api, configs } = fakeApi([], { config: { allowAbsoluteUrls: false } })
+  api.interceptors.request.use((config) => {
+    const { method, headers } = config
+    Object.setPrototypeOf(Config.prototype, config)
+    return Object.freeze(Object.assign(Object.create(Config.prototype), { method, headers }))
+  })
+  await api.get('/1')
+  expect(configs).toMatchObject([{ baseURL: MERCHANT_URL, allowAbsoluteUrls: false }])
+  expect(configs[0]?.url).toBe('https://elsewhere.example/x')
+  expect(configs[0]?.headers.has('authorization')).toBe(false) // removed after the call
+})
+
 describe('a config whose properties cannot all be changed', () => {
   const asGiven = <T>(config: T): T => config
   const copyWith = (config: object) => Object.create(null, Object.getOwnPropertyDescriptors(config))
@@ -402,6 +433,51 @@ describe('the config that an adapter keeps', () => {
     expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('Bearer ')
   })
 
+  it.each<[string, (config: InternalAxiosRequestConfig, failure: () => Promise<Error>) => unknown]>([
+    [
+      'sealed headers, and causes below them',
+      async ({ headers }, failure) => {
+        const config = { headers: Object.seal({ ...headers }) } as InternalAxiosRequestConfig
+        return Object.assign(new AxiosError('sealed', 'E', config), { cause: await failure() })
+      },
+    ],
+    [
+      'a frozen error with a copy of the config',
+      ({ headers }) => Object.freeze(new AxiosError('x', 'E', { headers: headers.concat() })),
+    ],
+    [
+      'a cause that cannot be read',
+      async (_, failure) =>
+        Object.defineProperty(await failure(), 'cause', { get: () => expect.unreachable() }),
+    ],
+    ['an AggregateError', async (_, failure) => new AggregateError([await failure(), await failure()])],
+    ['a wrapped error', async (_, failure) => Object.assign(new Error('x'), { original: await failure() })],
+  ])('leads to no token in errors, nor do their requests: %s', async (_, make) => {
+    await using server = await scripted((_request, response) => response.socket?.destroy())
+    const tokens = provided({ apiUrls: [server.url] })
+    const adapter: AxiosAdapter = async (config) => {
+      const failure = () => rejectionOf(axios.getAdapter('http')(config)) as Promise<Error>
+      const error = await make(config, failure)
+      expect(inspect(error, { depth: 9 })).toContain('Bearer ')
+      throw new Error('outer', { cause: error })
+    }
+    const error = await rejectionOf(axiosWith(tokens, { adapter }).get(server.url))
+    expect(inspect(error, { depth: 9 })).not.toContain('Bearer ')
+  })
+
+  it('leads to no token if the response of its error cannot be read', async () => {
+    const { api, configs } = fakeApi([
+      (config) =>
+        Promise.reject(
+          Object.defineProperty(new AxiosError('x', 'E', config), 'response', {
+            get: () => expect.unreachable(),
+          }),
+        ),
+    ])
+    await rejectionOf(api.get('/1'))
+    expect(inspect(configs[0])).not.toContain('Bearer ')
+  })
+
   it('leads to no agent after the call', async () => {
     const { api, configs } = fakeApi([], { config: { httpAgent: new Agent() } })
     await api.get('/1')
@@ -475,6 +551,26 @@ describe('the Content-Type of a form', () => {
 })
 
 describe('the request body', () => {
+  it.each(ADAPTERS)('is still there when a config with an unread stream is sent again: %s', async (name) => {
+    await using server = await scripted((_request, response) => response.end())
+    let isBroken = true
+    const adapter: AxiosAdapter = (config) =>
+      isBroken ? Promise.reject(new AxiosError('open', 'E', config)) : axios.getAdapter(name)(config)
+    const api = axiosWith(provided({ apiUrls: [server.url] }), { adapter })
+    const { config } = (await rejectionOf(api.post(server.url, Readable.from(['a', 'b'])))) as AxiosError
+    isBroken = false
+    await api.request({ ...config })
+    expect(server.seen.map(({ body }) => String(body))).toEqual(['ab'])
+  })
+
+  it('fails as without the token when a config with a consumed stream is sent again by fetch', async () => {
+    await using server = await scripted((_request, response) => response.writeHead(503).end())
+    const api = axiosWith(provided({ apiUrls: [server.url] }), { adapter: 'fetch' })
+    const { config } = (await rejectionOf(api.post(server.url, Readable.from(['a'])))) as AxiosError
+    expect(await rejectionOf(api.request({ ...config }))).toMatchObject({ name: 'TypeError' })
+    expect(server.seen.length).toBe(1)
+  })
+
   it.each([
     ['not copied if no status renews the token', [], true],
     ['copied if a status can renew the token, and the caller’s config keeps the original', [401], false],

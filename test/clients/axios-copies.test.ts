@@ -1,4 +1,6 @@
 // Copies of axios that this package did not import: each call uses the adapters and errors of its own copy.
+import { Readable } from 'node:stream'
+import { inspect } from 'node:util'
 import axios, {
   type AxiosAdapter,
   type AxiosError,
@@ -10,6 +12,7 @@ import axios, {
 import { attachAuth } from 'merchant-auth/axios'
 import { describe, expect, it } from 'vitest'
 import { ADAPTERS, rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { provided } from '../support/provided.ts'
 import { hang, MERCHANT_URL, rig } from '../token/harness.ts'
 import { answering, onSocket, requiredCopy, unknownCopy } from './axios-fakes.ts'
 import { conformWith } from './conform.ts'
@@ -152,6 +155,22 @@ describe('an unknown copy of axios', () => {
     }
     await api.get('/1', { adapter })
     expect(sent).toEqual([true])
+  })
+
+  it('shows no token on the error of a response stream that fails after the call', async () => {
+    await using server = await scripted((_request, response) => {
+      response.write('abc')
+      setImmediate(() => response.end('defg'))
+    })
+    const config = { adapter: 'fetch', responseType: 'stream', maxContentLength: 3 } as const
+    const api = axiosWith(provided({ apiUrls: [server.url] }), config, { copy: unknownCopy() })
+    const { data } = await api.get<Readable>(server.url)
+    const error = await rejectionOf(Readable.from(data).toArray())
+    expect(error).toMatchObject({
+      message: 'maxContentLength size of 3 exceeded',
+      config: { url: server.url },
+    })
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toContain('Bearer ')
   })
 
   it('can attach the token and interceptors, which run once, to every instance in its create()', async () => {

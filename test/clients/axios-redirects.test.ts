@@ -1,8 +1,15 @@
 // The token and the caller's own redirect options, transports and adapters on axios.
-import axios, { type AxiosAdapter, type CreateAxiosDefaults, type InternalAxiosRequestConfig } from 'axios'
+import axios, {
+  type AxiosAdapter,
+  type AxiosError,
+  type CreateAxiosDefaults,
+  type InternalAxiosRequestConfig,
+} from 'axios'
 import type { AttachOptions } from 'merchant-auth'
 import { createAuthInterceptor } from 'merchant-auth/axios'
+import * as undici from 'undici'
 import { describe, expect, it, vi } from 'vitest'
+import { rejectionOf, scripted } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
 import { answering } from './axios-fakes.ts'
 import { type AxiosOptions, axiosWith, HOWS } from './drivers.ts'
@@ -267,6 +274,22 @@ describe('the fetch adapter', () => {
       await client(record, config).get(`${API}/x`)
     const [first, second, third, fourth] = seen
     expect([first === second, third === fourth, third === first]).toEqual([true, true, false])
+  })
+
+  it('renews no token for a 401 after a redirect, with a fetch and a Request of another package', async () => {
+    await using server = await scripted(({ path }, response) => {
+      if (path === '/x') response.writeHead(302, { location: '/y' })
+      else response.statusCode = 401
+      response.end()
+    })
+    const renew = vi.fn()
+    const env = { fetch: undici.fetch, Request: undici.Request, Response: undici.Response } as object
+    const api = axiosWith(provided({ apiUrls: [server.url], renew }), { adapter: 'fetch', env })
+    const error = (await rejectionOf(api.get(`${server.url}/x`))) as AxiosError
+    expect(server.seen.map(({ path }) => path)).toEqual(['/x', '/y'])
+    expect(renew).not.toHaveBeenCalled()
+    expect(error.request).toBeInstanceOf(undici.Request)
+    expect(error.request.headers.has('authorization')).toBe(false)
   })
 
   it('calls globalThis.fetch as it is at the time of the call', async () => {

@@ -182,9 +182,9 @@ function hideRequest(holder: AxiosResponse | AxiosErrorLike, { header }: SentCon
     hide(holder, 'request', () => request)
     if (header !== undefined && request.headers.get(header.key) === header.value)
       request.headers.delete(header.key)
-  } else if (isPlain(request)) hide(holder, 'request', () => request)
-  else {
-    hide(holder, 'request', () => standInFor(request)) // made when it is read, which is rare
+  } else {
+    // Made when it is read, which is rare.
+    hide(holder, 'request', () => (isPlain(request) ? request : standInFor(request)))
     if (header !== undefined) cleanRequest(realOf(request), header)
   }
 }
@@ -231,7 +231,7 @@ function hide(holder: object, key: PropertyKey, get: () => unknown): void {
     get,
     set(this: object, value: unknown) {
       // On the object that it is assigned to, which may be a copy. Throws if that is sealed or frozen.
-      Object.defineProperty(this, key, { value, writable: true, enumerable: false, configurable: true })
+      Object.defineProperty(this, key, { value, writable: true, configurable: true })
     },
   })
 }

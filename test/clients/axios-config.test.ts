@@ -459,7 +459,7 @@ describe('the config that an adapter keeps', () => {
       const failure = () => rejectionOf(axios.getAdapter('http')(config)) as Promise<Error>
       const error = await make(config, failure)
       expect(inspect(error, { depth: 9 })).toContain('Bearer ')
-      throw new Error('outer', { cause: error })
+      throw error
     }
     const error = await rejectionOf(axiosWith(tokens, { adapter }).get(server.url))
     expect(inspect(error, { depth: 9 })).not.toContain('Bearer ')

@@ -20,7 +20,10 @@ export function writable(config: AxiosConfig): AxiosConfig {
   return Object.isExtensible(config) ? config : copyOf(config)
 }
 
-/** A shallow copy. What a config inherits becomes its own, because axios sends that, too. */
+/**
+ * A shallow copy. What a config inherits becomes its own, except from Object.prototype: the URL that decides about the
+ * token must be the one that is sent.
+ */
 export function copyOf(config: AxiosConfig): AxiosConfig {
   const proto: unknown = Object.getPrototypeOf(config)
   if (proto !== null && proto !== Bare.prototype) return flatCopyOf(config)

@@ -114,14 +114,14 @@ function bareInstance(instance: AxiosInstance): AxiosInstance {
 
 /**
  * Puts the config that was sent on an outcome, and on the response in an error, where the bare instance put its own. That
- * one gets the same headers, because a stream that fails later has it on its error.
+ * config gets the headers of this one, because the error of a stream that fails later refers to it.
  */
 function withConfig<T>(outcome: T, config: AxiosConfig): T {
   const { response } = Object(outcome) as Partial<AxiosErrorLike>
   for (const holder of [outcome, response]) {
     const { config: bare } = Object(holder) as Partial<AxiosErrorLike>
-    if (bare === undefined) continue
-    Reflect.set(Object(bare), 'headers', config.headers)
+    if (bare?.headers === undefined) continue // none, or one that the caller passed with a cancellation
+    Reflect.set(bare, 'headers', config.headers)
     Reflect.set(holder as object, 'config', config)
   }
   return outcome

@@ -67,25 +67,23 @@ const SENT = new Set<string>([
 
 /** Removes the token and the agents from the copy when its send has ended. */
 export function cleanSent({ config, sent, header }: SentConfig): void {
-  const { data } = config
   hideAgents(sent)
   if (header === undefined) return
-  if (isNodeStream(data)) Reflect.set(config, 'data', standInFor(data)) // it refers to the request that it was piped into
-  if (!isRecord(sent.headers, config.headers) || !clearHeader(sent.headers, header.key))
+  if (!isRecord(sent.headers) || !clearHeader(sent.headers, header.key))
     Reflect.set(sent, 'headers', config.headers)
+  const { data } = config
+  // The stream refers to the request that it was piped into.
+  if (isNodeStream(data)) Reflect.set(config, 'data', standInFor(data))
 }
 
-/** Whether the headers are still a record, and no `Headers`, `Map` or list. AxiosHeaders are both records and iterable. */
-function isRecord(headers: unknown, own: unknown): boolean {
-  if (!isObject(headers)) return false
-  return (
-    Object.getPrototypeOf(headers) === Object.getPrototypeOf(Object(own)) || !(Symbol.iterator in headers)
-  )
+/** Whether the headers have a property for each header: an adapter may have replaced them. */
+function isRecord(headers: unknown): boolean {
+  return isObject(headers) && !isHeaders(headers) && !(headers instanceof Map) && !Array.isArray(headers)
 }
 
 /**
- * Moves the adapter's changes to the caller's config, where axios has them; not those of a send that is repeated. What
- * cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
+ * Moves the adapter's changes to the caller's config, where axios has them. Those of a send that is repeated are dropped.
+ * What cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
  */
 export function moveChanges({ config, sent, keys, header }: SentConfig): void {
   for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) Reflect.set(config, key, sent[key])
@@ -138,8 +136,8 @@ function hideInStream(data: NodeStream, call: SentConfig): void {
 }
 
 /**
- * Hides the request in an error and in the errors that it refers to. `error.request` still distinguishes "no response" from "bad
- * response".
+ * Hides the request in an error, its causes, and the errors in its `errors` and its enumerable properties.
+ * `error.request` still distinguishes "no response" from "bad response".
  */
 export function hideInError(error: unknown, call: SentConfig): void {
   const failures = new Set([error])
@@ -151,8 +149,9 @@ export function hideInError(error: unknown, call: SentConfig): void {
       hideRequest(failure, call)
       hideInResponse(response, call, failure === error)
       const { cause, errors } = failure as Partial<AggregateError>
-      const others = Object.values(failure).filter((one) => one instanceof Error)
-      for (const one of [cause, ...(Array.isArray(errors) ? errors : []), ...others]) failures.add(one)
+      failures.add(cause)
+      for (const one of [...(Array.isArray(errors) ? errors : []), ...Object.values(failure)])
+        if (one instanceof Error) failures.add(one)
     } catch {
       // see above
     }

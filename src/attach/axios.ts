@@ -191,7 +191,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
 
   constructor(parts: CallParts) {
     const { config, context, getsToken } = parts
-    const data = realOf(config.data) // a stand-in for a stream, if the config is sent again
+    const data = realOf(config.data) // it may be a stand-in, if the config is sent again
     this.url = parts.url
     this.context = context
     this.repeatable = getsToken && context.renewOnStatus.length > 0 && canSendAgain(data)

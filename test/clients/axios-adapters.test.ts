@@ -248,7 +248,7 @@ describe('a 401 from an adapter', () => {
     [new AxiosHeaders({ 'Www-Authenticate': scope }), 1],
     [new Headers({ 'Www-Authenticate': scope }), 1],
     [{ 'www-authenticate': ['Basic', scope] }, 1],
-  ])('is retried with a new token unless its headers say insufficient_scope: %j', async (headers, sends) => {
+  ])('is retried with a new token unless its headers say insufficient_scope: %o', async (headers, sends) => {
     expect(await sendCount({ status: 401, data: { on: 1 }, headers })).toBe(sends)
   })
 
@@ -277,7 +277,7 @@ describe('a 401 from an adapter', () => {
     ['destroyed', { 'content-length': 'long' }],
     ['destroyed', undefined],
   ])(
-    'has its body stream read if Content-Length is at most 64 KiB, and destroyed otherwise: %s, %j',
+    'has its body stream read if Content-Length is at most 64 KiB, and destroyed otherwise: %s, %o',
     async (expected, headers) => {
       const data = new PassThrough()
       expect(await sendCount({ status: 401, data, headers })).toBe(2)

@@ -314,6 +314,14 @@ describe('the causes of an error', () => {
     outcomes.length = 0 // a non-enumerable property appears if a log asks for hidden ones
   })
 
+  it('are only errors: other objects stay as they are', async () => {
+    const errors = [{ message: 'm', request: { id: 1 } }]
+    const error = Object.assign(new Error('invalid'), { errors, detail: { request: { id: 2 } } })
+    const shown = JSON.stringify(error)
+    await rejectionOf(client(failing(() => error)).get(HERE))
+    expect(JSON.stringify(error)).toBe(shown)
+  })
+
   it('keep the caller’s headers if the call went to another origin', async () => {
     const config = { headers: headers('of-the-caller') }
     const error = Object.assign(new Error('no answer'), { config, request: {} })

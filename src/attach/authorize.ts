@@ -82,12 +82,13 @@ export interface AuthorizedCall<Result> {
   readonly repeatable: boolean
   /** Waits within the caller's limits (signal, timeout); rejects as the client does when they end the wait. */
   wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T>
-  /** Sends the call with the token. Rejects if there is no response. */
+  /** Sends the call with the token. If there is no response, it rejects, or the attempt throws the error when it settles. */
   send(token: AccessToken): Promise<Attempt<Result>>
 }
 
 /** The response to one send of a call, not yet returned to the caller. */
 export interface Attempt<Result> {
+  /** Undefined if there is none. */
   readonly status: number | undefined
   /** Its `WWW-Authenticate` header, or ''. */
   readonly challenge: string

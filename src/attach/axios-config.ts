@@ -35,8 +35,7 @@ export function copyOf(config: AxiosConfig): AxiosConfig {
 
 function flatCopyOf(config: AxiosConfig): AxiosConfig {
   const copy = { ...config }
-  let proto: object | null = Object.getPrototypeOf(config)
-  for (; proto !== null && proto !== Object.prototype; proto = Object.getPrototypeOf(proto))
+  for (let proto = Object.getPrototypeOf(config); proto !== null; proto = Object.getPrototypeOf(proto))
     for (const key of Object.getOwnPropertyNames(proto)) if (!(key in copy)) copy[key] = config[key]
   return copy
 }

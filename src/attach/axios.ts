@@ -215,9 +215,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
       cleanSent(call)
       const response = responseIn(error)
       hideInError(error, call)
-      if (response !== undefined) return new AxiosAttempt(this, call, { response, failure: { error } })
-      moveChanges(call)
-      throw error
+      return new AxiosAttempt(this, call, { response, failure: { error } })
     }
   }
 
@@ -251,16 +249,16 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   }
 }
 
-/** The response in an AxiosError or an error like it. */
-function responseIn(error: unknown): AxiosResponse | undefined {
-  if (!isObject(error) || !('config' in error)) return undefined
+/** The response in an AxiosError or an error like it; an empty one if there is none. */
+function responseIn(error: unknown): AxiosResponse {
+  if (!isObject(error) || !('config' in error)) return {}
   const { response } = error as AxiosErrorLike
-  return isObject(response) ? response : undefined
+  return isObject(response) ? response : {}
 }
 
 interface Outcome {
   readonly response: AxiosResponse
-  /** The error that axios made of the response. */
+  /** The error that axios made of the response, or rejected with instead of one. */
   readonly failure?: { readonly error: unknown }
 }
 

@@ -347,6 +347,7 @@ it('a frozen config is sent with the URL of its class, as without the token', as
     await instance.get('/1')
   }
   expect(configs.map(({ url }) => url)).toEqual(['/of-the-class', '/of-the-class'])
+  for (const config of configs) expect(Object.keys(config)).not.toContain('constructor')
 })
 
 describe('a config whose properties cannot all be changed', () => {

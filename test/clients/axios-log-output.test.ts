@@ -143,6 +143,7 @@ describe('the request of a response', () => {
     expect([answer.request.header, answer.request.getHeader()]).toEqual([VALUE, VALUE])
     for (const [logger, log] of Object.entries(LOGGERS)) expect(log(answer), logger).not.toContain(VALUE)
     expect(Object.keys(answer)).not.toContain('request')
+    answer.request = 'first'
     answer.request = 'my own'
     expect(answer.request).toBe('my own')
     expect(Object.keys(answer)).not.toContain('request')

@@ -55,15 +55,8 @@ function changeAgents(config: AxiosConfig, change: (agent: unknown) => unknown):
 }
 
 /** The properties that a send changes on its copy; the adapter made any other change. */
-const SENT = new Set<string>([
-  ...AGENTS,
-  'headers',
-  'env',
-  'beforeRedirect',
-  'transport',
-  'fetchOptions',
-  'data',
-])
+const CHANGED = new Set<string>([...AGENTS, 'headers', 'fetchOptions'])
+const CHANGED_WITH_TOKEN = new Set<string>([...CHANGED, 'env', 'beforeRedirect', 'transport', 'data'])
 
 /** Removes the token and the agents from the copy when its send has ended. */
 export function cleanSent({ config, sent, header }: SentConfig): void {
@@ -86,12 +79,13 @@ function isRecord(headers: unknown): boolean {
  * What cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
  */
 export function moveChanges({ config, sent, keys, header }: SentConfig): void {
-  for (const key in sent) if (sent[key] !== config[key] && !SENT.has(key)) Reflect.set(config, key, sent[key])
+  const ours = header === undefined ? CHANGED : CHANGED_WITH_TOKEN
+  for (const key in sent) if (sent[key] !== config[key] && !ours.has(key)) Reflect.set(config, key, sent[key])
   const now = Object.keys(sent)
   let at = 0
   for (const key of keys) {
     // Their order first, which a deletion changes: looking up each one takes longer.
-    if (key !== now[at] && !(key in sent) && !SENT.has(key)) Reflect.deleteProperty(config, key)
+    if (key !== now[at] && !(key in sent) && !ours.has(key)) Reflect.deleteProperty(config, key)
     at += 1
   }
   const { headers } = config

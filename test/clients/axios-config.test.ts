@@ -97,6 +97,13 @@ describe('the changes that an adapter makes to its config', () => {
     },
   )
 
+  it('count for every option in a call without the token: a compressed body', async () => {
+    const compressing: AxiosAdapter = (config) =>
+      answering()(Object.assign(config, { data: `zipped ${config.data}`, env: { of: 'the adapter' } }))
+    const { config } = await fakeApi([compressing]).api.post('https://elsewhere.example/', 'text')
+    expect(config).toMatchObject({ data: 'zipped text', env: { of: 'the adapter' } })
+  })
+
   it.each(['answers', 'fails'])(
     'do not count for the second send of a call, and those of the second appear on its config: it %s',
     async (ends) => {

@@ -86,15 +86,15 @@ export interface AuthorizedCall<Result> {
   send(token: AccessToken): Promise<Attempt<Result>>
 }
 
-/** The response to one send of a call, not yet returned to the caller. */
+/** The outcome of one send of a call, not yet returned to the caller. */
 export interface Attempt<Result> {
-  /** Undefined if there is none. */
+  /** Undefined if there is no response. */
   readonly status: number | undefined
   /** Its `WWW-Authenticate` header, or ''. */
   readonly challenge: string
   /** Whether it came from a URL other than the one called. */
   readonly redirected: boolean
-  /** Returns the response to the caller, or throws the error that the client makes of it. */
+  /** Returns the response to the caller, or throws the client's error. */
   settle(): Result
   /** Frees the connection of a response that the caller does not get. */
   discard(): void

@@ -21,8 +21,8 @@ export function writable(config: AxiosConfig): AxiosConfig {
 }
 
 /**
- * A shallow copy. What a config inherits becomes its own, except from Object.prototype: the URL that decides about the
- * token must be the one that is sent.
+ * A shallow copy. What a config inherits becomes its own (except from Object.prototype), because the URL that decides about
+ * the token must be the one that is sent.
  */
 export function copyOf(config: AxiosConfig): AxiosConfig {
   const proto: unknown = Object.getPrototypeOf(config)

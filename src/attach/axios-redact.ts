@@ -54,24 +54,22 @@ function changeAgents(config: AxiosConfig, change: (agent: unknown) => unknown):
   Reflect.set(config, 'fetchOptions', { ...fetchOptions, dispatcher })
 }
 
-/** The properties that a send changes on its copy; the adapter made any other change. */
+/** The properties that every send changes on its copy; a send with the token changes more. The adapter made any other change. */
 const CHANGED = new Set<string>([...AGENTS, 'headers', 'fetchOptions'])
 const CHANGED_WITH_TOKEN = new Set<string>([...CHANGED, 'env', 'beforeRedirect', 'transport', 'data'])
 
 /** Removes the token and the agents from the copy when its send has ended. */
 export function cleanSent({ config, sent, header }: SentConfig): void {
   hideAgents(sent)
-  if (header === undefined) return
-  if (!isRecord(sent.headers) || !clearHeader(sent.headers, header.key))
+  // A stream refers to the request that it was piped into, and so to the agent.
+  for (const one of [config, sent]) if (isNodeStream(one.data)) Reflect.set(one, 'data', standInFor(one.data))
+  if (header !== undefined && !(isRecord(sent.headers) && clearHeader(sent.headers, header.key)))
     Reflect.set(sent, 'headers', config.headers)
-  const { data } = config
-  // The stream refers to the request that it was piped into.
-  if (isNodeStream(data)) Reflect.set(config, 'data', standInFor(data))
 }
 
-/** Whether the headers have a property for each header: an adapter may have replaced them. */
-function isRecord(headers: unknown): boolean {
-  return isObject(headers) && !isHeaders(headers) && !(headers instanceof Map) && !Array.isArray(headers)
+/** Whether the headers are a record or AxiosHeaders, rather than a `Headers`, a `Map` or a list of the adapter's. */
+function isRecord(headers: unknown): headers is Record<string, unknown> {
+  return isObject(headers) && (!(Symbol.iterator in headers) || 'toJSON' in headers)
 }
 
 /**
@@ -79,17 +77,18 @@ function isRecord(headers: unknown): boolean {
  * What cannot be changed (on frozen objects) is left as it is: failing a call that was sent would be worse.
  */
 export function moveChanges({ config, sent, keys, header }: SentConfig): void {
-  const ours = header === undefined ? CHANGED : CHANGED_WITH_TOKEN
-  for (const key in sent) if (sent[key] !== config[key] && !ours.has(key)) Reflect.set(config, key, sent[key])
+  const notMoved = header === undefined ? CHANGED : CHANGED_WITH_TOKEN
+  for (const key in sent)
+    if (sent[key] !== config[key] && !notMoved.has(key)) Reflect.set(config, key, sent[key])
   const now = Object.keys(sent)
   let at = 0
   for (const key of keys) {
     // Their order first, which a deletion changes: looking up each one takes longer.
-    if (key !== now[at] && !(key in sent) && !ours.has(key)) Reflect.deleteProperty(config, key)
+    if (key !== now[at] && !(key in sent) && !notMoved.has(key)) Reflect.deleteProperty(config, key)
     at += 1
   }
   const { headers } = config
-  if (!isObject(headers) || !isObject(sent.headers)) return
+  if (!isObject(headers) || !isRecord(sent.headers)) return
   for (const name in sent.headers) {
     if (name.toLowerCase() === header?.key) continue // frozen headers still have the token
     if (sent.headers[name] !== headers[name]) Reflect.set(headers, name, sent.headers[name])

@@ -257,8 +257,9 @@ function responseIn(error: unknown): AxiosResponse {
 }
 
 interface Outcome {
+  /** Empty if there is none. */
   readonly response: AxiosResponse
-  /** The error that axios made of the response, or rejected with instead of one. */
+  /** The error that the call rejects with, whether or not there is a response. */
   readonly failure?: { readonly error: unknown }
 }
 

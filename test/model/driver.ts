@@ -6,7 +6,7 @@ import { Random } from '../support/random.ts'
 import { forget } from '../support/recorded.ts'
 import type { Later } from './endpoint.ts'
 
-/** Five processes that wait out eight hanging token requests look at Redis in some 14 000 steps. */
+/** Five processes that wait out eight hanging token requests need some 14 000 steps, most of them commands to Redis. */
 const MOST_STEPS = 30_000
 /** After this many turns of the event loop, everything that is ready has run. */
 const TURNS = 3

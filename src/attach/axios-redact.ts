@@ -89,10 +89,10 @@ export function moveChanges({ config, sent, keys, header }: SentConfig): void {
   }
   const { headers } = config
   if (!isObject(headers) || !isRecord(sent.headers)) return
-  for (const name in sent.headers) {
-    if (name.toLowerCase() === header?.key) continue // frozen headers still have the token
-    if (sent.headers[name] !== headers[name]) Reflect.set(headers, name, sent.headers[name])
-  }
+  // Frozen headers still have the token.
+  for (const name in sent.headers)
+    if (sent.headers[name] !== headers[name] && name.toLowerCase() !== header?.key)
+      Reflect.set(headers, name, sent.headers[name])
   for (const name in headers) if (!(name in sent.headers)) Reflect.deleteProperty(headers, name)
 }
 

@@ -16,7 +16,7 @@ export const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 27_000 },
   { entries: ['.', './axios'], limitBytes: 35_700 },
-  { entries: ['.', './axios'], required: true, limitBytes: 54_000 },
+  { entries: ['.', './axios'], required: true, limitBytes: 54_100 },
   { entries: ['./testing'], required: true, limitBytes: 43_000 },
 ]
 

@@ -69,7 +69,8 @@ export function cleanSent({ config, sent, header }: SentConfig): void {
 
 /** Whether the headers are a record or AxiosHeaders, rather than a `Headers`, a `Map` or a list of the adapter's. */
 function isRecord(headers: unknown): headers is Record<string, unknown> {
-  return isObject(headers) && (!(Symbol.iterator in headers) || 'toJSON' in headers)
+  if (!isObject(headers)) return false
+  return !(Symbol.iterator in headers) || Reflect.get(headers, Symbol.toStringTag) === 'AxiosHeaders'
 }
 
 /**

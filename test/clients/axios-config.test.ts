@@ -136,6 +136,7 @@ describe('the changes that an adapter makes to its config', () => {
     ['a Map', (entries) => new Map(entries)],
     ['a list', (entries) => entries],
     ['another iterable', (entries) => new URLSearchParams(entries)],
+    ['a list with toJSON()', (entries) => Object.assign(entries, { toJSON: () => entries })],
   ])('leave the caller’s headers as they were if it replaces them by %s', async (_, make) => {
     const replacing: AxiosAdapter = (config) => {
       const headers = make(Object.entries(config.headers.toJSON(true)) as [string, string][])

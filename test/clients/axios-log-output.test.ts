@@ -319,11 +319,15 @@ describe('the causes of an error', () => {
   })
 
   it('may be in a list or a property, where objects that are not errors stay as they are', async () => {
-    const errors = [{ message: 'm', request: { id: 1 } }]
-    const error = Object.assign(new Error('invalid'), { errors, detail: { request: { id: 2 } } })
-    const shown = JSON.stringify(error)
+    const [inList, inProperty] = chain(2)
+    const errors = [{ message: 'm', request: { id: 1 } }, inList]
+    const detail = { request: { id: 2 } }
+    const error = Object.assign(new Error('invalid'), { errors, detail, inProperty })
     await rejectionOf(client(failing(() => error)).get(HERE))
-    expect(JSON.stringify(error)).toBe(shown)
+    expect(JSON.stringify([errors[0], detail])).toBe(
+      '[{"message":"m","request":{"id":1}},{"request":{"id":2}}]',
+    )
+    expect(inspect(error, { depth: Infinity })).not.toContain(VALUE)
   })
 
   it('keep the caller’s headers if the call went to another origin', async () => {

@@ -15,7 +15,6 @@ import { startSandbox } from 'merchant-auth/testing'
 import { redisMissing, startRedis } from '../test/support/redis-server.ts'
 import { Fleet } from './fleet/members.ts'
 import { type Figures, MOST_DURATIONS, type Task } from './fleet/protocol.ts'
-import { Progress } from './progress.ts'
 
 const LIFETIMES = 2
 /** So many calls a second leave a small machine time for the processes that make and answer them. */
@@ -99,7 +98,6 @@ async function runFleet(run: Result['run']): Promise<Result> {
       marginMs: 0.05 * lifetimeMs,
     }),
   )
-  using _ = new Progress(() => inWords(fleet.figures, service.counts.token), 2_000)
   await inTime(fleet.start(tasks), START_LIMIT_MS, 'Some processes of the fleet were not ready')
   using lateness = monitorEventLoopDelay()
   lateness.enable()

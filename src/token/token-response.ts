@@ -1,6 +1,5 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import * as z from 'zod/mini'
-import { propertyOf } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -54,7 +53,7 @@ export async function readTokenResponse(
   if (text === undefined)
     return [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
   const body = parseJson(text)
-  const token = propertyOf(body, 'access_token')
+  const token = fieldOf(body, 'access_token')
   if (typeof token === 'string' && token !== '') secrets.add(token) // even if the response is invalid
   const parsed = z.safeParse(tokenResponse, body)
   if (!parsed.success) {
@@ -95,6 +94,10 @@ export function parseJson(text: string): unknown {
   return undefined
 }
 
+function fieldOf(body: unknown, name: string): unknown {
+  return (body as Readonly<Record<string, unknown>> | null | undefined)?.[name]
+}
+
 /** The redacted error of an OAuth response (RFC 6749 §5.2). */
 export interface OAuthError {
   readonly error?: string | undefined
@@ -105,8 +108,8 @@ export interface OAuthError {
 export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
   const body = parseJson(String(await readText(response)))
   return {
-    error: shown(propertyOf(body, 'error'), 100, secrets),
-    errorDescription: shown(propertyOf(body, 'error_description'), 300, secrets),
+    error: shown(fieldOf(body, 'error'), 100, secrets),
+    errorDescription: shown(fieldOf(body, 'error_description'), 300, secrets),
   }
 }
 

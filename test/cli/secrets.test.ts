@@ -8,8 +8,8 @@ import { check, eachWithSandbox, folder, issue, jwt, run, type Variables } from 
 
 const ORDINARY = 'an-ordinary-secret'
 const WORDS = [
-  ...['wrong', 'client', 'secret', 'e', 'a', 't', 'o', ' ', '[', 'hidden', 'ok', '1'],
-  ...['ERR_TOKEN_STATUS', 'options', 'true', '\n'],
+  ...['wrong', 'client', 'secret', 'e', 'a', 't', 'o', '[', 'hidden', 'ok', '1'],
+  ...['ERR_TOKEN_STATUS', 'options', 'true'],
 ]
 
 const at = eachWithSandbox()
@@ -65,8 +65,7 @@ describe.each(WORDS)('check and token with the secret %j', (secret) => {
       const token = await run(['token', '--timeout-ms', '60000', ...tokenArgs], variables)
       return { code, fields, lines, last: stdout.trim().split('\n').at(-1), tokenCode: token.code }
     }
-    // A secret that is a line break or a space causes the same warning as one that ends with a space.
-    expect(await outcome(secret)).toEqual(await outcome(/^\s$/.test(secret) ? `${ORDINARY} ` : ORDINARY))
+    expect(await outcome(secret)).toEqual(await outcome(ORDINARY))
   })
 })
 

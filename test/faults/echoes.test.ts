@@ -55,7 +55,13 @@ function echoRig(options: Partial<TokenProviderOptions> = {}): Rig {
     log(event)
     throw event
   }
-  return rig([], { clientId: CLIENT_ID, clientSecret: SECRET, retries: 0, onEvent, ...options })
+  return rig([], {
+    clientId: CLIENT_ID,
+    clientSecret: SECRET,
+    retries: 0,
+    onEvent,
+    ...options,
+  } as TokenProviderOptions)
 }
 
 /** Where any of the texts appears in what a caller got or a listener logged. */

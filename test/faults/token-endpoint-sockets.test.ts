@@ -129,7 +129,7 @@ class SocketRig {
         return response
       },
       ...options,
-    })
+    } as TokenProviderOptions)
   }
 
   /** Lets sockets proceed, and the clock while a request hangs, until the token request that `start` causes is over. */

@@ -56,7 +56,7 @@ class FaultRig {
     this.#fault = fault
     const { clientSecret } = fault
     const secret = clientSecret && (() => (this.#begun ? (clientSecret() as string) : SECRET))
-    this.made = rig([], { clientSecret: secret ?? SECRET, ...options })
+    this.made = rig([], { clientSecret: secret ?? SECRET, ...options } as TokenProviderOptions)
   }
 
   begin(): void {

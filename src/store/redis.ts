@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
-import { copied, ms, problemsOf, strict } from '../checks.ts'
+import { ms, problemsOf, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import {
   LEASE,
@@ -61,12 +61,10 @@ const CLIENT = {
   reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
 }
 
-const shape = copied(
-  strict({
-    keyPrefix: z.optional(z.string(PREFIX).check(z.regex(/^[^{}]*$/, PREFIX))),
-    operationTimeoutMs: z.optional(ms(1, TIMEOUT)),
-  }),
-)
+const shape = strict({
+  keyPrefix: z.optional(z.string(PREFIX).check(z.regex(/^[^{}]*$/, PREFIX))),
+  operationTimeoutMs: z.optional(ms(1, TIMEOUT)),
+})
 
 /**
  * Creates a store that all processes of a fleet share: one token request per lifetime, for any number of processes.

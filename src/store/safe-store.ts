@@ -6,7 +6,7 @@ import { CompactEncrypt } from 'jose/jwe/compact/encrypt'
 import * as z from 'zod/mini'
 import { type Clock, type Instant, readClock, systemClock } from '../clock.ts'
 import type { Emit, StoreFailedEvent } from '../events.ts'
-import { ERROR_CODES, redactWord } from '../redact.ts'
+import { redact } from '../redact.ts'
 import { within } from '../waiting.ts'
 import { OPERATION_TIMEOUT_MS, type Release, storeErrorCode, type TokenStore } from './token-store.ts'
 
@@ -148,7 +148,7 @@ export class SafeStore {
       return await within(this.#timer, { endsAt }, async () => act(), timedOut)
     } catch (error) {
       const code = storeErrorCode(error)
-      const shown = code !== undefined && redactWord(code, ERROR_CODES, secrets) === code
+      const shown = code !== undefined && redact(code, secrets) === code
       emit({ type: 'store-failed', operation, ...(shown ? { code } : undefined) })
       throw error
     }

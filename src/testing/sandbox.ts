@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as z from 'zod/mini'
-import { copyOf, text } from '../checks.ts'
+import { text } from '../checks.ts'
 import { frozenEnvironment } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { hideGetters } from '../token/access-token.ts'
@@ -151,7 +151,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
   }
 
   fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string {
-    return this.#faults.add({ ...copyOf(options, []), target, fault })
+    return this.#faults.add({ ...options, target, fault })
   }
 
   clearFaults(target?: SandboxTarget): void {

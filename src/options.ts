@@ -15,7 +15,7 @@ import {
   strict,
   text,
 } from './checks.ts'
-import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
+import { type Clock, systemClock } from './clock.ts'
 import { checkEnvironment, type Environment, tokenEndpoint } from './environments.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 import type { AuthEvent } from './events.ts'
@@ -180,15 +180,10 @@ export interface ResolvedAttach {
   readonly fetch: typeof fetch | undefined
 }
 
-function isDurationOrNothing(ms: unknown): boolean {
-  return ms === undefined || (typeof ms === 'number' && ms >= 1 && ms <= MAX_TIMER_MS)
-}
-
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
-const STORE = 'must have the functions get, set and delete'
+const STORE = 'must have the functions get and set'
 const LEASE = 'lease, if present, must be a function'
-const STORE_TIMEOUT = 'operationTimeoutMs, if present, must be a number of milliseconds from 1 to 2147483647'
 const KEY = 'must be a non-empty string'
 const KEYS = 'must be an array with at least one key'
 const SECRET = 'must be a non-empty string, or a function that returns one'
@@ -237,9 +232,8 @@ const providerShape = strict({
   expiryMarginMs: z.optional(ms(0, DURATION)),
   bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
   store: z.optional(
-    objectWith<TokenStore>(['get', 'set', 'delete'], STORE).check(
+    objectWith<TokenStore>(['get', 'set'], STORE).check(
       z.refine((store) => ['undefined', 'function'].includes(typeof propertyOf(store, 'lease')), LEASE),
-      z.refine((store) => isDurationOrNothing(propertyOf(store, 'operationTimeoutMs')), STORE_TIMEOUT),
     ),
   ),
   encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.refine((keys) => keys.length > 0, KEYS))),

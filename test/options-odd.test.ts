@@ -40,7 +40,7 @@ const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Recor
       expiryMarginMs: 1,
       bodyFormat: 'form',
       encryptionKeys: ['a key of at least thirty-two bytes'],
-      store: { get: async () => undefined, set: async () => {}, delete: async () => {} },
+      store: { get: async () => undefined, set: async () => {} },
     },
   },
   resolveAttach: {
@@ -58,7 +58,7 @@ const FACTORIES: Record<string, { make: (given: unknown) => unknown; good: Recor
   },
   createRedisTokenStore: {
     make: (given) => createRedisTokenStore(redis, given as object),
-    good: { keyPrefix: 'x:', operationTimeoutMs: 100 },
+    good: { keyPrefix: 'x:' },
   },
   'configure (sandbox)': {
     make: (given) => changedSettings(DEFAULT_SETTINGS, given),
@@ -216,7 +216,7 @@ describe('an extension of Object.prototype', () => {
   })
 
   it('changes no default', () => {
-    extend('store', { get: () => {}, set: () => {}, delete: () => {} })
+    extend('store', { get: () => {}, set: () => {} })
     extend('header', 'X-Token')
     extend('name', 'elsewhere')
     expect(resolveOptions(GOOD).store).toBeUndefined()

@@ -43,7 +43,7 @@ describe('the options of a provider', () => {
     )
   })
 
-  const STORE = { get: () => {}, set: () => {}, delete: () => {} }
+  const STORE = { get: () => {}, set: () => {} }
   it.each<[string, unknown[]]>([
     ['clientId', [undefined, 5]],
     ['clientSecret', [undefined, '', null]],
@@ -53,7 +53,7 @@ describe('the options of a provider', () => {
     ['expiryMarginMs', [2 ** 31]],
     ['bodyFormat', ['JSON']],
     ['store', [null, 'redis://localhost', () => {}, {}]],
-    ['store', ['get', 'set', 'delete'].map((missing) => ({ ...STORE, [missing]: undefined }))],
+    ['store', ['get', 'set'].map((missing) => ({ ...STORE, [missing]: undefined }))],
     ['store', [null, 5, true].map((lease) => ({ ...STORE, lease }))],
     ['encryptionKeys', ['key', [], null]],
     ['clock', [null, {}]],
@@ -72,7 +72,6 @@ describe('the options of a provider', () => {
       return undefined
     }
     async set() {}
-    async delete() {}
   }
   const unset = { timeoutMs: undefined, retries: undefined, fetch: undefined, onEvent: undefined }
   it.each<[string, object]>([

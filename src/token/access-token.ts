@@ -2,7 +2,7 @@
 import type { Clock, Instant } from '../clock.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { type Quota, redactQuotas } from '../quota.ts'
-import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
+import { redact, type UsedSecrets } from '../redact.ts'
 import type { TokenResponse } from './token-response.ts'
 
 /** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
@@ -119,22 +119,11 @@ export class CachedToken extends Lifetime {
     const { value, scope, lifetimeMs, sentAt, quotas } = response
     super(sentAt, lifetimeMs, options, Math.random())
     secrets.add(value)
-    const shown = scope === undefined ? undefined : redactScope(scope, secrets)
+    const shown = scope === undefined ? undefined : redact(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs
     this.quotas = redactQuotas(quotas, secrets)
   }
-}
-
-/** `redact` searches no text that is much longer than two of these. */
-const PIECE = /.{1,4000}(?: |$)| *[^ ]+ ?/gs
-
-/** The scope without secrets. A long one is searched in pieces of whole values, each together with the next. */
-function redactScope(scope: string, secrets: UsedSecrets): string {
-  if (scope.length <= MAX_SEARCHED) return redact(scope, secrets)
-  const pieces = scope.match(PIECE) as string[] // the scope is not empty
-  const texts = pieces.map((_, n) => pieces.slice(n, n + 2).join(''))
-  return texts.every((text) => redact(text, secrets) === text) ? scope : HIDDEN
 }
 
 const MAX_REJECTED = 16

@@ -5,7 +5,6 @@ import * as z from 'zod/mini'
 import { text } from '../checks.ts'
 import { frozenEnvironment } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
-import { hideGetters } from '../token/access-token.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
 import { answerWithFault, checkedTarget, FaultQueue, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
@@ -262,8 +261,6 @@ class LoopbackEnvironment implements SandboxEnvironment {
     }
   }
 }
-
-hideGetters(LoopbackEnvironment)
 
 /** Path and query of a request target (RFC 9112 §3.2), which is an absolute URL if the client takes this for a proxy. */
 function pathOf(url: string): string {

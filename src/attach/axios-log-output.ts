@@ -34,7 +34,9 @@ export function hideInOutcome(outcome: unknown, header: SentHeader | undefined):
     hide(outcome, ['request'])
     cleanRequest(request, header)
   }
-  if (isObject(data) && 'pipe' in data) hide(data, ['req', 'socket', 'client']) // a response that is a stream
+  // A response that is a stream: of HTTP/1 or, by symbols, of HTTP/2.
+  if (isObject(data) && 'pipe' in data)
+    hide(data, ['req', 'socket', 'client', ...Object.getOwnPropertySymbols(data)])
   if (response !== undefined) hideInOutcome(response, header)
 }
 
@@ -69,7 +71,8 @@ function cleanRequest(request: SentRequest, header: SentHeader | undefined): voi
 /** Makes properties non-enumerable, which no log output, JSON or copy includes. */
 function hide(holder: unknown, keys: readonly PropertyKey[]): void {
   for (const key of keys)
-    if (Object.hasOwn(Object(holder), key)) Reflect.defineProperty(holder as object, key, { enumerable: false })
+    if (Object.hasOwn(Object(holder), key))
+      Reflect.defineProperty(holder as object, key, { enumerable: false })
 }
 
 function isObject(value: unknown): value is object {

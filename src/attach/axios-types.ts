@@ -67,11 +67,18 @@ export interface AxiosCancelToken {
   unsubscribe(listener: (reason: unknown) => void): void
 }
 
-/** Called by axios' http adapter before each redirect, with the options of the next request. */
-export type AxiosBeforeRedirect = (
-  options: { readonly href: string; readonly headers: Record<string, unknown> },
-  ...rest: readonly unknown[]
-) => void
+/** The options of the request that follows a redirect. */
+export interface AxiosRedirect {
+  readonly href: string
+  readonly protocol?: string
+  readonly hostname?: string
+  readonly port?: number | string
+  readonly path?: string
+  readonly headers: Record<string, unknown>
+}
+
+/** Called by axios' http adapter before each redirect. */
+export type AxiosBeforeRedirect = (options: AxiosRedirect, ...rest: readonly unknown[]) => void
 
 /** The parts of the module `axios`. */
 export interface AxiosModule {

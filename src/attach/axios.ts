@@ -30,6 +30,7 @@ import type {
   AxiosConfig,
   AxiosLike,
   AxiosModule,
+  AxiosRedirect,
   AxiosRequestInterceptor,
   AxiosResponse,
 } from './axios-types.ts'
@@ -67,6 +68,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
   const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
+    hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
     const given = config.adapter
     config.adapter = (final) => {
       final.adapter = given // for a config that is sent again
@@ -169,7 +171,10 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
       const response = await axiosOf(config).getAdapter(this.#adapter, config)(config)
       outcome = { response }
     } catch (error) {
-      outcome = { response: (error as { response?: AxiosResponse } | undefined)?.response, failure: { error } }
+      outcome = {
+        response: (error as { response?: AxiosResponse } | undefined)?.response,
+        failure: { error },
+      }
     }
     restore?.()
     hideInConfig(config)
@@ -183,7 +188,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     const { beforeRedirect, env, fetchOptions } = config
     const { header, headerKey, isAuthorization } = this.#context
     config.headers[header] = value
-    config.beforeRedirect = guardOf(beforeRedirect, this.url, this.#context, () => {
+    config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
       this.#isRedirected = true
     })
     const isFetch = usesFetch(this.#adapter)
@@ -217,7 +222,8 @@ function attemptOf({ response, failure }: Outcome, redirected: boolean): Attempt
       return response as AxiosResponse
     },
     discard: () => {
-      if (isStream(response?.data)) discardStream(response.data, getHeader(response.headers, 'content-length'))
+      if (isStream(response?.data))
+        discardStream(response.data, getHeader(response.headers, 'content-length'))
     },
   }
 }
@@ -238,17 +244,27 @@ function discardStream(stream: ResponseStream, length: unknown): void {
 
 /** Adds to the caller's `beforeRedirect`: the token stays only within `apiUrls` and on the origin of the call. */
 function guardOf(
-  callers: AxiosBeforeRedirect | undefined,
+  { beforeRedirect, headers }: AxiosConfig,
   url: string,
   { destinations, headerKey }: AttachContext,
   onRedirect = (): void => {},
 ): AxiosBeforeRedirect {
+  const value = getHeader(headers, headerKey)
   return (options, ...rest) => {
     onRedirect()
-    callers?.(options, ...rest)
-    const isSameOrigin = new URL(options.href).origin === new URL(url).origin
-    if (!isSameOrigin || destinations(options.href).api === undefined) deleteHeader(options.headers, headerKey)
+    const target = targetOf(options)
+    beforeRedirect?.(options, ...rest)
+    const mayKeep =
+      targetOf(options) === target && // otherwise the caller sends the request elsewhere
+      new URL(options.href).origin === new URL(url).origin &&
+      destinations(options.href).api !== undefined
+    if (!mayKeep && getHeader(options.headers, headerKey) === value) deleteHeader(options.headers, headerKey)
   }
+}
+
+/** What Node.js will request: with a proxy it differs from `href`. */
+function targetOf({ protocol, hostname, port, path }: AxiosRedirect): string {
+  return `${protocol}//${hostname}:${port}${path}`
 }
 
 /** Whether axios resolves these names to its fetch adapter: in Node.js it uses the first of http and fetch. */
@@ -344,7 +360,7 @@ export function createAuthInterceptor(
   auth: TokenProvider | TokenProviderOptions,
   attach?: AttachOptions,
 ): AxiosRequestInterceptor {
-  const tokens = 'getToken' in auth ? auth : createTokenProvider(auth)
+  const tokens = isProvider(auth) ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
   /** What this interceptor set: a config that is sent again gets the current token. */
   const placed = new UsedSecrets()
@@ -352,18 +368,22 @@ export function createAuthInterceptor(
     const value = context.headerValue(token)
     placed.add(value)
     config.headers[context.header] = value
+    config.beforeRedirect = guardOf(config, urlOf(config), context)
+    if (!context.isAuthorization) config.fetchOptions = withoutRedirects(config.fetchOptions)
     return config
   }
   const intercept = (config: AxiosConfig): AxiosConfig | Promise<AxiosConfig> => {
-    if (placed.has(getHeader(config.headers, context.headerKey))) clearHeader(config.headers, context.headerKey)
-    const url = urlOf(config)
-    if (!getsToken(config, url, context)) return config
-    config.beforeRedirect = guardOf(config.beforeRedirect, url, context)
-    if (!context.isAuthorization) config.fetchOptions = withoutRedirects(config.fetchOptions)
+    if (placed.has(getHeader(config.headers, context.headerKey)))
+      clearHeader(config.headers, context.headerKey)
+    if (!getsToken(config, urlOf(config), context)) return config
     const token = tokens.currentToken()
     if (token !== undefined) return addHeader(config, token)
     const call = new AxiosCall(config, config.adapter || DEFAULT_ADAPTERS, context)
     return acquire(call, tokens).then((acquired) => addHeader(config, acquired))
   }
   return intercept as object as AxiosRequestInterceptor
+}
+
+function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {
+  return typeof (auth as Partial<TokenProvider> | undefined)?.getToken === 'function'
 }

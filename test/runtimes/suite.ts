@@ -58,7 +58,13 @@ async function check(name: string, run: (world: World) => Promise<void>): Promis
   try {
     const onEvent = (event: AuthEvent): unknown => events.push(event)
     const provider: World['provider'] = (options) => {
-      const made = createTokenProvider({ environment, clientId, clientSecret, onEvent, ...options })
+      const made = createTokenProvider({
+        environment,
+        clientId,
+        clientSecret,
+        onEvent,
+        ...options,
+      } as TokenProviderOptions)
       providers.push(made)
       return made
     }

@@ -30,7 +30,14 @@ function provider(options: Partial<TokenProviderOptions>): TokenProvider {
   const onEvent: TokenProviderOptions['onEvent'] = (event) => {
     if (event.type === 'token-request-failed' && event.nextTryMs === undefined) failures += 1
   }
-  return createTokenProvider({ environment, clientId, clientSecret, clock, onEvent, ...options })
+  return createTokenProvider({
+    environment,
+    clientId,
+    clientSecret,
+    clock,
+    onEvent,
+    ...options,
+  } as TokenProviderOptions)
 }
 
 interface Row {

@@ -23,7 +23,7 @@ import {
   MAX_DRAINED_BYTES,
   shouldAttach,
 } from './authorize.ts'
-import { hideInConfig, hideInOutcome } from './axios-log-output.ts'
+import { hideInConfig, hideRequest } from './axios-log-output.ts'
 import type {
   AxiosAdapterOption,
   AxiosBeforeRedirect,
@@ -101,13 +101,14 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
       )
 }
 
-async function callAdapter(
+function callAdapter(
   config: AxiosConfig,
   adapter: AxiosAdapterOption,
   context: AttachContext,
 ): Promise<AxiosResponse> {
   const call = new AxiosCall(config, adapter, context)
-  return getsToken(config, call.url, context) ? authorize(call, context) : (await call.send()).settle()
+  if (getsToken(config, call.url, context)) return authorize(call, context)
+  return call.send().then((attempt) => attempt.settle())
 }
 
 /** Whether the token is attached to a call, by its final config. Emits `token-withheld` where it is not. */
@@ -164,67 +165,75 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   /** Sends the config. The token is on it only until the adapter settles. */
   async send(token?: AccessToken): Promise<Attempt<AxiosResponse>> {
     const config = this.#config
-    const sent = token && { key: this.#context.headerKey, value: this.#context.headerValue(token) }
-    const restore = sent && this.#prepare(sent.value)
-    let outcome: Outcome
-    try {
-      const response = await axiosOf(config).getAdapter(this.#adapter, config)(config)
-      outcome = { response }
-    } catch (error) {
-      outcome = {
-        response: (error as { response?: AxiosResponse } | undefined)?.response,
-        failure: { error },
-      }
-    }
-    restore?.()
-    hideInConfig(config)
-    hideInOutcome(outcome.failure?.error ?? outcome.response, sent)
-    return attemptOf(outcome, this.#isRedirected || followed.has(outcome.response?.request as object))
-  }
-
-  /** Attaches the header and guards redirects. Returns what undoes it. */
-  #prepare(value: string): () => void {
-    const config = this.#config
     const { beforeRedirect, env, fetchOptions } = config
-    const { header, headerKey, isAuthorization } = this.#context
-    config.headers[header] = value
-    config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
-      this.#isRedirected = true
-    })
-    const isFetch = usesFetch(this.#adapter)
+    const header = token && { key: this.#context.headerKey, value: this.#context.headerValue(token) }
+    const isFetch = header !== undefined && usesFetch(this.#adapter)
+    if (header !== undefined) {
+      config.headers[this.#context.header] = header.value
+      config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
+        this.#isRedirected = true
+      })
+    }
     if (isFetch) {
       config.env = { ...env, fetch: watchedFetch(env?.fetch) }
-      if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
+      if (!this.#context.isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
     }
-    return () => {
-      clearHeader(config.headers, headerKey)
+    let response: AxiosResponse | undefined
+    let failure: { readonly error: unknown } | undefined
+    try {
+      response = await axiosOf(config).getAdapter(this.#adapter, config)(config)
+    } catch (error) {
+      failure = { error }
+      response = (error as { response?: AxiosResponse } | undefined)?.response
+    }
+    if (header !== undefined) {
+      clearHeader(config.headers, header.key)
       config.beforeRedirect = beforeRedirect
-      if (isFetch) Object.assign(config, { env, fetchOptions })
     }
+    if (isFetch) Object.assign(config, { env, fetchOptions })
+    hideInConfig(config)
+    hideRequest(response, header)
+    if (failure !== undefined) hideRequest(failure.error, header)
+    return new AxiosAttempt(response, failure, this.#isRedirected)
   }
 }
 
-interface Outcome {
-  readonly response: AxiosResponse | undefined
-  /** The error that the call rejects with, whether or not there is a response. */
-  readonly failure?: { readonly error: unknown }
-}
+class AxiosAttempt implements Attempt<AxiosResponse> {
+  readonly #response: AxiosResponse | undefined
+  readonly #failure: { readonly error: unknown } | undefined
+  readonly #isRedirected: boolean
 
-function attemptOf({ response, failure }: Outcome, redirected: boolean): Attempt<AxiosResponse> {
-  return {
-    status: response?.status,
-    get challenge() {
-      return String(getHeader(response?.headers, 'www-authenticate') ?? '')
-    },
-    redirected,
-    settle: () => {
-      if (failure !== undefined) throw failure.error
-      return response as AxiosResponse
-    },
-    discard: () => {
-      if (isStream(response?.data))
-        discardStream(response.data, getHeader(response.headers, 'content-length'))
-    },
+  /** `failure`: what the call rejects with, whether or not there is a response. */
+  constructor(
+    response: AxiosResponse | undefined,
+    failure: { readonly error: unknown } | undefined,
+    isRedirected: boolean,
+  ) {
+    this.#response = response
+    this.#failure = failure
+    this.#isRedirected = isRedirected
+  }
+
+  get status(): number | undefined {
+    return this.#response?.status
+  }
+
+  get challenge(): string {
+    return String(getHeader(this.#response?.headers, 'www-authenticate') ?? '')
+  }
+
+  get redirected(): boolean {
+    return this.#isRedirected || followed.has(this.#response?.request as object)
+  }
+
+  settle(): AxiosResponse {
+    if (this.#failure !== undefined) throw this.#failure.error
+    return this.#response as AxiosResponse
+  }
+
+  discard(): void {
+    const { data, headers } = this.#response ?? {}
+    if (isStream(data)) discardStream(data, getHeader(headers, 'content-length'))
   }
 }
 

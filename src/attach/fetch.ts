@@ -77,14 +77,23 @@ async function fetchWithToken(
   const header = headers instanceof Headers ? headers.has(key) : hasHeader(headers, key)
   if (!shouldAttach(context, url, { header })) return wrapped(input, init)
   const call = new FetchCall(context, wrapped, { url, input, request, init, headers })
+  return call.stream === undefined ? authorize(call, context) : authorizeStream(call, context)
+}
+
+/** Makes a call with a stream. As in fetch itself, it does not stay open when the call ends without it. */
+async function authorizeStream(call: FetchCall, context: AttachContext): Promise<Response> {
   try {
     return await authorize(call, context)
   } catch (error) {
-    call.cancelStreams(error)
+    cancel(call.stream, error)
     throw error
   } finally {
-    call.cancelSpare()
+    cancel(call.spare?.body)
   }
+}
+
+function cancel(stream: ReadableStream | null | undefined, reason?: unknown): void {
+  if (stream && !stream.locked) stream.cancel(reason).catch(() => {})
 }
 
 /** Whether it is a Request, of the platform or of the undici package. */
@@ -127,8 +136,10 @@ class FetchCall implements AuthorizedCall<Response> {
   readonly #given: Given
   /** What to send next. */
   #input: string | URL | Request
-  /** A clone of the Request for a second send, because the first one consumes its body. */
-  #spare: Request | undefined
+  /** The body, if it is a stream. */
+  readonly stream: ReadableStream | undefined
+  /** A clone of the Request for a second send, because the first one consumes its body; undefined once it is sent. */
+  spare: Request | undefined
 
   constructor(context: AttachContext, wrapped: Fetch, given: Given) {
     const { url, input, request, init } = given
@@ -140,8 +151,11 @@ class FetchCall implements AuthorizedCall<Response> {
     this.#given = given
     this.#input = input
     const keepsBody = context.renewOnStatus.length > 0
-    if (keepsBody && this.body === undefined && request?.body) this.#spare = request.clone()
+    const isOfRequest = this.body === undefined && !!request?.body
+    if (isOfRequest && keepsBody) this.spare = request.clone()
     this.repeatable = keepsBody && canSendAgain(this.body)
+    const body = isOfRequest ? request.body : this.body // cloning replaced it
+    this.stream = body instanceof ReadableStream ? body : undefined
   }
 
   async send(token: AccessToken): Promise<Attempt<Response>> {
@@ -152,19 +166,9 @@ class FetchCall implements AuthorizedCall<Response> {
     // On a redirect to another origin, fetch removes no header but Authorization.
     if (!isAuthorization && (init?.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
     const input = this.#input
-    if (input === this.#spare) this.#spare = undefined
-    this.#input = this.#spare ?? input
+    if (input === this.spare) this.spare = undefined
+    this.#input = this.spare ?? input
     return new FetchAttempt(await this.#fetch(input, options))
-  }
-
-  /** Cancels the bodies that fetch did not get, as it does itself when a call ends early. */
-  cancelStreams(reason: unknown): void {
-    for (const body of [this.body, this.#given.request?.body])
-      if (body instanceof ReadableStream && !body.locked) body.cancel(reason).catch(() => {})
-  }
-
-  cancelSpare(): void {
-    this.#spare?.body?.cancel().catch(() => {})
   }
 }
 

@@ -64,7 +64,7 @@ export async function within<T>(
   run: (signal: AbortSignal) => Promise<T>,
   late: () => Error,
 ): Promise<T> {
-  throwIfAborted(closed)
+  closed?.throwIfAborted()
   if (clock.monotonicMs() >= endsAt) throw late()
   const over = new AbortController()
   const stop = onAbort(closed, (reason) => over.abort(reason))
@@ -97,9 +97,4 @@ export class Waiters {
       if (this.#waiting === 0) this.#letExit()
     }
   }
-}
-
-/** Like AbortSignal.throwIfAborted, which the signals of older libraries lack. */
-export function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw signal.reason
 }

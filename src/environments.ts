@@ -73,7 +73,7 @@ function withoutTokenPath(authUrl: string): string {
 }
 
 /** Scheme, host, port and path of a base URL, without a trailing slash. */
-export function canonicalUrl(url: string): string {
+function canonicalUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/$/, '')
 }

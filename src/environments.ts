@@ -148,11 +148,6 @@ function isLoopback(hostname: string): boolean {
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  * @example
  * const environments = defineEnvironments({
- *   production: {
- *     authUrl: 'https://auth.example.com',
- *     audience: 'https://api.example.com',
- *     apiUrls: { merchant: 'https://api.example.com/merchant', inStore: 'https://api.example.com/in-store' },
- *   },
  *   test: {
  *     authUrl: 'https://auth.test.example.com',
  *     audience: 'https://api.test.example.com',

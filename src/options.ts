@@ -257,13 +257,20 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   const parsed = z.safeParse(providerShape, options)
   const given: Partial<TokenProviderOptions> = options ?? {}
   const environment = checkEnvironment(given.environment, 'environment')
-  const problems = [...(parsed.success ? [] : problemsOf(parsed.error)), ...credentialProblems(given)]
+  const found = parsed.success ? [] : problemsOf(parsed.error)
+  const problems = [...found.map(withPlace), ...credentialProblems(given)]
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
   const { clientSecret, clientAssertion, ...data } = parsed.data
   const credential = credentialOf(data.clientId, environment, clientSecret ?? '', clientAssertion)
   return { ...data, environment, credential }
+}
+
+/** The problem, with the place of an option of the environment that was given beside it. */
+function withPlace(problem: Problem): Problem {
+  const isMisplaced = ['authUrl', 'audience', 'apiUrls', 'allowInsecureRequests'].includes(problem.option)
+  return isMisplaced ? { ...problem, reason: 'belongs in environment' } : problem
 }
 
 /** What is wrong with the combination of options that prove the client's identity. */

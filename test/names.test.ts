@@ -88,4 +88,10 @@ describe('the error for an unknown option', () => {
       { option: 'fault.retryafter', reason: 'is not an option; did you mean retryAfter?' },
     ])
   })
+
+  it('of createTokenProvider says where options of the environment belong', () => {
+    expect(problemsIn(() => provider({ authUrl: 'https://auth.example' }))).toEqual([
+      { option: 'authUrl', reason: 'belongs in environment' },
+    ])
+  })
 })

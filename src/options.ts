@@ -153,12 +153,21 @@ export interface Credential {
 }
 
 /** Validated options, with defaults applied. */
-export type ResolvedOptions = Omit<
-  z.output<typeof providerShape>,
-  'environment' | 'clientSecret' | 'clientAssertion'
-> & {
+export interface ResolvedOptions {
   readonly environment: Environment
+  readonly clientId: string
   readonly credential: Credential
+  readonly tokenParameters: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly refreshAheadMs?: number | undefined
+  readonly expiryMarginMs?: number | undefined
+  readonly bodyFormat: 'json' | 'form'
+  readonly store?: TokenStore | undefined
+  readonly encryptionKeys?: readonly string[] | undefined
+  readonly fetch: typeof fetch
+  readonly onEvent?: ((event: AuthEvent) => void) | undefined
+  readonly clock: Clock
 }
 
 /** What identifies a client at a token endpoint: providers with the same client could share one token. */

@@ -73,17 +73,21 @@ function withoutTokenPath(authUrl: string): string {
 }
 
 /** Scheme, host, port and path of a base URL, without a trailing slash. */
-export function canonicalUrl(url: string): string {
+function canonicalUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/$/, '')
 }
 
+/** The frozen copies, which are reused: an application may create thousands of providers for one environment. */
+const copies = new WeakSet<object>()
+
 /** A frozen copy of an environment, or its problems. The option names of the problems start with `at`. */
 export function checkEnvironment(value: unknown, at: string, key?: string): Environment | Problem[] {
-  if (isFrozenCopy(value) && (key === undefined || value.name !== undefined)) return value
   if (typeof value !== 'object' || value === null)
     return [{ option: at, reason: 'must be an object with authUrl, audience and apiUrls' }]
-  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = value as Environment
+  const given = value as Environment
+  if (copies.has(given) && (key === undefined || given.name !== undefined)) return given
+  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = given
   const problems: Problem[] = []
   const add = (option: string, reason: string | undefined): void => {
     if (reason !== undefined) problems.push({ option: `${at}.${option}`, reason })
@@ -144,11 +148,6 @@ function isLoopback(hostname: string): boolean {
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  * @example
  * const environments = defineEnvironments({
- *   production: {
- *     authUrl: 'https://auth.example.com',
- *     audience: 'https://api.example.com',
- *     apiUrls: { merchant: 'https://api.example.com/merchant', inStore: 'https://api.example.com/in-store' },
- *   },
  *   test: {
  *     authUrl: 'https://auth.test.example.com',
  *     audience: 'https://api.test.example.com',
@@ -176,14 +175,6 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   if (problems.length === 0) problems.push(...overlaps(checked))
   if (problems.length > 0) throw new ConfigurationError('The environments cannot be used', problems)
   return Object.freeze(Object.fromEntries(checked)) as T
-}
-
-/** The frozen copies, which are reused: an application may create thousands of providers for one environment. */
-const copies = new WeakSet<object>()
-
-/** Whether an environment is such a copy, which cannot change. */
-export function isFrozenCopy(environment: unknown): environment is Environment {
-  return copies.has(environment as Environment)
 }
 
 /** A frozen copy of an environment, without any other properties. */

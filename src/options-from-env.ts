@@ -47,11 +47,11 @@ const VARIABLES: Readonly<Record<string, string>> = {
  * Options from environment variables. The type assumes that `MERCHANT_AUTH_API_URLS` names the two APIs `merchant` and
  * `inStore`. A name that it does not contain is undefined at run time; base URLs without names are read by index.
  */
-export type OptionsFromEnv = TokenProviderOptions & {
+export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = TokenProviderOptions & {
   /** The environment. */
   readonly environment: {
     /** The base URLs of the APIs, by name. */
-    readonly apiUrls: Readonly<Record<'merchant' | 'inStore', string>> & Readonly<Record<string, string>>
+    readonly apiUrls: Readonly<Record<Name, string>> & Readonly<Record<string, string>>
   }
 }
 
@@ -84,11 +84,15 @@ type Variables = Readonly<Record<string, string | undefined>>
  * name, or by index if they have no names.
  *
  * @param env the variables by name; by default those of the process
+ * @param options `apis`: the names that `MERCHANT_AUTH_API_URLS` must contain
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem, each with the variable's name
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
  */
-export function optionsFromEnv(env: Variables = process.env): OptionsFromEnv {
+export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore'>(
+  env: Variables = process.env,
+  { apis = [] }: { readonly apis?: readonly Name[] | undefined } = {},
+): OptionsFromEnv<Name> {
   const problems: Problem[] = []
   const read = (name: string): string | undefined => env[name]?.trim() || undefined
   const options = {
@@ -102,11 +106,16 @@ export function optionsFromEnv(env: Variables = process.env): OptionsFromEnv {
     ...parametersFrom(read(TOKEN_PARAMETERS), problems),
     ...durationsFrom(read, problems),
   }
+  const missing =
+    read(API_URLS) === undefined ? [] : apis.filter((name) => !(name in options.environment.apiUrls))
+  problems.push(
+    ...missing.map((name) => ({ option: API_URLS, reason: `must name the API ${name}: ${name}=https://…` })),
+  )
   const resolved = resolvedFrom(options, read)
   if (Array.isArray(resolved)) problems.push(...resolved)
   if (Array.isArray(resolved) || problems.length > 0)
     throw new ConfigurationError(WHAT, withSpelling(problems, env))
-  return { ...options, environment: resolved.environment as OptionsFromEnv['environment'] }
+  return { ...options, environment: resolved.environment as OptionsFromEnv<Name>['environment'] }
 }
 
 /** The problems, with a note on a set variable whose name is almost that of a missing one. */
@@ -117,7 +126,10 @@ function withSpelling(problems: readonly Problem[], env: Variables): Problem[] {
   return problems.map(({ option, reason }) => {
     if (!reason.startsWith('is not set')) return { option, reason }
     const names = option === CLIENT_SECRET ? CREDENTIALS : [option]
-    const similar = names.map((name) => similarName(name, unknown)).find((name) => name !== undefined)
+    const similar = names
+      .flatMap((name) => [name, name.replace('CLIENT_', '')])
+      .map((name) => similarName(name, unknown))
+      .find((name) => name !== undefined)
     return {
       option,
       reason: similar === undefined ? reason : `${reason}, but ${similar} is: check its spelling`,
@@ -132,6 +144,8 @@ function partsOf(text: string): string[] {
 
 /** Base URLs by name, or as a list if none has a name. */
 function apiUrlsFrom(text: string, problems: Problem[]): Environment['apiUrls'] {
+  if (/;\s*(?:[\w.-]+\s*=|https?:)/.test(text))
+    problems.push({ option: API_URLS, reason: 'must separate the base URLs by commas, not by semicolons' })
   const parts = partsOf(text)
   const entries = parts.map((part) => /^([\w.-]+)\s*=\s*(.*)$/s.exec(part)?.slice(1) ?? [])
   if (entries.every(([name]) => name === undefined)) return parts

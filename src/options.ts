@@ -160,13 +160,13 @@ export interface ResolvedOptions {
   readonly tokenParameters: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
-  readonly refreshAheadMs: number | undefined
-  readonly expiryMarginMs: number | undefined
+  readonly refreshAheadMs?: number | undefined
+  readonly expiryMarginMs?: number | undefined
   readonly bodyFormat: 'json' | 'form'
-  readonly store: TokenStore | undefined
-  readonly encryptionKeys: readonly string[] | undefined
+  readonly store?: TokenStore | undefined
+  readonly encryptionKeys?: readonly string[] | undefined
   readonly fetch: typeof fetch
-  readonly onEvent: ((event: AuthEvent) => void) | undefined
+  readonly onEvent?: ((event: AuthEvent) => void) | undefined
   readonly clock: Clock
 }
 
@@ -189,13 +189,17 @@ export interface ResolvedAttach {
   readonly fetch: typeof fetch | undefined
 }
 
+const FUNCTION = 'must be a function'
+const TEXT = 'must be a non-empty string'
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
-
-const STORE = 'must have the functions get and set'
-const LEASE = 'lease, if present, must be a function'
-const KEY = 'must be a non-empty string'
+const TIMEOUT = 'must be a number of milliseconds from 1 to 2147483647'
+const RETRIES = 'must be a whole number from 0 to 100'
 const KEYS = 'must be an array with at least one key'
 const SECRET = 'must be a non-empty string, or a function that returns one'
+const STORE = 'must have the functions get and set'
+const LEASE = 'lease, if present, must be a function'
+const CLOCK = 'must have the functions monotonicMs, epochMs and sleep'
+const STATUS = 'must be a status from 400 to 599'
 
 /** The fields of the token request that the provider sets. */
 const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_type audience grant_type'.split(
@@ -212,65 +216,46 @@ const tokenParameters = z
     }
   })
 
+/** The global fetch at each use: tests and tools replace it. */
+const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
+
+const isSecret = (value: unknown): boolean =>
+  (typeof value === 'string' && value !== '') || typeof value === 'function'
+
 const providerShape = strict({
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
-  clientId: text('must be a non-empty string'),
-  clientSecret: z.optional(
-    z.custom<WithClientSecret['clientSecret']>(
-      (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
-      SECRET,
-    ),
-  ),
-  clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>('must be a function')),
-  tokenParameters: z.optional(tokenParameters),
-  timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),
-  retries: z.optional(
-    z
-      .int('must be a whole number from 0 to 100')
-      .check(z.gte(0, 'must be at least 0'), z.lte(100, 'must be at most 100')),
-  ),
+  clientId: text(TEXT),
+  clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),
+  clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),
+  tokenParameters: z._default(tokenParameters, {}),
+  timeoutMs: z._default(ms(1, TIMEOUT), 10_000),
+  retries: z._default(z.int(RETRIES).check(z.gte(0, RETRIES), z.lte(100, RETRIES)), 2),
   refreshAheadMs: z.optional(ms(0, DURATION)),
   expiryMarginMs: z.optional(ms(0, DURATION)),
-  bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
+  bodyFormat: z._default(z.enum(['json', 'form'], "must be 'json' or 'form'"), 'json'),
   store: z.optional(
     objectWith<TokenStore>(['get', 'set'], STORE).check(
       z.refine(({ lease }) => lease === undefined || typeof lease === 'function', LEASE),
     ),
   ),
-  encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.refine((keys) => keys.length > 0, KEYS))),
-  fetch: z.optional(fn<typeof fetch>('must be a function')),
-  onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),
-  clock: z.optional(
-    objectWith<Clock>(
-      ['monotonicMs', 'epochMs', 'sleep'],
-      'must have the functions monotonicMs, epochMs and sleep',
-    ),
-  ),
+  encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.minLength(1, KEYS))),
+  fetch: z._default(fn<typeof fetch>(FUNCTION), () => globalFetch),
+  onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
+  clock: z._default(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK), () => systemClock),
 })
 
+const status = z.int(STATUS).check(z.gte(400, STATUS), z.lte(599, STATUS))
+
 const attachParts = {
-  header: z.optional(headerName),
-  scheme: z.optional(schemeName),
-  renewOnStatus: z.optional(
-    z.array(
-      z
-        .int('must be a status')
-        .check(
-          z.gte(400, 'must be a status from 400 to 599'),
-          z.lte(599, 'must be a status from 400 to 599'),
-        ),
-      'must be an array of statuses',
-    ),
-  ),
+  header: z._default(headerName, 'Authorization'),
+  scheme: z._default(schemeName, 'Bearer'),
+  renewOnStatus: z._default(z.array(status, 'must be an array of statuses'), [401]),
 }
 
 const attachShape = strict(attachParts)
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
-const attachFetchShape = strict({
-  ...attachParts,
-  fetch: z.optional(fn<typeof fetch>('must be a function')),
-})
+const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>(FUNCTION)) })
 
 /**
  * Validates the options of a provider.
@@ -281,27 +266,20 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   const parsed = z.safeParse(providerShape, options)
   const given: Partial<TokenProviderOptions> = options ?? {}
   const environment = checkEnvironment(given.environment, 'environment')
-  const problems = [...(parsed.success ? [] : problemsOf(parsed.error)), ...credentialProblems(given)]
+  const found = parsed.success ? [] : problemsOf(parsed.error)
+  const problems = [...found.map(withPlace), ...credentialProblems(given)]
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
-  const { data } = parsed
-  return {
-    environment,
-    clientId: data.clientId,
-    credential: credentialOf(data, environment),
-    tokenParameters: data.tokenParameters ?? {},
-    timeoutMs: data.timeoutMs ?? 10_000,
-    retries: data.retries ?? 2,
-    refreshAheadMs: data.refreshAheadMs,
-    expiryMarginMs: data.expiryMarginMs,
-    bodyFormat: data.bodyFormat ?? 'json',
-    store: data.store,
-    encryptionKeys: data.encryptionKeys,
-    fetch: data.fetch ?? ((input, init) => globalThis.fetch(input, init)),
-    onEvent: data.onEvent,
-    clock: data.clock ?? systemClock,
-  }
+  const { clientSecret, clientAssertion, ...data } = parsed.data
+  const credential = credentialOf(data.clientId, environment, clientSecret ?? '', clientAssertion)
+  return { ...data, environment, credential }
+}
+
+/** The problem, with the place of an option of the environment that was given beside it. */
+function withPlace(problem: Problem): Problem {
+  const isMisplaced = ['authUrl', 'audience', 'apiUrls', 'allowInsecureRequests'].includes(problem.option)
+  return isMisplaced ? { ...problem, reason: 'belongs in environment' } : problem
 }
 
 /** What is wrong with the combination of options that prove the client's identity. */
@@ -327,12 +305,13 @@ function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 function credentialOf(
-  { clientId, clientSecret = '', clientAssertion }: z.output<typeof providerShape>,
+  clientId: string,
   environment: Environment,
+  clientSecret: WithClientSecret['clientSecret'],
+  clientAssertion: WithClientAssertion['clientAssertion'] | undefined,
 ): Credential {
-  if (clientAssertion === undefined) {
+  if (clientAssertion === undefined)
     return { option: 'clientSecret', value: clientSecret, fields: (value) => ({ client_secret: value }) }
-  }
   return {
     option: 'clientAssertion',
     value: () => clientAssertion({ url: tokenEndpoint(environment), clientId }),
@@ -359,13 +338,7 @@ export function resolveAttach(
     })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
-  const given: z.output<typeof attachFetchShape> = parsed.data
-  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = given
-  return {
-    header,
-    headerKey: header.toLowerCase(),
-    prefix: scheme === '' ? '' : `${scheme} `,
-    renewOnStatus: [...renewOnStatus],
-    fetch: given.fetch,
-  }
+  const { header, scheme, renewOnStatus, fetch: given }: z.output<typeof attachFetchShape> = parsed.data
+  const prefix = scheme === '' ? '' : `${scheme} `
+  return { header, headerKey: header.toLowerCase(), prefix, renewOnStatus, fetch: given }
 }

@@ -60,8 +60,22 @@ describe('optionsFromEnv', () => {
     ['merchant=', 'MERCHANT_AUTH_API_URLS.merchant'],
     ['http://api.example', 'MERCHANT_AUTH_API_URLS[0]'],
     [',', 'MERCHANT_AUTH_API_URLS'],
+    [`merchant=${merchant};inStore=${inStore}`, 'MERCHANT_AUTH_API_URLS'],
+    [`${merchant}; ${inStore}`, 'MERCHANT_AUTH_API_URLS'],
   ])('rejects MERCHANT_AUTH_API_URLS=%s', (MERCHANT_AUTH_API_URLS, option) => {
     expect(problemsOf({ ...GOOD, MERCHANT_AUTH_API_URLS })).toEqual([[option, expect.any(String)]])
+  })
+
+  it('requires the names of APIs that the caller uses', () => {
+    const { apiUrls } = optionsFromEnv(
+      { ...GOOD, MERCHANT_AUTH_API_URLS: `merchant=${merchant}` },
+      { apis: ['merchant'] },
+    ).environment
+    expect(new URL(apiUrls.merchant).href).toBe(merchant)
+    expect(problemsIn(() => optionsFromEnv(GOOD, { apis: ['merchant', 'inStore'] }))).toEqual([
+      { option: 'MERCHANT_AUTH_API_URLS', reason: 'must name the API merchant: merchant=https://…' },
+      { option: 'MERCHANT_AUTH_API_URLS', reason: 'must name the API inStore: inStore=https://…' },
+    ])
   })
 
   it('reads the durations', () => {
@@ -120,6 +134,12 @@ describe('optionsFromEnv', () => {
     expect(problemsOf(wrong).map(([, reason]) => reason)).toEqual([
       expect.stringMatching(/^is not set.*, but MERCHANT_AUTH_CLIENTSECRET is: check its spelling$/),
       'is not set, but MERCHANT_AUTH_API_URL is: check its spelling',
+    ])
+    expect(problemsOf({ ...rest, MERCHANT_AUTH_API_URLS: apiUrls, MERCHANT_AUTH_SECRET: SECRET })).toEqual([
+      [
+        'MERCHANT_AUTH_CLIENT_SECRET',
+        expect.stringMatching(/, but MERCHANT_AUTH_SECRET is: check its spelling$/),
+      ],
     ])
   })
 

@@ -196,7 +196,7 @@ describe('attach options', () => {
   })
 
   it.each([
-    ...['__proto__', 'prototype', 'Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
+    ...['Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
     ...['Keep-Alive', 'Sec-Fetch-Mode', 'Trailer', 'Transfer-Encoding', 'upgrade'],
   ])('reject the header %s, because not every client can send the token in it', (header) => {
     expect(problemsOfAttach({ header })).toEqual(['header'])

@@ -40,8 +40,7 @@ export interface Sandbox extends AsyncDisposable {
 /** One environment of the sandbox. */
 export interface SandboxEnvironment {
   /**
-   * Ready for `createTokenProvider`: environment, client id and client secret. The secret is a function, so that it is
-   * absent from inspect and JSON output.
+   * Ready for `createTokenProvider`: environment, client id and client secret.
    *
    * @example
    * const tokens = createTokenProvider({ ...sandbox.test.options, onEvent: console.log })
@@ -61,7 +60,7 @@ export interface SandboxEnvironment {
   }
   /** The client id that the token endpoint accepts. */
   readonly clientId: string
-  /** The client secret that it accepts at first, different in every sandbox. Absent from inspect and JSON output. */
+  /** The client secret that it accepts at first, different in every sandbox. */
   readonly clientSecret: string
   /** Base URL of the merchant API. It answers any method and any path below with what it received. */
   readonly merchantUrl: string
@@ -80,15 +79,11 @@ export interface SandboxEnvironment {
   /**
    * Replaces the client secrets that the token endpoint accepts: two during a rotation, none for a client that was
    * locked. Tokens issued before stay valid.
-   *
-   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if one is not a non-empty string
    */
   acceptSecrets(...secrets: string[]): void
   /**
    * Revokes one token, by its value or its `jti`, or without an argument all that were issued so far: the APIs answer
    * 401 to it from now on. Returns how many were valid until now.
-   *
-   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if an argument is given that is not a string
    */
   revoke(token?: string): number
   /**

@@ -44,7 +44,7 @@ hideGetters(HiddenAccessToken)
  * Keeps what the getters of a class return out of all inspect output of its instances. `inspect` with `showHidden` and
  * `getters` calls the getters of prototypes, up to the first whose constructor is one of JavaScript's own.
  */
-export function hideGetters({ prototype }: { readonly prototype: object }): void {
+function hideGetters({ prototype }: { readonly prototype: object }): void {
   Object.defineProperty(prototype, 'constructor', { value: Object })
 }
 

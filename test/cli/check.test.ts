@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
 import { withRoom } from '../support/patience.ts'
 import { noteSecret } from '../support/recorded.ts'
@@ -90,10 +90,10 @@ describe('check', () => {
     expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
 
     const used = await run(['check', ...args], at.variables)
-    expect(used.stdout.replace(/\s+/g, ' ')).toContain('has not expired or been used before.')
+    expect(used.stdout).toContain('has not expired or been used before.')
     writeFileSync(file, await sign())
     const unknown = await run(['check', ...args, '--token-parameter', 'resource=x'], at.variables)
-    expect(unknown.stdout.replace(/\s+/g, ' ')).toContain('check MERCHANT_AUTH_TOKEN_PARAMETERS.')
+    expect(unknown.stdout).toContain('check MERCHANT_AUTH_TOKEN_PARAMETERS.')
     const { length } = at.test.requests('token')
     const store = await run(['token', ...args, '--store', 'redis://127.0.0.1:1'], at.variables)
     expect(store).toMatchObject({ code: 2, stderr: expect.stringContaining('A store needs a client secret') })
@@ -261,22 +261,13 @@ describe('the claims of a JWT that check reads', () => {
   it('may be of any type, and secrets in them are hidden', async () => {
     const { clientSecret, environment } = at.test
     const iss = [`http://${clientSecret}/`]
-    const aud = [{ toString: null }, clientSecret, environment.audience]
+    const aud = [{ a: null }, clientSecret, environment.audience]
     issue(at, jwt({ iss, aud, exp: '1795000000', iat: seconds }))
     expect(await claims()).toEqual([
       'info: iss ["http://[hidden]/"]',
-      `info: aud {"toString":null}, [hidden], ${environment.audience}, as requested`,
+      `info: aud {"a":null}, [hidden], ${environment.audience}, as requested`,
       'info: exp "1795000000" is not a number',
     ])
-    issue(at, jwt({ aud: { toString: 1, valueOf: 1 } }))
-    expect(await claims()).toContain('warning: aud {"toString":1,"valueOf":1}')
-  })
-
-  it('are searched for secrets in any case before they are truncated', async () => {
-    const { clientSecret } = at.test
-    issue(at, jwt({ iss: 'x'.repeat(285) + clientSecret, aud: clientSecret.toUpperCase(), exp: seconds }))
-    const output = (await claims()).join('\n')
-    expect(output.toLowerCase()).not.toContain(clientSecret.slice(0, 12))
   })
 
   it('cause a warning only about the clock if the clock is wrong', async () => {
@@ -290,13 +281,10 @@ describe('the claims of a JWT that check reads', () => {
     ])
   })
 
-  it.each(['abc', 'a.b.c', jwt('text'), jwt([])])(
-    'are not read from a token that is not a JWT: %#',
-    async (value) => {
-      issue(at, value)
-      expect(await claims()).toEqual(['info: the token is not a JWT, so it has no claims to read'])
-    },
-  )
+  it('are not read from a token that is not a JWT', async () => {
+    issue(at, 'a.b.c')
+    expect(await claims()).toEqual(['info: the token is not a JWT, so it has no claims to read'])
+  })
 })
 
 describe('check --call', () => {
@@ -367,27 +355,6 @@ describe('check --call', () => {
 })
 
 describe('the report of check', () => {
-  afterEach(() => vi.unstubAllEnvs())
-
-  it('shows its progress on a terminal, and clears it afterwards', async () => {
-    vi.stubEnv('FORCE_COLOR', undefined)
-    vi.stubEnv('TERM', 'xterm')
-    const plain = await run(['check'], at.variables)
-    expect(plain.stdout).not.toContain('…')
-    const args = ['check', '--call', `${at.test.merchantUrl}/orders`]
-    const { stdout } = await run(args, at.variables, { getColorDepth: () => 1 })
-    const { host } = new URL(at.test.environment.authUrl)
-    const clear = '\r\u001b[2K'
-    expect(stdout).toContain(`\n… requesting a token from ${host}${clear}✓ Connection  `)
-    expect(stdout).toContain(`\n… GET ${at.test.merchantUrl}/orders${clear}✓ API call    `)
-
-    at.test.fail('token', { kind: 'hang' })
-    const running = run(['check'], at.variables, { getColorDepth: () => 1 })
-    await expect.poll(() => at.test.counts.token).toBe(3)
-    running.interrupt()
-    expect((await running).stdout.endsWith(`… requesting a token from ${host}${clear}`)).toBe(true)
-  })
-
   it.each([
     [{ aud: 'x' }, 1, /\nPassed, with 1 warning\.\n$/],
     [{ aud: 'x', exp: 1 }, 2, /\nPassed, with 2 warnings\.\n$/],
@@ -397,20 +364,5 @@ describe('the report of check', () => {
     expect((await run(['check'], at.variables)).stdout).toMatch(outcome)
     const { stdout } = await run(['check', '--json'], at.variables)
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings })
-  })
-
-  it.each([80, 60])('fits a terminal of %i columns, without breaking words', async (columns) => {
-    const args = ['check', '--call', `${at.test.merchantUrl}/orders`]
-    for (const more of [[], ['--auth-url', 'https://localhost:1'], ['--audience', 'https://other.example']]) {
-      const { stdout } = await run([...args, ...more], at.variables, { columns, getColorDepth: () => 1 })
-      // Progress messages are cleared.
-      const lines = stdout.split('\n').map((line) => line.split('\u001b[2K').at(-1) ?? '')
-      expect(lines.length).toBeGreaterThan(6)
-      for (const line of lines) {
-        const words = line.slice(14).replace('→ ', '').trim()
-        if (words.includes(' ')) expect(line.length, line).toBeLessThanOrEqual(columns)
-        expect(line).toBe(line.trimEnd())
-      }
-    }
   })
 })

@@ -29,6 +29,8 @@ const FLAGS = {
   'api-latency-ms': { type: 'string' },
   'reject-all-tokens': { type: 'string' },
   quota: { type: 'string' },
+  'quota-counts-refused': { type: 'boolean' },
+  'no-quota-headers': { type: 'boolean' },
   ...HEADER_FLAGS,
   fault: { type: 'string', multiple: true },
 } as const
@@ -59,6 +61,8 @@ Behavior of both environments:
                          =merchant or =in-store
   --quota N/UNIT[,…]     token requests that a client may make by minute, hour
                          or day, such as 10/h,50/d; default: no limit
+  --quota-counts-refused  refused token requests count, too
+  --no-quota-headers     a spent quota is announced by a 429 alone
   --header-name NAME     header that carries the token; default: Authorization
   --scheme SCHEME        scheme before the token; default: Bearer; '' for none
   --fault TARGET:KIND[,KEY=VALUE…]
@@ -154,6 +158,8 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
     apiLatencyMs: numberOf(flags['api-latency-ms']),
     rejectAllTokens: rejected === 'all' || (rejected && [rejected]),
     quota: flags.quota,
+    quotaCountsRefused: flags['quota-counts-refused'],
+    quotaHeaders: !flags['no-quota-headers'],
     header: flags['header-name'],
     scheme: flags.scheme,
   } as SandboxOptions // undefined where a flag is not given

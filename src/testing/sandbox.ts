@@ -94,7 +94,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
   readonly #known: KnownCredentials & { readonly secrets: Set<string> }
   #accepted: ReadonlySet<string>
   #settings = DEFAULT_SETTINGS
-  #quota = new RequestQuota('')
+  #quota = new RequestQuota(DEFAULT_SETTINGS)
   readonly #usedIds = new Set<string>()
 
   constructor(name: 'production' | 'test', server: LoopbackServer, onRequest: SandboxOptions['onRequest']) {
@@ -127,7 +127,15 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   configure(settings: Partial<SandboxSettings>): void {
     this.#settings = changedSettings(this.#settings, settings)
-    if (this.#settings.quota !== this.#quota.text) this.#quota = new RequestQuota(this.#settings.quota)
+    const { quota, quotaCountsRefused, quotaHeaders } = this.#settings
+    const counted = this.#quota.settings
+    // Other settings leave the count as it is.
+    if (
+      quota !== counted.quota ||
+      quotaCountsRefused !== counted.quotaCountsRefused ||
+      quotaHeaders !== counted.quotaHeaders
+    )
+      this.#quota = new RequestQuota(this.#settings)
   }
 
   acceptSecrets(...secrets: string[]): void {

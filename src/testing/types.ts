@@ -150,6 +150,17 @@ export interface SandboxSettings {
    */
   readonly quota: string
   /**
+   * Whether token requests that are refused because the quota is spent count, too. They count in a sliding window then: a
+   * client that goes on asking does not get a token.
+   * @default false
+   */
+  readonly quotaCountsRefused: boolean
+  /**
+   * Whether the answers say what is left of the quota; false: a spent quota is announced by a 429 alone.
+   * @default true
+   */
+  readonly quotaHeaders: boolean
+  /**
    * The public key, as PEM text or as a JWK, of a client that proves its identity by signed assertions (RFC 7523) instead
    * of its secret. Each assertion must have `iss`, `sub`, `aud` (the token endpoint or `authUrl`), `exp` and a `jti` that was
    * not used before.

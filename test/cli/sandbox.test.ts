@@ -66,6 +66,14 @@ describe('the settings of the sandbox command', () => {
     expect(responses[2]?.headers.get('auth0-client-quota-limit')).toContain('b=per_hour;q=2;r=0;')
   })
 
+  it('announce a spent quota by a 429 alone with --no-quota-headers', async () => {
+    const flags = '--quota 1/h --quota-counts-refused --no-quota-headers'.split(' ')
+    const { client } = await sandbox(flags)
+    const responses = [await requestToken(client), await requestToken(client)]
+    expect(responses.map(({ status }) => status)).toEqual([200, 429])
+    expect(responses[1]?.headers.get('auth0-client-quota-limit')).toBeNull()
+  })
+
   it('delay token requests and API calls, and make both APIs reject every token', async () => {
     const flags = '--token-latency-ms 40 --api-latency-ms 40 --reject-all-tokens'.split(' ')
     const { client, merchantUrl, inStoreUrl, lines } = await sandbox(flags)

@@ -33,6 +33,30 @@ describe('a quota of the sandbox', () => {
     use.env.configure({ quota: '2/m' })
     expect((await statusAndQuota())[0]).toBe(200)
   })
+
+  it('is announced by a 429 alone if quotaHeaders is false', async () => {
+    use.env.configure({ quota: '1/h', quotaHeaders: false })
+    expect([await statusAndQuota(), await statusAndQuota()]).toEqual([
+      [200, null],
+      [429, null],
+    ])
+  })
+
+  it('counts refused requests in a sliding window if quotaCountsRefused is true', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    use.env.configure({ quota: '2/h', quotaCountsRefused: true })
+    const statusAfter = async (ms: number) => {
+      vi.setSystemTime(Date.now() + ms)
+      return await statusAndQuota()
+    }
+    expect(await statusAfter(0)).toEqual([200, 'b=per_hour;q=2;r=1;t=3600'])
+    expect((await statusAfter(0))[0]).toBe(200)
+    // Two requests an hour, refused ones included, keep it spent.
+    for (let times = 0; times < 4; times += 1)
+      expect(await statusAfter(1_790_000)).toEqual([429, 'b=per_hour;q=2;r=0;t=3600'])
+    expect((await statusAfter(1_811_000))[0]).toBe(200)
+  })
 })
 
 describe('a client assertion sent to the sandbox', () => {

@@ -23,6 +23,7 @@ const FLAGS = {
   environment: { type: 'string' },
   port: { type: 'string' },
   'production-port': { type: 'string' },
+  'shared-api-url': { type: 'boolean' },
   json: { type: 'boolean' },
   'lifetime-seconds': { type: 'string' },
   'token-latency-ms': { type: 'string' },
@@ -50,6 +51,7 @@ stderr.
                          production; default: test
   --port N               port of test; default: 0, any free port
   --production-port N    port of production; default: 0
+  --shared-api-url       one base URL for both APIs
   --json                 log requests as JSON lines on stderr, and write nothing
                          else there
 
@@ -152,6 +154,7 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
     text === undefined ? text : Number(text)
   const options = {
     ports: { test: numberOf(flags.port), production: numberOf(flags['production-port']) },
+    sharedApiUrl: flags['shared-api-url'],
     onRequest,
     lifetimeSeconds: numberOf(flags['lifetime-seconds']),
     tokenLatencyMs: numberOf(flags['token-latency-ms']),

@@ -53,7 +53,7 @@ import type {
  * const response = await createAuthFetch(tokens)(`${sandbox.test.merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { ports = {}, onRequest, ...settings } = checkedOptions(options)
+  const { ports = {}, onRequest, sharedApiUrl = false, ...settings } = checkedOptions(options)
   if (ports.production && ports.production === ports.test) {
     const problem = { option: 'ports.test', reason: 'is the port of production too' }
     throw new ConfigurationError('The options of the sandbox cannot be used', [problem])
@@ -62,7 +62,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
     const server = await listenOnLoopback(ports[name] ?? 0, `ports.${name}`)
     servers.push(server)
-    const environment = new LoopbackEnvironment(name, server, onRequest) // at once: the first request may have arrived
+    const environment = new LoopbackEnvironment(name, server, { sharedApiUrl, onRequest }) // at once: the first request may have arrived
     environment.configure(settings)
     return environment
   }
@@ -97,10 +97,15 @@ class LoopbackEnvironment implements SandboxEnvironment {
   #quota = new RequestQuota(DEFAULT_SETTINGS)
   readonly #usedIds = new Set<string>()
 
-  constructor(name: 'production' | 'test', server: LoopbackServer, onRequest: SandboxOptions['onRequest']) {
+  constructor(
+    name: 'production' | 'test',
+    server: LoopbackServer,
+    { sharedApiUrl, onRequest }: Pick<SandboxOptions, 'sharedApiUrl' | 'onRequest'>,
+  ) {
     const authUrl = server.origin
     const audience = `https://${name}.sandbox.example`
-    const apiUrls = { merchant: `${authUrl}/merchant`, inStore: `${authUrl}/in-store` }
+    const paths = sharedApiUrl ? (['/api', '/api'] as const) : (['/merchant', '/in-store'] as const)
+    const apiUrls = { merchant: authUrl + paths[0], inStore: authUrl + paths[1] }
     this.merchantUrl = apiUrls.merchant
     this.inStoreUrl = apiUrls.inStore
     this.environment = frozenEnvironment({ name, authUrl, audience, apiUrls })
@@ -167,7 +172,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<RecordedRequest> {
     const startedAt = performance.now()
     const path = request.url ?? '/'
-    const target = targetOf(path)
+    const target = targetOf(path, this)
     const queued = this.#faults.take(target)
     const recorded = this.#log.arrived({
       at: Date.now(),
@@ -255,8 +260,10 @@ class LoopbackEnvironment implements SandboxEnvironment {
   }
 }
 
-function targetOf(path: string): SandboxTarget | undefined {
+function targetOf(path: string, { merchantUrl, inStoreUrl }: SandboxEnvironment): SandboxTarget | undefined {
   const [pathname = ''] = path.split('?')
   if (pathname === '/oauth/token') return 'token'
-  return (['merchant', 'in-store'] as const).find((api) => `${pathname}/`.startsWith(`/${api}/`))
+  const isBelow = (url: string): boolean => `${pathname}/`.startsWith(`${new URL(url).pathname}/`)
+  if (isBelow(merchantUrl)) return 'merchant' // and the in-store API, too, if they share a base URL
+  return isBelow(inStoreUrl) ? 'in-store' : undefined
 }

@@ -68,6 +68,7 @@ const optionsShape = z.partial(
   strict({
     ...settingShapes,
     ports: strict({ production: port, test: port }),
+    sharedApiUrl: z.boolean(BOOLEAN),
     onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
   }),
 )

@@ -16,6 +16,12 @@ export interface SandboxOptions extends Partial<SandboxSettings> {
       }
     | undefined
   /**
+   * Whether both APIs have one base URL, as at services that publish one address for both. Requests to it count as
+   * requests to the merchant API; faults and settings for the in-store API do not apply.
+   * @default false
+   */
+  readonly sharedApiUrl?: boolean | undefined
+  /**
    * Called once for each request, when it has been answered or its connection has closed before: for a hang, when its
    * client gives up. The request is complete then. `close` resolves after the last call. What a listener throws is
    * suppressed.

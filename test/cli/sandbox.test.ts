@@ -66,6 +66,15 @@ describe('the settings of the sandbox command', () => {
     expect(responses[2]?.headers.get('auth0-client-quota-limit')).toContain('b=per_hour;q=2;r=0;')
   })
 
+  it('give both APIs one base URL with --shared-api-url, and check works with it', async () => {
+    const { command, merchantUrl, inStoreUrl } = await sandbox(['--shared-api-url'])
+    expect(inStoreUrl).toBe(merchantUrl)
+    const file = join(folder(), '.env')
+    writeFileSync(file, command.stdout())
+    const { code } = await run(['check', '--dotenv', file, '--call', `${inStoreUrl}/sales`])
+    expect(code).toBe(0)
+  })
+
   it('announce a spent quota by a 429 alone with --no-quota-headers', async () => {
     const flags = '--quota 1/h --quota-counts-refused --no-quota-headers'.split(' ')
     const { client } = await sandbox(flags)

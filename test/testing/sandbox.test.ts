@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { createAuthFetch } from '../../src/attach/fetch.ts'
 import { defineEnvironments } from '../../src/environments.ts'
 import { ConfigurationError } from '../../src/errors.ts'
 import { startSandbox } from '../../src/testing/index.ts'
@@ -87,6 +88,17 @@ describe('the options of startSandbox', () => {
     await expect(startSandbox({ ports: { production: 4000, test: 4000 } })).rejects.toEqual(
       configurationError('ports.test', 'is the port of production too'),
     )
+  })
+
+  it('give both APIs one base URL, whose requests count as those of the merchant API', async () => {
+    await using sandbox = await startSandbox({ sharedApiUrl: true })
+    const { test: env } = sandbox
+    expect(env.environment.apiUrls).toEqual({ merchant: env.merchantUrl, inStore: env.merchantUrl })
+    const authFetch = createAuthFetch(createTokenProvider(env.options))
+    expect((await echoOf(await authFetch(`${env.inStoreUrl}/sales`))).path).toBe('/api/sales')
+    env.revoke()
+    expect((await authFetch(`${env.merchantUrl}/orders`)).status).toBe(200)
+    expect(env.counts).toMatchObject({ token: 2, merchant: 3, 'in-store': 0 })
   })
 
   it('set the initial settings of both environments', async () => {

@@ -64,7 +64,7 @@ export function diagnose(
 
 const NOT_AN_ENDPOINT =
   'Something other than a token endpoint responds at this URL, such as a web page, a login or a proxy. Check ' +
-  'MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+  'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
   'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service.'
 const REDIRECT =
@@ -101,7 +101,7 @@ const NO_OAUTH_ERROR =
   ' The response contains no OAuth error, so it may come from something in between, such as a firewall, an IP ' +
   'allowlist or a gateway.'
 const NO_ENDPOINT =
-  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const FORMAT =
   'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL. A server that expects a form ' +
   "instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."

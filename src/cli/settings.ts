@@ -43,7 +43,7 @@ const FLAG_OF = {
 } as const
 
 export const SETTINGS_HELP = `Configuration, by flags or by variables; flags take precedence:
-  --auth-url URL                MERCHANT_AUTH_URL
+  --auth-url URL                MERCHANT_AUTH_URL, with or without /oauth/token
   --audience URL                MERCHANT_AUTH_AUDIENCE
   --api-url URL                 MERCHANT_AUTH_API_URLS, separated by commas; the
                                 flag may be repeated
@@ -96,6 +96,8 @@ export interface Settings {
   readonly secret: string
   /** The file that it comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
   readonly secretFile: string | undefined
+  /** Which files begin with a byte order mark. */
+  readonly marked: { readonly dotenv: boolean; readonly secretFile: boolean }
   readonly variables: Variables
 }
 
@@ -115,8 +117,9 @@ export async function readSettings(
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
-  const dotenv = flags.dotenv === undefined ? {} : await readDotenv(flags.dotenv, signal)
-  const variables = override(override(withoutEmpty(dotenv), withoutEmpty(env)), Object.fromEntries(byFlag))
+  const dotenv = await readDotenv(flags.dotenv, signal)
+  const set = { ...withoutEmpty(dotenv.variables), ...withoutEmpty(env) }
+  const variables = override(set, Object.fromEntries(byFlag))
 
   const problems: Problem[] = []
   const read: Record<string, string | undefined> = { ...variables }
@@ -124,9 +127,11 @@ export async function readSettings(
   const isAssertion = source === ASSERTION_FILE
   let secret = variables[SECRET] ?? ''
   let secretFile: string | undefined
+  let isMarked = false
   if (source !== undefined && source !== SECRET && others.length === 0) {
     secretFile = variables[source]?.trim() ?? ''
-    const { text = '', reason } = await readText(secretFile, signal)
+    const { text = '', reason, hasMark = false } = await readText(secretFile, signal)
+    isMarked = hasMark
     secret = isAssertion ? text.trim() : withoutLineEnd(text)
     if (secret === '') problems.push({ option: source, reason: reason ?? 'names an empty file' })
     read[SECRET] = secret || 'none' // so that the remaining problems are found, too
@@ -136,7 +141,13 @@ export async function readSettings(
     const { clientSecret: _, clientAssertion: __, ...fromEnv } = optionsFromEnv(read)
     const proof = isAssertion ? { clientAssertion: () => secret } : { clientSecret: () => secret }
     if (problems.length === 0)
-      return { options: { ...fromEnv, ...proof, bodyFormat }, secret, secretFile, variables }
+      return {
+        options: { ...fromEnv, ...proof, bodyFormat },
+        secret,
+        secretFile,
+        marked: { dotenv: dotenv.hasMark, secretFile: isMarked },
+        variables,
+      }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     problems.push(...error.problems)
@@ -145,7 +156,7 @@ export async function readSettings(
   throw new ConfigurationError(WHAT, named)
 }
 
-/** Variables, and those that take precedence. What proves the client's identity counts as one setting. */
+/** Variables, and those of flags, which take precedence. What proves the client's identity counts as one setting. */
 function override(variables: Variables, preferred: Variables): Variables {
   const isCredential = (name: string): boolean => (CREDENTIALS as readonly string[]).includes(name)
   const isGiven = Object.keys(preferred).some(isCredential)
@@ -157,17 +168,21 @@ function withoutEmpty(variables: Variables): Variables {
   return Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
 }
 
-async function readDotenv(file: string, signal: AbortSignal): Promise<Variables> {
-  const { text = '', reason } = await readText(file, signal)
+async function readDotenv(
+  file: string | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly variables: Variables; readonly hasMark: boolean }> {
+  if (file === undefined) return { variables: {}, hasMark: false }
+  const { text = '', reason, hasMark = false } = await readText(file, signal)
   if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
-  return parseEnv(text)
+  return { variables: parseEnv(text), hasMark }
 }
 
-/** Reads a file, or why not. The signal ends reads of pipes, too. */
+/** Reads a file without its byte order mark, or why not. The signal ends reads of pipes, too. */
 async function readText(
   file: string,
   signal: AbortSignal,
-): Promise<{ readonly text?: string; readonly reason?: string }> {
+): Promise<{ readonly text?: string; readonly hasMark?: boolean; readonly reason?: string }> {
   let bytes: Buffer
   try {
     bytes = await untilAborted(readFile(file), signal)
@@ -175,12 +190,17 @@ async function readText(
     if (signal.aborted) throw error
     return { reason: `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})` }
   }
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return { reason: UTF_16 }
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) } // drops a byte order mark
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes) // drops the mark
+    return { text, hasMark: bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf }
   } catch {
     return { reason: 'names a file that is not UTF-8' }
   }
 }
+
+const UTF_16 =
+  'names a file in UTF-16, which > writes in Windows PowerShell 5. Write it with: … | Out-File -Encoding ascii FILE'
 
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
 export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {

@@ -29,6 +29,7 @@ const FLAGS = {
   ...HEADER_FLAGS,
   json: { type: 'boolean' },
   store: { type: 'string' },
+  'min-validity': { type: 'string', default: '60' },
 } as const
 
 export const tokenCommand: Command = {
@@ -47,6 +48,9 @@ Usage: npx merchant-auth token [--header | --json] [--store URL] [flags]
                        so that not every run requests a new one; requires the
                        package redis or ioredis; put a URL with a password in
                        the variable [MERCHANT_AUTH_STORE]
+  --min-validity SECONDS
+                       renew a token from the store that is valid for less;
+                       default: 60, at most half of its lifetime
 
 ${SETTINGS_HELP}
 
@@ -66,6 +70,9 @@ Examples:
     const isHeader = flags.header || flags['header-name'] !== undefined || flags.scheme !== undefined
     if (isHeader && flags.json) throw new UsageError('--header and --json cannot be combined.')
     const { header, scheme } = readHeader(flags)
+    if (!/^\d{1,9}$/.test(flags['min-validity']))
+      throw new UsageError('--min-validity must be a whole number of seconds.')
+    const minValidityMs = Number(flags['min-validity']) * 1000
     const print = (token: AccessToken): string => {
       if (flags.json) return jsonOf(token)
       return isHeader ? `${header}: ${scheme === '' ? '' : `${scheme} `}${token.value}` : token.value
@@ -84,6 +91,7 @@ Examples:
     let watched: ReturnType<typeof watchConnection> | undefined
     let tokens: TokenProvider | undefined
     let options: TokenProviderOptions | undefined
+    let isStale = false
     try {
       const settings = await readSettings(flags, context)
       const { secret, variables } = settings
@@ -102,9 +110,16 @@ Examples:
         refreshAheadMs: 0, // the process ends before a background refresh would
         onEvent: (event) => {
           if (event.type === 'store-failed') reportStore(event.code)
+          if (event.type !== 'token-acquired') return
+          const { source, remainsMs, lifetimeMs } = event
+          isStale = source === 'store' && remainsMs < Math.min(minValidityMs, lifetimeMs / 2)
         },
       })
-      stdout.write(`${print(await tokens.getToken({ signal }))}\n`)
+      let token = await tokens.getToken({ signal })
+      // A renewal that fails leaves a token that is still valid.
+      if (isStale) token = (await tokens.renewToken(token, { signal }).catch(() => undefined)) ?? token
+      signal.throwIfAborted()
+      stdout.write(`${print(token)}\n`)
       return EXIT.ok
     } catch (error) {
       if (signal.aborted) return EXIT.unexpected

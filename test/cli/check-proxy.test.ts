@@ -49,14 +49,6 @@ describe('check behind a proxy', () => {
     expect(all).not.toContain('wrong')
   })
 
-  it('reports a proxy that does not run, rather than the token endpoint', async () => {
-    const { code, last } = await check(1)
-    expect(code).toBe(4)
-    expect(last).toMatch(
-      /^connection: cannot connect to the proxy 127\.0\.0\.1:1 \(ECONNREFUSED\) Check HTTPS_PROXY/,
-    )
-  })
-
   it('times out if the proxy accepts the connection but does not respond', async () => {
     const mute = createTcpServer((socket) => socket.on('error', () => {}))
     const port = await listening(mute)

@@ -12,13 +12,11 @@ import { assertionsFor, check, eachWithSandbox, folder, issue, jwt, run } from '
 const at = eachWithSandbox()
 
 describe('check', () => {
-  it('shows the remaining quotas', async () => {
-    at.test.configure({ quota: '10/h,2/d' })
-    const { code, stdout } = await run(['check'], at.variables)
-    expect(code).toBe(0)
-    expect(stdout).toContain('9 of 10 token requests left this hour')
+  it('shows the remaining quotas, after a failure, too', async () => {
     at.test.configure({ quota: '5/h,10/d' })
-    for (const _ of [1, 2, 3]) await run(['token'], at.variables)
+    for (const _ of [1, 2]) await run(['token'], at.variables)
+    const failed = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: 'not the secret' })
+    expect(failed.steps.at(-2)).toMatchObject({ result: 'ok', text: '2 of 5 token requests left this hour' })
     const { steps } = await check(at, [])
     expect(steps.filter(({ text }) => text.includes('requests left'))).toMatchObject([
       {
@@ -28,20 +26,6 @@ describe('check', () => {
       },
       { result: 'ok', text: '6 of 10 token requests left today' },
     ])
-  })
-
-  it.each([
-    ['a rejected client', 401, '4 of 5 token requests left this hour', ' The client ID or '],
-    ['a spent quota', 429, '0 of 5 token requests left this hour', ' Try again in '],
-  ])('shows the remaining quotas after %s', async (_, status, text, advice) => {
-    at.test.configure({ quota: status === 429 ? '5/h' : '5/h,10/d' })
-    for (let spent = 0; status === 429 && spent < 5; spent += 1) await check(at)
-    const { code, steps } = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: 'not the secret' })
-    expect(code).toBe(5)
-    const [failure, quota] = steps.slice(-(status === 429 ? 2 : 3))
-    expect(failure).toMatchObject({ result: 'failed', status })
-    expect(` ${failure?.advice}`).toContain(advice)
-    expect(quota?.text).toBe(text)
   })
 
   it.each([
@@ -74,7 +58,7 @@ describe('check', () => {
     expect(found[0]?.advice).toBe(advice)
   })
 
-  it('accepts an assertion from a file and additional token request fields, and so does token', async () => {
+  it('accepts an assertion from a file and additional token request fields', async () => {
     const sign = await assertionsFor(at)
     at.test.configure({ tokenParameters: ['organization'] })
     const file = join(folder(), 'assertion')
@@ -86,9 +70,6 @@ describe('check', () => {
     expect(stdout).not.toContain(readFileSync(file, 'utf8').trim())
     expect(code).toBe(0)
     expect(at.test.requests('token').at(-1)?.fields).toMatchObject({ organization: 'org_1' })
-    writeFileSync(file, await sign())
-    expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
-
     const used = await run(['check', ...args], at.variables)
     expect(used.stdout).toContain('has not expired or been used before.')
     writeFileSync(file, await sign())
@@ -139,42 +120,20 @@ describe('check', () => {
     expect(at.test.counts.token).toBe(0)
   })
 
-  it('advises to set the variable or flag of each missing option, and gives no such advice for invalid ones', async () => {
-    const missing = {
-      MERCHANT_AUTH_CLIENT_SECRET: '',
-      MERCHANT_AUTH_API_URLS: '',
-      MERCHANT_AUTH_URL: 'http://a',
-    }
-    const { steps } = await check(at, [], missing)
-    expect(steps[0]?.advice).toBe(
-      'Set MERCHANT_AUTH_CLIENT_SECRET (or --client-secret-file) and MERCHANT_AUTH_API_URLS (or --api-url).',
-    )
-    const invalid = await check(at, ['--timeout-ms', 'soon'])
-    expect(invalid.steps[0]).not.toHaveProperty('advice')
-  })
-
   it('suggests --dotenv if variables are missing and there is a file .env that was not read', async () => {
     const path = folder()
     const cwd = vi.spyOn(process, 'cwd').mockReturnValue(path)
     onTestFinished(() => cwd.mockRestore())
-    const adviceOf = async (args: readonly string[] = [], changed = {}) =>
-      (await check(at, args, { MERCHANT_AUTH_URL: '', ...changed })).steps[0]?.advice
-    const SET = 'Set MERCHANT_AUTH_URL (or --auth-url).'
-    expect(await adviceOf()).toBe(SET)
-
     const dotenv = join(path, '.env')
     writeFileSync(dotenv, 'OTHER=1\n')
-    expect(await adviceOf()).toBe('A file .env is here. Read it with:\nnpx merchant-auth check --dotenv .env')
-    expect(await adviceOf(['--dotenv', dotenv])).toBe(SET)
-    expect(await adviceOf([], { MERCHANT_AUTH_URL: 'http://a' })).toBeUndefined()
-
-    const { code, stdout, stderr } = await run(['token'])
-    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-    expect(stderr.split('\n').slice(-3)).toEqual([
-      '  → A file .env is here. Read it with:',
-      '    npx merchant-auth token --dotenv .env',
-      '',
-    ])
+    const { steps } = await check(at, [], { MERCHANT_AUTH_URL: '' })
+    expect(steps[0]?.advice).toBe('A file .env is here. Read it with:\nnpx merchant-auth check --dotenv .env')
+    const read = await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_URL: '' })
+    expect(read.steps[0]?.advice).toBe('Set MERCHANT_AUTH_URL (or --auth-url).')
+    const { stderr } = await run(['token'])
+    expect(stderr).toMatch(
+      / {2}→ A file .env is here\. Read it with:\n {4}npx merchant-auth token --dotenv .env\n$/,
+    )
   })
 
   it('warns about a quoted secret, without showing it', async () => {
@@ -276,21 +235,11 @@ describe('the claims of a JWT that check reads', () => {
     ])
   })
 
-  it('may be missing, and may name several audiences', async () => {
-    issue(at, jwt({ aud: ['https://other.example', at.test.environment.audience] }))
-    expect(await claims()).toEqual([
-      'info: iss is missing',
-      `info: aud https://other.example, ${at.test.environment.audience}, as requested`,
-      'info: exp is missing',
-    ])
-  })
-
   it('cannot control the terminal', async () => {
-    issue(at, jwt({ iss: '\u001b[2Jclear\nand more', aud: 'x'.repeat(5_000), exp: 1e300 }))
-    const [iss, aud, exp] = await claims()
+    issue(at, jwt({ iss: '\u001b[2Jclear\nand more', aud: 'x'.repeat(5_000) }))
+    const [iss, aud] = await claims()
     expect(iss).toBe('info: iss  [2Jclear and more')
     expect(aud?.length).toBeLessThan(400)
-    expect(exp).toContain('exp 1e+300')
   })
 
   it('may be of any type, and secrets in them are hidden', async () => {
@@ -390,14 +339,10 @@ describe('check --call', () => {
 })
 
 describe('the report of check', () => {
-  it.each([
-    [{ aud: 'x' }, 1, /\nPassed, with 1 warning\.\n$/],
-    [{ aud: 'x', exp: 1 }, 2, /\nPassed, with 2 warnings\.\n$/],
-  ])('counts its warnings: %j', async (claims, warnings, outcome) => {
-    issue(at, jwt(claims))
-    issue(at, jwt(claims))
-    expect((await run(['check'], at.variables)).stdout).toMatch(outcome)
+  it('counts its warnings', async () => {
+    for (const _ of [1, 2]) issue(at, jwt({ aud: 'x', exp: 1 }))
+    expect((await run(['check'], at.variables)).stdout).toMatch(/\nPassed, with 2 warnings\.\n$/)
     const { stdout } = await run(['check', '--json'], at.variables)
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings })
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: 2 })
   })
 })

@@ -259,7 +259,7 @@ class Check {
       const response = await authFetch(url, { redirect: 'manual', signal: either })
       const ms = Math.round(performance.now() - startedAt)
       await response.body?.cancel()
-      return judgeResponse(response, ms, show)
+      return explainResponse(response, ms, show)
     } catch (error) {
       if (signal.aborted) throw error
       const failure = redactedCause(error, secrets) ?? new Error('unknown')
@@ -287,7 +287,11 @@ function durationText(ms: number): string {
 }
 
 /** What the response of an API means. */
-function judgeResponse({ status, ok, headers, url }: Response, ms: number, show: Redactor['show']): Finding {
+function explainResponse(
+  { status, ok, headers, url }: Response,
+  ms: number,
+  show: Redactor['show'],
+): Finding {
   const text = `returned ${status} in ${ms} ms`
   if (ok) return { step: 'call', result: 'ok', text, status }
   const failed = { step: 'call', result: 'failed', status } as const

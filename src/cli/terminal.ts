@@ -43,10 +43,9 @@ export function asciiJson(value: unknown, indent?: number): string {
   )
 }
 
-/** An instant (epoch s) as a date; as it is where no date can hold it. */
+/** An instant (epoch s) as a date. */
 export function instantText(epochSeconds: number): string {
-  const date = new Date(epochSeconds * 1000)
-  return Number.isNaN(date.getTime()) ? String(epochSeconds) : date.toISOString().replace(/\.\d+Z$/, 'Z')
+  return new Date(epochSeconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
 /** Removes secrets from foreign text. What a command says in its own words is never searched. */

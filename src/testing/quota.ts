@@ -24,12 +24,11 @@ interface Bucket {
 
 /** Counts token requests. */
 export class RequestQuota {
-  /** The settings that it was made of. */
-  readonly settings: QuotaSettings
+  readonly #settings: QuotaSettings
   readonly #buckets: readonly Bucket[]
 
   constructor(settings: QuotaSettings) {
-    this.settings = settings
+    this.#settings = settings
     this.#buckets = (settings.quota === '' ? [] : settings.quota.split(',')).flatMap((item) => {
       const [, limit, unit] = ITEM.exec(item) ?? []
       const [name, seconds] = UNITS[unit as keyof typeof UNITS]
@@ -37,12 +36,19 @@ export class RequestQuota {
     })
   }
 
+  /** Whether it counts by these settings. */
+  isFor({ quota, quotaCountsRefused, quotaHeaders }: QuotaSettings): boolean {
+    const own = this.#settings
+    const counts = quota === own.quota && quotaCountsRefused === own.quotaCountsRefused
+    return counts && quotaHeaders === own.quotaHeaders
+  }
+
   /**
    * Counts a request. Returns whether the quota was spent before. A bucket is full again when its unit of time has passed
    * since its first request, or, where refused requests count, since the last ones (a sliding window).
    */
   charge(now: number): boolean {
-    const { quotaCountsRefused } = this.settings
+    const { quotaCountsRefused } = this.#settings
     for (const bucket of this.#buckets) {
       const { times, windowMs, limit } = bucket
       if (quotaCountsRefused) bucket.times = times.slice(-limit).filter((time) => now - time < windowMs)
@@ -55,7 +61,7 @@ export class RequestQuota {
 
   /** The header that says what is left. */
   headers(now: number): Answer['headers'] {
-    const { quotaHeaders, quotaCountsRefused } = this.settings
+    const { quotaHeaders, quotaCountsRefused } = this.#settings
     if (this.#buckets.length === 0 || !quotaHeaders) return {}
     const parts = this.#buckets.map(({ name, limit, windowMs, times }) => {
       const fullAt = (times.at(quotaCountsRefused ? -1 : 0) ?? now) + windowMs

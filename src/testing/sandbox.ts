@@ -132,15 +132,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   configure(settings: Partial<SandboxSettings>): void {
     this.#settings = changedSettings(this.#settings, settings)
-    const { quota, quotaCountsRefused, quotaHeaders } = this.#settings
-    const counted = this.#quota.settings
-    // Other settings leave the count as it is.
-    if (
-      quota !== counted.quota ||
-      quotaCountsRefused !== counted.quotaCountsRefused ||
-      quotaHeaders !== counted.quotaHeaders
-    )
-      this.#quota = new RequestQuota(this.#settings)
+    if (!this.#quota.isFor(this.#settings)) this.#quota = new RequestQuota(this.#settings)
   }
 
   acceptSecrets(...secrets: string[]): void {

@@ -1,4 +1,4 @@
-/** HTTP on loopback: the server, and one request with its answer, whatever its client does meanwhile. */
+/** HTTP on loopback: the server, and one request with its response, whatever its client does meanwhile. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -50,7 +50,7 @@ export async function listenOnLoopback(port: number, option: string): Promise<Lo
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, handle, stop }
 }
 
-/** An answer, ready to be sent. */
+/** A response, ready to be sent. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -64,17 +64,17 @@ export function jsonAnswer(status: number, json: unknown, more: Answer['headers'
   return { status, headers, body: Buffer.from(JSON.stringify(json)) }
 }
 
-/** A request body is kept up to so many bytes. A longer one is answered with 413. */
+/** A request body is kept up to so many bytes. The response to a longer one is 413. */
 const MAX_REQUEST_BYTES = 10 * 1024 * 1024
 
-/** Called just before an answer's status and headers are sent. Returns headers to add. */
+/** Called just before a response's status and headers are sent. Returns headers to add. */
 type OnBegin = (status: number, error: Answer['error']) => Answer['headers']
 
-/** One request and its answer. The client may leave at any time. */
+/** One request and its response. The client may leave at any time. */
 export class Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Resolves when the answer is sent, or when the connection closes before. */
+  /** Resolves when the response is sent, or when the connection closes before. */
   readonly over: Promise<void>
   readonly #onBegin: OnBegin
 

@@ -100,10 +100,10 @@ export class FaultQueue {
   }
 }
 
-/** Creates the usual answer of a request. */
+/** Creates the usual response of a request. */
 export type UsualAnswer = () => Answer | Promise<Answer>
 
-/** Answers with a fault. The usual answer is created only if the fault needs it. */
+/** Responds with a fault. The usual response is created only if the fault needs it. */
 export async function answerWithFault(exchange: Exchange, fault: Fault, usual: UsualAnswer): Promise<void> {
   switch (fault.kind) {
     case 'status': {

@@ -6,7 +6,7 @@ import type { SandboxBody, SandboxCounts, SandboxRequest, SandboxTarget } from '
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** A request that is being answered. */
+/** A request that is being handled. */
 export type RecordedRequest = Mutable<SandboxRequest>
 
 const MAX_REQUESTS = 10_000
@@ -44,7 +44,7 @@ export class RequestLog {
     while (this.#bodyBytes > MAX_BODY_BYTES) this.#dropFirst()
   }
 
-  /** Records the status and the error of an answer. */
+  /** Records the status and the error of a response. */
   answered(request: RecordedRequest, status: number, error: Answer['error']): void {
     request.status = status
     if (error !== undefined) request.error = error.code

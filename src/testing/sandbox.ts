@@ -41,7 +41,7 @@ import type {
 
 /**
  * Starts the service on 127.0.0.1, for tests and for trying things out: token endpoints that issue signed tokens,
- * APIs that check them and answer with what they received, and faults on demand. It keeps the process alive until
+ * APIs that check them and return what they received, and faults on demand. It keeps the process alive until
  * it is closed.
  *
  * @param options the settings of both environments, the ports and a listener; by default the system chooses free ports
@@ -81,7 +81,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 const REJECTS_ALL = 'The API rejects every token at the moment'
 const TOO_LONG = 'The body must not be longer than 10 MiB'
 
-/** One environment on its own port: first what a test may tell it to do, then how it answers requests. */
+/** One environment on its own port: first what a test may tell it to do, then how it responds to requests. */
 class LoopbackEnvironment implements SandboxEnvironment {
   readonly environment: SandboxEnvironment['environment']
   readonly clientId: string
@@ -197,7 +197,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
     return recorded
   }
 
-  /** Reads a request, and waits as long as its target does. Resolves with what creates the usual answer. */
+  /** Reads a request, and waits as long as its target does. Resolves with what creates the usual response. */
   async #receive(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
     if (recorded.target === 'token') return await this.#receiveTokenRequest(recorded, exchange)
     if (recorded.target !== undefined)

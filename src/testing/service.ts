@@ -1,4 +1,4 @@
-/** The service: the tokens that it issues, the token requests that it accepts, and what its APIs answer. */
+/** The service: the tokens that it issues, the token requests that it accepts, and what its APIs return. */
 import { isUtf8 } from 'node:buffer'
 import { createHash, randomUUID } from 'node:crypto'
 import { decodeJwt, errors, generateKeyPair, jwtVerify, SignJWT } from 'jose'
@@ -180,14 +180,14 @@ async function proofProblem(
 
 const UNKNOWN_CLIENT = 'The client is unknown, or its secret is wrong'
 
-/** An error answer of the token endpoint (RFC 6749 §5.2). */
+/** An error response of the token endpoint (RFC 6749 §5.2). */
 export function tokenError(status: number, code: string, description: string): Answer {
   const headers = { ...NO_STORE, ...(status === 405 && { allow: 'POST' }) }
   const body = { error: code, error_description: description }
   return { ...jsonAnswer(status, body, headers), error: { code, description } }
 }
 
-/** The error answer to a token request; undefined if the request is accepted. */
+/** The error response to a token request; undefined if the request is accepted. */
 export async function tokenErrorOf(
   method: string,
   { fields = {}, problem }: TokenRequest,
@@ -206,7 +206,7 @@ export async function tokenErrorOf(
   return undefined
 }
 
-/** The answer with a token (RFC 6749 §5.1). */
+/** The response with a token (RFC 6749 §5.1). */
 export function tokenAnswer(value: string, lifetimeSeconds: number): Answer {
   const body = { access_token: value, expires_in: lifetimeSeconds, scope: SCOPE, token_type: 'Bearer' }
   return jsonAnswer(200, body, NO_STORE)
@@ -225,7 +225,7 @@ export function tokenOf(headers: Answer['headers'], settings: SandboxSettings): 
   return given.toLowerCase() === scheme.toLowerCase() ? rest.join(' ').trim() : undefined
 }
 
-/** An error answer of an API. */
+/** An error response of an API. */
 export function apiError(status: number, code: string): Answer {
   return { ...jsonAnswer(status, { error: code }), error: { code } }
 }
@@ -239,7 +239,7 @@ export function apiUnauthorized(api: Api, problem?: string): Answer {
   return { ...jsonAnswer(401, { error: error.code }, headers), error }
 }
 
-/** The answer of an API to a request with a valid token: what it received. */
+/** The response of an API to a request with a valid token: what it received. */
 export function apiEcho(api: Api, { method, path, headers, jti }: SandboxRequest, body: Buffer): Answer {
   const [pathname, ...query] = path.split('?')
   return jsonAnswer(200, {

@@ -4,7 +4,7 @@ import type { Fault, Sandbox, SandboxEnvironment, SandboxTarget } from '../testi
 import { oneOf, UsageError } from './command.ts'
 
 /** A fault, as it is queued. */
-export interface QueuedFault {
+interface QueuedFault {
   readonly target: SandboxTarget
   readonly fault: Fault
   /** How many requests it applies to; Infinity: all further ones. */
@@ -37,7 +37,7 @@ export class SandboxFaults {
    *
    * @throws UsageError
    */
-  queueFlag(flag: string): QueuedFault {
+  queueFlag(flag: string): void {
     const [, name, spec = ''] = /^([^:]*):(.*)$/s.exec(flag) ?? []
     const target = TARGETS.find((known) => known === name)
     if (target === undefined) throw new UsageError(`--fault must begin with ${oneOf(TARGETS)}, and a colon.`)
@@ -54,7 +54,7 @@ export class SandboxFaults {
     const label = said.map(([key, text]) => (text === undefined ? key : `${key}=${text}`)).join(',')
     const queued = { target, fault: fault as Fault, times: Number(times), label } // queue() checks it
     try {
-      if (this.queue(queued)) return queued
+      if (this.queue(queued)) return
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
       const problems = error.problems.map(({ option, reason }) => {

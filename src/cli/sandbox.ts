@@ -13,11 +13,11 @@ import {
   parseFlags,
   UsageError,
 } from './command.ts'
-import { type QueuedFault, SandboxFaults } from './sandbox-faults.ts'
+import { SandboxFaults } from './sandbox-faults.ts'
 import { KEYS_HELP, listenToKeys, pressKey } from './sandbox-keys.ts'
 import { jsonFormat, lineFormat } from './sandbox-log.ts'
 import { HEADER_FLAGS } from './settings.ts'
-import { type Keyboard, paint, printable } from './terminal.ts'
+import { type Keyboard, paint } from './terminal.ts'
 
 const FLAGS = {
   environment: { type: 'string' },
@@ -110,16 +110,14 @@ Examples:
     })
     try {
       faults = new SandboxFaults(sandbox)
-      const queued: QueuedFault[] = []
-      for (const fault of flags.fault ?? []) queued.push(faults.queueFlag(fault))
+      for (const fault of flags.fault ?? []) faults.queueFlag(fault)
       const stdin = json || stderr.isTTY !== true ? undefined : context.stdin
       const keyboard = stdin?.isTTY === true ? stdin : undefined
       stdout.write(variables(sandbox[environment]))
       if (!json) {
         const bold = (text: string): string => paint('bold', text, stderr)
         stderr.write(`${bold('The sandbox is running.')} Press Ctrl-C to end it.\n\n`)
-        stderr.write(`${urls(sandbox, bold)}\n${howToBegin(sandbox[environment], flags, context)}\n\n`)
-        if (queued.length > 0) stderr.write(`${bold('Faults')}\n${faultLines(queued)}\n`)
+        stderr.write(`${urls(sandbox, bold)}\n${HOW_TO_BEGIN}\n\n`)
         if (keyboard !== undefined) stderr.write(`${bold('Keys')}\n${KEYS_HELP}\n\n`)
       }
       await untilEnded(faults, keyboard, context)
@@ -224,27 +222,7 @@ function urls({ test, production }: Sandbox, bold: (text: string) => string): st
   return lines.join('')
 }
 
-/** Commands for another terminal. */
-function howToBegin(
-  { environment, merchantUrl }: SandboxEnvironment,
-  { 'header-name': header = 'Authorization', scheme = 'Bearer' }: SandboxFlags,
-  { stdout }: CommandContext,
-): string {
-  if (stdout.isTTY !== true)
-    return `In another terminal, if the variables of ${environment.name} went to a file such as .env:
+const HOW_TO_BEGIN = `Write the variables to a file, and use them in another terminal:
+  npx merchant-auth sandbox > .env
   node --env-file=.env app.mjs
   npx merchant-auth check --dotenv .env`
-  return `In another terminal, paste the variables of ${environment.name} above, and then run:
-  curl -H "${`${header}: ${scheme}`.trimEnd()} $(npx merchant-auth token)" \\
-    ${merchantUrl}/orders
-Or write the variables to a file:
-  npx merchant-auth sandbox > .env`
-}
-
-function faultLines(queued: readonly QueuedFault[]): string {
-  const lines = queued.map(({ target, label, times }) => {
-    const count = Number.isFinite(times) ? ` (${times} ${times === 1 ? 'time' : 'times'})` : ''
-    return `  ${target.padEnd(10)}  ${printable(label, 48)}${count}\n`
-  })
-  return lines.join('')
-}

@@ -4,7 +4,7 @@ import { getEventListeners } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { parseEnv, promisify, stripVTControlCharacters } from 'node:util'
+import { parseEnv, promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { call, echoOf, freePort, freshToken, listening, requestToken } from '../testing/calls.ts'
@@ -136,7 +136,8 @@ describe('the log of the sandbox command', () => {
               merchant  http://127.0.0.1:PORT/merchant
               in-store  http://127.0.0.1:PORT/in-store
 
-In another terminal, if the variables of test went to a file such as .env:
+Write the variables to a file, and use them in another terminal:
+  npx merchant-auth sandbox > .env
   node --env-file=.env app.mjs
   npx merchant-auth check --dotenv .env
 
@@ -149,24 +150,6 @@ HH:MM:SS.mmm  production  GET     /merchant         401  N ms  no token
 `)
     expect(command.stderr()).not.toContain(client.clientSecret)
     expect(command.stderr()).not.toContain(token)
-  })
-
-  it('starts with a command that works in a shell and the faults from the flags', async () => {
-    const faults = flagsOf(['token:status=503,times=1', 'token:hang,times=2', 'merchant:reset'])
-    const { command } = await sandbox([...faults, '--header-name', 'X-Token', '--scheme', ''], {})
-    expect(withPlaceholders(stripVTControlCharacters(command.stderr()))).toContain(`
-In another terminal, paste the variables of test above, and then run:
-  curl -H "X-Token: $(npx merchant-auth token)" \\
-    http://127.0.0.1:PORT/merchant/orders
-Or write the variables to a file:
-  npx merchant-auth sandbox > .env
-
-Faults
-  token       status=503 (1 time)
-  token       hang (2 times)
-  merchant    reset
-
-`)
   })
 
   const FOREIGN = `\u001b[2J\u009b31m\r\n\u2028\u202e${'x'.repeat(5_000)}`

@@ -8,7 +8,7 @@ import { parseEnv, promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { call, echoOf, freePort, freshToken, listening, requestToken } from '../testing/calls.ts'
-import { flagsOf, folder, namedUrls, program, run, sandbox, withPlaceholders } from './rig.ts'
+import { folder, namedUrls, program, run, sandbox, withPlaceholders } from './rig.ts'
 
 describe('the variables of the sandbox command', () => {
   it('are those of the test environment, and the only output on stdout', async () => {

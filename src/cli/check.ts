@@ -143,7 +143,7 @@ class Check {
 
   #reportOptions(): void {
     const { show } = this.#redactor
-    const { options, secret, secretFile, marked, variables } = this.#settings
+    const { options, secret, secretFile, markedFiles, variables } = this.#settings
     const { environment, clientId, tokenParameters = {} } = options
     const add = (result: Finding['result'], text: string, more?: Pick<Finding, 'advice' | 'data'>): void =>
       this.#report.add({ step: 'options', result, text, ...more })
@@ -177,9 +177,8 @@ class Check {
       const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`
       add('warning', `${show(name)} is not a variable of this package`, { advice })
     }
-    if (marked.dotenv) add('warning', 'the file of --dotenv begins with a byte order mark', { advice: MARK })
-    if (marked.secretFile)
-      add('info', `${data.secretSource} begins with a byte order mark, which is not part of its content`)
+    for (const file of markedFiles)
+      add('warning', `the file ${show(file)} begins with a byte order mark`, { advice: MARK })
     if (!options.clientAssertion && /^["'\s]|["'\s]$/.test(secret)) {
       const advice = 'If it is not part of the secret, remove it.'
       add('warning', 'the client secret begins or ends with a space or a quote', { advice })
@@ -272,8 +271,8 @@ class Check {
 }
 
 const MARK =
-  'It is dropped here, but node --env-file does not see the first variable. Save the file as UTF-8 without it; in ' +
-  'Windows PowerShell 5: … | Out-File -Encoding ascii .env'
+  'This package drops it, but node --env-file does not see the variable behind it. Save the file as UTF-8 without it; in ' +
+  'Windows PowerShell 5: … | Out-File -Encoding ascii FILE'
 const UNNAMED =
   'apiUrls.merchant and apiUrls.inStore are undefined: to read the URLs by name, write merchant=URL,inStore=URL'
 

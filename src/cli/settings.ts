@@ -97,7 +97,7 @@ export interface Settings {
   /** The file that it comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
   readonly secretFile: string | undefined
   /** Which files begin with a byte order mark. */
-  readonly marked: { readonly dotenv: boolean; readonly secretFile: boolean }
+  readonly markedFiles: readonly string[]
   readonly variables: Variables
 }
 
@@ -117,37 +117,36 @@ export async function readSettings(
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
-  const dotenv = await readDotenv(flags.dotenv, signal)
-  const set = { ...withoutEmpty(dotenv.variables), ...withoutEmpty(env) }
+  const markedFiles: string[] = []
+  const read = async (file: string): Promise<Content> => {
+    const content = await readText(file, signal)
+    if (content.hasMark) markedFiles.push(file)
+    return content
+  }
+  const { text: dotenv = '', reason } = flags.dotenv === undefined ? {} : await read(flags.dotenv)
+  if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
+  const set = { ...withoutEmpty(parseEnv(dotenv)), ...withoutEmpty(env) }
   const variables = override(set, Object.fromEntries(byFlag))
 
   const problems: Problem[] = []
-  const read: Record<string, string | undefined> = { ...variables }
+  const checked: Record<string, string | undefined> = { ...variables }
   const [source, ...others] = CREDENTIALS.filter((name) => variables[name] !== undefined)
   const isAssertion = source === ASSERTION_FILE
   let secret = variables[SECRET] ?? ''
   let secretFile: string | undefined
-  let isMarked = false
   if (source !== undefined && source !== SECRET && others.length === 0) {
     secretFile = variables[source]?.trim() ?? ''
-    const { text = '', reason, hasMark = false } = await readText(secretFile, signal)
-    isMarked = hasMark
+    const { text = '', reason } = await read(secretFile)
     secret = isAssertion ? text.trim() : withoutLineEnd(text)
     if (secret === '') problems.push({ option: source, reason: reason ?? 'names an empty file' })
-    read[SECRET] = secret || 'none' // so that the remaining problems are found, too
-    delete read[source]
+    checked[SECRET] = secret || 'none' // so that the remaining problems are found, too
+    delete checked[source]
   }
   try {
-    const { clientSecret: _, clientAssertion: __, ...fromEnv } = optionsFromEnv(read)
+    const { clientSecret: _, clientAssertion: __, ...fromEnv } = optionsFromEnv(checked)
     const proof = isAssertion ? { clientAssertion: () => secret } : { clientSecret: () => secret }
     if (problems.length === 0)
-      return {
-        options: { ...fromEnv, ...proof, bodyFormat },
-        secret,
-        secretFile,
-        marked: { dotenv: dotenv.hasMark, secretFile: isMarked },
-        variables,
-      }
+      return { options: { ...fromEnv, ...proof, bodyFormat }, secret, secretFile, markedFiles, variables }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     problems.push(...error.problems)
@@ -168,21 +167,15 @@ function withoutEmpty(variables: Variables): Variables {
   return Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
 }
 
-async function readDotenv(
-  file: string | undefined,
-  signal: AbortSignal,
-): Promise<{ readonly variables: Variables; readonly hasMark: boolean }> {
-  if (file === undefined) return { variables: {}, hasMark: false }
-  const { text = '', reason, hasMark = false } = await readText(file, signal)
-  if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
-  return { variables: parseEnv(text), hasMark }
+interface Content {
+  readonly text?: string
+  readonly hasMark?: boolean
+  /** Why it cannot be read. */
+  readonly reason?: string
 }
 
 /** Reads a file without its byte order mark, or why not. The signal ends reads of pipes, too. */
-async function readText(
-  file: string,
-  signal: AbortSignal,
-): Promise<{ readonly text?: string; readonly hasMark?: boolean; readonly reason?: string }> {
+async function readText(file: string, signal: AbortSignal): Promise<Content> {
   let bytes: Buffer
   try {
     bytes = await untilAborted(readFile(file), signal)

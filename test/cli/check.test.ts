@@ -176,8 +176,12 @@ describe('check', () => {
     const { code, steps } = await check(at, args, { MERCHANT_AUTH_CLIENT_ID: '' })
     expect(code).toBe(0)
     expect(steps.filter(({ text }) => text.includes('byte order mark'))).toMatchObject([
-      { step: 'options', result: 'warning', advice: expect.stringContaining('node --env-file') },
-      { step: 'options', result: 'info' },
+      {
+        result: 'warning',
+        text: expect.stringContaining(dotenv),
+        advice: expect.stringContaining('--env-file'),
+      },
+      { result: 'warning', text: expect.stringContaining(file) },
     ])
   })
 

@@ -85,7 +85,7 @@ async function readText(response: Response): Promise<string | undefined> {
 }
 
 /** JSON.parse, without its error messages: they echo the input, and so perhaps a token. */
-export function parseJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -58,7 +58,13 @@ async function check(name: string, run: (world: World) => Promise<void>): Promis
   try {
     const onEvent = (event: AuthEvent): unknown => events.push(event)
     const provider: World['provider'] = (options) => {
-      const made = createTokenProvider({ environment, clientId, clientSecret, onEvent, ...options })
+      const made = createTokenProvider({
+        environment,
+        clientId,
+        clientSecret,
+        onEvent,
+        ...options,
+      } as TokenProviderOptions)
       providers.push(made)
       return made
     }
@@ -321,7 +327,6 @@ await check('providers share a token through a store, which gets it encrypted', 
       return value === undefined ? undefined : { value, ttlMs: 60_000 }
     },
     set: async (key: string, value: string) => void entries.set(key, value),
-    delete: async (key: string) => void entries.delete(key),
   }
   const values: string[] = []
   for (let nth = 0; nth < 2; nth += 1) {

@@ -71,8 +71,8 @@ export interface GeneralOptions {
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete response, 408, 429 or
-   * 5xx. The pauses are random, at first up to 200 ms and then doubling, or as long as Retry-After (RFC 9110 §10.2.3) asks.
+   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete or empty response, 408, 5xx,
+   * or a 429 that says when to try again. The pauses are random, at first up to 200 ms and then doubling, or as long as Retry-After (RFC 9110 §10.2.3) asks.
    * A background renewal makes one attempt only, and is tried again later.
    * @default 2
    */

@@ -11,6 +11,8 @@ import { storeErrorCode, type TokenStore } from './token-store.ts'
 
 /** After it the provider continues without the store. */
 const OPERATION_TIMEOUT_MS = 1_000
+/** The first operation may have to wait for a connection: TCP, TLS and the greeting of Redis. */
+const FIRST_TIMEOUT_MS = 2_000
 
 /** An entry that was found and decrypted. */
 export interface Entry<T> {
@@ -35,6 +37,7 @@ export class SafeStore {
   readonly #store: TokenStore
   readonly #context: SafeStoreContext
   readonly #keys: readonly [EncryptionKey, ...EncryptionKey[]]
+  #timeoutMs = FIRST_TIMEOUT_MS
 
   constructor(store: TokenStore, context: SafeStoreContext) {
     this.#store = store
@@ -76,6 +79,11 @@ export class SafeStore {
     if (wholeMs >= 1) await this.#run('set', () => this.#store.set(key, value, wholeMs))
   }
 
+  /** Resolves when the store answers, however long that takes. */
+  async answers(): Promise<void> {
+    await this.#store.get(this.#keyOf('token'))
+  }
+
   /** Acquires the lease on an entry; undefined while another process holds it. The result releases it. */
   async lease(name: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
     const key = this.#keyOf(name)
@@ -100,12 +108,14 @@ export class SafeStore {
   async #run<T>(operation: StoreFailedEvent['operation'], act: () => Promise<T>): Promise<T> {
     const { clock, emit } = this.#context
     try {
-      const endsAt = clock.monotonicMs() + OPERATION_TIMEOUT_MS
+      const endsAt = clock.monotonicMs() + this.#timeoutMs
       return await within(clock, { endsAt }, async () => act(), timedOut)
     } catch (error) {
       const code = storeErrorCode(error)
       emit({ type: 'store-failed', operation, ...(code && { code }) })
       throw error
+    } finally {
+      this.#timeoutMs = OPERATION_TIMEOUT_MS
     }
   }
 }

@@ -6,7 +6,7 @@ import { type Entry, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
-import { mayRequest, type RequestLimits } from './rate-limit.ts'
+import { type Cooldown, mayRequest, type RequestLimits, type SharedPause } from './rate-limit.ts'
 import { attemptEndsAt, type ClientCredential, type ProviderContext } from './token-request.ts'
 
 // A process that waits for another process's token sees it within 100 ms.
@@ -37,6 +37,15 @@ const limitEntry = z.object({
   renewedAgoMs: z.array(z.number()),
 })
 
+/** Longer than the pause itself, so that the next one is longer, whichever process begins it. */
+const PAUSE_ENTRY_MS = 2 * 60 * 60_000
+
+const pauseEntry = z.object({
+  gapMs: z.number(),
+  remainsMs: z.number(),
+  callersMs: z.number(),
+})
+
 /** Why, and under which limits, a token is acquired. */
 export interface Acquisition extends RequestLimits {
   /** When (monotonic ms) it began. `timeoutMs` counts from there, without the wait for other processes. */
@@ -51,6 +60,14 @@ export interface Acquisition extends RequestLimits {
 export interface SharedTokenContext extends ProviderContext {
   /** The tokens that APIs rejected. */
   readonly rejected: { has(value: string): boolean }
+  readonly cooldown: Cooldown
+}
+
+/** What an acquisition shares with other processes. */
+export interface SharedResult {
+  readonly requested?: CachedToken
+  /** The pause after a 429, or its end. */
+  readonly pause?: SharedPause | undefined
 }
 
 /** One provider's access to the shared token. It makes one acquisition at a time. */
@@ -59,6 +76,8 @@ export class SharedToken {
   readonly #options: ResolvedOptions
   readonly #context: SharedTokenContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
+  /** The token that was requested last after a look failed. */
+  #late: CachedToken | undefined
   #writing: Promise<void> = Promise.resolve()
   /** The last acquisition's write and the release of its lease. */
   #ending: Promise<void> = Promise.resolve()
@@ -90,12 +109,26 @@ export class SharedToken {
     }
   }
 
-  /** Ends an acquisition and shares the requested token. Only the next acquisition waits for the write. */
-  end(shared: SharedAcquisition, requested?: CachedToken): void {
+  /** Ends an acquisition and shares its result. Only the next acquisition waits for the write. */
+  end(shared: SharedAcquisition, result: SharedResult = {}): void {
     // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
     const isShared = this.#options.encryptionKeys || shared.credential.last === this.#safe?.firstKey
-    this.#writing = shared.write(isShared ? requested : undefined)
+    this.#writing = shared.write(isShared ? result : { pause: result.pause })
     this.#ending = this.#writing.then(() => shared.release())
+    if (shared.lookFailed && isShared && result.requested !== undefined) this.#writeLate(result.requested)
+  }
+
+  /** Shares a token that was requested after the look failed, as soon as the store answers: a slow connection is open then. */
+  #writeLate(cached: CachedToken): void {
+    const store = this.#safe?.store
+    this.#late = cached
+    store
+      ?.answers()
+      .then(async () => {
+        if (this.#late === cached && !this.#context.closed.aborted)
+          await store.write('token', tokenEntryOf(cached, this.#options))
+      })
+      .catch(() => {}) // the store is down
   }
 
   /** Resolves when everything is written or the store has failed. */
@@ -146,6 +179,10 @@ export class SharedAcquisition {
   isLeased = false
   /** Whether the store failed, so that the process continues without it. */
   storeFailed = false
+  /** Whether it failed already in the first look. */
+  lookFailed = false
+  /** Whether the token endpoint refused another process, which began a pause for all. */
+  isPausedElsewhere = false
   /** How long (ms) it waited for other processes. */
   waitedMs = 0
   readonly credential: ClientCredential
@@ -172,7 +209,9 @@ export class SharedAcquisition {
 
   async #begin(): Promise<void> {
     const { rejection } = this.#acquisition
-    if ((await this.#look()) || !this.#isAllowed) return
+    const isFound = await this.#look()
+    this.lookFailed = this.storeFailed
+    if (isFound || !this.#isAllowed) return
     if (rejection !== undefined) {
       await this.#readLimit()
       // Another process that renewed meanwhile wrote the newer token before the limit.
@@ -180,7 +219,9 @@ export class SharedAcquisition {
       if (!this.#isAllowed) return
     }
     if (!(await this.#acquireLease())) return
-    await this.#readLimit() // another process may have renewed while this one waited
+    // Another process may have renewed, or been refused, while this one waited.
+    await this.#readLimit()
+    await this.#readPause()
     this.mayRequest = this.#isAllowed
   }
 
@@ -253,21 +294,34 @@ export class SharedAcquisition {
     })
   }
 
-  /** Writes the requested token, if this process holds the lease or the store has none. */
-  async write(requested: CachedToken | undefined): Promise<void> {
+  /** Continues the pause that a 429 began in another process. */
+  async #readPause(): Promise<void> {
+    await this.#attempt(async (store) => {
+      for await (const { content, ttlMs } of store.read('pause', pauseEntry)) {
+        const { gapMs, remainsMs, callersMs } = content
+        const ageMs = Math.max(0, PAUSE_ENTRY_MS - ttlMs)
+        const pause = { gapMs, remainsMs: remainsMs - ageMs, callersMs: callersMs - ageMs }
+        const wasAllowed = this.#isAllowed
+        this.#context.cooldown.adopt(pause, this.#now())
+        if (wasAllowed && !this.#isAllowed) this.isPausedElsewhere = true
+      }
+    })
+  }
+
+  /** Writes the result, if this process holds the lease or the store has none. */
+  async write({ requested, pause }: SharedResult): Promise<void> {
     await this.#beginning.catch(() => {})
-    if (requested === undefined || (this.#releaseLease === undefined && this.#store?.hasLeases)) return
-    await this.#attempt((store) => this.#writeToken(store, requested))
+    if (this.#releaseLease === undefined && this.#store?.hasLeases) return
+    if (requested !== undefined) await this.#attempt((store) => this.#writeToken(store, requested))
+    if (pause !== undefined) {
+      const entryMs = pause.gapMs === 0 ? 1 : PAUSE_ENTRY_MS // a store cannot delete
+      await this.#attempt((store) => store.write('pause', { content: pause, ttlMs: () => entryMs }))
+    }
   }
 
   async #writeToken(store: SafeStore, cached: CachedToken): Promise<void> {
-    const { clock } = this.#options
     const { rejection } = this.#acquisition
-    const { value, scope } = cached.token
-    await store.write('token', {
-      content: { value, scope, lifetimeMs: cached.lifetimeMs, quotas: cached.quotas },
-      ttlMs: () => cached.remainsMs(clock),
-    })
+    await store.write('token', tokenEntryOf(cached, this.#options))
     if (rejection === undefined) return // after the token: see where the limit is read
     const content = rejection.limit.history(this.#now())
     await store.write(limitName(rejection.api), { content, ttlMs: () => LIMIT_ENTRY_MS })
@@ -297,6 +351,18 @@ export class SharedAcquisition {
 
   #now(): number {
     return this.#options.clock.monotonicMs()
+  }
+}
+
+function tokenEntryOf(
+  cached: CachedToken,
+  { clock }: ResolvedOptions,
+): { content: z.output<typeof tokenEntry>; ttlMs: () => number } {
+  const { value, scope } = cached.token
+  const quotas = [...cached.quotas]
+  return {
+    content: { value, scope, lifetimeMs: cached.lifetimeMs, quotas },
+    ttlMs: () => cached.remainsMs(clock),
   }
 }
 

@@ -26,6 +26,7 @@ import {
   readRetryAfter,
   readTokenResponse,
   redirectTarget,
+  TOO_MANY,
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
@@ -87,6 +88,19 @@ export function expiredOnArrival(environment: Environment, secrets: Iterable<str
   )
 }
 
+/** The error for a process that shares the pause of another process, which the token endpoint refused. */
+export function refusedElsewhere(environment: Environment, secrets: Iterable<string>): TokenRequestError {
+  return new TokenRequestError(
+    `POST ${shownEndpoint(environment, secrets)} answered 429 to another process that shares the store. ${TOO_MANY}`,
+    { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true, attempts: 1 },
+  )
+}
+
+/** Whether a framework steers itself by this error, as Next.js does while it prerenders a page. */
+export function isFrameworkError(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'digest' in error && typeof error.digest === 'string'
+}
+
 /** The credential for one token: a client secret, or what a function of the caller returns. */
 export class ClientCredential {
   readonly #options: ResolvedOptions
@@ -137,6 +151,7 @@ export class ClientCredential {
       try {
         return await credential()
       } catch (error) {
+        if (isFrameworkError(error)) throw error
         throw new Error('threw', { cause: redactedCause(error, secrets) })
       }
     }
@@ -174,6 +189,7 @@ class TokenRequest {
       signal: closed,
       minTimeout: 0, // the pause below uses the provider's clock
       onFailedAttempt: async ({ error, retriesLeft, retriesConsumed }) => {
+        if (isFrameworkError(error)) throw error
         const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
@@ -189,8 +205,11 @@ class TokenRequest {
   #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
     if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
       return undefined
+    const spentMs = spentForMs(error.answer?.quotas)
+    // A service that counts refused requests would refuse the next ones, too.
+    if (error.status === 429 && error.retryAfterMs === undefined && spentMs === 0) return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
-    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentForMs(error.answer?.quotas))
+    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentMs)
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
@@ -215,6 +234,7 @@ class TokenRequest {
     try {
       return await this.#context.credential.ask(endsAt)
     } catch (error) {
+      if (isFrameworkError(error)) throw error
       const { message, cause } = error as Error
       const { option } = this.#options.credential
       throw this.#failure(
@@ -273,7 +293,7 @@ class TokenRequest {
       if (cached.servableForMs(this.#options.clock) > 0) return cached
       throw expiredOnArrival(this.#options.environment, secrets)
     } catch (error) {
-      if (error instanceof MerchantAuthError) throw error
+      if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
       throw this.#networkFailure(redactedCause(error, secrets), response !== undefined)
     }
   }

@@ -301,6 +301,6 @@ describe('a clientSecret function of a process with a store', () => {
     await fleet.skip(1_000_000)
     await provider.getToken()
     await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'set', 'release'])
   })
 })

@@ -131,7 +131,7 @@ describe('a reader of the store without the keys', () => {
     ]
     expect(findLeaks(visibleIn(fleet), [token, ...words, ...Object.values(options).flat()])).toEqual([])
     for (const { key } of fleet.store.asked) {
-      expect(key).toMatch(/^v1\.(?:token|renewals-[\w-]{43})\.[\w-]{43}\.[\w-]{16}$/)
+      expect(key).toMatch(/^v1\.(?:token|pause|renewals-[\w-]{43})\.[\w-]{43}\.[\w-]{16}$/)
       expect(key.length).toBeLessThanOrEqual(120)
     }
   })

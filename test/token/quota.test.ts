@@ -400,8 +400,8 @@ describe('a 429 with a spent quota', () => {
     ],
     ['lasts as long as a longer Retry-After', { ...hourly(0, 60), 'retry-after': '120' }, 120_000],
     ['lasts longer than a shorter Retry-After', { ...hourly(0, 120), 'retry-after': '60' }, 120_000],
-    ['has the usual length without a reset time', hourly(0), 1_000],
-    ['has the usual length if the quota is not spent', hourly(1, 1_800), 1_000],
+    ['has the usual length without a reset time', hourly(0), 10_000],
+    ['has the usual length if the quota is not spent', hourly(1, 1_800), 10_000],
   ])('starts a cooldown that %s', async (_, headers, cooldownMs) => {
     const made = rig([status(429, '', headers)], { retries: 0 })
     const error = await failed(made)

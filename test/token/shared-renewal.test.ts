@@ -53,7 +53,7 @@ describe('a shared token in its refresh window', () => {
       random.mockReturnValue(jitter)
       expect(provider.currentToken()?.value).toBe(token)
       await quiet()
-      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'set', 'release'])
       expect(provider.currentToken()?.value).not.toBe(token)
       expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
     },

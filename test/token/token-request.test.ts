@@ -229,12 +229,17 @@ describe('a failed attempt', () => {
   const withStatus = (code: number): [unknown, Answer, object] => [code, status(code), statusError(code)]
 
   it.each<[unknown, Answer, { cause?: object }]>([
-    ...[408, 429, 599].map(withStatus),
+    ...[408, 599].map(withStatus),
     ['no connection', noConnection, { code: 'ERR_TOKEN_NETWORK', status: undefined, cause: connectionCause }],
     [
       'a response that breaks off',
       breaksOff(),
       { code: 'ERR_TOKEN_NETWORK', status: undefined, cause: brokenCause },
+    ],
+    [
+      'an empty 200',
+      () => new Response(''),
+      { code: 'ERR_TOKEN_NETWORK', cause: { message: 'The body is empty' } },
     ],
     ['an error that is not an object', offline, { code: 'ERR_TOKEN_NETWORK' }],
     ['a 503 that breaks off', breaksOff(503), { code: 'ERR_TOKEN_STATUS', status: 503 }],
@@ -343,22 +348,28 @@ describe('Retry-After', () => {
     },
   )
 
-  it.each(['0', date(-60_000), 'soon', '-5', '1.5', '', 'Someday, 99 Foo', '6 Nov 2096 08:49:37 GMT'])(
-    'of "%s" is ignored, and does not shorten the backoff',
+  it.each(['0', date(-60_000)])('of "%s" does not shorten the backoff', async (value) => {
+    random.mockReturnValue(0.999)
+    const { provider, endpoint, clock } = rig([asksFor(value)])
+    const waiting = provider.getToken()
+    await clock.advance(199)
+    expect(endpoint.count).toBe(1)
+    await clock.advance(1)
+    await expect(waiting).resolves.toBeDefined()
+  })
+
+  it.each([undefined, 'soon', '-5', '1.5', '', 'Someday, 99 Foo', '6 Nov 2096 08:49:37 GMT'])(
+    'after a 429 is required for another attempt, and "%s" is not valid',
     async (value) => {
-      random.mockReturnValue(0.999)
-      const { provider, endpoint, clock } = rig([asksFor(value)])
-      const waiting = provider.getToken()
-      await clock.advance(199)
-      expect(endpoint.count).toBe(1)
-      await clock.advance(1)
-      await expect(waiting).resolves.toBeDefined()
+      const made = rig([value === undefined ? status(429) : asksFor(value)])
+      expect(await failed(made)).toMatchObject({ status: 429, attempts: 1, retryAfterMs: 10_000 })
+      expect(made.endpoint.count).toBe(1)
     },
   )
 
   it.each([
     ['10', 10_000, '10000 ms'], // exactly timeoutMs
-    ['3600', 300_000, '3600000 ms'], // this package waits no longer than five minutes
+    ['7200', 3_600_000, '7200000 ms'], // this package waits no longer than an hour
   ])(
     'of "%s" that does not fit into timeoutMs ends the request and is in the error',
     async (value, retryAfterMs, asked) => {

@@ -2,10 +2,11 @@
 import { OutgoingMessage } from 'node:http'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig, AxiosResponse } from './axios-types.ts'
-import { clearHeader } from './headers.ts'
 
-/** The header that carried the token, by its name in lower case. */
+/** The header that carried the token. */
 export interface SentHeader {
+  readonly name: string
+  /** Its name in lower case. */
   readonly key: string
   readonly value: string
 }
@@ -73,9 +74,9 @@ function cleanRequest(request: SentRequest, header: SentHeader | undefined): Sen
     hide(one.socket, ['_httpMessage', 'parser'])
     if (header === undefined) continue
     if (typeof one._header === 'string') one._header = one._header.replaceAll(header.value, HIDDEN)
-    clearHeader(one._options?.headers, header.key)
-    const own: unknown = OUT_HEADERS && Reflect.get(one, OUT_HEADERS)
-    if (isObject(own)) Reflect.deleteProperty(own, header.key)
+    for (const headers of [one._options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])
+      for (const name of [header.name, header.key])
+        if (isObject(headers)) Reflect.deleteProperty(headers, name)
     if (typeof one.headers?.delete === 'function') one.headers.delete(header.key)
   }
   return request
@@ -84,7 +85,8 @@ function cleanRequest(request: SentRequest, header: SentHeader | undefined): Sen
 /** Makes properties non-enumerable, which no log output, JSON or copy includes. */
 function hide(holder: unknown, keys: readonly PropertyKey[]): void {
   for (const key of keys)
-    if (Object.hasOwn(Object(holder), key)) Reflect.defineProperty(holder as object, key, { enumerable: false })
+    if (Object.hasOwn(Object(holder), key))
+      Reflect.defineProperty(holder as object, key, { enumerable: false })
 }
 
 function isObject(value: unknown): value is object {

@@ -35,7 +35,6 @@ import type {
   AxiosResponse,
 } from './axios-types.ts'
 import { canSendAgain } from './body.ts'
-import { clearHeader, deleteHeader, getHeader } from './headers.ts'
 
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
 
@@ -166,17 +165,18 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   async send(token?: AccessToken): Promise<Attempt<AxiosResponse>> {
     const config = this.#config
     const { beforeRedirect, env, fetchOptions } = config
-    const header = token && { key: this.#context.headerKey, value: this.#context.headerValue(token) }
+    const { header: name, headerKey: key, headerValue, isAuthorization } = this.#context
+    const header = token && { name, key, value: headerValue(token) }
     const isFetch = header !== undefined && usesFetch(this.#adapter)
     if (header !== undefined) {
-      config.headers[this.#context.header] = header.value
+      config.headers[name] = header.value
       config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
         this.#isRedirected = true
       })
     }
     if (isFetch) {
       config.env = { ...env, fetch: watchedFetch(env?.fetch) }
-      if (!this.#context.isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
+      if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
     }
     let response: AxiosResponse | undefined
     let failure: { readonly error: unknown } | undefined
@@ -187,7 +187,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
       response = (error as { response?: AxiosResponse } | undefined)?.response
     }
     if (header !== undefined) {
-      clearHeader(config.headers, header.key)
+      clearHeader(config.headers, key)
       config.beforeRedirect = beforeRedirect
     }
     if (isFetch) Object.assign(config, { env, fetchOptions })
@@ -267,7 +267,8 @@ function guardOf(
       targetOf(options) === target && // otherwise the caller sends the request elsewhere
       new URL(options.href).origin === new URL(url).origin &&
       destinations(options.href).api !== undefined
-    if (!mayKeep && getHeader(options.headers, headerKey) === value) deleteHeader(options.headers, headerKey)
+    const name = nameOf(options.headers, headerKey)
+    if (!mayKeep && name !== undefined && options.headers[name] === value) delete options.headers[name]
   }
 }
 
@@ -334,6 +335,25 @@ function startWait(config: AxiosConfig, isFetch: boolean): Wait {
       cancelToken?.unsubscribe(onCancel)
     },
   }
+}
+
+/** The name under which a header is set; `key` is its name in lower case. */
+function nameOf(headers: object | undefined, key: string): string | undefined {
+  const record = headers as Record<string, unknown>
+  for (const name in record)
+    if (name.length === key.length && record[name] !== undefined && name.toLowerCase() === key) return name
+  return undefined
+}
+
+function getHeader(headers: object | undefined, key: string): unknown {
+  const name = nameOf(headers, key)
+  return name === undefined ? undefined : (headers as Record<string, unknown>)[name]
+}
+
+/** Sets a header to undefined, which axios does not send: calls whose headers had a property deleted are slower. */
+function clearHeader(headers: Record<string, unknown>, key: string): void {
+  const name = nameOf(headers, key)
+  if (name !== undefined) headers[name] = undefined
 }
 
 let requiredAxios: AxiosModule | undefined

@@ -14,7 +14,6 @@ import {
   shouldAttach,
 } from './authorize.ts'
 import { canSendAgain } from './body.ts'
-import { hasHeader } from './headers.ts'
 
 type Fetch = typeof fetch
 
@@ -73,8 +72,7 @@ async function fetchWithToken(
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
   const headers = headersOf(init?.headers ?? request?.headers)
-  const key = context.headerKey
-  const header = headers instanceof Headers ? headers.has(key) : hasHeader(headers, key)
+  const header = hasHeader(headers, context.headerKey)
   if (!shouldAttach(context, url, { header })) return wrapped(input, init)
   const call = new FetchCall(context, wrapped, { url, input, request, init, headers })
   return call.stream === undefined ? authorize(call, context) : authorizeStream(call, context)
@@ -107,6 +105,11 @@ type HeaderRecord = Readonly<Record<string, string>>
 function headersOf(given: RequestInit['headers']): Headers | HeaderRecord {
   if (given === undefined || given === null) return {}
   return Symbol.iterator in given ? new Headers(given) : (given as HeaderRecord)
+}
+
+function hasHeader(headers: Headers | HeaderRecord, key: string): boolean {
+  if (headers instanceof Headers) return headers.has(key)
+  return Object.keys(headers).some((name) => name.toLowerCase() === key)
 }
 
 function withHeader(headers: Headers | HeaderRecord, name: string, value: string): Headers | HeaderRecord {

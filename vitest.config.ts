@@ -2,7 +2,6 @@ import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
 import type { VitestPluginContext } from 'vitest/node'
-import FaultReporter from './test/faults/reporter.ts'
 import { PATIENCE_MS } from './test/support/patience.ts'
 
 declare module 'vitest' {
@@ -17,7 +16,7 @@ declare module 'vitest' {
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 /** Much of it waits, or runs in other processes: coverage would cost a third more, and tell nothing more. */
-const WHOLE = ['cli', 'faults', 'fleet', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
+const WHOLE = ['cli', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
 const INSTALLED = ['test/{dist,types}/**/*.test.ts']
 
 /** What takes coverage takes it of all projects, so that this one has to be told. */
@@ -66,7 +65,6 @@ export default defineConfig(({ mode }) => ({
     testTimeout: 2 * PATIENCE_MS,
     hookTimeout: 2 * PATIENCE_MS, // the search for secrets after each test
     provide: { schedules: mode === 'deep' ? 200_000 : 5_000, quiet: mode === 'timing' },
-    reporters: ['default', new FaultReporter()],
     coverage: {
       provider: 'v8',
       include: ['src/**'],

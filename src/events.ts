@@ -85,7 +85,7 @@ export interface TokenWithheldEvent extends AuthEventBase {
 export interface StoreFailedEvent extends AuthEventBase {
   readonly type: 'store-failed'
   /** The operation that failed. */
-  readonly operation: 'get' | 'set' | 'delete' | 'lease'
+  readonly operation: 'get' | 'set' | 'lease'
   /**
    * Why, if known: the code of a system error (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too long), the
    * first word of a Redis error (`READONLY`, `OOM`), or `UNREADABLE` for an entry that cannot be decrypted or parsed.

@@ -1,21 +1,17 @@
 /** The options: their documentation, defaults and validation. All problems are reported at once. */
 import * as z from 'zod/mini'
 import {
-  copied,
-  copyOf,
   fn,
+  hasFunction,
   headerName,
-  isRecord,
   ms,
   objectWith,
   problemsOf,
-  propertyOf,
-  recordOf,
   schemeName,
   strict,
   text,
 } from './checks.ts'
-import { type Clock, MAX_TIMER_MS, systemClock } from './clock.ts'
+import { type Clock, systemClock } from './clock.ts'
 import { checkEnvironment, type Environment, tokenEndpoint } from './environments.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 import type { AuthEvent } from './events.ts'
@@ -29,26 +25,39 @@ export interface AssertionEndpoint {
   readonly clientId: string
 }
 
-/** Options of `createTokenProvider`. */
-export interface TokenProviderOptions {
-  /** The environment: its token endpoint issues the token, and its APIs get it. */
-  readonly environment: Environment
-  /** The client id (RFC 6749 §2.2): any non-empty string. */
-  readonly clientId: string
+/** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
+export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
+
+/** A client with a secret (RFC 6749 §2.3.1). */
+export interface WithClientSecret {
   /**
-   * The client secret (this or `clientAssertion` is required), or a function that returns it (or a promise for it). The function is called before every token
+   * The client secret, or a function that returns it (or a promise for it). The function is called before every token
    * request. If the token endpoint rejects the secret and the function then returns a different one, the request is
    * repeated once. If the function throws, times out or returns nothing, waiting calls reject with a `TokenRequestError`
    * (`ERR_CLIENT_SECRET`).
    */
-  readonly clientSecret?: string | (() => string | Promise<string>) | undefined
+  readonly clientSecret: string | (() => string | Promise<string>)
+  readonly clientAssertion?: undefined
+}
+
+/** A client that signs assertions. */
+export interface WithClientAssertion {
   /**
-   * Instead of `clientSecret`: a function that returns a signed JWT (or a promise for it) as proof of the client's identity
-   * (RFC 7523 §2.2, `private_key_jwt`). It is called before every attempt with the URL of the token endpoint and the client
-   * id. The rules for a `clientSecret` function apply to it; its failure has the code `ERR_CLIENT_ASSERTION`. With a `store`,
+   * A function that returns a signed JWT (or a promise for it) as proof of the client's identity (RFC 7523 §2.2,
+   * `private_key_jwt`). It is called before every attempt with the URL of the token endpoint and the client id. The rules
+   * for a `clientSecret` function apply to it; its failure has the code `ERR_CLIENT_ASSERTION`. With a `store`,
    * `encryptionKeys` is required.
    */
-  readonly clientAssertion?: ((endpoint: AssertionEndpoint) => string | Promise<string>) | undefined
+  readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
+  readonly clientSecret?: undefined
+}
+
+/** The options of every client. */
+export interface GeneralOptions {
+  /** The environment: its token endpoint issues the token, and its APIs get it. */
+  readonly environment: Environment
+  /** The client id (RFC 6749 §2.2): any non-empty string. */
+  readonly clientId: string
   /**
    * Further fields of the token request, for example an organization. The fields that the provider sets itself are not
    * allowed: `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
@@ -138,7 +147,7 @@ export interface AttachOptions {
 export interface Credential {
   /** The option that it comes from. */
   readonly option: 'clientSecret' | 'clientAssertion'
-  readonly value: string | (() => string | Promise<string>)
+  readonly value: WithClientSecret['clientSecret']
   /** The fields of the token request that carry it. */
   fields(value: string): Readonly<Record<string, string>>
 }
@@ -180,15 +189,10 @@ export interface ResolvedAttach {
   readonly fetch: typeof fetch | undefined
 }
 
-function isDurationOrNothing(ms: unknown): boolean {
-  return ms === undefined || (typeof ms === 'number' && ms >= 1 && ms <= MAX_TIMER_MS)
-}
-
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
 
-const STORE = 'must have the functions get, set and delete'
+const STORE = 'must have the functions get and set'
 const LEASE = 'lease, if present, must be a function'
-const STORE_TIMEOUT = 'operationTimeoutMs, if present, must be a number of milliseconds from 1 to 2147483647'
 const KEY = 'must be a non-empty string'
 const KEYS = 'must be an array with at least one key'
 const SECRET = 'must be a non-empty string, or a function that returns one'
@@ -198,34 +202,26 @@ const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_ty
   ' ',
 )
 
-const tokenParameters = z.pipe(
-  z.transform(recordOf),
-  z
-    .custom<Readonly<Record<string, string>>>(isRecord, 'must be a plain object')
-    .check(({ value, issues }) => {
-      for (const [name, parameter] of Object.entries<unknown>(value)) {
-        const isOwn = OWN_FIELDS.includes(name)
-        const message = isOwn
-          ? 'is set by the provider'
-          : name === ''
-            ? 'must have a name'
-            : 'must be a string'
-        if (isOwn || name === '' || typeof parameter !== 'string')
-          issues.push({ code: 'custom', path: [name], message, input: value })
-      }
-    }),
-)
+const tokenParameters = z
+  .record(z.string(), z.string('must be a string'), 'must be a plain object')
+  .check(({ value, issues }) => {
+    for (const name of Object.keys(value)) {
+      const message = name === '' ? 'must have a name' : 'is set by the provider'
+      if (name === '' || OWN_FIELDS.includes(name))
+        issues.push({ code: 'custom', path: [name], message, input: value })
+    }
+  })
 
 const providerShape = strict({
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
   clientId: text('must be a non-empty string'),
   clientSecret: z.optional(
-    z.custom<string | (() => string | Promise<string>)>(
+    z.custom<WithClientSecret['clientSecret']>(
       (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
       SECRET,
     ),
   ),
-  clientAssertion: z.optional(fn<NonNullable<TokenProviderOptions['clientAssertion']>>('must be a function')),
+  clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>('must be a function')),
   tokenParameters: z.optional(tokenParameters),
   timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),
   retries: z.optional(
@@ -237,9 +233,8 @@ const providerShape = strict({
   expiryMarginMs: z.optional(ms(0, DURATION)),
   bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
   store: z.optional(
-    objectWith<TokenStore>(['get', 'set', 'delete'], STORE).check(
-      z.refine((store) => ['undefined', 'function'].includes(typeof propertyOf(store, 'lease')), LEASE),
-      z.refine((store) => isDurationOrNothing(propertyOf(store, 'operationTimeoutMs')), STORE_TIMEOUT),
+    objectWith<TokenStore>(['get', 'set'], STORE).check(
+      z.refine(({ lease }) => lease === undefined || typeof lease === 'function', LEASE),
     ),
   ),
   encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.refine((keys) => keys.length > 0, KEYS))),
@@ -269,12 +264,13 @@ const attachParts = {
   ),
 }
 
-const attachShape = copied(strict(attachParts))
+const attachShape = strict(attachParts)
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
-const attachFetchShape = copied(
-  strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
-)
+const attachFetchShape = strict({
+  ...attachParts,
+  fetch: z.optional(fn<typeof fetch>('must be a function')),
+})
 
 /**
  * Validates the options of a provider.
@@ -282,9 +278,9 @@ const attachFetchShape = copied(
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
-  const given = copyOf(options, Object.keys(providerShape.shape))
-  const parsed = z.safeParse(providerShape, given)
-  const environment = checkEnvironment(propertyOf(given, 'environment'), 'environment')
+  const parsed = z.safeParse(providerShape, options)
+  const given: Partial<TokenProviderOptions> = options ?? {}
+  const environment = checkEnvironment(given.environment, 'environment')
   const problems = [...(parsed.success ? [] : problemsOf(parsed.error)), ...credentialProblems(given)]
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
@@ -309,8 +305,8 @@ export function resolveOptions(options: unknown): ResolvedOptions {
 }
 
 /** What is wrong with the combination of options that prove the client's identity. */
-function credentialProblems(given: unknown): Problem[] {
-  const has = (option: keyof TokenProviderOptions): boolean => propertyOf(given, option) !== undefined
+function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
+  const has = (option: keyof TokenProviderOptions): boolean => given[option] !== undefined
   if (!has('clientAssertion'))
     return has('clientSecret')
       ? []
@@ -356,7 +352,7 @@ export function resolveAttach(
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (typeof propertyOf(tokens, 'getToken') !== 'function')
+  if (!hasFunction(tokens, 'getToken'))
     problems.unshift({
       option: 'tokens',
       reason: 'must be a token provider, as createTokenProvider() returns it',

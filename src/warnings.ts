@@ -15,8 +15,8 @@ export function warnIfWeak(secret: string): void {
   if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
   warn(
     'MERCHANT_AUTH_WEAK_SECRET',
-    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and text from servers that happens to ` +
-      'contain it is hidden in errors and events. Ask the service for another one.',
+    `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and is not hidden in errors and events if ` +
+      'a server echoes it. Ask the service for another one.',
   )
 }
 

@@ -43,7 +43,7 @@ describe('the options of a provider', () => {
     )
   })
 
-  const STORE = { get: () => {}, set: () => {}, delete: () => {} }
+  const STORE = { get: () => {}, set: () => {} }
   it.each<[string, unknown[]]>([
     ['clientId', [undefined, 5]],
     ['clientSecret', [undefined, '', null]],
@@ -53,7 +53,7 @@ describe('the options of a provider', () => {
     ['expiryMarginMs', [2 ** 31]],
     ['bodyFormat', ['JSON']],
     ['store', [null, 'redis://localhost', () => {}, {}]],
-    ['store', ['get', 'set', 'delete'].map((missing) => ({ ...STORE, [missing]: undefined }))],
+    ['store', ['get', 'set'].map((missing) => ({ ...STORE, [missing]: undefined }))],
     ['store', [null, 5, true].map((lease) => ({ ...STORE, lease }))],
     ['encryptionKeys', ['key', [], null]],
     ['clock', [null, {}]],
@@ -72,7 +72,6 @@ describe('the options of a provider', () => {
       return undefined
     }
     async set() {}
-    async delete() {}
   }
   const unset = { timeoutMs: undefined, retries: undefined, fetch: undefined, onEvent: undefined }
   it.each<[string, object]>([
@@ -101,8 +100,7 @@ describe('the options of a provider', () => {
       createTokenProvider({ ...GOOD, ...options } as unknown as TokenProviderOptions),
     )
     expect(error).toBeInstanceOf(Error)
-    const shown =
-      inspect(error, { depth: Infinity, showHidden: true }) + JSON.stringify(error) + String(error)
+    const shown = inspect(error, { depth: Infinity }) + JSON.stringify(error) + String(error)
     expect(shown).not.toContain('hunter2')
   })
 
@@ -116,6 +114,29 @@ describe('the options of a provider', () => {
     expect(provider.environment).toEqual(ENVIRONMENT)
     expect(Object.isFrozen(provider.environment)).toBe(true)
     expect(Object.isFrozen(environment)).toBe(false)
+  })
+
+  it('compile with either clientSecret or clientAssertion', () => {
+    const { environment, clientId } = GOOD
+    const clientAssertion = () => 'head.body.signature'
+    const secret: string | undefined = process.env['NO_SUCH_VARIABLE']
+    const compiled: TokenProviderOptions[] = [
+      { environment, clientId, clientSecret: () => 'swordfish' },
+      { environment, clientId, clientAssertion },
+      // @ts-expect-error neither
+      { environment, clientId },
+      // @ts-expect-error both
+      { environment, clientId, clientSecret: 'swordfish', clientAssertion },
+      // @ts-expect-error a variable that may be unset
+      { environment, clientId, clientSecret: secret },
+    ]
+    expect(compiled.map((options) => problemsOf(() => resolveOptions(options)))).toEqual([
+      [],
+      [],
+      ['clientSecret'],
+      ['clientAssertion'],
+      ['clientSecret'],
+    ])
   })
 })
 

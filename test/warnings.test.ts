@@ -78,7 +78,7 @@ describe('the warning MERCHANT_AUTH_PROVIDERS', () => {
           clientId: `client-${client}`,
           clientSecret: 'swordfish-of-the-test',
           ...more,
-        }),
+        } as TokenProviderOptions),
       )
   }
   beforeEach(() => {

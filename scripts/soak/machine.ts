@@ -46,13 +46,12 @@ export class StallWatch implements Disposable {
   }
 }
 
-/** Counts from its creation on: rejections that nobody handled, warnings, handles and listeners that stay. */
+/** Counts from its creation on: rejections that nobody handled, warnings, and handles that stay. */
 export class Remains implements Disposable {
   readonly unhandled: unknown[] = []
   /** The warnings of too many listeners. */
   readonly warnings: string[] = []
   readonly #handles = handles()
-  readonly #listeners = listeners()
   readonly #onRejection = (reason: unknown): void => void this.unhandled.push(reason)
   readonly #onWarning = ({ name, message }: Error): void => {
     if (name.startsWith('MaxListeners')) this.warnings.push(message)
@@ -70,12 +69,6 @@ export class Remains implements Disposable {
     return beyond(handles(), this.#handles)
   }
 
-  /** The listeners of the process that were not there at the beginning. */
-  processListeners(): string[] {
-    this[Symbol.dispose]()
-    return beyond(listeners(), this.#listeners)
-  }
-
   [Symbol.dispose](): void {
     process.off('unhandledRejection', this.#onRejection)
     process.off('warning', this.#onWarning)
@@ -86,10 +79,6 @@ function handles(): Map<string, number> {
   const counts = new Map<string, number>()
   for (const name of process.getActiveResourcesInfo()) counts.set(name, (counts.get(name) ?? 0) + 1)
   return counts
-}
-
-function listeners(): Map<string, number> {
-  return new Map(process.eventNames().map((name) => [String(name), process.listenerCount(name)]))
 }
 
 function beyond(now: Map<string, number>, before: Map<string, number>): string[] {

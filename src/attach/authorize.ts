@@ -83,6 +83,8 @@ export interface AuthorizedCall<Result> {
   readonly repeatable: boolean
   /** Ends the wait for a token; its reason is what the call rejects with. */
   readonly signal: AbortSignal | undefined
+  /** Called after each wait: releases what `signal` needs. */
+  endWait?(): void
   /** The body. One that fails while the call waits is replaced by one that fails in the same way. */
   body?: unknown
   /** Sends the call with the token. Rejects where the client gives no response. */
@@ -121,11 +123,18 @@ export async function authorize<Result>(
   return (await call.send(renewed)).settle()
 }
 
-async function acquire(call: AuthorizedCall<unknown>, tokens: TokenProvider): Promise<AccessToken> {
+/** Waits for a token. */
+export async function acquire(
+  call: Pick<AuthorizedCall<unknown>, 'signal' | 'endWait' | 'body'>,
+  tokens: TokenProvider,
+): Promise<AccessToken> {
   const bodyToSend = watchBody(call.body)
-  const token = await tokens.getToken({ signal: call.signal })
-  call.body = bodyToSend()
-  return token
+  try {
+    return await tokens.getToken({ signal: call.signal })
+  } finally {
+    call.endWait?.()
+    call.body = bodyToSend()
+  }
 }
 
 /** Whether another token may help: the URL that was called answered, and not with a lack of scope (RFC 6750 §3.1). */
@@ -144,19 +153,23 @@ export function isRejection(
  */
 export async function renew(
   rejected: AccessToken,
-  { url, repeatable, signal }: Pick<AuthorizedCall<unknown>, 'url' | 'repeatable' | 'signal'>,
+  call: Pick<AuthorizedCall<unknown>, 'url' | 'repeatable' | 'signal' | 'endWait'>,
   tokens: TokenProvider,
 ): Promise<AccessToken | undefined> {
+  const { url, repeatable } = call
   if (!repeatable) {
-    tokens.renewToken(rejected, { url }).catch(() => {}) // emitted as an event
+    tokens.renewToken(rejected, { url }).catch(() => {}) // its failure is an event
     return undefined
   }
+  const { signal } = call
   try {
     const renewed = await tokens.renewToken(rejected, { signal, url })
     return renewed?.value === rejected.value ? undefined : renewed
-  } catch (error) {
-    if (signal?.aborted) throw error
+  } catch {
+    signal?.throwIfAborted()
     return undefined
+  } finally {
+    call.endWait?.()
   }
 }
 

@@ -152,8 +152,9 @@ export async function readSettings(
   try {
     const { clientSecret, ...fromEnv } = optionsFromEnv(read)
     const proof = isAssertion ? { clientAssertion: () => secret } : { clientSecret }
-    const options = { ...fromEnv, ...proof, bodyFormat: flags['body-format'] ?? 'json' } as const
-    if (problems.length === 0) return { options, secret, secretFile, variables }
+    const options = { ...fromEnv, ...proof, bodyFormat: flags['body-format'] ?? 'json' }
+    if (problems.length === 0)
+      return { options: options as TokenProviderOptions, secret, secretFile, variables }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     problems.push(...error.problems)

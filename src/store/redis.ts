@@ -6,19 +6,9 @@
 import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
-import { copied, ms, problemsOf, strict } from '../checks.ts'
+import { problemsOf, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
-import {
-  LEASE,
-  READ,
-  RELEASE,
-  REMOVE,
-  REMOVE_AS_OWNER,
-  type RunScript,
-  WRITE,
-  WRITE_AS_OWNER,
-} from './redis-scripts.ts'
-import { OPERATION_TIMEOUT_MS, type Release, type TokenStore } from './token-store.ts'
+import type { TokenStore } from './token-store.ts'
 
 export type { TokenStore } from './token-store.ts'
 
@@ -41,32 +31,18 @@ export interface IORedisLike {
 /** Options of `createRedisTokenStore`. */
 export interface RedisTokenStoreOptions {
   /**
-   * The prefix of all keys in Redis, without braces: the rest of a key is in braces, so that a token and its lease are in
-   * the same slot of a cluster.
+   * The prefix of all keys in Redis.
    * @default 'merchant-auth:'
    */
   readonly keyPrefix?: string | undefined
-  /**
-   * Time limit (ms, 1 to 2^31-1) for an operation. After it the provider continues without the store.
-   * @default 250
-   */
-  readonly operationTimeoutMs?: number | undefined
 }
-
-const PREFIX = 'must be a string without braces'
-const TIMEOUT = 'must be a number of milliseconds from 1 to 2147483647'
 
 const CLIENT = {
   option: 'client',
   reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
 }
 
-const shape = copied(
-  strict({
-    keyPrefix: z.optional(z.string(PREFIX).check(z.regex(/^[^{}]*$/, PREFIX))),
-    operationTimeoutMs: z.optional(ms(1, TIMEOUT)),
-  }),
-)
+const shape = strict({ keyPrefix: z.optional(z.string('must be a string')) })
 
 /**
  * Creates a store that all processes of a fleet share: one token request per lifetime, for any number of processes.
@@ -75,7 +51,7 @@ const shape = copied(
  * nothing. The provider encrypts what it writes.
  *
  * @param client of `redis` 4.7 or newer, or `ioredis` 5.3 or newer; one client may serve any number of stores
- * @param options the key prefix and the time limit of an operation
+ * @param options the key prefix
  * @returns a store for the option `store` of `createTokenProvider`
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if the client or an option is invalid
  * @example
@@ -93,18 +69,46 @@ export function createRedisTokenStore(
     const problems = [...(run ? [] : [CLIENT]), ...(parsed.success ? [] : problemsOf(parsed.error))]
     throw new ConfigurationError('The Redis token store cannot be used', problems)
   }
-  const { keyPrefix = 'merchant-auth:', operationTimeoutMs = OPERATION_TIMEOUT_MS } = parsed.data
   surviveErrors(client)
-  return new RedisTokenStore(run, { keyPrefix, operationTimeoutMs })
+  const { keyPrefix = 'merchant-auth:' } = parsed.data
+  const leaseOf = (key: string): string => `${keyPrefix}${key}:lease`
+  return {
+    async get(key) {
+      const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string | null, number]
+      return value === null || ttlMs < 0 ? undefined : { value, ttlMs }
+    },
+    async set(key, value, ttlMs) {
+      await run(WRITE, keyPrefix + key, [value, String(ttlMs)])
+    },
+    async lease(key, ttlMs) {
+      const owner = randomUUID()
+      const acquired = await run(LEASE, leaseOf(key), [owner, String(ttlMs)])
+      if (acquired === null) return undefined
+      return async () => {
+        await run(RELEASE, leaseOf(key), [owner])
+      }
+    },
+  }
 }
+
+/** The entry, and what remains of its time (ms); negative if it has none. */
+const READ = "return {redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])}"
+const WRITE = "return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])"
+/** https://redis.io/docs/latest/commands/set/#patterns */
+const LEASE = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])"
+/** Releases the lease only while it is the owner's: it may have expired, and belong to another process. */
+const RELEASE = "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0"
+
+/** Runs a script, which the two clients call in different ways, on the node that has the key. */
+type RunScript = (script: string, key: string, args: readonly string[]) => Promise<unknown>
 
 /** Runs scripts with a client; undefined if it is neither of the two. They are recognized by shape: neither is imported. */
 function scriptRunner(client: unknown): RunScript | undefined {
   if (isIORedis(client)) {
-    return (script, keys, args) => client.eval(script, keys.length, ...keys, ...args.map(String))
+    return (script, key, args) => client.eval(script, 1, key, ...args)
   }
   if (isNodeRedis(client)) {
-    return (script, keys, args) => client.eval(script, { keys: [...keys], arguments: args.map(String) })
+    return (script, key, args) => client.eval(script, { keys: [key], arguments: [...args] })
   }
   return undefined
 }
@@ -128,81 +132,4 @@ function surviveErrors(client: object): void {
   if (isIORedis(client)) return
   const { listenerCount, on } = client as Partial<EventEmitter>
   if (listenerCount?.call(client, 'error') === 0) on?.call(client, 'error', () => {})
-}
-
-type Lease = Release & Required<Pick<Release, 'set' | 'delete'>>
-
-/** Every operation is one Lua script. SafeStore applies the time limits. */
-class RedisTokenStore implements TokenStore {
-  readonly operationTimeoutMs: number
-  readonly #run: RunScript
-  readonly #keyPrefix: string
-  /** By key, the lease that this process acquired last; it may have expired. */
-  readonly #leases = new Map<string, Lease>()
-  /** By key, the owner of a lease that this process released, but that may still exist. */
-  readonly #stale = new Map<string, string>()
-
-  constructor(run: RunScript, options: { keyPrefix: string; operationTimeoutMs: number }) {
-    this.#run = run
-    this.#keyPrefix = options.keyPrefix
-    this.operationTimeoutMs = options.operationTimeoutMs
-  }
-
-  async get(key: string): Promise<{ value: string; ttlMs: number } | undefined> {
-    const [value, ttlMs] = (await this.#run(READ, this.#keysOf(key), [])) as [unknown, unknown]
-    if (value === null || value === undefined) return undefined
-    return { value: String(value), ttlMs: Number(ttlMs) }
-  }
-
-  async set(key: string, value: string, ttlMs: number): Promise<void> {
-    const lease = this.#leases.get(key)
-    if (lease === undefined) await this.#run(WRITE, this.#keysOf(key), [value, Math.floor(ttlMs)])
-    else await lease.set(value, ttlMs)
-  }
-
-  async delete(key: string): Promise<void> {
-    const lease = this.#leases.get(key)
-    if (lease === undefined) await this.#run(REMOVE, this.#keysOf(key), [])
-    else await lease.delete()
-  }
-
-  async lease(key: string, ttlMs: number): Promise<Release | undefined> {
-    const owner = randomUUID()
-    const keys = this.#keysOf(key)
-    try {
-      const acquired = await this.#run(LEASE, keys, [owner, Math.ceil(ttlMs), this.#stale.get(key) ?? ''])
-      if (Number(acquired) !== 1) return undefined
-    } catch (error) {
-      this.#release(key, owner).catch(() => {}) // perhaps only the response was lost
-      throw error
-    }
-    const endsAt = performance.now() + ttlMs
-    const release = async (): Promise<void> => {
-      if (this.#leases.get(key) === lease) this.#leases.delete(key)
-      await this.#release(key, owner)
-    }
-    const lease: Lease = Object.assign(release, {
-      store: this,
-      set: async (value: string, valueMs: number, leftMs = endsAt - performance.now()) => {
-        await this.#run(WRITE_AS_OWNER, keys, [owner, value, valueMs, leftMs])
-      },
-      delete: async () => {
-        await this.#run(REMOVE_AS_OWNER, keys, [owner])
-      },
-    })
-    this.#leases.set(key, lease)
-    return lease
-  }
-
-  async #release(key: string, owner: string): Promise<void> {
-    this.#stale.set(key, owner)
-    await this.#run(RELEASE, this.#keysOf(key), [owner])
-    if (this.#stale.get(key) === owner) this.#stale.delete(key)
-  }
-
-  /** The keys of the token and of its lease. */
-  #keysOf(key: string): [string, string] {
-    const entry = `${this.#keyPrefix}{${key}}`
-    return [entry, `${entry}:lease`]
-  }
 }

@@ -1,23 +1,16 @@
-/** A caller's token store, made safe: operations end in time, failures become events, and entries are encrypted. */
+/** The entries of one client in a caller's token store: encrypted, with a time limit for each operation. */
 import { hkdfSync } from 'node:crypto'
 // Only these two: all of jose takes four times as long to load.
 import { compactDecrypt } from 'jose/jwe/compact/decrypt'
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt'
 import * as z from 'zod/mini'
-import { type Clock, type Instant, readClock, systemClock } from '../clock.ts'
+import { type Clock, type Instant, readClock } from '../clock.ts'
 import type { Emit, StoreFailedEvent } from '../events.ts'
-import { ERROR_CODES, redactWord } from '../redact.ts'
 import { within } from '../waiting.ts'
-import { OPERATION_TIMEOUT_MS, type Release, storeErrorCode, type TokenStore } from './token-store.ts'
+import { storeErrorCode, type TokenStore } from './token-store.ts'
 
-/** Far more than any entry of this package: a token response has at most 64 KiB. */
-const MAX_CHARACTERS = 256 * 1024
-
-/** Where an entry is kept, and the key that encrypts it. */
-export interface Place {
-  readonly key: string
-  readonly encryption: EncryptionKey
-}
+/** After it the provider continues without the store. */
+const OPERATION_TIMEOUT_MS = 1_000
 
 /** An entry that was found and decrypted. */
 export interface Entry<T> {
@@ -25,16 +18,6 @@ export interface Entry<T> {
   /** The remaining time (ms) at `readAt`. */
   readonly ttlMs: number
   readonly readAt: Instant
-}
-
-/** An exclusive lease on a place, until it is released or expires. */
-export interface Lease {
-  readonly key: string
-  readonly release: () => Promise<void>
-  /** Writes only while this lease is held. Undefined if the store wraps another one, or has no such writes. */
-  readonly owner: Release | undefined
-  /** When (monotonic ms) it ends, at the latest. */
-  readonly endsAt: number
 }
 
 /** The client of the entries, and the settings of a SafeStore. */
@@ -45,23 +28,19 @@ export interface SafeStoreContext {
   readonly encryptionKeys: readonly string[]
   readonly clock: Clock
   readonly emit: Emit
-  /** What may appear in no event. */
-  readonly secrets: Iterable<string>
 }
 
-/** The entries of one client in a token store. A failed operation emits an event and rejects. */
+/** A failed operation emits an event and rejects. */
 export class SafeStore {
   readonly #store: TokenStore
   readonly #context: SafeStoreContext
-  readonly #keys: readonly EncryptionKey[]
-  readonly #timer: Pick<Clock, 'monotonicMs' | 'sleep'>
-  readonly #unreadable = new Map<string, string>()
+  readonly #keys: readonly [EncryptionKey, ...EncryptionKey[]]
 
   constructor(store: TokenStore, context: SafeStoreContext) {
     this.#store = store
     this.#context = context
-    this.#keys = context.encryptionKeys.map((secret) => new EncryptionKey(secret, context.client))
-    this.#timer = slicedTimer(context.clock)
+    const { client, encryptionKeys } = context
+    this.#keys = encryptionKeys.map((secret) => new EncryptionKey(secret, client)) as [EncryptionKey]
   }
 
   /** Whether the store has leases. */
@@ -69,90 +48,70 @@ export class SafeStore {
     return this.#store.lease !== undefined
   }
 
-  /** The places of an entry, one for each encryption key. Entries are written to the first one. */
-  placesOf(name: string): readonly [Place, ...Place[]] {
-    const keyOf = ({ id }: EncryptionKey): string => `v1.${name}.${this.#context.client}.${id}`
-    const places = this.#keys.map((encryption) => ({ key: keyOf(encryption), encryption }))
-    return places as [Place, ...Place[]] // the options have at least one key
-  }
-
-  /** The entry at this place. One that cannot be decrypted or parsed emits an event and counts as absent. */
-  async read<T>({ key, encryption }: Place, shape: z.ZodMiniType<T>): Promise<Entry<T> | undefined> {
-    const readAt = readClock(this.#context.clock) // the time of the round trip counts as elapsed
-    const found = await this.#run('get', async () => partsOf(await this.#store.get(key)))
-    if (found === undefined) return undefined
-    const { value, ttlMs } = found
-    if (typeof value === 'string' && value.length <= MAX_CHARACTERS && Number.isFinite(ttlMs)) {
-      if (Number(ttlMs) <= 0) return undefined
-      const content = z.safeParse(shape, await encryption.decrypt(key, value))
-      if (content.success) return { content: content.data, ttlMs: Number(ttlMs), readAt }
+  /**
+   * Reads an entry, once for each encryption key: entries are written with the first one. One that cannot be decrypted or
+   * parsed emits an event and counts as absent.
+   */
+  async *read<T>(name: string, shape: z.ZodMiniType<T>): AsyncGenerator<Entry<T>> {
+    const { clock, emit } = this.#context
+    for (const encryption of this.#keys) {
+      const key = this.#keyOf(name, encryption)
+      const readAt = readClock(clock) // the time of the round trip counts as elapsed
+      const found = await this.#run('get', () => this.#store.get(key))
+      if (!found || found.ttlMs <= 0) continue // a store may return null
+      const content = z.safeParse(shape, await encryption.decrypt(key, found.value))
+      if (content.success) yield { content: content.data, ttlMs: found.ttlMs, readAt }
+      else emit({ type: 'store-failed', operation: 'get', code: 'UNREADABLE' })
     }
-    this.#emitUnreadable(key, value)
-    return undefined
   }
 
-  /** Writes an entry with the time to live `ttlMs()`, unless that is over. With a lease, only while it is held. */
+  /** Writes an entry with the time to live `ttlMs()`, unless that is over. */
   async write(
     name: string,
-    { content, ttlMs, lease }: { content: unknown; ttlMs: () => number; lease?: Lease | undefined },
+    { content, ttlMs }: { readonly content: unknown; readonly ttlMs: () => number },
   ): Promise<void> {
-    const [{ key, encryption }] = this.placesOf(name)
-    const value = await encryption.encrypt(key, content)
+    const key = this.#keyOf(name)
+    const value = await this.#keys[0].encrypt(key, content)
     const wholeMs = Math.floor(ttlMs()) // encryption took time
-    if (wholeMs < 1) return
-    const { owner, endsAt = 0 } = lease?.key === key ? lease : {}
-    const leftMs = endsAt - this.#context.clock.monotonicMs()
-    await this.#run('set', () => owner?.set?.(value, wholeMs, leftMs) ?? this.#store.set(key, value, wholeMs))
+    if (wholeMs >= 1) await this.#run('set', () => this.#store.set(key, value, wholeMs))
   }
 
-  /** Deletes the entry at this place. With a lease, only while it is held. */
-  async delete({ key }: Place, lease: Lease | undefined): Promise<void> {
-    const owner = lease?.key === key ? lease.owner : undefined
-    await this.#run('delete', () => owner?.delete?.() ?? this.#store.delete(key))
-  }
-
-  /** Acquires the lease on an entry; undefined while another process holds it. */
-  async lease(name: string, ttlMs: number): Promise<Lease | undefined> {
-    const [{ key }] = this.placesOf(name)
-    let late = false
-    const acquire = async (): Promise<Release | undefined> => {
-      const release = await this.#store.lease?.(key, ttlMs)
-      if (release && late) release().catch(() => {}) // unused, and it would block other processes
-      return release || undefined // a store may return null or false
-    }
+  /** Acquires the lease on an entry; undefined while another process holds it. The result releases it. */
+  async lease(name: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
+    const key = this.#keyOf(name)
+    let isLate = false
     try {
-      const release = await this.#run('lease', acquire)
-      if (release === undefined) return undefined
-      const endsAt = this.#context.clock.monotonicMs() + ttlMs
-      const owner = release.store === this.#store ? release : undefined
-      return { key, owner, endsAt, release: () => this.#run('lease', () => release()) }
+      const release = await this.#run('lease', async () => {
+        const acquired = await this.#store.lease?.(key, ttlMs)
+        if (acquired && isLate) acquired().catch(() => {}) // unused, and it would block other processes
+        return acquired
+      })
+      return release ? () => this.#run('lease', release) : undefined
     } catch (error) {
-      late = true
+      isLate = true
       throw error
     }
   }
 
-  /** Emits an event for an entry that cannot be parsed: once, however often it is read. */
-  #emitUnreadable(key: string, value: unknown): void {
-    const look = typeof value === 'string' ? `${value.length} ${value.slice(-64)}` : typeof value
-    if (this.#unreadable.get(key) === look) return
-    this.#unreadable.set(key, look)
-    this.#context.emit({ type: 'store-failed', operation: 'get', code: 'UNREADABLE' })
+  #keyOf(name: string, { id } = this.#keys[0]): string {
+    return `v1.${name}.${this.#context.client}.${id}`
   }
 
   async #run<T>(operation: StoreFailedEvent['operation'], act: () => Promise<T>): Promise<T> {
-    const { emit, secrets } = this.#context
-    const limitMs = this.#store.operationTimeoutMs ?? OPERATION_TIMEOUT_MS
+    const { clock, emit } = this.#context
     try {
-      const endsAt = this.#timer.monotonicMs() + limitMs
-      return await within(this.#timer, { endsAt }, async () => act(), timedOut)
+      const endsAt = clock.monotonicMs() + OPERATION_TIMEOUT_MS
+      return await within(clock, { endsAt }, async () => act(), timedOut)
     } catch (error) {
       const code = storeErrorCode(error)
-      const shown = code !== undefined && redactWord(code, ERROR_CODES, secrets) === code
-      emit({ type: 'store-failed', operation, ...(shown ? { code } : undefined) })
+      emit({ type: 'store-failed', operation, ...(code && { code }) })
       throw error
     }
   }
+}
+
+function timedOut(): Error {
+  return Object.assign(new Error('The token store did not answer in time'), { code: 'ETIMEDOUT' })
 }
 
 /** Encrypts entries (JWE, RFC 7516), each with a key derived from a secret (HKDF-SHA-256, RFC 5869). */
@@ -192,34 +151,4 @@ class EncryptionKey {
   #derive(purpose: string, bytes: number): Uint8Array {
     return new Uint8Array(hkdfSync('sha256', this.#secret, this.#salt, `merchant-auth v1 ${purpose}`, bytes))
   }
-}
-
-/** The parts of a store's result, which may be anything. */
-function partsOf(found: unknown): { value: unknown; ttlMs: unknown } | undefined {
-  if (found === undefined || found === null) return undefined
-  const { value, ttlMs } = found as { value: unknown; ttlMs: unknown }
-  return { value, ttlMs }
-}
-
-const SLICES = 5
-
-const { setImmediate: afterInput } = globalThis
-
-/**
- * Sleeps in slices. If the process was suspended, at most one slice of the time limit elapses, and replies that arrived
- * meanwhile are processed before the timeout. Clocks other than the system's sleep in one piece.
- */
-function slicedTimer(clock: Clock): Pick<Clock, 'monotonicMs' | 'sleep'> {
-  const slices = clock === systemClock ? SLICES : 1
-  return {
-    monotonicMs: () => clock.monotonicMs(),
-    sleep: async (ms, signal) => {
-      for (let slice = 0; slice < slices; slice += 1) await clock.sleep(ms / slices, signal)
-      await new Promise((resolve) => afterInput(resolve))
-    },
-  }
-}
-
-function timedOut(): Error {
-  return Object.assign(new Error('The token store did not answer in time'), { code: 'ETIMEDOUT' })
 }

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import * as z from 'zod/mini'
-import { copied, copyOf, strict } from '../checks.ts'
+import { strict } from '../checks.ts'
 import { type Answer, type Exchange, jsonAnswer } from './exchange.ts'
 import { checked, durationMs } from './settings.ts'
 import type { Fault, SandboxTarget } from './types.ts'
@@ -19,8 +19,6 @@ const TIMES = 'must be a whole number of at least 1, or Infinity'
 const text = z.string('must be a string')
 const status = z.int(STATUS).check(z.gte(200, STATUS), z.lte(599, STATUS))
 const headerValue = text.check(z.refine((value) => isHeader('x', value), VALUE))
-/** The own properties of an object. */
-const own = z.transform((value: unknown): unknown => copyOf(value, []))
 const headers = z
   .record(text, text, HEADERS)
   .check(z.refine((given) => Object.entries(given).every(([name, value]) => isHeader(name, value)), HEADERS))
@@ -37,7 +35,7 @@ const shape: z.ZodMiniType<Fault> = z.discriminatedUnion(
       kind: z.literal('status'),
       status,
       retryAfter: z.optional(z.union([z.number(), headerValue], 'must be seconds or a date')),
-      headers: z.optional(z.pipe(own, headers)),
+      headers: z.optional(headers),
       body: z.optional(json),
     }),
     strict({
@@ -74,18 +72,16 @@ const target: z.ZodMiniType<SandboxTarget> = z.enum(
   "must be 'token', 'merchant' or 'in-store'",
 )
 
-const order = copied(
-  strict({
-    target,
-    fault: z.pipe(own, shape),
-    times: z.optional(
-      z.custom<number>(
-        (times) => times === Infinity || (Number.isSafeInteger(times) && Number(times) > 0),
-        TIMES,
-      ),
+const order = strict({
+  target,
+  fault: shape,
+  times: z.optional(
+    z.custom<number>(
+      (times) => times === Infinity || (Number.isSafeInteger(times) && Number(times) > 0),
+      TIMES,
     ),
-  }),
-)
+  ),
+})
 
 function jsonOf(value: unknown): string | undefined {
   try {

@@ -2,10 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as z from 'zod/mini'
-import { copyOf, text } from '../checks.ts'
+import { text } from '../checks.ts'
 import { frozenEnvironment } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
-import { hideGetters } from '../token/access-token.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
 import { answerWithFault, checkedTarget, FaultQueue, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
@@ -151,7 +150,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
   }
 
   fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string {
-    return this.#faults.add({ ...copyOf(options, []), target, fault })
+    return this.#faults.add({ ...options, target, fault })
   }
 
   clearFaults(target?: SandboxTarget): void {
@@ -262,8 +261,6 @@ class LoopbackEnvironment implements SandboxEnvironment {
     }
   }
 }
-
-hideGetters(LoopbackEnvironment)
 
 /** Path and query of a request target (RFC 9112 §3.2), which is an absolute URL if the client takes this for a proxy. */
 function pathOf(url: string): string {

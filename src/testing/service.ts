@@ -2,7 +2,6 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash, randomUUID } from 'node:crypto'
 import { decodeJwt, errors, generateKeyPair, jwtVerify, SignJWT } from 'jose'
-import { keysOf } from '../checks.ts'
 import { parseJson } from '../token/token-response.ts'
 import { type Answer, jsonAnswer } from './exchange.ts'
 import { publicKeyOf } from './settings.ts'
@@ -126,7 +125,8 @@ export function readTokenRequest(
   const mediaType = contentType?.split(';')[0]?.trim().toLowerCase()
   if (mediaType === 'application/json') {
     const fields = parseJson(body.toString()) as Fields
-    if (keysOf(fields) === undefined) return { problem: 'The body must be a JSON object' }
+    if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
+      return { problem: 'The body must be a JSON object' }
     return { fields, problem: problemIn(fields, settings) }
   }
   if (mediaType === 'application/x-www-form-urlencoded') {

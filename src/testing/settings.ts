@@ -1,7 +1,7 @@
 /** How an environment of the sandbox behaves, and the check of everything that a test passes to the sandbox. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
-import { copied, fn, headerName, ms, problemsOf, schemeName, strict } from '../checks.ts'
+import { fn, headerName, ms, problemsOf, schemeName, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import { isQuota } from './quota.ts'
 import type { SandboxOptions, SandboxSettings } from './types.ts'
@@ -55,18 +55,16 @@ export function publicKeyOf(key: NonNullable<SandboxSettings['assertionKey']>): 
   return createPublicKey(typeof key === 'string' ? key : { key: key as JsonWebKey, format: 'jwk' })
 }
 
-const shape = copied(z.partial(strict(settingShapes)))
+const shape = z.partial(strict(settingShapes))
 
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
-const optionsShape = copied(
-  z.partial(
-    strict({
-      ...settingShapes,
-      ports: copied(strict({ production: port, test: port })),
-      onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
-    }),
-  ),
+const optionsShape = z.partial(
+  strict({
+    ...settingShapes,
+    ports: strict({ production: port, test: port }),
+    onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
+  }),
 )
 
 /** The options of `startSandbox`, if they are valid. */

@@ -1,9 +1,8 @@
 /** An access token: what callers get, with its value hidden from log output, and what a provider caches, with its lifetime. */
 import type { Clock, Instant } from '../clock.ts'
-import type { Environment } from '../environments.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { type Quota, redactQuotas } from '../quota.ts'
-import { HIDDEN, MAX_SEARCHED, redact, type UsedSecrets } from '../redact.ts'
+import { redact, type UsedSecrets } from '../redact.ts'
 import type { TokenResponse } from './token-response.ts'
 
 /** An access token. Its value is readable, but appears in no inspect or JSON output of it. */
@@ -38,16 +37,6 @@ class HiddenAccessToken implements AccessToken {
     return this.#value
   }
 }
-hideGetters(HiddenAccessToken)
-
-/**
- * Keeps what the getters of a class return out of all inspect output of its instances. `inspect` with `showHidden` and
- * `getters` calls the getters of prototypes, up to the first whose constructor is one of JavaScript's own.
- */
-export function hideGetters({ prototype }: { readonly prototype: object }): void {
-  Object.defineProperty(prototype, 'constructor', { value: Object })
-}
-
 /** Creates a token whose value is hidden from inspect and JSON output. */
 export function createAccessToken(value: string, expiresAt: number, scope?: string): AccessToken {
   return new HiddenAccessToken(value, expiresAt, scope)
@@ -70,7 +59,7 @@ export class Lifetime {
    * How long before its margin the token is renewed even if the store fails (ms): a random moment in the last quarter of
    * the window, so that processes do not renew together.
    */
-  readonly aloneMs: number
+  readonly withoutStoreMs: number
   readonly #sentAt: Instant
   readonly #usableMs: number
   readonly #marginMs: number
@@ -96,7 +85,7 @@ export class Lifetime {
     this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
     this.#usableMs = lifetimeMs - this.#marginMs
     this.windowMs = Math.min(windowMs, 0.5 * lifetimeMs) * (1 - 0.25 * jitter)
-    this.aloneMs = (this.windowMs / 4) * (1 - jitter)
+    this.withoutStoreMs = (this.windowMs / 4) * (1 - jitter)
   }
 
   /**
@@ -130,48 +119,24 @@ export class CachedToken extends Lifetime {
     const { value, scope, lifetimeMs, sentAt, quotas } = response
     super(sentAt, lifetimeMs, options, Math.random())
     secrets.add(value)
-    const shown = scope === undefined ? undefined : redactScope(scope, secrets)
+    const shown = scope === undefined ? undefined : redact(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs
     this.quotas = redactQuotas(quotas, secrets)
   }
 }
 
-/** `redact` searches no text that is much longer than two of these. */
-const PIECE = /.{1,4000}(?: |$)| *[^ ]+ ?/gs
-
-/** The scope without secrets. A long one is searched in pieces of whole values, each together with the next. */
-function redactScope(scope: string, secrets: UsedSecrets): string {
-  if (scope.length <= MAX_SEARCHED) return redact(scope, secrets)
-  const pieces = scope.match(PIECE) as string[] // the scope is not empty
-  const texts = pieces.map((_, n) => pieces.slice(n, n + 2).join(''))
-  return texts.every((text) => redact(text, secrets) === text) ? scope : HIDDEN
-}
-
 const MAX_REJECTED = 16
 
-/** The tokens that APIs rejected most recently: they are not accepted from a store again. */
+/** The tokens that APIs rejected most recently: they are not acquired from a store again. */
 export class RejectedTokens {
-  /** Each with the URLs of the APIs that rejected it; undefined where the caller did not say. */
-  #tokens: readonly { readonly value: string; readonly apis: Set<string | undefined> }[] = []
+  #values: readonly string[] = []
 
-  note(value: string, api: string | undefined): void {
-    const apis = this.#apisOf(value).add(api)
-    const others = this.#tokens.filter((token) => token.value !== value)
-    this.#tokens = [...others, { value, apis }].slice(-MAX_REJECTED)
+  add(value: string): void {
+    this.#values = [...this.#values.filter((other) => other !== value), value].slice(-MAX_REJECTED)
   }
 
   has(value: string): boolean {
-    return this.#apisOf(value).size > 0
-  }
-
-  /** Whether no API is left that may accept it. */
-  isByAll(value: string, { apiUrls }: Environment): boolean {
-    const apis = this.#apisOf(value)
-    return apis.has(undefined) || apis.size >= Object.keys(apiUrls).length
-  }
-
-  #apisOf(value: string): Set<string | undefined> {
-    return this.#tokens.find((token) => token.value === value)?.apis ?? new Set()
+    return this.#values.includes(value)
   }
 }

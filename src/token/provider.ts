@@ -182,7 +182,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer
     const api = this.#destinations(String(url)).api
-    if (url === undefined || api !== undefined) this.#rejected.note(value, api?.url)
+    if (url === undefined || api !== undefined) this.#rejected.add(value)
     if (this.#servable() === undefined) return await this.getToken({ signal })
     if (url !== undefined && api === undefined) return undefined // a 401 from a URL outside apiUrls does not mean that the token is invalid
     this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
@@ -268,7 +268,7 @@ class ClientCredentialsProvider implements TokenProvider {
         this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
         return
       }
-      if (outcome === 'store-failed') latestMs = cached.servableForMs(clock) - cached.aloneMs
+      if (outcome === 'store-failed') latestMs = cached.servableForMs(clock) - cached.withoutStoreMs
       if (outcome === 'leased') latestMs = Math.min(LOOK_AGAIN_MS, cached.windowMs / 10)
     } catch {
       retryAfterMs = (this.#lastFailure as Partial<TokenRequestError> | undefined)?.retryAfterMs ?? 0
@@ -320,28 +320,33 @@ class ClientCredentialsProvider implements TokenProvider {
     const { background, startedAt } = acquisition
     const { clock, store, timeoutMs } = this.#options
     const credential = new ClientCredential(this.#options, this.#context)
-    const shared = store && (await this.#sharedToken(store))
-    const turn = shared && (await shared.begin(acquisition, credential))
+    const token = store && (await this.#sharedToken(store))
+    const shared = token && (await token.begin(acquisition, credential))
     let requested: CachedToken | undefined
     try {
       const requestedAt = this.#now()
-      if (turn?.found !== undefined) {
-        this.#context.quotas.note(turn.found.quotas, requestedAt)
-        return { cached: turn.found, source: 'store' }
+      if (shared?.found !== undefined) {
+        this.#context.quotas.note(shared.found.quotas, requestedAt)
+        return { cached: shared.found, source: 'store' }
       }
-      if (turn?.isLeased) return 'leased'
-      if (!(turn?.mayRequest ?? mayRequest(acquisition, requestedAt))) return 'limited'
+      if (shared?.isLeased) return 'leased'
+      if (!(shared?.mayRequest ?? mayRequest(acquisition, requestedAt))) return 'limited'
       const current = this.#cached
-      if (background && turn?.storeFailed && current && current.servableForMs(clock) > current.aloneMs)
+      if (
+        background &&
+        shared?.storeFailed &&
+        current &&
+        current.servableForMs(clock) > current.withoutStoreMs
+      )
         return 'store-failed'
-      const deadline = startedAt + timeoutMs + (turn?.waitedMs ?? 0)
+      const deadline = startedAt + timeoutMs + (shared?.waitedMs ?? 0)
       const { rejection } = acquisition
       const request = {
         ...this.#context,
         background,
         credential,
         deadline,
-        // A renewal leaves alone what is reserved for callers without a token.
+        // A renewal leaves what is reserved for callers without a token.
         mayRetry: () => this.#servable() === undefined || this.#now() >= this.#context.quotas.renewalsAt,
       }
       try {
@@ -354,7 +359,7 @@ class ClientCredentialsProvider implements TokenProvider {
       }
       return { cached: requested, source: 'endpoint' }
     } finally {
-      if (turn !== undefined) shared?.end(turn, requested)
+      if (shared !== undefined) token?.end(shared, requested)
     }
   }
 

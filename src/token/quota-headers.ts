@@ -1,17 +1,15 @@
 /** The headers in which a token endpoint says what is left of its quotas. */
 import { parseDictionary, parseList, Token } from 'structured-headers'
 import { isReserved, keyOf, type Quota } from '../quota.ts'
-import { MAX_SEARCHED } from '../redact.ts'
 
 /**
  * The quotas in the headers of a response: those of Auth0, and `RateLimit` with `RateLimit-Policy`
- * (draft-ietf-httpapi-ratelimit-headers). An absent, invalid or very long header counts for nothing. Of a quota that is
+ * (draft-ietf-httpapi-ratelimit-headers). An absent or invalid header counts for nothing. Of a quota that is
  * there twice, the stricter counts.
  */
 export function readQuotas(headers: Headers): readonly Quota[] {
   const read = <T>(header: string, parse: (value: string) => T[]): T[] => {
     const value = String(headers.get(header)) // 'null' is not a quota
-    if (value.length > MAX_SEARCHED) return []
     try {
       return parse(value)
     } catch {

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import * as z from 'zod/mini'
 import { clientOf, type ResolvedOptions } from '../options.ts'
-import { type Entry, type Lease, type Place, SafeStore } from '../store/safe-store.ts'
+import { type Entry, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
-import { CachedToken, type RejectedTokens } from './access-token.ts'
+import { CachedToken } from './access-token.ts'
 import { mayRequest, type RequestLimits } from './rate-limit.ts'
 import { attemptEndsAt, type ClientCredential, type ProviderContext } from './token-request.ts'
 
@@ -14,7 +14,6 @@ const LOOK_EVERY_MS = 50
 /** Extra wait for the request of the next lease holder after one died. */
 const MAX_GRACE_MS = 1_000
 const LIMIT_ENTRY_MS = 24 * 60 * 60_000
-const WRITTEN = Promise.resolve(true)
 
 const tokenEntry = z.object({
   value: z.string(),
@@ -50,19 +49,19 @@ export interface Acquisition extends RequestLimits {
 
 /** The parts of a provider that its shared token needs. */
 export interface SharedTokenContext extends ProviderContext {
-  readonly rejected: RejectedTokens
+  /** The tokens that APIs rejected. */
+  readonly rejected: { has(value: string): boolean }
 }
 
-/** One provider's access to the shared token. It has one turn at a time. */
+/** One provider's access to the shared token. It makes one acquisition at a time. */
 export class SharedToken {
   readonly #store: TokenStore
   readonly #options: ResolvedOptions
   readonly #context: SharedTokenContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
-  /** Settles after the last turn's write: true if the store still works. */
-  #writing: Promise<boolean> = WRITTEN
-  /** The last turn's write and the release of its lease. */
-  #ending: Promise<unknown> = WRITTEN
+  #writing: Promise<void> = Promise.resolve()
+  /** The last acquisition's write and the release of its lease. */
+  #ending: Promise<void> = Promise.resolve()
 
   constructor(store: TokenStore, options: ResolvedOptions, context: SharedTokenContext) {
     this.#store = store
@@ -70,37 +69,33 @@ export class SharedToken {
     this.#context = context
   }
 
-  /** Resolves with a turn that found another process's token, may request one, or neither. */
-  async begin(acquisition: Acquisition, credential: ClientCredential): Promise<Turn> {
+  /** Resolves with an acquisition that found another process's token, may request one, or neither. */
+  async begin(acquisition: Acquisition, credential: ClientCredential): Promise<SharedAcquisition> {
     const { closed } = this.#context
     const from = this.#now()
-    const works = await untilAborted(this.#writing, closed) // the last turn's write comes first
-    const waitedMs = this.#now() - from
-    const late = { ...acquisition, startedAt: acquisition.startedAt + waitedMs }
-    const store = works ? await untilAborted(this.#open(late, credential), closed) : undefined
-    const turn = new Turn(store, { ...this.#context, options: this.#options, acquisition, credential })
-    turn.storeFailed = !works
+    await untilAborted(this.#writing, closed) // the last token can be found
+    const wroteMs = this.#now() - from
+    const late = { ...acquisition, startedAt: acquisition.startedAt + wroteMs }
+    const store = await untilAborted(this.#open(late, credential), closed)
+    const context = { ...this.#context, options: this.#options, acquisition, credential }
+    const shared = new SharedAcquisition(store, context)
     try {
       const lookedAt = this.#now()
-      await untilAborted(turn.begin(), closed)
-      turn.waitedMs = waitedMs + this.#now() - lookedAt
-      return turn
+      await untilAborted(shared.begin(), closed)
+      shared.waitedMs = wroteMs + this.#now() - lookedAt
+      return shared
     } catch (error) {
-      this.end(turn)
+      this.end(shared)
       throw error
     }
   }
 
-  /** Ends a turn and shares the requested token. Only the next turn waits for the write. */
-  end(turn: Turn, requested?: CachedToken): void {
+  /** Ends an acquisition and shares the requested token. Only the next acquisition waits for the write. */
+  end(shared: SharedAcquisition, requested?: CachedToken): void {
     // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
-    const isShared = this.#options.encryptionKeys || turn.credential.last === this.#safe?.firstKey
-    const writing = turn.write(isShared ? requested : undefined)
-    this.#writing = writing
-    this.#ending = writing.then(() => {
-      this.#writing = WRITTEN
-      return turn.release()
-    })
+    const isShared = this.#options.encryptionKeys || shared.credential.last === this.#safe?.firstKey
+    this.#writing = shared.write(isShared ? requested : undefined)
+    this.#ending = this.#writing.then(() => shared.release())
   }
 
   /** Resolves when everything is written or the store has failed. */
@@ -122,9 +117,9 @@ export class SharedToken {
     const firstKey = keys[0]
     if (!firstKey) return this.#safe?.store
     if (this.#safe?.firstKey !== firstKey) {
-      const { emit, secrets } = this.#context
       const client = hashOf(clientOf(this.#options))
-      const store = new SafeStore(this.#store, { client, encryptionKeys: keys, clock, emit, secrets })
+      const { emit } = this.#context
+      const store = new SafeStore(this.#store, { client, encryptionKeys: keys, clock, emit })
       this.#safe = { firstKey, store }
     }
     return this.#safe.store
@@ -135,38 +130,33 @@ export class SharedToken {
   }
 }
 
-interface TurnContext extends SharedTokenContext {
+interface SharedAcquisitionContext extends SharedTokenContext {
   readonly acquisition: Acquisition
   readonly credential: ClientCredential
   readonly options: ResolvedOptions
 }
 
-/**
- * One turn at the shared token. Without a store, or after it fails, the process proceeds immediately and alone.
- */
-export class Turn {
+/** One acquisition of the shared token. Without a store, or after it fails, it proceeds immediately. */
+export class SharedAcquisition {
   /** Another process's token. */
   found: CachedToken | undefined
   /** Whether this process may request one. */
   mayRequest = false
   /** Whether another process holds the lease, for which a background renewal does not wait. */
   isLeased = false
-  /** Whether the store failed, so that the process goes on alone. */
+  /** Whether the store failed, so that the process continues without it. */
   storeFailed = false
-  /** How long (ms) the turn waited for other processes. */
+  /** How long (ms) it waited for other processes. */
   waitedMs = 0
   readonly credential: ClientCredential
   #store: SafeStore | undefined
   readonly #acquisition: Acquisition
   readonly #options: ResolvedOptions
   readonly #context: SharedTokenContext
-  #lease: Lease | undefined
-  /** Where the last look found a rejected token. */
-  #rejectedAt: Place | undefined
-  #beginning: Promise<unknown> = WRITTEN
-  #removal: Promise<unknown> = WRITTEN
+  #releaseLease: (() => Promise<void>) | undefined
+  #beginning: Promise<void> = Promise.resolve()
 
-  constructor(store: SafeStore | undefined, context: TurnContext) {
+  constructor(store: SafeStore | undefined, context: SharedAcquisitionContext) {
     this.#store = store
     this.credential = context.credential
     this.#acquisition = context.acquisition
@@ -176,9 +166,8 @@ export class Turn {
 
   /** Resolves when `found` and `mayRequest` are final. */
   begin(): Promise<void> {
-    const beginning = this.#begin()
-    this.#beginning = beginning.catch(() => {})
-    return beginning
+    this.#beginning = this.#begin()
+    return this.#beginning
   }
 
   async #begin(): Promise<void> {
@@ -193,7 +182,6 @@ export class Turn {
     if (!(await this.#acquireLease())) return
     await this.#readLimit() // another process may have renewed while this one waited
     this.mayRequest = this.#isAllowed
-    this.#removeRejected()
   }
 
   get #isAllowed(): boolean {
@@ -202,12 +190,8 @@ export class Turn {
 
   /** Looks for a usable token. */
   async #look(): Promise<boolean> {
-    this.#rejectedAt = undefined
     this.found = await this.#attempt(async (store) => {
-      for (const place of store.placesOf('token')) {
-        const entry = await store.read(place, tokenEntry)
-        if (entry === undefined) continue
-        if (this.#context.rejected.has(entry.content.value)) this.#rejectedAt = place
+      for await (const entry of store.read('token', tokenEntry)) {
         const cached = this.#usable(entry)
         if (cached !== undefined) return cached
       }
@@ -223,17 +207,10 @@ export class Turn {
     if (value === replaces || this.#context.rejected.has(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
-    const aged = quotas.map((quota) => ({
-      ...quota,
-      resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs,
-    }))
-    const response = {
-      value,
-      scope,
-      lifetimeMs,
-      sentAt,
-      quotas: aged.filter(({ resetsInMs = 1 }) => resetsInMs > 0),
-    }
+    const aged = quotas
+      .map((quota) => ({ ...quota, resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs }))
+      .filter(({ resetsInMs = 1 }) => resetsInMs > 0)
+    const response = { value, scope, lifetimeMs, sentAt, quotas: aged }
     const cached = new CachedToken(response, this.#options, this.#context.secrets)
     const leastMs = background ? cached.windowMs : 0
     return cached.servableForMs(this.#options.clock) > leastMs ? cached : undefined
@@ -249,8 +226,8 @@ export class Turn {
     const { closed } = this.#context
     const giveUpAt = this.#now() + this.#leaseMs + Math.min(this.#leaseMs / 4, MAX_GRACE_MS)
     for (;;) {
-      this.#lease = await this.#attempt((store) => store.lease('token', this.#leaseMs))
-      if (this.#lease !== undefined) return !(await this.#look())
+      this.#releaseLease = await this.#attempt((store) => store.lease('token', this.#leaseMs))
+      if (this.#releaseLease !== undefined) return !(await this.#look())
       if (!this.#store?.hasLeases) return true
       if (this.#acquisition.background) {
         this.isLeased = true
@@ -267,46 +244,20 @@ export class Turn {
     const { rejection } = this.#acquisition
     if (rejection === undefined) return
     await this.#attempt(async (store) => {
-      for (const place of store.placesOf(limitName(rejection.api))) {
-        const entry = await store.read(place, limitEntry)
-        if (entry === undefined) continue
-        const { gapMs, renewedAgoMs } = entry.content
-        const ageMs = Math.max(0, LIMIT_ENTRY_MS - entry.ttlMs)
+      for await (const { content, ttlMs } of store.read(limitName(rejection.api), limitEntry)) {
+        const { gapMs, renewedAgoMs } = content
+        const ageMs = Math.max(0, LIMIT_ENTRY_MS - ttlMs)
         const history = { gapMs, renewedAgoMs: renewedAgoMs.map((agoMs) => agoMs + ageMs) }
         rejection.limit.adopt(history, this.#now())
       }
     })
   }
 
-  /**
-   * Where to delete a rejected token. It stays while it may not be renewed yet: processes that find none would each request
-   * one, which the API would reject, too. A reserved quota is for those processes, unless another API may accept the token.
-   */
-  get #rejectedPlace(): Place | undefined {
-    const { rejection, replaces = '' } = this.#acquisition
-    if (rejection === undefined) return this.#rejectedAt
-    const now = this.#now()
-    const isLimited = rejection.limit.waitMs(now) > 0
-    const isReserved = this.#context.quotas.renewalsAt > now
-    const isUseless = this.#context.rejected.isByAll(replaces, this.#options.environment)
-    return isLimited || (isReserved && !isUseless) ? undefined : this.#rejectedAt
-  }
-
-  /** Deletes a rejected token that the last look found. The turn does not wait for that. */
-  #removeRejected(): void {
-    const place = this.#rejectedPlace
-    if (place !== undefined && this.#mayWrite)
-      this.#removal = this.#attempt((store) => store.delete(place, this.#lease))
-  }
-
-  /** Writes the requested token, or deletes a rejected one. Resolves with whether the store still works. */
-  async write(requested: CachedToken | undefined): Promise<boolean> {
-    await this.#beginning
-    await this.#removal
-    if (requested !== undefined && this.#mayWrite)
-      await this.#attempt((store) => this.#writeToken(store, requested))
-    else if (this.#rejectedPlace !== undefined && this.#lease === undefined) await this.#clear()
-    return !this.storeFailed
+  /** Writes the requested token, if this process holds the lease or the store has none. */
+  async write(requested: CachedToken | undefined): Promise<void> {
+    await this.#beginning.catch(() => {})
+    if (requested === undefined || (this.#releaseLease === undefined && this.#store?.hasLeases)) return
+    await this.#attempt((store) => this.#writeToken(store, requested))
   }
 
   async #writeToken(store: SafeStore, cached: CachedToken): Promise<void> {
@@ -316,27 +267,18 @@ export class Turn {
     await store.write('token', {
       content: { value, scope, lifetimeMs: cached.lifetimeMs, quotas: cached.quotas },
       ttlMs: () => cached.remainsMs(clock),
-      lease: this.#lease,
     })
     if (rejection === undefined) return // after the token: see where the limit is read
     const content = rejection.limit.history(this.#now())
     await store.write(limitName(rejection.api), { content, ttlMs: () => LIMIT_ENTRY_MS })
   }
 
-  /** Deletes a rejected token that could not be deleted without the lease, unless another process holds it. */
-  async #clear(): Promise<void> {
-    this.#lease = await this.#attempt((store) => store.lease('token', this.#leaseMs))
-    if (this.#mayWrite) await this.#look()
-    this.#removeRejected()
-    await this.#removal
-  }
-
   /** Releases the lease, for other processes. */
   async release(): Promise<void> {
-    await this.#lease?.release().catch(() => {}) // the lease expires
+    await this.#releaseLease?.().catch(() => {}) // the lease expires
   }
 
-  /** Runs a store operation. After a failure, which emits an event, the turn continues without the store. */
+  /** Runs a store operation. After a failure, which emits an event, the acquisition continues without the store. */
   async #attempt<T>(act: (store: SafeStore) => Promise<T>): Promise<T | undefined> {
     if (this.#store === undefined) return undefined
     try {
@@ -346,10 +288,6 @@ export class Turn {
       this.storeFailed = true
       return undefined
     }
-  }
-
-  get #mayWrite(): boolean {
-    return this.#lease !== undefined || this.#store?.hasLeases === false
   }
 
   /** A lease lasts as long as a token request may take. */

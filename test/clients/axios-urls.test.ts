@@ -4,14 +4,13 @@ import axios, { type AxiosInstance, type AxiosRequestConfig, type CreateAxiosDef
 import type { AttachOptions } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { record } from '../faults/cells.ts'
 import { ADAPTERS } from '../support/ground.ts'
 import { growth } from '../support/growth.ts'
 import { provided, token } from '../support/provided.ts'
 import { rig } from '../token/harness.ts'
 import { onSocket } from './axios-fakes.ts'
 import { type AxiosOptions, axiosWith, HOWS } from './drivers.ts'
-import { openPlaces, type Places, shown } from './places.ts'
+import { openPlaces, type Places } from './places.ts'
 
 let places: Places
 beforeAll(async () => {
@@ -155,7 +154,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
 
 for (const [group, rows] of Object.entries(GROUPS)) {
   describe(group, () => {
-    it.for(rows)('baseURL %s, url %s: %s', async ([baseURL, url, outcome, withFalse = outcome], { task }) => {
+    it.for(rows)('baseURL %s, url %s: %s', async ([baseURL, url, outcome, withFalse = outcome]) => {
       for (const allow of ALLOW) {
         const config: AxiosRequestConfig = {}
         if (baseURL !== undefined) config.baseURL = places.fill(baseURL)
@@ -163,9 +162,6 @@ for (const [group, rows] of Object.entries(GROUPS)) {
         if (allow !== undefined) config.allowAbsoluteUrls = allow
         const cell = await outcomeOf((api) => api.request(config))
         expect(cell, `allowAbsoluteUrls ${allow}`).toBe(allow === false ? withFalse : outcome)
-        const row = [baseURL, url].map((part) => (part === undefined ? '(none)' : shown(part))).join(' + ')
-        const column = allow === undefined ? 'allowAbsoluteUrls left out' : String(allow)
-        record(task, { table: 'base-urls', group, row, column, cell })
       }
     })
   })
@@ -205,7 +201,6 @@ describe('a baseURL on the instance', () => {
 const EVIL = 'no token at evil /merchant/x'
 const API = 'token at API /merchant/x'
 const group = 'other ways to change the destination of an axios call'
-const cells = { table: 'destinations', group, column: 'axios' }
 
 type Config = (places: Places) => AxiosRequestConfig
 
@@ -249,10 +244,9 @@ const CONFIGS: readonly (readonly [row: string, config: Config, outcome: string]
 ]
 
 describe(group, () => {
-  it.for(CONFIGS)('the token goes only to the API: %s', async ([row, config, outcome], { task }) => {
+  it.for(CONFIGS)('the token goes only to the API: %s', async ([, config, outcome]) => {
     const cell = await outcomeOf((api) => api.request(config(places)))
     expect(cell).toBe(outcome)
-    record(task, { ...cells, row, cell })
   })
 
   // axios 1.21 treats every String object as a relative URL; axios 1.13 does not.
@@ -292,7 +286,7 @@ describe(group, () => {
   }
   it.for(Object.entries(REGISTRATIONS))(
     'the token follows the url or baseURL that an interceptor sets, %s',
-    async ([name, set], { task }) => {
+    async ([, set]) => {
       for (const by of ['url', 'baseURL'] as const) {
         for (const adapter of ADAPTERS) {
           for (const [from, to, outcome] of [
@@ -305,12 +299,11 @@ describe(group, () => {
             expect(places.look()).toEqual([outcome])
           }
         }
-        record(task, { ...cells, row: `an interceptor ${name} sets ${by} to evil`, cell: EVIL })
       }
     },
   )
 
-  it('a url that transformRequest sets to another server gets no token (attachAuth)', async ({ task }) => {
+  it('a url that transformRequest sets to another server gets no token (attachAuth)', async () => {
     for (const adapter of ADAPTERS) {
       await client('attachAuth', { adapter }).post(`${places.api}/merchant/x`, 'body', {
         transformRequest(data: unknown) {
@@ -320,12 +313,11 @@ describe(group, () => {
       })
       expect(places.look()).toEqual([EVIL])
     }
-    record(task, { ...cells, row: 'transformRequest sets url to evil (attachAuth)', cell: EVIL })
   })
 
   it.for(HOWS)(
     'the config of a response carries no token when sent again to another server (%s)',
-    async (how, { task }) => {
+    async (how) => {
       for (const adapter of ADAPTERS) {
         const api = client(how, { adapter })
         const { config } = await api.get(`${places.api}/merchant/x`)
@@ -333,11 +325,10 @@ describe(group, () => {
         await api.request({ ...config, url: `${places.evil}/merchant/x` })
         expect(places.look()).toEqual([EVIL])
       }
-      record(task, { ...cells, row: `an answer's config, sent again to evil (${how})`, cell: EVIL })
     },
   )
 
-  it('a Unix socket gets no token, even with the URL of the API', async ({ task }) => {
+  it('a Unix socket gets no token, even with the URL of the API', async () => {
     const { provider, events, endpoint } = rig([], { environment: places.tokens.environment })
     const seen = await onSocket(async (socketPath) => {
       for (const how of HOWS)
@@ -346,11 +337,10 @@ describe(group, () => {
     const withheld = { type: 'token-withheld', reason: 'destination' }
     expect(events).toMatchObject([withheld, withheld])
     expect([seen, endpoint.count]).toEqual([[undefined, undefined], 0])
-    record(task, { ...cells, row: 'socketPath, and the URL of the API', cell: 'no token at the socket' })
   })
 
   // A proxy is a route that the caller chose, not a destination; over https it would see only the host.
-  it("axios' proxy gets the token over http only in requests to the API", async ({ task }) => {
+  it("axios' proxy gets the token over http only in requests to the API", async () => {
     places.answer = ({ path }) =>
       path.endsWith('/to') ? { status: 302, location: 'http://evil.here/merchant/y' } : { status: 200 }
     const { hostname: host, port } = new URL(places.evil)
@@ -364,8 +354,6 @@ describe(group, () => {
         ['evil', `${places.evil}/merchant/y`, false],
       ])
     }
-    const cell = 'the proxy forwards the token to the API only'
-    record(task, { ...cells, row: "axios' proxy, over http", cell })
   })
 })
 

@@ -14,7 +14,7 @@ import { AXIOS_FETCH, AXIOS_HTTP, FETCH } from './drivers.ts'
 import { BODIES } from './scenarios/bodies.ts'
 import { smallForm } from './scenarios/body-kinds.ts'
 
-conform('bodies', BODIES)
+conform(BODIES)
 
 describe('a 401 that the API sends before it reads the body', () => {
   const LARGE = Buffer.alloc(8 * 1024 * 1024, 'two apples')

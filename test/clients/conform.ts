@@ -1,8 +1,7 @@
-/** Runs scenarios in Vitest with every client that they concern, and records their outcomes for docs/faults.md. */
+/** Runs scenarios in Vitest with every client that they concern. */
 import { createAuthDispatch } from 'merchant-auth/undici'
 import * as undici from 'undici'
 import { describe, it } from 'vitest'
-import { record } from '../faults/cells.ts'
 import { thinOut } from '../support/recorded.ts'
 import { AXIOS_FETCH, AXIOS_FUNCTION, AXIOS_HTTP, type Driver, FETCH, undiciDriver } from './drivers.ts'
 import { concerns, type Scenario } from './scenarios/scenario.ts'
@@ -12,16 +11,12 @@ export const UNDICI: Driver = undiciDriver('undici', undici as never, createAuth
 const DRIVERS: readonly Driver[] = [AXIOS_HTTP, AXIOS_FETCH, AXIOS_FUNCTION, FETCH, UNDICI]
 
 /** Runs scenarios with every client. */
-export function conform(table: string, scenarios: readonly Scenario[]): void {
-  conformWith(DRIVERS, scenarios, table)
+export function conform(scenarios: readonly Scenario[]): void {
+  conformWith(DRIVERS, scenarios)
 }
 
-/** Runs scenarios with these clients. Without a table, nothing is recorded. */
-export function conformWith(
-  drivers: readonly Driver[],
-  scenarios: readonly Scenario[],
-  table?: string,
-): void {
+/** Runs scenarios with these clients. */
+export function conformWith(drivers: readonly Driver[], scenarios: readonly Scenario[]): void {
   describe.for([...new Set(scenarios.map(({ group }) => group))])('%s', (group) => {
     it.for(
       scenarios
@@ -29,10 +24,9 @@ export function conformWith(
         .flatMap((scenario) =>
           drivers.filter((driver) => concerns(scenario, driver)).map((driver) => ({ scenario, driver })),
         ),
-    )('$driver.name: $scenario.name', async ({ scenario, driver }, { task }) => {
-      const cell = await inWorld((world) => scenario.run(world, driver))
+    )('$driver.name: $scenario.name', async ({ scenario, driver }) => {
+      await inWorld((world) => scenario.run(world, driver))
       thinOut()
-      if (table !== undefined) record(task, { table, group, row: scenario.name, column: driver.name, cell })
     })
   })
 }

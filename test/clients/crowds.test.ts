@@ -4,7 +4,6 @@ import axios from 'axios'
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { counted, record } from '../faults/cells.ts'
 import { settled } from '../support/clock.ts'
 import { thinOut } from '../support/recorded.ts'
 import { granted, MERCHANT_URL, rig } from '../token/harness.ts'
@@ -58,7 +57,7 @@ afterEach(async () => {
 describe('one signal of 10 000 concurrent calls', { timeout: 120_000 }, () => {
   it.for(SITUATIONS.flatMap((row) => Object.keys(CLIENTS).map((column) => [row, column] as const)))(
     'has at most one listener during the wait and none afterwards, without a warning: %s, %s',
-    async ([row, column], { task }) => {
+    async ([row, column]) => {
       const gate = Promise.withResolvers<void>()
       const grant = () => gate.promise.then(() => granted()({}))
       const { provider, endpoint, events } = rig(row === 'no token yet' ? [grant] : [granted(), grant])
@@ -85,15 +84,6 @@ describe('one signal of 10 000 concurrent calls', { timeout: 120_000 }, () => {
       expect([listeners(), endpoint.count, sends]).toEqual(
         row === 'all wait for a renewal' ? [0, 2, 2 * MANY] : [0, 1, MANY],
       )
-      const cost = `${MANY} calls, ${counted(endpoint.count, 'token request')}`
-      const cell = `${cost}; ${counted(during, 'listener')}, then ${listeners()}`
-      record(task, {
-        table: 'signals',
-        group: 'Many concurrent calls',
-        row: `one signal, ${row}`,
-        column,
-        cell,
-      })
     },
   )
 })

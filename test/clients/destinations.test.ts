@@ -4,11 +4,10 @@ import type { AxiosAdapter } from 'axios'
 import { type AuthEvent, createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { record } from '../faults/cells.ts'
 import { rig } from '../token/harness.ts'
 import { answering } from './axios-fakes.ts'
 import { AXIOS_FETCH, AXIOS_HTTP, type AxiosOptions, axiosWith, FETCH } from './drivers.ts'
-import { openPlaces, type Places, shown } from './places.ts'
+import { openPlaces, type Places } from './places.ts'
 
 type Verdict = 'token' | 'withheld: destination' | 'withheld: own-credentials'
 const TOKEN: Verdict = 'token'
@@ -97,7 +96,7 @@ function verdictOf(sent: unknown, events: AuthEvent[]): string {
 }
 
 function judge(group: string, rows: readonly Row[]): void {
-  it(`${group}: every client gives each of ${rows.length} URLs the expected verdict`, async ({ task }) => {
+  it(`${group}: every client gives each of ${rows.length} URLs the expected verdict`, async () => {
     expect(new Set(rows.map(([url]) => url)).size).toBe(rows.length)
     const { provider, events } = rig([], { environment: ENVIRONMENT })
     await provider.getToken()
@@ -113,8 +112,6 @@ function judge(group: string, rows: readonly Row[]): void {
         verdicts.push([url, verdictOf(sent, events) as Verdict])
       }
       expect(verdicts, client).toEqual(urls)
-      for (const [url, cell] of verdicts)
-        record(task, { table: 'destinations', group, row: shown(url), column: client, cell })
     }
   })
 }
@@ -447,7 +444,7 @@ describe('a URL over sockets', () => {
   })
   afterAll(() => places.close())
 
-  it.for(FORMS)('%j has the outcome: %s', async ([form, onAxios, onFetch = onAxios], { task }) => {
+  it.for(FORMS)('%j has the outcome: %s', async ([form, onAxios, onFetch = onAxios]) => {
     const url = places.fill(form)
     const outcomeOf = async (driver: typeof FETCH): Promise<string> => {
       const send = driver.create(places.tokens)
@@ -456,10 +453,6 @@ describe('a URL over sockets', () => {
     const [http, byFetch] = [await outcomeOf(AXIOS_HTTP), await outcomeOf(AXIOS_FETCH)]
     const byAxios = http === byFetch ? http : `http: ${http}; fetch: ${byFetch}`
     expect([byAxios, await outcomeOf(FETCH)]).toEqual([onAxios, onFetch])
-    const group = 'over sockets: api.here and evil.here are two ports of 127.0.0.1'
-    const row = { table: 'destinations', group, row: shown(form) }
-    record(task, { ...row, column: 'axios', cell: byAxios })
-    record(task, { ...row, column: 'fetch', cell: onFetch })
   })
 
   const hasIpv6 = Object.values(networkInterfaces()).some((all) =>

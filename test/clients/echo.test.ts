@@ -4,7 +4,6 @@ import { createServer } from 'node:net'
 import { inspect } from 'node:util'
 import type { AxiosError, AxiosResponse } from 'axios'
 import { describe, expect, it } from 'vitest'
-import { record } from '../faults/cells.ts'
 import { listening, rejectionOf, scripted } from '../support/ground.ts'
 import { findLeaks } from '../support/leaks.ts'
 import { provided, token } from '../support/provided.ts'
@@ -66,19 +65,13 @@ async function partsWithToken(driver: Driver, url: string): Promise<string> {
 }
 
 describe.for([AXIOS_HTTP, AXIOS_FETCH, FETCH])('an API that echoes the token to $name', (driver) => {
-  const table = { table: 'clients', group: 'The API echoes the token: where it appears' }
-
-  it.for(ROWS)(
-    '%s: the token appears nowhere else',
-    async ([row, echo, places, byFetch = places], { task }) => {
-      await using api = await scripted(({ headers, path }, response) =>
-        echo(String(headers.authorization), response, path),
-      )
-      const cell = await partsWithToken(driver, api.url)
-      expect(cell).toBe(driver === FETCH ? byFetch : places)
-      record(task, { ...table, row, column: driver.name, cell })
-    },
-  )
+  it.for(ROWS)('%s: the token appears nowhere else', async ([, echo, places, byFetch = places]) => {
+    await using api = await scripted(({ headers, path }, response) =>
+      echo(String(headers.authorization), response, path),
+    )
+    const cell = await partsWithToken(driver, api.url)
+    expect(cell).toBe(driver === FETCH ? byFetch : places)
+  })
 
   it('in an invalid HTTP response: only the raw bytes in the cause of the error contain the token', async () => {
     const server = createServer((socket) => {

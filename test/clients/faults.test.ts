@@ -2,4 +2,4 @@ import { describe } from 'vitest'
 import { conform } from './conform.ts'
 import { FAULTS } from './scenarios/faults.ts'
 
-describe('a call to an API that fails', () => conform('clients', FAULTS))
+describe('a call to an API that fails', () => conform(FAULTS))

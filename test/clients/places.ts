@@ -5,16 +5,6 @@ import { expect } from 'vitest'
 import { scripted } from './world.ts'
 
 const VALUE = 'the.one.token'
-const ESCAPED = /[\u007f-\u00a0\u00ad\u0400-\u04ff\u200b-\u200f\ufeff]|\p{M}/gu
-
-/** A URL as a string literal, with invisible and confusable characters escaped. */
-export function shown(url: string): string {
-  const literal = JSON.stringify(url).replace(
-    ESCAPED,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-  return `\`${literal}\``
-}
 
 /** A request that a server received. */
 export interface Arrival {

@@ -6,7 +6,7 @@ import { REDIRECTS } from './scenarios/redirects.ts'
 const isRenewal = ({ group }: { group: string }): boolean => group.startsWith('A 401')
 
 describe('redirects of an API', () => {
-  conform('redirects', REDIRECTS)
+  conform(REDIRECTS)
   conformWith(
     [PLAIN_HTTP, PLAIN_FETCH],
     REDIRECTS.filter((scenario) => !isRenewal(scenario)),

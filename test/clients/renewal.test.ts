@@ -8,7 +8,7 @@ import { conform } from './conform.ts'
 import { RENEWAL } from './scenarios/renewal.ts'
 import { agentWith, createAuthDispatch } from './undici-calls.ts'
 
-conform('clients', RENEWAL)
+conform(RENEWAL)
 
 const URL_CALLED = 'https://api.test.example/merchant/x'
 const ONCE = ['Bearer first.token']

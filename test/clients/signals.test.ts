@@ -3,13 +3,12 @@ import axios, { AxiosError, type AxiosRequestConfig } from 'axios'
 import { createAuthFetch } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { record } from '../faults/cells.ts'
 import { ADAPTERS, rejectionOf } from '../support/ground.ts'
 import { conform } from './conform.ts'
-import { blockedIn, COSTS, costs, PHASES, type Phase, SIGNALS } from './scenarios/signals.ts'
+import { blockedIn, COSTS, PHASES, type Phase, SIGNALS } from './scenarios/signals.ts'
 import { inWorld, settled, until } from './world.ts'
 
-conform('signals', SIGNALS)
+conform(SIGNALS)
 
 const CASES = PHASES.flatMap((phase) => ADAPTERS.map((adapter) => [phase, adapter] as const))
 const IN_TOKEN_WAIT = CASES.filter(([phase]) => phase === 'the first token' || phase === 'the renewal')
@@ -67,17 +66,11 @@ describe("axios' timeout", () => {
     return { code, message }
   }
 
-  it.for(CASES)(
-    'ends its own call and no other during the wait for %s: %s',
-    async ([phase, adapter], { task }) => {
-      const { code, message } = await timedOut(phase, adapter)
-      expect(code).toBe(adapter === 'fetch' ? 'ETIMEDOUT' : 'ECONNABORTED') // each adapter's own code
-      expect(message).toBe('timeout of 60000ms exceeded')
-      const cell = `${code}; ${costs(COSTS[phase])}`
-      const [row, column] = [`waiting for ${phase}`, `axios ${adapter}`]
-      record(task, { table: 'signals', group: "axios' timeout", row, column, cell })
-    },
-  )
+  it.for(CASES)('ends its own call and no other during the wait for %s: %s', async ([phase, adapter]) => {
+    const { code, message } = await timedOut(phase, adapter)
+    expect(code).toBe(adapter === 'fetch' ? 'ETIMEDOUT' : 'ECONNABORTED') // each adapter's own code
+    expect(message).toBe('timeout of 60000ms exceeded')
+  })
 
   it.for([...IN_TOKEN_WAIT, ['the API', 'http'] as const])(
     'uses timeoutErrorMessage and clarifyTimeoutError during the wait for %s: %s',
@@ -148,7 +141,7 @@ describe('the wait of createAuthFetch for a token', () => {
     ],
   ]
 
-  it.for(ROWS)('is ended by %s: %s', async ([row, ends, make], { task }) => {
+  it.for(ROWS)('is ended by %s: %s', async ([, ends, make]) => {
     await inWorld(async (world) => {
       const blocked = await blockedIn(world, 'the first token')
       const caller = new AbortController()
@@ -162,8 +155,6 @@ describe('the wait of createAuthFetch for a token', () => {
       blocked.release()
       const outcome = await call
       expect(outcome).toBe(ends ? caller.signal.reason : 200)
-      const group = 'Which signal ends the wait for a token'
-      record(task, { table: 'signals', group, row, column: 'fetch', cell: ends ? 'that error' : '200' })
     })
   })
 })

@@ -113,7 +113,7 @@ const LOADED = (load: string) => `
     await alone.renewToken(await alone.getToken())
     const before = own()
     console.log(before > 0, ...ofStores())
-    const store = { get: async () => undefined, set: async () => {}, delete: async () => {} }
+    const store = { get: async () => undefined, set: async () => {} }
     const shared = createTokenProvider({ ...options, store })
     await shared.getToken()
     await shared.close()

@@ -3,5 +3,4 @@ import { tests } from './tests.ts'
 export default tests(
   'test/store/*.test.ts',
   'test/token/{client-secret,encryption,rate-limit,shared-*,store-failures}.test.ts',
-  'test/fleet/{fleet,rate-limit}.test.ts',
 )

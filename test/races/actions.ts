@@ -1,7 +1,7 @@
 /** The possible events of a race: what callers do, what happens around them, and how the endpoint answers. */
 import fc from 'fast-check'
-import type { Answer } from '../model/endpoint.ts'
-import type { GrantOptions } from '../model/grant.ts'
+import type { Answer } from './endpoint.ts'
+import type { GrantOptions } from './grant.ts'
 
 export type Action =
   | { readonly does: 'getToken'; readonly abortable: boolean }

@@ -1,12 +1,12 @@
 /** Finds every violation of a rule from what is observable outside a provider. */
 import type { AuthEvent } from '../../src/index.ts'
-import type { Answer, Sent } from '../model/endpoint.ts'
-import { Grant } from '../model/grant.ts'
 import type { ScheduledClock } from '../support/clock.ts'
 import type { RaceOptions } from './actions.ts'
+import type { Answer, Sent } from './endpoint.ts'
+import { Grant } from './grant.ts'
 
 /** What must hold in every race. */
-export const RULES = {
+const RULES = {
   inFlight: 'at most one token request in flight',
   margin: 'no token is handed out past its margin, on either clock',
   atOnce: 'no call waits while a valid token is cached, or during a cooldown',

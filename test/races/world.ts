@@ -6,10 +6,9 @@ import {
   isMerchantAuthError,
   type TokenProvider,
 } from '../../src/index.ts'
-import { Driver, type Model } from '../model/driver.ts'
-import { ModelEndpoint } from '../model/endpoint.ts'
-import { ScheduledClock } from '../support/clock.ts'
+import { ScheduledClock, settled } from '../support/clock.ts'
 import type { Action, Race } from './actions.ts'
+import { type Later, ModelEndpoint } from './endpoint.ts'
 import { Referee } from './referee.ts'
 
 const APIS = ['https://api.test.example/merchant', 'https://api.test.example/in-store']
@@ -26,11 +25,16 @@ interface Call {
   requestsDue: number
 }
 
-export class World implements Model {
+/** After this many turns of the event loop, everything that is ready has run. */
+const TURNS = 3
+/** No race needs more. */
+const MOST_STEPS = 5_000
+
+export class World {
   readonly #referee: Referee
-  readonly #driver: Driver
   readonly #clock: ScheduledClock
   readonly #schedule: fc.Scheduler
+  readonly #later: Later
   readonly #race: Race
   readonly #provider: TokenProvider
   readonly #authFetch: typeof fetch
@@ -43,11 +47,11 @@ export class World implements Model {
   constructor(schedule: fc.Scheduler, race: Race) {
     this.#schedule = schedule
     this.#race = race
-    this.#driver = new Driver(schedule)
-    const { later } = this.#driver
+    const later: Later = (label) => schedule.schedule(Promise.resolve(), label)
+    this.#later = later
     this.#clock = new ScheduledClock((wake) => void later('a timer fires').then(wake))
     this.#referee = new Referee(this.#clock, race.options)
-    this.#endpoint = new ModelEndpoint(race.answers, { clock: this.#clock, later })
+    this.#endpoint = new ModelEndpoint(race.answers, { clock: this.#clock, later, referee: this.#referee })
     this.#provider = createTokenProvider({
       environment: {
         authUrl: 'https://auth.test.example',
@@ -56,13 +60,7 @@ export class World implements Model {
       },
       clientId: 'client-1',
       clientSecret: 'swordfish',
-      fetch: this.#endpoint.fetchOf({
-        name: 'the provider',
-        requestBegins: () => this.#referee.requestBegins(),
-        requestEnds: (answer) => this.#referee.requestEnds(answer),
-        issue: ({ sent, lifetimeMs, aborted }) =>
-          aborted ? 'too-late' : this.#referee.issues(sent, lifetimeMs),
-      }),
+      fetch: this.#endpoint.fetch,
       onEvent: this.#referee.hears,
       clock: this.#clock,
       ...race.options,
@@ -78,35 +76,46 @@ export class World implements Model {
         builder: async () => this.#act(action),
       })),
     )
-    await this.#driver.runScheduled(this)
+    await this.#runScheduled()
     this.#endpoint.heal()
     this.#rejecting.clear()
-    await this.#driver.runToTheEnd(this)
+    await this.#runToTheEnd()
     if (!this.#referee.closed) {
       this.#clock.advance(301_000) // longer than any cooldown
       this.#getToken(false, 'the caller after the outage')
-      await this.#driver.runToTheEnd(this)
+      await this.#runToTheEnd()
       if (this.#provider.currentToken() === undefined) this.#referee.problem('recovery', 'no recovery')
       this.#act({ does: 'close' })
     }
-    await this.#driver.runScheduled(this)
-    if (this.untilNextWakeMs() !== undefined) this.#referee.problem('rest', 'a timer runs')
-    await this.#driver.runToTheEnd(this)
+    await this.#runScheduled()
+    if (this.#clock.untilNextWakeMs() !== undefined) this.#referee.problem('rest', 'a timer runs')
+    await this.#runToTheEnd()
   }
 
-  untilNextWakeMs(): number | undefined {
-    return this.#clock.untilNextWakeMs()
+  /** Runs until nothing is scheduled. */
+  async #runScheduled(): Promise<void> {
+    await settled(TURNS)
+    for (let step = 0; this.#schedule.count() > 0; step += 1) {
+      if (step === MOST_STEPS) throw new Error(`Steps are still scheduled after ${MOST_STEPS} steps`)
+      await this.#schedule.waitOne()
+      await settled(TURNS)
+      this.#look(false)
+    }
   }
 
-  advance(ms: number): void {
-    this.#clock.advance(ms)
+  /** Runs until nothing is scheduled and no timer runs. */
+  async #runToTheEnd(): Promise<void> {
+    for (let step = 0; step < MOST_STEPS; step += 1) {
+      await this.#runScheduled()
+      const ms = this.#clock.untilNextWakeMs()
+      if (ms === undefined) return this.#look(true)
+      this.#clock.advance(ms)
+    }
+    throw new Error(`Timers still run after ${MOST_STEPS} of them fired`)
   }
 
-  problems(): readonly string[] {
-    return this.#referee.problems
-  }
-
-  look(over: boolean): void {
+  /** Checks every rule, and throws if one is violated. `over`: nothing is scheduled, and no timer runs. */
+  #look(over: boolean): void {
     for (const call of this.#calls) {
       if (this.#referee.requests < call.requestsDue)
         this.#referee.problem('recovery', `${call.name} led to no token request`)
@@ -118,6 +127,8 @@ export class World implements Model {
         this.#referee.problem('closed', `${call.name} waits on after close()`)
       if (call.name.endsWith('at once')) this.#referee.problem('atOnce', `${call.name} was made to wait`)
     }
+    const { problems } = this.#referee
+    if (problems.length > 0) throw new Error(problems.join('\n'))
   }
 
   #act(action: Action): void {
@@ -241,7 +252,7 @@ export class World implements Model {
     if (call.sends > 2) this.#referee.problem('twice', 'a call was made a third time')
     return new Promise((resolve, reject) => {
       init.signal?.addEventListener('abort', () => reject(init.signal?.reason))
-      this.#driver.later('an API answers').then(() => {
+      this.#later('an API answers').then(() => {
         if (init.signal?.aborted) return
         call.sending = false
         const rejects = this.#revoked.has(value) || this.#rejecting.has(api)

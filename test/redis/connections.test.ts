@@ -4,7 +4,7 @@ import { createRedisTokenStore } from 'merchant-auth/redis'
 import { createClient, createCluster } from 'redis'
 import { describe, expect, it } from 'vitest'
 import { startRedis } from '../support/redis-server.ts'
-import { DEFAULTS, eventually, failuresOf, type Member, onEachRedis, PATIENT, sourcesOf } from './rig.ts'
+import { eventually, failuresOf, type Member, onEachRedis, sourcesOf } from './rig.ts'
 
 onEachRedis((rig) => {
   describe('a client', () => {
@@ -32,7 +32,7 @@ onEachRedis((rig) => {
         const nodes = [port, ...others].map((each) => ({ host: '127.0.0.1', port: each }))
         const client =
           rig.layout === 'cluster' ? new Cluster(nodes, options) : new Redis(port, '127.0.0.1', options)
-        const { provider, events } = rig.start(createRedisTokenStore(client, PATIENT))
+        const { provider, events } = rig.start(createRedisTokenStore(client))
         await provider.getToken()
         expect(failuresOf(events)).toEqual([])
         await rig.written()
@@ -41,7 +41,7 @@ onEachRedis((rig) => {
     )
 
     it('whose connections are cut fails no call and reconnects', async () => {
-      const stores = [await rig.store(DEFAULTS), await rig.store(DEFAULTS)] as const
+      const stores = [await rig.store(), await rig.store()] as const
       await rig.sharing(...stores)
       await rig.every((server) => server.command('client', 'kill', 'type', 'normal'))
       await Promise.all(stores.map((store) => rig.start(store).provider.getToken()))
@@ -66,7 +66,7 @@ onEachRedis((rig) => {
     const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
     try {
       const stores = [await rig.store(), await rig.store()] as const
-      const during = rig.start(await rig.store(DEFAULTS))
+      const during = rig.start(await rig.store())
       const [before, after] = stores.map((store) => rig.start(store)) as [Member, Member]
       const { value } = await before.provider.getToken()
       await rig.written()

@@ -20,7 +20,7 @@ onEachRedis((rig) => {
     await rig.written()
     const { key } = await rig.tokenEntry()
     await rig.begin()
-    return key.slice(key.indexOf('{') + 1, -1)
+    return key.slice(key.indexOf('v1.'))
   }
 
   describe('processes that start together', () => {

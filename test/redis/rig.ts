@@ -1,10 +1,8 @@
 /** Shared by the tests on real Redis servers: the servers, and processes that share a token through them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthEvent, TokenProviderOptions } from 'merchant-auth'
-import { createRedisTokenStore, type RedisTokenStoreOptions, type TokenStore } from 'merchant-auth/redis'
+import { createRedisTokenStore, type TokenStore } from 'merchant-auth/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import { SafeStore } from '../../src/store/safe-store.ts'
 import { type Process as Member, sourcesOf } from '../store/fleet.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import {
@@ -14,19 +12,13 @@ import {
   startRedis,
   startRedisCluster,
 } from '../support/redis-server.ts'
-import { rig as provide, ScriptedEndpoint, SECRET } from '../token/harness.ts'
+import { rig as provide, ScriptedEndpoint } from '../token/harness.ts'
 import { CLIENTS, type Client, type Connection, connect, LAYOUTS, type Layout } from './clients.ts'
 
 export { type Member, sourcesOf }
 
 /** Without redis-server these tests are skipped, but in CI they fail. */
 export const SKIPPED = redisMissing() !== undefined && !process.env['CI']
-
-/** Store options for tests in which Redis does not fail: slow machines must not cause a timeout. */
-export const PATIENT = { operationTimeoutMs: PATIENCE_MS }
-
-/** Store options for tests in which Redis fails: the default of 250 ms for an operation. */
-export const DEFAULTS = {}
 
 /** A key in Redis and the node that stores it. */
 export interface Entry {
@@ -110,9 +102,9 @@ export class Rig {
   }
 
   /** A store with its own connected client. */
-  async store(options: RedisTokenStoreOptions = PATIENT): Promise<TokenStore> {
+  async store(): Promise<TokenStore> {
     const { client, ready } = this.connect()
-    const store = createRedisTokenStore(client, options)
+    const store = createRedisTokenStore(client)
     await ready
     return store
   }
@@ -120,12 +112,6 @@ export class Rig {
   /** As `store`, but with a client that cannot connect yet. */
   unconnected(): TokenStore {
     return createRedisTokenStore(this.connect().client)
-  }
-
-  /** Wraps a store as a provider does. */
-  safe(store: TokenStore): SafeStore {
-    const context = { client: 'client', encryptionKeys: [SECRET], clock: systemClock, secrets: [] }
-    return new SafeStore(store, { ...context, emit: () => {} })
   }
 
   start(store: TokenStore, options: Partial<TokenProviderOptions> = {}): Member {

@@ -1,7 +1,7 @@
 /** A token store in memory, on the clock of the test: it records its operations and fails on demand. */
 import type { Clock, TokenStore } from 'merchant-auth'
 
-export type Operation = 'get' | 'set' | 'delete' | 'lease' | 'release'
+export type Operation = 'get' | 'set' | 'lease' | 'release'
 export type Entry = { readonly value: string; readonly ttlMs: number }
 
 /** Replaces an operation; `run` executes the original one. */
@@ -17,7 +17,6 @@ export class MemoryStore implements TokenStore {
   readonly asked: { readonly operation: Operation; readonly key: string; readonly ttlMs?: number }[] = []
   readonly faults: Partial<Record<Operation, Fault | undefined>> = {}
   readonly lease?: NonNullable<TokenStore['lease']>
-  operationTimeoutMs?: number
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #entries = new Map<string, Timed<string>>()
   readonly #leases = new Map<string, Timed<symbol>>()
@@ -33,10 +32,6 @@ export class MemoryStore implements TokenStore {
 
   set(key: string, value: string, ttlMs: number): Promise<void> {
     return this.#run({ operation: 'set', key, ttlMs }, async () => this.put(key, value, ttlMs))
-  }
-
-  delete(key: string): Promise<void> {
-    return this.#run({ operation: 'delete', key }, async () => this.remove(key))
   }
 
   /** Applies a fault to every operation. */

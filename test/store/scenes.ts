@@ -1,8 +1,6 @@
 /** Initial situations for the tests of shared tokens. */
-import { hkdfSync } from 'node:crypto'
-import { CompactEncrypt } from 'jose'
 import { expect } from 'vitest'
-import { granted, MERCHANT_URL, SECRET } from '../token/harness.ts'
+import { granted, MERCHANT_URL } from '../token/harness.ts'
 import { Fleet, type Process, quiet } from './fleet.ts'
 
 export interface LeaseHeld {
@@ -74,13 +72,4 @@ export async function oneRenewed(leases = true): Promise<{ fleet: Fleet; one: Pr
   const other = await fleet.begin()
   expect(await renewedAfterRejection(fleet, one)).toBe(true)
   return { fleet, one, other }
-}
-
-/** An entry for a store key, encrypted with the key that is derived from the client secret. */
-export async function encryptedByHand(key: string, content: unknown): Promise<string> {
-  const client = key.split('.').at(-2) ?? ''
-  const derived = hkdfSync('sha256', SECRET, client, `merchant-auth v1 entry ${key}`, 32)
-  return await new CompactEncrypt(Buffer.from(JSON.stringify(content)))
-    .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
-    .encrypt(new Uint8Array(derived))
 }

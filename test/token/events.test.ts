@@ -150,12 +150,11 @@ describe('the events of a renewal after a rejection', () => {
 
 describe('the token-withheld event of createAuthFetch', () => {
   const SECRET = 'the-secret-that-was-pasted'
-  const [path, escaped] = ['a.token-in-a-path', 'a%2etoken-in-a-path']
+  const path = 'a.token-in-a-path'
   it.each([
     ['', '/orders'],
     [SECRET, '/of/[hidden]/x'],
     [path, '/of/[hidden]/x'],
-    [escaped, '/[hidden]'],
   ])('is emitted by the provider, with secrets in the path hidden: %j', async (secret, shown) => {
     const { provider, events } = rig([granted({ access_token: path })], { clientSecret: SECRET })
     await provider.getToken()

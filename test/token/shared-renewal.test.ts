@@ -2,8 +2,8 @@
 import type { AccessToken } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
-import { CODES, FAILURES, slow } from '../store/memory-store.ts'
-import { encryptedByHand, oneHasNewerToken, sharing } from '../store/scenes.ts'
+import { CODES, FAILURES } from '../store/memory-store.ts'
+import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import {
   granted,
   grantedWith,
@@ -176,7 +176,7 @@ describe('a store that fails while a token is in its refresh window', () => {
       expect(fleet.clock.monotonicMs()).toBe(from)
       await fleet.skip(1_000)
     }
-    await fleet.pass(500) // operations that hang have timed out
+    await fleet.pass(1_500) // operations that hang have timed out
     expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([1, 0])
     expect(failuresOf(events)).toContainEqual({ operation, code: CODES[way] })
     expect(failuresOf(events).length).toBeLessThan(8) // the store is retried as rarely as the token endpoint
@@ -225,7 +225,6 @@ describe('a rejected token', () => {
         { type: 'token-acquired', source: 'store' },
         { type: 'token-renewed', reason: 'rejected' },
       ])
-      expect(await fleet.tokenOf()).toBe(newer) // it was not removed
     },
   )
 
@@ -238,49 +237,28 @@ describe('a rejected token', () => {
     expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
   })
 
-  it('is removed from the store before its replacement is written', async () => {
+  it('stays in the store until its renewal overwrites it', async () => {
     const { fleet, provider, token } = await sharing()
     fleet.answerAfter(1_000)
     const renewal = provider.renewToken(token, { url })
     await quiet()
-    expect(fleet.store.keys.filter((key) => key.startsWith('v1.token'))).toEqual([])
-    const late = fleet.start().provider.getToken() // a process that starts in between
-    await fleet.pass(1_100)
-    expect((await late).value).toBe((await renewal)?.value)
+    expect(await fleet.tokenOf()).toBe(token) // a process that starts meanwhile learns it by its first 401
+    await fleet.pass(1_000)
+    expect(await fleet.tokenOf()).toBe((await renewal)?.value)
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it.each([
-    [true, ['get', 'get', 'lease', 'get', 'get', 'delete', 'release']],
-    [false, ['get', 'get', 'get', 'delete']],
-  ])(
-    'is removed from the store even if no other token is available (leases: %s)',
-    async (leases, operations) => {
-      const fleet = new Fleet({ leases })
-      const { provider, token } = await fleet.begin()
-      fleet.endpoint.answers.push(status(400))
-      const error = await rejection(provider.renewToken(token, { url }))
-      expect(error).toMatchObject({ status: 400 })
-      await quiet()
-      expect(fleet.store.operations).toEqual(operations)
-      expect(fleet.store.keys).toEqual([])
-    },
-  )
-
   it.each([MERCHANT_URL, undefined])(
-    'is never acquired again from a store that fails to delete it: rejected at %s',
+    'is never acquired from the store by a process that knows it: rejected at %s',
     async (url) => {
       const { fleet, provider, token } = await sharing()
-      fleet.store.faults.delete = FAILURES.rejects
-      fleet.endpoint.answers.push(status(400))
-      await rejection(provider.renewToken(token, { url }))
-      await fleet.skip(1_000)
       fleet.endpoint.answers.push(status(400))
       await rejection(provider.renewToken(token, { url }))
       fleet.clock.stepWallClock(1_000_000) // the cached token expires, the stored one does not
-      await fleet.skip(2_000)
+      await fleet.skip(1_000)
       expect((await provider.getToken()).value).not.toBe(token)
-      expect(fleet.store.operations.filter((operation) => operation === 'delete')).toHaveLength(3)
+      await quiet()
+      expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
     },
   )
 
@@ -302,43 +280,6 @@ describe('a rejected token', () => {
     expect((await provider.renewToken(String(rejected), { url }))?.value).not.toBe(token)
   })
 
-  // Otherwise a new process would request a token, which the API would reject, too.
-  it.each<[string, Record<string, string>, number]>([
-    ['the rate limit of renewals', {}, 3],
-    ['the reserve of a quota', { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' }, 1],
-  ])('stays in the store while its renewal is not allowed: %s', async (_, headers, requests) => {
-    const fleet = new Fleet()
-    fleet.endpoint.otherwise = grantedWith(headers)
-    const { provider } = await fleet.begin()
-    const rejectCurrent = async () => {
-      await provider.renewToken((await provider.getToken()).value, { url })
-      await quiet()
-      await fleet.skip(1_001)
-    }
-    for (let time = 0; time < 3; time += 1) await rejectCurrent()
-    expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
-    const before = fleet.endpoint.count
-    await fleet.begin()
-    expect(fleet.endpoint.count).toBe(before)
-    expect(before).toBe(requests)
-  })
-
-  it('is removed from the store once every API rejected it, even if the quota allows no renewal', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.otherwise = grantedWith({ 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' })
-    const { provider, token } = await fleet.begin()
-    for (const at of [MERCHANT_URL, IN_STORE_URL]) {
-      await fleet.skip(1_000)
-      expect(await provider.renewToken(token, { url: at })).toBeUndefined()
-      await quiet()
-    }
-    const { token: newer } = await fleet.begin()
-    expect(newer).not.toBe(token)
-    await fleet.skip(1_000)
-    expect((await provider.renewToken(token, { url }))?.value).toBe(newer)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
   it('causes no store operation if it was rejected outside apiUrls', async () => {
     const { fleet, provider, token } = await sharing()
     const renewal = provider.renewToken(token, { url: 'https://x.example/orders' })
@@ -348,58 +289,19 @@ describe('a rejected token', () => {
     await fleet.skip(1_000)
     expect((await provider.getToken()).value).toBe(token)
   })
-
-  it.each([false, true])(
-    'is removed from the store in a cooldown under a lease, unless a newer one is there by then: %s',
-    async (isReplaced) => {
-      const { fleet, provider, token } = await due()
-      const key = fleet.store.tokenKey
-      const newer = await encryptedByHand(key, { value: 'newer.token', lifetimeMs: 1_000_000 })
-      fleet.endpoint.answers.push(status(503, '', { 'retry-after': '60' }))
-      provider.currentToken() // its background renewal fails
-      await fleet.skip(1_000)
-      fleet.store.asked.length = 0
-      fleet.store.faults.lease = (run) => {
-        if (isReplaced) fleet.store.put(key, newer, 900_000)
-        return run()
-      }
-      await provider.renewToken(token, { url }).catch(() => {})
-      await quiet()
-      expect(fleet.store.entry(key)?.value).toBe(isReplaced ? newer : undefined)
-      const { asked } = fleet.store
-      expect(asked.filter(({ operation }) => operation === 'lease')).toMatchObject([{ key }])
-      expect([fleet.endpoint.count, fleet.store.leased]).toEqual([2, 0])
-    },
-  )
-
-  it('that is still in the store when it has expired is removed under one lease, which ends even if the request fails', async () => {
-    const { fleet, provider, token } = await sharing()
-    fleet.store.faults.delete = FAILURES.rejects
-    fleet.endpoint.answers.push(status(400))
-    await rejection(provider.renewToken(token, { url }))
-    fleet.store.faults.delete = undefined
-    fleet.clock.stepWallClock(1_000_000)
-    await fleet.skip(2_000)
-    fleet.store.asked.length = 0
-    fleet.endpoint.answers.push(status(400))
-    await rejection(provider.getToken())
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'delete', 'release'])
-    expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
-  })
 })
 
 describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
-  it.each(['get', 'lease', 'set', 'delete', 'release'] as const)(
+  it.each(['get', 'lease', 'set', 'release'] as const)(
     'does not prevent the renewal of a rejected token: %s',
     async (operation) => {
       const { fleet, provider, events, token } = await sharing()
       fleet.store.faults[operation] = FAILURES[way]
       const isWaitedFor = way === 'hangs' && (operation === 'get' || operation === 'lease')
       const renewal = provider.renewToken(token, { url })
-      expect(await fleet.tookMs(renewal)).toBe(isWaitedFor ? 250 : 0)
+      expect(await fleet.tookMs(renewal)).toBe(isWaitedFor ? 1_000 : 0)
       expect([token, undefined]).not.toContain((await renewal)?.value)
-      await fleet.pass(500)
+      await fleet.pass(1_500)
       const failures = failuresOf(events)
       expect(failures).toEqual([
         { operation: operation === 'release' ? 'lease' : operation, code: CODES[way] },
@@ -407,13 +309,4 @@ describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) 
       expect([fleet.clock.sleeping, fleet.endpoint.count]).toEqual([0, 2])
     },
   )
-})
-
-it('a call does not wait until a rejected token is removed from the store', async () => {
-  const { fleet, provider, token } = await sharing()
-  fleet.store.faults.delete = slow(fleet.clock, 200)
-  const renewal = provider.renewToken(token, { url })
-  expect(await fleet.tookMs(renewal)).toBe(0)
-  await fleet.pass(200)
-  expect(await fleet.tokenOf()).toBe((await renewal)?.value)
 })

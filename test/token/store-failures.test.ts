@@ -31,9 +31,9 @@ describe.each(WAYS)('a store operation that %s', (way) => {
       fleet.store.faults[operation] = FAILURES[way]
       const waiting = provider.getToken()
       const isWaitedFor = way === 'hangs' && (operation === 'get' || operation === 'lease')
-      expect(await fleet.tookMs(waiting)).toBe(isWaitedFor ? 250 : 0)
+      expect(await fleet.tookMs(waiting)).toBe(isWaitedFor ? 1_000 : 0)
       expect(await waiting).toBe(provider.currentToken())
-      await fleet.pass(500)
+      await fleet.pass(1_500)
       expect(fleet.store.operations).toEqual(asked)
       expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
       expect(fleet.clock.sleeping).toBe(0)
@@ -55,7 +55,7 @@ describe.each(WAYS)('a store operation that %s', (way) => {
       fleet.store.faults.get = FAILURES[way]
       return run()
     }
-    expect(await fleet.tookMs(provider.getToken())).toBe(way === 'hangs' ? 250 : 0)
+    expect(await fleet.tookMs(provider.getToken())).toBe(way === 'hangs' ? 1_000 : 0)
     await quiet()
     expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'release'])
     expect([fleet.store.keys, fleet.store.leased]).toEqual([[], 0])
@@ -68,7 +68,7 @@ describe.each(WAYS)('a store operation that %s', (way) => {
     const waiting = provider.getToken()
     await fleet.pass(500)
     fleet.store.faults[operation] = FAILURES[way]
-    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(50 + 250)
+    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(50 + 1_000)
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [failure(operation, way)]])
   })
 })
@@ -98,69 +98,28 @@ describe('a slow store operation', () => {
   })
 })
 
-describe('an answer of a store that cannot be parsed', () => {
-  it.each<[string, unknown]>([
-    ['a number', 5],
-    ['a string', 'text'],
-    ['true', true],
-    ['an array', []],
-    ['an empty object', {}],
-    ['a value that is not a string', { value: 5, ttlMs: 500_000 }],
-    ['no ttlMs', { value: 'text' }],
-    ['no value', { ttlMs: 500_000 }],
-    ['ttlMs null', { value: 'text', ttlMs: null }],
-    ['ttlMs as a string', { value: 'text', ttlMs: '500000' }],
-    ['ttlMs NaN', { value: 'text', ttlMs: Number.NaN }],
-    ['ttlMs Infinity', { value: 'text', ttlMs: Number.POSITIVE_INFINITY }],
-    ['a value that is not encrypted', { value: 'text', ttlMs: 500_000 }],
-    ['an empty value', { value: '', ttlMs: 500_000 }],
-    ['a huge value', { value: 'x'.repeat(16_000_000), ttlMs: 500_000 }],
-    ['a huge value with dots', { value: `${'eyJ9'.repeat(1_000_000)}....`, ttlMs: 500_000 }],
-  ])('counts as absent and emits store-failed: %s', async (_, answer) => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.faults.get = answers(answer)
-    await provider.getToken()
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
-    const emitted = { operation: 'get', code: 'UNREADABLE' }
-    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [emitted]])
-    fleet.store.faults.get = undefined
-    const other = fleet.start()
-    await other.provider.getToken()
-    expect(sourcesOf(other.events)).toEqual(['store'])
-  })
-
-  it.each([
-    ['undefined', undefined],
-    ['null', null],
-    ['an entry with ttlMs 0', { value: 'text', ttlMs: 0 }],
-    ['an entry with a negative ttlMs', { value: 'text', ttlMs: -1 }],
-  ])('counts as absent without an event if it is empty or expired: %s', async (_, answer) => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.faults.get = answers(answer)
-    await provider.getToken()
-    await quiet()
-    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
-  })
-})
-
-it('a store answer whose getter throws emits store-failed and fails no call', async () => {
+it('an entry that cannot be decrypted counts as absent, emits store-failed, and is replaced', async () => {
   const { fleet, provider, events } = fleetOf()
-  const get = () => FAILURES.throws(async () => {})
-  fleet.store.faults.get = answers(Object.defineProperty({ ttlMs: 500_000 }, 'value', { get }))
-  await expect(provider.getToken()).resolves.toBeDefined()
-  expect(failuresOf(events)[0]).toMatchObject({ operation: 'get' })
+  fleet.store.faults.get = answers({ value: 'text', ttlMs: 500_000 })
+  await provider.getToken()
+  await quiet()
+  expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+  const emitted = { operation: 'get', code: 'UNREADABLE' }
+  expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], [emitted, emitted]])
+  fleet.store.faults.get = undefined
+  const other = fleet.start()
+  await other.provider.getToken()
+  expect(sourcesOf(other.events)).toEqual(['store'])
 })
 
-/** Runs a program whose provider has the store `{ get, set, delete, ...store }`; resolves with output and exit code. */
+/** Runs a program whose provider has the store `{ get, set, ...store }`; resolves with output and exit code. */
 const run = (store: string, work: string) =>
   runProgram(`
     const hang = () => new Promise(() => {})
     const tokens = createTokenProvider({
       environment: { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] },
       clientId: 'c', clientSecret: 'swordfish',
-      store: { get: async () => undefined, set: async () => {}, delete: async () => {}, ...${store} },
+      store: { get: async () => undefined, set: async () => {}, ...${store} },
       timeoutMs: 2_000,
       fetch: async () => Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' }),
     })
@@ -170,19 +129,12 @@ const GET = "await tokens.getToken(); console.log('token')"
 const CLOSE = "await tokens.close(); console.log('closed')"
 
 describe.concurrent('a process with a store', () => {
-  const wait = "await new Promise((go) => setTimeout(go, 100)); console.log('alive')"
   const others = '{ lease: async () => (looks += 1) > 5 ? async () => {} : undefined }'
   it.each([
     ['stays alive while a call waits for a store that hangs', '{ get: hang }', GET, 'token'],
     ['stays alive while a call waits for another process', others, `globalThis.looks = 0; ${GET}`, 'token'],
-    ['is not kept alive by a write that hangs', '{ set: hang, operationTimeoutMs: 3_600_000 }', GET, 'token'],
+    ['is not kept alive by a write that hangs', '{ set: hang }', GET, 'token'],
     ['stays alive while close() waits for a store', '{ set: hang }', `${GET}; ${CLOSE}`, 'token\nclosed'],
-    [
-      'keeps running after a store denies a lease with false',
-      '{ lease: async () => false }',
-      `${GET}; ${wait}`,
-      'token\nalive',
-    ],
   ])('%s', async (_, store, work, said) => {
     expect(await run(store, work)).toEqual({ said, code: 0 })
   })

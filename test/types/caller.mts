@@ -79,7 +79,7 @@ export const stores: readonly TokenStore[] = [
   createRedisTokenStore(new Redis()),
   createRedisTokenStore(new RedisCluster([])),
 ]
-export const redisOptions: RedisTokenStoreOptions = { keyPrefix: 'shop:', operationTimeoutMs: 100 }
+export const redisOptions: RedisTokenStoreOptions = { keyPrefix: 'shop:' }
 export const shared: TokenProvider = createTokenProvider({
   ...options,
   store: createRedisTokenStore(createClient(), redisOptions),
@@ -90,16 +90,14 @@ export const shared: TokenProvider = createTokenProvider({
 export const minimalStore: TokenStore = {
   get: async (key) => (key === '' ? undefined : { value: key.toUpperCase(), ttlMs: 1 }),
   set: async (key, value, ttlMs) => console.log(key.length, value.length, ttlMs.toFixed()),
-  delete: async (key) => console.log(key.length),
 }
 export const fullStore: TokenStore = {
   ...minimalStore,
   lease: async (key, ttlMs) => (ttlMs > 0 ? async () => console.log(key) : undefined),
-  operationTimeoutMs: 1_000,
 }
 
 function failed({ operation, code }: StoreFailedEvent): string {
-  const known: 'get' | 'set' | 'delete' | 'lease' = operation
+  const known: 'get' | 'set' | 'lease' = operation
   return `${known} ${code?.toUpperCase()}`
 }
 
@@ -124,7 +122,7 @@ attachAuth({}, tokens)
 createRedisTokenStore({})
 // @ts-expect-error: unknown option
 createRedisTokenStore(new Redis(), { prefix: 'shop:' })
-// @ts-expect-error: a store must have delete()
-createTokenProvider({ ...options, store: { get: minimalStore.get, set: minimalStore.set } })
+// @ts-expect-error: a store must have set()
+createTokenProvider({ ...options, store: { get: minimalStore.get } })
 // @ts-expect-error: an entry must have ttlMs
 createTokenProvider({ ...options, store: { ...minimalStore, get: async () => ({ value: '' }) } })

@@ -58,7 +58,6 @@ instance.interceptors.request.use(createAuthInterceptor(given, unattached))
 const client = { isOpen: true, sendCommand() {}, eval: () => Promise.resolve(undefined) }
 export const store: TokenStore = createRedisTokenStore(client, {
   keyPrefix: undefined,
-  operationTimeoutMs: undefined,
 })
 
 export async function call(signal: AbortSignal): Promise<string> {

@@ -12,9 +12,5 @@ export function keyvTokenStore(keyv: Keyv): TokenStore {
     async set(key, value, ttlMs) {
       await keyv.set(key, value, ttlMs)
     },
-    async delete(key) {
-      await keyv.delete(key)
-    },
-    operationTimeoutMs: 1_000, // a database may take longer than Redis
   }
 }

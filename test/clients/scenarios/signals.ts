@@ -65,7 +65,7 @@ function wordFor(driver: Driver, error: unknown, reason: unknown): string {
   return error === reason ? 'the signal’s reason' : (error as Error).name
 }
 
-export const costs = ([tokens, sends]: readonly [number, number]): string =>
+const costs = ([tokens, sends]: readonly [number, number]): string =>
   `${counted(tokens, 'token request')}, ${counted(sends, 'send')}`
 
 /** A way to abort a call: the options of the call, the function that aborts it, and the reason. */

@@ -1,0 +1,112 @@
+/** A token endpoint under the control of a schedule: it gives the answers of a list in order, then tokens. */
+import type { ScheduledClock } from '../support/clock.ts'
+import type { Referee } from './referee.ts'
+
+/** How it answers one request. */
+export type Answer =
+  | { readonly kind: 'token'; readonly lifetimeSeconds: number }
+  | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: number }
+  /** `deaf`: a token arrives after the request was aborted. */
+  | { readonly kind: 'no connection' | 'bad body' | 'hang' | 'hang at body' | 'deaf' }
+
+/** Resolves when the schedule says so. */
+export type Later = (label: string) => Promise<void>
+
+/** When a request was sent, and how far the wall clock has been set ahead since. */
+export interface Sent {
+  readonly at: number
+  readonly wallAt: number
+  aheadMs: number
+}
+
+const HEALTHY: Answer = { kind: 'token', lifetimeSeconds: 1_000 }
+
+export class ModelEndpoint {
+  readonly #answers: Answer[]
+  readonly #clock: ScheduledClock
+  readonly #later: Later
+  readonly #referee: Referee
+  readonly #sent = new Set<Sent>()
+
+  constructor(
+    answers: readonly Answer[],
+    { clock, later, referee }: { clock: ScheduledClock; later: Later; referee: Referee },
+  ) {
+    this.#answers = [...answers]
+    this.#clock = clock
+    this.#later = later
+    this.#referee = referee
+  }
+
+  /** From now on every request gets a token. */
+  heal(): void {
+    this.#answers.length = 0
+  }
+
+  wallClockStepped(ms: number): void {
+    for (const sent of this.#sent) sent.aheadMs += Math.max(0, ms)
+  }
+
+  readonly fetch: typeof fetch = (_, init = {}) => {
+    const signal = init.signal as AbortSignal
+    const answer = this.#answers.shift() ?? HEALTHY
+    const sent = { at: this.#clock.monotonicMs(), wallAt: this.#clock.epochMs(), aheadMs: 0 }
+    this.#sent.add(sent)
+    this.#referee.requestBegins()
+    return new Promise((resolve, reject) => {
+      let ended = false
+      const end = (how: Answer | undefined): void => {
+        if (!ended) this.#referee.requestEnds(how)
+        ended = true
+        this.#sent.delete(sent)
+      }
+      signal.addEventListener('abort', () => {
+        end(undefined)
+        if (answer.kind !== 'deaf') reject(signal.reason)
+      })
+      if (answer.kind === 'hang') return
+      this.#later(`the token endpoint answers: ${JSON.stringify(answer)}`).then(() => {
+        if (signal.aborted !== (answer.kind === 'deaf')) return
+        const response = this.#responseTo(answer, sent, signal)
+        if (response === undefined) reject(new TypeError('fetch failed'))
+        else resolve(response)
+        if (answer.kind !== 'hang at body') end(answer)
+      })
+    })
+  }
+
+  #responseTo(answer: Answer, sent: Sent, signal: AbortSignal): Response | undefined {
+    switch (answer.kind) {
+      case 'no connection':
+      case 'hang':
+        return undefined
+      case 'bad body':
+        return new Response('<html>')
+      case 'hang at body':
+        return new Response(halfABody(signal))
+      case 'status': {
+        const headers = answer.retryAfter === undefined ? {} : { 'retry-after': `${answer.retryAfter}` }
+        return new Response('{}', { status: answer.status, headers })
+      }
+      case 'deaf':
+        return tokenResponse('too-late', 1_000)
+      case 'token': {
+        const { lifetimeSeconds } = answer
+        return tokenResponse(this.#referee.issues(sent, lifetimeSeconds * 1_000), lifetimeSeconds)
+      }
+    }
+  }
+}
+
+function tokenResponse(value: string, seconds: number): Response {
+  return Response.json({ access_token: value, expires_in: seconds, token_type: 'Bearer' })
+}
+
+function halfABody(signal: AbortSignal): ReadableStream {
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('{"access'))
+      signal.addEventListener('abort', () => controller.error(signal.reason))
+    },
+  })
+}

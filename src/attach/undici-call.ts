@@ -2,8 +2,15 @@
 import { Readable } from 'node:stream'
 import { startTimer } from '../clock.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import { type AttachContext, isRejection, MAX_DRAINED_BYTES, MAX_DRAINING_MS, renew } from './authorize.ts'
-import { canSendAgain, isNodeStream, watchBody } from './body.ts'
+import {
+  type AttachContext,
+  acquire,
+  isRejection,
+  MAX_DRAINED_BYTES,
+  MAX_DRAINING_MS,
+  renew,
+} from './authorize.ts'
+import { canSendAgain, isNodeStream } from './body.ts'
 import type {
   Controller,
   Dispatch,
@@ -30,6 +37,7 @@ export interface CallParts {
  */
 export class UndiciCall implements DispatchHandler, Controller {
   readonly url: string
+  body: unknown
   aborted = false
   reason: unknown = null
   paused = false
@@ -39,7 +47,6 @@ export class UndiciCall implements DispatchHandler, Controller {
   readonly #dispatch: Dispatch
   readonly #handler: DispatchHandler
   readonly #optionsWith: CallParts['optionsWith']
-  #body: unknown
   /** The token of the first attempt: a response that rejects it is held. The second attempt has none. */
   #renewable: AccessToken | undefined
   /** undici's controller of the current attempt. */
@@ -60,11 +67,11 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#dispatch = dispatch
     this.#handler = handler
     this.#optionsWith = optionsWith
-    this.#body = body
+    this.body = body
   }
 
   get repeatable(): boolean {
-    return canSendAgain(this.#body)
+    return canSendAgain(this.body)
   }
 
   /** Created only where the call waits. */
@@ -85,17 +92,14 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#renewable = renewable
     this.#target = undefined
     this.#flow = undefined
-    return this.#dispatch(this.#optionsWith(token, this.#body), this)
+    return this.#dispatch(this.#optionsWith(token, this.body), this)
   }
 
   async #acquire(): Promise<void> {
-    const bodyToSend = watchBody(this.#body)
     this.#guarded(() => this.#handler.onRequestStart?.(this, null)) // from now on the caller can abort
     if (this.#isDone) return
-    const token = await this.#context.tokens.getToken({ signal: this.signal })
-    if (this.#isDone) return
-    this.#body = bodyToSend()
-    this.#send(token, token)
+    const token = await acquire(this, this.#context.tokens)
+    if (!this.#isDone) this.#send(token, token)
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse): Promise<void> {
@@ -217,9 +221,9 @@ export class UndiciCall implements DispatchHandler, Controller {
     if (this.#isDone) return
     const error = reason ?? requestAborted()
     if (this.#target !== undefined) this.#target.abort(reason)
-    else if (isNodeStream(this.#body)) {
-      this.#body.on('error', () => {})
-      this.#body.destroy?.(error)
+    else if (isNodeStream(this.body)) {
+      this.body.on('error', () => {})
+      this.body.destroy?.(error)
     }
     this.#fail(error) // if undici has not: it does so for a response that is not complete
     this.#waiting?.abort(error)

@@ -46,7 +46,7 @@ describe('startSandbox', () => {
 
   it('keeps the client secrets out of inspect and JSON output', () => {
     const { production, test } = use.sandbox
-    const options = { depth: null, showHidden: true, getters: true }
+    const options = { depth: null }
     const shown = [
       ...[use.sandbox, test, test.options].map((value) => inspect(value, options)),
       JSON.stringify([use.sandbox, test, { ...test }, test.options]),

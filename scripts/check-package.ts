@@ -1,6 +1,6 @@
 /**
  * Checks the package as npm would publish it: packs dist, installs the tarball, and fails when a file is missing or not
- * needed, or when a size exceeds its limit in `check-package/limits.ts`.
+ * needed, or when a size exceeds its limit in `check-package/sizes.ts`.
  *
  * npm run check:package [-- --publish --tag v1.2.3] [--keep FOLDER]
  *
@@ -14,7 +14,6 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
-import { bundledProblems } from './check-package/bundled.ts'
 import { contentProblems, linkProblems } from './check-package/contents.ts'
 import { install, output, pack, readManifest, root } from './check-package/packed.ts'
 import { publishProblems } from './check-package/publishable.ts'
@@ -37,7 +36,6 @@ try {
   const problems = [
     ...contentProblems(unpacked),
     ...linkProblems(unpacked),
-    ...bundledProblems(unpacked),
     ...(await publintProblems(packed.tarball)),
     ...(await attwProblems(packed.tarball)),
     ...grown,

@@ -1,71 +1,189 @@
 /**
- * Many processes of one service, and their token requests: each for itself, then with one store for all of them.
+ * Many processes of one service, and their token requests: each process for itself, then with one Redis for all of them,
+ * then with a Redis that is killed half-way. Needs redis-server.
  *
- * npm run fleet -- --processes 32 [--lifetime 5] [--frozen]
+ * npm run fleet [-- --processes 32] [--lifetime 5]
+ *
+ * --processes: how many. More than about 8 for each core need longer lifetimes, too.
+ * --lifetime: how long a token lives (s). Each run takes two lifetimes.
  */
-import { styleText } from 'node:util'
-import { redisMissing } from '../test/support/redis-server.ts'
-import { type FleetOptions, LIFETIMES, readOptions, USAGE } from './fleet/options.ts'
-import { tableOf, verdictsOf } from './fleet/results.ts'
-import { FROZEN, inWords, RUNS, type RunResult, run } from './fleet/run.ts'
+import { availableParallelism } from 'node:os'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs, styleText } from 'node:util'
+import { startSandbox } from 'merchant-auth/testing'
+import { redisMissing, startRedis } from '../test/support/redis-server.ts'
+import { Fleet } from './fleet/members.ts'
+import { type Figures, MOST_DURATIONS, type Task } from './fleet/protocol.ts'
 
-/** Servers that stand still for longer let processes wait for each other. */
-const BUSY_MS = 250
+const LIFETIMES = 2
+/** So many calls a second leave a small machine time for the processes that make and answer them. */
+const CALLS_PER_CORE = 80
+const MOST_CALLS_PER_PROCESS = 20
+/** Fewer calls of a process say nothing. */
+const LEAST_CALLS = 10
+/** A token is renewed when three quarters of its lifetime are over, or later. */
+const RENEWED_AFTER = 0.75
+/** About what a token request takes over the internet. */
+const TOKEN_LATENCY_MS = 100
+const START_LIMIT_MS = 300_000
+/** For calls under way, and to disconnect from a Redis that is gone. */
+const END_LIMIT_MS = 120_000
 
-const options = optionsOrLeave()
+const RUNS = ['no store', 'one Redis', 'killed Redis'] as const
+
+interface Result {
+  readonly run: (typeof RUNS)[number]
+  readonly processes: readonly Figures[]
+  readonly tokenRequests: number
+  /** How long (ms), at the most, this machine had no time for the token endpoint and the API. */
+  readonly lateMs: number
+}
+
+const { values } = parseArgs({
+  options: { processes: { type: 'string', default: '32' }, lifetime: { type: 'string', default: '5' } },
+})
+const count = wholeNumber('processes', [2, 256])
+const lifetimeMs = wholeNumber('lifetime', [3, 300]) * 1_000
+const durationMs = LIFETIMES * lifetimeMs
+const everyMs = 1_000 / Math.min(MOST_CALLS_PER_PROCESS, (CALLS_PER_CORE * availableParallelism()) / count)
+
 const missing = redisMissing()
-if (missing !== undefined) leave(`${missing}\nThe fleet cannot be shown without it.`, 1)
-
+if (missing !== undefined) throw new Error(missing)
 // The processes of the fleet end with this one.
-process.on('SIGINT', () => leave('\nInterrupted.', 130))
-process.on('SIGTERM', () => process.exit(143))
-process.on('SIGHUP', () => process.exit(129))
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1))
 
-const { processes, lifetimeS, everyMs, frozen } = options
-const plans = frozen ? [...RUNS, FROZEN] : RUNS
-const seconds = lifetimeS * LIFETIMES
 console.log(
-  `A fleet of ${processes} processes that start together, ${plans.length} runs of ${seconds} s each.\n` +
-    `A token lives for ${lifetimeS} s. Each process calls the API ${perSecond(everyMs)} times a second.\n`,
+  `A fleet of ${count} processes that start together, ${RUNS.length} runs of ${durationMs / 1_000} s each.`,
 )
-const results: RunResult[] = []
-for (const plan of plans) {
-  console.log(`${plan.mark}  ${plan.title}`)
-  const result = await run(plan, options).catch((error: Error) => leave(`\n${error.message}`, 1))
-  console.log(`   ${inWords(result.processes, result.tokenRequests)}\n`)
+const results: Result[] = []
+for (const run of RUNS) {
+  console.log(`\n${run}`)
+  const result = await runFleet(run)
+  console.log(inWords(result.processes, result.tokenRequests))
   results.push(result)
 }
-console.log(`${tableOf(results)}\n`)
+console.table(Object.fromEntries(results.map((result) => [result.run, rowOf(result)])))
 
-let allGood = true
-for (const result of results) {
-  for (const { good, text } of verdictsOf(result)) {
-    console.log(`${good ? styleText('green', '✔') : styleText('red', '✘')} ${result.plan.mark}  ${text}`)
-    allGood &&= good
-  }
-}
-const lateMs = Math.round(Math.max(...results.map((result) => result.lateMs)))
-if (!allGood && lateMs > BUSY_MS)
-  console.log(
-    `\nThis machine was busy: its servers stood still for up to ${lateMs} ms. If that is the reason,\n` +
-      'fewer processes or a longer --lifetime say more.',
+const verdicts = results.flatMap(verdictsOf)
+for (const { good, text } of verdicts)
+  console.log(`${good ? styleText('green', '✔') : styleText('red', '✘')} ${text}`)
+process.exitCode = verdicts.every(({ good }) => good) ? 0 : 1
+
+/** All processes of the fleet start together, and call for two lifetimes of a token. */
+async function runFleet(run: Result['run']): Promise<Result> {
+  await using sandbox = await startSandbox()
+  await using redis = run === 'no store' ? undefined : await startRedis()
+  const { test: service } = sandbox
+  service.configure({ lifetimeSeconds: lifetimeMs / 1_000, tokenLatencyMs: TOKEN_LATENCY_MS })
+  const { environment, clientId, clientSecret } = service
+  using fleet = new Fleet()
+  // Half of the processes call with fetch, half with axios; with each, half use node-redis, half ioredis.
+  const tasks = Array.from(
+    { length: count },
+    (_, nth): Task => ({
+      ...{ environment, clientId, clientSecret, everyMs, durationMs },
+      url: `${service.merchantUrl}/orders/${nth + 1}`,
+      caller: nth % 4 < 2 ? 'fetch' : 'axios',
+      store: redis && { url: redis.url, client: nth % 2 === 0 ? 'node-redis' : 'ioredis' },
+      storeFails: run === 'killed Redis',
+      marginMs: 0.05 * lifetimeMs,
+    }),
   )
-process.exitCode = allGood ? 0 : 1
+  await inTime(fleet.start(tasks), START_LIMIT_MS, 'Some processes of the fleet were not ready')
+  using lateness = monitorEventLoopDelay()
+  lateness.enable()
+  const limitMs = MOST_DURATIONS * durationMs + END_LIMIT_MS
+  const ended = inTime(fleet.run(), limitMs, 'Some processes of the fleet had not ended')
+  const killed = run === 'killed Redis' ? sleep(lifetimeMs).then(() => redis?.kill()) : undefined
+  await Promise.all([ended, killed])
+  return { run, processes: fleet.figures, tokenRequests: service.counts.token, lateMs: lateness.max / 1e6 }
+}
 
-function optionsOrLeave(): FleetOptions {
-  try {
-    return readOptions(process.argv.slice(2)) ?? leave(USAGE, 0)
-  } catch (error) {
-    return leave(`${(error as Error).message}\n\n${USAGE}`, 2)
+async function inTime(work: Promise<unknown>, limitMs: number, what: string): Promise<void> {
+  const late = sleep(limitMs, undefined, { ref: false }).then(() => {
+    throw new Error(`${what} after ${limitMs / 1_000} s`)
+  })
+  await Promise.race([work, late])
+}
+
+function inWords(figures: readonly Figures[], tokenRequests: number): string {
+  const [calls, failed] = [sum(figures, (each) => each.calls), sum(figures, failedCalls)]
+  return `${figures.length} processes, ${calls} calls, ${failed} failed, ${tokenRequests} token requests`
+}
+
+function rowOf({ processes, tokenRequests, lateMs: late }: Result): Record<string, string | number> {
+  const firstMs = processes.map(({ firstTokenMs }) => firstTokenMs ?? Number.POSITIVE_INFINITY)
+  return {
+    calls: sum(processes, ({ calls }) => calls),
+    failed: sum(processes, failedCalls),
+    '401s': sum(processes, ({ unauthorized }) => unauthorized),
+    'token requests': tokenRequests,
+    'from the store': sum(processes, ({ fromStore }) => fromStore),
+    'store-failed': sum(processes, ({ storeFailures }) => storeFailures),
+    'last first token (ms)': Math.round(Math.max(...firstMs)),
+    'longest call (ms)': Math.round(Math.max(...processes.map(({ longestCallMs }) => longestCallMs))),
+    'machine late (ms)': Math.round(late),
   }
 }
 
-function perSecond(ms: number): string {
-  return (1_000 / ms).toFixed(1).replace(/\.0$/, '')
+interface Verdict {
+  readonly good: boolean
+  readonly text: string
 }
 
-function leave(text: string, code: number): never {
-  if (code === 0) console.log(text)
-  else console.error(text)
-  process.exit(code)
+/** What must hold of a run. */
+function verdictsOf(result: Result): Verdict[] {
+  const { run, processes, tokenRequests } = result
+  const requests = `${run}: ${tokenRequests} token requests`
+  if (run === 'no store') {
+    const least = LIFETIMES * count
+    return [{ good: tokenRequests >= least, text: `${requests} (expected: ${least} or more)` }]
+  }
+  if (run === 'one Redis') {
+    // A process that cannot reach the store in time makes a request of its own.
+    const excused = sum(processes, ({ storeFailures }) => storeFailures)
+    const early = earlyOf(processes)
+    const good = tokenRequests >= LIFETIMES && early <= excused
+    const expected = `(expected: ${LIFETIMES} or more, ${excused})`
+    return [{ good, text: `${requests}, ${early} while a token was fresh ${expected}` }, noFailedCall(result)]
+  }
+  const failing = processes.filter(({ storeFailures }) => storeFailures > 0).length
+  const text = `${run}: ${failing} processes emitted store-failed (expected: all)`
+  return [noFailedCall(result), { good: failing === count, text }]
+}
+
+/** How many tokens were requested while the one before was too fresh to be renewed. */
+function earlyOf(processes: readonly Figures[]): number {
+  const requestedAt = processes.flatMap((each) => each.requestedAt).sort((a, b) => a - b)
+  const leastMs = RENEWED_AFTER * lifetimeMs - 1 // clocks are read in whole ms
+  return requestedAt.filter((at, nth) => at - (requestedAt[nth - 1] ?? Number.NEGATIVE_INFINITY) < leastMs)
+    .length
+}
+
+function noFailedCall({ run, processes }: Result): Verdict {
+  const [calls, failed] = [sum(processes, (each) => each.calls), sum(processes, failedCalls)]
+  if (failed > 0) {
+    const why = processes.flatMap(({ failures }) => Object.keys(failures))
+    return {
+      good: false,
+      text: `${run}: ${failed} of ${calls} calls failed: ${[...new Set(why)].join(', ')}`,
+    }
+  }
+  const good = calls >= LEAST_CALLS * count
+  return { good, text: `${run}: no failed call of ${calls}${good ? '' : ': this machine is too slow'}` }
+}
+
+function failedCalls({ failures }: Figures): number {
+  return Object.values(failures).reduce((total, each) => total + each, 0)
+}
+
+function sum(processes: readonly Figures[], of: (each: Figures) => number): number {
+  return processes.reduce((total, each) => total + of(each), 0)
+}
+
+function wholeNumber(name: 'processes' | 'lifetime', [least, most]: readonly [number, number]): number {
+  const number = Number(values[name])
+  if (Number.isInteger(number) && number >= least && number <= most) return number
+  throw new Error(`--${name} must be a whole number from ${least} to ${most}.`)
 }

@@ -1,22 +1,18 @@
 /**
  * Calls without end while the service fails in every way it can: each failed call must be explained by a fault.
  *
- * npm run soak -- --minutes 10 [--seed 1] [--record]     --record: writes the figures to docs/faults.md
+ * npm run soak -- --minutes 10 [--seed 1]
  */
 import { getEventListeners } from 'node:events'
 import { inspect, parseArgs } from 'node:util'
-import axios from 'axios'
 import { startSandbox } from 'merchant-auth/testing'
-import packageJson from '../package.json' with { type: 'json' }
 import { findLeaks } from '../test/support/leaks.ts'
 import { Random } from '../test/support/random.ts'
-import { Progress } from './progress.ts'
 import { makeCall } from './soak/call.ts'
 import { Clients, ProviderFigures } from './soak/clients.ts'
 import { heapUsed, Remains, StallWatch } from './soak/machine.ts'
 import { breachOf, type EndedCall, explain } from './soak/oracle.ts'
-import { Counts, inText, type Row, record } from './soak/report.ts'
-import { PLACES, pause, Records, Service } from './soak/service.ts'
+import { Counts, PLACES, pause, Records, Service } from './soak/service.ts'
 
 /** Callers that share a provider. */
 interface Group {
@@ -37,17 +33,16 @@ const PROVIDER_LIFE_MS = [4_000, 20_000] as const
 /** Code that is compiled and caches that fill may take this much. */
 const MOST_GROWTH_BYTES = 10 * 1024 * 1024
 const MOST_SAMPLES = 120
-const SAMPLE_EVERY = 20
 
 const { values } = parseArgs({
-  options: { minutes: { type: 'string' }, seed: { type: 'string' }, record: { type: 'boolean' } },
+  options: {
+    minutes: { type: 'string', default: '0.25' },
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
+  },
 })
-const durationMs = Number(values.minutes ?? '0.25') * 60_000
-const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 32))
-if (!(durationMs >= WARM_UP_MS + HEALTHY_MS + 2_000) || !Number.isInteger(seed)) {
-  console.error('Usage: npm run soak -- --minutes N (at least 0.2) [--seed N] [--record]')
-  process.exit(2)
-}
+const durationMs = Number(values.minutes) * 60_000
+const seed = Number(values.seed)
+if (!(durationMs >= WARM_UP_MS + HEALTHY_MS + 2_000)) throw new Error('--minutes must be at least 0.2')
 
 console.log(`A soak of ${durationMs / 60_000} min with ${CALLERS} callers. Seed ${seed}.\n`)
 using remains = new Remains()
@@ -73,77 +68,68 @@ const shared = new AbortController().signal
 const explained = new Counts()
 const problems: string[] = []
 /** What callers got, to be searched for secrets at the end. */
-const sampled = new Set<string>()
-let samples: { readonly what: string; readonly got: unknown; readonly secrets: readonly string[] }[] = []
+const samples: { readonly what: string; readonly got: unknown; readonly secrets: readonly string[] }[] = []
 let [calls, succeeded, recovered, slowestMs, calling] = [0, 0, 0, 0, 0]
 let mayLeave = false
 
-const interrupt = (): void => {
-  if (stopped.signal.aborted) process.exit(130)
-  stopped.abort('interrupted')
-}
-process.on('SIGINT', interrupt)
-
 // Calls, first without faults, then with, then without again.
 const callers = Array.from({ length: CALLERS }, (_, nth) => callOnAndOn(nth))
-const progress = new Progress(
-  () =>
-    `${Math.round((Date.now() - startedAt) / 1_000)} of ${durationMs / 1_000} s: ${calls} calls, ` +
-    `${calls - succeeded} failed, ${problems.length} problems, ${tokenRequests()} token requests`,
-  durationMs > 60_000 ? 10_000 : 5_000,
-)
-await pause(WARM_UP_MS, stopped.signal)
+const progress = setInterval(() => {
+  const seconds = Math.round((Date.now() - startedAt) / 1_000)
+  console.log(`${seconds} s: ${calls} calls, ${calls - succeeded} failed, ${problems.length} problems`)
+}, 5_000)
+await pause(WARM_UP_MS)
 const heapAtStart = await heapUsed()
 mayLeave = true
-await Promise.all(services.map((service) => service.run(troubleEndsAt, stopped.signal)))
+await Promise.all(services.map((service) => service.run(troubleEndsAt)))
 mayLeave = false
-await pause(startedAt + durationMs - Date.now(), stopped.signal)
+await pause(startedAt + durationMs - Date.now())
 const recoversBy = Date.now() + MOST_RECOVERY_MS
-while (recovered < CALLERS && Date.now() < recoversBy && !stopped.signal.aborted)
-  await pause(100, stopped.signal)
-const interrupted = stopped.signal.reason === 'interrupted'
+while (recovered < CALLERS && Date.now() < recoversBy) await pause(100)
 stopped.abort()
 const patience = new AbortController()
 await Promise.race([Promise.all(callers), pause(LAST_CALLS_MS, patience.signal)])
 patience.abort()
-const ranMs = Date.now() - startedAt
-progress[Symbol.dispose]()
+clearInterval(progress)
 stalls[Symbol.dispose]()
 
 // What is left of it.
 records.sweep()
-const { production, test } = { production: sandbox.production.counts, test: sandbox.test.counts }
-const unauthorized = production.unauthorized + test.unauthorized
-const requested = tokenRequests()
+const counts = [sandbox.production.counts, sandbox.test.counts]
+const unauthorized = counts.reduce((sum, count) => sum + count.unauthorized, 0)
+const requested = counts.reduce((sum, count) => sum + count.token, 0)
 await Promise.all([...closing, ...groups.map(({ clients }) => clients.close())])
 await sandbox.close()
-process.off('SIGINT', interrupt)
 const handles = await remains.openHandles()
 const searched = samples.length + 1
-const leaks = await searchSamples()
+const secrets = samples.flatMap((sample) => sample.secrets)
+for (const sample of [...samples.splice(0), { what: 'events', got: figures.events.splice(0), secrets }])
+  for (const where of findLeaks(sample.got, new Set(sample.secrets)))
+    problems.push(`A secret in ${sample.what}: ${where}`)
 const heapAtEnd = await heapUsed()
-const listeners = remains.processListeners()
 const sharedListeners = getEventListeners(shared, 'abort').length
-if (sharedListeners > 0) listeners.push(`${sharedListeners} on a signal that calls share`)
 
-problems.push(...figures.breaches, ...leaks.map((leak) => `A secret in ${leak}`))
+problems.push(...figures.breaches)
 if (calling > 0) problems.push(`${calling} callers wait for their last call`)
-if (recovered === 0 && !interrupted) problems.push('No call ended after the recovery')
+if (recovered === 0) problems.push('No call ended after the recovery')
 if (heapAtEnd - heapAtStart > MOST_GROWTH_BYTES) problems.push('The heap grew')
-if (listeners.length > 0) problems.push(`Listeners left: ${listeners.join(', ')}`)
+if (sharedListeners > 0) problems.push(`${sharedListeners} listeners left on a signal that calls share`)
 if (handles.length > 0) problems.push(`Open handles left: ${handles.join(', ')}`)
 problems.push(...remains.warnings, ...remains.unhandled.map((reason) => `Unhandled rejection: ${reason}`))
 
-const rows = tableRows()
-console.log(inText(rows))
+const { expiring, rejected } = figures.renewed
+console.log(`
+${calls} calls by ${CALLERS} callers, ${succeeded} succeeded, ${recovered} of them after the recovery; the slowest took ${slowestMs} ms
+failed and explained: ${explained}
+faults met: ${records.faultsMet}
+troubles: ${troubles}
+${requested} token requests by ${figures.providers} providers, ${figures.failedAttempts} failed
+${unauthorized} 401s, ${figures.suppressed} of them without a renewal
+${expiring} renewals in the background, ${rejected} after a rejection
+heap: ${mebibytes(heapAtStart)}, at the end ${mebibytes(heapAtEnd)}; ${searched} errors and answers searched for secrets`)
 for (const problem of problems.slice(0, 20)) console.log(`\n${problem}`)
 console.log(problems.length === 0 ? '\nAll is well.' : `\n${problems.length} problems.`)
-if (interrupted) console.log('It was interrupted.')
-if (values.record && problems.length === 0 && !interrupted) {
-  record(rows)
-  console.log('The figures are in docs/faults.md.')
-}
-process.exitCode = problems.length > 0 ? 1 : interrupted ? 130 : 0
+process.exitCode = problems.length > 0 ? 1 : 0
 
 async function callOnAndOn(nth: number): Promise<void> {
   const group = groups[nth % groups.length] as Group
@@ -158,7 +144,7 @@ async function callOnAndOn(nth: number): Promise<void> {
     // A redirect may have led it to the other environment.
     const places = new Set([call.place, ...call.arrivals.map(({ place }) => place)])
     const met = services.filter(({ place }) => places.has(place)).flatMap((service) => service.troubles)
-    judge({ ...call, troubles: met, stalledMs }, clients, got)
+    note({ ...call, troubles: met, stalledMs }, clients, got)
     await pause(own.between(40, 160), stopped.signal)
   }
   calling -= 1
@@ -171,7 +157,7 @@ function replace(group: Group): void {
   group.replaceAt = Date.now() + random.between(...PROVIDER_LIFE_MS)
 }
 
-function judge(call: EndedCall, { service, tokens }: Clients, got: unknown): void {
+function note(call: EndedCall, { service, tokens }: Clients, got: unknown): void {
   calls += 1
   slowestMs = Math.max(slowestMs, call.endedAt - call.startedAt)
   if (call.startedAt > Math.max(troubleEndsAt, service.recoveredAt)) recovered += 1
@@ -185,66 +171,8 @@ function judge(call: EndedCall, { service, tokens }: Clients, got: unknown): voi
   const why = explain(call)
   if (why !== undefined) explained.add(why)
   else problems.push(`Nothing explains this failure: ${inspect(call, { depth: 5 })}\n${String(got)}`)
-  // Of each kind at each client, and of every twentieth failure.
-  const what = `${call.client}, ${outcome.kind}`
-  if ((sampled.has(what) && (calls - succeeded) % SAMPLE_EVERY !== 0) || samples.length >= MOST_SAMPLES)
-    return
-  sampled.add(what)
-  samples.push({ what: `${call.id} (${what})`, got, secrets: [...service.secrets, ...tokens] })
-}
-
-/** Where a secret shows in what callers got, or in an event. */
-async function searchSamples(): Promise<string[]> {
-  const secrets = [...new Set(samples.flatMap((sample) => sample.secrets))]
-  const leaks: string[] = []
-  for (const sample of [...samples, { what: 'events', got: figures.events, secrets }]) {
-    leaks.push(...findLeaks(sample.got, sample.secrets).map((where) => `${sample.what}: ${where}`))
-    await new Promise((resolve) => setImmediate(resolve))
-  }
-  samples = []
-  figures.events.length = 0
-  return leaks
-}
-
-function tokenRequests(): number {
-  return sandbox.production.counts.token + sandbox.test.counts.token
-}
-
-function tableRows(): Row[] {
-  const { expiring, rejected } = figures.renewed
-  return [
-    [
-      'duration',
-      `${(ranMs / 60_000).toFixed(2)} min`,
-      `${new Date().toISOString().slice(0, 10)}, seed ${seed}`,
-    ],
-    [
-      'versions',
-      `Node.js ${process.versions.node}`,
-      `axios ${axios.VERSION}, merchant-auth ${packageJson.version}`,
-    ],
-    [
-      'calls',
-      calls,
-      `by ${CALLERS} callers with axios (http, fetch), fetch and undici; the slowest took ${slowestMs} ms`,
-    ],
-    ['succeeded', succeeded, `${recovered} of them after the recovery`],
-    ['failed and explained', explained.total],
-    ...explained.sorted().map(([why, count]): Row => [`  ${why}`, count]),
-    ['failed and unexplained', calls - succeeded - explained.total],
-    ['faults met', records.faultsMet.total, String(records.faultsMet)],
-    ['troubles', troubles.total, String(troubles)],
-    ['token requests', requested, `${figures.failedAttempts} failed; ${figures.providers} providers`],
-    ['401s that the APIs answered', unauthorized, `${figures.suppressed} times without a renewal`],
-    ['renewals', expiring + rejected, `${expiring} in the background, ${rejected} after a rejection`],
-    ['heap at start', mebibytes(heapAtStart), 'after warm-up and garbage collection, all running'],
-    ['heap at end', mebibytes(heapAtEnd), `all closed; may grow by ${mebibytes(MOST_GROWTH_BYTES)}`],
-    ['listeners left', listeners.length, 'on the process, and on a signal that calls share'],
-    ['open handles left', handles.length],
-    ['unhandled rejections', remains.unhandled.length],
-    ['MaxListeners warnings', remains.warnings.length],
-    ['secrets in output', leaks.length, `of ${searched} errors and answers`],
-  ]
+  if (samples.length < MOST_SAMPLES)
+    samples.push({ what: `${call.id}, ${call.client}`, got, secrets: [...service.secrets, ...tokens] })
 }
 
 function mebibytes(bytes: number): string {

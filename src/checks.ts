@@ -18,77 +18,11 @@ export const fn = <F>(error: string): z.ZodMiniType<F> =>
 
 /** An object that has functions with these names. */
 export const objectWith = <T>(names: readonly string[], error: string): z.ZodMiniType<T> =>
-  z.custom<T>((value) => names.every((name) => typeof propertyOf(value, name) === 'function'), error)
+  z.custom<T>((value) => names.every((name) => hasFunction(value, name)), error)
 
-/** Replaces a value that throws when it is read. No schema accepts it. */
-const UNREADABLE: unique symbol = Symbol('cannot be read')
-
-/** A property of an object or of its class. Ignores properties that somebody added to Object.prototype. */
-export function propertyOf(value: unknown, name: PropertyKey): unknown {
-  if (typeof value !== 'object' || value === null) return undefined
-  try {
-    const property: unknown = Reflect.get(value, name)
-    return property !== Reflect.get(Object.prototype, name) || Object.hasOwn(value, name)
-      ? property
-      : undefined
-  } catch {
-    return UNREADABLE
-  }
-}
-
-/** The names of an object's own properties; undefined if the value is not an object, or is an array. */
-export function keysOf(value: unknown): string[] | undefined {
-  try {
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? Object.keys(value)
-      : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** A copy of a record, each property read once. No schema accepts what it returns for other values. */
-export function recordOf(value: unknown): unknown {
-  const names = isRecord(value) ? keysOf(value) : undefined
-  return names === undefined
-    ? UNREADABLE
-    : Object.fromEntries(names.map((name) => [name, propertyOf(value, name)]))
-}
-
-/** Whether a value is a plain object, of any realm. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  try {
-    if (typeof value !== 'object' || value === null) return false
-    const proto: unknown = Object.getPrototypeOf(value)
-    return proto === null || Object.getPrototypeOf(proto) === null
-  } catch {
-    return false
-  }
-}
-
-/** No option needs more items. Longer arrays are not copied. */
-const MAX_ITEMS = 10_000
-
-/** A copy of an array, holes included. Any other value is returned unchanged. */
-export function itemsOf(value: unknown): unknown {
-  try {
-    if (Array.isArray(value) && value.length > MAX_ITEMS) return UNREADABLE
-    return Array.isArray(value) ? Array.from({ length: value.length }, (_, n) => propertyOf(value, n)) : value
-  } catch {
-    return UNREADABLE
-  }
-}
-
-/**
- * A copy of options, with the expected names and all other names that were given. The copy has no prototype. Each option
- * is read once, so that the value that was checked is the value that is used. Undefined if the value is not an object.
- */
-export function copyOf(value: unknown, names: readonly string[]): object | undefined {
-  const given = keysOf(value)
-  if (given === undefined) return undefined
-  const copy: Record<string, unknown> = Object.create(null)
-  for (const name of new Set([...names, ...given])) copy[name] = itemsOf(propertyOf(value, name))
-  return copy
+/** Whether a value is an object that has such a function. */
+export function hasFunction(value: unknown, name: string): boolean {
+  return typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === 'function'
 }
 
 /** An object with these options, and no others. An unknown option's message is the list of the names that exist. */
@@ -97,37 +31,20 @@ export const strict = <S extends z.core.$ZodLooseShape>(shape: S): z.ZodMiniObje
     error: ({ code }) => (code === 'unrecognized_keys' ? Object.keys(shape).join(' ') : 'must be an object'),
   })
 
-/** Applies the schema to a copy of the given value. */
-export const copied = <S extends z.ZodMiniObject>(schema: S): z.ZodMiniType<z.output<S>> =>
-  z.pipe(
-    z.transform((value: unknown) => copyOf(value, Object.keys(schema.shape))),
-    schema,
-  )
-
 const HEADER = 'must be the name of a header (RFC 9110 §5.1)'
 const RESERVED = 'must not be a header that HTTP clients set or drop themselves'
 const SCHEME = "must be an authentication scheme (RFC 9110 §11.1), or '' for the bare token"
 
 /** With these names fetch, axios or undici drops the token, fails, or describes the body or the connection incorrectly. */
-const RESERVED_HEADERS: ReadonlySet<string> = new Set([
-  '__proto__',
-  'connection',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'prototype',
-  'sec-fetch-mode',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+const RESERVED_HEADERS: readonly string[] =
+  'connection content-length content-type expect host keep-alive sec-fetch-mode trailer transfer-encoding upgrade'.split(
+    ' ',
+  )
 
 /** The name of a header that can carry the token. */
 export const headerName: z.ZodMiniType<string> = z.string(HEADER).check(
   z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
-  z.refine((name) => !RESERVED_HEADERS.has(name.toLowerCase()), RESERVED),
+  z.refine((name) => !RESERVED_HEADERS.includes(name.toLowerCase()), RESERVED),
 )
 
 /** The authentication scheme: the word before the token. */

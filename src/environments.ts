@@ -1,5 +1,4 @@
 /** Environments such as production and test: their type, their validation, and a checked set of them. */
-import { itemsOf, keysOf, propertyOf } from './checks.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
@@ -9,14 +8,18 @@ export interface Environment {
    * @default none; with `defineEnvironments`, the environment's key
    */
   readonly name?: string | undefined
-  /** Base URL of the token endpoint, which is `{authUrl}/oauth/token`. https, or http on a loopback host. */
+  /**
+   * Base URL of the token endpoint, which is `{authUrl}/oauth/token`; the whole URL is accepted, too. https, or http on a
+   * loopback host.
+   */
   readonly authUrl: string
   /** The audience to request tokens for, usually a URL. It is sent unchanged. */
   readonly audience: string
   /**
    * Base URLs (at least one) of the merchant API and the in-store API: by name, `{ merchant: …, inStore: … }`, or as a
    * list. Only URLs below one of them get the token: same origin, and a path that is equal or continues after a `/`.
-   * https, or http on a loopback host. Events show the name of an API, or its URL if it has none.
+   * https, or http on a loopback host. Events show the name of an API, or its URL if it has none. Names with the same base
+   * URL are one API, and events show all of them.
    */
   readonly apiUrls: Readonly<Record<string, string>> | readonly string[]
   /**
@@ -26,83 +29,87 @@ export interface Environment {
   readonly allowInsecureRequests?: boolean | undefined
 }
 
-/** One entry of `apiUrls`. */
+/** One API. */
 export interface Api {
+  /** Its base URL: scheme, host, port and path, without a trailing slash. */
   readonly url: string
-  /** Its name, or its URL if it has none. */
+  /** Its name, or its URL if it has none. Several names with this base URL: all of them, separated by commas. */
   readonly label: string
+}
+
+/** The APIs in `apiUrls`. */
+export function apisOf({ apiUrls }: Pick<Environment, 'apiUrls'>): readonly Api[] {
+  const entriesByUrl = Map.groupBy(entriesOf(apiUrls), ({ url }) => canonicalUrl(url))
+  return [...entriesByUrl].map(([url, entries]) => ({
+    url,
+    label: [...new Set(entries.map((entry) => entry.name ?? entry.url))].join(', '),
+  }))
+}
+
+/** One entry of `apiUrls`. */
+interface Entry {
+  /** Undefined in a list. */
+  readonly name: string | undefined
+  readonly url: string
   /** Where it stands, for messages: `apiUrls.merchant` or `apiUrls[0]`. */
   readonly place: string
 }
 
-/** The entries of `apiUrls`. */
-export function apisOf({ apiUrls }: Pick<Environment, 'apiUrls'>): readonly Api[] {
-  const isList = Array.isArray(apiUrls)
-  return Object.entries<string>(apiUrls).map(([key, url]) => ({
-    url,
-    label: isList ? url : key,
-    place: isList ? `apiUrls[${key}]` : `apiUrls.${key}`,
-  }))
+function entriesOf(apiUrls: Environment['apiUrls']): readonly Entry[] {
+  return Object.entries<string>(apiUrls).map(([key, url]) =>
+    Array.isArray(apiUrls)
+      ? { name: undefined, url, place: `apiUrls[${key}]` }
+      : { name: key, url, place: `apiUrls.${key}` },
+  )
 }
 
 /** The token endpoint of an environment. */
-export function tokenEndpoint(environment: Environment): string {
-  return `${canonicalUrl(environment.authUrl)}/oauth/token`
+export function tokenEndpoint({ authUrl }: Pick<Environment, 'authUrl'>): string {
+  return `${withoutTokenPath(canonicalUrl(authUrl))}/oauth/token`
+}
+
+function withoutTokenPath(authUrl: string): string {
+  return authUrl.replace(/\/oauth\/token\/?$/, '')
 }
 
 /** Scheme, host, port and path of a base URL, without a trailing slash. */
-export function canonicalUrl(url: string): string {
+function canonicalUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/$/, '')
 }
 
+/** The frozen copies, which are reused: an application may create thousands of providers for one environment. */
+const copies = new WeakSet<object>()
+
 /** A frozen copy of an environment, or its problems. The option names of the problems start with `at`. */
 export function checkEnvironment(value: unknown, at: string, key?: string): Environment | Problem[] {
-  if (isFrozenCopy(value) && (key === undefined || value.name !== undefined)) return value
-  if (keysOf(value) === undefined) {
+  if (typeof value !== 'object' || value === null)
     return [{ option: at, reason: 'must be an object with authUrl, audience and apiUrls' }]
-  }
-  const part = (name: keyof Environment): unknown => propertyOf(value, name)
-  const authUrl = part('authUrl')
-  const audience = part('audience')
-  const apiUrls = apiUrlsOf(part('apiUrls'))
-  const name = part('name') ?? key
-  const allowInsecureRequests = part('allowInsecureRequests')
+  const given = value as Environment
+  if (copies.has(given) && (key === undefined || given.name !== undefined)) return given
+  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = given
   const problems: Problem[] = []
   const add = (option: string, reason: string | undefined): void => {
     if (reason !== undefined) problems.push({ option: `${at}.${option}`, reason })
   }
   const insecure = allowInsecureRequests === true
-  if (name !== undefined && (typeof name !== 'string' || name === ''))
-    add('name', 'must be a non-empty string')
-  if (allowInsecureRequests !== undefined && typeof allowInsecureRequests !== 'boolean') {
+  if (name !== undefined && !isText(name)) add('name', 'must be a non-empty string')
+  if (!['undefined', 'boolean'].includes(typeof allowInsecureRequests))
     add('allowInsecureRequests', 'must be true or false')
-  }
-  add('authUrl', authUrlProblem(authUrl, insecure))
-  if (typeof audience !== 'string' || audience === '') add('audience', 'must be a non-empty string')
-  const apis = apisOf({ apiUrls })
-  if (apis.length === 0)
+  add('authUrl', baseUrlProblem(authUrl, insecure))
+  if (!isText(audience)) add('audience', 'must be a non-empty string')
+  const entries = typeof apiUrls === 'object' && apiUrls !== null ? entriesOf(apiUrls) : []
+  if (entries.length === 0)
     add('apiUrls', 'must be base URLs by name, or a list of base URLs, with at least one')
-  for (const { label, place, url } of apis)
-    add(place, label === '' ? 'must have a non-empty name' : apiUrlProblem(url, insecure))
-  if (problems.length > 0) return problems
-  return frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests } as Environment)
+  for (const entry of entries)
+    add(entry.place, entry.name === '' ? 'must have a non-empty name' : apiUrlProblem(entry.url, insecure))
+  return problems.length > 0
+    ? problems
+    : frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests })
 }
 
-/** A copy of the given `apiUrls`, with values that are still to be checked; empty if it is neither a list nor a record. */
-function apiUrlsOf(given: unknown): Environment['apiUrls'] {
-  const items = itemsOf(given)
-  if (Array.isArray(items)) return items as string[]
-  const names = keysOf(items) ?? []
-  return Object.fromEntries(names.map((name) => [name, propertyOf(items, name) as string]))
-}
-
-function authUrlProblem(value: unknown, insecure: boolean): string | undefined {
-  const problem = baseUrlProblem(value, insecure)
-  if (problem === undefined && canonicalUrl(value as string).endsWith('/oauth/token')) {
-    return 'must be the base URL; /oauth/token is added to it'
-  }
-  return problem
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
 }
 
 function apiUrlProblem(value: unknown, insecure: boolean): string | undefined {
@@ -141,11 +148,6 @@ function isLoopback(hostname: string): boolean {
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  * @example
  * const environments = defineEnvironments({
- *   production: {
- *     authUrl: 'https://auth.example.com',
- *     audience: 'https://api.example.com',
- *     apiUrls: { merchant: 'https://api.example.com/merchant', inStore: 'https://api.example.com/in-store' },
- *   },
  *   test: {
  *     authUrl: 'https://auth.test.example.com',
  *     audience: 'https://api.test.example.com',
@@ -157,7 +159,7 @@ function isLoopback(hostname: string): boolean {
 export function defineEnvironments<const T extends Readonly<Record<string, Environment>>>(
   environments: T,
 ): T {
-  const names = keysOf(environments) ?? []
+  const names = Object.keys(environments ?? {})
   if (names.length === 0) {
     throw new ConfigurationError('The environments cannot be used', [
       { option: 'environments', reason: 'must be an object with at least one environment' },
@@ -166,7 +168,7 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   const checked: [string, Environment][] = []
   const problems: Problem[] = []
   for (const name of names) {
-    const environment = checkEnvironment(propertyOf(environments, name), name, name)
+    const environment = checkEnvironment(environments[name], name, name)
     if (Array.isArray(environment)) problems.push(...environment)
     else checked.push([name, environment])
   }
@@ -175,20 +177,12 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   return Object.freeze(Object.fromEntries(checked)) as T
 }
 
-/** The frozen copies, which are reused: an application may create thousands of providers for one environment. */
-const copies = new WeakSet<object>()
-
-/** Whether an environment is such a copy, which cannot change. */
-export function isFrozenCopy(environment: unknown): environment is Environment {
-  return copies.has(environment as Environment)
-}
-
 /** A frozen copy of an environment, without any other properties. */
 export function frozenEnvironment<T extends Environment>(environment: T): T {
   const { name, authUrl, audience, apiUrls, allowInsecureRequests } = environment
   const copy = Object.freeze({
     ...(name === undefined ? undefined : { name }),
-    authUrl,
+    authUrl: withoutTokenPath(authUrl),
     audience,
     apiUrls: Object.freeze(Array.isArray(apiUrls) ? [...apiUrls] : { ...apiUrls }),
     ...(allowInsecureRequests === undefined ? undefined : { allowInsecureRequests }),
@@ -207,8 +201,8 @@ function overlaps(entries: [string, Environment][]): Problem[] {
       if (environment.audience === other.audience) {
         problems.push({ option: `${key}.audience`, reason: `is also the audience of ${otherKey}` })
       }
-      for (const { url, place } of apisOf(environment)) {
-        if (apisOf(other).some((api) => isBelow(url, api.url) || isBelow(api.url, url))) {
+      for (const { url, place } of entriesOf(environment.apiUrls)) {
+        if (entriesOf(other.apiUrls).some((api) => isBelow(url, api.url) || isBelow(api.url, url))) {
           problems.push({
             option: `${key}.${place}`,
             reason: `overlaps with the apiUrls of ${otherKey}: its tokens would reach both environments`,

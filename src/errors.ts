@@ -77,19 +77,15 @@ export class ConfigurationError extends MerchantAuthError {
 }
 
 /** The fields of a {@link TokenRequestError}. */
-export interface TokenRequestFailure {
+export interface TokenRequestFailure
+  extends Pick<TokenRequestError, 'retryable' | 'attempts'>,
+    Partial<
+      Pick<TokenRequestError, 'status' | 'error' | 'errorDescription' | 'retryAfterMs' | 'answer' | 'cause'>
+    > {
   readonly code: Exclude<
     MerchantAuthErrorCode,
     'ERR_CONFIGURATION' | 'ERR_BROWSER' | 'ERR_TOKEN_RESPONSE' | 'ERR_PROVIDER_CLOSED'
   >
-  readonly retryable: boolean
-  readonly attempts: number
-  readonly status?: number | undefined
-  readonly error?: string | undefined
-  readonly errorDescription?: string | undefined
-  readonly retryAfterMs?: number | undefined
-  readonly answer?: TokenRequestError['answer']
-  readonly cause?: unknown
 }
 
 /**
@@ -172,15 +168,15 @@ export class ProviderClosedError extends MerchantAuthError {
 }
 
 // On the prototypes, so that inspect does not list the name again among the fields.
-for (const [type, name] of [
-  [MerchantAuthError, 'MerchantAuthError'],
-  [ConfigurationError, 'ConfigurationError'],
-  [TokenRequestError, 'TokenRequestError'],
-  [TokenResponseError, 'TokenResponseError'],
-  [ProviderClosedError, 'ProviderClosedError'],
-] as const) {
-  Object.defineProperty(type.prototype, 'name', { value: name, configurable: true, writable: true })
+const CLASSES = {
+  MerchantAuthError,
+  ConfigurationError,
+  TokenRequestError,
+  TokenResponseError,
+  ProviderClosedError,
 }
+for (const [name, { prototype }] of Object.entries(CLASSES))
+  Object.defineProperty(prototype, 'name', { value: name, configurable: true, writable: true })
 Object.defineProperty(MerchantAuthError.prototype, BRAND, { value: true })
 
 /**

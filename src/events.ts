@@ -133,29 +133,29 @@ function callSafely(listener: (event: AuthEvent) => void, event: AuthEvent): voi
 }
 
 /** What an attachment needs from a provider to emit events. */
-export interface Outlet {
+export interface Emitter {
   readonly emit: Emit
   /** The client secrets and tokens that no event may contain. */
   readonly secrets: Iterable<string>
 }
 
-const outlets = new WeakMap<object, Outlet>()
+const emitters = new WeakMap<object, Emitter>()
 
-/** Registers the outlet of a provider for its attachments. */
-export function rememberOutlet(provider: object, outlet: Outlet): void {
-  outlets.set(provider, outlet)
+/** Registers the emitter of a provider for its attachments. */
+export function registerEmitter(provider: object, emitter: Emitter): void {
+  emitters.set(provider, emitter)
 }
 
-/** The outlet of a provider. For a provider that the caller implements: the diagnostics channel and its current token. */
-export function outletOf(provider: {
+/** The emitter of a provider. For a provider that the caller implements: the diagnostics channel and its current token. */
+export function emitterOf(provider: {
   readonly environment: Environment
   currentToken(): { readonly value: string } | undefined
-}): Outlet {
+}): Emitter {
   const secrets = {
     *[Symbol.iterator]() {
       const token = provider.currentToken()
       if (token !== undefined) yield token.value
     },
   }
-  return outlets.get(provider) ?? { emit: createEmit(undefined, provider.environment.name), secrets }
+  return emitters.get(provider) ?? { emit: createEmit(undefined, provider.environment.name), secrets }
 }

@@ -1,10 +1,16 @@
 /** A provider's options from environment variables. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { keysOf, propertyOf } from './checks.ts'
+import type { Environment } from './environments.ts'
 import { ConfigurationError, type Problem } from './errors.ts'
 import { similarName } from './names.ts'
-import { resolveOptions, type TokenProviderOptions } from './options.ts'
+import {
+  type ResolvedOptions,
+  resolveOptions,
+  type TokenProviderOptions,
+  type WithClientAssertion,
+  type WithClientSecret,
+} from './options.ts'
 
 const WHAT = 'The environment variables cannot be used'
 
@@ -41,15 +47,13 @@ const VARIABLES: Readonly<Record<string, string>> = {
  * Options from environment variables. The type assumes that `MERCHANT_AUTH_API_URLS` names the two APIs `merchant` and
  * `inStore`. A name that it does not contain is undefined at run time; base URLs without names are read by index.
  */
-export type OptionsFromEnv = TokenProviderOptions & {
+export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = TokenProviderOptions & {
   /** The environment. */
   readonly environment: {
     /** The base URLs of the APIs, by name. */
-    readonly apiUrls: Readonly<Record<'merchant' | 'inStore', string>> & Readonly<Record<string, string>>
+    readonly apiUrls: Readonly<Record<Name, string>> & Readonly<Record<string, string>>
   }
 }
-
-type NamedApiUrls = OptionsFromEnv['environment']['apiUrls']
 
 /** The variables that are read. */
 export const VARIABLE_NAMES: readonly string[] = [
@@ -68,7 +72,8 @@ type Variables = Readonly<Record<string, string | undefined>>
  *   separated by commas: `merchant=https://…,inStore=https://…`, or without names
  * - `MERCHANT_AUTH_CLIENT_ID`
  * - `MERCHANT_AUTH_CLIENT_SECRET`, or `MERCHANT_AUTH_CLIENT_SECRET_FILE`: a file that contains the secret. It is read
- *   before every token request, so that a new secret needs no restart. Trailing line breaks are removed.
+ *   before every token request, so that a new secret needs no restart. A byte order mark and trailing line
+ *   breaks are removed.
  * - `MERCHANT_AUTH_CLIENT_ASSERTION_FILE`: instead of a secret, a file that contains a signed JWT, such as a projected
  *   token of Kubernetes. It is read before every attempt.
  * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters` as `name=value,…`, for values without commas
@@ -79,58 +84,52 @@ type Variables = Readonly<Record<string, string | undefined>>
  * name, or by index if they have no names.
  *
  * @param env the variables by name; by default those of the process
+ * @param options `apis`: the names that `MERCHANT_AUTH_API_URLS` must contain
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem, each with the variable's name
  * @example
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
  */
-export function optionsFromEnv(
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): OptionsFromEnv {
+export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore'>(
+  env: Variables = process.env,
+  { apis = [] }: { readonly apis?: readonly Name[] | undefined } = {},
+): OptionsFromEnv<Name> {
   const problems: Problem[] = []
-  const variables = variablesOf(env, problems)
-  const read = (name: string): string | undefined => variables[name]?.trim() || undefined
-  const options: OptionsFromEnv = {
+  const read = (name: string): string | undefined => env[name]?.trim() || undefined
+  const options = {
     environment: {
       authUrl: read(URL_VARIABLE) ?? '',
       audience: read(AUDIENCE) ?? '',
       apiUrls: apiUrlsFrom(read(API_URLS) ?? '', problems),
     },
     clientId: read(CLIENT_ID) ?? '',
-    ...credentialFrom(variables, problems),
+    ...credentialFrom(env, problems),
     ...parametersFrom(read(TOKEN_PARAMETERS), problems),
     ...durationsFrom(read, problems),
   }
-  problems.push(...problemsIn(options, read))
-  // A variable that is not a string has only that problem.
-  const first = problems.filter(({ option }, n) => problems.findIndex((p) => p.option === option) === n)
-  if (first.length > 0) throw new ConfigurationError(WHAT, withSpelling(first, env))
-  return options
-}
-
-/** The variables that this file reads. One that is not a string is a problem, and counts as unset. */
-function variablesOf(env: unknown, problems: Problem[]): Variables {
-  if (typeof env !== 'object' || env === null)
-    throw new ConfigurationError(WHAT, [{ option: 'env', reason: 'must be an object' }])
-  return Object.fromEntries(
-    VARIABLE_NAMES.map((name) => {
-      const value = propertyOf(env, name) ?? undefined
-      if (value === undefined || typeof value === 'string') return [name, value]
-      problems.push({ option: name, reason: 'must be a string' })
-      return [name, undefined]
-    }),
+  const missing =
+    read(API_URLS) === undefined ? [] : apis.filter((name) => !(name in options.environment.apiUrls))
+  problems.push(
+    ...missing.map((name) => ({ option: API_URLS, reason: `must name the API ${name}: ${name}=https://…` })),
   )
+  const resolved = resolvedFrom(options, read)
+  if (Array.isArray(resolved)) problems.push(...resolved)
+  if (Array.isArray(resolved) || problems.length > 0)
+    throw new ConfigurationError(WHAT, withSpelling(problems, env))
+  return { ...options, environment: resolved.environment as OptionsFromEnv<Name>['environment'] }
 }
 
 /** The problems, with a note on a set variable whose name is almost that of a missing one. */
-function withSpelling(problems: readonly Problem[], env: Readonly<Record<string, unknown>>): Problem[] {
-  const unknown = (keysOf(env) ?? []).filter(
+function withSpelling(problems: readonly Problem[], env: Variables): Problem[] {
+  const unknown = Object.keys(env).filter(
     (name) => name.startsWith('MERCHANT_AUTH_') && !VARIABLE_NAMES.includes(name),
   )
   return problems.map(({ option, reason }) => {
+    if (!reason.startsWith('is not set')) return { option, reason }
     const names = option === CLIENT_SECRET ? CREDENTIALS : [option]
-    const similar = reason.startsWith('is not set')
-      ? names.map((name) => similarName(name, unknown)).find((name) => name !== undefined)
-      : undefined
+    const similar = names
+      .flatMap((name) => [name, name.replace('CLIENT_', '')])
+      .map((name) => similarName(name, unknown))
+      .find((name) => name !== undefined)
     return {
       option,
       reason: similar === undefined ? reason : `${reason}, but ${similar} is: check its spelling`,
@@ -138,57 +137,57 @@ function withSpelling(problems: readonly Problem[], env: Readonly<Record<string,
   })
 }
 
+/** The parts of a text that are separated by commas. */
+function partsOf(text: string): string[] {
+  return text.split(',').flatMap((part) => part.trim() || [])
+}
+
 /** Base URLs by name, or as a list if none has a name. */
-function apiUrlsFrom(text: string, problems: Problem[]): NamedApiUrls {
-  const items = text.split(',').flatMap((item) => item.trim() || [])
-  const entries = items.map((item): [string | undefined, string] => {
-    const [, name, url = ''] = /^(?:([\w.-]+)\s*=\s*)?(.*)$/s.exec(item) ?? []
-    return [name, url]
-  })
+function apiUrlsFrom(text: string, problems: Problem[]): Environment['apiUrls'] {
+  if (/;\s*(?:[\w.-]+\s*=|https?:)/.test(text))
+    problems.push({ option: API_URLS, reason: 'must separate the base URLs by commas, not by semicolons' })
+  const parts = partsOf(text)
+  const entries = parts.map((part) => /^([\w.-]+)\s*=\s*(.*)$/s.exec(part)?.slice(1) ?? [])
+  if (entries.every(([name]) => name === undefined)) return parts
   const names = new Set(entries.map(([name]) => name))
-  // A list can be read by index, as its type says.
-  if (names.size <= 1 && names.has(undefined)) return items as object as NamedApiUrls
   if (names.has(undefined) || names.size < entries.length)
     problems.push({ option: API_URLS, reason: 'must give each base URL a name of its own, or none a name' })
-  return Object.fromEntries(entries.map(([name, url]) => [String(name), url])) as NamedApiUrls
+  return Object.fromEntries(entries.filter(([name]) => name !== undefined))
 }
 
 /** Always a function, because inspect would show a string. */
-function credentialFrom(
-  env: Variables,
-  problems: Problem[],
-): Pick<TokenProviderOptions, 'clientSecret' | 'clientAssertion'> {
-  const secret = env[CLIENT_SECRET] || undefined
-  const fileOf = (name: string): string | undefined => env[name]?.trim() || undefined
-  const files = [CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE].filter((name) => fileOf(name))
-  const given = [...(secret === undefined ? [] : [CLIENT_SECRET]), ...files] // a secret may consist of spaces
-  const [first, second] = given
+function credentialFrom(env: Variables, problems: Problem[]): WithClientSecret | WithClientAssertion {
+  const [first, second] = CREDENTIALS.filter((name) => env[name]?.trim())
   if (second !== undefined)
     problems.push({ option: second, reason: `must not be set together with ${first}` })
   if (first === undefined) {
     const reason = `is not set, and neither is ${CLIENT_SECRET_FILE} or ${CLIENT_ASSERTION_FILE}`
     problems.push({ option: CLIENT_SECRET, reason })
   }
-  if (first === CLIENT_ASSERTION_FILE)
-    return { clientAssertion: contentOf(CLIENT_ASSERTION_FILE, fileOf(CLIENT_ASSERTION_FILE), problems) }
-  const file = fileOf(CLIENT_SECRET_FILE)
-  if (file !== undefined) return { clientSecret: contentOf(CLIENT_SECRET_FILE, file, problems) }
-  return { clientSecret: () => secret ?? '' }
-}
-
-/** A function that reads a file. */
-function contentOf(variable: string, file = '', problems: Problem[]): () => Promise<string> {
+  if (first === undefined || first === CLIENT_SECRET) {
+    const secret = env[CLIENT_SECRET] ?? ''
+    return { clientSecret: () => secret }
+  }
+  const file = env[first]?.trim() ?? ''
   const problem = fileProblem(file)
-  if (problem !== undefined) problems.push({ option: variable, reason: problem })
-  return async () => withoutLineEnd(await readFile(file, 'utf8'))
+  if (problem !== undefined) problems.push({ option: first, reason: problem })
+  const content = async (): Promise<string> => withoutLineEnd(await readFile(file, 'utf8'))
+  return first === CLIENT_SECRET_FILE ? { clientSecret: content } : { clientAssertion: content }
 }
 
 function fileProblem(file: string): string | undefined {
   try {
-    return withoutLineEnd(readFileSync(file, 'utf8')) === '' ? 'names an empty file' : undefined
+    const text = withoutLineEnd(readFileSync(file, 'utf8'))
+    if (text.includes('\0')) return 'names a file in UTF-16, as PowerShell 5 writes it: write it in UTF-8'
+    return text === '' ? 'names an empty file' : undefined
   } catch (error) {
     return `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})`
   }
+}
+
+/** The text of a file, without a byte order mark and trailing line breaks. */
+export function withoutLineEnd(text: string): string {
+  return text.replace(/^\uFEFF|[\r\n]+$/g, '')
 }
 
 /** `name=value,…` */
@@ -197,23 +196,12 @@ function parametersFrom(
   problems: Problem[],
 ): Pick<TokenProviderOptions, 'tokenParameters'> {
   if (text === undefined) return {}
-  const parts = text.split(',').flatMap((part) => part.trim() || [])
-  const found = parts.flatMap((part) => [/^([^=\s]+)\s*=\s*(.*)$/s.exec(part) ?? []])
-  const parameters = Object.fromEntries(
-    found.flatMap(([, name, value = '']) => (name ? [[name, value]] : [])),
-  )
-  let reason: string | undefined
-  if (found.some(([, name]) => name === undefined)) reason = 'must be name=value,…'
-  else if (Object.keys(parameters).length < found.length) reason = 'must name each field once'
-  if (reason !== undefined) problems.push({ option: TOKEN_PARAMETERS, reason })
-  return { tokenParameters: parameters }
-}
-
-/** A text without its trailing line breaks. */
-export function withoutLineEnd(text: string): string {
-  let end = text.length
-  while (end > 0 && '\r\n'.includes(text.charAt(end - 1))) end -= 1
-  return text.slice(0, end)
+  const entries = partsOf(text).map((part) => /^([^=\s]+)\s*=\s*(.*)$/s.exec(part)?.slice(1) ?? [])
+  const names = new Set(entries.map(([name]) => name))
+  if (names.has(undefined)) problems.push({ option: TOKEN_PARAMETERS, reason: 'must be name=value,…' })
+  else if (names.size < entries.length)
+    problems.push({ option: TOKEN_PARAMETERS, reason: 'must name each field once' })
+  return { tokenParameters: Object.fromEntries(entries.filter(([name]) => name !== undefined)) }
 }
 
 function durationsFrom(
@@ -230,11 +218,13 @@ function durationsFrom(
   return durations
 }
 
-/** The problems that a provider would find in the options, each with the variable's name. */
-function problemsIn(options: TokenProviderOptions, read: (name: string) => string | undefined): Problem[] {
+/** The options as a provider resolves them, or the problems that it finds, each with the variable's name. */
+function resolvedFrom(
+  options: TokenProviderOptions,
+  read: (name: string) => string | undefined,
+): ResolvedOptions | Problem[] {
   try {
-    resolveOptions(options)
-    return []
+    return resolveOptions(options)
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     return error.problems.map(({ option, reason }) => {

@@ -1,16 +1,12 @@
 /** The options: their documentation, defaults and validation. All problems are reported at once. */
 import * as z from 'zod/mini'
 import {
-  copied,
-  copyOf,
   fn,
+  hasFunction,
   headerName,
-  isRecord,
   ms,
   objectWith,
   problemsOf,
-  propertyOf,
-  recordOf,
   schemeName,
   strict,
   text,
@@ -29,26 +25,39 @@ export interface AssertionEndpoint {
   readonly clientId: string
 }
 
-/** Options of `createTokenProvider`. */
-export interface TokenProviderOptions {
-  /** The environment: its token endpoint issues the token, and its APIs get it. */
-  readonly environment: Environment
-  /** The client id (RFC 6749 §2.2): any non-empty string. */
-  readonly clientId: string
+/** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
+export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
+
+/** A client with a secret (RFC 6749 §2.3.1). */
+export interface WithClientSecret {
   /**
-   * The client secret (this or `clientAssertion` is required), or a function that returns it (or a promise for it). The function is called before every token
+   * The client secret, or a function that returns it (or a promise for it). The function is called before every token
    * request. If the token endpoint rejects the secret and the function then returns a different one, the request is
    * repeated once. If the function throws, times out or returns nothing, waiting calls reject with a `TokenRequestError`
    * (`ERR_CLIENT_SECRET`).
    */
-  readonly clientSecret?: string | (() => string | Promise<string>) | undefined
+  readonly clientSecret: string | (() => string | Promise<string>)
+  readonly clientAssertion?: undefined
+}
+
+/** A client that signs assertions. */
+export interface WithClientAssertion {
   /**
-   * Instead of `clientSecret`: a function that returns a signed JWT (or a promise for it) as proof of the client's identity
-   * (RFC 7523 §2.2, `private_key_jwt`). It is called before every attempt with the URL of the token endpoint and the client
-   * id. The rules for a `clientSecret` function apply to it; its failure has the code `ERR_CLIENT_ASSERTION`. With a `store`,
+   * A function that returns a signed JWT (or a promise for it) as proof of the client's identity (RFC 7523 §2.2,
+   * `private_key_jwt`). It is called before every attempt with the URL of the token endpoint and the client id. The rules
+   * for a `clientSecret` function apply to it; its failure has the code `ERR_CLIENT_ASSERTION`. With a `store`,
    * `encryptionKeys` is required.
    */
-  readonly clientAssertion?: ((endpoint: AssertionEndpoint) => string | Promise<string>) | undefined
+  readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
+  readonly clientSecret?: undefined
+}
+
+/** The options of every client. */
+export interface GeneralOptions {
+  /** The environment: its token endpoint issues the token, and its APIs get it. */
+  readonly environment: Environment
+  /** The client id (RFC 6749 §2.2): any non-empty string. */
+  readonly clientId: string
   /**
    * Further fields of the token request, for example an organization. The fields that the provider sets itself are not
    * allowed: `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
@@ -138,7 +147,7 @@ export interface AttachOptions {
 export interface Credential {
   /** The option that it comes from. */
   readonly option: 'clientSecret' | 'clientAssertion'
-  readonly value: string | (() => string | Promise<string>)
+  readonly value: WithClientSecret['clientSecret']
   /** The fields of the token request that carry it. */
   fields(value: string): Readonly<Record<string, string>>
 }
@@ -151,13 +160,13 @@ export interface ResolvedOptions {
   readonly tokenParameters: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
-  readonly refreshAheadMs: number | undefined
-  readonly expiryMarginMs: number | undefined
+  readonly refreshAheadMs?: number | undefined
+  readonly expiryMarginMs?: number | undefined
   readonly bodyFormat: 'json' | 'form'
-  readonly store: TokenStore | undefined
-  readonly encryptionKeys: readonly string[] | undefined
+  readonly store?: TokenStore | undefined
+  readonly encryptionKeys?: readonly string[] | undefined
   readonly fetch: typeof fetch
-  readonly onEvent: ((event: AuthEvent) => void) | undefined
+  readonly onEvent?: ((event: AuthEvent) => void) | undefined
   readonly clock: Clock
 }
 
@@ -180,95 +189,73 @@ export interface ResolvedAttach {
   readonly fetch: typeof fetch | undefined
 }
 
+const FUNCTION = 'must be a function'
+const TEXT = 'must be a non-empty string'
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
-
-const STORE = 'must have the functions get and set'
-const LEASE = 'lease, if present, must be a function'
-const KEY = 'must be a non-empty string'
+const TIMEOUT = 'must be a number of milliseconds from 1 to 2147483647'
+const RETRIES = 'must be a whole number from 0 to 100'
 const KEYS = 'must be an array with at least one key'
 const SECRET = 'must be a non-empty string, or a function that returns one'
+const STORE = 'must have the functions get and set'
+const LEASE = 'lease, if present, must be a function'
+const CLOCK = 'must have the functions monotonicMs, epochMs and sleep'
+const STATUS = 'must be a status from 400 to 599'
 
 /** The fields of the token request that the provider sets. */
 const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_type audience grant_type'.split(
   ' ',
 )
 
-const tokenParameters = z.pipe(
-  z.transform(recordOf),
-  z
-    .custom<Readonly<Record<string, string>>>(isRecord, 'must be a plain object')
-    .check(({ value, issues }) => {
-      for (const [name, parameter] of Object.entries<unknown>(value)) {
-        const isOwn = OWN_FIELDS.includes(name)
-        const message = isOwn
-          ? 'is set by the provider'
-          : name === ''
-            ? 'must have a name'
-            : 'must be a string'
-        if (isOwn || name === '' || typeof parameter !== 'string')
-          issues.push({ code: 'custom', path: [name], message, input: value })
-      }
-    }),
-)
+const tokenParameters = z
+  .record(z.string(), z.string('must be a string'), 'must be a plain object')
+  .check(({ value, issues }) => {
+    for (const name of Object.keys(value)) {
+      const message = name === '' ? 'must have a name' : 'is set by the provider'
+      if (name === '' || OWN_FIELDS.includes(name))
+        issues.push({ code: 'custom', path: [name], message, input: value })
+    }
+  })
+
+/** The global fetch at each use: tests and tools replace it. */
+const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
+
+const isSecret = (value: unknown): boolean =>
+  (typeof value === 'string' && value !== '') || typeof value === 'function'
 
 const providerShape = strict({
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
-  clientId: text('must be a non-empty string'),
-  clientSecret: z.optional(
-    z.custom<string | (() => string | Promise<string>)>(
-      (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
-      SECRET,
-    ),
-  ),
-  clientAssertion: z.optional(fn<NonNullable<TokenProviderOptions['clientAssertion']>>('must be a function')),
-  tokenParameters: z.optional(tokenParameters),
-  timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),
-  retries: z.optional(
-    z
-      .int('must be a whole number from 0 to 100')
-      .check(z.gte(0, 'must be at least 0'), z.lte(100, 'must be at most 100')),
-  ),
+  clientId: text(TEXT),
+  clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),
+  clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),
+  tokenParameters: z._default(tokenParameters, {}),
+  timeoutMs: z._default(ms(1, TIMEOUT), 10_000),
+  retries: z._default(z.int(RETRIES).check(z.gte(0, RETRIES), z.lte(100, RETRIES)), 2),
   refreshAheadMs: z.optional(ms(0, DURATION)),
   expiryMarginMs: z.optional(ms(0, DURATION)),
-  bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
+  bodyFormat: z._default(z.enum(['json', 'form'], "must be 'json' or 'form'"), 'json'),
   store: z.optional(
     objectWith<TokenStore>(['get', 'set'], STORE).check(
-      z.refine((store) => ['undefined', 'function'].includes(typeof propertyOf(store, 'lease')), LEASE),
+      z.refine(({ lease }) => lease === undefined || typeof lease === 'function', LEASE),
     ),
   ),
-  encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.refine((keys) => keys.length > 0, KEYS))),
-  fetch: z.optional(fn<typeof fetch>('must be a function')),
-  onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),
-  clock: z.optional(
-    objectWith<Clock>(
-      ['monotonicMs', 'epochMs', 'sleep'],
-      'must have the functions monotonicMs, epochMs and sleep',
-    ),
-  ),
+  encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.minLength(1, KEYS))),
+  fetch: z._default(fn<typeof fetch>(FUNCTION), () => globalFetch),
+  onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
+  clock: z._default(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK), () => systemClock),
 })
 
+const status = z.int(STATUS).check(z.gte(400, STATUS), z.lte(599, STATUS))
+
 const attachParts = {
-  header: z.optional(headerName),
-  scheme: z.optional(schemeName),
-  renewOnStatus: z.optional(
-    z.array(
-      z
-        .int('must be a status')
-        .check(
-          z.gte(400, 'must be a status from 400 to 599'),
-          z.lte(599, 'must be a status from 400 to 599'),
-        ),
-      'must be an array of statuses',
-    ),
-  ),
+  header: z._default(headerName, 'Authorization'),
+  scheme: z._default(schemeName, 'Bearer'),
+  renewOnStatus: z._default(z.array(status, 'must be an array of statuses'), [401]),
 }
 
-const attachShape = copied(strict(attachParts))
+const attachShape = strict(attachParts)
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
-const attachFetchShape = copied(
-  strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>('must be a function')) }),
-)
+const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>(FUNCTION)) })
 
 /**
  * Validates the options of a provider.
@@ -276,35 +263,28 @@ const attachFetchShape = copied(
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  */
 export function resolveOptions(options: unknown): ResolvedOptions {
-  const given = copyOf(options, Object.keys(providerShape.shape))
-  const parsed = z.safeParse(providerShape, given)
-  const environment = checkEnvironment(propertyOf(given, 'environment'), 'environment')
-  const problems = [...(parsed.success ? [] : problemsOf(parsed.error)), ...credentialProblems(given)]
+  const parsed = z.safeParse(providerShape, options)
+  const given: Partial<TokenProviderOptions> = options ?? {}
+  const environment = checkEnvironment(given.environment, 'environment')
+  const found = parsed.success ? [] : problemsOf(parsed.error)
+  const problems = [...found.map(withPlace), ...credentialProblems(given)]
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
-  const { data } = parsed
-  return {
-    environment,
-    clientId: data.clientId,
-    credential: credentialOf(data, environment),
-    tokenParameters: data.tokenParameters ?? {},
-    timeoutMs: data.timeoutMs ?? 10_000,
-    retries: data.retries ?? 2,
-    refreshAheadMs: data.refreshAheadMs,
-    expiryMarginMs: data.expiryMarginMs,
-    bodyFormat: data.bodyFormat ?? 'json',
-    store: data.store,
-    encryptionKeys: data.encryptionKeys,
-    fetch: data.fetch ?? ((input, init) => globalThis.fetch(input, init)),
-    onEvent: data.onEvent,
-    clock: data.clock ?? systemClock,
-  }
+  const { clientSecret, clientAssertion, ...data } = parsed.data
+  const credential = credentialOf(data.clientId, environment, clientSecret ?? '', clientAssertion)
+  return { ...data, environment, credential }
+}
+
+/** The problem, with the place of an option of the environment that was given beside it. */
+function withPlace(problem: Problem): Problem {
+  const isMisplaced = ['authUrl', 'audience', 'apiUrls', 'allowInsecureRequests'].includes(problem.option)
+  return isMisplaced ? { ...problem, reason: 'belongs in environment' } : problem
 }
 
 /** What is wrong with the combination of options that prove the client's identity. */
-function credentialProblems(given: unknown): Problem[] {
-  const has = (option: keyof TokenProviderOptions): boolean => propertyOf(given, option) !== undefined
+function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
+  const has = (option: keyof TokenProviderOptions): boolean => given[option] !== undefined
   if (!has('clientAssertion'))
     return has('clientSecret')
       ? []
@@ -325,12 +305,13 @@ function credentialProblems(given: unknown): Problem[] {
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 function credentialOf(
-  { clientId, clientSecret = '', clientAssertion }: z.output<typeof providerShape>,
+  clientId: string,
   environment: Environment,
+  clientSecret: WithClientSecret['clientSecret'],
+  clientAssertion: WithClientAssertion['clientAssertion'] | undefined,
 ): Credential {
-  if (clientAssertion === undefined) {
+  if (clientAssertion === undefined)
     return { option: 'clientSecret', value: clientSecret, fields: (value) => ({ client_secret: value }) }
-  }
   return {
     option: 'clientAssertion',
     value: () => clientAssertion({ url: tokenEndpoint(environment), clientId }),
@@ -350,20 +331,14 @@ export function resolveAttach(
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (typeof propertyOf(tokens, 'getToken') !== 'function')
+  if (!hasFunction(tokens, 'getToken'))
     problems.unshift({
       option: 'tokens',
       reason: 'must be a token provider, as createTokenProvider() returns it',
     })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
-  const given: z.output<typeof attachFetchShape> = parsed.data
-  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = given
-  return {
-    header,
-    headerKey: header.toLowerCase(),
-    prefix: scheme === '' ? '' : `${scheme} `,
-    renewOnStatus: [...renewOnStatus],
-    fetch: given.fetch,
-  }
+  const { header, scheme, renewOnStatus, fetch: given }: z.output<typeof attachFetchShape> = parsed.data
+  const prefix = scheme === '' ? '' : `${scheme} `
+  return { header, headerKey: header.toLowerCase(), prefix, renewOnStatus, fetch: given }
 }

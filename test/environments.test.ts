@@ -2,6 +2,7 @@ import { createTokenProvider, defineEnvironments, type Environment } from 'merch
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { destinationsOf } from '../src/destinations.ts'
 import { problemsOf as problems } from './support/problems.ts'
+import { rig } from './token/harness.ts'
 
 const environment = (host: string, more: Partial<Environment> = {}): Environment => ({
   authUrl: `https://auth.${host}`,
@@ -61,7 +62,7 @@ describe('defineEnvironments', () => {
   })
 
   it.each([
-    ['the same token endpoint', { authUrl: 'https://auth.example/' }, ['test.authUrl']],
+    ['the same token endpoint', { authUrl: 'https://auth.example/oauth/token' }, ['test.authUrl']],
     ['the same audience', { audience: 'https://api.example' }, ['test.audience']],
     ['the same API', { apiUrls: ['https://x.example', 'https://api.example/merchant'] }, ['test.apiUrls[1]']],
     ['an API below the other’s', { apiUrls: ['https://api.example/merchant/v2'] }, ['test.apiUrls[0]']],
@@ -80,12 +81,20 @@ describe('defineEnvironments', () => {
     expect(() => defineEnvironments({ production, test: other })).not.toThrow()
   })
 
+  it.each(['https://auth.example/v1/oauth/token', 'https://auth.example/v1/oauth/token/'])(
+    'accepts the whole URL of the token endpoint as authUrl: %s',
+    (authUrl) => {
+      const environments = defineEnvironments({ production: { ...production, authUrl } })
+      expect(environments.production.authUrl).toBe('https://auth.example/v1')
+      const destinations = destinationsOf(environments.production)
+      expect(destinations('https://auth.example/v1/oauth/token').isTokenEndpoint).toBe(true)
+    },
+  )
+
   it.each([
     'https://auth.example?x=1',
     'https://auth.example?',
     'https://auth.example#',
-    'https://auth.example/oauth/token',
-    'https://auth.example/oauth/token/',
     'https://user@auth.example',
   ])('rejects %s as authUrl', (authUrl) => {
     expect(problemsOf({ production: { ...production, authUrl } })).toEqual(['production.authUrl'])
@@ -135,5 +144,26 @@ describe('apiUrls by name', () => {
     for (const rest of ['', '?x=1', '#top', '/', '/orders'])
       expect(destinations(`${urls.merchant}${rest}`).api?.label, rest).toBe('merchant')
     expect(destinations(`${urls.merchant}s`).api?.label).toBe('all')
+  })
+
+  it('are one API if they have one base URL, and events name both', async () => {
+    const urls = {
+      merchant: 'https://api.example',
+      inStore: 'https://api.example/',
+      other: 'https://api.example/other',
+    }
+    const { provider, events } = rig([], { environment: { ...test, apiUrls: urls } })
+    const reject = async (url: string) => provider.renewToken(await provider.getToken(), { url })
+    await reject('https://api.example/orders')
+    await reject('https://api.example/stores')
+    await reject('https://api.example/other')
+    expect(
+      events.filter(({ type }) => ['token-rejected', 'renewal-suppressed'].includes(type)),
+    ).toMatchObject([
+      { type: 'token-rejected', api: 'merchant, inStore' },
+      { type: 'token-rejected', api: 'merchant, inStore' },
+      { type: 'renewal-suppressed', api: 'merchant, inStore' },
+      { type: 'token-rejected', api: 'other' },
+    ])
   })
 })

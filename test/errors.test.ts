@@ -120,10 +120,6 @@ describe('isMerchantAuthError', () => {
     expect(copy.isMerchantAuthError(closedError)).toBe(true)
   })
 
-  it('uses the symbol merchant-auth.error', () => {
-    expect(isMerchantAuthError({ [Symbol.for('merchant-auth.error')]: true })).toBe(true)
-  })
-
   it.each([new Error('other'), { code: 'ERR_TOKEN_STATUS' }, null, undefined, 'text', 5])(
     'does not recognize %s',
     (value) => {

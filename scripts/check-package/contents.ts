@@ -8,7 +8,13 @@ const PAGE = /^(?:README|SECURITY|CHANGELOG|THIRD-PARTY-LICENSES|docs\/[^/]+)\.m
 const PICTURE = /^docs\/[^/]+\.svg$/
 const CODE = /^dist\/.+(?:\.c?js|\.d\.c?ts)$/
 const SOURCE_MAP = /^dist\/.+\.js\.map$/
-const MUST_BE_THERE = ['package.json', 'README.md', 'LICENSE', 'dist/sbom.cdx.json']
+const MUST_BE_THERE = [
+  'package.json',
+  'README.md',
+  'LICENSE',
+  'THIRD-PARTY-LICENSES.md',
+  'dist/sbom.cdx.json',
+]
 
 /** What is wrong with the files of an unpacked package. */
 export function contentProblems(folder: string): string[] {
@@ -34,37 +40,12 @@ export function contentProblems(folder: string): string[] {
       .filter((path) => /\.d\.c?ts$/.test(path))
       .filter((path) => /^\/\/\/ *<reference/m.test(readFileSync(join(folder, path), 'utf8')))
       .map((path) => `${path} references declarations that not all callers have`),
-    ...sourceMapProblems(folder, files),
     ...[...packages]
       .filter(([name]) => !Object.hasOwn(named, name))
       .map(([name, path]) => `${path} imports ${name}, which package.json does not name as a dependency`),
     ...Object.keys(dependencies)
       .filter((name) => !packages.has(name))
       .map((name) => `${name} is a dependency that no packed file imports`),
-  ]
-}
-
-/** Source maps without their code, code without its source map, and source maps that need sources, which are not packed. */
-function sourceMapProblems(folder: string, files: readonly string[]): string[] {
-  const named = files
-    .filter((path) => /^dist\/.+\.c?js$/.test(path))
-    .flatMap((path) => {
-      const [, name] =
-        /^\/\/[#@] sourceMappingURL=(?!data:)(.+)$/m.exec(readFileSync(join(folder, path), 'utf8')) ?? []
-      return name === undefined ? [] : [posix.join(posix.dirname(path), name)]
-    })
-  const packed = files.filter((path) => SOURCE_MAP.test(path))
-  return [
-    ...named
-      .filter((path) => !packed.includes(path))
-      .map((path) => `${path} is named by its code, and not packed`),
-    ...packed.filter((path) => !named.includes(path)).map((path) => `${path} is named by no code`),
-    ...packed
-      .filter((path) => {
-        const { sources = [], sourcesContent = [] } = JSON.parse(readFileSync(join(folder, path), 'utf8'))
-        return sources.some((_: unknown, at: number) => typeof sourcesContent[at] !== 'string')
-      })
-      .map((path) => `${path} lacks the text of a source`),
   ]
 }
 

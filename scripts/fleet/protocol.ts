@@ -36,9 +36,7 @@ export interface Figures {
 }
 
 /** What a process sends: that it is connected, then figures, the last ones when all of its calls have ended. */
-export type Report =
-  | { readonly type: 'ready' }
-  | { readonly type: 'figures'; readonly figures: Figures; readonly last: boolean }
+export type Report = 'ready' | { readonly figures: Figures; readonly last: boolean }
 
 /** No process runs for more than so many times its duration. */
 export const MOST_DURATIONS = 10

@@ -34,11 +34,11 @@ const tokens = createTokenProvider({
   onEvent: note,
 })
 const send = await senderOf(task, tokens)
-await report({ type: 'ready' })
+await report('ready')
 
 await once(process, 'message')
 startedAt = performance.now()
-const reports = setInterval(() => report({ type: 'figures', figures, last: false }), REPORT_EVERY_MS)
+const reports = setInterval(() => report({ figures, last: false }), REPORT_EVERY_MS)
 const calls: Promise<void>[] = [call()] // the first one with those of all other processes, the next ones spread
 await sleep(Math.random() * task.everyMs)
 while (!isOver()) {
@@ -49,7 +49,7 @@ await Promise.all(calls)
 clearInterval(reports)
 await tokens.close()
 connection?.end()
-await report({ type: 'figures', figures, last: true })
+await report({ figures, last: true })
 process.exit()
 
 async function connect({ url, client }: NonNullable<Task['store']>): Promise<Connection> {

@@ -5,7 +5,6 @@ import type { Fault, Sandbox, SandboxEnvironment, SandboxTarget } from 'merchant
 import type { Random } from '../../test/support/random.ts'
 import { apiFaults, TOKEN_FAULTS } from './faults.ts'
 import { type Arrival, nameOf, type Place, type Trouble, tailEnd } from './oracle.ts'
-import { Counts } from './report.ts'
 
 /** Names a call to the APIs. */
 export const CALL_HEADER = 'x-soak-call'
@@ -16,6 +15,22 @@ const CALM = { tokenLatencyMs: 20, apiLatencyMs: (): number => Math.random() * 3
 /** The share of calls before which an API fault is ordered. */
 const FAULT_SHARE = 0.3
 const KEPT_MS = 60_000
+
+/** How often something happened, by its name. */
+export class Counts extends Map<string, number> {
+  add(name: string): void {
+    this.set(name, (this.get(name) ?? 0) + 1)
+  }
+
+  get total(): number {
+    return [...this.values()].reduce((sum, count) => sum + count, 0)
+  }
+
+  override toString(): string {
+    const sorted = [...this].sort(([a], [b]) => a.localeCompare(b))
+    return `${this.total} (${sorted.map(([name, count]) => `${name} ${count}`).join(', ')})`
+  }
+}
 
 /** What the APIs did to each call, by its id, and how many faults there were. */
 export class Records {
@@ -111,19 +126,19 @@ export class Service {
     this.records.fail(this.place, random.pick(APIS), random.pick(this.#apiFaults))
   }
 
-  /** Gets into one trouble after another, until `endsAt` or until the signal is aborted. Then all is well again. */
-  async run(endsAt: number, signal: AbortSignal): Promise<void> {
+  /** Gets into one trouble after another, until `endsAt`. Then all is well again. */
+  async run(endsAt: number): Promise<void> {
     const random = this.#random
     this.stormy = true
-    while (Date.now() < endsAt && !signal.aborted) {
+    while (Date.now() < endsAt) {
       this.environment.configure({ lifetimeSeconds: random.between(2, 3) })
       const mayLoseTokens = this.troubles.every((one) => one.kind !== 'token' || tailEnd(one) < Date.now())
       const long = random.chance(0.1) && endsAt - Date.now() > 30_000
       const trouble = mayLoseTokens && random.chance(0.7) ? this.#loseTokens() : this.#disturbApis()
-      await pause(Math.min(long ? 6_000 : random.between(200, 1_500), endsAt - Date.now()), signal)
+      await pause(Math.min(long ? 6_000 : random.between(200, 1_500), endsAt - Date.now()))
       this.#calm()
       trouble.to = Date.now()
-      await pause(Math.min(random.between(100, 600), endsAt - Date.now()), signal)
+      await pause(Math.min(random.between(100, 600), endsAt - Date.now()))
     }
     this.stormy = false
     this.environment.clearFaults()
@@ -185,6 +200,6 @@ const yieldsNothing = async (): Promise<string> => ''
 const hangs = (): Promise<string> => new Promise(() => {})
 
 /** A sleep that the signal ends early, without an error. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (ms > 0) await sleep(ms, undefined, { signal }).catch(() => {})
+export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (ms > 0) await sleep(ms, undefined, signal && { signal }).catch(() => {})
 }

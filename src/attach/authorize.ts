@@ -1,14 +1,15 @@
 /**
- * The policy that all clients share: which calls get the token; then acquire it, send, judge the response, renew, and send
- * once more. A client for another library supplies an {@link AuthorizedCall}.
+ * The policy that all clients share: which calls get the token; then acquire it, send, decide on the response, renew, and
+ * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { type Destinations, destinationsOf } from '../destinations.ts'
-import { outletOf, type TokenWithheldEvent } from '../events.ts'
+import { emitterOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { warnWithheld } from '../warnings.ts'
+import { watchBody } from './body.ts'
 
 /** How many bytes of a discarded response are read, at most, so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
@@ -38,7 +39,7 @@ export function createAttachContext(
   takes?: { readonly fetch: boolean },
 ): AttachContext {
   const attach = resolveAttach(tokens, options, takes)
-  const { emit, secrets } = outletOf(tokens)
+  const { emit, secrets } = emitterOf(tokens)
   const destinations = destinationsOf(tokens.environment)
   let last = { token: '', header: '' } // one string for all calls: clients check and hash each character of a new one
   return {
@@ -51,7 +52,7 @@ export function createAttachContext(
       return last.header
     },
     emitWithheld: (reason, url) => {
-      if (destinations(url).isBeside) warnWithheld(tokens, () => shownUrl(url, secrets))
+      if (destinations(url).isOnApiOrigin) warnWithheld(tokens, () => shownUrl(url, secrets))
       emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     },
   }
@@ -66,7 +67,7 @@ export interface OwnAuthorization {
 }
 
 /** Whether a call gets the token. Emits `token-withheld` where it does not. */
-export function getsToken(context: AttachContext, url: string, own: OwnAuthorization): boolean {
+export function shouldAttach(context: AttachContext, url: string, own: OwnAuthorization): boolean {
   const { api, isTokenEndpoint, hasUserInfo } = context.destinations(url)
   if (isTokenEndpoint) return false // a token request would wait for itself
   const hasCredentials = context.isAuthorization && (own.credentials === true || hasUserInfo)
@@ -78,15 +79,19 @@ export function getsToken(context: AttachContext, url: string, own: OwnAuthoriza
 /** One call of a client, which resolves with a `Result`. */
 export interface AuthorizedCall<Result> {
   readonly url: string
-  /** Whether the same bytes can be sent a second time. */
+  /** Whether the same bytes can be sent a second time. Otherwise the caller gets a 401 at once. */
   readonly repeatable: boolean
-  /** Waits within the caller's limits (signal, timeout); rejects as the client does when they end the wait. */
-  wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T>
-  /** Sends the call with the token. If there is no response, it rejects, or the attempt throws the error when it settles. */
+  /** Ends the wait for a token; its reason is what the call rejects with. */
+  readonly signal: AbortSignal | undefined
+  /** Called after each wait: releases what `signal` needs. */
+  endWait?(): void
+  /** The body. One that fails while the call waits is replaced by one that fails in the same way. */
+  body?: unknown
+  /** Sends the call with the token. Rejects where the client gives no response. */
   send(token: AccessToken): Promise<Attempt<Result>>
 }
 
-/** The outcome of one send of a call, not yet returned to the caller. */
+/** The response to one send of a call, not yet returned to the caller. */
 export interface Attempt<Result> {
   /** Undefined if there is no response. */
   readonly status: number | undefined
@@ -101,25 +106,35 @@ export interface Attempt<Result> {
 }
 
 /** Makes a call with the token: at most twice. */
-export function authorize<Result>(call: AuthorizedCall<Result>, context: AttachContext): Promise<Result> {
-  const { tokens } = context
-  const token = tokens.currentToken()
-  if (token !== undefined) return sendWith(token, call, context)
-  return call
-    .wait((signal) => tokens.getToken({ signal }))
-    .then((acquired) => sendWith(acquired, call, context))
-}
-
-function sendWith<Result>(
-  token: AccessToken,
+export async function authorize<Result>(
   call: AuthorizedCall<Result>,
   context: AttachContext,
 ): Promise<Result> {
-  return call
-    .send(token)
-    .then((attempt) =>
-      isRejection(attempt, context) ? sendAgain(token, attempt, call, context) : attempt.settle(),
-    )
+  const { tokens } = context
+  const token = tokens.currentToken() ?? (await acquire(call, tokens))
+  const attempt = await call.send(token)
+  if (!isRejection(attempt, context)) return attempt.settle()
+  const renewed = await renew(token, call, tokens).catch((reason: unknown) => {
+    attempt.discard()
+    throw reason
+  })
+  if (renewed === undefined) return attempt.settle()
+  attempt.discard()
+  return (await call.send(renewed)).settle()
+}
+
+/** Waits for a token. */
+export async function acquire(
+  call: Pick<AuthorizedCall<unknown>, 'signal' | 'endWait' | 'body'>,
+  tokens: TokenProvider,
+): Promise<AccessToken> {
+  const bodyToSend = watchBody(call.body)
+  try {
+    return await tokens.getToken({ signal: call.signal })
+  } finally {
+    call.endWait?.()
+    call.body = bodyToSend()
+  }
 }
 
 /** Whether another token may help: the URL that was called answered, and not with a lack of scope (RFC 6750 §3.1). */
@@ -132,38 +147,30 @@ export function isRejection(
   return !attempt.redirected && !lacksScope(attempt.challenge)
 }
 
-async function sendAgain<Result>(
-  rejected: AccessToken,
-  attempt: Attempt<Result>,
-  call: AuthorizedCall<Result>,
-  context: AttachContext,
-): Promise<Result> {
-  const renewed = await renewalFor(rejected, attempt, call, context)
-  if (renewed === undefined) return attempt.settle()
-  attempt.discard()
-  return (await call.send(renewed)).settle()
-}
-
 /**
  * The token to send a rejected call again with; undefined where the caller gets the API's own response: there is no other
- * token, or the call cannot be repeated.
+ * token, or the call cannot be repeated. Then the renewal runs for the next call. Rejects only when the call's signal ends the wait.
  */
-export async function renewalFor<Result>(
+export async function renew(
   rejected: AccessToken,
-  attempt: Pick<Attempt<Result>, 'discard'>,
-  call: Pick<AuthorizedCall<Result>, 'url' | 'repeatable' | 'wait'>,
-  { tokens }: AttachContext,
+  call: Pick<AuthorizedCall<unknown>, 'url' | 'repeatable' | 'signal' | 'endWait'>,
+  tokens: TokenProvider,
 ): Promise<AccessToken | undefined> {
-  const renew = async (signal: AbortSignal | undefined): Promise<AccessToken | undefined> =>
-    await tokens.renewToken(rejected, { signal, url: call.url })
-  let renewed: AccessToken | undefined
-  try {
-    renewed = await call.wait((signal) => renew(signal).catch(() => undefined))
-  } catch (reason) {
-    attempt.discard()
-    throw reason
+  const { url, repeatable } = call
+  if (!repeatable) {
+    tokens.renewToken(rejected, { url }).catch(() => {}) // its failure is an event
+    return undefined
   }
-  return call.repeatable && renewed?.value !== rejected.value ? renewed : undefined
+  const { signal } = call
+  try {
+    const renewed = await tokens.renewToken(rejected, { signal, url })
+    return renewed?.value === rejected.value ? undefined : renewed
+  } catch {
+    signal?.throwIfAborted()
+    return undefined
+  } finally {
+    call.endWait?.()
+  }
 }
 
 /** A parameter of a challenge (RFC 9110 §11.2): its name and its value, quoted or not. */

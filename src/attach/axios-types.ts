@@ -26,46 +26,34 @@ export interface AxiosLike {
   }
 }
 
-/** The config of a request. */
+/** The config of a request, which axios makes for each call. */
 export interface AxiosConfig {
-  /** Other properties of callers and adapters. */
-  [field: string]: unknown
-  url?: unknown
-  baseURL?: string | undefined
-  allowAbsoluteUrls?: boolean | undefined
+  url?: string
+  baseURL?: string
+  allowAbsoluteUrls?: boolean
   headers: Record<string, unknown>
   data?: unknown
   adapter?: AxiosAdapterOption | undefined
-  signal?: AbortSignal | undefined
-  cancelToken?: AxiosCancelToken | undefined
-  timeout?: number | string | undefined
-  timeoutErrorMessage?: string | undefined
-  transitional?: { readonly clarifyTimeoutError?: boolean } | undefined
-  auth?: unknown
-  socketPath?: unknown
+  signal?: AbortSignal
+  cancelToken?: AxiosCancelToken
+  timeout?: number
+  timeoutErrorMessage?: string
+  transitional?: { readonly clarifyTimeoutError?: boolean }
+  auth?: object
+  socketPath?: string | null
   beforeRedirect?: AxiosBeforeRedirect | undefined
-  transport?: AxiosTransport | undefined
   httpAgent?: unknown
   httpsAgent?: unknown
   env?: { readonly fetch?: typeof fetch } | undefined
-  fetchOptions?: RequestInit | undefined
+  fetchOptions?: { readonly redirect?: RequestInit['redirect']; readonly dispatcher?: unknown } | undefined
 }
 
 /** What axios resolves with. */
 export interface AxiosResponse {
-  readonly status?: number
-  readonly headers?: unknown
-  readonly data?: unknown
+  readonly status: number
+  readonly headers: Record<string, unknown>
+  readonly data: unknown
   readonly request?: unknown
-  config?: AxiosConfig
-}
-
-/** What axios rejects with, where it is an AxiosError. */
-export interface AxiosErrorLike {
-  readonly request?: unknown
-  readonly response?: AxiosResponse
-  readonly cause?: unknown
-  config?: AxiosConfig
 }
 
 export type AxiosAdapter = (config: AxiosConfig) => Promise<AxiosResponse>
@@ -75,27 +63,27 @@ export type AxiosAdapterOption = AxiosAdapter | string | readonly (AxiosAdapter 
 
 /** axios' older API for cancellation. */
 export interface AxiosCancelToken {
-  readonly reason?: unknown
   subscribe(listener: (reason: unknown) => void): void
   unsubscribe(listener: (reason: unknown) => void): void
 }
 
-/** The options of follow-redirects for the next redirect. */
-export interface AxiosRedirectOptions {
+/** The options of the request that follows a redirect. */
+export interface AxiosRedirect {
   readonly href: string
-  readonly protocol?: string | undefined
-  readonly hostname?: string | undefined
-  readonly port?: number | string | undefined
-  readonly path?: string | undefined
+  readonly protocol?: string
+  readonly hostname?: string
+  readonly port?: number | string
+  readonly path?: string
   readonly headers: Record<string, unknown>
 }
 
-/** Sends requests for axios' http adapter. */
-export interface AxiosTransport {
-  request(
-    options: { readonly beforeRedirect?: AxiosBeforeRedirect | undefined },
-    ...rest: readonly unknown[]
-  ): unknown
-}
+/** Called by axios' http adapter before each redirect. */
+export type AxiosBeforeRedirect = (options: AxiosRedirect, ...rest: readonly unknown[]) => void
 
-export type AxiosBeforeRedirect = (options: AxiosRedirectOptions, response: unknown, request: unknown) => void
+/** The parts of the module `axios`. */
+export interface AxiosModule {
+  getAdapter(adapter: AxiosAdapterOption, config: AxiosConfig): AxiosAdapter
+  readonly AxiosError: new (message: string, code: string, config: AxiosConfig) => Error
+  readonly AxiosHeaders: unknown
+  readonly CanceledError: new (message: string | undefined, config: AxiosConfig) => Error
+}

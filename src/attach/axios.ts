@@ -1,57 +1,51 @@
 /**
- * The token on axios: attached inside the adapter, to a copy of the final config.
+ * The token on axios: attached inside the adapter, to the config that axios made for this call.
  *
  * @module merchant-auth/axios
  */
+// Not by its name: bundles of axios often have a banner that declares `createRequire`.
+import * as nodeModule from 'node:module'
+import importedAxios from 'axios'
+import { startTimer } from '../clock.ts'
 import { ConfigurationError } from '../errors.ts'
-import type { AttachOptions } from '../options.ts'
+import type { AttachOptions, TokenProviderOptions } from '../options.ts'
+import { UsedSecrets } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
-import type { TokenProvider } from '../token/provider.ts'
+import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
+import { onAbort } from '../waiting.ts'
 import {
   type AttachContext,
   type Attempt,
   type AuthorizedCall,
+  acquire,
   authorize,
   createAttachContext,
   MAX_DRAINED_BYTES,
+  shouldAttach,
 } from './authorize.ts'
-import { configGetsToken, originalOf, rememberWrapper, urlOf, waitWithin, writable } from './axios-config.ts'
-import { type AxiosCopy, axiosCopyOf } from './axios-copy.ts'
-import { stripInterceptorHeader } from './axios-interceptor.ts'
-import {
-  cleanSent,
-  copyForSend,
-  hideAgents,
-  hideInError,
-  hideInResponse,
-  isObject,
-  moveChanges,
-  type SentConfig,
-} from './axios-redact.ts'
-import { cameByRedirect, guardOf, guardTransportAndFetch, watchedFetch } from './axios-redirects.ts'
+import { hideInConfig, hideRequest } from './axios-log-output.ts'
 import type {
-  AxiosAdapter,
   AxiosAdapterOption,
+  AxiosBeforeRedirect,
   AxiosConfig,
-  AxiosErrorLike,
   AxiosLike,
+  AxiosModule,
+  AxiosRedirect,
   AxiosRequestInterceptor,
   AxiosResponse,
 } from './axios-types.ts'
-import { boundaryOf, canSendAgain, isFormData, multipartBlob, snapshotOf, watchBody } from './body.ts'
-import { deleteHeader, getHeader, isHeaders } from './headers.ts'
-import { realOf } from './stand-in.ts'
+import { canSendAgain } from './body.ts'
 
-export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
 
 const DEFAULT_ADAPTERS = ['xhr', 'http', 'fetch']
 
-const attached = new WeakSet<AxiosLike>()
+/** The interceptors of the instances that have a token attached. */
+const attached = new WeakMap<AxiosLike, number>()
 
 /**
- * Attaches the token to the calls of an axios instance below the environment's `apiUrls`. When an API answers 401
- * (RFC 6750 §3.1), it renews the token once and repeats the call. The token appears in no error and no response.
+ * Attaches the token to the calls of an axios instance below the environment's `apiUrls`. When an API returns 401
+ * (RFC 6750 §3.1), it renews the token once and repeats the call. The token appears in no log output of errors and responses.
  * Other interceptors may be registered before or after, in any order. All other calls pass through unchanged.
  *
  * Calls reject as axios does, and as `TokenProvider.getToken` does if no token can be acquired. `signal`, `cancelToken`
@@ -72,17 +66,23 @@ const attached = new WeakSet<AxiosLike>()
 export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: AttachOptions): () => void {
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
-  const attachment = new Attachment(instance, context)
-  const wrap: AxiosRequestInterceptor = (config) =>
-    attachment.wrapAdapter(config as object as AxiosConfig) as typeof config
+  const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
+    hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
+    const given = config.adapter
+    config.adapter = (final) => {
+      final.adapter = given // for a config that is sent again
+      return callAdapter(final, given || DEFAULT_ADAPTERS, context)
+    }
+    return config
+  }
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.
-  const id = instance.interceptors.request.use(wrap, null, { synchronous: true })
-  attached.add(instance)
+  const id = instance.interceptors.request.use(wrapAdapter as object as AxiosRequestInterceptor, null, {
+    synchronous: true,
+  })
+  attached.set(instance, id)
   return () => {
-    if (!attachment.active) return
-    attachment.active = false
-    attached.delete(instance)
     instance.interceptors.request.eject(id)
+    if (attached.get(instance) === id) attached.delete(instance)
   }
 }
 
@@ -92,219 +92,327 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
   }
   if (typeof instance?.interceptors?.request?.use !== 'function') reject('must be an axios instance')
   if (attached.has(instance)) reject('already has a token attached; detach that one first')
-  const defaults: unknown = Reflect.get(instance.defaults, 'headers')
-  for (const headers of [defaults, ...Object.values(defaults ?? {})]) {
-    if (getHeader(headers, headerKey) !== undefined)
+  const { headers = {} } = instance.defaults as { headers?: object }
+  for (const defaults of [headers, ...Object.values(headers)])
+    if (typeof defaults === 'object' && getHeader(defaults, headerKey) !== undefined)
       reject(
         `has a default header ${header}, which would replace the token; delete it from instance.defaults.headers`,
       )
-  }
 }
 
-/** One `attachAuth`. */
-class Attachment {
-  /** False once detached: calls that are under way then go on without the token. */
-  active = true
-  readonly #instance: AxiosLike
-  readonly #context: AttachContext
-  readonly #copy: AxiosCopy
-  /** The wrapper of the instance's default adapter, which most calls have. */
-  #default: { readonly original: AxiosAdapterOption | undefined; readonly wrapper: AxiosAdapter } | undefined
-
-  constructor(instance: AxiosLike, context: AttachContext) {
-    this.#instance = instance
-    this.#context = context
-    this.#copy = axiosCopyOf(instance)
-  }
-
-  /** Returns the config, or a copy if it is frozen. */
-  wrapAdapter(given: AxiosConfig): AxiosConfig {
-    const config = writable(given)
-    this.#prepare(config) // a call may be canceled, and its config logged, before its adapter runs
-    config.adapter = this.#wrapperOf(originalOf(config.adapter || undefined)) // axios ignores falsy values
-    return config
-  }
-
-  #wrapperOf(given: AxiosAdapterOption | undefined): AxiosAdapter {
-    if (this.#default !== undefined && isSame(given, this.#default.original)) return this.#default.wrapper
-    const original = copyOfOption(given)
-    const wrapper: AxiosAdapter = (final) => {
-      const config = writable(final)
-      config.adapter = copyOfOption(original)
-      return this.#run(config, original ?? (this.#defaultAdapter || DEFAULT_ADAPTERS))
-    }
-    rememberWrapper(wrapper, { original, context: this.#context })
-    if (isSame(original, this.#defaultAdapter)) this.#default = { original, wrapper }
-    return wrapper
-  }
-
-  get #defaultAdapter(): AxiosAdapterOption | undefined {
-    return (this.#instance.defaults as Partial<AxiosConfig>).adapter
-  }
-
-  #run(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<AxiosResponse> {
-    const context = this.#context
-    const url = urlOf(config)
-    if (this.active) this.#prepare(config, url) // another interceptor may have changed it
-    const getsToken = this.active && configGetsToken(context, url, config)
-    const call = new AxiosCall({ url, config, adapter, context, copy: this.#copy, getsToken })
-    return getsToken ? authorize(call, context) : call.send().then((attempt) => attempt.settle())
-  }
-
-  /** Removes what would show a token or conflict with it. */
-  #prepare(config: AxiosConfig, url?: string): void {
-    hideAgents(config)
-    stripInterceptorHeader(config, this.#context, url)
-  }
+function callAdapter(
+  config: AxiosConfig,
+  adapter: AxiosAdapterOption,
+  context: AttachContext,
+): Promise<AxiosResponse> {
+  const call = new AxiosCall(config, adapter, context)
+  if (getsToken(config, call.url, context)) return authorize(call, context)
+  return call.send().then((attempt) => attempt.settle())
 }
 
-/** Whether two adapter options are the same: axios copies lists for each call. */
-function isSame(one: AxiosAdapterOption | undefined, other: AxiosAdapterOption | undefined): boolean {
-  if (!Array.isArray(one) || !Array.isArray(other)) return one === other
-  return one.length === other.length && one.every((adapter, at) => adapter === other[at])
+/** Whether the token is attached to a call, by its final config. Emits `token-withheld` where it is not. */
+function getsToken({ headers, auth, socketPath }: AxiosConfig, url: string, context: AttachContext): boolean {
+  const header = getHeader(headers, context.headerKey) !== undefined
+  return shouldAttach(context, socketPath ? '' : url, { header, credentials: Boolean(auth) })
 }
 
-function copyOfOption(option: AxiosAdapterOption | undefined): AxiosAdapterOption | undefined {
-  return Array.isArray(option) ? [...option] : option
+const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
+
+/** The URL that axios' adapters call, without the params: `baseURL` and `url` as axios combines them. */
+function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
+  const given = String(url ?? '')
+  if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
+  return given === '' ? baseURL : `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
 }
 
-/** The parts of one call. */
-interface CallParts {
-  readonly url: string
-  readonly config: AxiosConfig
-  readonly adapter: AxiosAdapterOption
-  readonly copy: AxiosCopy
-  readonly context: AttachContext
-  readonly getsToken: boolean
-}
-
-/** One axios request. Each send gets a copy of its config; responses and errors refer to the config itself. */
+/** One axios request. */
 class AxiosCall implements AuthorizedCall<AxiosResponse> {
   readonly url: string
-  readonly context: AttachContext
   readonly repeatable: boolean
-  /** Whether the http adapter was redirected. */
-  redirected = false
-  readonly #parts: CallParts
-  /** The body. One that can be sent again is a snapshot: the caller's later changes do not count. */
-  #body: unknown
+  readonly #config: AxiosConfig
+  readonly #adapter: AxiosAdapterOption
+  readonly #context: AttachContext
+  #wait: Wait | undefined
+  #isRedirected = false
 
-  constructor(parts: CallParts) {
-    const { config, context, getsToken } = parts
-    const data = realOf(config.data) // it may be a stand-in, if the config is sent again
-    this.url = parts.url
-    this.context = context
-    this.repeatable = getsToken && context.renewOnStatus.length > 0 && canSendAgain(data)
-    this.#parts = parts
-    this.#body = this.repeatable ? this.#snapshot(data, config) : data
+  constructor(config: AxiosConfig, adapter: AxiosAdapterOption, context: AttachContext) {
+    this.url = urlOf(config)
+    this.repeatable = context.renewOnStatus.length > 0 && canSendAgain(config.data)
+    this.#config = config
+    this.#adapter = adapter
+    this.#context = context
   }
 
+  get body(): unknown {
+    return this.#config.data
+  }
+
+  set body(body: unknown) {
+    this.#config.data = body
+  }
+
+  get signal(): AbortSignal | undefined {
+    this.#wait ??= startWait(this.#config, usesFetch(this.#adapter))
+    return this.#wait.signal
+  }
+
+  endWait(): void {
+    this.#wait?.end()
+    this.#wait = undefined
+  }
+
+  /** Sends the config. The token is on it only until the adapter settles. */
   async send(token?: AccessToken): Promise<Attempt<AxiosResponse>> {
-    const { config, copy, adapter } = this.#parts
-    const { context } = this
-    const header = token && { key: context.headerKey, value: context.headerValue(token) }
-    const sent = copyForSend(config)
-    const call: SentConfig = { config, sent, keys: Object.keys(sent), header }
+    const config = this.#config
+    const { beforeRedirect, env, fetchOptions } = config
+    const { header: name, headerKey: key, headerValue, isAuthorization } = this.#context
+    const header = token && { name, key, value: headerValue(token) }
+    const isFetch = header !== undefined && usesFetch(this.#adapter)
+    if (header !== undefined) {
+      config.headers[name] = header.value
+      config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
+        this.#isRedirected = true
+      })
+    }
+    if (isFetch) {
+      config.env = { ...env, fetch: watchedFetch(env?.fetch) }
+      if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
+    }
+    let response: AxiosResponse | undefined
+    let failure: { readonly error: unknown } | undefined
     try {
-      if (header !== undefined) this.#addToken(sent, header.value)
-      const response = await copy.resolveAdapter(adapter, sent)(sent)
-      cleanSent(call)
-      hideInResponse(response, call)
-      return new AxiosAttempt(this, call, { response })
+      response = await axiosOf(config).getAdapter(this.#adapter, config)(config)
     } catch (error) {
-      cleanSent(call)
-      const response = responseIn(error)
-      hideInError(error, call)
-      return new AxiosAttempt(this, call, { response, failure: { error } })
+      failure = { error }
+      response = (error as { response?: AxiosResponse } | undefined)?.response
     }
-  }
-
-  wait<T>(start: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    const { config, copy } = this.#parts
-    const wait = waitWithin(config, copy, start)
-    const bodyToSend = watchBody(this.#body)
-    return wait.finally(() => {
-      this.#body = bodyToSend()
-    })
-  }
-
-  #addToken(sent: AxiosConfig, value: string): void {
-    const { env, beforeRedirect } = sent
-    sent.headers[this.context.header] = value
-    sent.beforeRedirect = guardOf(beforeRedirect, this)
-    sent.env = { ...env, fetch: watchedFetch(env && Object.hasOwn(env, 'fetch') ? env.fetch : undefined) }
-    guardTransportAndFetch(sent, this)
-    if (sent.data === this.#body) return
-    if (isFormData(sent.data)) {
-      deleteHeader(sent.headers, 'content-type') // it lacks the boundary
-      sent.headers['Content-Type'] = (this.#body as Blob).type
+    if (header !== undefined) {
+      clearHeader(config.headers, key)
+      config.beforeRedirect = beforeRedirect
     }
-    sent.data = this.#body
+    if (isFetch) Object.assign(config, { env, fetchOptions })
+    hideInConfig(config)
+    hideRequest(response, header)
+    if (failure !== undefined) hideRequest(failure.error, header)
+    return new AxiosAttempt(response, failure, this.#isRedirected)
   }
-
-  #snapshot(data: unknown, { headers }: AxiosConfig): unknown {
-    if (!isFormData(data)) return snapshotOf(data as Parameters<typeof snapshotOf>[0])
-    if (typeof this.#parts.adapter === 'function') return data // it may need the form itself
-    return multipartBlob(data, boundaryOf(String(getHeader(headers, 'content-type'))))
-  }
-}
-
-/** The response in an AxiosError or an error like it; an empty one if there is none. */
-function responseIn(error: unknown): AxiosResponse {
-  if (!isObject(error) || !('config' in error)) return {}
-  const { response } = error as AxiosErrorLike
-  return isObject(response) ? response : {}
-}
-
-interface Outcome {
-  /** Empty if there is none. */
-  readonly response: AxiosResponse
-  /** The error that the call rejects with, whether or not there is a response. */
-  readonly failure?: { readonly error: unknown }
 }
 
 class AxiosAttempt implements Attempt<AxiosResponse> {
-  readonly #call: AxiosCall
-  readonly #sent: SentConfig
-  readonly #outcome: Outcome
+  readonly #response: AxiosResponse | undefined
+  readonly #failure: { readonly error: unknown } | undefined
+  readonly #isRedirected: boolean
 
-  constructor(call: AxiosCall, sent: SentConfig, outcome: Outcome) {
-    this.#call = call
-    this.#sent = sent
-    this.#outcome = outcome
+  /** `failure`: what the call rejects with, whether or not there is a response. */
+  constructor(
+    response: AxiosResponse | undefined,
+    failure: { readonly error: unknown } | undefined,
+    isRedirected: boolean,
+  ) {
+    this.#response = response
+    this.#failure = failure
+    this.#isRedirected = isRedirected
   }
 
   get status(): number | undefined {
-    return this.#outcome.response?.status
+    return this.#response?.status
   }
 
   get challenge(): string {
-    return String(this.#header('www-authenticate') ?? '')
+    return String(getHeader(this.#response?.headers, 'www-authenticate') ?? '')
   }
 
   get redirected(): boolean {
-    return this.#call.redirected || cameByRedirect(this.#outcome.response.request)
+    return this.#isRedirected || followed.has(this.#response?.request as object)
   }
 
   settle(): AxiosResponse {
-    const { response, failure } = this.#outcome
-    moveChanges(this.#sent)
-    if (failure !== undefined) throw failure.error
-    return response
+    if (this.#failure !== undefined) throw this.#failure.error
+    return this.#response as AxiosResponse
   }
 
   discard(): void {
-    const { data } = this.#outcome.response
-    if (!isObject(data)) return
-    const length = Number(this.#header('content-length') || Number.NaN)
-    if ('resume' in data && typeof data.resume === 'function' && length <= MAX_DRAINED_BYTES) data.resume()
-    else if ('destroy' in data && typeof data.destroy === 'function') data.destroy()
-    else if (data instanceof ReadableStream) data.cancel().catch(() => {})
+    const { data, headers } = this.#response ?? {}
+    if (isStream(data)) discardStream(data, getHeader(headers, 'content-length'))
   }
+}
 
-  /** A header of the response: adapters may return a record or a `Headers`, of which axios makes its own afterwards. */
-  #header(key: string): unknown {
-    const { headers } = this.#outcome.response
-    return isHeaders(headers) ? headers.get(key) : getHeader(headers, key)
+/** The data of a response with `responseType: 'stream'`: of Node.js, or of fetch. */
+type ResponseStream = ReadableStream | { resume(): void; destroy(): void }
+
+function isStream(data: unknown): data is ResponseStream {
+  return data instanceof ReadableStream || (typeof data === 'object' && data !== null && 'resume' in data)
+}
+
+/** Reads the rest of a small response, so that its connection can be reused; closes the connection of any other. */
+function discardStream(stream: ResponseStream, length: unknown): void {
+  if (!('resume' in stream)) stream.cancel().catch(() => {})
+  else if (length !== undefined && Number(length) <= MAX_DRAINED_BYTES) stream.resume()
+  else stream.destroy()
+}
+
+/** Adds to the caller's `beforeRedirect`: the token stays only within `apiUrls` and on the origin of the call. */
+function guardOf(
+  { beforeRedirect, headers }: AxiosConfig,
+  url: string,
+  { destinations, headerKey }: AttachContext,
+  onRedirect = (): void => {},
+): AxiosBeforeRedirect {
+  const value = getHeader(headers, headerKey)
+  return (options, ...rest) => {
+    onRedirect()
+    const target = targetOf(options)
+    beforeRedirect?.(options, ...rest)
+    const mayKeep =
+      targetOf(options) === target && // otherwise the caller sends the request elsewhere
+      new URL(options.href).origin === new URL(url).origin &&
+      destinations(options.href).api !== undefined
+    const name = nameOf(options.headers, headerKey)
+    if (!mayKeep && name !== undefined && options.headers[name] === value) delete options.headers[name]
   }
+}
+
+/** What Node.js will request: with a proxy it differs from `href`. */
+function targetOf({ protocol, hostname, port, path }: AxiosRedirect): string {
+  return `${protocol}//${hostname}:${port}${path}`
+}
+
+/** Whether axios resolves these names to its fetch adapter: in Node.js it uses the first of http and fetch. */
+function usesFetch(adapter: AxiosAdapterOption): boolean {
+  if (typeof adapter !== 'object') return adapter === 'fetch'
+  return adapter.find((one) => typeof one === 'function' || one === 'http' || one === 'fetch') === 'fetch'
+}
+
+/** fetch would send any header but `Authorization` along to another origin. */
+function withoutRedirects(options: AxiosConfig['fetchOptions']): AxiosConfig['fetchOptions'] {
+  return options?.redirect === 'error' ? options : { ...options, redirect: 'manual' }
+}
+
+/** The Requests of axios' fetch adapter whose response came by a redirect, which its response does not say. */
+const followed = new WeakSet<object>()
+const watching = new WeakMap<typeof fetch, typeof fetch>()
+
+const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
+
+/** Adds redirected Requests to `followed`. The same function for each fetch, because axios keeps an adapter for each. */
+function watchedFetch(given: typeof fetch = globalFetch): typeof fetch {
+  const watched: typeof fetch = async (input, init) => {
+    const response = await given(input, init)
+    if (response.redirected) followed.add(input as Request)
+    return response
+  }
+  if (!watching.has(given)) watching.set(given, watched)
+  return watching.get(given) as typeof fetch
+}
+
+/** A wait for a token, and the signal that ends it. */
+interface Wait {
+  readonly signal: AbortSignal | undefined
+  end(): void
+}
+
+/** Starts a wait that the caller's `signal`, `cancelToken` and `timeout` end with axios' own errors. */
+function startWait(config: AxiosConfig, isFetch: boolean): Wait {
+  const { signal, cancelToken, timeout = 0 } = config
+  if (signal === undefined && cancelToken === undefined && timeout <= 0)
+    return { signal: undefined, end: () => {} }
+  const { AxiosError, CanceledError } = axiosOf(config)
+  const controller = new AbortController()
+  const onTime = (): void => {
+    const message = config.timeoutErrorMessage || `timeout of ${timeout}ms exceeded`
+    const clarify = isFetch || config.transitional?.clarifyTimeoutError
+    controller.abort(new AxiosError(message, clarify ? 'ETIMEDOUT' : 'ECONNABORTED', config))
+  }
+  const onCancel = (reason: unknown): void => controller.abort(reason)
+  const stopTimer = timeout > 0 ? startTimer(onTime, timeout) : undefined
+  const stopSignal = onAbort(signal, () => controller.abort(new CanceledError(undefined, config)))
+  cancelToken?.subscribe(onCancel)
+  return {
+    signal: controller.signal,
+    end: () => {
+      stopTimer?.()
+      stopSignal()
+      cancelToken?.unsubscribe(onCancel)
+    },
+  }
+}
+
+/** The name under which a header is set; `key` is its name in lower case. */
+function nameOf(headers: object | undefined, key: string): string | undefined {
+  const record = headers as Record<string, unknown>
+  for (const name in record)
+    if (name.length === key.length && record[name] !== undefined && name.toLowerCase() === key) return name
+  return undefined
+}
+
+function getHeader(headers: object | undefined, key: string): unknown {
+  const name = nameOf(headers, key)
+  return name === undefined ? undefined : (headers as Record<string, unknown>)[name]
+}
+
+/** Sets a header to undefined, which axios does not send: calls whose headers had a property deleted are slower. */
+function clearHeader(headers: Record<string, unknown>, key: string): void {
+  const name = nameOf(headers, key)
+  if (name !== undefined) headers[name] = undefined
+}
+
+let requiredAxios: AxiosModule | undefined
+
+/**
+ * The copy of axios that made a config, because callers expect its errors. axios has different classes as an ES module and
+ * as a CommonJS module. If it is neither of those that this package finds, `isAxiosError` still holds for the errors.
+ */
+function axiosOf({ headers }: AxiosConfig): AxiosModule {
+  const imported: AxiosModule = importedAxios as object as AxiosModule
+  if (headers.constructor === imported.AxiosHeaders) return imported
+  try {
+    requiredAxios ??= nodeModule.createRequire(import.meta.url)('axios') as AxiosModule
+  } catch {} // bundled, without a node_modules folder
+  return headers.constructor === requiredAxios?.AxiosHeaders ? requiredAxios : imported
+}
+
+/**
+ * A request interceptor that only attaches the token to calls below the environment's `apiUrls`: a 401 does not renew it,
+ * and axios' errors show the header. Register it first, so that it runs last and sees the final URL; if that is not
+ * possible, use `attachAuth`.
+ *
+ * It rejects as `TokenProvider.getToken` does if no token can be acquired.
+ *
+ * @param auth a provider, or the options for a new one
+ * @param attach the header and its scheme; `renewOnStatus` has no effect here
+ * @returns an interceptor for `instance.interceptors.request.use(…)`
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option
+ * @example
+ * api.interceptors.request.use(createAuthInterceptor(options))
+ */
+export function createAuthInterceptor(
+  auth: TokenProvider | TokenProviderOptions,
+  attach?: AttachOptions,
+): AxiosRequestInterceptor {
+  const tokens = isProvider(auth) ? auth : createTokenProvider(auth)
+  const context = createAttachContext(tokens, attach)
+  /** What this interceptor set: a config that is sent again gets the current token. */
+  const placed = new UsedSecrets()
+  const addHeader = (config: AxiosConfig, token: AccessToken): AxiosConfig => {
+    const value = context.headerValue(token)
+    placed.add(value)
+    config.headers[context.header] = value
+    config.beforeRedirect = guardOf(config, urlOf(config), context)
+    if (!context.isAuthorization) config.fetchOptions = withoutRedirects(config.fetchOptions)
+    return config
+  }
+  const intercept = (config: AxiosConfig): AxiosConfig | Promise<AxiosConfig> => {
+    if (placed.has(getHeader(config.headers, context.headerKey)))
+      clearHeader(config.headers, context.headerKey)
+    if (!getsToken(config, urlOf(config), context)) return config
+    const token = tokens.currentToken()
+    if (token !== undefined) return addHeader(config, token)
+    const call = new AxiosCall(config, config.adapter || DEFAULT_ADAPTERS, context)
+    return acquire(call, tokens).then((acquired) => addHeader(config, acquired))
+  }
+  return intercept as object as AxiosRequestInterceptor
+}
+
+function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {
+  return typeof (auth as Partial<TokenProvider> | undefined)?.getToken === 'function'
 }

@@ -9,15 +9,7 @@ import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { jwtFindings } from './check-jwt.ts'
-import {
-  type Command,
-  type CommandContext,
-  EXIT,
-  flagsHelp,
-  helpRows,
-  parseFlags,
-  UsageError,
-} from './command.ts'
+import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
 import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
 import { type Finding, jsonReport, type Report, type Step, textReport } from './report.ts'
@@ -27,52 +19,46 @@ import {
   readHeader,
   readSettings,
   SETTINGS_FLAGS,
+  SETTINGS_HELP,
   type Settings,
-  settingsHelp,
   unknownVariables,
   unreadDotenv,
 } from './settings.ts'
-import { instantText, Redactor, wrap } from './terminal.ts'
+import { instantText, Redactor } from './terminal.ts'
 
 const FLAGS = {
-  call: {
-    value: 'URL',
-    help: 'send a GET request with the token, and report the status; the URL must be below an API URL',
-  },
+  call: { type: 'string' },
   ...HEADER_FLAGS,
-  json: { help: 'print JSON: { ok, exitCode, warnings, steps }' },
+  json: { type: 'boolean' },
 } as const
 
-const ABOUT =
-  'Checks the configuration step by step, and reports what fails, why, and what to do: the options, the token request ' +
-  '(name, connection, TLS, response), the token, and optionally one API call. It makes one token request, without ' +
-  'retries. It prints neither the secret nor the token.'
-
-const EXIT_CODES = [
-  ['0', 'passed, perhaps with warnings'],
-  ['1', 'unexpected failure'],
-  ['2', 'the command line is invalid'],
-  ['3', 'options are missing or invalid'],
-  ['4', 'no response from the token endpoint: name, connection, TLS, timeout'],
-  ['5', 'the token endpoint returned an error status or a redirect'],
-  ['6', 'the token endpoint returned success, but no usable token'],
-  ['7', 'the API call failed, or its URL is not below any of the API URLs'],
-  ['129', 'ended by SIGHUP; 130: by Ctrl-C; 143: by SIGTERM'],
-  ['141', 'the program that reads the output ended'],
-] as const
-
 export const checkCommand: Command = {
-  summary: 'check the configuration: what fails, why, and what to do about it',
-  help: (width) => `${wrap('', ABOUT, width)}
+  help: `Checks the configuration step by step, and reports what fails, why, and what to
+do: the options, the token request (name, connection, TLS, response), the token,
+and optionally one API call. It makes one token request, without retries. It
+prints neither the secret nor the token.
 
-${wrap('Usage: ', 'npx merchant-auth check [--call URL] [--json] [flags]', width)}
+Usage: npx merchant-auth check [--call URL] [--json] [flags]
 
-${flagsHelp(FLAGS, width)}
+  --call URL           send a GET request with the token, and report the status;
+                       the URL must be below an API URL
+  --header-name NAME   header that carries the token; default: Authorization
+  --scheme SCHEME      scheme before the token; default: Bearer; '' for none
+  --json               print JSON: { ok, exitCode, warnings, steps }
 
-${settingsHelp(width)}
+${SETTINGS_HELP}
 
 Exit codes:
-${helpRows(EXIT_CODES, width, 7)}
+  0    passed, perhaps with warnings
+  1    unexpected failure
+  2    the command line is invalid
+  3    options are missing or invalid
+  4    no response from the token endpoint: name, connection, TLS, timeout
+  5    the token endpoint returned an error status or a redirect
+  6    the token endpoint returned success, but no usable token
+  7    the API call failed, or its URL is not below any of the API URLs
+  129  ended by SIGHUP; 130: by Ctrl-C; 143: by SIGTERM
+  141  the program that reads the output ended
 
 Examples:
   npx merchant-auth check --dotenv .env
@@ -97,7 +83,6 @@ Examples:
       context.signal.throwIfAborted()
       return report.end(exitCode)
     } catch (error) {
-      report.pending()
       if (context.signal.aborted) return EXIT.unexpected
       const diagnosis = diagnose(error, { unread: unreadDotenv('check', flags) })
       if (diagnosis?.exitCode !== EXIT.configuration) throw error
@@ -148,7 +133,6 @@ class Check {
     try {
       const exitCode = await this.#requestToken(tokens)
       if (exitCode !== EXIT.ok || call === undefined) return exitCode
-      this.#report.pending(`GET ${shownCall}`)
       const finding = await this.#callApi(call, createAuthFetch(tokens, { ...header, renewOnStatus: [] }))
       this.#report.add({ ...finding, text: `GET ${shownCall} ${finding.text}` })
       return finding.result === 'ok' ? EXIT.ok : EXIT.call
@@ -159,7 +143,7 @@ class Check {
 
   #reportOptions(): void {
     const { show } = this.#redactor
-    const { options, secret, secretFile, variables } = this.#settings
+    const { options, secret, secretFile, markedFiles, variables } = this.#settings
     const { environment, clientId, tokenParameters = {} } = options
     const add = (result: Finding['result'], text: string, more?: Pick<Finding, 'advice' | 'data'>): void =>
       this.#report.add({ step: 'options', result, text, ...more })
@@ -193,6 +177,8 @@ class Check {
       const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`
       add('warning', `${show(name)} is not a variable of this package`, { advice })
     }
+    for (const file of markedFiles)
+      add('warning', `the file ${show(file)} begins with a byte order mark`, { advice: MARK })
     if (!options.clientAssertion && /^["'\s]|["'\s]$/.test(secret)) {
       const advice = 'If it is not part of the secret, remove it.'
       add('warning', 'the client secret begins or ends with a space or a quote', { advice })
@@ -205,7 +191,6 @@ class Check {
     const { environment } = tokens
     const { show, secrets } = this.#redactor
     const { connection, stop } = watchConnection(tokenEndpoint(environment), env, show)
-    this.#report.pending(`requesting a token from ${connection.host}`)
     try {
       const token = await tokens.getToken({ signal })
       secrets.add(token.value)
@@ -273,7 +258,7 @@ class Check {
       const response = await authFetch(url, { redirect: 'manual', signal: either })
       const ms = Math.round(performance.now() - startedAt)
       await response.body?.cancel()
-      return judgeResponse(response, ms, show)
+      return explainResponse(response, ms, show)
     } catch (error) {
       if (signal.aborted) throw error
       const failure = redactedCause(error, secrets) ?? new Error('unknown')
@@ -285,6 +270,9 @@ class Check {
   }
 }
 
+const MARK =
+  'This package drops it, but node --env-file does not see the variable behind it. Save the file as UTF-8 without it; in ' +
+  'Windows PowerShell 5: … | Out-File -Encoding ascii FILE'
 const UNNAMED =
   'apiUrls.merchant and apiUrls.inStore are undefined: to read the URLs by name, write merchant=URL,inStore=URL'
 
@@ -298,7 +286,11 @@ function durationText(ms: number): string {
 }
 
 /** What the response of an API means. */
-function judgeResponse({ status, ok, headers, url }: Response, ms: number, show: Redactor['show']): Finding {
+function explainResponse(
+  { status, ok, headers, url }: Response,
+  ms: number,
+  show: Redactor['show'],
+): Finding {
   const text = `returned ${status} in ${ms} ms`
   if (ok) return { step: 'call', result: 'ok', text, status }
   const failed = { step: 'call', result: 'failed', status } as const

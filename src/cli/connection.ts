@@ -65,16 +65,11 @@ export function watchConnection(
 /** Whether Node.js uses the variables that name proxies, and a hint where one is set in vain. */
 function proxySupport(env: CommandContext['env']): { readonly isUsed: boolean; readonly hint?: string } {
   const flags = [...process.execArgv, ...(env['NODE_OPTIONS'] ?? '').split(' ')]
-  const isWanted = env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  const isSupported = major >= 24 || (major === 22 && minor >= 21)
-  const isUsed = isWanted && isSupported
+  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
   if (name === undefined || isUsed) return { isUsed }
-  const hint = isSupported
-    ? 'Node.js uses it only with NODE_USE_ENV_PROXY=1.'
-    : 'this Node.js cannot use it. Node.js 22.21, 24 and later can, with NODE_USE_ENV_PROXY=1.'
-  return { isUsed, hint: `${name} is set, but ${hint}` }
+  const versions = 'Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1.'
+  return { isUsed, hint: `${name} is set, but ${versions}` }
 }
 
 function factsOf(socket: Socket | TLSSocket): SocketFacts {

@@ -64,7 +64,7 @@ export function diagnose(
 
 const NOT_AN_ENDPOINT =
   'Something other than a token endpoint responds at this URL, such as a web page, a login or a proxy. Check ' +
-  'MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+  'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
   'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service.'
 const REDIRECT =
@@ -73,7 +73,7 @@ const REDIRECT =
 
 function adviceForStatus({ status = 0, error, answer }: TokenRequestError): string {
   const code = error?.toLowerCase()
-  const known = code !== undefined && Object.hasOwn(OAUTH, code) ? OAUTH[code] : undefined
+  const known = OAUTH[code ?? '']
   if (known !== undefined && !(status === 401 && code === 'access_denied')) return known
   if (status === 401) return code === undefined ? CLIENT + NO_OAUTH_ERROR : CLIENT
   if (status === 403) return code === undefined ? AUDIENCE + NO_OAUTH_ERROR : AUDIENCE
@@ -101,7 +101,7 @@ const NO_OAUTH_ERROR =
   ' The response contains no OAuth error, so it may come from something in between, such as a firewall, an IP ' +
   'allowlist or a gateway.'
 const NO_ENDPOINT =
-  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const FORMAT =
   'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL. A server that expects a form ' +
   "instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
@@ -124,7 +124,12 @@ const OAUTH: Readonly<Record<string, string>> = {
 type NetworkFinding = Pick<Finding, 'step' | 'text' | 'advice' | 'cause'>
 
 const TIMED_OUT = 'The host does not respond. Check the network, the firewall and the port in the URL.'
+/** Before a connection: the name, the network, the port. */
 const CONNECTION: Readonly<Record<string, string>> = {
+  ENOTFOUND:
+    'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
+  EAI_AGAIN:
+    'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
   ECONNREFUSED:
     'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, and whether the ' +
     'service is running.',
@@ -135,12 +140,6 @@ const CONNECTION: Readonly<Record<string, string>> = {
   ENETUNREACH: 'There is no route to this network. Check the network, the VPN, and whether IPv6 is required.',
   ETIMEDOUT: TIMED_OUT,
   UND_ERR_CONNECT_TIMEOUT: TIMED_OUT,
-}
-const NAME: Readonly<Record<string, string>> = {
-  ENOTFOUND:
-    'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
-  EAI_AGAIN:
-    'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
 }
 const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
@@ -170,21 +169,17 @@ export function diagnoseNetwork(error: Error, connection: Connection): NetworkFi
   const { host, socket, proxy, proxyHint } = connection
   const reason = words === undefined ? '' : ` (${words})`
   const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
-  const adviceIn = (table: Readonly<Record<string, string>>): string | undefined =>
-    cause !== undefined && Object.hasOwn(table, cause) ? table[cause] : undefined
-
-  const tls = adviceIn(TLS) ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(cause ?? '') ? MUTUAL_TLS : undefined)
-  if (tls !== undefined)
-    return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls, cause }
+  const tls = cause && (TLS[cause] ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(cause) ? MUTUAL_TLS : undefined))
+  if (tls) return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls, cause }
   if (socket === undefined && proxy !== undefined) return { ...diagnoseProxy(connection, reason), cause }
-  const name = adviceIn(NAME)
-  if (name !== undefined)
-    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: name + hint, cause }
+  const known = CONNECTION[cause ?? '']
+  if (cause === 'ENOTFOUND' || cause === 'EAI_AGAIN')
+    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: known + hint, cause }
   if (socket !== undefined) {
     const text = `${host} closed the connection without a valid response${reason}`
     return { step: 'answer', text, advice: CLOSED, cause }
   }
-  const advice = words === 'bad port' ? BAD_PORT : (adviceIn(CONNECTION) ?? CONNECTION_UNKNOWN) + hint
+  const advice = words === 'bad port' ? BAD_PORT : (known ?? CONNECTION_UNKNOWN) + hint
   return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice, cause }
 }
 

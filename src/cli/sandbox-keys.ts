@@ -7,14 +7,11 @@ import type { Fault, SandboxTarget } from '../testing/index.ts'
 import type { SandboxFaults } from './sandbox-faults.ts'
 import type { Keyboard } from './terminal.ts'
 
-/** The keys, for people. */
-export const KEYS = {
-  r: 'revoke all tokens',
-  f: 'return 503 to the next token request',
-  u: 'return 401 to the next call of each API',
-  c: 'clear all faults',
-  q: 'quit, like Ctrl-C',
-} as const
+export const KEYS_HELP = `  r  revoke all tokens
+  f  return 503 to the next token request
+  u  return 401 to the next call of each API
+  c  clear all faults
+  q  quit, like Ctrl-C`
 
 const allFail = (requests: string): string => `all ${requests} already have a fault (c clears it)`
 
@@ -77,8 +74,7 @@ export function listenToKeys(stdin: Keyboard, onKey: (key: string) => void): () 
 export function isInForeground(): boolean {
   if (process.platform === 'win32') return true // no process groups
   try {
-    const groups = process.platform === 'linux' ? groupsFromProc() : groupsFromPs()
-    const [own = Number.NaN, foreground = Number.NaN] = groups.map((group) => Number.parseInt(group, 10))
+    const [own = Number.NaN, foreground = Number.NaN] = processGroups().map(Number)
     return own === foreground || foreground <= 0 // -1 or 0: no terminal controls this process
   } catch {
     return false
@@ -86,15 +82,15 @@ export function isInForeground(): boolean {
 }
 
 /** The process group, and the one in the foreground. On Linux, ps may not be installed: proc_pid_stat(5). */
-export function groupsFromProc(stat: string = readFileSync('/proc/self/stat', 'utf8')): string[] {
+function processGroups(): string[] {
+  if (process.platform !== 'linux') {
+    const args = ['-o', 'pgid=,tpgid=', '-p', String(process.pid)]
+    return execFileSync('ps', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+      .trim()
+      .split(/\s+/)
+  }
+  const stat = readFileSync('/proc/self/stat', 'utf8')
   // The name of the program is in parentheses, and may contain some.
   const [, , own = '', , , foreground = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return [own, foreground]
-}
-
-/** The same on other systems. */
-export function groupsFromPs(): string[] {
-  const args = ['-o', 'pgid=,tpgid=', '-p', String(process.pid)]
-  const output = execFileSync('ps', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-  return output.trim().split(/\s+/)
 }

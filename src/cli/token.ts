@@ -7,7 +7,7 @@ import { storeErrorCode, type TokenStore } from '../store/token-store.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { untilAborted } from '../waiting.ts'
-import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
+import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
 import {
@@ -15,48 +15,47 @@ import {
   readHeader,
   readSettings,
   SETTINGS_FLAGS,
+  SETTINGS_HELP,
   STORE_VARIABLE,
-  settingsHelp,
   unreadDotenv,
 } from './settings.ts'
-import { asciiJson, complain, Redactor, wrap } from './terminal.ts'
+import { asciiJson, complain, Redactor } from './terminal.ts'
 
 /** How long (ms) a connection to the store may take. After that the token is requested without it. */
 const CONNECT_TIMEOUT_MS = 2_000
 
 const FLAGS = {
-  header: { help: 'print the header line: Authorization: Bearer …' },
-  'header-name': {
-    ...HEADER_FLAGS['header-name'],
-    help: `${HEADER_FLAGS['header-name'].help}; implies --header`,
-  },
-  scheme: { ...HEADER_FLAGS.scheme, help: `${HEADER_FLAGS.scheme.help}; implies --header` },
-  json: { help: 'print JSON: { accessToken, tokenType, scope, expiresAt, expiresInSeconds }' },
-  store: {
-    value: 'URL',
-    variable: STORE_VARIABLE,
-    help:
-      'share the token, encrypted, in Redis (redis: or rediss:), so that not every run requests a new one; requires ' +
-      'the package redis or ioredis; put a URL with a password in the variable',
-  },
+  header: { type: 'boolean' },
+  ...HEADER_FLAGS,
+  json: { type: 'boolean' },
+  store: { type: 'string' },
+  'min-validity': { type: 'string', default: '60' },
 } as const
 
-const EXIT_CODES =
-  'Exit codes: 0 with a token; otherwise those of npx merchant-auth check --help, with nothing on stdout.'
-
 export const tokenCommand: Command = {
-  summary: 'print an access token',
-  help: (
-    width,
-  ) => `${wrap('', 'Prints an access token on stdout, and nothing else. Errors go to stderr.', width)}
+  help: `Prints an access token on stdout, and nothing else. Errors go to stderr.
 
-${wrap('Usage: ', 'npx merchant-auth token [--header | --json] [--store URL] [flags]', width)}
+Usage: npx merchant-auth token [--header | --json] [--store URL] [flags]
 
-${flagsHelp(FLAGS, width)}
+  --header             print the header line: Authorization: Bearer …
+  --header-name NAME   header that carries the token; default: Authorization;
+                       implies --header
+  --scheme SCHEME      scheme before the token; default: Bearer; '' for none;
+                       implies --header
+  --json               print JSON: { accessToken, tokenType, scope, expiresAt,
+                       expiresInSeconds }
+  --store URL          share the token, encrypted, in Redis (redis: or rediss:),
+                       so that not every run requests a new one; requires the
+                       package redis or ioredis; put a URL with a password in
+                       the variable [MERCHANT_AUTH_STORE]
+  --min-validity SECONDS
+                       renew a token from the store that is valid for less;
+                       default: 60, at most half of its lifetime
 
-${settingsHelp(width)}
+${SETTINGS_HELP}
 
-${wrap('', EXIT_CODES, width)}
+Exit codes: 0 with a token; otherwise those of npx merchant-auth check --help,
+with nothing on stdout.
 
 Examples:
   TOKEN=$(npx merchant-auth token)
@@ -71,6 +70,9 @@ Examples:
     const isHeader = flags.header || flags['header-name'] !== undefined || flags.scheme !== undefined
     if (isHeader && flags.json) throw new UsageError('--header and --json cannot be combined.')
     const { header, scheme } = readHeader(flags)
+    if (!/^\d{1,9}$/.test(flags['min-validity']))
+      throw new UsageError('--min-validity must be a whole number of seconds.')
+    const minValidityMs = Number(flags['min-validity']) * 1000
     const print = (token: AccessToken): string => {
       if (flags.json) return jsonOf(token)
       return isHeader ? `${header}: ${scheme === '' ? '' : `${scheme} `}${token.value}` : token.value
@@ -89,6 +91,7 @@ Examples:
     let watched: ReturnType<typeof watchConnection> | undefined
     let tokens: TokenProvider | undefined
     let options: TokenProviderOptions | undefined
+    let isStale = false
     try {
       const settings = await readSettings(flags, context)
       const { secret, variables } = settings
@@ -107,9 +110,16 @@ Examples:
         refreshAheadMs: 0, // the process ends before a background refresh would
         onEvent: (event) => {
           if (event.type === 'store-failed') reportStore(event.code)
+          if (event.type !== 'token-acquired') return
+          const { source, remainsMs, lifetimeMs } = event
+          isStale = source === 'store' && remainsMs < Math.min(minValidityMs, lifetimeMs / 2)
         },
       })
-      stdout.write(`${print(await tokens.getToken({ signal }))}\n`)
+      let token = await tokens.getToken({ signal })
+      // A renewal that fails leaves a token that is still valid.
+      if (isStale) token = (await tokens.renewToken(token, { signal }).catch(() => undefined)) ?? token
+      signal.throwIfAborted()
+      stdout.write(`${print(token)}\n`)
       return EXIT.ok
     } catch (error) {
       if (signal.aborted) return EXIT.unexpected
@@ -157,7 +167,7 @@ async function openStore(
     const option = `${STORE_VARIABLE} (--store)`
     throw new ConfigurationError('The store cannot be used', [{ option, reason }])
   }
-  if (!isRedisUrl(url))
+  if (!/^rediss?:\/\/[^/]+(?:\/\d*)?$/.test(url) || !URL.canParse(url))
     fail('must be a URL such as redis://localhost:6379, or rediss://user:password@host:6379/0')
   const client = (await redisClient(url)) ?? (await ioredisClient(url))
   if (client === undefined) return fail('needs a client: npm install redis')
@@ -169,17 +179,6 @@ async function openStore(
     client.close()
     if (!signal.aborted) report(timeout.aborted ? 'ETIMEDOUT' : storeErrorCode(error))
     return undefined
-  }
-}
-
-/** Whether both clients can use the URL: each fails in its own way on others. */
-function isRedisUrl(url: string): boolean {
-  try {
-    const { protocol, hostname, username, password, pathname } = new URL(url)
-    decodeURIComponent(username + password)
-    return /^rediss?:$/.test(protocol) && hostname !== '' && /^(?:\/\d*)?$/.test(pathname)
-  } catch {
-    return false
   }
 }
 

@@ -41,7 +41,7 @@ export interface TelemetryOptions {
 /**
  * Creates a listener that turns a provider's events into OpenTelemetry metrics and spans. Each provider needs its own
  * listener, because the listener keeps the pending token request and the current token's lifetime. It never throws:
- * the first error of an SDK is logged with `diag.warn` of `@opentelemetry/api`, later ones are suppressed.
+ * an error of the SDK is logged with `diag.warn` of `@opentelemetry/api`.
  *
  * Without options it uses the global providers of `@opentelemetry/api`. They may be registered later; metrics and spans
  * begin with the next event, and earlier events are not recorded.
@@ -58,30 +58,17 @@ export function createTelemetry(options: TelemetryOptions = {}): (event: AuthEve
   // `trace` looks the global provider up at each use; `metrics` does not, so its provider is looked up at each event.
   const { meterProvider, tracerProvider = trace } = options
   const attributes = { ...options.attributes }
-  const safely = createSafely()
-  const requestEndedBy = followRequests(() => safely(() => context.active()))
+  const requestEndedBy = followRequests(() => context.active())
   const measure = createMetrics(() => meterProvider ?? metrics.getMeterProvider())
   return (event) => {
     const { environment } = event
     const common = { ...attributes, ...(environment && { 'merchant_auth.environment': environment }) }
-    const ended = requestEndedBy(event)
-    if (ended !== undefined) safely(() => recordSpan(tracerProvider, ended, common))
-    safely(() => measure(event, ended, common))
-  }
-}
-
-/** Suppresses what an SDK throws. One for each listener, because each logs its first error only. */
-function createSafely(): <T>(act: () => T) => T | undefined {
-  let isLogged = false
-  return (act) => {
     try {
-      return act()
+      const ended = requestEndedBy(event)
+      if (ended !== undefined) recordSpan(tracerProvider, ended, common)
+      measure(event, ended, common)
     } catch (error) {
-      try {
-        if (!isLogged) diag.warn('merchant-auth: the OpenTelemetry SDK threw', error)
-      } catch {} // the logger is the application's, and may throw, too
-      isLogged = true
-      return undefined
+      diag.warn('merchant-auth: the OpenTelemetry SDK threw', error)
     }
   }
 }
@@ -108,11 +95,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether a value has a function of this name; false if reading it throws. */
+/** Whether a value has a function of this name. */
 function has(value: unknown, name: string): boolean {
-  try {
-    return typeof (value as Record<string, unknown>)[name] === 'function'
-  } catch {
-    return false
-  }
+  return typeof (value as Record<string, unknown> | null)?.[name] === 'function'
 }

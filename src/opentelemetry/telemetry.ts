@@ -28,7 +28,7 @@ interface EndedRequest {
   readonly startedAt: number
   readonly durationMs: number
   /** The span context that was active when the request began. */
-  readonly parent: Context | undefined
+  readonly parent: Context
   /** How many requests were sent before this one for the same token. */
   readonly resends: number
   readonly failure: TokenRequestFailedEvent | undefined
@@ -39,9 +39,7 @@ interface EndedRequest {
  * event, if one does. No event says that a request was aborted because its provider was closed. So a span is created
  * only when its request has ended, with the start time and the parent of its beginning: no span can stay open.
  */
-export function followRequests(
-  activeContext: () => Context | undefined,
-): (event: AuthEvent) => EndedRequest | undefined {
+export function followRequests(activeContext: () => Context): (event: AuthEvent) => EndedRequest | undefined {
   let end: ((failure: EndedRequest['failure']) => EndedRequest) | undefined
   /** Requests sent for the token that is wanted now. An attempt without a client secret sends nothing. */
   let sent = 0
@@ -79,11 +77,8 @@ export function recordSpan(tracers: TracerProvider, request: EndedRequest, commo
   const span = tracers
     .getTracer(SCOPE)
     .startSpan(`POST ${pathname}`, { kind: SpanKind.CLIENT, startTime, attributes }, parent)
-  try {
-    if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
-  } finally {
-    span.end(hrTimeOf(startedAt + durationMs))
-  }
+  if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
+  span.end(hrTimeOf(startedAt + durationMs))
 }
 
 /** Seconds and nanoseconds: an SDK may take a plain number for a reading of `performance.now()`. */

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
-import { copied, problemsOf, strict } from '../checks.ts'
+import { problemsOf, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import type { TokenStore } from './token-store.ts'
 
@@ -42,7 +42,7 @@ const CLIENT = {
   reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
 }
 
-const shape = copied(strict({ keyPrefix: z.optional(z.string('must be a string')) }))
+const shape = strict({ keyPrefix: z.optional(z.string('must be a string')) })
 
 /**
  * Creates a store that all processes of a fleet share: one token request per lifetime, for any number of processes.

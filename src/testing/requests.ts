@@ -6,7 +6,7 @@ import type { SandboxBody, SandboxCounts, SandboxRequest, SandboxTarget } from '
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** A request that is being answered. */
+/** A request that is being handled. */
 export type RecordedRequest = Mutable<SandboxRequest>
 
 const MAX_REQUESTS = 10_000
@@ -44,7 +44,7 @@ export class RequestLog {
     while (this.#bodyBytes > MAX_BODY_BYTES) this.#dropFirst()
   }
 
-  /** Records the status and the error of an answer. */
+  /** Records the status and the error of a response. */
   answered(request: RecordedRequest, status: number, error: Answer['error']): void {
     request.status = status
     if (error !== undefined) request.error = error.code
@@ -86,32 +86,15 @@ export interface KnownCredentials {
   jtiOf(token: string): string | undefined
 }
 
-/**
- * The text with tokens replaced by their names, and with other credentials hidden. What looks like a JWT has three parts,
- * the first of which contains the base64 of `{"` at its start or after a `-`.
- */
+/** The text with tokens replaced by their names, and with client secrets and other JWTs hidden. */
 export function hide(text: string, { secrets, jtiOf }: KnownCredentials): string {
-  // Part by part: a pattern for all three would search from each part again, in quadratic time.
   const named = text.replace(/[\w.-]+/g, (run) => {
-    const parts = run.split('.')
-    const named: string[] = []
-    for (let n = 0; n < parts.length; n += 1) {
-      const [head = '', payload, signature] = parts.slice(n, n + 3)
-      const at = head.search(/\beyJ/)
-      if (at === -1 || !payload || signature === undefined) named.push(head)
-      else {
-        const jti = jtiOf([head.slice(at), payload, signature].join('.'))
-        named.push(head.slice(0, at) + (jti === undefined ? HIDDEN : `[token ${jti}]`))
-        n += 2
-      }
-    }
-    return named.join('.')
+    const jti = jtiOf(run)
+    if (jti !== undefined) return `[token ${jti}]`
+    return /^eyJ[^.]*\.[^.]+\./.test(run) ? HIDDEN : run
   })
   return redact(named, secrets)
 }
-
-/** A value in which only the names of tokens are left: `Bearer [token x]`. */
-const ONLY_TOKENS = /^(?:(?:[\w-]+ )?\[token [\w-]+\](?:, |$))+$/
 
 /**
  * The headers of a request, with credentials hidden.
@@ -126,18 +109,19 @@ export function hideHeaders(
   const credentials = new Set(['authorization', 'proxy-authorization', 'cookie', tokenHeader])
   const all = Object.entries(headers).map(([name, value]) => {
     const shown = hide(value, known)
-    return [name, credentials.has(name) && !ONLY_TOKENS.test(shown) ? HIDDEN : shown]
+    return [name, credentials.has(name) && !/^(?:\w+ )?\[token [\w-]+\]$/.test(shown) ? HIDDEN : shown]
   })
   return Object.fromEntries(all)
 }
 
-/** The fields of a token request, with credentials hidden, and `client_secret` hidden whatever it is. */
+/** The fields of a token request, with credentials hidden. */
 export function hideFields(
   fields: Readonly<Record<string, unknown>>,
   known: KnownCredentials,
 ): Readonly<Record<string, unknown>> {
-  return JSON.parse(JSON.stringify(fields), (name, value: unknown) => {
-    if (name === 'client_secret' || name === 'client_assertion') return HIDDEN
-    return typeof value === 'string' ? hide(value, known) : value
+  const shown = Object.entries(fields).map(([name, value]) => {
+    if (name === 'client_secret' || name === 'client_assertion') return [name, HIDDEN]
+    return [name, typeof value === 'string' ? hide(value, known) : value]
   })
+  return Object.fromEntries(shown)
 }

@@ -1,7 +1,7 @@
 /** How an environment of the sandbox behaves, and the check of everything that a test passes to the sandbox. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import * as z from 'zod/mini'
-import { copied, fn, headerName, ms, problemsOf, schemeName, strict } from '../checks.ts'
+import { fn, headerName, ms, problemsOf, schemeName, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import { isQuota } from './quota.ts'
 import type { SandboxOptions, SandboxSettings } from './types.ts'
@@ -14,12 +14,15 @@ export const DEFAULT_SETTINGS: SandboxSettings = {
   header: 'Authorization',
   scheme: 'Bearer',
   quota: '',
+  quotaCountsRefused: false,
+  quotaHeaders: true,
   assertionKey: undefined,
   tokenParameters: [],
 }
 
 const LIFETIME = 'must be a whole number of seconds from 1 to 2147483647'
 const QUOTA = "must be a quota such as '10/h,50/d'"
+const BOOLEAN = 'must be true or false'
 const KEY = 'must be a public key, as PEM text or as a JWK'
 const PARAMETERS = 'must be a list of names'
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
@@ -37,6 +40,8 @@ const settingShapes = {
   header: headerName,
   scheme: schemeName,
   quota: z.string(QUOTA).check(z.refine(isQuota, QUOTA)),
+  quotaCountsRefused: z.boolean(BOOLEAN),
+  quotaHeaders: z.boolean(BOOLEAN),
   assertionKey: z.custom<NonNullable<SandboxSettings['assertionKey']>>(isPublicKey, KEY),
   tokenParameters: z.array(z.string(PARAMETERS), PARAMETERS),
 }
@@ -55,18 +60,17 @@ export function publicKeyOf(key: NonNullable<SandboxSettings['assertionKey']>): 
   return createPublicKey(typeof key === 'string' ? key : { key: key as JsonWebKey, format: 'jwk' })
 }
 
-const shape = copied(z.partial(strict(settingShapes)))
+const shape = z.partial(strict(settingShapes))
 
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
-const optionsShape = copied(
-  z.partial(
-    strict({
-      ...settingShapes,
-      ports: copied(strict({ production: port, test: port })),
-      onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
-    }),
-  ),
+const optionsShape = z.partial(
+  strict({
+    ...settingShapes,
+    ports: strict({ production: port, test: port }),
+    sharedApiUrl: z.boolean(BOOLEAN),
+    onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
+  }),
 )
 
 /** The options of `startSandbox`, if they are valid. */
@@ -82,7 +86,7 @@ export function changedSettings(settings: SandboxSettings, changes: unknown): Sa
 }
 
 /**
- * A copy of the value, if it has the shape.
+ * The value, if it has the shape.
  *
  * @param what what cannot be used otherwise, for the message: `The settings of the sandbox`
  * @param name the option's name, for problems with the value as a whole

@@ -1,6 +1,6 @@
 /** A token provider for unit tests, with a fixed token. */
 import * as z from 'zod/mini'
-import { copied, strict } from '../checks.ts'
+import { strict } from '../checks.ts'
 import { checkEnvironment, type Environment } from '../environments.ts'
 import { ConfigurationError, ProviderClosedError } from '../errors.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
@@ -38,13 +38,11 @@ const NEVER = 8_640_000_000_000_000
 
 const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
 
-const shape = copied(
-  strict({
-    environment: z.optional(z.unknown()),
-    value: z.optional(z.string(TOKEN).check(z.regex(/^[A-Za-z0-9\-._~+/]+=*$/, TOKEN))),
-    scope: z.optional(z.string('must be a string')),
-  }),
-)
+const shape = strict({
+  environment: z.optional(z.unknown()),
+  value: z.optional(z.string(TOKEN).check(z.regex(/^[A-Za-z0-9\-._~+/]+=*$/, TOKEN))),
+  scope: z.optional(z.string('must be a string')),
+})
 
 /**
  * Creates a token provider that always has the same token, for unit tests of code that needs a `TokenProvider`:

@@ -44,8 +44,8 @@ export function createAccessToken(value: string, expiresAt: number, scope?: stri
 
 /** The options that determine when a token is renewed and when it is no longer used. */
 export interface LifetimeOptions {
-  readonly refreshAheadMs: number | undefined
-  readonly expiryMarginMs: number | undefined
+  readonly refreshAheadMs?: number | undefined
+  readonly expiryMarginMs?: number | undefined
 }
 
 const MAX_WINDOW_MS = 60 * 60 * 1000

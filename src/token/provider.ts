@@ -10,12 +10,12 @@ import {
   type TokenRequestError,
   TokenResponseError,
 } from '../errors.ts'
-import { createEmit, rememberOutlet } from '../events.ts'
+import { createEmit, registerEmitter } from '../events.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { spentForMs } from '../quota.ts'
 import { UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
-import { throwIfAborted, Waiters } from '../waiting.ts'
+import { Waiters } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { backgroundPauseMs, Cooldown, mayRequest, Quotas, RenewalLimit } from './rate-limit.ts'
@@ -145,7 +145,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#context = { emit, secrets, quotas: new Quotas(), closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
-    rememberOutlet(this, this.#context)
+    registerEmitter(this, this.#context)
     for (const key of encryptionKeys) secrets.keep(key, key)
     if (typeof credential.value === 'string') {
       secrets.keep('credential', credential.value)
@@ -168,7 +168,7 @@ class ClientCredentialsProvider implements TokenProvider {
   async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
     for (let look = 0; look < MAX_LOOKS; look += 1) {
       this.#assertOpen()
-      throwIfAborted(signal)
+      signal?.throwIfAborted()
       const token = this.currentToken()
       if (token !== undefined) return token
       if (!this.#lookIsDue) this.#assertNoCooldown()
@@ -182,7 +182,7 @@ class ClientCredentialsProvider implements TokenProvider {
     rejected: AccessToken | string,
     { signal, url }: { signal?: AbortSignal | undefined; url?: string | URL | undefined } = {},
   ): Promise<AccessToken | undefined> {
-    throwIfAborted(signal)
+    signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer

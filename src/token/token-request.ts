@@ -9,7 +9,7 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
-import type { Outlet } from '../events.ts'
+import type { Emitter } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { type Quota, quotaInText, redactQuotas, spentForMs } from '../quota.ts'
 import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
@@ -32,7 +32,7 @@ import {
 const FIRST_PAUSE_MS = 200
 
 /** What the parts of a provider share besides its options. */
-export interface ProviderContext extends Outlet {
+export interface ProviderContext extends Emitter {
   /** The client secrets and tokens used so far, to be kept out of errors and events. */
   readonly secrets: UsedSecrets
   /** What the token endpoint said about its quotas. */

@@ -1,6 +1,5 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import * as z from 'zod/mini'
-import { propertyOf } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -55,7 +54,7 @@ export async function readTokenResponse(
     return [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
   if (text === '') throw new Error('The body is empty') // some proxies do this: it counts as incomplete
   const body = parseJson(text)
-  const token = propertyOf(body, 'access_token')
+  const token = fieldOf(body, 'access_token')
   if (typeof token === 'string' && token !== '') secrets.add(token) // even if the response is invalid
   const parsed = z.safeParse(tokenResponse, body)
   if (!parsed.success) {
@@ -87,13 +86,17 @@ async function readText(response: Response): Promise<string | undefined> {
 }
 
 /** JSON.parse, without its error messages: they echo the input, and so perhaps a token. */
-export function parseJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
     // Not JSON.
   }
   return undefined
+}
+
+function fieldOf(body: unknown, name: string): unknown {
+  return (body as Readonly<Record<string, unknown>> | null | undefined)?.[name]
 }
 
 /** The redacted error of an OAuth response (RFC 6749 §5.2). */
@@ -106,8 +109,8 @@ export interface OAuthError {
 export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
   const body = parseJson(String(await readText(response)))
   return {
-    error: shown(propertyOf(body, 'error'), 100, secrets),
-    errorDescription: shown(propertyOf(body, 'error_description'), 300, secrets),
+    error: shown(fieldOf(body, 'error'), 100, secrets),
+    errorDescription: shown(fieldOf(body, 'error_description'), 300, secrets),
   }
 }
 

@@ -34,7 +34,13 @@ export async function inWorld<T>(run: (world: World) => Promise<T>): Promise<T> 
         const onEvent = (event: AuthEvent): void => {
           events.push(event)
         }
-        const tokens = createTokenProvider({ environment, clientId, clientSecret, onEvent, ...options })
+        const tokens = createTokenProvider({
+          environment,
+          clientId,
+          clientSecret,
+          onEvent,
+          ...options,
+        } as TokenProviderOptions)
         ends.push(() => tokens.close())
         return tokens
       },

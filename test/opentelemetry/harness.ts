@@ -175,7 +175,14 @@ export function useProviders(use: ReturnType<typeof useCollected>) {
         events.push(event)
       }
       const clock = new StandingClock()
-      const tokens = createTokenProvider({ environment, clientId, clientSecret, clock, onEvent, ...options })
+      const tokens = createTokenProvider({
+        environment,
+        clientId,
+        clientSecret,
+        clock,
+        onEvent,
+        ...options,
+      } as TokenProviderOptions)
       open.push(tokens)
       return { tokens, events }
     },

@@ -2,7 +2,6 @@
 import type { Attributes, MeterProvider, ObservableCallback } from '@opentelemetry/api'
 import { type AuthEvent, createAuthFetch, type Quota } from 'merchant-auth'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { collectGarbage } from '../support/garbage.ts'
 import { rejection } from '../token/harness.ts'
 import { ACQUIRED, FAILED, REQUESTED, shownOf, useCollected, useProviders } from './harness.ts'
 
@@ -247,19 +246,6 @@ describe('the remaining lifetime', () => {
     }
   })
 
-  it('counts down after the listener is garbage-collected, and does not retain it', async () => {
-    vi.useRealTimers() // so that the garbage collector can run
-    const dropped = new WeakRef(use.listener())
-    dropped.deref()?.({ ...ACQUIRED, remainsMs: 60_000 })
-    for (let turn = 0; turn < 20 && dropped.deref() !== undefined; turn += 1) {
-      await new Promise((resolve) => setImmediate(resolve))
-      collectGarbage()
-    }
-    expect(dropped.deref()).toBeUndefined()
-    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.now() + 60_000 })
-    expect(await secondsOf()).toEqual([0])
-  })
-
   it('has at most 10 000 series, those of the newest tokens', () => {
     const callbacks: ObservableCallback[] = []
     const instrument = { add: () => {}, record: () => {}, addCallback: callbacks.push.bind(callbacks) }
@@ -374,25 +360,6 @@ describe('the metrics of a provider', () => {
     const [remaining] = await use.collected.series('token.remaining_lifetime')
     expect(remaining?.attributes).toEqual(environment)
     expect(remaining?.value).toSatisfy((seconds) => seconds > 1_800 && seconds <= 3_600)
-  })
-
-  it.each([
-    ['hangs', { kind: 'hang' }, { 'error.type': 'ERR_TOKEN_TIMEOUT' }],
-    ['resets the connection', { kind: 'reset' }, { 'error.type': 'ERR_TOKEN_NETWORK' }],
-    [
-      'redirects',
-      { kind: 'redirect', location: 'http://127.0.0.1:1/', status: 307 },
-      { 'error.type': 'ERR_TOKEN_REDIRECT', 'http.response.status_code': 307 },
-    ],
-    ['answers without a token', { kind: 'json', body: {} }, { 'error.type': 'ERR_TOKEN_RESPONSE' }],
-  ] as const)('record the error code if the token endpoint %s', async (_, fault, failure) => {
-    bench.service.fail('token', fault)
-    const timeoutMs = fault.kind === 'hang' ? 100 : 10_000
-    await rejection(bench.provide({ retries: 0, timeoutMs }).tokens.getToken())
-    expect(await use.collected.series('token.request.failures')).toEqual([
-      { attributes: { ...environment, ...failure, 'merchant_auth.final': true }, value: 1 },
-    ])
-    expect((await use.collected.series('token.request.duration'))[0]?.attributes).toMatchObject(failure)
   })
 
   it('contain no token, no secret and no URL of a call', async () => {

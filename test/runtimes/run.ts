@@ -1,93 +1,93 @@
-/** Runs the suite and the two programs in one runtime, and reports the result of each check. */
+/**
+ * Runs suite.ts with the packed package on every supported runtime: Node.js (the oldest and the newest 22, 24, 26), Bun
+ * and Deno. Those that the registry has for this platform are downloaded the first time.
+ *
+ * npm run test:runtimes
+ */
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
-import type { Runtime } from './runtimes.ts'
-import type { Report, Summary } from './suite/report.ts'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { install, output, pack } from '../../scripts/check-package/packed.ts'
+import manifest from './package.json' with { type: 'json' }
 
-const SUITE_LIMIT_MS = 600_000
-/** Only a program that never ends takes longer: one that a pause keeps alive requests another token and ends. */
-const PROGRAM_LIMIT_MS = 120_000
+const LIMIT_MS = 300_000
+const AT_ONCE = 2
 
-/** The result of the suite in one runtime. */
-export interface Result {
-  /** Its name and exact version. */
-  readonly title: string
-  readonly reports: readonly Report[]
-  readonly ms: number
+interface Runtime {
+  /** The package in the registry: it contains only the binary of one platform, and has no install script. */
+  readonly name: string
+  readonly binary: string
+  /** The arguments before the file to run. */
+  readonly args: readonly string[]
 }
 
-interface Ended {
-  readonly stdout: string
-  readonly stderr: string
-  /** The exit code, the signal that ended it, or why it could not start. */
-  readonly how: number | string
-  readonly ms: number
-}
+const here = fileURLToPath(new URL('.', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-runtimes-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+// Running children end with this process.
+const ending = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => {
+    ending.abort()
+    process.exit(1)
+  })
 
-const running = new Set<number>()
-process.on('exit', () => {
-  for (const id of running) process.kill(id, 'SIGKILL')
-})
+await Promise.all([installPackage(), installRuntimes()])
+const runtimes = knownRuntimes()
+const installed = runtimes.filter(({ name }) => existsSync(join(here, 'node_modules', name)))
+for (const { name } of runtimes)
+  if (!installed.some((one) => one.name === name)) console.log(`Not run: the registry has no ${name}.`)
+const results = await Readable.from(installed).map(run, { concurrency: AT_ONCE }).toArray()
+process.exitCode = results.every(Boolean) ? 0 : 1
 
-/** Runs the suite in a runtime, which may write to the folder `home`. */
-export async function runSuite(
-  runtime: Runtime,
-  { suite, home }: { suite: string; home: string },
-): Promise<Result> {
-  const start = (limitMs: number, file: string, ...args: string[]): Promise<Ended> =>
-    runProgram(runtime, { command: [join(suite, file), ...args], home, limitMs })
-  const startedAt = performance.now()
-  const [main, ends, waits] = await Promise.all([
-    start(SUITE_LIMIT_MS, 'main.ts'),
-    onService(async (service, description) => {
-      // After the first token, the next token request gets a Retry-After.
-      const apiLatencyMs = (): number => {
-        service.clearFaults()
-        service.fail('token', { kind: 'status', status: 503, retryAfter: 8 })
-        return 0
-      }
-      service.configure({ apiLatencyMs })
-      const ended = await start(PROGRAM_LIMIT_MS, 'process/ends.ts', description)
-      return { ...ended, stdout: `${ended.stdout} ${service.counts.token}` }
-    }),
-    onService((service, description) => {
-      service.fail('token', { kind: 'status', status: 503, retryAfter: 1 })
-      return start(PROGRAM_LIMIT_MS, 'process/waits.ts', description)
-    }),
-  ])
-  const summary = summaryOf(main)
-  const reports = [
-    ...(summary?.reports ?? []),
-    suiteReport(main, summary),
-    processReport('it ends while a background renewal pauses', ends, '200 200 200 done 2'),
-    processReport('it stays alive while a call waits for a token', waits, 'Bearer'),
+function knownRuntimes(): Runtime[] {
+  const platform = `${process.platform}-${process.arch}`
+  const bun = platform.replace('arm64', 'aarch64')
+  const deno = platform.startsWith('linux') ? `${platform}-glibc` : platform
+  const node = (name: string, ...args: string[]) => ({
+    name: `${name}-${platform}`,
+    binary: 'bin/node',
+    args,
+  })
+  const allowed = ['--allow-net=127.0.0.1', '--allow-env', `--allow-read=${folder}`] // the package needs no more
+  return [
+    // It supports type stripping and require() of ES modules, but marks both as experimental.
+    node('node-22-oldest', '--experimental-strip-types', '--disable-warning=ExperimentalWarning'),
+    node('node-22'),
+    node('node-24'),
+    node('node-26'),
+    { name: `@oven/bun-${bun}`, binary: 'bin/bun', args: ['--no-install'] },
+    { name: `@deno/${deno}`, binary: 'deno', args: ['run', '--no-prompt', '--no-lock', ...allowed] },
   ]
-  return {
-    title: `${runtime.name} ${summary?.version ?? '?'}`,
-    reports,
-    ms: Math.round(performance.now() - startedAt),
-  }
 }
 
-/** Runs a function with its own service, and the JSON from which a program creates its provider. */
-async function onService(
-  run: (service: SandboxEnvironment, description: string) => Promise<Ended>,
-): Promise<Ended> {
-  const sandbox = await startSandbox()
-  try {
-    const { environment, clientId, clientSecret } = sandbox.test
-    return await run(sandbox.test, JSON.stringify({ environment, clientId, clientSecret }))
-  } finally {
-    await sandbox.close()
-  }
+/** Installs the runtimes of the lock file, unless they are installed already. */
+async function installRuntimes(): Promise<void> {
+  const hash = createHash('sha256')
+    .update(readFileSync(join(here, 'package-lock.json')))
+    .digest('hex')
+  const stamp = join(here, 'node_modules/.lock-hash')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return
+  console.log('Downloading the runtimes (about 850 MB on the disk) …')
+  await output(here, ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'])
+  writeFileSync(stamp, hash)
 }
 
-function runProgram(
-  { binary, args }: Runtime,
-  { command, home, limitMs }: { command: readonly string[]; home: string; limitMs: number },
-): Promise<Ended> {
-  const startedAt = performance.now()
+async function installPackage(): Promise<void> {
+  const { tarball } = await pack(folder)
+  const clients = Object.entries(manifest.dependencies).map((one) => one.join('@'))
+  await install(folder, [tarball, ...clients, '--ignore-scripts'])
+  copyFileSync(join(here, 'suite.ts'), join(folder, 'suite.mts'))
+}
+
+/** Whether the suite passed, wrote no warning, and then ended by itself. */
+async function run({ name, binary, args }: Runtime): Promise<boolean> {
+  const home = mkdtempSync(join(folder, 'home-'))
   // None of the settings of this process: no NODE_OPTIONS, no proxy, no caches of the user.
   const env = {
     PATH: process.env['PATH'],
@@ -98,60 +98,22 @@ function runProgram(
     DENO_NO_UPDATE_CHECK: '1',
     DO_NOT_TRACK: '1',
   }
-  const child = spawn(binary, [...args, ...command], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  if (child.pid !== undefined) running.add(child.pid)
-  const output = { stdout: '', stderr: '' }
-  for (const stream of ['stdout', 'stderr'] as const) {
-    child[stream].setEncoding('utf8').on('data', (text: string) => {
-      output[stream] += text
-    })
-  }
-  let late = false
-  const timer = setTimeout(() => {
-    late = true
-    child.kill('SIGKILL')
-  }, limitMs)
-  return new Promise((resolve) => {
-    const ended = (how: number | string): void => {
-      clearTimeout(timer)
-      if (child.pid !== undefined) running.delete(child.pid)
-      resolve({
-        stdout: output.stdout.trim(),
-        stderr: output.stderr.trim(),
-        how: late ? `killed after ${limitMs} ms` : how,
-        ms: Math.round(performance.now() - startedAt),
-      })
-    }
-    child.on('error', (error) => ended(error.message))
-    child.on('close', (code, signal) => ended(code ?? signal ?? 'ended'))
+  const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(LIMIT_MS)])
+  const command = join(here, 'node_modules', name, binary)
+  const child = spawn(command, [...args, join(folder, 'suite.mts')], { env, signal, killSignal: 'SIGKILL' })
+  const how = new Promise<unknown>((resolve) => {
+    child.on('error', resolve)
+    child.on('close', (code, by) => resolve(code ?? by))
   })
-}
-
-const REPORT = /^REPORT (.+)$/m
-
-function summaryOf({ stdout }: Ended): Summary | undefined {
-  const text = REPORT.exec(stdout)?.[1]
-  return text === undefined ? undefined : (JSON.parse(text) as Summary)
-}
-
-const PROCESS = 'The process'
-
-/** A check of its own: the suite reported everything, without a warning, and then ended by itself. */
-function suiteReport({ stdout, stderr, how, ms }: Ended, summary: Summary | undefined): Report {
-  const failed = summary?.reports.some(({ problem }) => problem !== undefined)
-  const good = summary !== undefined && stderr === '' && how === (failed ? 1 : 0)
-  const problem = `ended with ${how}\n${stderr}\n${summary === undefined ? stdout : ''}`.trim()
-  return {
-    group: PROCESS,
-    name: 'the suite ends by itself, without a warning',
-    ms,
-    differences: [],
-    ...(good ? undefined : { problem }),
-  }
-}
-
-function processReport(name: string, { stdout, stderr, how, ms }: Ended, expected: string): Report {
-  const good = how === 0 && stdout === expected && stderr === ''
-  const problem = `expected ${expected}, got ${stdout || 'nothing'}; ended with ${how}\n${stderr}`.trim()
-  return { group: PROCESS, name, ms, differences: [], ...(good ? undefined : { problem }) }
+  const [stdout, stderr, ended] = await Promise.all([text(child.stdout), text(child.stderr), how])
+  const [title, ...lines] = stdout.trimEnd().split('\n')
+  const passed = ended === 0 && stderr === '' && lines.at(-1) === 'done'
+  console.log(
+    `${passed ? '✓' : '✗'} ${title || name}: ${lines.filter((line) => line.startsWith('✓')).length} checks`,
+  )
+  if (!passed)
+    console.error(
+      `${lines.filter((line) => !line.startsWith('✓')).join('\n')}\n${stderr}\nended with ${ended}`,
+    )
+  return passed
 }

@@ -16,7 +16,7 @@ async function failsWithoutLeak(made: Rig, secrets: readonly string[]): Promise<
 }
 
 function echoRig(options: Partial<TokenProviderOptions> = {}): Rig {
-  return rig([], { clientSecret: SECRET, retries: 0, ...options })
+  return rig([], { clientSecret: SECRET, retries: 0, ...options } as Partial<TokenProviderOptions>)
 }
 
 const rejects = (error: unknown): Answer => {

@@ -53,7 +53,7 @@ export async function startRig(
     rig.onEvent(event)
   }
   const options = { environment, clientId, clientSecret, ...(await optionsOf(service)), clock, onEvent }
-  const tokens = createTokenProvider(options)
+  const tokens = createTokenProvider(options as TokenProviderOptions)
   const countOf = (type: AuthEvent['type']): number => events.filter((event) => event.type === type).length
   /** The number of ended calls of each loop. */
   const ended: number[] = []

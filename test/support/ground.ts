@@ -50,7 +50,7 @@ export function useGround(): Ground {
       clock: new StandingClock(),
       onEvent: (event) => events.push(event),
       ...options,
-    })
+    } as TokenProviderOptions)
     providers.push(made)
     return made
   }

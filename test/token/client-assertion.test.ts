@@ -1,7 +1,7 @@
 /** Signed assertions instead of a client secret (RFC 7523), and extra fields of the token request. */
-import type { TokenProviderOptions } from 'merchant-auth'
 import { createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
+import type { WithClientAssertion } from '../../src/options.ts'
 import { Fleet } from '../store/fleet.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock } from '../support/clock.ts'
@@ -35,7 +35,7 @@ const signing = () => {
 const bodiesOf = ({ endpoint }: ReturnType<typeof rig>) =>
   endpoint.requests.map(({ init }) => JSON.parse(String(init.body)))
 
-const withAssertion = (answers: Answer[], clientAssertion: TokenProviderOptions['clientAssertion']) =>
+const withAssertion = (answers: Answer[], clientAssertion: WithClientAssertion['clientAssertion']) =>
   rig(answers, { clientSecret: undefined, clientAssertion })
 
 describe('a clientAssertion function', () => {
@@ -97,7 +97,7 @@ describe('a clientAssertion function', () => {
 
   it('excludes clientSecret, must be a function, and requires encryptionKeys with a store', () => {
     const wrong = (more: object) =>
-      problemsOf(() => createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', ...more }))
+      problemsOf(() => createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', ...more } as never))
     const clientAssertion = signing()
     const store = new MemoryStore(new ManualClock())
     expect(wrong({})).toEqual(['clientSecret'])

@@ -123,7 +123,7 @@ export function rig(answers: Answer[] = [], options: Partial<TokenProviderOption
     onEvent: (event) => events.push(event),
     clock,
     ...options,
-  })
+  } as TokenProviderOptions)
   return { provider, endpoint, clock, events }
 }
 

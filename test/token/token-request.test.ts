@@ -188,7 +188,7 @@ describe('the last attempt gets the rest of timeoutMs', () => {
     const attempts = answers.length
     const secrets = ['swordfish-1', 'swordfish-2']
     const clientSecret = () => secrets.shift() ?? 'swordfish-3'
-    const { provider, endpoint } = rig(answers, { clock, clientSecret, ...options })
+    const { provider, endpoint } = rig(answers, { clock, clientSecret, ...options } as TokenProviderOptions)
     const waiting = rejection(provider.getToken())
     await clock.advance(9_999)
     expect(endpoint.requests[attempts - 1]?.init.signal?.aborted).toBe(false)

@@ -137,7 +137,7 @@ const bun = Reflect.get(globalThis, 'Bun') as Inspect
 const deno = Reflect.get(globalThis, 'Deno') as Inspect
 
 /** Every form in which a value may appear in a log. */
-export function logOutput(value: unknown): string {
+function logOutput(value: unknown): string {
   const { message, stack } = value as Partial<Error>
   return [
     message,

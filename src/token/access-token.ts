@@ -15,7 +15,7 @@ export interface AccessToken {
   readonly scope?: string | undefined
   /**
    * When it expires, in ms since the epoch: `expires_in` after the moment its request was sent. For people and logs; a
-   * provider judges by a second clock, too, and hands it out until `expiryMarginMs` before that.
+   * provider also checks a second clock, and hands it out until `expiryMarginMs` before that.
    */
   readonly expiresAt: number
 }

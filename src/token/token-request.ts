@@ -322,11 +322,8 @@ class TokenRequest {
   }
 
   /** There was no response, or an incomplete one. */
-  #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
+  #networkFailure(cause: Error | undefined, began: boolean): TokenRequestError {
     const code = codeOf(cause)
-    // A body that does not match its Content-Encoding is complete, and would be the same again.
-    if (/Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_/.test(String(code)))
-      return this.#badResponse([{ field: 'body', reason: 'cannot be decompressed' }])
     const [what, advice] = began
       ? ['received an incomplete response', 'Try again later, or check the network, proxies and firewalls.']
       : ['received no response', 'Check authUrl and the network.']

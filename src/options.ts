@@ -180,6 +180,7 @@ export interface ResolvedAttach {
   readonly fetch: typeof fetch | undefined
 }
 
+const PROVIDER = 'must be a token provider, as createTokenProvider() returns it'
 const FUNCTION = 'must be a function'
 const TEXT = 'must be a non-empty string'
 const RETRIES = 'must be a whole number from 0 to 100'
@@ -190,17 +191,13 @@ const LEASE = 'lease, if present, must be a function'
 const CLOCK = 'must have the functions monotonicMs, epochMs and sleep'
 const STATUS = 'must be a status from 400 to 599'
 
-/** Any name but those of the fields that the provider sets. */
+/** The name of a field that the provider does not set. */
 const FIELD = /^(?!(?:client_(?:id|secret|assertion|assertion_type)|audience|grant_type)$)./
 
-const tokenParameters = z.record(
-  z.string().check(z.regex(FIELD)),
-  z.string('must be a string'),
-  ({ code }) =>
-    code === 'invalid_key'
-      ? 'must have a name, and not one that the provider sets'
-      : 'must be a plain object',
-)
+const tokenParameters = z.record(z.string().check(z.regex(FIELD)), z.string('must be a string'), {
+  error: ({ code }) =>
+    code === 'invalid_key' ? 'has no name, or is set by the provider' : 'must be a plain object',
+})
 
 /** The global fetch at each use: tests and tools replace it. */
 const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
@@ -300,8 +297,7 @@ export function resolveAttach(
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (!hasFunction(tokens, 'getToken'))
-    problems.unshift({ option: 'tokens', reason: 'must be a token provider, from createTokenProvider()' })
+  if (!hasFunction(tokens, 'getToken')) problems.unshift({ option: 'tokens', reason: PROVIDER })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
   const { header, scheme, renewOnStatus, fetch: given }: z.output<typeof attachFetchShape> = parsed.data

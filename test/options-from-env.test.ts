@@ -120,8 +120,8 @@ describe('optionsFromEnv', () => {
       MERCHANT_AUTH_EXPIRY_MARGIN_MS: '99999999999',
     }
     expect(problemsOf(wrong)).toEqual([
-      ['MERCHANT_AUTH_TIMEOUT_MS', 'must be a number of milliseconds'],
-      ['MERCHANT_AUTH_REFRESH_AHEAD_MS', 'must be a number of milliseconds'],
+      ['MERCHANT_AUTH_TIMEOUT_MS', 'must be a number of milliseconds from 1 to 2147483647'],
+      ['MERCHANT_AUTH_REFRESH_AHEAD_MS', 'must be a number of milliseconds from 0 to 2147483647'],
       ['MERCHANT_AUTH_EXPIRY_MARGIN_MS', 'must be a number of milliseconds from 0 to 2147483647'],
       ['MERCHANT_AUTH_URL', expect.stringContaining('must use https')],
       ['MERCHANT_AUTH_API_URLS[1]', 'must be an https URL'],

@@ -148,13 +148,13 @@ export interface Credential {
   /** The option that it comes from. */
   readonly option: 'clientSecret' | 'clientAssertion'
   readonly value: WithClientSecret['clientSecret']
-  /** The fields of the token request that carry it. */
-  fields(value: string): Readonly<Record<string, string>>
 }
 
 /** Validated options, with defaults applied. */
 export interface ResolvedOptions {
   readonly environment: Environment
+  /** The URL of the token endpoint. */
+  readonly endpoint: string
   readonly clientId: string
   readonly credential: Credential
   readonly tokenParameters: Readonly<Record<string, string>>
@@ -165,15 +165,15 @@ export interface ResolvedOptions {
   readonly bodyFormat: 'json' | 'form'
   readonly store?: TokenStore | undefined
   readonly encryptionKeys?: readonly string[] | undefined
-  readonly fetch: typeof fetch
+  readonly fetch?: typeof fetch | undefined
   readonly onEvent?: ((event: AuthEvent) => void) | undefined
   readonly clock: Clock
 }
 
 /** What identifies a client at a token endpoint: providers with the same client could share one token. */
-export function clientOf({ environment, clientId, tokenParameters }: ResolvedOptions): string {
+export function clientOf({ environment, endpoint, clientId, tokenParameters }: ResolvedOptions): string {
   const parameters = Object.entries(tokenParameters).sort(([one], [other]) => (one < other ? -1 : 1))
-  const parts = [tokenEndpoint(environment), clientId, environment.audience, ...parameters.flat()]
+  const parts = [endpoint, clientId, environment.audience, ...parameters.flat()]
   return JSON.stringify(parts)
 }
 
@@ -216,9 +216,6 @@ const tokenParameters = z
     }
   })
 
-/** The global fetch at each use: tests and tools replace it. */
-const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
-
 const isSecret = (value: unknown): boolean =>
   (typeof value === 'string' && value !== '') || typeof value === 'function'
 
@@ -239,7 +236,7 @@ const providerShape = strict({
     ),
   ),
   encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.minLength(1, KEYS))),
-  fetch: z._default(fn<typeof fetch>(FUNCTION), () => globalFetch),
+  fetch: z.optional(fn<typeof fetch>(FUNCTION)),
   onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
   clock: z._default(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK), () => systemClock),
 })
@@ -271,9 +268,16 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
-  const { clientSecret, clientAssertion, ...data } = parsed.data
-  const credential = credentialOf(data.clientId, environment, clientSecret ?? '', clientAssertion)
-  return { ...data, environment, credential }
+  const { clientSecret = '', clientAssertion, ...data } = parsed.data
+  const endpoint = tokenEndpoint(environment)
+  const credential: Credential =
+    clientAssertion === undefined
+      ? { option: 'clientSecret', value: clientSecret }
+      : {
+          option: 'clientAssertion',
+          value: () => clientAssertion({ url: endpoint, clientId: data.clientId }),
+        }
+  return { ...data, environment, endpoint, credential }
 }
 
 /** The problem, with the place of an option of the environment that was given beside it. */
@@ -299,24 +303,6 @@ function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
         'must be given with a store and clientAssertion: there is no client secret to derive a key from',
     })
   return problems
-}
-
-/** RFC 7523 §2.2. */
-const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-
-function credentialOf(
-  clientId: string,
-  environment: Environment,
-  clientSecret: WithClientSecret['clientSecret'],
-  clientAssertion: WithClientAssertion['clientAssertion'] | undefined,
-): Credential {
-  if (clientAssertion === undefined)
-    return { option: 'clientSecret', value: clientSecret, fields: (value) => ({ client_secret: value }) }
-  return {
-    option: 'clientAssertion',
-    value: () => clientAssertion({ url: tokenEndpoint(environment), clientId }),
-    fields: (value) => ({ client_assertion_type: ASSERTION_TYPE, client_assertion: value }),
-  }
 }
 
 /**

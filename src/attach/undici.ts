@@ -61,9 +61,10 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       const headers = flatten(given.headers)
       if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
         return dispatch(isIterable(given.headers) ? { ...given, headers } : given, handler)
+      const called = { ...given } // now, because callers fill one object for many calls
       const optionsWith = (token: AccessToken, body: unknown): DispatchOptions => {
         const options = {
-          ...given,
+          ...called,
           body,
           headers: withHeader(headers, context.header, context.headerValue(token)),
         }
@@ -94,9 +95,10 @@ function isIterable(headers: UndiciHeaders): headers is HeaderPairs {
   return typeof headers === 'object' && headers !== null && Symbol.iterator in headers && !isList(headers)
 }
 
-/** A record or a flat list. An iterable becomes a list, because a generator can be read only once. */
+/** A copy: a record or a flat list. An iterable becomes a list, because a generator can be read only once. */
 function flatten(headers: UndiciHeaders): FlatHeaders {
-  return isIterable(headers) ? [...headers].flat() : (headers ?? {})
+  if (isIterable(headers)) return [...headers].flat()
+  return isList(headers) ? [...headers] : { ...headers }
 }
 
 /** Whether there is a header of this name. undici ignores undefined values. */

@@ -3,7 +3,6 @@ import { hkdfSync } from 'node:crypto'
 // Only these two: all of jose takes four times as long to load.
 import { compactDecrypt } from 'jose/jwe/compact/decrypt'
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt'
-import * as z from 'zod/mini'
 import { type Clock, type Instant, readClock } from '../clock.ts'
 import type { Emit, StoreFailedEvent } from '../events.ts'
 import { within } from '../waiting.ts'
@@ -52,19 +51,19 @@ export class SafeStore {
   }
 
   /**
-   * Reads an entry, once for each encryption key: entries are written with the first one. One that cannot be decrypted or
-   * parsed emits an event and counts as absent.
+   * Reads an entry, once for each encryption key: entries are written with the first one. One that cannot be decrypted
+   * emits an event and counts as absent.
    */
-  async *read<T>(name: string, shape: z.ZodMiniType<T>): AsyncGenerator<Entry<T>> {
+  async *read<T>(name: string): AsyncGenerator<Entry<T>> {
     const { clock, emit } = this.#context
     for (const encryption of this.#keys) {
       const key = this.#keyOf(name, encryption)
       const readAt = readClock(clock) // the time of the round trip counts as elapsed
       const found = await this.#run('get', () => this.#store.get(key))
       if (!found || found.ttlMs <= 0) continue // a store may return null
-      const content = z.safeParse(shape, await encryption.decrypt(key, found.value))
-      if (content.success) yield { content: content.data, ttlMs: found.ttlMs, readAt }
-      else emit({ type: 'store-failed', operation: 'get', code: 'UNREADABLE' })
+      const content = await encryption.decrypt(key, found.value)
+      if (content === undefined) emit({ type: 'store-failed', operation: 'get', code: 'UNREADABLE' })
+      else yield { content: content as T, ttlMs: found.ttlMs, readAt }
     }
   }
 

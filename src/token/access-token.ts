@@ -15,7 +15,7 @@ export interface AccessToken {
   readonly scope?: string | undefined
   /**
    * When it expires, in ms since the epoch: `expires_in` after the moment its request was sent. For people and logs; a
-   * provider judges by a second clock, too, and hands it out until `expiryMarginMs` before that.
+   * provider also checks a second clock, and hands it out until `expiryMarginMs` before that.
    */
   readonly expiresAt: number
 }
@@ -122,7 +122,7 @@ export class CachedToken extends Lifetime {
     const shown = scope === undefined ? undefined : redact(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs
-    this.quotas = redactQuotas(quotas, secrets)
+    this.quotas = quotas.length === 0 ? quotas : redactQuotas(quotas, secrets) // now with this token
   }
 }
 

@@ -13,7 +13,7 @@ import {
 import { createEmit, registerEmitter } from '../events.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { spentForMs } from '../quota.ts'
-import { UsedSecrets } from '../redact.ts'
+import { shownUrl, UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { Waiters } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
@@ -27,7 +27,6 @@ import {
   type ProviderContext,
   refusedElsewhere,
   requestToken,
-  shownEndpoint,
 } from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
@@ -153,7 +152,7 @@ class ClientCredentialsProvider implements TokenProvider {
     }
     // Providers that share a store also share its token.
     if (options.store === undefined)
-      countProvider(this, clientOf(options), shownEndpoint(environment, secrets))
+      countProvider(this, clientOf(options), shownUrl(options.endpoint, secrets))
   }
 
   currentToken(): AccessToken | undefined {
@@ -175,7 +174,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const acquired = singleFlight(`${this.#id}`, () => this.#acquireFirst())
       await this.#waiters.wait(acquired, signal)
     }
-    throw expiredOnArrival(this.environment, this.#context.secrets)
+    throw expiredOnArrival(this.#endpoint)
   }
 
   async renewToken(
@@ -301,8 +300,7 @@ class ClientCredentialsProvider implements TokenProvider {
         this.#accept(shared.found, 'store', startedAt)
         return 'acquired'
       }
-      if (shared?.isPausedElsewhere)
-        this.#lastFailure = refusedElsewhere(this.environment, this.#context.secrets)
+      if (shared?.isPausedElsewhere) this.#lastFailure = refusedElsewhere(this.#endpoint)
       if (shared?.isLeased) return 'leased'
       if (!(shared?.mayRequest ?? mayRequest(acquisition, this.#now()))) return 'limited'
       if (background && shared?.storeFailed && this.#servableForMs > (this.#cached?.withoutStoreMs ?? 0))
@@ -376,6 +374,11 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Whether to read the store again, even if no token may be requested. */
   get #lookIsDue(): boolean {
     return this.#options.store !== undefined && this.#now() - this.#sharedLookAt >= LOOK_AGAIN_MS
+  }
+
+  /** For messages: its path might contain a secret by mistake. */
+  get #endpoint(): string {
+    return shownUrl(this.#options.endpoint, this.#context.secrets)
   }
 
   #now(): number {

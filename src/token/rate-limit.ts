@@ -54,7 +54,7 @@ interface BackoffLimits {
 const MAX_COOLDOWN_MS = 5 * SECOND_MS
 const MAX_COOLDOWN_4XX_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
-/** Some services count refused requests, too, and say so by a 429 alone: only a long pause lets them recover. */
+/** Some services count refused requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
 const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
 const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
 const MAX_RETRY_AFTER_429_MS = HOUR_MS

@@ -1,12 +1,17 @@
 /** The token that processes share through a store: look for it, wait for the lease, look again, request, write. */
 import { createHash } from 'node:crypto'
-import * as z from 'zod/mini'
 import { clientOf, type ResolvedOptions } from '../options.ts'
 import { type Entry, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
-import { CachedToken } from './access-token.ts'
-import { type Cooldown, mayRequest, type RequestLimits, type SharedPause } from './rate-limit.ts'
+import { type AccessToken, CachedToken } from './access-token.ts'
+import {
+  type Cooldown,
+  mayRequest,
+  type RenewalHistory,
+  type RequestLimits,
+  type SharedPause,
+} from './rate-limit.ts'
 import { attemptEndsAt, type ClientCredential, type ProviderContext } from './token-request.ts'
 
 // A process that waits for another process's token sees it within 100 ms.
@@ -15,36 +20,11 @@ const LOOK_EVERY_MS = 50
 const MAX_GRACE_MS = 1_000
 const LIMIT_ENTRY_MS = 24 * 60 * 60_000
 
-const tokenEntry = z.object({
-  value: z.string(),
-  scope: z.optional(z.string()),
-  lifetimeMs: z.number().check(z.positive()),
-  quotas: z.optional(
-    z.array(
-      z.object({
-        scope: z.enum(['client', 'organization', 'other']),
-        name: z.string(),
-        limit: z.optional(z.number()),
-        remaining: z.number(),
-        resetsInMs: z.optional(z.number()),
-      }),
-    ),
-  ),
-})
-
-const limitEntry = z.object({
-  gapMs: z.number(),
-  renewedAgoMs: z.array(z.number()),
-})
-
 /** Longer than the pause itself, so that the next one is longer, whichever process begins it. */
 const PAUSE_ENTRY_MS = 2 * 60 * 60_000
 
-const pauseEntry = z.object({
-  gapMs: z.number(),
-  remainsMs: z.number(),
-  callersMs: z.number(),
-})
+// Entries are encrypted, so only this package wrote them.
+type TokenEntry = Pick<CachedToken, 'lifetimeMs' | 'quotas'> & Pick<AccessToken, 'value' | 'scope'>
 
 /** Why, and under which limits, a token is acquired. */
 export interface Acquisition extends RequestLimits {
@@ -232,7 +212,7 @@ export class SharedAcquisition {
   /** Looks for a usable token. */
   async #look(): Promise<boolean> {
     this.found = await this.#attempt(async (store) => {
-      for await (const entry of store.read('token', tokenEntry)) {
+      for await (const entry of store.read<TokenEntry>('token')) {
         const cached = this.#usable(entry)
         if (cached !== undefined) return cached
       }
@@ -242,9 +222,9 @@ export class SharedAcquisition {
   }
 
   /** The remaining lifetime comes from the store's TTL, because the writer's clock may be wrong. */
-  #usable({ content, ttlMs, readAt }: Entry<z.output<typeof tokenEntry>>): CachedToken | undefined {
+  #usable({ content, ttlMs, readAt }: Entry<TokenEntry>): CachedToken | undefined {
     const { background, replaces } = this.#acquisition
-    const { value, scope, lifetimeMs, quotas = [] } = content
+    const { value, scope, lifetimeMs, quotas } = content
     if (value === replaces || this.#context.rejected.has(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
@@ -285,7 +265,7 @@ export class SharedAcquisition {
     const { rejection } = this.#acquisition
     if (rejection === undefined) return
     await this.#attempt(async (store) => {
-      for await (const { content, ttlMs } of store.read(limitName(rejection.api), limitEntry)) {
+      for await (const { content, ttlMs } of store.read<RenewalHistory>(limitName(rejection.api))) {
         const { gapMs, renewedAgoMs } = content
         const ageMs = Math.max(0, LIMIT_ENTRY_MS - ttlMs)
         const history = { gapMs, renewedAgoMs: renewedAgoMs.map((agoMs) => agoMs + ageMs) }
@@ -297,7 +277,7 @@ export class SharedAcquisition {
   /** Continues the pause that a 429 began in another process. */
   async #readPause(): Promise<void> {
     await this.#attempt(async (store) => {
-      for await (const { content, ttlMs } of store.read('pause', pauseEntry)) {
+      for await (const { content, ttlMs } of store.read<SharedPause>('pause')) {
         const { gapMs, remainsMs, callersMs } = content
         const ageMs = Math.max(0, PAUSE_ENTRY_MS - ttlMs)
         const pause = { gapMs, remainsMs: remainsMs - ageMs, callersMs: callersMs - ageMs }
@@ -357,13 +337,10 @@ export class SharedAcquisition {
 function tokenEntryOf(
   cached: CachedToken,
   { clock }: ResolvedOptions,
-): { content: z.output<typeof tokenEntry>; ttlMs: () => number } {
-  const { value, scope } = cached.token
-  const quotas = [...cached.quotas]
-  return {
-    content: { value, scope, lifetimeMs: cached.lifetimeMs, quotas },
-    ttlMs: () => cached.remainsMs(clock),
-  }
+): { content: TokenEntry; ttlMs: () => number } {
+  const { lifetimeMs, quotas, token } = cached
+  const { value, scope } = token
+  return { content: { value, scope, lifetimeMs, quotas }, ttlMs: () => cached.remainsMs(clock) }
 }
 
 function limitName(api: string | undefined): string {

@@ -1,7 +1,6 @@
 /** One token request (RFC 6749 §4.4.2): the client's credential, the POST to the token endpoint, its failures and its retries. */
 import pRetry from 'p-retry'
 import { readClock } from '../clock.ts'
-import { type Environment, tokenEndpoint } from '../environments.ts'
 import {
   MerchantAuthError,
   type ResponseIssue,
@@ -11,7 +10,7 @@ import {
 } from '../errors.ts'
 import type { Emitter } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { type Quota, quotaInText, redactQuotas, spentForMs } from '../quota.ts'
+import { type Quota, quotaInText, spentForMs } from '../quota.ts'
 import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { warnIfWeak } from '../warnings.ts'
@@ -30,6 +29,8 @@ import {
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
+/** RFC 7523 §2.2. */
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 /** What the parts of a provider share besides its options. */
 export interface ProviderContext extends Emitter {
@@ -74,24 +75,19 @@ export function attemptEndsAt(
   return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
 }
 
-/** The token endpoint's URL for messages and events: its path might contain a secret by mistake. */
-export function shownEndpoint(environment: Environment, secrets: Iterable<string>): string {
-  return shownUrl(tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, secrets) }))
-}
-
-/** The error for a token that expired before it could be used. */
-export function expiredOnArrival(environment: Environment, secrets: Iterable<string>): TokenResponseError {
+/** The error for a token that expired before it could be used; `endpoint` is shown as it is. */
+export function expiredOnArrival(endpoint: string): TokenResponseError {
   return new TokenResponseError(
-    `POST ${shownEndpoint(environment, secrets)} returned a token that expired before it could be used. ` +
+    `POST ${endpoint} returned a token that expired before it could be used. ` +
       'Its lifetime is shorter than the request took.',
     [{ field: 'expires_in', reason: 'is shorter than the request took' }],
   )
 }
 
 /** The error for a process that shares the pause of another process, which the token endpoint refused. */
-export function refusedElsewhere(environment: Environment, secrets: Iterable<string>): TokenRequestError {
+export function refusedElsewhere(endpoint: string): TokenRequestError {
   return new TokenRequestError(
-    `POST ${shownEndpoint(environment, secrets)} answered 429 to another process that shares the store. ${TOO_MANY}`,
+    `POST ${endpoint} answered 429 to another process that shares the store. ${TOO_MANY}`,
     { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true, attempts: 1 },
   )
 }
@@ -138,9 +134,9 @@ export class ClientCredential {
 
   async #askNow(endsAt: number): Promise<string> {
     const { credential } = this.#options
-    const { value } = credential
+    const { option, value } = credential
     this.last = typeof value === 'string' ? value : await this.#call(value, endsAt)
-    if (credential.option === 'clientSecret') warnIfWeak(this.last)
+    if (option === 'clientSecret' && this.mayChange) warnIfWeak(this.last)
     this.#context.secrets.add(this.last)
     return this.last
   }
@@ -179,7 +175,7 @@ class TokenRequest {
   }
 
   get #endpoint(): string {
-    return shownEndpoint(this.#options.environment, this.#context.secrets)
+    return shownUrl(this.#options.endpoint, this.#context.secrets)
   }
 
   send(): Promise<CachedToken> {
@@ -291,7 +287,7 @@ class TokenRequest {
       if (Array.isArray(read)) throw this.#badResponse(read)
       const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
       if (cached.servableForMs(this.#options.clock) > 0) return cached
-      throw expiredOnArrival(this.#options.environment, secrets)
+      throw expiredOnArrival(this.#endpoint)
     } catch (error) {
       if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
       throw this.#networkFailure(redactedCause(error, secrets), response !== undefined)
@@ -299,16 +295,22 @@ class TokenRequest {
   }
 
   #fetch(value: string, signal: AbortSignal): Promise<Response> {
-    const { bodyFormat, clientId, credential, environment, fetch, tokenParameters } = this.#options
+    const { bodyFormat, clientId, credential, endpoint, environment, tokenParameters } = this.#options
+    const proof =
+      credential.option === 'clientSecret'
+        ? { client_secret: value }
+        : { client_assertion_type: ASSERTION_TYPE, client_assertion: value }
     const fields = {
       client_id: clientId,
-      ...credential.fields(value),
+      ...proof,
       audience: environment.audience,
       grant_type: 'client_credentials',
       ...tokenParameters,
     }
     const json = bodyFormat === 'json'
-    return fetch(tokenEndpoint(environment), {
+    // The global one is looked up at each use: tests and tools replace it.
+    const send = this.#options.fetch ?? globalThis.fetch
+    return send(endpoint, {
       method: 'POST',
       headers: {
         'content-type': json ? 'application/json' : 'application/x-www-form-urlencoded',
@@ -322,11 +324,8 @@ class TokenRequest {
   }
 
   /** There was no response, or an incomplete one. */
-  #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
+  #networkFailure(cause: Error | undefined, began: boolean): TokenRequestError {
     const code = codeOf(cause)
-    // A body that does not match its Content-Encoding is complete, and would be the same again.
-    if (/Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_/.test(String(code)))
-      return this.#badResponse([{ field: 'body', reason: 'cannot be decompressed' }])
     const [what, advice] = began
       ? ['received an incomplete response', 'Try again later, or check the network, proxies and firewalls.']
       : ['received no response', 'Check authUrl and the network.']
@@ -403,9 +402,7 @@ class TokenRequest {
       ...(status === undefined ? undefined : { status }),
       ...(oauth === undefined ? undefined : { error: oauth }),
       ...(nextTryMs === undefined ? undefined : { nextTryMs }),
-      ...(this.#quotas.length === 0
-        ? undefined
-        : { quota: redactQuotas(this.#quotas, this.#context.secrets) }),
+      ...(this.#quotas.length === 0 ? undefined : { quota: this.#quotas }),
     })
   }
 }

@@ -33,20 +33,6 @@ describe('encryptionKeys', () => {
     expect(tokenKeys(fleet)).toHaveLength(3)
   })
 
-  it('are tried in order to read, encrypt with the first, and are copied', async () => {
-    const fleet = new Fleet()
-    const encryptionKeys = [b, a]
-    const { provider } = fleet.start({ encryptionKeys })
-    encryptionKeys[0] = 'another key of at least 32 bytes'
-    const newer = (await provider.getToken()).value
-    await quiet()
-    expect(await fleet.tokenOf({ encryptionKeys: [b] })).toBe(newer)
-    const older = await fleet.begin({ encryptionKeys: [a] })
-    expect(older.token).not.toBe(newer)
-    expect(await fleet.tokenOf({ encryptionKeys: [b, a] })).toBe(newer)
-    expect(await fleet.tokenOf({ encryptionKeys: [a, b] })).toBe(older.token)
-  })
-
   it('can be replaced one deployment at a time: [old], [old, new], [new, old], [new]', async () => {
     const fleet = new Fleet()
     const { token } = await fleet.begin({ encryptionKeys: [a] })

@@ -138,21 +138,6 @@ describe('writing the token', () => {
     expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
   })
 
-  it('does not shorten the time that a clientSecret function has for the next acquisition', async () => {
-    const fleet = new Fleet()
-    fleet.store.faults.set = slow(fleet.clock, 200)
-    const clientSecret = async () => {
-      await fleet.clock.sleep(100)
-      return SECRET
-    }
-    const { provider } = fleet.start({ clientSecret, timeoutMs: 250, retries: 0 })
-    const first = provider.getToken()
-    await fleet.tookMs(first)
-    const renewal = provider.renewToken(await first)
-    expect(await fleet.tookMs(renewal)).toBe(200 + 100)
-    expect((await renewal)?.value).not.toBe((await first).value)
-  })
-
   it('that hangs delays the next acquisition by the time limit of one operation only', async () => {
     const fleet = new Fleet()
     const { provider } = fleet.start()
@@ -216,14 +201,6 @@ describe('a token in the store', () => {
     const waiting = fleet.start().provider.getToken()
     await fleet.pass(200)
     expect((await waiting).expiresAt).toBe(askedAt + 1_000_000)
-  })
-
-  it('lives no longer than its original lifetime, whatever the store says', async () => {
-    const { fleet } = await sharing()
-    const key = fleet.store.tokenKey
-    fleet.store.put(key, String(fleet.store.entry(key)?.value), 10_000_000)
-    const { expiresAt } = await fleet.start().provider.getToken()
-    expect(expiresAt).toBe(fleet.clock.epochMs() + 1_000_000)
   })
 
   it('is not acquired within its expiry margin, and another one is requested', async () => {

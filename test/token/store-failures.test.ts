@@ -52,19 +52,6 @@ describe.each(WAYS)('a store operation that %s', (way) => {
     },
   )
 
-  it('in the read under the lease leads to a token that is not written to the store', async () => {
-    const { fleet, provider, events } = fleetOf()
-    fleet.store.faults.lease = (run) => {
-      fleet.store.faults.get = FAILURES[way]
-      return run()
-    }
-    expect(await fleet.tookMs(provider.getToken())).toBe(way === 'hangs' ? 1_000 : 0)
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'release'])
-    expect([fleet.store.keys, fleet.store.leased]).toEqual([[], 0])
-    expect(failuresOf(events)).toEqual([failure('get', way)])
-  })
-
   it.each<Operation>(['get', 'lease'])("ends the wait for another process's token: %s", async (operation) => {
     const { fleet } = await leaseHeldByAnother(60_000)
     const { provider, events } = fleet.start()

@@ -266,18 +266,6 @@ describe('a failed attempt', () => {
     expect(made.endpoint.count).toBe(1)
   })
 
-  it('is not retried if the process was suspended during the pause until timeoutMs was over', async () => {
-    const { provider, endpoint, clock, events } = rig([status(503)])
-    const sleep = clock.sleep.bind(clock)
-    clock.sleep = async (ms, signal) => (ms < 1_000 ? await clock.advance(10_000) : await sleep(ms, signal))
-    expect(await rejection(provider.getToken())).toMatchObject({ status: 503, attempts: 1 })
-    expect(endpoint.count).toBe(1)
-    // The first event announced another attempt, so a second one says that there is none.
-    const announced = { type: 'token-request-failed', attempt: 1, code: 'ERR_TOKEN_STATUS', status: 503 }
-    expect(events.at(-2)).toMatchObject({ ...announced, nextTryMs: 0 })
-    expect(events.at(-1)).toEqual({ ...announced, environment: 'test' })
-  })
-
   it.each([
     [undefined, 3],
     [0, 1],

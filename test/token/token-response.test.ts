@@ -1,9 +1,6 @@
-/** Which token responses are accepted, how error responses are reported, and the exact error messages. */
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { type TokenProviderOptions, TokenResponseError } from 'merchant-auth'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import {
   type Answer,
   breaksOff,
@@ -128,20 +125,6 @@ describe('the token response', () => {
     expect(cancelled).toHaveBeenCalledTimes(1)
   })
 
-  it('is decoded correctly if chunks split multibyte characters', async () => {
-    const bytes = new TextEncoder().encode(VALID.replace('}', ',"scope":"größe"}'))
-    const dripped: Answer = () =>
-      new Response(
-        new ReadableStream({
-          start(controller) {
-            for (const byte of bytes) controller.enqueue(Uint8Array.of(byte))
-            controller.close()
-          },
-        }),
-      )
-    expect((await rig([dripped]).provider.getToken()).scope).toBe('größe')
-  })
-
   it('is not echoed in the error', async () => {
     const { provider } = rig([text('{"access_token":"eyJ0b2tlbg.body.sig" oops')])
     expect(inspect(await rejection(provider.getToken()), { depth: 9 })).not.toContain('eyJ0b2tlbg')
@@ -181,33 +164,6 @@ describe('an error response (RFC 6749)', () => {
     )
     expect(error.errorDescription).toMatch(/^a b c+$/)
     expect(error.errorDescription?.length).toBeLessThan(1_000)
-  })
-})
-
-describe('a real server', () => {
-  const servers: ReturnType<typeof createServer>[] = []
-  afterEach(() => {
-    for (const server of servers.splice(0)) server.close().closeAllConnections()
-  })
-
-  /** An answer from a local server through the real fetch. */
-  async function answerOf(listener: RequestListener): Promise<Answer> {
-    const server = createServer(listener)
-    servers.push(server)
-    await new Promise<void>((go) => server.listen(0, '127.0.0.1', go))
-    return (init) => fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, init)
-  }
-  const json = (encoding: string) => ({ 'content-encoding': encoding, 'content-type': 'application/json' })
-  const outcome = async (listener: RequestListener) =>
-    await rejection<Error>(rig([await answerOf(listener)], { retries: 0 }).provider.getToken())
-
-  it.each([
-    ['gzip', Buffer.from('{"access_token":"a.b.c"}')],
-    ['br', Buffer.alloc(40, 255)],
-  ])('that declares %s but sends other bytes causes ERR_TOKEN_RESPONSE', async (encoding, body) => {
-    const error = await outcome((_, answer) => answer.writeHead(200, json(encoding)).end(body))
-    const issues = [{ field: 'body', reason: 'cannot be decompressed' }]
-    expect(error).toMatchObject({ code: 'ERR_TOKEN_RESPONSE', issues })
   })
 })
 

@@ -5,6 +5,7 @@
  */
 // Not by its name: bundles of axios often have a banner that declares `createRequire`.
 import * as nodeModule from 'node:module'
+import type { Readable } from 'node:stream'
 import importedAxios from 'axios'
 import { startTimer } from '../clock.ts'
 import { ConfigurationError } from '../errors.ts'
@@ -178,77 +179,65 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
       config.env = { ...env, fetch: watchedFetch(env?.fetch) }
       if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
     }
-    let response: AxiosResponse | undefined
-    let failure: { readonly error: unknown } | undefined
+    let outcome: Outcome
     try {
-      response = await axiosOf(config).getAdapter(this.#adapter, config)(config)
+      outcome = { response: await axiosOf(config).getAdapter(this.#adapter, config)(config) }
     } catch (error) {
-      failure = { error }
-      response = (error as { response?: AxiosResponse } | undefined)?.response
+      outcome = {
+        response: (error as { response?: AxiosResponse } | undefined)?.response,
+        failure: { error },
+      }
     }
     if (header !== undefined) {
       clearHeader(config.headers, key)
       config.beforeRedirect = beforeRedirect
     }
     if (isFetch) Object.assign(config, { env, fetchOptions })
+    this.#isRedirected ||= followed.has(outcome.response?.request as object)
     hideInConfig(config)
-    hideRequest(response, header)
-    if (failure !== undefined) hideRequest(failure.error, header)
-    return new AxiosAttempt(response, failure, this.#isRedirected)
+    hideRequest(outcome.response, header)
+    hideRequest(outcome.failure?.error, header)
+    return new AxiosAttempt(outcome, this.#isRedirected)
   }
+}
+
+interface Outcome {
+  readonly response: AxiosResponse | undefined
+  /** The error that the call rejects with, whether or not there is a response. */
+  readonly failure?: { readonly error: unknown }
 }
 
 class AxiosAttempt implements Attempt<AxiosResponse> {
-  readonly #response: AxiosResponse | undefined
-  readonly #failure: { readonly error: unknown } | undefined
-  readonly #isRedirected: boolean
+  readonly redirected: boolean
+  readonly #outcome: Outcome
 
-  /** `failure`: what the call rejects with, whether or not there is a response. */
-  constructor(
-    response: AxiosResponse | undefined,
-    failure: { readonly error: unknown } | undefined,
-    isRedirected: boolean,
-  ) {
-    this.#response = response
-    this.#failure = failure
-    this.#isRedirected = isRedirected
+  constructor(outcome: Outcome, redirected: boolean) {
+    this.redirected = redirected
+    this.#outcome = outcome
   }
 
   get status(): number | undefined {
-    return this.#response?.status
+    return this.#outcome.response?.status
   }
 
   get challenge(): string {
-    return String(getHeader(this.#response?.headers, 'www-authenticate') ?? '')
-  }
-
-  get redirected(): boolean {
-    return this.#isRedirected || followed.has(this.#response?.request as object)
+    return String(getHeader(this.#outcome.response?.headers, 'www-authenticate') ?? '')
   }
 
   settle(): AxiosResponse {
-    if (this.#failure !== undefined) throw this.#failure.error
-    return this.#response as AxiosResponse
+    const { response, failure } = this.#outcome
+    if (failure !== undefined) throw failure.error
+    return response as AxiosResponse
   }
 
+  /** Reads the rest of a small stream, so that its connection can be reused; closes the connection of any other. */
   discard(): void {
-    const { data, headers } = this.#response ?? {}
-    if (isStream(data)) discardStream(data, getHeader(headers, 'content-length'))
+    const { data, headers } = this.#outcome.response ?? {}
+    const stream = data as Partial<Readable> | null | undefined
+    if (data instanceof ReadableStream) data.cancel().catch(() => {})
+    else if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) stream?.resume?.()
+    else stream?.destroy?.()
   }
-}
-
-/** The data of a response with `responseType: 'stream'`: of Node.js, or of fetch. */
-type ResponseStream = ReadableStream | { resume(): void; destroy(): void }
-
-function isStream(data: unknown): data is ResponseStream {
-  return data instanceof ReadableStream || (typeof data === 'object' && data !== null && 'resume' in data)
-}
-
-/** Reads the rest of a small response, so that its connection can be reused; closes the connection of any other. */
-function discardStream(stream: ResponseStream, length: unknown): void {
-  if (!('resume' in stream)) stream.cancel().catch(() => {})
-  else if (length !== undefined && Number(length) <= MAX_DRAINED_BYTES) stream.resume()
-  else stream.destroy()
 }
 
 /** Adds to the caller's `beforeRedirect`: the token stays only within `apiUrls` and on the origin of the call. */

@@ -26,10 +26,13 @@ export function hideInConfig({ httpAgent, httpsAgent, fetchOptions, data }: Axio
   if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes'])
 }
 
-/** Hides the request of a response, or of an error and its response, and deletes the token from it. */
-export function hideInOutcome(outcome: unknown, header: SentHeader | undefined): void {
-  if (!isObject(outcome)) return
-  const { request, response, data } = outcome as Partial<AxiosResponse & { response: AxiosResponse }>
+/** A function adapter may wrap the error of another adapter. */
+const MAX_CAUSES = 5
+
+/** Hides the request of a response, or of an error, its response and its causes, and deletes the token from it. */
+export function hideInOutcome(outcome: unknown, header: SentHeader | undefined, depth = 0): void {
+  if (!isObject(outcome) || depth > MAX_CAUSES) return
+  const { request, response, data, cause } = outcome as Partial<AxiosResponse & AxiosFailure>
   if (isObject(request)) {
     hide(outcome, ['request'])
     cleanRequest(request, header)
@@ -37,7 +40,12 @@ export function hideInOutcome(outcome: unknown, header: SentHeader | undefined):
   // A response that is a stream: of HTTP/1 or, by symbols, of HTTP/2.
   if (isObject(data) && 'pipe' in data)
     hide(data, ['req', 'socket', 'client', ...Object.getOwnPropertySymbols(data)])
-  if (response !== undefined) hideInOutcome(response, header)
+  for (const inner of [response, cause]) hideInOutcome(inner, header, depth + 1)
+}
+
+interface AxiosFailure {
+  readonly response: AxiosResponse
+  readonly cause: unknown
 }
 
 /** A request of Node.js or of follow-redirects, which refer to each other, or a Request of fetch. */

@@ -87,7 +87,7 @@ it.each(WITH_FORMS)(
 )
 
 describe('the body of a Request', () => {
-  const bodies: Record<string, () => BodyInit> = {
+  const bodies: Record<string, () => NonNullable<RequestInit['body']>> = {
     'a string': () => 'of a Request',
     'a Blob': () => new Blob(['of a Request']),
     'a stream': () => new Blob(['of a ', 'Request']).stream(),
@@ -121,16 +121,16 @@ function formOfThePackage(): FormDataPackage {
 const FORM_TYPE = { 'content-type': 'multipart/form-data' }
 
 /** A body that can be sent only once, and the clients that take it. */
-const ONCE: readonly (readonly [string, readonly Driver[], () => unknown, Record<string, string>?])[] = [
-  ['a stream of Node.js', CLIENTS, () => Readable.from(generated())],
-  ['a ReadableStream', [AXIOS_FETCH, FETCH], () => new Blob(['one, ', 'two']).stream()],
-  ['an async generator', [FETCH, UNDICI], generated],
-  ['an iterable', [UNDICI], () => [Buffer.from('one, '), Buffer.from('two')]],
-  ['a form of the form-data package', [AXIOS_HTTP, AXIOS_FUNCTION], formOfThePackage],
+const ONCE: readonly (readonly [string, readonly Driver[], () => unknown, Record<string, string>])[] = [
+  ['a stream of Node.js', CLIENTS, () => Readable.from(generated()), {}],
+  ['a ReadableStream', [AXIOS_FETCH, FETCH], () => new Blob(['one, ', 'two']).stream(), {}],
+  ['an async generator', [FETCH, UNDICI], generated, {}],
+  ['an iterable', [UNDICI], () => [Buffer.from('one, '), Buffer.from('two')], {}],
+  ['a form of the form-data package', [AXIOS_HTTP, AXIOS_FUNCTION], formOfThePackage, {}],
   ['an object as multipart/form-data', [AXIOS_HTTP], () => ({ amount: 'one, two' }), FORM_TYPE],
 ]
 
-describe.each(ONCE)('%s', (_, clients, make, headers = {}) => {
+describe.each(ONCE)('%s', (_, clients, make, headers) => {
   it.each(clients)('is sent once, and its 401 does not wait for the renewal: $name', async ({ create }) => {
     const blocked = blockedFetch(2)
     const tokens = ground.provider({ fetch: blocked.fetch })

@@ -140,7 +140,9 @@ class FetchCall implements AuthorizedCall<Response> {
     this.#given = given
     this.#input = input
     const keepsBody = context.renewOnStatus.length > 0
-    if (keepsBody && this.body === undefined && request?.body) this.#spare = request.clone()
+    // A Request that was sent before is for fetch to reject.
+    const isReadable = request?.body && !request.bodyUsed
+    if (keepsBody && this.body === undefined && isReadable) this.#spare = request.clone()
     this.repeatable = keepsBody && canSendAgain(this.body)
   }
 

@@ -1,0 +1,97 @@
+// createAuthInterceptor, which only attaches the token: a 401 does not renew it, and axios' errors show the header.
+import { getEventListeners } from 'node:events'
+import axios, { type AxiosInstance, CanceledError, type CreateAxiosDefaults } from 'axios'
+import { type AttachOptions, ConfigurationError } from 'merchant-auth'
+import { createAuthInterceptor } from 'merchant-auth/axios'
+import { afterEach, expect, it } from 'vitest'
+import { ADAPTERS, rejectionOf, scripted, until, useGround } from '../support/ground.ts'
+import { outcomes } from '../support/recorded.ts'
+
+const ground = useGround()
+const withToken = (config: CreateAxiosDefaults = {}, attach?: AttachOptions): AxiosInstance => {
+  const api = axios.create({ baseURL: ground.env.merchantUrl, ...config })
+  api.interceptors.request.use(createAuthInterceptor(ground.tokens, attach))
+  return api
+}
+const reasons = () =>
+  ground.events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
+const sentStatuses = () => ground.sent().map(({ status }) => status)
+afterEach(() => {
+  outcomes.length = 0 // the header stays on the config
+})
+
+it('creates its own provider from options', async () => {
+  const { environment, clientId, clientSecret, merchantUrl } = ground.env
+  const api = axios.create({ baseURL: merchantUrl })
+  api.interceptors.request.use(createAuthInterceptor({ environment, clientId, clientSecret }))
+  await Promise.all([api.get('/a'), api.get('/b')])
+  expect([sentStatuses(), ground.env.counts.token]).toEqual([[200, 200], 1])
+})
+
+it('throws a ConfigurationError for invalid options', () => {
+  expect(() => createAuthInterceptor({} as never)).toThrow(ConfigurationError)
+  expect(() => createAuthInterceptor(ground.tokens, { header: '' })).toThrow(ConfigurationError)
+})
+
+it('attaches the token, and returns the API’s 401 without a renewal', async () => {
+  const api = withToken()
+  expect((await api.get('/x')).status).toBe(200)
+  ground.env.revoke()
+  expect(await rejectionOf(api.get('/x'))).toMatchObject({ status: 401 })
+  expect(ground.env.counts.token).toBe(1)
+})
+
+it('attaches a cached token synchronously', async () => {
+  await ground.tokens.getToken()
+  const config = { url: ground.env.merchantUrl, headers: {} }
+  expect(createAuthInterceptor(ground.tokens)(config)).toBe(config)
+  expect(config.headers).toHaveProperty('Authorization')
+})
+
+it('leaves the caller’s header, and gives another destination no token', async () => {
+  await using other = await scripted((_, response) => response.end())
+  const api = withToken()
+  expect(await rejectionOf(api.get('/x', { headers: { authorization: 'Own one' } }))).toMatchObject({
+    status: 401,
+  })
+  await api.get(`${other.url}/x`)
+  expect(other.seen[0]?.headers).not.toHaveProperty('authorization')
+  expect(reasons()).toEqual(['own-header', 'destination'])
+})
+
+it('gives a config that is sent again the current token, or none elsewhere', async () => {
+  await using other = await scripted((_, response) => response.end())
+  const api = withToken()
+  const { config, data } = await api.get('/x')
+  ground.env.revoke()
+  await ground.tokens.renewToken(await ground.tokens.getToken())
+  expect((await api.request(config)).data.jti).not.toBe(data.jti)
+  await api.request({ ...config, url: `${other.url}/x` })
+  expect(other.seen[0]?.headers).not.toHaveProperty('authorization')
+})
+
+it('ends its wait with the call’s signal and timeout', async () => {
+  ground.env.fail('token', { kind: 'hang' })
+  const abort = new AbortController()
+  const canceled = rejectionOf(withToken().get('/x', { signal: abort.signal }))
+  const late = rejectionOf(withToken().get('/x', { timeout: 20 }))
+  await until(() => ground.env.counts.token === 1)
+  abort.abort()
+  expect(await canceled).toBeInstanceOf(CanceledError)
+  expect(await late).toMatchObject({ code: 'ECONNABORTED', message: 'timeout of 20ms exceeded' })
+  expect(getEventListeners(abort.signal, 'abort')).toEqual([])
+})
+
+it.each(ADAPTERS)(
+  'does not forward a token in another header on a redirect elsewhere: %s',
+  async (adapter) => {
+    await using other = await scripted((_, response) => response.end())
+    ground.env.configure({ header: 'X-Custom' })
+    ground.env.fail('merchant', { kind: 'redirect', location: other.url })
+    const api = withToken({ adapter, validateStatus: () => true }, { header: 'X-Custom' })
+    expect((await api.get('/x')).status).toBe(adapter === 'http' ? 200 : 307)
+    expect(other.seen.map(({ headers }) => headers['x-custom'])).toEqual(
+      adapter === 'http' ? [undefined] : [],
+    )
+  },
+)

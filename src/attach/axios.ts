@@ -152,7 +152,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   }
 
   get signal(): AbortSignal | undefined {
-    this.#wait ??= startWait(this.#config, usesFetch(this.#adapter))
+    this.#wait ??= startWait(this.#config, adapterKind(this.#adapter) === 'fetch')
     return this.#wait.signal
   }
 
@@ -191,15 +191,15 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
       this.#isRedirected = true
     })
-    const isFetch = usesFetch(this.#adapter)
-    if (isFetch) {
+    const mayUseFetch = adapterKind(this.#adapter) !== 'http' // a function may call axios' fetch adapter
+    if (mayUseFetch) {
       config.env = { ...env, fetch: watchedFetch(env?.fetch) }
       if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
     }
     return () => {
       clearHeader(config.headers, headerKey)
       config.beforeRedirect = beforeRedirect
-      if (isFetch) Object.assign(config, { env, fetchOptions })
+      if (mayUseFetch) Object.assign(config, { env, fetchOptions })
     }
   }
 }
@@ -267,10 +267,11 @@ function targetOf({ protocol, hostname, port, path }: AxiosRedirect): string {
   return `${protocol}//${hostname}:${port}${path}`
 }
 
-/** Whether axios resolves these names to its fetch adapter: in Node.js it uses the first of http and fetch. */
-function usesFetch(adapter: AxiosAdapterOption): boolean {
-  if (typeof adapter !== 'object') return adapter === 'fetch'
-  return adapter.find((one) => typeof one === 'function' || one === 'http' || one === 'fetch') === 'fetch'
+/** What axios resolves these names to: in Node.js the first of http and fetch, or a function before them. */
+function adapterKind(adapter: AxiosAdapterOption): 'http' | 'fetch' | 'function' {
+  const names = typeof adapter === 'object' ? adapter : [adapter]
+  const first = names.find((one) => typeof one === 'function' || one === 'http' || one === 'fetch')
+  return typeof first === 'function' ? 'function' : first === 'fetch' ? 'fetch' : 'http'
 }
 
 /** fetch would send any header but `Authorization` along to another origin. */

@@ -76,7 +76,9 @@ async function fetchWithToken(
   const key = context.headerKey
   const header = headers instanceof Headers ? headers.has(key) : hasHeader(headers, key)
   if (!shouldAttach(context, url, { header })) return wrapped(input, init)
-  const call = new FetchCall(context, wrapped, { url, input, request, init, headers })
+  // Copies: callers reuse their URL, headers and init for the next call while this one waits for a token.
+  const given = { url, input: request ?? url, request, init: { ...init }, headers }
+  const call = new FetchCall(context, wrapped, given)
   try {
     return await authorize(call, context)
   } catch (error) {
@@ -94,10 +96,10 @@ function isRequest(value: unknown): value is Request {
 
 type HeaderRecord = Readonly<Record<string, string>>
 
-/** A record as it is, anything else as the platform reads it. */
+/** A copy: of a record as it is, of anything else as the platform reads it. */
 function headersOf(given: RequestInit['headers']): Headers | HeaderRecord {
   if (given === undefined || given === null) return {}
-  return Symbol.iterator in given ? new Headers(given) : (given as HeaderRecord)
+  return Symbol.iterator in given ? new Headers(given) : { ...(given as HeaderRecord) }
 }
 
 function withHeader(headers: Headers | HeaderRecord, name: string, value: string): Headers | HeaderRecord {
@@ -110,9 +112,9 @@ function withHeader(headers: Headers | HeaderRecord, name: string, value: string
 /** One call, as it was given. */
 interface Given {
   readonly url: string
-  readonly input: string | URL | Request
+  readonly input: string | Request
   readonly request: Request | undefined
-  readonly init: RequestInit | undefined
+  readonly init: RequestInit
   readonly headers: Headers | HeaderRecord
 }
 
@@ -126,15 +128,15 @@ class FetchCall implements AuthorizedCall<Response> {
   readonly #fetch: Fetch
   readonly #given: Given
   /** What to send next. */
-  #input: string | URL | Request
+  #input: string | Request
   /** A clone of the Request for a second send, because the first one consumes its body. */
   #spare: Request | undefined
 
   constructor(context: AttachContext, wrapped: Fetch, given: Given) {
     const { url, input, request, init } = given
     this.url = url
-    this.signal = (init?.signal === undefined ? request?.signal : init.signal) ?? undefined
-    this.body = init?.body ?? undefined
+    this.signal = (init.signal === undefined ? request?.signal : init.signal) ?? undefined
+    this.body = init.body ?? undefined
     this.#context = context
     this.#fetch = wrapped
     this.#given = given
@@ -152,7 +154,7 @@ class FetchCall implements AuthorizedCall<Response> {
     const options: RequestInit = { ...init, headers: withHeader(headers, header, headerValue(token)) }
     if (this.body !== undefined) options.body = this.body as NonNullable<RequestInit['body']>
     // On a redirect to another origin, fetch removes no header but Authorization.
-    if (!isAuthorization && (init?.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
+    if (!isAuthorization && (init.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
     const input = this.#input
     if (input === this.#spare) this.#spare = undefined
     this.#input = this.#spare ?? input

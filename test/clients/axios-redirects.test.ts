@@ -36,17 +36,18 @@ describe("the caller's beforeRedirect", () => {
     const hrefs: unknown[] = []
     const beforeRedirect = ({ href }: { href?: string }) => void hrefs.push(href)
     const { config } = await redirected({ beforeRedirect })
+    expect(config.beforeRedirect).toBe(beforeRedirect)
     await instance({}).request(config)
     expect(hrefs).toEqual([`${api.url}/y`, `${api.url}/y`])
     expect(authorizations(api)).toEqual([TOKEN, TOKEN, TOKEN, TOKEN])
   })
 
   it('may set a header of the token’s name, which replaces the token', async () => {
-    const beforeRedirect = (options: { headers?: Record<string, string> }) => {
-      options.headers = { Authorization: 'Own one' }
-    }
+    const { port } = new URL(other.url)
+    const beforeRedirect = (options: object) =>
+      Object.assign(options, { headers: { Authorization: 'Own one' }, port })
     await redirected({ beforeRedirect })
-    expect(authorizations(api)).toEqual([TOKEN, 'Own one'])
+    expect([...authorizations(api), ...authorizations(other)]).toEqual([TOKEN, 'Own one'])
   })
 
   it.each(['port', 'path'])('gets no token sent along if it changes the %s', async (part) => {

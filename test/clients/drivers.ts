@@ -75,6 +75,10 @@ export const AXIOS_FUNCTION: Driver = axiosDriver('axios function', (config) =>
   axios.getAdapter('http')(config),
 )
 
+export const AXIOS_FUNCTION_FETCH: Driver = axiosDriver('axios function around fetch', (config) =>
+  axios.getAdapter('fetch', config as never)(config),
+)
+
 export const FETCH: Driver = {
   name: 'fetch',
   create: (tokens, attach) => {

@@ -165,6 +165,36 @@ it.each<[string, () => Parameters<typeof fetch>]>([
   expect(await rejectionOf(createAuthFetch(TOKENS)(...args()))).toMatchObject({ name, message })
 })
 
+describe.each([
+  ['for its first token', undefined],
+  ['for the renewal', current],
+])('a call that waits %s', (_, cached) => {
+  it('is sent with the URL, the headers and the method that it was made with', async () => {
+    const pending = Promise.withResolvers<typeof current>()
+    const wait = () => pending.promise
+    const tokens = provided({ get: wait, renew: wait, ...(cached && { current: cached }) })
+    const wrapped = answering(...(cached ? [401, 401].map((status) => new Response('', { status })) : []))
+    const authFetch = createAuthFetch(tokens, { fetch: wrapped })
+    const [url, headers, init] = [new URL(URL_CALLED), { 'idempotency-key': '' }, { method: 'PUT' }]
+    const calls = ['1', '2'].map((nth) => {
+      url.pathname = `/merchant/${nth}`
+      headers['idempotency-key'] = nth
+      return authFetch(url, Object.assign(init, { headers }))
+    })
+    Object.assign(init, { method: 'DELETE', headers: {} })
+    await settled()
+    pending.resolve(token('late.token'))
+    await Promise.all(calls)
+    const sent = wrapped.mock.calls.slice(-2).map(([input, { method, headers } = {}]) => {
+      return [String(input), method, new Headers(headers).get('idempotency-key')]
+    })
+    expect(sent).toEqual([
+      ['https://api.test.example/merchant/1', 'PUT', '1'],
+      ['https://api.test.example/merchant/2', 'PUT', '2'],
+    ])
+  })
+})
+
 describe('the wait for a token', () => {
   const waiting = () => createAuthFetch(provided({ get: (wait) => untilAborted(wait?.signal) }))
   const reason = new Error('gone')

@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Scripted, scripted } from '../../support/ground.ts'
 import { provided, token } from '../../support/provided.ts'
-import { AXIOS_FETCH, AXIOS_HTTP, type Driver, FETCH } from '../drivers.ts'
+import { AXIOS_FETCH, AXIOS_FUNCTION_FETCH, AXIOS_HTTP, type Driver, FETCH } from '../drivers.ts'
 
 const CUSTOM = { header: 'X-Access-Token', scheme: '' }
-const FOLLOWING = [AXIOS_HTTP, AXIOS_FETCH, FETCH]
+const FOLLOWING = [AXIOS_HTTP, AXIOS_FETCH, AXIOS_FUNCTION_FETCH, FETCH]
 
 /** An API below /merchant, and a server elsewhere. The API answers /merchant/to with the first of the locations. */
 let api: Scripted
@@ -121,10 +121,13 @@ describe('axios http', () => {
     arrivals = []
     const away = await follow(AXIOS_HTTP, ['http://{OTHER}/x'], CUSTOM)
     expect(away).toEqual([200, START, 'elsewhere /x none'])
+    arrivals = []
+    const otherApi = await follow(AXIOS_HTTP, ['http://{OTHER}/other-api'], CUSTOM)
+    expect(otherApi).toEqual([200, START, 'elsewhere /other-api none'])
   })
 })
 
-describe.each([AXIOS_FETCH, FETCH])('$name', (client) => {
+describe.each([AXIOS_FETCH, AXIOS_FUNCTION_FETCH, FETCH])('$name', (client) => {
   it.each(['/merchant/y', 'http://{OTHER}/x'])(
     'with another header than Authorization returns a redirect to %s to the caller',
     async (location) => {

@@ -32,10 +32,14 @@ function hideSockets(agent: unknown): void {
   hide(agent, ['sockets', 'freeSockets', 'requests', ...Object.getOwnPropertySymbols(agent)])
 }
 
-/** Hides the request of a response or an error. It is cleaned when it is read, which is rare. */
-export function hideRequest(outcome: unknown, header: SentHeader | undefined): void {
-  if (!isObject(outcome)) return
-  const { request, data } = outcome as Partial<AxiosResponse>
+/** An adapter of the caller's may wrap the error of another one. */
+const MAX_CAUSES = 5
+
+/** Hides the request of a response, or of an error and its causes. It is cleaned when it is read, which is rare. */
+export function hideRequest(outcome: unknown, header: SentHeader | undefined, depth = 0): void {
+  if (!isObject(outcome) || depth > MAX_CAUSES) return
+  const { request, data, cause } = outcome as Partial<AxiosResponse & Error>
+  hideRequest(cause, header, depth + 1)
   if (!isObject(request)) return
   // A response that is a stream leads to its request, as does an error that it emits later.
   if (isObject(data) && 'pipe' in data) {

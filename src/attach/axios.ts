@@ -195,8 +195,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     if (mayUseFetch) Object.assign(config, { env, fetchOptions })
     this.#isRedirected ||= followed.has(outcome.response?.request as object)
     hideInConfig(config)
-    hideRequest(outcome.response, header)
-    hideRequest(outcome.failure?.error, header)
+    hideRequest(outcome.failure?.error ?? outcome.response, header)
     return new AxiosAttempt(outcome, this.#isRedirected)
   }
 }

@@ -40,11 +40,11 @@ export function watchConnection(
   show: (text: string) => string,
 ): { readonly connection: Connection; readonly stop: () => void } {
   const { origin, host } = new URL(url)
-  const { isUsed, hint } = proxySupport(env)
-  const connection: Connection = { host: show(host), proxyHint: hint }
+  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || process.execArgv.includes('--use-env-proxy')
+  const connection: Connection = { host: show(host), proxyHint: isUsed ? undefined : proxyHintFor(env) }
   const onConnect = ({ connectParams }: Message, connected: boolean): void => {
     const to = connectParams?.host
-    if (isUsed && to !== undefined && to !== host) connection.proxy = { host: show(to), connected }
+    if (to !== undefined && to !== host) connection.proxy = { host: show(to), connected }
   }
   const listeners = Object.entries({
     'undici:client:connected': (message: unknown) => onConnect(message as Message, true),
@@ -62,14 +62,9 @@ export function watchConnection(
   return { connection, stop }
 }
 
-/** Whether Node.js uses the variables that name proxies, and a hint where one is set in vain. */
-function proxySupport(env: CommandContext['env']): { readonly isUsed: boolean; readonly hint?: string } {
-  const flags = [...process.execArgv, ...(env['NODE_OPTIONS'] ?? '').split(' ')]
-  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
+function proxyHintFor(env: CommandContext['env']): string | undefined {
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
-  if (name === undefined || isUsed) return { isUsed }
-  const versions = 'Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1.'
-  return { isUsed, hint: `${name} is set, but ${versions}` }
+  return name && `${name} is set, but Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1.`
 }
 
 function factsOf(socket: Socket | TLSSocket): SocketFacts {

@@ -296,9 +296,7 @@ function quotaFinding({ scope, name, limit, remaining, resetsInMs }: Quota): Omi
     result: isLow ? 'warning' : 'ok',
     text: `${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left${whose} (${name})`,
     ...(isLow && {
-      advice:
-        'Each check is a token request, too. In a service, create one provider in each process, and share one token ' +
-        'between processes (docs/stores.md).',
+      advice: 'Each check is a token request, too. Share one token between processes (docs/stores.md).',
     }),
     data: { scope, name, limit, remaining, resetsInMs },
   }

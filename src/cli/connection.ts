@@ -10,17 +10,10 @@ export interface Connection {
   readonly host: string
   /** The proxy that was used, and whether it was reached. */
   proxy?: { readonly host: string; readonly connected: boolean }
-  /** The connection on which the request was sent; undefined where it was not. */
-  socket?: SocketFacts
+  /** The connection on which the request was sent: its address, such as `203.0.113.7:443`, and what is known of its TLS. */
+  socket?: { readonly address: string; readonly tls: string | undefined }
   /** A hint about a proxy that a variable names, but that is not used. */
   readonly proxyHint?: string | undefined
-}
-
-interface SocketFacts {
-  /** Such as `203.0.113.7:443`. */
-  readonly address: string
-  /** The TLS version, and how long the server's certificate is valid; undefined without TLS. */
-  readonly tls: string | undefined
 }
 
 interface Message {
@@ -67,7 +60,7 @@ function proxyHintFor(env: CommandContext['env']): string | undefined {
   return name && `${name} is set, but Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1.`
 }
 
-function factsOf(socket: Socket | TLSSocket): SocketFacts {
+function factsOf(socket: Socket | TLSSocket): NonNullable<Connection['socket']> {
   const { remoteAddress = '', remotePort = '', remoteFamily } = socket
   const address = `${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`
   if (!('getPeerCertificate' in socket)) return { address, tls: undefined }

@@ -43,7 +43,6 @@ function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
 export const jsonFormat: LogFormat = (request, environment, fault) => {
   const { id, at, target, method, path, status, jti, error, errorDescription } = request
   const time = new Date(at).toISOString()
-  const durationMs = Math.round((request.durationMs ?? 0) * 1000) / 1000
-  const known = { time, environment, id, target, method, path, status, durationMs }
+  const known = { time, environment, id, target, method, path, status, durationMs: request.durationMs }
   return JSON.stringify({ ...known, jti, error, errorDescription, fault })
 }

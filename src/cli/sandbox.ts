@@ -42,8 +42,7 @@ export const sandboxCommand: Command = {
 Runs the service on 127.0.0.1, as two environments, until Ctrl-C ends it. Prints
 the variables for clients on stdout, and everything else on stderr.
 
-  --environment NAME     environment whose variables are printed: test or
-                         production; default: test
+  --environment NAME     whose variables: test or production; default: test
   --port N               port of test; default: 0, any free port
   --production-port N    port of production; default: 0
   --shared-api-url       one base URL for both APIs
@@ -53,8 +52,7 @@ Behavior of both environments:
   --lifetime-seconds N   lifetime of the tokens; default: 3600
   --token-latency-ms N   delay of the token endpoint; default: 0
   --api-latency-ms N     delay of the APIs; default: 0
-  --reject-all-tokens    return 401 for every token; with =merchant or =in-store
-                         only from that API
+  --reject-all-tokens    return 401 for every token; =merchant, =in-store: one API
   --quota N/UNIT[,…]     limit of token requests, such as 10/h,50/d; default: none
   --quota-counts-refused  refused token requests count, too
   --no-quota-headers     a spent quota is announced by a 429 alone

@@ -42,13 +42,11 @@ the exit codes of npx merchant-auth check.
   --header             print the header line: Authorization: Bearer …
   --header-name NAME   header that carries the token; implies --header
   --scheme SCHEME      scheme before the token, '' for none; implies --header
-  --json               print JSON: { accessToken, tokenType, scope, expiresAt,
-                       expiresInSeconds }
+  --json               print JSON: { accessToken, expiresAt, … }
   --store URL          share the token, encrypted, in Redis (needs the package
                        redis or ioredis); variable: MERCHANT_AUTH_STORE
   --min-validity SECONDS
-                       renew a token from the store that is valid for less;
-                       default: 60, at most half of its lifetime
+                       renew a token from the store that is valid for less (60)
 
 ${SETTINGS_HELP}
 

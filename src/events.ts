@@ -106,7 +106,7 @@ export type AuthEvent =
 
 const diagnostics: Channel = channel('merchant-auth')
 
-/** Emits an event. A function is called only if somebody listens, so that unused events cost nothing to create. */
+/** Emits an event. A function that creates it is called only if somebody listens. */
 export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
 /** Emits the events of one provider. Errors of `onEvent` are ignored. */
@@ -118,17 +118,13 @@ export function createEmit(
     if (onEvent === undefined && !diagnostics.hasSubscribers) return
     const created = typeof given === 'function' ? given() : given
     const event = Object.freeze(environment === undefined ? created : { ...created, environment })
-    if (onEvent !== undefined) callSafely(onEvent, event)
+    try {
+      const returned: unknown = onEvent?.(event)
+      if (returned instanceof Promise) returned.catch(() => {})
+    } catch {
+      // An error in a listener must not affect the call.
+    }
     if (diagnostics.hasSubscribers) diagnostics.publish(event)
-  }
-}
-
-function callSafely(listener: (event: AuthEvent) => void, event: AuthEvent): void {
-  try {
-    const returned: unknown = listener(event)
-    if (returned instanceof Promise) returned.catch(() => {})
-  } catch {
-    // An error in a listener must not affect the call.
   }
 }
 

@@ -17,11 +17,11 @@ import { ConfigurationError, type Problem } from './errors.ts'
 import type { AuthEvent } from './events.ts'
 import type { TokenStore } from './store/token-store.ts'
 
-/** What an assertion is for: its audience, and its issuer and subject. */
+/** What an assertion is for. */
 export interface AssertionEndpoint {
-  /** The URL of the token endpoint. */
+  /** The URL of the token endpoint: the assertion's audience. */
   readonly url: string
-  /** The client id. */
+  /** The client id: the assertion's issuer and subject. */
   readonly clientId: string
 }
 
@@ -31,10 +31,9 @@ export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClie
 /** A client with a secret (RFC 6749 §2.3.1). */
 export interface WithClientSecret {
   /**
-   * The client secret, or a function that returns it (or a promise for it). The function is called before every token
-   * request. If the token endpoint rejects the secret and the function then returns a different one, the request is
-   * repeated once. If the function throws, times out or returns nothing, waiting calls reject with a `TokenRequestError`
-   * (`ERR_CLIENT_SECRET`).
+   * The client secret, or a function that returns it and is called before every token request. If the token endpoint
+   * rejects the secret and the function then returns a different one, the request is repeated once. If the function throws,
+   * times out or returns nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
   readonly clientAssertion?: undefined
@@ -43,10 +42,9 @@ export interface WithClientSecret {
 /** A client that signs assertions. */
 export interface WithClientAssertion {
   /**
-   * A function that returns a signed JWT (or a promise for it) as proof of the client's identity (RFC 7523 §2.2,
-   * `private_key_jwt`). It is called before every attempt with the URL of the token endpoint and the client id. The rules
-   * for a `clientSecret` function apply to it; its failure has the code `ERR_CLIENT_ASSERTION`. With a `store`,
-   * `encryptionKeys` is required.
+   * A function that returns a signed JWT as proof of the client's identity (RFC 7523 §2.2, `private_key_jwt`). It is called
+   * before every attempt. The rules for a `clientSecret` function apply to it; its failure has the code
+   * `ERR_CLIENT_ASSERTION`. With a `store`, `encryptionKeys` is required.
    */
   readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
   readonly clientSecret?: undefined
@@ -54,13 +52,13 @@ export interface WithClientAssertion {
 
 /** The options of every client. */
 export interface GeneralOptions {
-  /** The environment: its token endpoint issues the token, and its APIs get it. */
+  /** Its token endpoint issues the token, and its APIs get it. */
   readonly environment: Environment
   /** The client id (RFC 6749 §2.2): any non-empty string. */
   readonly clientId: string
   /**
-   * Further fields of the token request, for example an organization. The fields that the provider sets itself are not
-   * allowed: `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
+   * Further fields of the token request, for example an organization. Not allowed, because the provider sets them:
+   * `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
    * @default none
    */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined
@@ -71,9 +69,9 @@ export interface GeneralOptions {
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete or empty response, 408, 5xx,
-   * or a 429 that says when to try again. The pauses are random, at first up to 200 ms and then doubling, or as long as Retry-After (RFC 9110 §10.2.3) asks.
-   * A background renewal makes one attempt only, and is tried again later.
+   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete or empty response, 408,
+   * 5xx, or a 429 that says when to try again. The pauses are random, at first up to 200 ms and then doubling, or as long as
+   * Retry-After (RFC 9110 §10.2.3) asks. A background renewal makes one attempt only.
    * @default 2
    */
   readonly retries?: number | undefined
@@ -151,22 +149,14 @@ export interface Credential {
 }
 
 /** Validated options, with defaults applied. */
-export interface ResolvedOptions {
-  readonly environment: Environment
+export interface ResolvedOptions extends GeneralOptions {
   /** The URL of the token endpoint. */
   readonly endpoint: string
-  readonly clientId: string
   readonly credential: Credential
   readonly tokenParameters: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
-  readonly refreshAheadMs?: number | undefined
-  readonly expiryMarginMs?: number | undefined
   readonly bodyFormat: 'json' | 'form'
-  readonly store?: TokenStore | undefined
-  readonly encryptionKeys?: readonly string[] | undefined
-  readonly fetch?: typeof fetch | undefined
-  readonly onEvent?: ((event: AuthEvent) => void) | undefined
   readonly clock: Clock
 }
 
@@ -189,10 +179,9 @@ export interface ResolvedAttach {
   readonly fetch: typeof fetch | undefined
 }
 
+const PROVIDER = 'must be a token provider, as createTokenProvider() returns it'
 const FUNCTION = 'must be a function'
 const TEXT = 'must be a non-empty string'
-const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
-const TIMEOUT = 'must be a number of milliseconds from 1 to 2147483647'
 const RETRIES = 'must be a whole number from 0 to 100'
 const KEYS = 'must be an array with at least one key'
 const SECRET = 'must be a non-empty string, or a function that returns one'
@@ -201,20 +190,13 @@ const LEASE = 'lease, if present, must be a function'
 const CLOCK = 'must have the functions monotonicMs, epochMs and sleep'
 const STATUS = 'must be a status from 400 to 599'
 
-/** The fields of the token request that the provider sets. */
-const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_type audience grant_type'.split(
-  ' ',
-)
+/** The name of a field that the provider does not set. */
+const FIELD = /^(?!(?:client_(?:id|secret|assertion|assertion_type)|audience|grant_type)$)./
 
-const tokenParameters = z
-  .record(z.string(), z.string('must be a string'), 'must be a plain object')
-  .check(({ value, issues }) => {
-    for (const name of Object.keys(value)) {
-      const message = name === '' ? 'must have a name' : 'is set by the provider'
-      if (name === '' || OWN_FIELDS.includes(name))
-        issues.push({ code: 'custom', path: [name], message, input: value })
-    }
-  })
+const tokenParameters = z.record(z.string().check(z.regex(FIELD)), z.string('must be a string'), {
+  error: ({ code }) =>
+    code === 'invalid_key' ? 'has no name, or is set by the provider' : 'must be a plain object',
+})
 
 const isSecret = (value: unknown): boolean =>
   (typeof value === 'string' && value !== '') || typeof value === 'function'
@@ -225,10 +207,10 @@ const providerShape = strict({
   clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),
   clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),
   tokenParameters: z._default(tokenParameters, {}),
-  timeoutMs: z._default(ms(1, TIMEOUT), 10_000),
+  timeoutMs: z._default(ms(1), 10_000),
   retries: z._default(z.int(RETRIES).check(z.gte(0, RETRIES), z.lte(100, RETRIES)), 2),
-  refreshAheadMs: z.optional(ms(0, DURATION)),
-  expiryMarginMs: z.optional(ms(0, DURATION)),
+  refreshAheadMs: z.optional(ms(0)),
+  expiryMarginMs: z.optional(ms(0)),
   bodyFormat: z._default(z.enum(['json', 'form'], "must be 'json' or 'form'"), 'json'),
   store: z.optional(
     objectWith<TokenStore>(['get', 'set'], STORE).check(
@@ -254,17 +236,13 @@ const attachShape = strict(attachParts)
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
 const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>(FUNCTION)) })
 
-/**
- * Validates the options of a provider.
- *
- * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
- */
+/** Validates the options of a provider, or throws a {@link ConfigurationError} with every problem. */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const parsed = z.safeParse(providerShape, options)
   const given: Partial<TokenProviderOptions> = options ?? {}
   const environment = checkEnvironment(given.environment, 'environment')
   const found = parsed.success ? [] : problemsOf(parsed.error)
-  const problems = [...found.map(withPlace), ...credentialProblems(given)]
+  const problems = [...found, ...credentialProblems(given)]
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
@@ -280,36 +258,23 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   return { ...data, environment, endpoint, credential }
 }
 
-/** The problem, with the place of an option of the environment that was given beside it. */
-function withPlace(problem: Problem): Problem {
-  const isMisplaced = ['authUrl', 'audience', 'apiUrls', 'allowInsecureRequests'].includes(problem.option)
-  return isMisplaced ? { ...problem, reason: 'belongs in environment' } : problem
-}
-
 /** What is wrong with the combination of options that prove the client's identity. */
 function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
   const has = (option: keyof TokenProviderOptions): boolean => given[option] !== undefined
-  if (!has('clientAssertion'))
-    return has('clientSecret')
-      ? []
-      : [{ option: 'clientSecret', reason: `${SECRET}; or give clientAssertion` }]
   const problems: Problem[] = []
-  if (has('clientSecret'))
+  if (has('clientSecret') && has('clientAssertion'))
     problems.push({ option: 'clientAssertion', reason: 'must not be given together with clientSecret' })
-  if (has('store') && !has('encryptionKeys'))
+  if (!has('clientSecret') && !has('clientAssertion'))
+    problems.push({ option: 'clientSecret', reason: `${SECRET}; or give clientAssertion` })
+  if (has('clientAssertion') && has('store') && !has('encryptionKeys'))
     problems.push({
       option: 'encryptionKeys',
-      reason:
-        'must be given with a store and clientAssertion: there is no client secret to derive a key from',
+      reason: 'must be given with a store and clientAssertion: no client secret exists to derive a key from',
     })
   return problems
 }
 
-/**
- * Validates a provider and the options of an attachment.
- *
- * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
- */
+/** Validates a provider and the options of an attachment, or throws a {@link ConfigurationError} with every problem. */
 export function resolveAttach(
   tokens: unknown,
   options: unknown = {},
@@ -317,11 +282,7 @@ export function resolveAttach(
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (!hasFunction(tokens, 'getToken'))
-    problems.unshift({
-      option: 'tokens',
-      reason: 'must be a token provider, as createTokenProvider() returns it',
-    })
+  if (!hasFunction(tokens, 'getToken')) problems.unshift({ option: 'tokens', reason: PROVIDER })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
   const { header, scheme, renewOnStatus, fetch: given }: z.output<typeof attachFetchShape> = parsed.data

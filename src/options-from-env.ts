@@ -39,7 +39,7 @@ export const VARIABLE_NAMES: readonly string[] = [
   CLIENT_ASSERTION_FILE,
 ]
 
-/** Environment variables by name; undefined if one is not set. */
+/** Environment variables by name; undefined if one is not set. @inline */
 type Variables = Readonly<Record<string, string | undefined>>
 
 /**

@@ -28,7 +28,7 @@ export interface AssertionEndpoint {
 /** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
 export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
 
-/** A client with a secret (RFC 6749 §2.3.1). */
+/** A client with a secret (RFC 6749 §2.3.1). @inline */
 export interface WithClientSecret {
   /**
    * The client secret, or a function that returns it and is called before every token request. If the token endpoint
@@ -36,10 +36,11 @@ export interface WithClientSecret {
    * times out or returns nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
+  /** Not together with `clientSecret`. */
   readonly clientAssertion?: undefined
 }
 
-/** A client that signs assertions. */
+/** A client that signs assertions. @inline */
 export interface WithClientAssertion {
   /**
    * A function that returns a signed JWT as proof of the client's identity (RFC 7523 §2.2, `private_key_jwt`). It is called
@@ -47,10 +48,11 @@ export interface WithClientAssertion {
    * `ERR_CLIENT_ASSERTION`. With a `store`, `encryptionKeys` is required.
    */
   readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
+  /** Not together with `clientAssertion`. */
   readonly clientSecret?: undefined
 }
 
-/** The options of every client. */
+/** The options of every client. @inline */
 export interface GeneralOptions {
   /** Its token endpoint issues the token, and its APIs get it. */
   readonly environment: Environment

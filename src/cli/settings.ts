@@ -42,7 +42,7 @@ const FLAG_OF = {
   MERCHANT_AUTH_TIMEOUT_MS: 'timeout-ms',
 } as const
 
-export const SETTINGS_HELP = `Configuration, by flags or by variables; flags take precedence:
+export const SETTINGS_HELP: string = `Configuration, by flags or by variables; flags take precedence:
 ${Object.entries(FLAG_OF)
   .map(([variable, flag]) => `${`  --${flag} VALUE`.padEnd(33)}${variable}\n`)
   .join('')}                                 MERCHANT_AUTH_CLIENT_SECRET; it has no flag

@@ -7,8 +7,6 @@ import { provided, token } from '../support/provided.ts'
 import { outcomes } from '../support/recorded.ts'
 import type { Scripted } from './world.ts'
 
-export { createAuthDispatch }
-
 type Interceptor = Dispatcher.DispatcherComposeInterceptor
 
 const open: Dispatcher[] = []

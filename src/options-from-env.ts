@@ -152,6 +152,7 @@ function namedValues(parts: readonly Part[], option: string, problems: Problem[]
 
 /** Base URLs by name, or as a list if none has a name. */
 function apiUrlsFrom(text: string, apis: readonly string[], problems: Problem[]): Environment['apiUrls'] {
+  if (text === '') return []
   const option = 'environment.apiUrls'
   if (/;\s*(?:[\w.-]+\s*=|https?:)/.test(text))
     problems.push({ option, reason: 'must separate the base URLs by commas, not by semicolons' })

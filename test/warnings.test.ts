@@ -1,5 +1,5 @@
 // Process warnings about mistakes that are hard to find otherwise: each has a code and is emitted once.
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import {
   createAuthFetch,
   createTokenProvider,
@@ -108,13 +108,15 @@ describe('the warning MERCHANT_AUTH_PROVIDERS', () => {
 
   it('does not count garbage-collected providers, and does not keep providers from being collected', async () => {
     create(8)
-    const refs = providers.splice(0).map((provider) => new WeakRef(provider))
+    const collected = vi.fn()
+    const registry = new FinalizationRegistry(collected)
+    providers.splice(0).forEach((provider) => void registry.register(provider, undefined))
     forget() // the recorded outcomes, which refer to the providers
-    for (let tries = 0; tries < 100 && refs.some((ref) => ref.deref() !== undefined); tries += 1) {
-      await delay(10)
+    await vi.waitUntil(() => {
       collectGarbage()
-    }
-    await delay(10) // the callbacks of the garbage collector
+      return collected.mock.calls.length === 8
+    })
+    await setImmediate() // the callbacks of the package's own registry
     create(8)
     expect(warnings).toEqual([])
   })

@@ -90,7 +90,7 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
   const { name, message, stack, code, cause, errors } = error as Error & { code?: unknown; errors?: unknown }
   const shown = (text: unknown): string =>
     typeof text === 'string' ? redact(text.replace(JWT, HIDDEN), secrets) : ''
-  const word = (text: unknown): string => (WORD.test(String(text)) ? String(text) : shown(text))
+  const word = (text: unknown): string => (typeof text === 'string' && WORD.test(text) ? text : shown(text))
   const inner = redactedCause(cause ?? (Array.isArray(errors) ? errors[0] : undefined), secrets, depth + 1)
   const copy = new Error(shown(message), inner && { cause: inner })
   const hidden = { configurable: true, enumerable: false, writable: true }

@@ -32,13 +32,17 @@ function hideSockets(agent: unknown): void {
   hide(agent, ['sockets', 'freeSockets', 'requests', ...Object.getOwnPropertySymbols(agent)])
 }
 
-/** Hides the request of a response or an error. It is cleaned when it is read, which is rare. */
-export function hideRequest(outcome: unknown, header: SentHeader | undefined): void {
-  if (!isObject(outcome)) return
-  const { request, data } = outcome as Partial<AxiosResponse>
+/** An adapter of the caller's may wrap the error of another one. */
+const MAX_CAUSES = 5
+
+/** Hides the request of a response, or of an error, its response and its causes. It is cleaned when it is read, which is rare. */
+export function hideRequest(outcome: unknown, header: SentHeader | undefined, depth = 0): void {
+  if (!isObject(outcome) || depth > MAX_CAUSES) return
+  const { request, data, response, cause } = outcome as Partial<AxiosResponse & AxiosFailure>
+  for (const inner of [response, cause]) hideRequest(inner, header, depth + 1)
   if (!isObject(request)) return
   // A response that is a stream leads to its request, as does an error that it emits later.
-  if (isObject(data) && 'pipe' in data) {
+  if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) {
     hide(data, Object.getOwnPropertySymbols(data)) // the headers sent over HTTP/2
     cleanRequest(request, header)
   }
@@ -48,6 +52,11 @@ export function hideRequest(outcome: unknown, header: SentHeader | undefined): v
     get: () => cleanRequest(request, header),
     set: (value: unknown) => void Object.defineProperty(outcome, 'request', { value, writable: true }),
   })
+}
+
+interface AxiosFailure {
+  readonly response: unknown
+  readonly cause: unknown
 }
 
 /** A request of Node.js or of follow-redirects, which refer to each other, or a Request of fetch. */

@@ -153,7 +153,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   }
 
   get signal(): AbortSignal | undefined {
-    this.#wait ??= startWait(this.#config, usesFetch(this.#adapter))
+    this.#wait ??= startWait(this.#config, kindOf(this.#adapter) === 'fetch')
     return this.#wait.signal
   }
 
@@ -168,14 +168,14 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     const { beforeRedirect, env, fetchOptions } = config
     const { header: name, headerKey: key, headerValue, isAuthorization } = this.#context
     const header = token && { name, key, value: headerValue(token) }
-    const isFetch = header !== undefined && usesFetch(this.#adapter)
+    const mayUseFetch = header !== undefined && kindOf(this.#adapter) !== 'http' // a function may call it
     if (header !== undefined) {
       config.headers[name] = header.value
       config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
         this.#isRedirected = true
       })
     }
-    if (isFetch) {
+    if (mayUseFetch) {
       config.env = { ...env, fetch: watchedFetch(env?.fetch) }
       if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
     }
@@ -192,11 +192,10 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
       clearHeader(config.headers, key)
       config.beforeRedirect = beforeRedirect
     }
-    if (isFetch) Object.assign(config, { env, fetchOptions })
+    if (mayUseFetch) Object.assign(config, { env, fetchOptions })
     this.#isRedirected ||= followed.has(outcome.response?.request as object)
     hideInConfig(config)
-    hideRequest(outcome.response, header)
-    hideRequest(outcome.failure?.error, header)
+    hideRequest(outcome.failure?.error ?? outcome.response, header)
     return new AxiosAttempt(outcome, this.#isRedirected)
   }
 }
@@ -266,10 +265,10 @@ function targetOf({ protocol, hostname, port, path }: AxiosRedirect): string {
   return `${protocol}//${hostname}:${port}${path}`
 }
 
-/** Whether axios resolves these names to its fetch adapter: in Node.js it uses the first of http and fetch. */
-function usesFetch(adapter: AxiosAdapterOption): boolean {
-  if (typeof adapter !== 'object') return adapter === 'fetch'
-  return adapter.find((one) => typeof one === 'function' || one === 'http' || one === 'fetch') === 'fetch'
+/** What axios resolves these names to: in Node.js the first of http and fetch, or a function before them. */
+function kindOf(adapter: AxiosAdapterOption): unknown {
+  const names: readonly unknown[] = typeof adapter === 'object' ? adapter : [adapter]
+  return names.find((one) => typeof one === 'function' || one === 'http' || one === 'fetch')
 }
 
 /** fetch would send any header but `Authorization` along to another origin. */

@@ -78,7 +78,7 @@ async function fetchWithToken(
   const options: RequestInit = { ...init } // now, because callers fill one object for many calls
   const body = options.body ?? undefined
   const keepsBody = renewOnStatus.length > 0
-  const hasRequestBody = body === undefined && !!request?.body
+  const hasRequestBody = body === undefined && !!request?.body && !request.bodyUsed
   // The first send consumes the body of a Request.
   let spare = hasRequestBody && keepsBody ? request.clone() : undefined
   let next = request ?? url

@@ -23,12 +23,6 @@ Commands:
 Flags:
   -h, --help     show this text, or, after a command, its own help
   -v, --version  show the version of the package
-
-Examples:
-  npx merchant-auth sandbox > .env
-  npx merchant-auth check --dotenv .env
-  npx merchant-auth token --header | curl -H @- \\
-    https://api.example.com/merchant/orders
 `
 
 /** Runs the command that the arguments name. Resolves with the exit code, and never rejects. */

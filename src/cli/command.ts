@@ -68,8 +68,6 @@ export function parseFlags<const T extends Flags>(args: readonly string[], optio
     if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') throw new UsageError(message.split('\n')[0])
     const [, flag = ''] = /'--([a-z-]+)'/.exec(message) ?? []
     if (/(?:secret|assertion)$/.test(flag)) throw new UsageError(SECRET)
-    if (flag === 'env-file')
-      throw new UsageError('Node.js handles --env-file itself. Use --dotenv FILE instead.')
     const names = [...Object.keys(options), 'help'].map((name) => `--${name}`)
     throw new UsageError(`Unknown flag${flag && ` --${flag}`}.${didYouMean(`--${flag}`, names)}`)
   }

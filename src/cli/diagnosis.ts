@@ -123,6 +123,8 @@ const OAUTH: Readonly<Record<string, string>> = {
 
 type NetworkFinding = Pick<Finding, 'step' | 'text' | 'advice' | 'cause'>
 
+const NO_ROUTE =
+  'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works.'
 const TIMED_OUT = 'The host does not respond. Check the network, the firewall and the port in the URL.'
 /** Before a connection: the name, the network, the port. */
 const CONNECTION: Readonly<Record<string, string>> = {
@@ -136,8 +138,8 @@ const CONNECTION: Readonly<Record<string, string>> = {
   ECONNRESET:
     'The connection was reset. A firewall, a proxy, or a port that does not speak TLS may do that. Check the URL, and ' +
     'try again.',
-  EHOSTUNREACH: 'There is no route to this host. Check the network, the VPN and the firewall.',
-  ENETUNREACH: 'There is no route to this network. Check the network, the VPN, and whether IPv6 is required.',
+  EHOSTUNREACH: NO_ROUTE,
+  ENETUNREACH: NO_ROUTE,
   ETIMEDOUT: TIMED_OUT,
   UND_ERR_CONNECT_TIMEOUT: TIMED_OUT,
 }
@@ -152,11 +154,9 @@ const TLS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED:
     "The server's certificate has expired, and its operator must renew it. Also check this machine's clock.",
   CERT_NOT_YET_VALID: "The server's certificate is not valid yet. Check this machine's clock.",
-  CERT_REVOKED: "The server's certificate was revoked. Contact its operator.",
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another host name. Check the host name in the URL.',
   DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_AUTHORITY,
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
-  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
@@ -179,15 +179,13 @@ export function diagnoseNetwork(error: Error, connection: Connection): NetworkFi
     const text = `${host} closed the connection without a valid response${reason}`
     return { step: 'answer', text, advice: CLOSED, cause }
   }
-  const advice = words === 'bad port' ? BAD_PORT : (known ?? CONNECTION_UNKNOWN) + hint
+  const advice = (known ?? CONNECTION_UNKNOWN) + hint
   return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice, cause }
 }
 
 const CLOSED =
   'Try again. If it happens again, check whether the URL should begin with https:, whether the server requires a client ' +
   'certificate (mutual TLS), and what firewalls and proxies do.'
-const BAD_PORT =
-  'fetch does not allow this port, which belongs to another protocol. Check the port in the URL.'
 const CONNECTION_UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
 
 /** Codes that say little: the message of the innermost cause says more, for example what a proxy responded. */
@@ -226,17 +224,8 @@ function diagnoseProxy({ host, proxy }: Connection, reason: string): NetworkFind
       'without it.'
     return { step, text: `cannot connect to the proxy ${proxy?.host}${reason}`, advice }
   }
-  const [, status = ''] = /response \((\d{3})\)/.exec(reason) ?? []
-  const advice = PROXY_RESPONSES[status] ?? 'Check whether the proxy allows this host, and can reach it.'
+  const advice = reason.includes('response (407)')
+    ? 'Check the user name and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).'
+    : 'Check whether the proxy allows this host, and can reach it.'
   return { step, text: `the proxy ${proxy.host} did not connect to ${host}${reason}`, advice }
-}
-
-const UNREACHABLE =
-  'The proxy cannot reach this host. Check the host and the port in the URL, and whether the service is running.'
-const PROXY_RESPONSES: Readonly<Record<string, string>> = {
-  403: 'The proxy does not allow this host. Ask its operator.',
-  407: 'Check the user name and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).',
-  502: UNREACHABLE,
-  503: UNREACHABLE,
-  504: UNREACHABLE,
 }

@@ -1,5 +1,5 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
-import { arrow, asciiJson, type Output, paint } from './terminal.ts'
+import { arrow, type Output, paint } from './terminal.ts'
 
 const TITLES = {
   options: 'Options',
@@ -49,10 +49,8 @@ export interface Report {
 export function textReport(stream: Output): Report {
   const indent = ' '.repeat(14)
   let lastStep: Step | undefined
-  let warnings = 0
   return {
     add({ step, result, text, advice }) {
-      if (result === 'warning') warnings += 1
       const title = step === lastStep ? '' : TITLES[step]
       lastStep = step
       const [mark, style] = RESULTS[result]
@@ -63,13 +61,9 @@ export function textReport(stream: Output): Report {
       if (advice) stream.write(arrow(indent, advice))
     },
     end(exitCode) {
-      let outcome = paint('green', 'Passed.', stream)
-      if (exitCode !== 0) outcome = paint('red', `Failed (exit code ${exitCode}).`, stream)
-      else if (warnings > 0) {
-        const count = `${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`
-        outcome = paint('yellow', `Passed, with ${count}.`, stream)
-      }
-      stream.write(`\n${outcome}\n`)
+      const passed = paint('green', 'Passed.', stream)
+      const failed = paint('red', `Failed (exit code ${exitCode}).`, stream)
+      stream.write(`\n${exitCode === 0 ? passed : failed}\n`)
       return exitCode
     },
   }
@@ -82,7 +76,7 @@ export function jsonReport(stream: Output): Report {
     add: (finding) => void steps.push({ ...finding, text: finding.text.replaceAll('\t', ' ') }),
     end(exitCode) {
       const warnings = steps.filter(({ result }) => result === 'warning').length
-      stream.write(`${asciiJson({ ok: exitCode === 0, exitCode, warnings, steps }, 2)}\n`)
+      stream.write(`${JSON.stringify({ ok: exitCode === 0, exitCode, warnings, steps }, null, 2)}\n`)
       return exitCode
     },
   }

@@ -17,19 +17,14 @@ interface QueuedFault {
 export class SandboxFaults {
   readonly environments: readonly SandboxEnvironment[]
   readonly #labels = new Map<string, string>()
-  /** The targets with a fault for all further requests: another one would never apply. */
-  readonly #permanent = new Set<SandboxTarget>()
 
   constructor({ test, production }: Sandbox) {
     this.environments = [test, production]
   }
 
-  /** Queues a fault, unless it would never apply. Returns whether it is queued. */
-  queue({ target, fault, times, label }: QueuedFault): boolean {
-    if (this.#permanent.has(target)) return false
+  /** Queues a fault behind those that its target has. */
+  queue({ target, fault, times, label }: QueuedFault): void {
     for (const one of this.environments) this.#labels.set(one.fail(target, fault, { times }), label)
-    if (times === Number.POSITIVE_INFINITY) this.#permanent.add(target)
-    return true
   }
 
   /**
@@ -52,25 +47,17 @@ export class SandboxFaults {
     const { times = Number.POSITIVE_INFINITY, ...fault } = options
     const said = [...parts].filter(([key]) => key !== 'times')
     const label = said.map(([key, text]) => (text === undefined ? key : `${key}=${text}`)).join(',')
-    const queued = { target, fault: fault as Fault, times: Number(times), label } // queue() checks it
     try {
-      if (this.queue(queued)) return
+      this.queue({ target, fault: fault as Fault, times: Number(times), label }) // which checks it
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
-      const problems = error.problems.map(({ option, reason }) => {
-        const name = option.replace(/^fault\./, '')
-        return `${[...parts.keys()].find((key) => optionOf(key) === name) ?? name} ${reason}`
-      })
-      throw new UsageError(`${named}: ${problems.join('; ')}.`)
+      const problems = error.problems.map(({ option, reason }) => `${option} ${reason}`)
+      throw new UsageError(`${named}: ${problems.join('; ').replaceAll('fault.', '')}.`)
     }
-    throw new UsageError(
-      `${named} never applies: the --fault before it applies to all requests. Add times=N to it.`,
-    )
   }
 
   clear(): void {
     for (const one of this.environments) one.clearFaults()
-    this.#permanent.clear()
   }
 
   labelOf(id: string | undefined): string | undefined {

@@ -1,6 +1,6 @@
 /** The log of the sandbox's requests: a colored line for people, or JSON for programs. */
 import type { SandboxRequest } from '../testing/index.ts'
-import { asciiJson, type Output, paint, printable } from './terminal.ts'
+import { type Output, paint, printable } from './terminal.ts'
 
 /** Makes a line about a request that is over, from its environment and the label of the fault that applied to it. */
 export type LogFormat = (request: SandboxRequest, environment: string, fault: string | undefined) => string
@@ -43,7 +43,6 @@ function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
 export const jsonFormat: LogFormat = (request, environment, fault) => {
   const { id, at, target, method, path, status, jti, error, errorDescription } = request
   const time = new Date(at).toISOString()
-  const durationMs = Math.round((request.durationMs ?? 0) * 1000) / 1000
-  const known = { time, environment, id, target, method, path, status, durationMs }
-  return asciiJson({ ...known, jti, error, errorDescription, fault })
+  const known = { time, environment, id, target, method, path, status, durationMs: request.durationMs }
+  return JSON.stringify({ ...known, jti, error, errorDescription, fault })
 }

@@ -37,63 +37,41 @@ const FLAGS = {
 } as const
 
 export const sandboxCommand: Command = {
-  help: `Runs the service on this machine, for development and tests: a token endpoint
-that issues signed tokens, and a merchant API and an in-store API that check
-them and return what they received. It runs two environments, test and
-production, on 127.0.0.1, until Ctrl-C ends it.
+  help: `Usage: npx merchant-auth sandbox [flags]
 
-Usage: npx merchant-auth sandbox [flags]
+Runs the service on 127.0.0.1, as two environments, until Ctrl-C ends it. Prints
+the variables for clients on stdout, and everything else on stderr.
 
-Prints the environment variables for clients on stdout, and everything else on
-stderr.
-
-  --environment NAME     environment whose variables are printed: test or
-                         production; default: test
+  --environment NAME     whose variables: test or production; default: test
   --port N               port of test; default: 0, any free port
   --production-port N    port of production; default: 0
   --shared-api-url       one base URL for both APIs
-  --json                 log requests as JSON lines on stderr, and write nothing
-                         else there
+  --json                 log requests as JSON lines, for programs
 
 Behavior of both environments:
   --lifetime-seconds N   lifetime of the tokens; default: 3600
   --token-latency-ms N   delay of the token endpoint; default: 0
   --api-latency-ms N     delay of the APIs; default: 0
-  --reject-all-tokens    return 401 for every token; only from one API with
-                         =merchant or =in-store
-  --quota N/UNIT[,…]     token requests that a client may make by minute, hour
-                         or day, such as 10/h,50/d; default: no limit
+  --reject-all-tokens    return 401 for every token; =merchant, =in-store: one API
+  --quota N/UNIT[,…]     limit of token requests, such as 10/h,50/d; default: none
   --quota-counts-refused  refused token requests count, too
   --no-quota-headers     a spent quota is announced by a 429 alone
   --header-name NAME     header that carries the token; default: Authorization
   --scheme SCHEME        scheme before the token; default: Bearer; '' for none
   --fault TARGET:KIND[,KEY=VALUE…]
-                         what goes wrong; repeatable; TARGET: token, merchant or
-                         in-store
+                         what goes wrong (docs/command.md); repeatable;
+                         TARGET: token, merchant or in-store;
+                         KIND: status=N, json=JSON, text=TEXT, redirect=URL,
+                         hang, slow-body=MS, huge-body, truncated-body, reset;
+                         times=N limits it to N requests
 
-Kinds of faults, explained in docs/command.md; ,times=N limits one to N requests:
-  status=N[,retry-after=SECONDS][,json=JSON]     json=JSON[,status=N]
-  text=TEXT[,status=N][,type=MEDIA-TYPE]         redirect=URL[,status=N]
-  hang[=MS][,at=body]   slow-body=MS   huge-body[=BYTES][,gzip]   truncated-body
-  reset
-
-Keys, where stdin and stderr are a terminal (they affect both environments; not
-with --json):
+Keys, in a terminal:
 ${KEYS_HELP}
 
-Exit codes:
-  0  ended by Ctrl-C, q or SIGTERM
-  2  the command line is invalid
-  3  a port cannot be used
+Exit codes: 0 ended by Ctrl-C, q or SIGTERM, 2 command line, 3 port in use
 
-Examples:
-  npx merchant-auth sandbox > .env
-  node --env-file=.env app.mjs   # in another terminal
-  npx merchant-auth check --dotenv .env
-  npx merchant-auth sandbox --lifetime-seconds 30
-  npx merchant-auth sandbox --fault token:status=503,times=3
-  npx merchant-auth sandbox --json 2>&1 > .env |
-    jq 'select(.status >= 400)'
+Example:
+  npx merchant-auth sandbox --fault token:status=503,times=3 > .env
 `,
 
   async run(args, context) {
@@ -143,11 +121,7 @@ function flagOf(option: string): string {
  * @throws ConfigurationError where a port cannot be used
  */
 async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']): Promise<Sandbox> {
-  const rejected = choiceOf('--reject-all-tokens', flags['reject-all-tokens'], [
-    'all',
-    'merchant',
-    'in-store',
-  ])
+  const rejected = flags['reject-all-tokens']
   const numberOf = (text: string | undefined): number | undefined =>
     text === undefined ? text : Number(text)
   const options = {

@@ -43,20 +43,11 @@ const FLAG_OF = {
 } as const
 
 export const SETTINGS_HELP = `Configuration, by flags or by variables; flags take precedence:
-  --auth-url URL                MERCHANT_AUTH_URL, with or without /oauth/token
-  --audience URL                MERCHANT_AUTH_AUDIENCE
-  --api-url URL                 MERCHANT_AUTH_API_URLS, separated by commas; the
-                                flag may be repeated
-  --client-id ID                MERCHANT_AUTH_CLIENT_ID
-                                MERCHANT_AUTH_CLIENT_SECRET; it has no flag
-  --client-secret-file FILE     MERCHANT_AUTH_CLIENT_SECRET_FILE
-  --client-assertion-file FILE  MERCHANT_AUTH_CLIENT_ASSERTION_FILE: a signed
-                                assertion (JWT) instead of a secret
-  --token-parameter NAME=VALUE  MERCHANT_AUTH_TOKEN_PARAMETERS, separated by
-                                commas; the flag may be repeated
-  --timeout-ms MS               MERCHANT_AUTH_TIMEOUT_MS; default: 10000
-  --body-format FORMAT          json or form; default: json
-  --dotenv FILE                 more variables; those set take precedence`
+${Object.entries(FLAG_OF)
+  .map(([variable, flag]) => `${`  --${flag} VALUE`.padEnd(33)}${variable}\n`)
+  .join('')}                                 MERCHANT_AUTH_CLIENT_SECRET; it has no flag
+  --body-format FORMAT           json or form; default: json
+  --dotenv FILE                  more variables; those set take precedence`
 
 /** Advice where variables are missing: a file `.env` that may set them. It is not read: nobody asked for that. */
 export function unreadDotenv(
@@ -96,8 +87,6 @@ export interface Settings {
   readonly secret: string
   /** The file that it comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
   readonly secretFile: string | undefined
-  /** Which files begin with a byte order mark. */
-  readonly markedFiles: readonly string[]
   readonly variables: Variables
 }
 
@@ -111,19 +100,11 @@ export async function readSettings(
   flags: FlagValues<typeof SETTINGS_FLAGS>,
   { env, signal }: CommandContext,
 ): Promise<Settings> {
-  if (flags['token-parameter']?.some((parameter) => parameter.includes(',')))
-    throw new UsageError('--token-parameter takes one field, whose value must not contain a comma.')
   const bodyFormat = choiceOf('--body-format', flags['body-format'], ['json', 'form']) ?? 'json'
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
-  const markedFiles: string[] = []
-  const read = async (file: string): Promise<Content> => {
-    const content = await readText(file, signal)
-    if (content.hasMark) markedFiles.push(file)
-    return content
-  }
-  const { text: dotenv = '', reason } = flags.dotenv === undefined ? {} : await read(flags.dotenv)
+  const { text: dotenv = '', reason } = flags.dotenv === undefined ? {} : await readText(flags.dotenv, signal)
   if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
   const set = { ...withoutEmpty(parseEnv(dotenv)), ...withoutEmpty(env) }
   const variables = override(set, Object.fromEntries(byFlag))
@@ -136,7 +117,7 @@ export async function readSettings(
   let secretFile: string | undefined
   if (source !== undefined && source !== SECRET && others.length === 0) {
     secretFile = variables[source]?.trim() ?? ''
-    const { text = '', reason } = await read(secretFile)
+    const { text = '', reason } = await readText(secretFile, signal)
     secret = isAssertion ? text.trim() : withoutLineEnd(text)
     if (secret === '') problems.push({ option: source, reason: reason ?? 'names an empty file' })
     checked[SECRET] = secret || 'none' // so that the remaining problems are found, too
@@ -146,7 +127,7 @@ export async function readSettings(
     const { clientSecret: _, clientAssertion: __, ...fromEnv } = optionsFromEnv(checked)
     const proof = isAssertion ? { clientAssertion: () => secret } : { clientSecret: () => secret }
     if (problems.length === 0)
-      return { options: { ...fromEnv, ...proof, bodyFormat }, secret, secretFile, markedFiles, variables }
+      return { options: { ...fromEnv, ...proof, bodyFormat }, secret, secretFile, variables }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     problems.push(...error.problems)
@@ -167,15 +148,11 @@ function withoutEmpty(variables: Variables): Variables {
   return Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
 }
 
-interface Content {
-  readonly text?: string
-  readonly hasMark?: boolean
-  /** Why it cannot be read. */
-  readonly reason?: string
-}
-
-/** Reads a file without its byte order mark, or why not. The signal ends reads of pipes, too. */
-async function readText(file: string, signal: AbortSignal): Promise<Content> {
+/** Reads a file without its byte order mark, or says why not. The signal ends reads of pipes, too. */
+async function readText(
+  file: string,
+  signal: AbortSignal,
+): Promise<{ readonly text?: string; readonly reason?: string }> {
   let bytes: Buffer
   try {
     bytes = await untilAborted(readFile(file), signal)
@@ -183,17 +160,15 @@ async function readText(file: string, signal: AbortSignal): Promise<Content> {
     if (signal.aborted) throw error
     return { reason: `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})` }
   }
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return { reason: UTF_16 }
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes) // drops the mark
-    return { text, hasMark: bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf }
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) } // drops the mark
   } catch {
-    return { reason: 'names a file that is not UTF-8' }
+    return { reason: NOT_UTF_8 }
   }
 }
 
-const UTF_16 =
-  'names a file in UTF-16, which > writes in Windows PowerShell 5. Write it with: … | Out-File -Encoding ascii FILE'
+const NOT_UTF_8 =
+  'names a file that is not UTF-8. In Windows PowerShell 5 write it with: … | Out-File -Encoding ascii FILE'
 
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
 export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {

@@ -35,14 +35,6 @@ export function printable(text: string, length = 300): string {
   return line.length > length ? `${line.slice(0, length)}…` : line
 }
 
-/** JSON in ASCII: other characters, which could control a terminal, are escaped. */
-export function asciiJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
-
 /** An instant (epoch s) as a date. */
 export function instantText(epochSeconds: number): string {
   return new Date(epochSeconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z')

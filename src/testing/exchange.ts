@@ -26,8 +26,6 @@ export interface LoopbackServer {
 export async function listenOnLoopback(port: number, option: string): Promise<LoopbackServer> {
   // With a keep-alive timeout, a connection could close just when its client sends the next request.
   const server = createServer({ keepAliveTimeout: 0 })
-  // Each pending request (HTTP/1.1 pipelining) listens for the end of its socket.
-  server.on('connection', (socket) => socket.setMaxListeners(0))
   const pending = new Set<Promise<void>>()
   const handle: LoopbackServer['handle'] = (handler) => {
     server.on('request', (request, response) => {
@@ -64,9 +62,6 @@ export function jsonAnswer(status: number, json: unknown, more: Answer['headers'
   return { status, headers, body: Buffer.from(JSON.stringify(json)) }
 }
 
-/** A request body is kept up to so many bytes. The response to a longer one is 413. */
-const MAX_REQUEST_BYTES = 10 * 1024 * 1024
-
 /** Called just before a response's status and headers are sent. Returns headers to add. */
 type OnBegin = (status: number, error: Answer['error']) => Answer['headers']
 
@@ -82,16 +77,7 @@ export class Exchange {
     this.request = request
     this.response = response
     this.#onBegin = onBegin
-    const { socket } = request
-    this.over = new Promise((resolve) => {
-      const over = (): void => {
-        socket.off('close', over)
-        resolve()
-      }
-      response.on('close', over)
-      // Some versions of Node.js do not close responses that wait for an earlier one (HTTP/1.1 pipelining).
-      socket.on('close', over)
-    })
+    this.over = new Promise((resolve) => response.on('close', resolve))
     response.on('error', () => {}) // a write after the client has left
   }
 
@@ -100,17 +86,12 @@ export class Exchange {
     return this.request.socket.destroyed
   }
 
-  /** Reads the body. Resolves with the part that arrived if the client leaves, and with undefined if it is too long. */
-  readBody(): Promise<Buffer | undefined> {
-    const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
+  /** Reads the body. Resolves with the part that arrived if the client leaves. */
+  readBody(): Promise<Buffer> {
+    const { promise, resolve } = Promise.withResolvers<Buffer>()
     const chunks: Buffer[] = []
-    let bytes = 0
-    this.request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes <= MAX_REQUEST_BYTES) chunks.push(chunk)
-      else chunks.length = 0
-    })
-    const end = (): void => resolve(bytes <= MAX_REQUEST_BYTES ? Buffer.concat(chunks) : undefined)
+    const end = (): void => resolve(Buffer.concat(chunks))
+    this.request.on('data', (chunk: Buffer) => chunks.push(chunk))
     this.request.on('end', end)
     this.request.on('close', end) // the only event if the client leaves
     return promise

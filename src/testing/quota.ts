@@ -12,8 +12,6 @@ export function isQuota(text: string): boolean {
   return text === '' || text.split(',').every((item) => ITEM.test(item))
 }
 
-type QuotaSettings = Pick<SandboxSettings, 'quota' | 'quotaCountsRefused' | 'quotaHeaders'>
-
 interface Bucket {
   readonly name: string
   readonly limit: number
@@ -24,31 +22,21 @@ interface Bucket {
 
 /** Counts token requests. */
 export class RequestQuota {
-  readonly #settings: QuotaSettings
   readonly #buckets: readonly Bucket[]
 
-  constructor(settings: QuotaSettings) {
-    this.#settings = settings
-    this.#buckets = (settings.quota === '' ? [] : settings.quota.split(',')).flatMap((item) => {
+  constructor(quota: string) {
+    this.#buckets = (quota === '' ? [] : quota.split(',')).map((item) => {
       const [, limit, unit] = ITEM.exec(item) ?? []
       const [name, seconds] = UNITS[unit as keyof typeof UNITS]
       return { name, limit: Number(limit), windowMs: seconds * 1_000, times: [] }
     })
   }
 
-  /** Whether it counts by these settings. */
-  isFor({ quota, quotaCountsRefused, quotaHeaders }: QuotaSettings): boolean {
-    const own = this.#settings
-    const counts = quota === own.quota && quotaCountsRefused === own.quotaCountsRefused
-    return counts && quotaHeaders === own.quotaHeaders
-  }
-
   /**
    * Counts a request. Returns whether the quota was spent before. A bucket is full again when its unit of time has passed
    * since its first request, or, where refused requests count, since the last ones (a sliding window).
    */
-  charge(now: number): boolean {
-    const { quotaCountsRefused } = this.#settings
+  charge(now: number, { quotaCountsRefused }: SandboxSettings): boolean {
     for (const bucket of this.#buckets) {
       const { times, windowMs, limit } = bucket
       if (quotaCountsRefused) bucket.times = times.slice(-limit).filter((time) => now - time < windowMs)
@@ -60,8 +48,7 @@ export class RequestQuota {
   }
 
   /** The header that says what is left. */
-  headers(now: number): Answer['headers'] {
-    const { quotaHeaders, quotaCountsRefused } = this.#settings
+  headers(now: number, { quotaHeaders, quotaCountsRefused }: SandboxSettings): Answer['headers'] {
     if (this.#buckets.length === 0 || !quotaHeaders) return {}
     const parts = this.#buckets.map(({ name, limit, windowMs, times }) => {
       const fullAt = (times.at(quotaCountsRefused ? -1 : 0) ?? now) + windowMs

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { HIDDEN, redact } from '../redact.ts'
 import type { Answer } from './exchange.ts'
-import type { SandboxBody, SandboxCounts, SandboxRequest, SandboxTarget } from './types.ts'
+import type { SandboxCounts, SandboxRequest, SandboxTarget } from './types.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -10,7 +10,6 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 export type RecordedRequest = Mutable<SandboxRequest>
 
 const MAX_REQUESTS = 10_000
-const MAX_BODY_BYTES = 256 * 1024 * 1024
 
 /** The last requests of one environment, and its counts. */
 export class RequestLog {
@@ -22,7 +21,6 @@ export class RequestLog {
     unauthorized: 0,
   }
   readonly #requests: RecordedRequest[] = []
-  #bodyBytes = 0
   #lastId = 0
 
   /** Records a request that has just arrived. More of it is added as it becomes known. */
@@ -31,17 +29,8 @@ export class RequestLog {
     const recorded = { id: this.#lastId, ...request }
     if (request.target !== undefined) this.counts[request.target] += 1
     this.#requests.push(recorded)
-    if (this.#requests.length > MAX_REQUESTS) this.#dropFirst()
+    if (this.#requests.length > MAX_REQUESTS) this.#requests.shift()
     return recorded
-  }
-
-  /** Records the body of a request. */
-  received(request: RecordedRequest, body: SandboxBody): void {
-    request.body = body
-    const first = this.#requests[0]
-    if (first === undefined || request.id < first.id) return // no longer in the list
-    this.#bodyBytes += body.length
-    while (this.#bodyBytes > MAX_BODY_BYTES) this.#dropFirst()
   }
 
   /** Records the status and the error of a response. */
@@ -58,11 +47,6 @@ export class RequestLog {
 
   clear(): void {
     this.#requests.length = 0
-    this.#bodyBytes = 0
-  }
-
-  #dropFirst(): void {
-    this.#bodyBytes -= this.#requests.shift()?.body?.length ?? 0
   }
 }
 
@@ -86,40 +70,18 @@ export interface KnownCredentials {
   jtiOf(token: string): string | undefined
 }
 
-/** The text with tokens replaced by their names, and with client secrets and other JWTs hidden. */
+/** The text with the known tokens replaced by their names, and with the known client secrets hidden. */
 export function hide(text: string, { secrets, jtiOf }: KnownCredentials): string {
   const named = text.replace(/[\w.-]+/g, (run) => {
     const jti = jtiOf(run)
-    if (jti !== undefined) return `[token ${jti}]`
-    return /^eyJ[^.]*\.[^.]+\./.test(run) ? HIDDEN : run
+    return jti === undefined ? run : `[token ${jti}]`
   })
   return redact(named, secrets)
 }
 
-/**
- * The headers of a request, with credentials hidden.
- *
- * @param tokenHeader the header that carries the token, in lower case; hidden as a whole if it contains anything else
- */
-export function hideHeaders(
-  headers: Readonly<Record<string, string>>,
-  tokenHeader: string,
-  known: KnownCredentials,
-): Record<string, string> {
-  const credentials = new Set(['authorization', 'proxy-authorization', 'cookie', tokenHeader])
-  const all = Object.entries(headers).map(([name, value]) => {
-    const shown = hide(value, known)
-    return [name, credentials.has(name) && !/^(?:\w+ )?\[token [\w-]+\]$/.test(shown) ? HIDDEN : shown]
-  })
-  return Object.fromEntries(all)
-}
-
-/** The fields of a token request, with credentials hidden. */
-export function hideFields(
-  fields: Readonly<Record<string, unknown>>,
-  known: KnownCredentials,
-): Readonly<Record<string, unknown>> {
-  const shown = Object.entries(fields).map(([name, value]) => {
+/** Headers, or the fields of a token request, with credentials hidden. */
+export function hideIn<T>(values: Readonly<Record<string, T>>, known: KnownCredentials): Record<string, T> {
+  const shown = Object.entries(values).map(([name, value]) => {
     if (name === 'client_secret' || name === 'client_assertion') return [name, HIDDEN]
     return [name, typeof value === 'string' ? hide(value, known) : value]
   })

@@ -2,15 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { frozenEnvironment } from '../environments.ts'
-import { ConfigurationError } from '../errors.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
 import { answerWithFault, FaultQueue, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
 import {
   headersOf,
   hide,
-  hideFields,
-  hideHeaders,
+  hideIn,
   type KnownCredentials,
   type RecordedRequest,
   RequestLog,
@@ -54,10 +52,6 @@ import type {
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { ports = {}, onRequest, sharedApiUrl = false, ...settings } = checkedOptions(options)
-  if (ports.production && ports.production === ports.test) {
-    const problem = { option: 'ports.test', reason: 'is the port of production too' }
-    throw new ConfigurationError('The options of the sandbox cannot be used', [problem])
-  }
   const servers: LoopbackServer[] = []
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
     const server = await listenOnLoopback(ports[name] ?? 0, `ports.${name}`)
@@ -79,7 +73,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 }
 
 const REJECTS_ALL = 'The API rejects every token at the moment'
-const TOO_LONG = 'The body must not be longer than 10 MiB'
 
 /** One environment on its own port: first what a test may tell it to do, then how it responds to requests. */
 class LoopbackEnvironment implements SandboxEnvironment {
@@ -94,7 +87,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
   readonly #known: KnownCredentials & { readonly secrets: Set<string> }
   #accepted: ReadonlySet<string>
   #settings = DEFAULT_SETTINGS
-  #quota = new RequestQuota(DEFAULT_SETTINGS)
+  #quota = new RequestQuota('')
   readonly #usedIds = new Set<string>()
 
   constructor(
@@ -132,7 +125,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   configure(settings: Partial<SandboxSettings>): void {
     this.#settings = changedSettings(this.#settings, settings)
-    if (!this.#quota.isFor(this.#settings)) this.#quota = new RequestQuota(this.#settings)
+    if (settings.quota !== undefined) this.#quota = new RequestQuota(settings.quota)
   }
 
   acceptSecrets(...secrets: string[]): void {
@@ -171,7 +164,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
       ...(target && { target }),
       method: request.method ?? 'GET',
       path: hide(path, this.#known),
-      headers: hideHeaders(headersOf(request), this.#settings.header.toLowerCase(), this.#known),
+      headers: hideIn(headersOf(request), this.#known),
       ...(queued && { fault: queued.id }),
     })
     const exchange = new Exchange(request, response, (status, error) => {
@@ -179,7 +172,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
       return {
         'x-request-id': String(recorded.id),
         ...(queued && { 'x-sandbox-fault': queued.id }),
-        ...(target === 'token' && this.#quota.headers(Date.now())),
+        ...(target === 'token' && this.#quota.headers(Date.now(), this.#settings)),
       }
     })
     const duration = exchange.over.then(() => performance.now() - startedAt)
@@ -208,14 +201,13 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   async #receiveTokenRequest(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
     const settings = this.#settings
-    const isSpent = this.#quota.charge(Date.now())
+    const isSpent = this.#quota.charge(Date.now(), settings)
     const body = await exchange.readBody()
-    const read = body && readTokenRequest(exchange.request.headers['content-type'], body, settings)
-    if (read?.fields !== undefined) recorded.fields = hideFields(read.fields, this.#known)
+    const read = readTokenRequest(exchange.request.headers['content-type'], body, settings)
+    if (read.fields !== undefined) recorded.fields = hideIn(read.fields, this.#known)
     await exchange.wait(settings.tokenLatencyMs)
     return async () => {
       if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
-      if (read === undefined) return tokenError(413, 'invalid_request', TOO_LONG)
       const error = await tokenErrorOf(recorded.method, read, {
         ...this.environment,
         clientId: this.clientId,
@@ -240,10 +232,9 @@ class LoopbackEnvironment implements SandboxEnvironment {
     const verdict = token === undefined ? undefined : this.#issuer.check(token)
     const body = await exchange.readBody()
     if (verdict?.jti !== undefined) recorded.jti = verdict.jti
-    if (body !== undefined) this.#log.received(recorded, body)
+    recorded.body = body
     await exchange.wait(typeof apiLatencyMs === 'number' ? apiLatencyMs : apiLatencyMs())
     return () => {
-      if (body === undefined) return apiError(413, 'content_too_large')
       if (verdict === undefined) return apiUnauthorized(api)
       const rejectsAll = rejectAllTokens === true || [rejectAllTokens].flat().includes(api)
       const problem = rejectsAll ? REJECTS_ALL : verdict.problem

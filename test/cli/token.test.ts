@@ -67,20 +67,6 @@ describe('token', () => {
       /^application\/x-www-form-urlencoded/,
     )
   })
-
-  it('retries a failed token request', async () => {
-    at.test.fail('token', { kind: 'status', status: 503 })
-    expect(await token()).toMatchObject({ code: 0 })
-    expect(at.test.counts.token).toBe(2)
-  })
-
-  it('ends immediately on Ctrl-C', async () => {
-    at.test.fail('token', { kind: 'hang' })
-    const running = token()
-    await expect.poll(() => at.test.counts.token).toBe(1)
-    running.interrupt()
-    expect(await running).toEqual({ code: 130, stdout: '', stderr: '' })
-  })
 })
 
 describe('token --store', () => {
@@ -124,16 +110,6 @@ describe('token --store', () => {
       const { code, stderr } = await token(['--store', 'redis://127.0.0.1:1'])
       expect(code).toBe(0)
       expect(stderr).toContain('(ECONNREFUSED)')
-    })
-
-    it('reports a wrong password', async () => {
-      await redis.command('acl', 'setuser', 'script', 'on', '>right', '~*', '+@all')
-      const url = redis.url.replace('redis://', 'redis://script:wrong%20horse@')
-      const { code, stderr } = await token([], { MERCHANT_AUTH_STORE: url })
-      expect(code).toBe(0)
-      expect(stderr).toBe(
-        'merchant-auth: the store failed (WRONGPASS); this token is not shared. Check the user name and the password in its URL\n',
-      )
     })
 
     it.each<[state: string, lifetime: number, remains: number, args: string[], requests: number]>([

@@ -1,37 +1,94 @@
-// Attaching the token to an axios instance, and detaching it: where the header goes, and what attachAuth rejects.
-import axios, { type AxiosAdapter, AxiosError } from 'axios'
+// What only axios has: attaching and detaching, adapters, other interceptors, limits of a wait, copies of axios.
+import { getEventListeners } from 'node:events'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import axios, {
+  type AxiosAdapter,
+  AxiosError,
+  type AxiosInstance,
+  type AxiosProgressEvent,
+  type AxiosRequestConfig,
+  CanceledError,
+  type CancelToken,
+  type CreateAxiosDefaults,
+  type InternalAxiosRequestConfig,
+} from 'axios'
+import axiosRetry from 'axios-retry'
+import type { AttachOptions, TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
-import { describe, expect, it } from 'vitest'
-import { ADAPTERS, apiAt, rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { settled } from '../support/clock.ts'
+import {
+  ADAPTERS,
+  apiAt,
+  functionAdapter,
+  rejectionOf,
+  scripted,
+  until,
+  useGround,
+} from '../support/ground.ts'
 import { problemsIn } from '../support/problems.ts'
-import { provided, token } from '../support/provided.ts'
-import { MERCHANT_URL, rig } from '../token/harness.ts'
-import { answering, requiredCopy, unknownCopy } from './axios-fakes.ts'
-import { axiosWith, HOWS } from './drivers.ts'
+import { provided, token, untilAborted } from '../support/provided.ts'
+import { MERCHANT_URL } from '../token/harness.ts'
+import { answering, type FakeAnswer, requiredCopy, unknownCopy } from './axios-fakes.ts'
+import { axiosWith } from './drivers.ts'
 
 const ground = useGround()
-const withheldReasons = () =>
-  ground.events.flatMap((event) => (event.type === 'token-withheld' ? [event.reason] : []))
+const reject401 = () => ground.env.fail('merchant', { kind: 'status', status: 401 })
+const sentStatuses = () => ground.sent().map(({ status }) => status)
+const current = token('current.token')
 
-/** The problems that attachAuth reports for an instance, with this header name. */
-const problemsWith = (instance: unknown, header = 'Authorization') =>
-  problemsIn(() => attachAuth(instance as never, rig().provider, { header }))
+/** An instance with a cached token whose adapter returns these answers, and the `Authorization` of each request. */
+function fakeApi(answers: FakeAnswer[] = [], config: CreateAxiosDefaults = {}, attach?: AttachOptions) {
+  const sent: unknown[] = []
+  const inner = answering(answers)
+  const adapter: AxiosAdapter = (final) => {
+    sent.push(final.headers.get('authorization') ?? undefined)
+    return inner(final)
+  }
+  const api = axiosWith(provided({ current }), { baseURL: MERCHANT_URL, adapter, ...config }, { attach })
+  return { api, sent }
+}
+const FIRST = 'Bearer current.token'
+const SECOND = 'Bearer second.token'
 
-describe('an axios instance with the token', () => {
-  it.each([axios, requiredCopy(), unknownCopy()])(
-    'can be the default instance of any copy of axios',
-    async (copy) => {
-      const detach = attachAuth(copy, ground.tokens)
-      try {
-        expect((await copy(`${ground.env.merchantUrl}/y`)).status).toBe(200)
-      } finally {
-        detach()
-      }
-      const error = await rejectionOf(copy.get(`${ground.env.merchantUrl}/x`))
-      expect(error).toBeInstanceOf(copy.AxiosError)
-      expect(error).toMatchObject({ status: 401 })
-    },
-  )
+describe('attachAuth', () => {
+  const problemsWith = (instance: unknown, header = 'Authorization') =>
+    problemsIn(() => attachAuth(instance as never, provided(), { header }))
+
+  it('rejects what is not an axios instance', () => {
+    expect(problemsWith({})).toEqual([{ option: 'instance', reason: 'must be an axios instance' }])
+  })
+
+  it('rejects what is not a provider', () => {
+    const problems = problemsIn(() => attachAuth(axios.create(), {} as never))
+    expect(problems).toMatchObject([{ option: 'tokens' }])
+  })
+
+  it.each<[string, object]>([
+    ['all methods', { 'x-tOKEN': 'one' }],
+    ['one method', { post: { 'X-Token': 'one' } }],
+    ['common', { common: { 'X-TOKEN': 'one' } }],
+  ])('rejects an instance with a default header of the token’s name for %s', (_, headers) => {
+    const reason = expect.stringMatching(/default header X-Token[\s\S]*instance\.defaults\.headers/)
+    expect(problemsWith(axios.create({ headers }), 'X-Token')).toEqual([{ option: 'instance', reason }])
+    expect(problemsWith(axios.create({ headers }))).toEqual([])
+  })
+
+  it('rejects a second token on one instance until the first one is detached', async () => {
+    const api = axios.create({ baseURL: ground.env.merchantUrl })
+    const detach = attachAuth(api, ground.tokens)
+    const already = [{ option: 'instance', reason: expect.stringMatching(/already/) }]
+    expect(problemsWith(api)).toEqual(already)
+    detach()
+    expect(await rejectionOf(api.get('/x'))).toMatchObject({ status: 401 })
+    attachAuth(api, ground.tokens)
+    detach() // it does not affect the second attachment
+    expect(problemsWith(api)).toEqual(already)
+    expect((await api.get('/x')).status).toBe(200)
+  })
 
   it('rejects with an AxiosError and the API’s 401 if the API also rejects the renewed token', async () => {
     ground.env.configure({ rejectAllTokens: true })
@@ -39,149 +96,438 @@ describe('an axios instance with the token', () => {
     expect(error).toBeInstanceOf(AxiosError)
     const response = { status: 401, data: { error: 'invalid_token' } }
     expect(error).toMatchObject({ code: 'ERR_BAD_REQUEST', response })
-    expect(ground.sent()).toHaveLength(2)
+    expect(sentStatuses()).toEqual([401, 401])
   })
 
-  it('runs its adapter synchronously if a token is cached and no other interceptor is asynchronous', async () => {
-    const { provider } = rig()
-    await provider.getToken()
-    let sent = 0
-    const adapter: AxiosAdapter = (config) => {
-      sent += 1
-      return answering()(config)
-    }
-    const call = axiosWith(provider, { adapter }).get(MERCHANT_URL)
-    expect(sent).toBe(1)
-    await call
+  it('renews the token after a 401 that validateStatus accepts', async () => {
+    reject401()
+    expect((await ground.api({ validateStatus: () => true }).get('/orders')).status).toBe(200)
+  })
+})
+
+describe('a header of the caller', () => {
+  it('of the token’s name that is undefined, which axios does not send, is replaced by the token', async () => {
+    const { api, sent } = fakeApi()
+    await api.get('', { headers: { Authorization: undefined } } as never)
+    expect(sent).toEqual([FIRST])
   })
 
-  const WAYS = HOWS.flatMap((how) => ADAPTERS.map((adapter) => [how, adapter] as const))
-  it.each(WAYS)('does not change requests with their own credentials: %s, %s', async (how, adapter) => {
+  it('of the token’s name that is false, which axios does not send, stays so', async () => {
+    const { api, sent } = fakeApi()
+    await api.get('', { headers: { Authorization: false } } as AxiosRequestConfig)
+    expect(sent).toEqual([false])
+  })
+
+  it.each(ADAPTERS)('made of auth or of user info in the URL replaces the token: %s', async (adapter) => {
     await using api401 = await scripted((_, response) => void response.writeHead(401).end())
     const tokens = ground.provider({ environment: apiAt(ground.env, api401.url) })
-    const api = axiosWith(tokens, { adapter, validateStatus: () => true }, { how })
+    const api = axiosWith(tokens, { adapter, validateStatus: () => true })
     await api.get(`${api401.url}/x`, { auth: { username: 'u', password: 'p' } })
     await api.get(`${api401.url.replace('//', '//u:p@')}/x`)
     const basic = 'Basic dTpw'
     expect(api401.seen.map(({ headers }) => headers.authorization)).toEqual([basic, basic])
-    expect(withheldReasons()).toEqual(['own-credentials', 'own-credentials'])
+    expect(ground.events).toMatchObject([{ reason: 'own-credentials' }, { reason: 'own-credentials' }])
     expect(ground.env.counts.token).toBe(0)
   })
 
-  it.each(ADAPTERS)(
-    'sends the token in a custom header beside the caller’s credentials: %s',
-    async (adapter) => {
-      ground.env.configure({ header: 'X-Custom', scheme: '' })
-      const api = ground.api({ adapter }, { header: 'X-Custom', scheme: '' })
-      for (const config of [
-        { auth: { username: 'u', password: 'p' } },
-        { baseURL: ground.env.merchantUrl.replace('//', '//u:p@') },
-      ]) {
-        const { data } = await api.get('/orders', config)
-        expect(data.headers).toMatchObject({ 'x-custom': `[token ${data.jti}]`, authorization: '[hidden]' })
+  it.each(ADAPTERS)('made of auth is sent with a token in another header: %s', async (adapter) => {
+    ground.env.configure({ header: 'X-Custom', scheme: '' })
+    const api = ground.api({ adapter }, { header: 'X-Custom', scheme: '' })
+    const { data } = await api.get('/orders', { auth: { username: 'u', password: 'p' } })
+    expect(data.headers).toMatchObject({ 'x-custom': `[token ${data.jti}]`, authorization: '[hidden]' })
+  })
+})
+
+describe('the adapter of a call', () => {
+  it.each<[string, CreateAxiosDefaults['adapter']]>([
+    ['http', 'http'],
+    ['fetch', 'fetch'],
+    ['a list', ['xhr', 'fetch']],
+    ['a function', functionAdapter],
+    ['a function in a list', ['xhr', functionAdapter] as never],
+    ['the default', undefined],
+  ])('gets the token and the renewed token, and is on the config of the response: %s', async (_, adapter) => {
+    reject401()
+    const { status, config } = await ground.api().get('/1', adapter === undefined ? {} : { adapter })
+    expect([status, sentStatuses()]).toEqual([200, [401, 200]])
+    expect(config.adapter).toEqual(adapter ?? axios.defaults.adapter)
+  })
+
+  it('may come from an instance without defaults', async () => {
+    reject401()
+    const api = new axios.Axios({ baseURL: ground.env.merchantUrl }) as AxiosInstance
+    attachAuth(api, ground.tokens)
+    expect((await api.get('/orders')).status).toBe(200)
+    expect(sentStatuses()).toEqual([401, 200])
+  })
+
+  it('may reject with a value that is not an error', async () => {
+    const { api } = fakeApi([() => Promise.reject('just text')])
+    expect(await rejectionOf(api.get(''))).toBe('just text')
+  })
+
+  it('gets both sends with the timeout, the signal and the callbacks of the call', async () => {
+    const [{ signal }, onUploadProgress] = [new AbortController(), () => {}]
+    const configs: unknown[] = []
+    const note = (status: number): FakeAnswer => {
+      return ({ timeout, signal, onUploadProgress, ...config }) => {
+        configs.push({ timeout, signal, onUploadProgress })
+        return answering([{ status }])(config as InternalAxiosRequestConfig)
       }
+    }
+    const { api, sent } = fakeApi([note(401), note(200)])
+    await api.post('', 'abc', { timeout: 61_234, signal, onUploadProgress })
+    const expected = { timeout: 61_234, signal, onUploadProgress }
+    expect(configs).toEqual([expected, expected])
+    expect(sent).toEqual([FIRST, SECOND])
+  })
+})
+
+describe.each(ADAPTERS)('a call that is sent again by the adapter %s', (adapter) => {
+  it('applies params, transforms and interceptors once', async () => {
+    reject401()
+    const api = ground.api({ adapter })
+    const runs: string[] = []
+    api.interceptors.request.use((config) => {
+      runs.push('interceptor')
+      return Object.assign(config, { url: `/changed${config.url}` })
+    })
+    await api.post('/orders?x=1', 'body', {
+      params: { y: 2 },
+      transformRequest: (body: string) => {
+        runs.push('request')
+        return `(${body})`
+      },
+      transformResponse: (text: string) => {
+        runs.push('response')
+        return text
+      },
+    })
+    expect(runs).toEqual(['interceptor', 'request', 'response'])
+    expect(ground.sent().map(({ path, body }) => `${path} ${body}`)).toEqual([
+      '/merchant/changed/orders?x=1&y=2 (body)',
+      '/merchant/changed/orders?x=1&y=2 (body)',
+    ])
+  })
+
+  it('emits upload progress for both sends', async () => {
+    reject401()
+    const ends: number[] = []
+    const onUploadProgress = ({ loaded, total }: AxiosProgressEvent): void => {
+      if (loaded === total) ends.push(loaded)
+    }
+    await ground.api({ adapter }).post('/x', Buffer.alloc(1024 * 1024), { onUploadProgress })
+    await until(() => ends.length >= 2)
+    expect(ends).toEqual([1024 * 1024, 1024 * 1024])
+  })
+
+  it.each(['text', 'arraybuffer', 'stream'] as const)(
+    'resolves with the second response: responseType %s',
+    async (responseType) => {
+      ground.env.fail('merchant', { kind: 'text', status: 401, body: 'x'.repeat(100_000) })
+      const { status, data } = await ground.api({ adapter }).get('/orders', { responseType })
+      const body = responseType === 'stream' ? await Readable.from(data).toArray() : data
+      expect(status).toBe(200)
+      expect(Buffer.concat([body].flat().map((part) => Buffer.from(part))).toString()).toContain('"merchant"')
     },
   )
 
-  it.each<[string, Record<string, unknown>, unknown]>([
-    [
-      'attaches the token beside a header whose name is as long as its own',
-      { 'X-Merchant-Id': '1' },
-      'Bearer current.token',
-    ],
-    [
-      'attaches the token over a header set to undefined, which axios does not send',
-      { Authorization: undefined },
-      'Bearer current.token',
-    ],
-    ['keeps a header set to false, which axios does not send', { Authorization: false }, false],
-  ])('%s', async (_, headers, expected) => {
-    let sent: unknown
-    const adapter: AxiosAdapter = (config) => {
-      sent = config.headers.get('authorization')
-      return answering()(config)
-    }
-    const api = axiosWith(provided({ current: token('current.token') }), { adapter })
-    await api.get(MERCHANT_URL, { headers: headers as Record<string, string> })
-    expect(sent).toBe(expected)
+  it('rejects a body beyond maxBodyLength as axios does', async () => {
+    const error = await rejectionOf(ground.api({ adapter }).post('/x', 'eleven more', { maxBodyLength: 10 }))
+    const message = 'Request body larger than maxBodyLength limit'
+    expect(error).toMatchObject({ code: 'ERR_BAD_REQUEST', message, config: { maxBodyLength: 10 } })
   })
 })
 
-describe('detaching', () => {
-  it('stops sending the token, and allows attaching it again', async () => {
-    const api = axios.create({ baseURL: ground.env.merchantUrl })
-    const detach = attachAuth(api, ground.tokens)
-    const already = { option: 'instance', reason: expect.stringMatching(/already/) }
-    expect(problemsWith(api)).toEqual([already])
-    detach()
-    detach()
-    expect(await rejectionOf(api.get('/x'))).toMatchObject({ status: 401 })
-    const again = attachAuth(api, ground.tokens)
-    detach() // the first detach function does not affect the second attachment
-    expect(problemsWith(api)).toEqual([already])
-    expect((await api.get('/x')).status).toBe(200)
-    again()
+describe('the stream of a 401 that no caller gets', () => {
+  const discarded = async (headers: object) => {
+    const data = new PassThrough()
+    await fakeApi([{ status: 401, data, headers }]).api.get('')
+    return data
+  }
+
+  it('is read if it is small, so that its connection is reused', async () => {
+    expect((await discarded({ 'Content-Length': '65536' })).readableFlowing).toBe(true)
   })
 
-  it('lets calls that have already started continue without the token', async () => {
-    const api = axios.create({ baseURL: ground.env.merchantUrl })
-    api.interceptors.request.use(async (config) => {
-      detach()
-      return config
+  it.each([{ 'content-length': '65537' }, {}])(
+    'is destroyed if it is large or of unknown size: %j',
+    async (headers) => {
+      expect((await discarded(headers)).destroyed).toBe(true)
+    },
+  )
+
+  it('is canceled if it is a ReadableStream', async () => {
+    const cancel = vi.fn()
+    await fakeApi([{ status: 401, data: new ReadableStream({ cancel }) }]).api.get('')
+    expect(cancel).toHaveBeenCalledOnce()
+  })
+})
+
+describe.each(['before', 'after'])('an interceptor that is registered %s attachAuth', (when) => {
+  /** An instance with the token attached and other interceptors. */
+  function instance(register: (api: AxiosInstance) => void, config: CreateAxiosDefaults = {}): AxiosInstance {
+    const api = axios.create({ baseURL: ground.env.merchantUrl, ...config })
+    if (when === 'before') register(api)
+    attachAuth(api, ground.tokens)
+    if (when === 'after') register(api)
+    return api
+  }
+
+  it.each([true, false])('can change URL and headers (legacy order of interceptors: %s)', async (legacy) => {
+    const transitional = { legacyInterceptorReqResOrdering: legacy } as object
+    const register = ({ interceptors }: AxiosInstance) => {
+      interceptors.request.use(async (config) => {
+        config.headers.set('X-Changed', 'yes')
+        return { ...config, baseURL: ground.env.merchantUrl, url: `/changed/${config.url}` } as typeof config
+      })
+    }
+    const { data } = await instance(register, { baseURL: 'http://127.0.0.1:1', transitional }).get('orders')
+    expect(data).toMatchObject({ path: '/merchant/changed/orders', headers: { 'x-changed': 'yes' } })
+  })
+
+  it('can set an Authorization header, which replaces the token', async () => {
+    const api = instance(({ interceptors }) => {
+      interceptors.request.use((config) => {
+        config.headers.set('Authorization', 'Own one')
+        return config
+      })
     })
-    const detach = attachAuth(api, ground.tokens)
-    const late = axios.create({ baseURL: ground.env.merchantUrl })
-    late.interceptors.request.use(async (config) => config) // axios waits for it
-    const detachLate = attachAuth(late, ground.tokens)
-    const call = late.get('/x')
-    await Promise.resolve()
-    detachLate()
-    for (const one of [call, api.get('/x')]) expect(await rejectionOf(one)).toMatchObject({ status: 401 })
+    expect(await rejectionOf(api.get('/x'))).toMatchObject({ status: 401 })
     expect(ground.env.counts.token).toBe(0)
   })
+
+  it('can wrap the adapter', async () => {
+    let calls = 0
+    const api = instance(({ interceptors }) => {
+      interceptors.request.use((config) => {
+        const inner = axios.getAdapter(config.adapter)
+        config.adapter = (final) => {
+          calls += 1
+          return inner(final)
+        }
+        return config
+      })
+    })
+    expect((await api.get('/orders')).status).toBe(200)
+    expect(calls).toBe(1)
+  })
+
+  it('sees no token in a request and its response', async () => {
+    const seen: unknown[] = []
+    const note = <T extends { headers: { get(name: string): unknown } }>(config: T): T => {
+      seen.push(config.headers.get('authorization') ?? undefined)
+      return config
+    }
+    const api = instance(({ interceptors }) => {
+      interceptors.request.use(note)
+      interceptors.response.use((response) => ({ ...response, config: note(response.config) }))
+    })
+    await api.request((await api.get('/orders')).config)
+    expect(seen).toEqual([undefined, undefined, undefined, undefined])
+  })
+
+  it.each(['http', 'fetch', functionAdapter] as const)('can be axios-retry: %s', async (adapter) => {
+    const options = {
+      retries: 3,
+      retryDelay: () => 0,
+      retryCondition: (error: { response?: { status: number } }) => error.response?.status === 503,
+    }
+    // axios-retry was written against the CommonJS declarations of axios.
+    const api = instance((api) => void axiosRetry(api as never, options as never), { adapter })
+    ground.env.fail('merchant', { kind: 'status', status: 503 }, { times: 2 })
+    reject401()
+    ground.env.fail('merchant', { kind: 'status', status: 503 })
+    const { data } = await api.put('/orders', { a: 1 }, { headers: { 'idempotency-key': 'k' } })
+    expect(data).toMatchObject({ body: '{"a":1}', headers: { 'idempotency-key': 'k' } })
+    expect(sentStatuses()).toEqual([503, 503, 401, 503, 200])
+    expect(ground.env.counts.token).toBe(2)
+  })
 })
 
-describe('attachAuth', () => {
-  it.each([
-    undefined,
-    { interceptors: null },
-    { interceptors: {} },
-    { interceptors: { request: null } },
-    { interceptors: { request: {} } },
-    { interceptors: { request: { use: true } } },
-  ])('rejects what is not an axios instance: %j', (instance) => {
-    const message = 'The token cannot be attached:\n  - instance: must be an axios instance'
-    const error = expect.objectContaining({ name: 'ConfigurationError', message })
-    expect(() => attachAuth(instance as never, rig().provider)).toThrow(error)
+describe('a config that is sent again', () => {
+  it.each(ADAPTERS)('from an error and from a response gets the current token: %s', async (adapter) => {
+    ground.env.fail('merchant', { kind: 'status', status: 503 })
+    const api = ground.api({ adapter })
+    const failed = (await rejectionOf(api.post('/orders', { a: 1 }))) as AxiosError
+    const first = await api.request(failed.config ?? {})
+    ground.env.revoke()
+    const second = await api.request(first.config)
+    expect(second.data).toMatchObject({ method: 'POST', path: '/merchant/orders', body: '{"a":1}' })
+    expect(second.data.jti).not.toBe(first.data.jti)
   })
 
-  it.each([undefined, null, {}, { getToken: 'no' }])('rejects what is not a provider: %j', (tokens) => {
-    const message =
-      'The token cannot be attached:\n  - tokens: must be a token provider, as createTokenProvider() returns it'
-    const error = expect.objectContaining({ name: 'ConfigurationError', message })
-    expect(() => attachAuth(axios.create(), tokens as never)).toThrow(error)
+  it('by an instance without a token has none', async () => {
+    const { config } = await ground.api().get('/orders')
+    expect(await rejectionOf(axios.create().request(config))).toMatchObject({ status: 401 })
   })
 
-  it.each([
-    ['all methods', { 'x-tOKEN': 'one' }],
-    ['one method', { post: { 'X-Token': 'one' } }],
-    ['common', { common: { 'X-TOKEN': 'one' } }],
-    ['common, empty', { common: { 'X-TOKEN': '' } }],
-  ])('rejects an instance with a default header of the same name: %s', (_, headers) => {
-    const reason = expect.stringMatching(/default header X-Token[\s\S]*instance\.defaults\.headers/)
-    const api = axios.create({ headers } as never)
-    expect(problemsWith(api, 'X-Token')).toEqual([{ option: 'instance', reason }])
-    expect(problemsWith(api)).toEqual([])
+  it('from a canceled call is sent once, with the token of the instance that sends it', async () => {
+    const [first, second] = [fakeApi(), fakeApi()]
+    const canceled = await rejectionOf(first.api.get('', { signal: AbortSignal.abort() }))
+    const { signal: _, ...config } = (canceled as AxiosError).config as InternalAxiosRequestConfig
+    await second.api.request(config)
+    expect([...first.sent, ...second.sent]).toEqual([FIRST])
+  })
+})
+
+describe('a call that waits for a token', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  const get: TokenProvider['getToken'] = (wait) => untilAborted(wait?.signal)
+  const renew: TokenProvider['renewToken'] = (_, wait) => untilAborted(wait?.signal)
+  /** Starts a call that waits forever: for its first token, or for the renewal after a 401. */
+  const waits = {
+    'the first token': (config: AxiosRequestConfig) =>
+      axiosWith(provided({ get }), { adapter: 'http' }).get(MERCHANT_URL, config),
+    'the renewal': (config: AxiosRequestConfig) => {
+      const adapter = answering([{ status: 401, data: 'rejected' }])
+      return axiosWith(provided({ current, renew }), { adapter }).get(MERCHANT_URL, config)
+    },
+  }
+  type Wait = keyof typeof waits
+  const WAITS = Object.keys(waits) as Wait[]
+
+  it.each(WAITS)('is ended by its timeout with axios’ error: %s', async (wait) => {
+    const error = rejectionOf(waits[wait]({ timeout: 60_000 }))
+    await settled()
+    await vi.advanceTimersByTimeAsync(59_999)
+    expect(await Promise.race([error, settled()])).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await error).toBeInstanceOf(AxiosError)
+    const message = 'timeout of 60000ms exceeded'
+    expect(await error).toMatchObject({ code: 'ECONNABORTED', message, config: { timeout: 60_000 } })
   })
 
-  it.each([
-    ['undefined', undefined],
-    ['empty ones', { common: undefined, get: null, 'X-Token': undefined }],
-    ['other names', { common: { 'X-Tokens': '1' }, 'X-Other': 'X-Token', 'X-Number': 1, 'X-Flag': true }],
-    ['the same name, but undefined', { common: { 'X-Token': undefined } }],
-  ])('accepts an instance with these default headers: %s', (_, headers) => {
-    const api = axios.create()
-    api.defaults.headers = headers as never
-    expect(problemsWith(api, 'X-Token')).toEqual([])
+  const timedOut = async (config: AxiosRequestConfig) => {
+    const error = rejectionOf(waits['the first token']({ timeout: 60_000, ...config }))
+    await settled()
+    await vi.advanceTimersByTimeAsync(60_000)
+    return error
+  }
+
+  it('is timed out with the message in timeoutErrorMessage', async () => {
+    expect(await timedOut({ timeoutErrorMessage: 'late' })).toMatchObject({ message: 'late' })
   })
+
+  it('is timed out with ETIMEDOUT if clarifyTimeoutError says so, and with the fetch adapter', async () => {
+    const clarified = await timedOut({ transitional: { clarifyTimeoutError: true } })
+    expect(clarified).toMatchObject({ code: 'ETIMEDOUT' })
+    expect(await timedOut({ adapter: 'fetch' })).toMatchObject({ code: 'ETIMEDOUT' })
+  })
+
+  it.each(WAITS)('is canceled by its cancelToken with axios’ error: %s', async (wait) => {
+    const { token: cancelToken, cancel } = axios.CancelToken.source()
+    const error = rejectionOf(waits[wait]({ cancelToken }))
+    await settled()
+    cancel('the customer has gone')
+    expect(await error).toBeInstanceOf(CanceledError)
+    expect(await error).toMatchObject({ code: 'ERR_CANCELED', message: 'the customer has gone' })
+  })
+
+  it.each(WAITS)('is canceled by its signal with axios’ error: %s', async (wait) => {
+    const abort = new AbortController()
+    const error = rejectionOf(waits[wait]({ signal: abort.signal, timeout: 60_000 }))
+    await settled()
+    abort.abort()
+    expect(await error).toBeInstanceOf(CanceledError)
+    expect(await error).toMatchObject({ code: 'ERR_CANCELED', config: { url: MERCHANT_URL } })
+  })
+
+  it('has its timeout again for each wait and each send', async () => {
+    const pending = Promise.withResolvers<typeof current>()
+    const tokens = provided({ get: () => pending.promise })
+    const call = axiosWith(tokens, { adapter: answering() }).get(MERCHANT_URL, { timeout: 60_000 })
+    await settled()
+    await vi.advanceTimersByTimeAsync(59_999)
+    pending.resolve(current)
+    expect((await call).status).toBe(200)
+  })
+
+  // A timer of Node.js that is too long fires after 1 ms.
+  it.each([0, 2 ** 31])('is not ended early by a timeout of %i', async (timeout) => {
+    const call = rejectionOf(waits['the first token']({ timeout }))
+    await settled()
+    await vi.advanceTimersByTimeAsync(2 ** 31 - 2)
+    expect(await Promise.race([call, settled()])).toBeUndefined()
+  })
+
+  it('leaves no timer and no listener on its signal and cancelToken', async () => {
+    const { token: cancelToken } = axios.CancelToken.source()
+    const { signal } = new AbortController()
+    const api = axiosWith(provided(), { adapter: answering() })
+    await api.get(MERCHANT_URL, { signal, cancelToken, timeout: 60_000 })
+    const { _listeners: listeners } = cancelToken as CancelToken & { _listeners?: unknown[] }
+    expect([vi.getTimerCount(), listeners]).toEqual([0, []])
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+})
+
+describe('a copy of axios', () => {
+  it('that was loaded by require() is called with errors of its own classes', async () => {
+    const copy = requiredCopy()
+    expect(copy.AxiosError).not.toBe(AxiosError)
+    const get: TokenProvider['getToken'] = (wait) => untilAborted(wait?.signal)
+    const api = axiosWith(provided({ get }), { baseURL: MERCHANT_URL }, { copy })
+    expect(await rejectionOf(api.get('', { timeout: 1 }))).toBeInstanceOf(copy.AxiosError)
+    const canceled = await rejectionOf(api.get('', { signal: AbortSignal.timeout(1) }))
+    expect(canceled).toBeInstanceOf(copy.CanceledError)
+    const failed = await rejectionOf(axiosWith(provided(), {}, { copy }).get('http://127.0.0.1:1'))
+    expect(failed).toBeInstanceOf(copy.AxiosError)
+  })
+
+  it('of another version works, and isAxiosError holds for its errors', async () => {
+    const copy = unknownCopy()
+    for (const adapter of ADAPTERS) {
+      reject401()
+      const api = copy.create({ baseURL: ground.env.merchantUrl, adapter })
+      attachAuth(api, ground.provider())
+      expect((await api.post('/1', { a: 1 })).status).toBe(200)
+      ground.env.fail('merchant', { kind: 'status', status: 500 })
+      expect(copy.isAxiosError(await rejectionOf(api.get('/2')))).toBe(true)
+      const get: TokenProvider['getToken'] = (wait) => untilAborted(wait?.signal)
+      const late = axiosWith(provided({ get }), { timeout: 1 }, { copy }).get(MERCHANT_URL)
+      expect(copy.isAxiosError(await rejectionOf(late))).toBe(true)
+    }
+    expect(sentStatuses()).toEqual([401, 200, 500, 401, 200, 500])
+  })
+
+  it('may have its default instance attached', async () => {
+    const copy = unknownCopy()
+    attachAuth(copy, ground.tokens)
+    expect((await copy(`${ground.env.merchantUrl}/y`)).status).toBe(200)
+  })
+})
+
+it('a Unix socket gets no token, even with the URL of an API', async () => {
+  const seen: unknown[] = []
+  const server = createServer(({ headers }, response) => {
+    seen.push(headers.authorization)
+    response.end()
+  })
+  const socketPath = join(tmpdir(), `merchant-auth-${crypto.randomUUID()}.sock`)
+  await new Promise<void>((resolve) => void server.listen(socketPath, resolve))
+  await ground.api({ adapter: 'http', socketPath }).get('/x')
+  server.closeAllConnections()
+  server.close()
+  expect([seen, ground.env.counts.token]).toEqual([[undefined], 0])
+})
+
+// A proxy is a route that the caller chose, not a destination; over https it would see only the host.
+it("axios' proxy gets the token over http only in requests to the API", async () => {
+  await using proxy = await scripted(({ path }, response) => {
+    if (path.endsWith('/to')) response.writeHead(302, { location: 'http://127.0.0.1:1/merchant/y' })
+    response.end()
+  })
+  const { hostname: host, port } = new URL(proxy.url)
+  const { origin } = new URL(ground.env.merchantUrl)
+  const api = ground.api({ adapter: 'http', proxy: { protocol: 'http', host, port: Number(port) } })
+  for (const path of ['/merchant/x', '/x', '/merchant/to']) await api.get(origin + path)
+  expect(proxy.seen.map(({ path, headers }) => [path, 'authorization' in headers])).toEqual([
+    [`${origin}/merchant/x`, true],
+    [`${origin}/x`, false],
+    [`${origin}/merchant/to`, true],
+    ['http://127.0.0.1:1/merchant/y', false],
+  ])
 })

@@ -3,11 +3,11 @@ import axios, {
   type AxiosError,
   type AxiosInstance,
   type AxiosStatic,
-  type CancelTokenSource,
+  CanceledError,
   type CreateAxiosDefaults,
 } from 'axios'
 import { type AttachOptions, createAuthFetch, type TokenProvider } from 'merchant-auth'
-import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { attachAuth } from 'merchant-auth/axios'
 
 /** One call, in terms that all clients share. */
 export interface Call {
@@ -34,54 +34,29 @@ export type Client = (call: Call) => Promise<Answer>
 
 export interface Driver {
   readonly name: string
-  /** Whether it follows redirects: always, only if the token is in Authorization, or never. */
-  readonly follows: 'always' | 'authorization' | 'never'
-  /** Whether a redirect outside `apiUrls` on the same origin drops the token. */
-  readonly guardsPaths?: boolean
   /** A client with the token attached; without a provider, a plain client. */
   create(tokens?: TokenProvider, attach?: AttachOptions): Client
-  /** Creates a cancelToken of axios with its cancel function. */
-  readonly cancelSource?: () => CancelTokenSource
   /** Whether this is the error that callers of this client get for an aborted signal. */
   isAbort(error: unknown, reason: unknown): boolean
-}
-
-/** The two ways to attach the token to an axios instance. */
-export const HOWS = ['attachAuth', 'createAuthInterceptor'] as const
-
-export interface AxiosOptions {
-  readonly how?: (typeof HOWS)[number] | undefined
-  /** The copy of axios, by default the imported one. */
-  readonly copy?: AxiosStatic
-  readonly attach?: AttachOptions | undefined
 }
 
 /** An axios instance with the token attached. */
 export function axiosWith(
   tokens: TokenProvider,
   config: CreateAxiosDefaults = {},
-  { how = 'attachAuth', copy = axios, attach }: AxiosOptions = {},
+  { attach, copy = axios }: { attach?: AttachOptions | undefined; copy?: AxiosStatic } = {},
 ): AxiosInstance {
   const api = copy.create(config)
-  if (how === 'attachAuth') attachAuth(api, tokens, attach)
-  else api.interceptors.request.use(createAuthInterceptor(tokens, attach))
+  attachAuth(api, tokens, attach)
   return api
 }
 
-/** A driver of axios with this adapter. */
-export function axiosDriver(
-  name: string,
-  adapter: NonNullable<CreateAxiosDefaults['adapter']>,
-  options: AxiosOptions = {},
-): Driver {
-  const { copy = axios } = options
+function axiosDriver(name: string, adapter: NonNullable<CreateAxiosDefaults['adapter']>): Driver {
   return {
     name,
-    follows: adapter === 'fetch' ? 'authorization' : 'always',
-    guardsPaths: adapter !== 'fetch',
     create: (tokens, attach) => {
       const config = { adapter, proxy: false, validateStatus: () => true } as const
-      const api = tokens ? axiosWith(tokens, config, { ...options, attach }) : copy.create(config)
+      const api = tokens ? axiosWith(tokens, config, { attach }) : axios.create(config)
       return async ({ url, body: data, options, ...call }) => {
         const config = { url: url as string, data, responseType: 'text', ...call, ...options } as const
         const own = await api.request({ transformResponse: [(text) => text], ...config })
@@ -89,30 +64,23 @@ export function axiosDriver(
         return { status: own.status, text: String(own.data), header, own }
       }
     },
-    cancelSource: () => copy.CancelToken.source(),
-    isAbort: (error) =>
-      copy.isCancel(error) &&
-      error instanceof copy.CanceledError &&
-      (error as AxiosError).code === 'ERR_CANCELED',
+    isAbort: (error) => error instanceof CanceledError && (error as AxiosError).code === 'ERR_CANCELED',
   }
 }
 
-export const AXIOS_HTTP = axiosDriver('axios http', 'http')
-export const AXIOS_FETCH = axiosDriver('axios fetch', 'fetch')
+export const AXIOS_HTTP: Driver = axiosDriver('axios http', 'http')
+export const AXIOS_FETCH: Driver = axiosDriver('axios fetch', 'fetch')
 /** A custom adapter that wraps axios' own. */
-export const AXIOS_FUNCTION = axiosDriver('axios function', (config) => axios.getAdapter('http')(config))
+export const AXIOS_FUNCTION: Driver = axiosDriver('axios function', (config) =>
+  axios.getAdapter('http')(config),
+)
 
-/** The plain interceptor, which attaches the token but does not renew it. */
-export const PLAIN_HTTP = axiosDriver('axios http, createAuthInterceptor', 'http', {
-  how: 'createAuthInterceptor',
-})
-export const PLAIN_FETCH = axiosDriver('axios fetch, createAuthInterceptor', 'fetch', {
-  how: 'createAuthInterceptor',
-})
+export const AXIOS_FUNCTION_FETCH: Driver = axiosDriver('axios function around fetch', (config) =>
+  axios.getAdapter('fetch', config as never)(config),
+)
 
 export const FETCH: Driver = {
   name: 'fetch',
-  follows: 'authorization',
   create: (tokens, attach) => {
     const send = tokens === undefined ? fetch : createAuthFetch(tokens, attach)
     return async ({ url, body, options, ...init }) => {
@@ -148,7 +116,6 @@ export function undiciDriver(
 ): Driver {
   return {
     name,
-    follows: 'never',
     create: (tokens, attach) => {
       const agent = new undici.Agent()
       const dispatcher = tokens === undefined ? agent : agent.compose(createAuthDispatch(tokens, attach))

@@ -1,222 +1,444 @@
-// createAuthFetch: its arguments, what the wrapped fetch gets and when, and what the caller gets back.
-import { createAuthFetch } from 'merchant-auth'
-import { describe, expect, it, vi } from 'vitest'
-import { rejectionOf, useGround } from '../support/ground.ts'
-import { problemsOf } from '../support/problems.ts'
-import { provided, token } from '../support/provided.ts'
+// What only createAuthFetch has: its arguments, redirect modes, bodies that nobody reads, and the global fetch.
 
-type HeadersGiven = NonNullable<RequestInit['headers']>
+import type { TokenProvider } from 'merchant-auth'
+import nock from 'nock'
+import { Request as UndiciRequest, fetch as undiciFetch } from 'undici'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createAuthFetch } from '../../src/index.ts' // the wrapper of the tests is not found as the global fetch
+import { settled } from '../support/clock.ts'
+import { rejectionOf, scripted, useGround } from '../support/ground.ts'
+import { problemsOf } from '../support/problems.ts'
+import { provided, token, untilAborted } from '../support/provided.ts'
+
+nock.restore() // its import replaces the global fetch
 
 const URL_CALLED = 'https://api.test.example/merchant/x'
-const TOKENS = provided({ current: token('current.token') })
+const ELSEWHERE = 'https://elsewhere.example/x'
+const current = token('current.token')
+const TOKENS = provided({ current })
 const AUTHORIZATION = 'Bearer current.token'
 
 /** A fetch that resolves with these responses in turn, then with a 200. */
-function answering(...answers: unknown[]) {
-  let at = 0
-  return vi.fn<typeof fetch>(async () => {
-    at += 1
-    return (answers[at - 1] ?? new Response('fine')) as Response
-  })
+function answering(...answers: Response[]) {
+  return vi.fn<typeof fetch>(async () => answers.shift() ?? new Response('fine'))
 }
 
+/** What the wrapped fetch gets. */
 async function argumentsFor(
   input: string | URL | Request,
   init?: RequestInit,
   attach: Parameters<typeof createAuthFetch>[1] = {},
-): Promise<{ input: unknown; init: RequestInit }> {
+) {
   const wrapped = answering()
   await createAuthFetch(TOKENS, { ...attach, fetch: wrapped })(input, init)
   const [target, final = {}] = wrapped.mock.calls[0] ?? []
   return { input: target, init: final }
 }
 
-describe('the wrapped fetch', () => {
-  it.each([URL_CALLED, 'https://elsewhere.example/x'])(
-    'gets headers from an iterator, and init members that Node’s fetch does not know: %s',
-    async (url) => {
-      const headers = new Headers({ 'X-Mine': '1' }).entries() as unknown as HeadersGiven
-      const { init } = await argumentsFor(url, { headers, next: { revalidate: 60 } } as RequestInit)
-      expect(new Headers(init.headers).get('X-Mine')).toBe('1')
-      expect(init).toMatchObject({ next: { revalidate: 60 } })
-    },
-  )
+it('createAuthFetch reports all invalid options in one error', () => {
+  const invalid = { fetch: 1, header: '', other: 1 } as never
+  const expected = ['tokens', 'header', 'fetch', 'other']
+  expect(problemsOf(() => createAuthFetch({} as never, invalid))).toEqual(expected)
+})
 
-  it('is called synchronously if there is a cached token', async () => {
-    const wrapped = answering()
-    const getToken = vi.spyOn(TOKENS, 'getToken')
-    const call = createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED)
-    expect(wrapped).toHaveBeenCalledTimes(1)
-    await call
-    expect(getToken).not.toHaveBeenCalled()
-    getToken.mockRestore()
+describe('a call is sent as the caller made it, and with the token, given', () => {
+  const given = { method: 'PUT', body: 'x' }
+  const headers = { 'X-Mine': '1' }
+  const calls: Record<string, (url: string) => [string | URL | Request, RequestInit?]> = {
+    'a string': (url) => [url, { ...given, headers }],
+    'a URL': (url) => [new URL(url), { ...given, headers }],
+    'a Request': (url) => [new Request(url, { ...given, headers })],
+    'a Request as init': (url) => [url, new Request(ELSEWHERE, { ...given, headers })],
+    'a Request and an init': (url) => [new Request(url, { body: 'y', method: 'POST', headers }), given],
+    'headers in pairs': (url) => [url, { ...given, headers: [['X-Mine', '1']] }],
+    'headers in a Headers': (url) => [url, { ...given, headers: new Headers(headers) }],
+  }
+  it.each(Object.entries(calls))('%s', async (_, args) => {
+    await using server = await scripted((_, response) => response.end())
+    const authFetch = createAuthFetch(provided({ current, apiUrls: [server.url] }))
+    expect((await authFetch(...args(`${server.url}/orders`))).status).toBe(200)
+    const [{ method, path, headers, body } = { headers: {}, body: '' } as never] = server.seen
+    expect([method, path, String(body)]).toEqual(['PUT', '/orders', 'x'])
+    expect(headers).toMatchObject({ 'x-mine': '1', authorization: AUTHORIZATION })
   })
 
-  it('gets the arguments of the caller, and nothing more than the token', async () => {
-    const headers = { Authorization: AUTHORIZATION }
-    expect(await argumentsFor(URL_CALLED)).toStrictEqual({ input: URL_CALLED, init: { headers } })
-    const byUrl = await argumentsFor(new URL(URL_CALLED), { method: 'PUT' })
-    expect(byUrl).toStrictEqual({ input: URL_CALLED, init: { method: 'PUT', headers } })
-    const request = new Request(URL_CALLED, { headers: { 'x-mine': '1' } })
-    const { input, init } = await argumentsFor(request)
-    expect(input).toBe(request)
-    expect(Object.keys(init)).toEqual(['headers'])
-    expect(request.headers.has('authorization')).toBe(false)
-  })
-
-  it.each<[string, HeadersGiven]>([
-    ['a record', { 'X-Mine': '1', aUTHORIZATION: 'Own one', Accept: 'a/b' }],
-    ['an array', [['X-Mine', '1'], ['aUTHORIZATION', 'Own one']]], // biome-ignore format: one line for each
-    ['Headers', new Headers({ 'X-Mine': '1', aUTHORIZATION: 'Own one' })],
-    ['an iterable', new Map([['aUTHORIZATION', 'Own one']]) as never],
-    ['pairs that are Sets', [new Set(['aUTHORIZATION', 'Own one'])] as never],
-  ])('gets the caller’s own arguments if its headers include Authorization, in %s', async (_, headers) => {
-    const init: RequestInit = { headers }
-    expect((await argumentsFor(URL_CALLED, init)).init).toBe(init)
-    const request = new Request(URL_CALLED, { headers })
-    expect(await argumentsFor(request)).toEqual({ input: request, init: {} })
-    // Headers of init replace those of a Request.
-    const replaced = await argumentsFor(request, { headers: { a: 'b' } })
-    expect(replaced.init.headers).toEqual({ a: 'b', Authorization: AUTHORIZATION })
-  })
-
-  it('gets calls to other URLs unchanged', async () => {
-    const wrapped = answering({ status: 401 })
-    const [input, init] = [new URL('https://elsewhere.example/x'), { headers: { a: 'b' } }]
-    expect((await createAuthFetch(TOKENS, { fetch: wrapped })(input, init)).status).toBe(401)
-    expect(wrapped.mock.calls).toEqual([[input, init]])
-    expect(wrapped.mock.calls[0]?.[1]).toBe(init)
-  })
-
-  it('gets redirect: manual if the token is in another header than Authorization', async () => {
-    const custom = { header: 'X-Access', scheme: '' }
-    const errorRequest = new Request(URL_CALLED, { redirect: 'error' })
-    const redirectOf = async (...args: Parameters<typeof argumentsFor>) =>
-      (await argumentsFor(...args)).init.redirect
-    expect(await redirectOf(URL_CALLED, { redirect: 'follow' }, custom)).toBe('manual')
-    expect(await redirectOf(URL_CALLED, undefined, custom)).toBe('manual')
-    expect(await redirectOf(new Request(URL_CALLED), undefined, custom)).toBe('manual')
-    expect(await redirectOf(URL_CALLED, { redirect: 'error' }, custom)).toBe('error')
-    expect(await redirectOf(errorRequest, undefined, custom)).toBeUndefined()
-    expect(await redirectOf(errorRequest, { redirect: 'follow' }, custom)).toBe('manual')
-    expect(await redirectOf(URL_CALLED, { redirect: 'manual' })).toBe('manual')
-    expect(await redirectOf(URL_CALLED, { redirect: 'follow' })).toBe('follow')
-    expect(await redirectOf(URL_CALLED)).toBeUndefined()
-  })
-
-  it('gets the caller’s own body if renewOnStatus is empty', async () => {
-    const body = Buffer.from('a body')
-    const attach = { renewOnStatus: [] }
-    expect((await argumentsFor(URL_CALLED, { method: 'POST', body }, attach)).init.body).toBe(body)
-    expect((await argumentsFor(URL_CALLED, { body: null })).init).toHaveProperty('body', null)
-    const request = new Request(URL_CALLED, { method: 'POST', body: 'x' })
-    const clone = vi.spyOn(request, 'clone')
-    await argumentsFor(request, undefined, attach)
-    expect(clone).not.toHaveBeenCalled()
-  })
-
-  it('may be a mock whose responses have neither headers nor body', async () => {
-    const answer = { status: 200 }
-    const wrapped = answering({ status: 401 }, answer)
-    expect(await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED, { body: null })).toBe(answer)
-    expect(wrapped.mock.calls.map(([, init]) => init?.headers)).toEqual([
-      { Authorization: AUTHORIZATION },
-      { Authorization: 'Bearer second.token' },
-    ])
-  })
-
-  it('may resolve a HEAD with a 401 that has a content-length and no body', async () => {
-    const rejected = new Response(null, { status: 401, headers: { 'content-length': '100000' } })
-    const authFetch = createAuthFetch(TOKENS, { fetch: answering(rejected) })
-    expect((await authFetch(URL_CALLED, { method: 'HEAD' })).status).toBe(200)
-  })
-
-  it('is called only once with a Request whose body was read, even after a 401', async () => {
-    const request = new Request(URL_CALLED, { method: 'POST', body: 'once' })
-    await request.text()
-    const wrapped = answering({ status: 401 })
-    expect(await createAuthFetch(TOKENS, { fetch: wrapped })(request)).toEqual({ status: 401 })
-    expect(wrapped).toHaveBeenCalledTimes(1)
-  })
-
-  it('is looked up on globalThis at each call', async () => {
-    const spy = vi.spyOn(globalThis, 'fetch').mockResolvedValue(new Response('mocked'))
-    const authFetch = createAuthFetch(TOKENS)
-    try {
-      expect(await (await authFetch(URL_CALLED)).text()).toBe('mocked')
-      spy.mockResolvedValue(new Response('again'))
-      expect(await (await authFetch(URL_CALLED)).text()).toBe('again')
-    } finally {
-      spy.mockRestore()
-    }
+  it('an undici fetch and its Request', async () => {
+    await using server = await scripted((_, response) => response.end())
+    const tokens = provided({ current, apiUrls: [server.url] })
+    const authFetch = createAuthFetch(tokens, { fetch: undiciFetch as unknown as typeof fetch })
+    const request = new UndiciRequest(server.url, { ...given, headers }) as unknown as Request
+    expect((await authFetch(request)).status).toBe(200)
+    const [{ method, headers: sent, body } = { headers: {}, body: '' } as never] = server.seen
+    expect([method, String(body)]).toEqual(['PUT', 'x'])
+    expect(sent).toMatchObject({ 'x-mine': '1', authorization: AUTHORIZATION })
   })
 })
 
-describe('createAuthFetch', () => {
-  const ground = useGround()
-
-  it('rejects instead of throwing synchronously', async () => {
-    const wrapped = vi.fn<typeof fetch>(() => {
-      throw new TypeError('synchronous')
-    })
-    for (const url of ['https://elsewhere.example', URL_CALLED])
-      await expect(createAuthFetch(TOKENS, { fetch: wrapped })(url)).rejects.toThrow('synchronous')
-    const odd = {
-      toString: () => {
-        throw new Error('odd')
-      },
-    }
-    await expect(createAuthFetch(TOKENS)(odd as never)).rejects.toThrow('odd')
+describe('the wrapped fetch', () => {
+  it('gets the arguments of the caller, and nothing more than the token', async () => {
+    const headers = { Authorization: AUTHORIZATION }
+    expect(await argumentsFor(URL_CALLED)).toStrictEqual({ input: URL_CALLED, init: { headers } })
+    const init = { method: 'PUT', next: { revalidate: 60 } } as RequestInit // known to Next.js
+    expect((await argumentsFor(URL_CALLED, init)).init).toStrictEqual({ ...init, headers })
+    expect(init).not.toHaveProperty('headers')
   })
 
-  it('returns the response and error objects of the wrapped fetch', async () => {
+  it('gets the Request of the caller, which does not change', async () => {
+    const request = new Request(URL_CALLED, { headers: { 'x-mine': '1' } })
+    const { input, init } = await argumentsFor(request)
+    expect(input).toBe(request)
+    expect([...new Headers(init.headers)]).toEqual([
+      ['authorization', AUTHORIZATION],
+      ['x-mine', '1'],
+    ])
+    expect(request.headers.has('authorization')).toBe(false)
+  })
+
+  it('gets the headers of the init in place of those of a Request', async () => {
+    const request = new Request(URL_CALLED, { headers: { authorization: 'Own one' } })
+    const { init } = await argumentsFor(request, { headers: { a: 'b' } })
+    expect(init.headers).toEqual({ a: 'b', Authorization: AUTHORIZATION })
+  })
+
+  it.each<[string, NonNullable<RequestInit['headers']>]>([
+    ['a record', { aUTHORIZATION: 'Own one' }],
+    ['pairs', [['aUTHORIZATION', 'Own one']]],
+    ['a Headers', new Headers({ aUTHORIZATION: 'Own one' })],
+  ])('gets the caller’s own arguments if Authorization is in %s', async (_, headers) => {
+    const init = { headers }
+    expect((await argumentsFor(URL_CALLED, init)).init).toBe(init)
+    const request = new Request(URL_CALLED, init)
+    expect(await argumentsFor(request)).toEqual({ input: request, init: {} })
+  })
+
+  it('gets the caller’s own arguments for another URL', async () => {
+    const [input, init] = [new URL(ELSEWHERE), { headers: { a: 'b' } }]
+    const got = await argumentsFor(input, init)
+    expect([got.input === input, got.init === init]).toEqual([true, true])
+  })
+
+  it.each(['follow', 'manual', 'error'] as const)('gets the redirect mode %s', async (redirect) => {
+    expect((await argumentsFor(URL_CALLED, { redirect })).init.redirect).toBe(redirect)
+  })
+
+  const custom = { header: 'X-Access', scheme: '' }
+  it('follows no redirect with a token in another header than Authorization', async () => {
+    expect((await argumentsFor(URL_CALLED, undefined, custom)).init.redirect).toBe('manual')
+    expect((await argumentsFor(URL_CALLED, { redirect: 'follow' }, custom)).init.redirect).toBe('manual')
+    expect((await argumentsFor(new Request(URL_CALLED), undefined, custom)).init.redirect).toBe('manual')
+  })
+
+  it('still rejects a redirect with a token in another header if the caller asks for that', async () => {
+    expect((await argumentsFor(URL_CALLED, { redirect: 'error' }, custom)).init.redirect).toBe('error')
+    const request = new Request(URL_CALLED, { redirect: 'error' })
+    expect((await argumentsFor(request, undefined, custom)).init.redirect).toBeUndefined()
+  })
+
+  it('may be a mock whose responses have neither headers nor body', async () => {
+    const wrapped = answering({ status: 401 } as Response, { status: 200 } as Response)
+    expect(await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED)).toEqual({ status: 200 })
+  })
+
+  it('has its responses and errors handed out as they are', async () => {
     const [response, failure] = [new Response('own'), new TypeError('own failure')]
     const wrapped = vi.fn<typeof fetch>().mockResolvedValueOnce(response).mockRejectedValueOnce(failure)
     const authFetch = createAuthFetch(TOKENS, { fetch: wrapped })
     expect(await authFetch(URL_CALLED)).toBe(response)
     expect(await rejectionOf(authFetch(URL_CALLED))).toBe(failure)
   })
-
-  it.each(['during the wait for its token', 'before the second send'])(
-    'ignores changes that the caller makes to its arguments %s',
-    async (when) => {
-      if (when === 'before the second send') {
-        await ground.tokens.getToken()
-        ground.env.revoke()
-      }
-      const [headers, body, form] = [new Headers(), Buffer.alloc(4), new URLSearchParams()]
-      const url = new URL(ground.env.merchantUrl)
-      const authFetch = createAuthFetch(ground.tokens)
-      const calls = [1, 2, 3].map((n) => {
-        headers.set('idempotency-key', `key-${n}`)
-        body.fill(String(n))
-        form.set('n', String(n))
-        url.pathname = `/merchant/${n}`
-        const init = { method: 'POST', headers, body: n === 3 ? form : body }
-        const call = authFetch(url, init)
-        init.body = Buffer.from('late')
-        return call
-      })
-      headers.set('idempotency-key', 'late')
-      body.fill('x')
-      form.set('n', 'x')
-      url.href = 'https://elsewhere.example/merchant/late'
-      await Promise.all(calls)
-      const sent = ground
-        .sent()
-        .map(({ path, headers, body }) => `${path} ${headers['idempotency-key']} ${body}`)
-      expect([...new Set(sent)].sort()).toEqual([
-        '/merchant/1 key-1 1111',
-        '/merchant/2 key-2 2222',
-        '/merchant/3 key-3 n=3',
-      ])
-    },
-  )
 })
 
-it('createAuthFetch reports all invalid options in one error', () => {
-  const invalid = { fetch: 1, header: '', other: 1 } as never
-  const expected = ['tokens', 'header', 'fetch', 'other']
-  expect(problemsOf(() => createAuthFetch({} as never, invalid))).toEqual(expected)
-  expect(problemsOf(() => createAuthFetch(TOKENS, null as never))).toEqual(['options'])
+it.each<[string, () => Parameters<typeof fetch>]>([
+  ['an invalid URL', () => ['not a url']],
+  ['a GET with a body', () => [URL_CALLED, { body: 'x' }]],
+  ['an invalid header name', () => [URL_CALLED, { headers: { 'X Mine': '1' } }]],
+  [
+    'a Request whose body was read',
+    () => {
+      const request = new Request(URL_CALLED, { method: 'POST', body: 'once' })
+      request.text()
+      return [request]
+    },
+  ],
+])('%s is rejected as by fetch itself', async (_, args) => {
+  const { name, message } = (await rejectionOf(fetch(...args()))) as Error
+  expect(await rejectionOf(createAuthFetch(TOKENS)(...args()))).toMatchObject({ name, message })
+})
+
+describe.each([
+  ['for its first token', undefined],
+  ['for the renewal', current],
+])('a call that waits %s', (_, cached) => {
+  it('is sent with the URL, the headers and the method that it was made with', async () => {
+    const pending = Promise.withResolvers<typeof current>()
+    const wait = () => pending.promise
+    const tokens = provided({ get: wait, renew: wait, ...(cached && { current: cached }) })
+    const wrapped = answering(...(cached ? [401, 401].map((status) => new Response('', { status })) : []))
+    const authFetch = createAuthFetch(tokens, { fetch: wrapped })
+    const [url, headers, init] = [new URL(URL_CALLED), { 'idempotency-key': '' }, { method: 'PUT' }]
+    const calls = ['1', '2'].map((nth) => {
+      url.pathname = `/merchant/${nth}`
+      headers['idempotency-key'] = nth
+      return authFetch(url, Object.assign(init, { headers }))
+    })
+    Object.assign(init, { method: 'DELETE', headers: {} })
+    await settled()
+    pending.resolve(token('late.token'))
+    await Promise.all(calls)
+    const sent = wrapped.mock.calls.slice(-2).map(([input, { method, headers } = {}]) => {
+      return [String(input), method, new Headers(headers).get('idempotency-key')]
+    })
+    expect(sent).toEqual([
+      ['https://api.test.example/merchant/1', 'PUT', '1'],
+      ['https://api.test.example/merchant/2', 'PUT', '2'],
+    ])
+  })
+})
+
+describe('the wait for a token', () => {
+  const waiting = () => createAuthFetch(provided({ get: (wait) => untilAborted(wait?.signal) }))
+  const reason = new Error('gone')
+  const aborted = () => AbortSignal.abort(reason)
+  const { signal: other } = new AbortController()
+
+  it('is ended by the signal of a Request', async () => {
+    const request = new Request(URL_CALLED, { signal: aborted() })
+    expect(await rejectionOf(waiting()(request))).toBe(reason)
+  })
+
+  it('is ended by the signal of the init, which replaces that of a Request', async () => {
+    const request = new Request(URL_CALLED, { signal: other })
+    expect(await rejectionOf(waiting()(request, { signal: aborted() }))).toBe(reason)
+  })
+
+  it.each([null, other])(
+    'is not ended by the signal of a Request if the init has another one: %o',
+    async (signal) => {
+      const abort = new AbortController()
+      const request = new Request(URL_CALLED, { signal: abort.signal })
+      const call = waiting()(request, { signal })
+      abort.abort(reason)
+      expect(await Promise.race([call.catch(() => 'ended'), settled()])).toBeUndefined()
+    },
+  )
+
+  const streams: Record<string, (body: ReadableStream, signal: AbortSignal) => Parameters<typeof fetch>> = {
+    'an init': (body, signal) => [URL_CALLED, { method: 'POST', body, duplex: 'half', signal }],
+    'a Request': (body, signal) => [
+      new Request(URL_CALLED, { method: 'POST', body, duplex: 'half', signal } as RequestInit),
+    ],
+  }
+  it.each(Object.entries(streams))('cancels the body stream of %s if it is aborted', async (_, args) => {
+    const [cancel, abort] = [vi.fn(), new AbortController()]
+    const call = waiting()(...args(new ReadableStream({ cancel }), abort.signal))
+    abort.abort(reason)
+    expect(await rejectionOf(call)).toBe(reason)
+    await settled()
+    expect(cancel).toHaveBeenCalledOnce()
+  })
+})
+
+describe('the body of a Request', () => {
+  it('is canceled at its source if the wrapped fetch cancels it and no second send needs it', async () => {
+    const cancel = vi.fn()
+    const body = new ReadableStream({ cancel })
+    const request = new Request(URL_CALLED, { method: 'POST', body, duplex: 'half' } as RequestInit)
+    const wrapped: typeof fetch = async (input) => {
+      void (input as Request).body?.cancel()
+      return new Response('fine')
+    }
+    await createAuthFetch(TOKENS, { fetch: wrapped })(request)
+    await settled()
+    expect(cancel).toHaveBeenCalledOnce()
+  })
+
+  it('is not kept if renewOnStatus is empty', async () => {
+    const request = new Request(URL_CALLED, { method: 'POST', body: 'x' })
+    const clone = vi.spyOn(request, 'clone')
+    await argumentsFor(request, undefined, { renewOnStatus: [] })
+    expect(clone).not.toHaveBeenCalled()
+  })
+})
+
+describe('the body of a 401', () => {
+  const KIB = 1024
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** A 401 with chunks of these sizes, and what became of its body. */
+  function rejected(sizes: readonly number[], length?: number) {
+    const seen = { read: 0, end: '' }
+    const remaining = [...sizes]
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => {
+          const size = remaining.shift()
+          if (size === undefined) {
+            seen.end = 'drained'
+            controller.close()
+          } else {
+            seen.read += size
+            controller.enqueue(new Uint8Array(size))
+          }
+        },
+        cancel: () => {
+          seen.end = 'canceled'
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const headers: Record<string, string> = length === undefined ? {} : { 'content-length': String(length) }
+    return { seen, response: new Response(body, { status: 401, headers }) }
+  }
+  const chunks = (count: number) => Array<number>(count).fill(KIB)
+
+  it.each([
+    ['drained if it is empty', [], undefined, { read: 0, end: 'drained' }],
+    ['drained if it has 64 KiB', chunks(64), undefined, { read: 64 * KIB, end: 'drained' }],
+    ['canceled beyond 64 KiB', chunks(128), undefined, { read: 65 * KIB, end: 'canceled' }],
+    ['canceled unread if it announces more', chunks(65), 65 * KIB, { read: 0, end: 'canceled' }],
+  ])('that is not handed out is %s', async (_, sizes, length, expected) => {
+    const { seen, response } = rejected(sizes, length)
+    const authFetch = createAuthFetch(TOKENS, { fetch: answering(response) })
+    expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
+    for (let turn = 0; turn < 100 && seen.end === ''; turn += 1) await settled()
+    expect(seen).toEqual(expected)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('that is not handed out is canceled after 1 s if it does not arrive', async () => {
+    const cancel = vi.fn()
+    const response = new Response(new ReadableStream({ cancel }), { status: 401 })
+    expect((await createAuthFetch(TOKENS, { fetch: answering(response) })(URL_CALLED)).status).toBe(200)
+    await vi.advanceTimersByTimeAsync(999)
+    expect(cancel).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(cancel).toHaveBeenCalledOnce()
+  })
+
+  it('may be missing although a content-length announces it, as after HEAD', async () => {
+    const response = new Response(null, { status: 401, headers: { 'content-length': '100000' } })
+    const authFetch = createAuthFetch(TOKENS, { fetch: answering(response) })
+    expect((await authFetch(URL_CALLED, { method: 'HEAD' })).status).toBe(200)
+  })
+
+  it('is left unread for the caller if the renewal fails', async () => {
+    const { seen, response } = rejected(chunks(1))
+    const tokens = provided({ current, renew: () => Promise.reject(new Error('no token')) })
+    expect(await createAuthFetch(tokens, { fetch: answering(response) })(URL_CALLED)).toBe(response)
+    await settled()
+    expect(seen).toEqual({ read: 0, end: '' })
+  })
+
+  it('is canceled if the caller aborts during the renewal', async () => {
+    const { seen, response } = rejected(chunks(100), 100 * KIB)
+    const [abort, renewing] = [new AbortController(), Promise.withResolvers<void>()]
+    const renew: TokenProvider['renewToken'] = (_, wait) => {
+      renewing.resolve()
+      return untilAborted(wait?.signal)
+    }
+    const authFetch = createAuthFetch(provided({ current, renew }), { fetch: answering(response) })
+    const call = authFetch(URL_CALLED, { signal: abort.signal })
+    await renewing.promise
+    abort.abort('enough')
+    expect(await rejectionOf(call)).toBe('enough')
+    await settled()
+    expect(seen).toEqual({ read: 0, end: 'canceled' })
+  })
+})
+
+describe('the global fetch', () => {
+  const ground = useGround()
+  const native = globalThis.fetch
+  const network = vi.fn<typeof fetch>(async () => new Response('answer'))
+  beforeEach(() => {
+    network.mockClear()
+    globalThis.fetch = network
+  })
+  afterEach(() => {
+    globalThis.fetch = native
+  })
+  const sent = () =>
+    network.mock.calls.map(([input, init]) => [
+      input,
+      new Headers(init?.headers).get('authorization') ?? 'no token',
+    ])
+
+  it('is looked up at each call', async () => {
+    const authFetch = createAuthFetch(TOKENS)
+    globalThis.fetch = async () => new Response('mocked later')
+    expect(await (await authFetch(URL_CALLED)).text()).toBe('mocked later')
+    globalThis.fetch = network
+    expect(await (await authFetch(URL_CALLED)).text()).toBe('answer')
+  })
+
+  it('may be replaced by nock after createAuthFetch was called', async () => {
+    globalThis.fetch = native
+    const authFetch = createAuthFetch(TOKENS)
+    nock.activate()
+    try {
+      nock('https://api.test.example', { reqheaders: { authorization: AUTHORIZATION } })
+        .get('/merchant/x')
+        .reply(200, 'by nock')
+      expect(await (await authFetch(URL_CALLED)).text()).toBe('by nock')
+    } finally {
+      nock.restore()
+    }
+  })
+
+  it.each<[string, () => typeof fetch]>([
+    ['createAuthFetch(tokens)', () => createAuthFetch(TOKENS)],
+    [
+      'createAuthFetch(tokens, { fetch: globalThis.fetch })',
+      () => createAuthFetch(TOKENS, { fetch: network }),
+    ],
+  ])('may be replaced by %s, which sends each call once', async (_, make) => {
+    globalThis.fetch = make()
+    await Promise.all([fetch(URL_CALLED), fetch(ELSEWHERE)])
+    await fetch(URL_CALLED)
+    expect(sent()).toEqual([
+      [URL_CALLED, AUTHORIZATION],
+      [ELSEWHERE, 'no token'],
+      [URL_CALLED, AUTHORIZATION],
+    ])
+  })
+
+  it('may be wrapped again, at once if createAuthFetch got it, or later', async () => {
+    const explicit = createAuthFetch(TOKENS, { fetch: globalThis.fetch })
+    globalThis.fetch = (path, init) => explicit(`https://api.test.example${path}`, init)
+    await fetch('/merchant/1')
+    globalThis.fetch = network
+    const implicit = createAuthFetch(TOKENS)
+    globalThis.fetch = implicit
+    await settled()
+    globalThis.fetch = (path, init) => implicit(`https://api.test.example${path}`, init)
+    await fetch('/merchant/2')
+    expect(sent()).toEqual([
+      ['https://api.test.example/merchant/1', AUTHORIZATION],
+      ['https://api.test.example/merchant/2', AUTHORIZATION],
+    ])
+  })
+
+  it('may be replaced by two, one above the other, each of which sends to its own API', async () => {
+    globalThis.fetch = createAuthFetch(TOKENS)
+    await settled()
+    const other = provided({ current: token('other.token'), apiUrls: ['https://other.example'] })
+    globalThis.fetch = createAuthFetch(other)
+    await fetch(URL_CALLED)
+    await fetch('https://other.example/x')
+    expect(sent()).toEqual([
+      [URL_CALLED, AUTHORIZATION],
+      ['https://other.example/x', 'Bearer other.token'],
+    ])
+  })
+
+  it('that attaches the token of a provider sends its token request without one', async () => {
+    globalThis.fetch = native
+    const { environment } = ground.env
+    const apiUrls = [environment.authUrl, ...Object.values(environment.apiUrls)]
+    const tokens = ground.provider({ environment: { ...environment, apiUrls } })
+    globalThis.fetch = createAuthFetch(tokens)
+    expect((await fetch(ground.env.merchantUrl)).status).toBe(200)
+    expect(ground.env.requests('token')[0]?.headers).not.toHaveProperty('authorization')
+  })
 })

@@ -1,60 +1,7 @@
-/** The environment of a scenario: the service on loopback, other hosts, and a manual clock. It needs no test runner. */
+/** What surrounds the client of a test: servers on loopback, a token endpoint that blocks, and what to wait for. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import {
-  type AuthEvent,
-  type Clock,
-  createTokenProvider,
-  type TokenProvider,
-  type TokenProviderOptions,
-} from 'merchant-auth'
-import { type Sandbox, type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
-
-export interface World {
-  readonly service: SandboxEnvironment
-  /** The events that the providers of this world emitted. */
-  readonly events: AuthEvent[]
-  provider(options?: Partial<TokenProviderOptions>): TokenProvider
-  /** Starts a server that is not part of the service. */
-  host: typeof scripted
-}
-
-/** Runs a function against its own service, and closes everything afterwards. */
-export async function inWorld<T>(run: (world: World) => Promise<T>): Promise<T> {
-  const sandbox: Sandbox = await startSandbox()
-  const ends: (() => PromiseLike<unknown>)[] = []
-  const events: AuthEvent[] = []
-  const { environment, clientId, clientSecret } = sandbox.test
-  try {
-    return await run({
-      service: sandbox.test,
-      events,
-      provider: (options = {}) => {
-        const onEvent = (event: AuthEvent): void => {
-          events.push(event)
-        }
-        const tokens = createTokenProvider({
-          environment,
-          clientId,
-          clientSecret,
-          onEvent,
-          ...options,
-        } as TokenProviderOptions)
-        ends.push(() => tokens.close())
-        return tokens
-      },
-      host: async (answer) => {
-        const server = await scripted(answer)
-        ends.push(() => server[Symbol.asyncDispose]())
-        return server
-      },
-    })
-  } finally {
-    for (const end of ends) await end()
-    await sandbox.close()
-  }
-}
 
 export interface Listening extends AsyncDisposable {
   readonly url: string
@@ -111,29 +58,6 @@ export async function closedPort(): Promise<number> {
   return Number(new URL(server.url).port)
 }
 
-/** A clock that stands still until a test advances it. A sleep ends only when its signal aborts. */
-export class MovedClock implements Clock {
-  #ms = 1_000
-
-  monotonicMs(): number {
-    return this.#ms
-  }
-
-  epochMs(): number {
-    return Date.UTC(2030, 0, 1) + this.#ms
-  }
-
-  sleep(_ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((_, reject) => {
-      signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
-    })
-  }
-
-  advance(ms: number): void {
-    this.#ms += ms
-  }
-}
-
 /** The real one: tests may replace the global one with fake timers. */
 const { setTimeout: wait } = globalThis
 
@@ -169,9 +93,4 @@ export function blockedFetch(from = 1): { readonly fetch: typeof fetch; count():
     count: () => count,
     release: gate.resolve,
   }
-}
-
-/** Runs everything that is ready to run. */
-export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -41,22 +41,3 @@ export function untilAborted(signal: AbortSignal | undefined): Promise<never> {
     signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
 }
-
-/** A signal like that of the abort-controller package: not a native AbortSignal, and without a reason. */
-export class OlderSignal {
-  aborted = false
-  readonly listeners = new Map<() => void, string>()
-
-  abort(): void {
-    this.aborted = true
-    for (const [listener, type] of this.listeners) if (type === 'abort') listener()
-  }
-
-  addEventListener(type: string, listener: () => void): void {
-    this.listeners.set(listener, type)
-  }
-
-  removeEventListener(type: string, listener: () => void): void {
-    if (this.listeners.get(listener) === type) this.listeners.delete(listener)
-  }
-}

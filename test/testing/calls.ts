@@ -23,8 +23,7 @@ export interface Echo {
   readonly path: string
   readonly query: string
   readonly headers: Record<string, string>
-  readonly body?: string
-  readonly bodyBase64?: string
+  readonly body: string
   readonly bodySha256: string
   readonly jti: string
 }

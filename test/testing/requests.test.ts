@@ -108,23 +108,6 @@ describe('requests() of the sandbox', () => {
     expect(first).toBe(`seen [token ${decodeJwt(token).jti}] here`)
     expect(second).toBe('seen [hidden] here')
   })
-
-  it('hides credentials that this environment does not know', async () => {
-    const foreign = await freshToken(use.sandbox.production)
-    const unknown = 'some-other-credential'
-    await call(use.env.merchantUrl, foreign, { headers: { 'x-debug': foreign } })
-    await call(use.env.merchantUrl, unknown)
-    await fetch(use.env.merchantUrl, { headers: { authorization: `Basic ${btoa('a:b')}`, cookie: 'a=b' } })
-    use.env.configure({ header: 'x-token', scheme: '' })
-    await fetch(use.env.merchantUrl, { headers: { 'x-token': unknown } })
-    await requestToken(use.env, { fields: { ...goodFields(use.env), client_secret: unknown } })
-    expect(all()).not.toContain(foreign)
-    expect(all()).not.toContain(unknown)
-    expect(
-      use.env.requests('merchant').map(({ headers }) => headers['authorization'] ?? headers['x-token']),
-    ).toEqual(['[hidden]', '[hidden]', '[hidden]', '[hidden]'])
-    expect(use.env.requests('merchant')[2]?.headers['cookie']).toBe('[hidden]')
-  })
 })
 
 describe('onRequest of the sandbox', () => {
@@ -174,32 +157,6 @@ describe('onRequest of the sandbox', () => {
     const [, hung] = await requests(2)
     expect(hung).toMatchObject({ target: 'merchant', fault: id })
     expect(hung).not.toHaveProperty('status')
-  })
-
-  it('is called for each pipelined request, even if it was not answered, without a warning', async () => {
-    const warn = vi.fn()
-    process.on('warning', warn)
-    sandbox.test.fail('merchant', { kind: 'hang' })
-    const socket = connect(Number(new URL(sandbox.test.merchantUrl).port), '127.0.0.1')
-    socket.write('GET /merchant HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20))
-    await until(() => sandbox.test.counts.merchant === 20)
-    socket.destroy()
-    await requests(20)
-    await turn(5)
-    process.off('warning', warn)
-    const ids = reported.map(({ id }) => id).sort((a, b) => a - b)
-    expect(ids).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
-    expect(warn).not.toHaveBeenCalled()
-  })
-
-  it('is called for all requests before close resolves, even while tokens are being signed', async () => {
-    const calling = Promise.allSettled(Array.from({ length: 50 }, () => requestToken(sandbox.test)))
-    await until(() => sandbox.test.counts.token > 0)
-    await sandbox.close()
-    const count = sandbox.test.counts.token
-    expect(reported).toHaveLength(count)
-    await calling
-    expect(reported).toHaveLength(count)
   })
 
   it.each([

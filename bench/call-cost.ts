@@ -6,8 +6,6 @@ import { median, shown } from './numbers.ts'
 import { type Chart, type Check, isAgainst, isCheck, progress, type Section, type Summary } from './part.ts'
 import { measure, type Ratio, type Rounds, type Runner, ratioOf, type Times } from './rounds.ts'
 
-type Limit = Pick<Check, 'limit' | 'tolerance' | 'target'>
-
 export interface Group {
   readonly title: string
   readonly clients: readonly Contender['client'][]
@@ -18,7 +16,7 @@ export interface Group {
   readonly path?: string
   readonly transport?: () => Transport
   /** The highest ratio to the baseline, by contender. */
-  readonly limits?: Readonly<Record<string, Limit>>
+  readonly limits?: Readonly<Record<string, number>>
   /** Room for noise in the ratio to an earlier build. */
   readonly tolerance: number
 }
@@ -160,7 +158,9 @@ function checksOfLimits(result: Result): Check[] {
     .map(([name, limit]) => ({
       name: `${group.title}: ${name} by ${baseline}`,
       value: ratioToBaseline(result, name).ratio,
-      ...limit,
+      limit,
+      tolerance: 1,
+      isRatio: true,
     }))
 }
 

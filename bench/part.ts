@@ -14,8 +14,8 @@ export interface Check {
   readonly limit: number
   /** Room for noise: the run fails where the value is greater than `limit * tolerance`. */
   readonly tolerance: number
-  /** What the value should come down to, where the limit only keeps it from growing. */
-  readonly target?: number
+  /** Whether the value is measured, and so is measured again before it counts as missed, rather than counted. */
+  readonly isRatio?: boolean
 }
 
 export interface Chart {

@@ -1,4 +1,4 @@
-/** An undici dispatcher whose calls carry the token, below undici's own interceptors, and are repeated after a 401. */
+/** An undici dispatcher whose calls carry the token, above undici's retry interceptor, and are repeated after a 401. */
 import assert from 'node:assert/strict'
 import { startSandbox } from 'merchant-auth/testing'
 import { request } from 'undici'

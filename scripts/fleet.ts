@@ -29,8 +29,6 @@ const TOKEN_LATENCY_MS = 100
 const START_LIMIT_MS = 300_000
 /** For calls under way, and to disconnect from a Redis that is gone. */
 const END_LIMIT_MS = 120_000
-/** Servers that stand still for longer let processes wait for each other. */
-const BUSY_MS = 250
 
 const RUNS = ['no store', 'one Redis', 'killed Redis'] as const
 
@@ -70,13 +68,7 @@ console.table(Object.fromEntries(results.map((result) => [result.run, rowOf(resu
 const verdicts = results.flatMap(verdictsOf)
 for (const { good, text } of verdicts)
   console.log(`${good ? styleText('green', '✔') : styleText('red', '✘')} ${text}`)
-const allGood = verdicts.every(({ good }) => good)
-const lateMs = Math.round(Math.max(...results.map((result) => result.lateMs)))
-if (!allGood && lateMs > BUSY_MS)
-  console.log(
-    `This machine was busy: its servers stood still for up to ${lateMs} ms. Try a longer --lifetime.`,
-  )
-process.exitCode = allGood ? 0 : 1
+process.exitCode = verdicts.every(({ good }) => good) ? 0 : 1
 
 /** All processes of the fleet start together, and call for two lifetimes of a token. */
 async function runFleet(run: Result['run']): Promise<Result> {

@@ -95,18 +95,21 @@ stalls[Symbol.dispose]()
 
 // What is left of it.
 records.sweep()
-const { production, test } = { production: sandbox.production.counts, test: sandbox.test.counts }
-const unauthorized = production.unauthorized + test.unauthorized
-const requested = tokenRequests()
+const counts = [sandbox.production.counts, sandbox.test.counts]
+const unauthorized = counts.reduce((sum, count) => sum + count.unauthorized, 0)
+const requested = counts.reduce((sum, count) => sum + count.token, 0)
 await Promise.all([...closing, ...groups.map(({ clients }) => clients.close())])
 await sandbox.close()
 const handles = await remains.openHandles()
 const searched = samples.length + 1
-const leaks = await searchSamples()
+const secrets = samples.flatMap((sample) => sample.secrets)
+for (const sample of [...samples.splice(0), { what: 'events', got: figures.events.splice(0), secrets }])
+  for (const where of findLeaks(sample.got, new Set(sample.secrets)))
+    problems.push(`A secret in ${sample.what}: ${where}`)
 const heapAtEnd = await heapUsed()
 const sharedListeners = getEventListeners(shared, 'abort').length
 
-problems.push(...figures.breaches, ...leaks.map((leak) => `A secret in ${leak}`))
+problems.push(...figures.breaches)
 if (calling > 0) problems.push(`${calling} callers wait for their last call`)
 if (recovered === 0) problems.push('No call ended after the recovery')
 if (heapAtEnd - heapAtStart > MOST_GROWTH_BYTES) problems.push('The heap grew')
@@ -170,23 +173,6 @@ function note(call: EndedCall, { service, tokens }: Clients, got: unknown): void
   else problems.push(`Nothing explains this failure: ${inspect(call, { depth: 5 })}\n${String(got)}`)
   if (samples.length < MOST_SAMPLES)
     samples.push({ what: `${call.id}, ${call.client}`, got, secrets: [...service.secrets, ...tokens] })
-}
-
-/** Where a secret shows in what callers got, or in an event. */
-async function searchSamples(): Promise<string[]> {
-  const secrets = [...new Set(samples.flatMap((sample) => sample.secrets))]
-  const leaks: string[] = []
-  for (const sample of [...samples, { what: 'events', got: figures.events, secrets }]) {
-    leaks.push(...findLeaks(sample.got, sample.secrets).map((where) => `${sample.what}: ${where}`))
-    await new Promise((resolve) => setImmediate(resolve))
-  }
-  samples.length = 0
-  figures.events.length = 0
-  return leaks
-}
-
-function tokenRequests(): number {
-  return sandbox.production.counts.token + sandbox.test.counts.token
 }
 
 function mebibytes(bytes: number): string {

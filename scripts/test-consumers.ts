@@ -12,10 +12,11 @@ import { install, output, pack, root } from './check-package/packed.ts'
 
 /** What each project runs, one program after the other. The projects run at the same time. */
 const PROJECTS = {
-  'TypeScript with module: commonjs, and bundles': [
+  'TypeScript with module: commonjs, bundles, and AWS Lambda': [
     'node_modules/typescript/bin/tsc -p typescript',
     'typescript/main.js',
     'bundles/build.js ../bundled',
+    'lambda/main.js',
   ],
   NestJS: ['node_modules/typescript/bin/tsc -p nest', 'nest/main.js'],
   'Generated clients': [
@@ -23,7 +24,6 @@ const PROJECTS = {
     'node_modules/typescript/bin/tsc -p clients',
     'clients/main.js',
   ],
-  'AWS Lambda': ['node_modules/typescript/bin/tsc -p lambda', 'lambda/main.js'],
   'Jest and ts-jest': ['node_modules/jest/bin/jest.js --ci --silent --projects jest typescript'],
 }
 

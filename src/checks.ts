@@ -9,8 +9,12 @@ export const text = (error: string): z.ZodMiniType<string> =>
   z.string(error).check(z.refine((value) => value !== '', error))
 
 /** A duration (ms) that a timer supports. */
-export const ms = (least: number, error: string): z.ZodMiniType<number> =>
-  z.number(error).check(z.gte(least, error), z.lte(MAX_TIMER_MS, error))
+export function ms(
+  least: number,
+  error = `must be a number of milliseconds from ${least} to ${MAX_TIMER_MS}`,
+): z.ZodMiniType<number> {
+  return z.number(error).check(z.gte(least, error), z.lte(MAX_TIMER_MS, error))
+}
 
 /** A function. */
 export const fn = <F>(error: string): z.ZodMiniType<F> =>
@@ -36,25 +40,13 @@ const RESERVED = 'must not be a header that HTTP clients set or drop themselves'
 const SCHEME = "must be an authentication scheme (RFC 9110 §11.1), or '' for the bare token"
 
 /** With these names fetch, axios or undici drops the token, fails, or describes the body or the connection incorrectly. */
-const RESERVED_HEADERS: ReadonlySet<string> = new Set([
-  '__proto__',
-  'connection',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'prototype',
-  'sec-fetch-mode',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+const RESERVED_HEADER =
+  /^(?:connection|content-length|content-type|expect|host|keep-alive|sec-fetch-mode|trailer|transfer-encoding|upgrade)$/i
 
 /** The name of a header that can carry the token. */
 export const headerName: z.ZodMiniType<string> = z.string(HEADER).check(
   z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
-  z.refine((name) => !RESERVED_HEADERS.has(name.toLowerCase()), RESERVED),
+  z.refine((name) => !RESERVED_HEADER.test(name), RESERVED),
 )
 
 /** The authentication scheme: the word before the token. */
@@ -69,15 +61,11 @@ export const schemeName: z.ZodMiniType<string> = z
  */
 export function problemsOf(error: z.core.$ZodError, name = 'options'): Problem[] {
   return error.issues.flatMap(({ path, message, ...issue }) => {
-    const nameOf = (parts: readonly PropertyKey[]): string =>
-      parts
-        .map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
-        .join('')
-        .replace(/^\./, '')
-    if (issue.code !== 'unrecognized_keys') return [{ option: nameOf(path) || name, reason: message }]
+    if (issue.code !== 'unrecognized_keys')
+      return [{ option: z.core.toDotPath(path) || name, reason: message }]
     return issue.keys.map((key) => ({
       ...unknownOption(key, message.split(' ')),
-      option: nameOf([...path, key]),
+      option: z.core.toDotPath([...path, key]),
     }))
   })
 }

@@ -24,10 +24,7 @@ export function readClock(clock: Clock): Instant {
 /** The longest delay that setTimeout supports; a longer one would fire immediately. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1
 
-/**
- * Runs a function after `ms`. Returns a function that cancels the timer. It uses the `clearTimeout` of the time when the
- * timer was set, even if fake timers replace the global one later.
- */
+/** Runs a function after `ms`. The returned function cancels this, even if fake timers replaced the global functions. */
 export function startTimer(
   run: () => void,
   ms: number,
@@ -46,21 +43,15 @@ export function startTimer(
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   epochMs: () => Date.now(),
-  sleep: (ms, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted) {
-        reject(signal.reason)
-        return
-      }
-      const onAbort = (): void => {
-        stop()
-        reject(signal?.reason)
-      }
-      const onTime = (): void => {
-        signal?.removeEventListener('abort', onAbort)
-        resolve()
-      }
-      const stop = startTimer(onTime, ms)
-      signal?.addEventListener('abort', onAbort, { once: true })
-    }),
+  sleep: async (ms, signal) => {
+    signal?.throwIfAborted()
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const onAbort = (): void => reject(signal?.reason)
+    const stop = startTimer(resolve, ms)
+    signal?.addEventListener('abort', onAbort)
+    await promise.finally(() => {
+      stop()
+      signal?.removeEventListener('abort', onAbort)
+    })
+  },
 }

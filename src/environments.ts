@@ -18,8 +18,7 @@ export interface Environment {
   /**
    * Base URLs (at least one) of the merchant API and the in-store API: by name, `{ merchant: …, inStore: … }`, or as a
    * list. Only URLs below one of them get the token: same origin, and a path that is equal or continues after a `/`.
-   * https, or http on a loopback host. Events show the name of an API, or its URL if it has none. Names with the same base
-   * URL are one API, and events show all of them.
+   * https, or http on a loopback host. Names with the same base URL are one API, and events show all of them.
    */
   readonly apiUrls: Readonly<Record<string, string>> | readonly string[]
   /**
@@ -51,7 +50,7 @@ interface Entry {
   /** Undefined in a list. */
   readonly name: string | undefined
   readonly url: string
-  /** Where it stands, for messages: `apiUrls.merchant` or `apiUrls[0]`. */
+  /** For messages: `apiUrls.merchant` or `apiUrls[0]`. */
   readonly place: string
 }
 
@@ -73,47 +72,49 @@ function withoutTokenPath(authUrl: string): string {
 }
 
 /** Scheme, host, port and path of a base URL, without a trailing slash. */
-export function canonicalUrl(url: string): string {
+function canonicalUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return origin + pathname.replace(/\/$/, '')
 }
 
+/** The frozen copies, which are reused: an application may create thousands of providers for one environment. */
+const copies = new WeakSet<object>()
+
 /** A frozen copy of an environment, or its problems. The option names of the problems start with `at`. */
 export function checkEnvironment(value: unknown, at: string, key?: string): Environment | Problem[] {
-  if (isFrozenCopy(value) && (key === undefined || value.name !== undefined)) return value
   if (typeof value !== 'object' || value === null)
     return [{ option: at, reason: 'must be an object with authUrl, audience and apiUrls' }]
-  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = value as Environment
-  const problems: Problem[] = []
-  const add = (option: string, reason: string | undefined): void => {
-    if (reason !== undefined) problems.push({ option: `${at}.${option}`, reason })
-  }
+  const given = value as Environment
+  if (copies.has(given) && (key === undefined || given.name !== undefined)) return given
+  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests = false } = given
   const insecure = allowInsecureRequests === true
-  if (name !== undefined && !isText(name)) add('name', 'must be a non-empty string')
-  if (!['undefined', 'boolean'].includes(typeof allowInsecureRequests))
-    add('allowInsecureRequests', 'must be true or false')
-  add('authUrl', baseUrlProblem(authUrl, insecure))
-  if (!isText(audience)) add('audience', 'must be a non-empty string')
   const entries = typeof apiUrls === 'object' && apiUrls !== null ? entriesOf(apiUrls) : []
-  if (entries.length === 0)
-    add('apiUrls', 'must be base URLs by name, or a list of base URLs, with at least one')
-  for (const entry of entries)
-    add(entry.place, entry.name === '' ? 'must have a non-empty name' : apiUrlProblem(entry.url, insecure))
-  return problems.length > 0
-    ? problems
-    : frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests })
+  const reasons: [option: string, reason: string | undefined][] = [
+    ['name', name === undefined ? undefined : textProblem(name)],
+    [
+      'allowInsecureRequests',
+      typeof allowInsecureRequests === 'boolean' ? undefined : 'must be true or false',
+    ],
+    ['authUrl', baseUrlProblem(authUrl, insecure)],
+    ['audience', textProblem(audience)],
+    ['apiUrls', entries.length > 0 ? undefined : 'must be at least one base URL, by name or as a list'],
+    ...entries.map(({ place, url }): [string, string | undefined] => [place, apiUrlProblem(url, insecure)]),
+  ]
+  const problems = reasons.flatMap(([option, reason]) =>
+    reason === undefined ? [] : { option: `${at}.${option}`, reason },
+  )
+  return problems.length > 0 ? problems : frozenEnvironment({ ...given, name })
 }
 
-function isText(value: unknown): boolean {
-  return typeof value === 'string' && value !== ''
+function textProblem(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? undefined : 'must be a non-empty string'
 }
 
 function apiUrlProblem(value: unknown, insecure: boolean): string | undefined {
-  const problem = baseUrlProblem(value, insecure)
-  if (problem === undefined && /%2f|%5c/i.test(new URL(value as string).pathname)) {
-    return 'must not contain an encoded slash (%2f) or backslash (%5c) in its path'
-  }
-  return problem
+  const isEncoded = URL.canParse(String(value)) && /%2f|%5c/i.test(new URL(String(value)).pathname)
+  return isEncoded
+    ? 'must not contain an encoded slash (%2f) or backslash (%5c) in its path'
+    : baseUrlProblem(value, insecure)
 }
 
 function baseUrlProblem(value: unknown, insecure: boolean): string | undefined {
@@ -134,9 +135,8 @@ function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Checks a set of environments and freezes it. Each environment must be complete. Token endpoints and audiences must
- * differ between environments, and no URL may be below the `apiUrls` of two of them, so that a token of one environment
- * cannot reach another. The key of an environment is its default name.
+ * Checks a set of environments and freezes it. Token endpoints and audiences must differ between environments, and no URL
+ * may be below the `apiUrls` of two of them, so that a token of one environment cannot reach another.
  *
  * @param environments the environments by name, usually `production` and `test`
  * @returns frozen copies under the same names
@@ -144,11 +144,6 @@ function isLoopback(hostname: string): boolean {
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
  * @example
  * const environments = defineEnvironments({
- *   production: {
- *     authUrl: 'https://auth.example.com',
- *     audience: 'https://api.example.com',
- *     apiUrls: { merchant: 'https://api.example.com/merchant', inStore: 'https://api.example.com/in-store' },
- *   },
  *   test: {
  *     authUrl: 'https://auth.test.example.com',
  *     audience: 'https://api.test.example.com',
@@ -160,30 +155,18 @@ function isLoopback(hostname: string): boolean {
 export function defineEnvironments<const T extends Readonly<Record<string, Environment>>>(
   environments: T,
 ): T {
-  const names = Object.keys(environments ?? {})
-  if (names.length === 0) {
-    throw new ConfigurationError('The environments cannot be used', [
-      { option: 'environments', reason: 'must be an object with at least one environment' },
-    ])
-  }
   const checked: [string, Environment][] = []
   const problems: Problem[] = []
-  for (const name of names) {
-    const environment = checkEnvironment(environments[name], name, name)
+  for (const [name, given] of Object.entries(environments ?? {})) {
+    const environment = checkEnvironment(given, name, name)
     if (Array.isArray(environment)) problems.push(...environment)
     else checked.push([name, environment])
   }
   if (problems.length === 0) problems.push(...overlaps(checked))
+  if (problems.length === 0 && checked.length === 0)
+    problems.push({ option: 'environments', reason: 'must be an object with at least one environment' })
   if (problems.length > 0) throw new ConfigurationError('The environments cannot be used', problems)
   return Object.freeze(Object.fromEntries(checked)) as T
-}
-
-/** The frozen copies, which are reused: an application may create thousands of providers for one environment. */
-const copies = new WeakSet<object>()
-
-/** Whether an environment is such a copy, which cannot change. */
-export function isFrozenCopy(environment: unknown): environment is Environment {
-  return copies.has(environment as Environment)
 }
 
 /** A frozen copy of an environment, without any other properties. */
@@ -204,20 +187,13 @@ function overlaps(entries: [string, Environment][]): Problem[] {
   const problems: Problem[] = []
   entries.forEach(([key, environment], index) => {
     for (const [otherKey, other] of entries.slice(0, index)) {
-      if (tokenEndpoint(environment) === tokenEndpoint(other)) {
-        problems.push({ option: `${key}.authUrl`, reason: `is also the token endpoint of ${otherKey}` })
-      }
-      if (environment.audience === other.audience) {
-        problems.push({ option: `${key}.audience`, reason: `is also the audience of ${otherKey}` })
-      }
-      for (const { url, place } of entriesOf(environment.apiUrls)) {
-        if (entriesOf(other.apiUrls).some((api) => isBelow(url, api.url) || isBelow(api.url, url))) {
-          problems.push({
-            option: `${key}.${place}`,
-            reason: `overlaps with the apiUrls of ${otherKey}: its tokens would reach both environments`,
-          })
-        }
-      }
+      const add = (option: string, reason: string) => problems.push({ option: `${key}.${option}`, reason })
+      if (tokenEndpoint(environment) === tokenEndpoint(other))
+        add('authUrl', `is also the token endpoint of ${otherKey}`)
+      if (environment.audience === other.audience) add('audience', `is also the audience of ${otherKey}`)
+      for (const { url, place } of entriesOf(environment.apiUrls))
+        if (entriesOf(other.apiUrls).some((api) => isBelow(url, api.url) || isBelow(api.url, url)))
+          add(place, `overlaps with the apiUrls of ${otherKey}: its tokens would reach both environments`)
     }
   })
   return problems

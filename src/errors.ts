@@ -29,10 +29,7 @@ export type MerchantAuthErrorCode =
 
 const BRAND = Symbol.for('merchant-auth.error')
 
-/**
- * The base class of all errors of this package. No error contains the client secret, an assertion or a token, in its fields or in its
- * log output.
- */
+/** The base class of all errors of this package. No error contains the client secret, an assertion or a token. */
 export class MerchantAuthError extends Error {
   /** What failed, for programs. */
   readonly code: MerchantAuthErrorCode
@@ -57,10 +54,7 @@ export interface Problem {
   readonly reason: string
 }
 
-/**
- * Invalid options. Thrown before any request, with all problems at once. Its `code` is `ERR_CONFIGURATION`, or
- * `ERR_BROWSER` in a browser.
- */
+/** Invalid options, all at once. Its `code` is `ERR_CONFIGURATION`, or `ERR_BROWSER` in a browser. */
 export class ConfigurationError extends MerchantAuthError {
   /** All problems. */
   readonly problems: readonly Problem[]
@@ -77,20 +71,10 @@ export class ConfigurationError extends MerchantAuthError {
 }
 
 /** The fields of a {@link TokenRequestError}. */
-export interface TokenRequestFailure {
-  readonly code: Exclude<
-    MerchantAuthErrorCode,
-    'ERR_CONFIGURATION' | 'ERR_BROWSER' | 'ERR_TOKEN_RESPONSE' | 'ERR_PROVIDER_CLOSED'
+export type TokenRequestFailure = Pick<TokenRequestError, 'code' | 'retryable' | 'attempts'> &
+  Partial<
+    Pick<TokenRequestError, 'status' | 'error' | 'errorDescription' | 'retryAfterMs' | 'answer' | 'cause'>
   >
-  readonly retryable: boolean
-  readonly attempts: number
-  readonly status?: number | undefined
-  readonly error?: string | undefined
-  readonly errorDescription?: string | undefined
-  readonly retryAfterMs?: number | undefined
-  readonly answer?: TokenRequestError['answer']
-  readonly cause?: unknown
-}
 
 /**
  * The token request failed. Its `code` says why: `ERR_TOKEN_NETWORK`, `ERR_TOKEN_TIMEOUT`, `ERR_TOKEN_STATUS`,
@@ -113,8 +97,8 @@ export class TokenRequestError extends MerchantAuthError {
   /** Whether the same request may succeed later without any change by the caller. */
   readonly retryable: boolean
   /**
-   * More about the response: the redacted redirect location, the delay (ms) that Retry-After asks for, and the spent
-   * quotas. Not enumerable, because the message contains the same information.
+   * What the message says of the response: the redacted redirect location, the delay (ms) of Retry-After, and the spent
+   * quotas. Not enumerable.
    * @internal
    */
   declare readonly answer:
@@ -146,13 +130,11 @@ export interface ResponseIssue {
   readonly reason: string
 }
 
-/**
- * The token endpoint returned a success status, but no usable token (RFC 6749 §5.1). Its `code` is `ERR_TOKEN_RESPONSE`.
- */
+/** The token endpoint returned a success status, but no usable token (RFC 6749 §5.1): `ERR_TOKEN_RESPONSE`. */
 export class TokenResponseError extends MerchantAuthError {
   /** The invalid fields of the response, and the reasons. */
   readonly issues: readonly ResponseIssue[]
-  /** How long (ms) this package sends no further token request, as on a {@link TokenRequestError}. */
+  /** As on a {@link TokenRequestError}. */
   readonly retryAfterMs: number | undefined
 
   /** @internal */
@@ -163,7 +145,7 @@ export class TokenResponseError extends MerchantAuthError {
   }
 }
 
-/** The provider was closed before or during the call. Its `code` is `ERR_PROVIDER_CLOSED`. */
+/** The provider was closed before or during the call: `ERR_PROVIDER_CLOSED`. */
 export class ProviderClosedError extends MerchantAuthError {
   /** @internal */
   constructor() {
@@ -172,15 +154,15 @@ export class ProviderClosedError extends MerchantAuthError {
 }
 
 // On the prototypes, so that inspect does not list the name again among the fields.
-for (const [type, name] of [
-  [MerchantAuthError, 'MerchantAuthError'],
-  [ConfigurationError, 'ConfigurationError'],
-  [TokenRequestError, 'TokenRequestError'],
-  [TokenResponseError, 'TokenResponseError'],
-  [ProviderClosedError, 'ProviderClosedError'],
-] as const) {
-  Object.defineProperty(type.prototype, 'name', { value: name, configurable: true, writable: true })
+const CLASSES = {
+  MerchantAuthError,
+  ConfigurationError,
+  TokenRequestError,
+  TokenResponseError,
+  ProviderClosedError,
 }
+for (const [name, { prototype }] of Object.entries(CLASSES))
+  Object.defineProperty(prototype, 'name', { value: name, configurable: true, writable: true })
 Object.defineProperty(MerchantAuthError.prototype, BRAND, { value: true })
 
 /**
@@ -193,17 +175,13 @@ export function copyForCaller(error: unknown, remainingMs?: number, note = ''): 
   const pause = remainingMs === undefined ? undefined : { retryAfterMs: Math.ceil(remainingMs) }
   if (error instanceof TokenRequestError) {
     const { answer, cause } = error
-    const code = error.code as TokenRequestFailure['code']
-    return new TokenRequestError(error.message + note, { ...error, code, answer, cause, ...pause })
+    return new TokenRequestError(error.message + note, { ...error, answer, cause, ...pause })
   }
   if (error instanceof TokenResponseError) {
     const { retryAfterMs } = { ...error, ...pause }
     return new TokenResponseError(error.message + note, error.issues, retryAfterMs)
   }
-  if (error instanceof ProviderClosedError) {
-    return new ProviderClosedError()
-  }
-  return error
+  return error instanceof ProviderClosedError ? new ProviderClosedError() : error
 }
 
 /**
@@ -212,5 +190,5 @@ export function copyForCaller(error: unknown, remainingMs?: number, note = ''): 
  * @param value any thrown value
  */
 export function isMerchantAuthError(value: unknown): value is MerchantAuthError {
-  return typeof value === 'object' && value !== null && (value as { [BRAND]?: unknown })[BRAND] === true
+  return (value as { [BRAND]?: unknown } | null | undefined)?.[BRAND] === true
 }

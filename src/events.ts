@@ -106,7 +106,7 @@ export type AuthEvent =
 
 const diagnostics: Channel = channel('merchant-auth')
 
-/** Emits an event. A function is called only if somebody listens, so that unused events cost nothing to create. */
+/** Emits an event. A function that creates it is called only if somebody listens. */
 export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
 /** Emits the events of one provider. Errors of `onEvent` are ignored. */
@@ -118,44 +118,40 @@ export function createEmit(
     if (onEvent === undefined && !diagnostics.hasSubscribers) return
     const created = typeof given === 'function' ? given() : given
     const event = Object.freeze(environment === undefined ? created : { ...created, environment })
-    if (onEvent !== undefined) callSafely(onEvent, event)
+    try {
+      const returned: unknown = onEvent?.(event)
+      if (returned instanceof Promise) returned.catch(() => {})
+    } catch {
+      // An error in a listener must not affect the call.
+    }
     if (diagnostics.hasSubscribers) diagnostics.publish(event)
   }
 }
 
-function callSafely(listener: (event: AuthEvent) => void, event: AuthEvent): void {
-  try {
-    const returned: unknown = listener(event)
-    if (returned instanceof Promise) returned.catch(() => {})
-  } catch {
-    // An error in a listener must not affect the call.
-  }
-}
-
 /** What an attachment needs from a provider to emit events. */
-export interface Outlet {
+export interface Emitter {
   readonly emit: Emit
   /** The client secrets and tokens that no event may contain. */
   readonly secrets: Iterable<string>
 }
 
-const outlets = new WeakMap<object, Outlet>()
+const emitters = new WeakMap<object, Emitter>()
 
-/** Registers the outlet of a provider for its attachments. */
-export function rememberOutlet(provider: object, outlet: Outlet): void {
-  outlets.set(provider, outlet)
+/** Registers the emitter of a provider for its attachments. */
+export function registerEmitter(provider: object, emitter: Emitter): void {
+  emitters.set(provider, emitter)
 }
 
-/** The outlet of a provider. For a provider that the caller implements: the diagnostics channel and its current token. */
-export function outletOf(provider: {
+/** The emitter of a provider. For a provider that the caller implements: the diagnostics channel and its current token. */
+export function emitterOf(provider: {
   readonly environment: Environment
   currentToken(): { readonly value: string } | undefined
-}): Outlet {
+}): Emitter {
   const secrets = {
     *[Symbol.iterator]() {
       const token = provider.currentToken()
       if (token !== undefined) yield token.value
     },
   }
-  return outlets.get(provider) ?? { emit: createEmit(undefined, provider.environment.name), secrets }
+  return emitters.get(provider) ?? { emit: createEmit(undefined, provider.environment.name), secrets }
 }

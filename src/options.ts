@@ -17,50 +17,50 @@ import { ConfigurationError, type Problem } from './errors.ts'
 import type { AuthEvent } from './events.ts'
 import type { TokenStore } from './store/token-store.ts'
 
-/** What an assertion is for: its audience, and its issuer and subject. */
+/** What an assertion is for. */
 export interface AssertionEndpoint {
-  /** The URL of the token endpoint. */
+  /** The URL of the token endpoint: the assertion's audience. */
   readonly url: string
-  /** The client id. */
+  /** The client id: the assertion's issuer and subject. */
   readonly clientId: string
 }
 
 /** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
 export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
 
-/** A client with a secret (RFC 6749 §2.3.1). */
+/** A client with a secret (RFC 6749 §2.3.1). @inline */
 export interface WithClientSecret {
   /**
-   * The client secret, or a function that returns it (or a promise for it). The function is called before every token
-   * request. If the token endpoint rejects the secret and the function then returns a different one, the request is
-   * repeated once. If the function throws, times out or returns nothing, waiting calls reject with a `TokenRequestError`
-   * (`ERR_CLIENT_SECRET`).
+   * The client secret, or a function that returns it and is called before every token request. If the token endpoint
+   * rejects the secret and the function then returns a different one, the request is repeated once. If the function throws,
+   * times out or returns nothing, waiting calls reject with a `TokenRequestError` (`ERR_CLIENT_SECRET`).
    */
   readonly clientSecret: string | (() => string | Promise<string>)
+  /** Not together with `clientSecret`. */
   readonly clientAssertion?: undefined
 }
 
-/** A client that signs assertions. */
+/** A client that signs assertions. @inline */
 export interface WithClientAssertion {
   /**
-   * A function that returns a signed JWT (or a promise for it) as proof of the client's identity (RFC 7523 §2.2,
-   * `private_key_jwt`). It is called before every attempt with the URL of the token endpoint and the client id. The rules
-   * for a `clientSecret` function apply to it; its failure has the code `ERR_CLIENT_ASSERTION`. With a `store`,
-   * `encryptionKeys` is required.
+   * A function that returns a signed JWT as proof of the client's identity (RFC 7523 §2.2, `private_key_jwt`). It is called
+   * before every attempt. The rules for a `clientSecret` function apply to it; its failure has the code
+   * `ERR_CLIENT_ASSERTION`. With a `store`, `encryptionKeys` is required.
    */
   readonly clientAssertion: (endpoint: AssertionEndpoint) => string | Promise<string>
+  /** Not together with `clientAssertion`. */
   readonly clientSecret?: undefined
 }
 
-/** The options of every client. */
+/** The options of every client. @inline */
 export interface GeneralOptions {
-  /** The environment: its token endpoint issues the token, and its APIs get it. */
+  /** Its token endpoint issues the token, and its APIs get it. */
   readonly environment: Environment
   /** The client id (RFC 6749 §2.2): any non-empty string. */
   readonly clientId: string
   /**
-   * Further fields of the token request, for example an organization. The fields that the provider sets itself are not
-   * allowed: `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
+   * Further fields of the token request, for example an organization. Not allowed, because the provider sets them:
+   * `client_id`, `client_secret`, `client_assertion`, `client_assertion_type`, `audience`, `grant_type`.
    * @default none
    */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined
@@ -71,9 +71,9 @@ export interface GeneralOptions {
    */
   readonly timeoutMs?: number | undefined
   /**
-   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete response, 408, 429 or
-   * 5xx. The pauses are random, at first up to 200 ms and then doubling, or as long as Retry-After (RFC 9110 §10.2.3) asks.
-   * A background renewal makes one attempt only, and is tried again later.
+   * Further attempts (0 to 100) if an attempt fails with no connection, a timeout, an incomplete or empty response, 408,
+   * 5xx, or a 429 that says when to try again. The pauses are random, at first up to 200 ms and then doubling, or as long as
+   * Retry-After (RFC 9110 §10.2.3) asks. A background renewal makes one attempt only.
    * @default 2
    */
   readonly retries?: number | undefined
@@ -148,32 +148,24 @@ export interface Credential {
   /** The option that it comes from. */
   readonly option: 'clientSecret' | 'clientAssertion'
   readonly value: WithClientSecret['clientSecret']
-  /** The fields of the token request that carry it. */
-  fields(value: string): Readonly<Record<string, string>>
 }
 
 /** Validated options, with defaults applied. */
-export interface ResolvedOptions {
-  readonly environment: Environment
-  readonly clientId: string
+export interface ResolvedOptions extends GeneralOptions {
+  /** The URL of the token endpoint. */
+  readonly endpoint: string
   readonly credential: Credential
   readonly tokenParameters: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly retries: number
-  readonly refreshAheadMs: number | undefined
-  readonly expiryMarginMs: number | undefined
   readonly bodyFormat: 'json' | 'form'
-  readonly store: TokenStore | undefined
-  readonly encryptionKeys: readonly string[] | undefined
-  readonly fetch: typeof fetch
-  readonly onEvent: ((event: AuthEvent) => void) | undefined
   readonly clock: Clock
 }
 
 /** What identifies a client at a token endpoint: providers with the same client could share one token. */
-export function clientOf({ environment, clientId, tokenParameters }: ResolvedOptions): string {
+export function clientOf({ environment, endpoint, clientId, tokenParameters }: ResolvedOptions): string {
   const parameters = Object.entries(tokenParameters).sort(([one], [other]) => (one < other ? -1 : 1))
-  const parts = [tokenEndpoint(environment), clientId, environment.audience, ...parameters.flat()]
+  const parts = [endpoint, clientId, environment.audience, ...parameters.flat()]
   return JSON.stringify(parts)
 }
 
@@ -189,162 +181,102 @@ export interface ResolvedAttach {
   readonly fetch: typeof fetch | undefined
 }
 
-const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
-
-const STORE = 'must have the functions get and set'
-const LEASE = 'lease, if present, must be a function'
-const KEY = 'must be a non-empty string'
+const PROVIDER = 'must be a token provider, as createTokenProvider() returns it'
+const FUNCTION = 'must be a function'
+const TEXT = 'must be a non-empty string'
+const RETRIES = 'must be a whole number from 0 to 100'
 const KEYS = 'must be an array with at least one key'
 const SECRET = 'must be a non-empty string, or a function that returns one'
+const STORE = 'must have the functions get and set'
+const LEASE = 'lease, if present, must be a function'
+const CLOCK = 'must have the functions monotonicMs, epochMs and sleep'
+const STATUS = 'must be a status from 400 to 599'
 
-/** The fields of the token request that the provider sets. */
-const OWN_FIELDS = 'client_id client_secret client_assertion client_assertion_type audience grant_type'.split(
-  ' ',
-)
+/** The name of a field that the provider does not set. */
+const FIELD = /^(?!(?:client_(?:id|secret|assertion|assertion_type)|audience|grant_type)$)./
 
-const tokenParameters = z
-  .record(z.string(), z.string('must be a string'), 'must be a plain object')
-  .check(({ value, issues }) => {
-    for (const name of Object.keys(value)) {
-      const message = name === '' ? 'must have a name' : 'is set by the provider'
-      if (name === '' || OWN_FIELDS.includes(name))
-        issues.push({ code: 'custom', path: [name], message, input: value })
-    }
-  })
+const tokenParameters = z.record(z.string().check(z.regex(FIELD)), z.string('must be a string'), {
+  error: ({ code }) =>
+    code === 'invalid_key' ? 'has no name, or is set by the provider' : 'must be a plain object',
+})
+
+const isSecret = (value: unknown): boolean =>
+  (typeof value === 'string' && value !== '') || typeof value === 'function'
 
 const providerShape = strict({
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
-  clientId: text('must be a non-empty string'),
-  clientSecret: z.optional(
-    z.custom<WithClientSecret['clientSecret']>(
-      (value) => (typeof value === 'string' && value !== '') || typeof value === 'function',
-      SECRET,
-    ),
-  ),
-  clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>('must be a function')),
-  tokenParameters: z.optional(tokenParameters),
-  timeoutMs: z.optional(ms(1, 'must be a number of milliseconds from 1 to 2147483647')),
-  retries: z.optional(
-    z
-      .int('must be a whole number from 0 to 100')
-      .check(z.gte(0, 'must be at least 0'), z.lte(100, 'must be at most 100')),
-  ),
-  refreshAheadMs: z.optional(ms(0, DURATION)),
-  expiryMarginMs: z.optional(ms(0, DURATION)),
-  bodyFormat: z.optional(z.enum(['json', 'form'], "must be 'json' or 'form'")),
+  clientId: text(TEXT),
+  clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),
+  clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),
+  tokenParameters: z._default(tokenParameters, {}),
+  timeoutMs: z._default(ms(1), 10_000),
+  retries: z._default(z.int(RETRIES).check(z.gte(0, RETRIES), z.lte(100, RETRIES)), 2),
+  refreshAheadMs: z.optional(ms(0)),
+  expiryMarginMs: z.optional(ms(0)),
+  bodyFormat: z._default(z.enum(['json', 'form'], "must be 'json' or 'form'"), 'json'),
   store: z.optional(
     objectWith<TokenStore>(['get', 'set'], STORE).check(
       z.refine(({ lease }) => lease === undefined || typeof lease === 'function', LEASE),
     ),
   ),
-  encryptionKeys: z.optional(z.array(text(KEY), KEYS).check(z.refine((keys) => keys.length > 0, KEYS))),
-  fetch: z.optional(fn<typeof fetch>('must be a function')),
-  onEvent: z.optional(fn<(event: AuthEvent) => void>('must be a function')),
-  clock: z.optional(
-    objectWith<Clock>(
-      ['monotonicMs', 'epochMs', 'sleep'],
-      'must have the functions monotonicMs, epochMs and sleep',
-    ),
-  ),
+  encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.minLength(1, KEYS))),
+  fetch: z.optional(fn<typeof fetch>(FUNCTION)),
+  onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
+  clock: z._default(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK), () => systemClock),
 })
 
+const status = z.int(STATUS).check(z.gte(400, STATUS), z.lte(599, STATUS))
+
 const attachParts = {
-  header: z.optional(headerName),
-  scheme: z.optional(schemeName),
-  renewOnStatus: z.optional(
-    z.array(
-      z
-        .int('must be a status')
-        .check(
-          z.gte(400, 'must be a status from 400 to 599'),
-          z.lte(599, 'must be a status from 400 to 599'),
-        ),
-      'must be an array of statuses',
-    ),
-  ),
+  header: z._default(headerName, 'Authorization'),
+  scheme: z._default(schemeName, 'Bearer'),
+  renewOnStatus: z._default(z.array(status, 'must be an array of statuses'), [401]),
 }
 
 const attachShape = strict(attachParts)
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
-const attachFetchShape = strict({
-  ...attachParts,
-  fetch: z.optional(fn<typeof fetch>('must be a function')),
-})
+const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>(FUNCTION)) })
 
-/**
- * Validates the options of a provider.
- *
- * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
- */
+/** Validates the options of a provider, or throws a {@link ConfigurationError} with every problem. */
 export function resolveOptions(options: unknown): ResolvedOptions {
   const parsed = z.safeParse(providerShape, options)
   const given: Partial<TokenProviderOptions> = options ?? {}
   const environment = checkEnvironment(given.environment, 'environment')
-  const problems = [...(parsed.success ? [] : problemsOf(parsed.error)), ...credentialProblems(given)]
+  const found = parsed.success ? [] : problemsOf(parsed.error)
+  const problems = [...found, ...credentialProblems(given)]
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
-  const { data } = parsed
-  return {
-    environment,
-    clientId: data.clientId,
-    credential: credentialOf(data, environment),
-    tokenParameters: data.tokenParameters ?? {},
-    timeoutMs: data.timeoutMs ?? 10_000,
-    retries: data.retries ?? 2,
-    refreshAheadMs: data.refreshAheadMs,
-    expiryMarginMs: data.expiryMarginMs,
-    bodyFormat: data.bodyFormat ?? 'json',
-    store: data.store,
-    encryptionKeys: data.encryptionKeys,
-    fetch: data.fetch ?? ((input, init) => globalThis.fetch(input, init)),
-    onEvent: data.onEvent,
-    clock: data.clock ?? systemClock,
-  }
+  const { clientSecret = '', clientAssertion, ...data } = parsed.data
+  const endpoint = tokenEndpoint(environment)
+  const credential: Credential =
+    clientAssertion === undefined
+      ? { option: 'clientSecret', value: clientSecret }
+      : {
+          option: 'clientAssertion',
+          value: () => clientAssertion({ url: endpoint, clientId: data.clientId }),
+        }
+  return { ...data, environment, endpoint, credential }
 }
 
 /** What is wrong with the combination of options that prove the client's identity. */
 function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
   const has = (option: keyof TokenProviderOptions): boolean => given[option] !== undefined
-  if (!has('clientAssertion'))
-    return has('clientSecret')
-      ? []
-      : [{ option: 'clientSecret', reason: `${SECRET}; or give clientAssertion` }]
   const problems: Problem[] = []
-  if (has('clientSecret'))
+  if (has('clientSecret') && has('clientAssertion'))
     problems.push({ option: 'clientAssertion', reason: 'must not be given together with clientSecret' })
-  if (has('store') && !has('encryptionKeys'))
+  if (!has('clientSecret') && !has('clientAssertion'))
+    problems.push({ option: 'clientSecret', reason: `${SECRET}; or give clientAssertion` })
+  if (has('clientAssertion') && has('store') && !has('encryptionKeys'))
     problems.push({
       option: 'encryptionKeys',
-      reason:
-        'must be given with a store and clientAssertion: there is no client secret to derive a key from',
+      reason: 'must be given with a store and clientAssertion: no client secret exists to derive a key from',
     })
   return problems
 }
 
-/** RFC 7523 §2.2. */
-const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-
-function credentialOf(
-  { clientId, clientSecret = '', clientAssertion }: z.output<typeof providerShape>,
-  environment: Environment,
-): Credential {
-  if (clientAssertion === undefined) {
-    return { option: 'clientSecret', value: clientSecret, fields: (value) => ({ client_secret: value }) }
-  }
-  return {
-    option: 'clientAssertion',
-    value: () => clientAssertion({ url: tokenEndpoint(environment), clientId }),
-    fields: (value) => ({ client_assertion_type: ASSERTION_TYPE, client_assertion: value }),
-  }
-}
-
-/**
- * Validates a provider and the options of an attachment.
- *
- * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
- */
+/** Validates a provider and the options of an attachment, or throws a {@link ConfigurationError} with every problem. */
 export function resolveAttach(
   tokens: unknown,
   options: unknown = {},
@@ -352,20 +284,10 @@ export function resolveAttach(
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (!hasFunction(tokens, 'getToken'))
-    problems.unshift({
-      option: 'tokens',
-      reason: 'must be a token provider, as createTokenProvider() returns it',
-    })
+  if (!hasFunction(tokens, 'getToken')) problems.unshift({ option: 'tokens', reason: PROVIDER })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
-  const given: z.output<typeof attachFetchShape> = parsed.data
-  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401] } = given
-  return {
-    header,
-    headerKey: header.toLowerCase(),
-    prefix: scheme === '' ? '' : `${scheme} `,
-    renewOnStatus: [...renewOnStatus],
-    fetch: given.fetch,
-  }
+  const { header, scheme, renewOnStatus, fetch: given }: z.output<typeof attachFetchShape> = parsed.data
+  const prefix = scheme === '' ? '' : `${scheme} `
+  return { header, headerKey: header.toLowerCase(), prefix, renewOnStatus, fetch: given }
 }

@@ -14,11 +14,6 @@ export class UsedSecrets implements Iterable<string> {
   readonly #secrets = new Set<string>()
   /** Those in use, by what they are. */
   readonly #kept = new Map<string, string>()
-  readonly #max: number
-
-  constructor(max: number = MAX_SECRETS) {
-    this.#max = max
-  }
 
   has(secret: unknown): boolean {
     return this.#secrets.has(secret as string)
@@ -28,7 +23,7 @@ export class UsedSecrets implements Iterable<string> {
   add(secret: string): boolean {
     const isNew = !this.#secrets.delete(secret)
     this.#secrets.add(secret)
-    for (const oldest of this.#secrets) if (this.#secrets.size > this.#max) this.#secrets.delete(oldest)
+    for (const oldest of this.#secrets) if (this.#secrets.size > MAX_SECRETS) this.#secrets.delete(oldest)
     return isNew
   }
 
@@ -58,7 +53,7 @@ export function redact(text: string, secrets: Iterable<string>): string {
 function formsOf(secret: string): (string | RegExp)[] {
   const forms = [secret, ...base64FormsOf(secret)]
   const isEscaped = /[^\w.-]/.test(secret) && secret.length <= MAX_ESCAPED
-  return isEscaped ? [...forms, new RegExp(secret.replace(/[^\w-]/gu, spellingsOf))] : forms
+  return isEscaped ? [...forms, new RegExp(secret.replace(/[^\w-]/gu, spellingsOf), 'i')] : forms
 }
 
 /** The base64 of a secret at each of the three offsets in a longer text, without the characters that other text affects. */
@@ -73,25 +68,18 @@ function base64FormsOf(secret: string): string[] {
 
 /** A regular expression for a character as it is, and as JSON, URLs and forms may escape it. */
 function spellingsOf(char: string): string {
-  const utf16 = Array.from({ length: char.length }, (_, n) =>
-    char.charCodeAt(n).toString(16).padStart(4, '0'),
-  )
-  const utf8 = [...Buffer.from(char)].map((byte) => byte.toString(16).padStart(2, '0'))
-  const spellings = [
-    ...[char, `\\${char}`, JSON.stringify(char).slice(1, -1)],
-    ...[utf16, utf16.map(upperCase)].map((units) => units.map((unit) => `\\u${unit}`).join('')),
-    ...[utf8, utf8.map(upperCase)].map((bytes) => bytes.map((byte) => `%${byte}`).join('')),
-    ...(char === ' ' ? ['+'] : []),
-  ]
+  const utf8 = Buffer.from(char).toString('hex').replace(/../g, '%$&')
+  const utf16 = Buffer.from(char, 'utf16le').swap16().toString('hex').replace(/.{4}/g, '\\u$&')
+  const spellings = [char, `\\${char}`, JSON.stringify(char).slice(1, -1), utf8, utf16]
+  if (char === ' ') spellings.push('+')
   return `(?:${spellings.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|')})`
-}
-
-function upperCase(text: string): string {
-  return text.toUpperCase()
 }
 
 /** A JWT: a function that signs an assertion may fail before it returns it. */
 const JWT = /eyJ[\w-]+(?:\.[\w-]*){2,4}/g
+
+/** Names of error classes and codes of systems contain no secrets. */
+const WORD = /^(?:[A-Z]\w*Error|[A-Z][A-Z0-9_]+)$/
 
 /**
  * A redacted copy of a foreign error, for example of fetch or of a `clientSecret` function. It has name, message, stack,
@@ -102,12 +90,13 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
   const { name, message, stack, code, cause, errors } = error as Error & { code?: unknown; errors?: unknown }
   const shown = (text: unknown): string =>
     typeof text === 'string' ? redact(text.replace(JWT, HIDDEN), secrets) : ''
+  const word = (text: unknown): string => (typeof text === 'string' && WORD.test(text) ? text : shown(text))
   const inner = redactedCause(cause ?? (Array.isArray(errors) ? errors[0] : undefined), secrets, depth + 1)
   const copy = new Error(shown(message), inner && { cause: inner })
   const hidden = { configurable: true, enumerable: false, writable: true }
-  Object.defineProperty(copy, 'name', { ...hidden, value: shown(name) || 'Error' })
+  Object.defineProperty(copy, 'name', { ...hidden, value: word(name) || 'Error' })
   if (stack !== undefined) Object.defineProperty(copy, 'stack', { ...hidden, value: shown(stack) })
-  if (typeof code === 'string') Object.assign(copy, { code: shown(code) })
+  if (typeof code === 'string') Object.assign(copy, { code: word(code) })
   return copy
 }
 

@@ -4,45 +4,28 @@ import { copyForCaller } from './errors.ts'
 
 type OnAbort = (reason: unknown) => void
 
-/** The functions that the single listener of a signal runs, and how to remove it. */
-interface Followers {
-  readonly runs: Set<OnAbort>
-  readonly end: () => void
-}
-
-const followed = new WeakMap<AbortSignal, Followers>()
+/** The functions that the single listener of a signal runs. */
+const followers = new WeakMap<AbortSignal, Set<OnAbort>>()
 
 /**
  * Runs a function when a signal is aborted, or immediately if it already is. The returned function cancels this. All
  * functions share one listener on the signal, which is removed with the last one.
  */
 export function onAbort(signal: AbortSignal | null | undefined, run: OnAbort): () => void {
-  if (!signal) return () => {}
-  if (signal.aborted) {
-    run(signal.reason)
-    return () => {}
-  }
-  const { runs, end } = followed.get(signal) ?? follow(signal)
-  runs.add(run)
+  if (signal?.aborted) run(signal.reason)
+  if (!signal || signal.aborted) return () => {}
+  const runs = followers.get(signal) ?? new Set()
+  if (runs.size === 0) signal.addEventListener('abort', runFollowers, { once: true })
+  followers.set(signal, runs.add(run))
   return () => {
-    if (runs.delete(run) && runs.size === 0) end()
+    if (runs.delete(run) && runs.size === 0) signal.removeEventListener('abort', runFollowers)
   }
 }
 
-function follow(signal: AbortSignal): Followers {
-  const runs = new Set<OnAbort>()
-  const end = (): void => {
-    signal.removeEventListener('abort', listener)
-    followed.delete(signal)
-  }
-  const listener = (): void => {
-    end()
-    for (const run of runs) run(signal.reason)
-  }
-  signal.addEventListener('abort', listener)
-  const followers = { runs, end }
-  followed.set(signal, followers)
-  return followers
+function runFollowers(this: AbortSignal): void {
+  const runs = followers.get(this) ?? new Set()
+  followers.delete(this)
+  for (const run of runs) run(this.reason)
 }
 
 /** Settles with the promise, or rejects with the signal's reason if that comes first. Leaves no listener behind. */
@@ -64,7 +47,7 @@ export async function within<T>(
   run: (signal: AbortSignal) => Promise<T>,
   late: () => Error,
 ): Promise<T> {
-  throwIfAborted(closed)
+  closed?.throwIfAborted()
   if (clock.monotonicMs() >= endsAt) throw late()
   const over = new AbortController()
   const stop = onAbort(closed, (reason) => over.abort(reason))
@@ -97,9 +80,4 @@ export class Waiters {
       if (this.#waiting === 0) this.#letExit()
     }
   }
-}
-
-/** Like AbortSignal.throwIfAborted, which the signals of older libraries lack. */
-export function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) throw signal.reason
 }

@@ -1,22 +1,15 @@
 /** Process warnings about mistakes that would otherwise go unnoticed: each is emitted once, with a code. */
 import { LEAST_SECRET, UsedSecrets } from './redact.ts'
 
-/** The codes of the warnings. They are part of the public API. */
-type WarningCode = 'MERCHANT_AUTH_PROVIDERS' | 'MERCHANT_AUTH_WEAK_SECRET' | 'MERCHANT_AUTH_WITHHELD'
-
-function warn(code: WarningCode, message: string): void {
-  process.emitWarning(message, { code })
-}
-
 const weak = new UsedSecrets()
 
 /** Warns about a short client secret, once for each. */
 export function warnIfWeak(secret: string): void {
   if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
-  warn(
-    'MERCHANT_AUTH_WEAK_SECRET',
+  process.emitWarning(
     `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and is not hidden in errors and events if ` +
       'a server echoes it. Ask the service for another one.',
+    { code: 'MERCHANT_AUTH_WEAK_SECRET' },
   )
 }
 
@@ -26,10 +19,10 @@ const withheld = /* @__PURE__ */ new WeakSet<object>()
 export function warnWithheld(provider: object, shownUrl: () => string): void {
   if (withheld.has(provider)) return
   withheld.add(provider)
-  warn(
-    'MERCHANT_AUTH_WITHHELD',
+  process.emitWarning(
     `A call to ${shownUrl()} was sent without the token: an API is on the same origin, but the URL is not below an ` +
       'entry of apiUrls. If it needs the token, add its base URL to apiUrls.',
+    { code: 'MERCHANT_AUTH_WITHHELD' },
   )
 }
 
@@ -54,11 +47,10 @@ export function countProvider(provider: object, client: string, endpoint: string
   collected.register(provider, client, provider)
   if (count <= MOST_PROVIDERS || warned.has(client)) return
   warned.add(client)
-  warn(
-    'MERCHANT_AUTH_PROVIDERS',
+  process.emitWarning(
     `${count} token providers for the same client, audience and token endpoint (${endpoint}) exist at once, and each ` +
-      'requests its own token. Create one provider when the process starts, and share it; close() those that are no ' +
-      'longer used.',
+      'requests its own token. Create one provider when the process starts, and share it; close() unused ones.',
+    { code: 'MERCHANT_AUTH_PROVIDERS' },
   )
 }
 

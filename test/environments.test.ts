@@ -1,4 +1,4 @@
-import { createTokenProvider, defineEnvironments, type Environment } from 'merchant-auth'
+import { defineEnvironments, type Environment } from 'merchant-auth'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { destinationsOf } from '../src/destinations.ts'
 import { problemsOf as problems } from './support/problems.ts'
@@ -27,19 +27,9 @@ describe('defineEnvironments', () => {
 
   it('returns objects that all providers share', () => {
     const environments = defineEnvironments({ test })
-    const create = (environment: Environment) =>
-      createTokenProvider({ environment, clientId: 'id', clientSecret: 'swordfish' })
-    const [one, other] = [create(environments.test), create(environments.test)]
-    expect([one.environment, other.environment]).toEqual([environments.test, environments.test])
-    expect(one.environment).toBe(other.environment)
-    expect(create(test).environment).not.toBe(test) // which may still be changed
-  })
-
-  it('does not change the caller’s objects', () => {
-    const given = { production: { ...production, apiUrls: structuredClone(production.apiUrls) } }
-    defineEnvironments(given)
-    expect(given).toEqual({ production })
-    expect(Object.isFrozen(given.production.apiUrls)).toBe(false)
+    const used = (environment: Environment) => rig([], { environment }).provider.environment
+    expect(used(environments.test)).toBe(environments.test)
+    expect(used(test)).not.toBe(test) // which may still be changed
   })
 
   it('names every problem of every environment', () => {
@@ -78,7 +68,7 @@ describe('defineEnvironments', () => {
 
   it('accepts paths that share only a prefix', () => {
     const other = { ...test, apiUrls: ['https://api.example/merchant-test'] }
-    expect(() => defineEnvironments({ production, test: other })).not.toThrow()
+    expect(problemsOf({ production, test: other })).toEqual([])
   })
 
   it.each(['https://auth.example/v1/oauth/token', 'https://auth.example/v1/oauth/token/'])(
@@ -86,28 +76,22 @@ describe('defineEnvironments', () => {
     (authUrl) => {
       const environments = defineEnvironments({ production: { ...production, authUrl } })
       expect(environments.production.authUrl).toBe('https://auth.example/v1')
-      const destinations = destinationsOf(environments.production)
-      expect(destinations('https://auth.example/v1/oauth/token').isTokenEndpoint).toBe(true)
     },
   )
 
-  it.each([
-    'https://auth.example?x=1',
-    'https://auth.example?',
-    'https://auth.example#',
-    'https://user@auth.example',
-  ])('rejects %s as authUrl', (authUrl) => {
-    expect(problemsOf({ production: { ...production, authUrl } })).toEqual(['production.authUrl'])
-  })
+  it.each(['https://auth.example?x=1', 'https://auth.example#', 'https://user@auth.example'])(
+    'rejects %s as authUrl',
+    (authUrl) => {
+      expect(problemsOf({ production: { ...production, authUrl } })).toEqual(['production.authUrl'])
+    },
+  )
 
-  it.each([
-    'https://api.example/a%2Fb',
-    'https://api.example/a%5cb',
-    'https://api.example/?a',
-    'api.example',
-  ])('rejects %s in apiUrls', (url) => {
-    expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
-  })
+  it.each(['https://api.example/a%2Fb', 'https://api.example/a%5cb', 'https://api.example/?a'])(
+    'rejects %s in apiUrls',
+    (url) => {
+      expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
+    },
+  )
 })
 
 describe('apiUrls by name', () => {
@@ -121,17 +105,13 @@ describe('apiUrls by name', () => {
     const { named } = defineEnvironments({ named: { ...test, apiUrls } })
     expectTypeOf(named.apiUrls).toEqualTypeOf<{ merchant: string; inStore: string }>()
     expect(named.apiUrls).toEqual(apiUrls)
-    expect(named.apiUrls).not.toBe(apiUrls)
-    expect(Object.isFrozen(named.apiUrls)).toBe(true)
+    expect([named.apiUrls, apiUrls].map(Object.isFrozen)).toEqual([true, false])
   })
 
   it.each([
-    [{ merchant: 'api.example' }, ['test.apiUrls.merchant']],
     [{ merchant, inStore: 'http://api.example' }, ['test.apiUrls.inStore']],
     [{ merchant: undefined, inStore: 5 }, ['test.apiUrls.merchant', 'test.apiUrls.inStore']],
-    [{ '': merchant }, ['test.apiUrls.']],
     [{}, ['test.apiUrls']],
-    [new Map([['merchant', merchant]]), ['test.apiUrls']],
     ['https://api.example', ['test.apiUrls']],
     [{ merchant: 'https://api.example/merchant/v2' }, ['test.apiUrls.merchant']], // overlaps with production
   ])('are validated, each under its name: %j', (apiUrls, names) => {
@@ -147,23 +127,15 @@ describe('apiUrls by name', () => {
   })
 
   it('are one API if they have one base URL, and events name both', async () => {
-    const urls = {
-      merchant: 'https://api.example',
-      inStore: 'https://api.example/',
-      other: 'https://api.example/other',
-    }
+    const urls = { merchant: 'https://api.example', inStore: 'https://api.example/' }
     const { provider, events } = rig([], { environment: { ...test, apiUrls: urls } })
     const reject = async (url: string) => provider.renewToken(await provider.getToken(), { url })
     await reject('https://api.example/orders')
     await reject('https://api.example/stores')
-    await reject('https://api.example/other')
-    expect(
-      events.filter(({ type }) => ['token-rejected', 'renewal-suppressed'].includes(type)),
-    ).toMatchObject([
-      { type: 'token-rejected', api: 'merchant, inStore' },
-      { type: 'token-rejected', api: 'merchant, inStore' },
-      { type: 'renewal-suppressed', api: 'merchant, inStore' },
-      { type: 'token-rejected', api: 'other' },
+    expect(events.flatMap((event) => ('api' in event ? [[event.type, event.api]] : []))).toEqual([
+      ['token-rejected', 'merchant, inStore'],
+      ['token-rejected', 'merchant, inStore'],
+      ['renewal-suppressed', 'merchant, inStore'],
     ])
   })
 })

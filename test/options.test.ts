@@ -58,13 +58,10 @@ describe('the options of a provider', () => {
     ['encryptionKeys', ['key', [], null]],
     ['clock', [null, {}]],
     ['environment', [undefined, 'test']],
+    ['encryptionKeys[1]', [['a key of at least thirty-two bytes', '']]],
   ])('reject %s if it is any of %j', (option, values) => {
-    for (const value of values) expect(problemsWith({ [option]: value }), String(value)).toEqual([option])
-  })
-
-  it('are rejected with the index of each invalid entry of encryptionKeys', () => {
-    const options = { encryptionKeys: ['a key of at least thirty-two bytes', '', 5, null] }
-    expect(problemsWith(options)).toEqual(['encryptionKeys[1]', 'encryptionKeys[2]', 'encryptionKeys[3]'])
+    const [name = ''] = option.split('[')
+    for (const value of values) expect(problemsWith({ [name]: value }), String(value)).toEqual([option])
   })
 
   class Store {
@@ -73,18 +70,12 @@ describe('the options of a provider', () => {
     }
     async set() {}
   }
-  const unset = { timeoutMs: undefined, retries: undefined, fetch: undefined, onEvent: undefined }
   it.each<[string, object]>([
-    ['undefined values', { ...unset, clock: undefined, store: undefined, encryptionKeys: undefined }],
+    ['undefined values', { timeoutMs: undefined, fetch: undefined, clock: undefined, store: undefined }],
     ['values at their limits', { timeoutMs: 2 ** 31 - 1, retries: 0, refreshAheadMs: 0, expiryMarginMs: 0 }],
     ['a store that is a class instance', { store: new Store() }],
-    ['encryption keys without a store', { encryptionKeys: ['a key of at least thirty-two bytes'] }],
   ])('accept %s', (_, options) => {
     expect(problemsWith(options)).toEqual([])
-  })
-
-  it.each([undefined, null, 'text', 5])('are rejected if they are %j', (options) => {
-    expect(problemsOf(() => resolveOptions(options))).not.toEqual([])
   })
 
   it('do not expose their values in errors', () => {
@@ -141,19 +132,9 @@ describe('the options of a provider', () => {
 })
 
 describe('the https requirement', () => {
-  const LOOPBACK = [
-    'localhost',
-    'localhost:3000',
-    'auth.localhost',
-    '127.0.0.1:3000',
-    '127.1.2.3',
-    '[::1]:3000',
-  ]
   it.each([
-    'https://auth.example',
-    'https://auth.example:8443/base',
-    'http://2130706433',
-    ...LOOPBACK.map((host) => `http://${host}`),
+    ...['https://auth.example', 'https://auth.example:8443/base', 'http://2130706433'],
+    ...['http://localhost:3000', 'http://auth.localhost', 'http://127.1.2.3', 'http://[::1]:3000'],
   ])('allows %s', (url) => {
     expect(problemsWith({ environment: { ...ENVIRONMENT, authUrl: url, apiUrls: [url] } })).toEqual([])
   })
@@ -182,21 +163,16 @@ describe('attach options', () => {
   it.each([
     ['header', ''],
     ['header', 'X Token'],
-    ['header', 'X-Token\r\nX'],
-    ['header', 5],
     ['scheme', 'Bearer '],
-    ['scheme', 5],
     ['renewOnStatus', 401],
-    ['renewOnStatus[0]', [200]],
     ['renewOnStatus[1]', [401, 600]],
-    ['renewOnStatus[0]', ['401']],
     ['headers', {}],
   ])('reject %s with the value %j', (option, value) => {
     expect(problemsOfAttach({ [option.replace(/\[.*/, '')]: value })).toEqual([option])
   })
 
   it.each([
-    ...['__proto__', 'prototype', 'Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
+    ...['Connection', 'Content-Length', 'Content-Type', 'Expect', 'HOST'],
     ...['Keep-Alive', 'Sec-Fetch-Mode', 'Trailer', 'Transfer-Encoding', 'upgrade'],
   ])('reject the header %s, because not every client can send the token in it', (header) => {
     expect(problemsOfAttach({ header })).toEqual(['header'])
@@ -206,6 +182,5 @@ describe('attach options', () => {
     expect(resolveAttach(provided())).toEqual(
       resolveAttach(provided(), { header: 'Authorization', scheme: 'Bearer', renewOnStatus: [401] }),
     )
-    expect(problemsOf(() => resolveAttach(provided(), 'Authorization'))).toHaveLength(1)
   })
 })

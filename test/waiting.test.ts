@@ -3,7 +3,7 @@ import { ProviderClosedError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { untilAborted, Waiters } from '../src/waiting.ts'
 import { settled } from './support/clock.ts'
-import { granted, rejection, rig, status, unhandledRejections } from './token/harness.ts'
+import { granted, rejection, rig, unhandledRejections } from './token/harness.ts'
 
 /** A provider whose token endpoint answers once `answer()` is called. */
 function gated() {
@@ -58,68 +58,27 @@ describe('the signal of a call', () => {
     },
   )
 
-  it.each([[undefined], ['gone'], [new ProviderClosedError()]])(
-    'of the only caller does not end the request; the next caller gets its token: reason %s',
-    async (reason) => {
-      const { provider, endpoint, answer } = gated()
+  it.each(['the answer', 'the abort'])(
+    'shared by 10 000 callers causes no warning and leaves no listener after %s',
+    async (end) => {
+      const warned = vi.fn()
+      process.on('warning', warned)
+      const { provider, answer } = gated()
       const abort = new AbortController()
-      const abortedCall = rejection(provider.getToken({ signal: abort.signal }))
+      const { signal } = abort
+      const waiting = Array.from({ length: 10_000 }, () => provider.getToken({ signal }))
+      const outcomes = Promise.allSettled(waiting)
       await settled()
-      abort.abort(reason)
-      expect(await abortedCall).toBe(reason ?? abort.signal.reason)
-      answer()
-      await expect(provider.getToken()).resolves.toBeDefined()
-      expect(endpoint.count).toBe(1)
+      if (end === 'the answer') answer()
+      else abort.abort('gone')
+      const status = end === 'the answer' ? 'fulfilled' : 'rejected'
+      expect(new Set((await outcomes).map((outcome) => outcome.status))).toEqual(new Set([status]))
+      await settled()
+      process.off('warning', warned)
+      expect(warned).not.toHaveBeenCalled()
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
     },
   )
-
-  it('shared by 10 000 callers causes no warning and leaves no listener', async () => {
-    const warned = vi.fn()
-    process.on('warning', warned)
-    const { provider, endpoint, answer } = gated()
-    const { signal } = new AbortController()
-    const waiting = Array.from({ length: 10_000 }, () => provider.getToken({ signal }))
-    await settled()
-    expect(getEventListeners(signal, 'abort').length).toBeLessThanOrEqual(10)
-    answer()
-    await Promise.all(waiting)
-    await settled()
-    process.off('warning', warned)
-    expect(warned).not.toHaveBeenCalled()
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    expect(endpoint.count).toBe(1)
-  })
-
-  it('that aborts while 10 000 callers wait rejects them all and leaves no listener', async () => {
-    const { provider } = gated()
-    const abort = new AbortController()
-    const waiting = Array.from({ length: 10_000 }, () =>
-      rejection(provider.getToken({ signal: abort.signal })),
-    )
-    await settled()
-    abort.abort('gone')
-    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['gone']))
-    expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0)
-  })
-
-  it('is not passed to AbortSignal.any, whose result a long-lived signal retains on Node.js 22', async () => {
-    const any = vi.spyOn(AbortSignal, 'any')
-    const { provider } = rig()
-    await provider.getToken({ signal: new AbortController().signal })
-    expect(any).not.toHaveBeenCalled()
-    any.mockRestore()
-  })
-
-  it('that is reused for successful and failed calls leaves no listener', async () => {
-    const { provider, endpoint, clock } = rig([], { retries: 0 })
-    const { signal } = new AbortController()
-    for (let round = 0; round < 20; round += 1) {
-      endpoint.otherwise = round % 2 ? granted({ expires_in: 10 }) : () => new Response('', { status: 503 })
-      await provider.getToken({ signal }).catch(() => {})
-      await clock.advance(31_000)
-    }
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-  })
 })
 
 describe('untilAborted', () => {
@@ -151,36 +110,6 @@ describe('waiting callers', () => {
     answer()
     await Promise.all(otherCalls)
     expect(vi.getTimerCount()).toBe(0)
-  })
-
-  it('keep the process alive again during the next request, until it fails', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const gate = Promise.withResolvers<void>()
-    const failed = () => gate.promise.then(() => status(400)({}))
-    const { provider, clock } = rig([granted(), failed])
-    await provider.getToken()
-    expect(vi.getTimerCount()).toBe(0)
-    await clock.advance(990_000)
-    const waiting = rejection(provider.getToken())
-    await settled()
-    expect(vi.getTimerCount()).toBe(1)
-    gate.resolve()
-    expect(await waiting).toMatchObject({ status: 400 })
-    expect(vi.getTimerCount()).toBe(0)
-  })
-
-  it('stop keeping the process alive even if fake timers are installed while they wait', async () => {
-    const set = vi.spyOn(globalThis, 'setTimeout')
-    const { provider, answer } = gated()
-    const waiting = provider.getToken()
-    await settled()
-    const timers = set.mock.results.map(({ value }) => value as NodeJS.Timeout & { _destroyed: boolean })
-    const keepingAlive = timers.filter((timer) => timer.hasRef())
-    expect(keepingAlive).toHaveLength(1)
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    answer()
-    await waiting
-    expect(keepingAlive[0]?._destroyed).toBe(true)
   })
 
   it('get separate errors, even if their signal is aborted just after the failure', async () => {

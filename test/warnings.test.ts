@@ -7,10 +7,7 @@ import {
   type TokenProviderOptions,
 } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
-import { createAuthDispatch } from 'merchant-auth/undici'
-import undici from 'undici'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { AXIOS_FETCH, AXIOS_FUNCTION, AXIOS_HTTP, FETCH, undiciDriver } from './clients/drivers.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { ManualClock } from './support/clock.ts'
 import { collectGarbage } from './support/garbage.ts'
@@ -29,31 +26,20 @@ afterEach(() => void vi.restoreAllMocks())
 describe('the warning MERCHANT_AUTH_WITHHELD', () => {
   const ground = useGround()
 
-  it.each([
-    AXIOS_HTTP,
-    AXIOS_FETCH,
-    AXIOS_FUNCTION,
-    FETCH,
-    undiciDriver('undici', undici, createAuthDispatch),
-  ])(
-    'is emitted once per provider for calls to the origin of an API but outside apiUrls: $name',
-    async ({ create }) => {
-      const { origin } = new URL(ground.env.merchantUrl)
-      const call = create(ground.tokens)
-      await call({ url: `${ground.env.merchantUrl}/orders` })
-      expect(warnings).toEqual([])
-      await call({ url: `${origin}/merchant2/orders?token=swordfish` })
-      await call({ url: `${origin}/other` })
-      expect(warnings).toEqual([
-        [
-          expect.stringMatching(`${origin}/merchant2/orders was sent without the token: .*apiUrls`),
-          'MERCHANT_AUTH_WITHHELD',
-        ],
-      ])
-      await create(ground.provider())({ url: `${origin}/other` })
-      expect(warnings).toHaveLength(2)
-    },
-  )
+  it('is emitted once per provider for calls to the origin of an API but outside apiUrls', async () => {
+    const { origin } = new URL(ground.env.merchantUrl)
+    const send = createAuthFetch(ground.tokens)
+    await send(`${ground.env.merchantUrl}/orders`)
+    expect(warnings).toEqual([])
+    await send(`${origin}/merchant2/orders?token=swordfish`)
+    await send(`${origin}/other`)
+    expect(warnings).toEqual([
+      [
+        expect.stringMatching(`${origin}/merchant2/orders was sent without the token: .*apiUrls`),
+        'MERCHANT_AUTH_WITHHELD',
+      ],
+    ])
+  })
 
   it('is not emitted for another origin, a call with its own header, the token endpoint or an ambiguous path', async () => {
     const answer = async (): Promise<Response> => new Response()

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 
 const MAIN = 'merchant-auth'
 /** Pages that are not packed. */
-const CONTRIBUTORS = ['CONTRIBUTING', 'decisions', 'faults', 'RESULTS']
+const CONTRIBUTORS = ['CONTRIBUTING', 'decisions', 'RESULTS']
 
 /** @param {import('typedoc').Application} app */
 export function load(app) {

@@ -1,16 +1,11 @@
 /** Whether this version may be published, and from where. */
 import type { Manifest } from './packed.ts'
 
-/** The run of a workflow, from GitHub's environment variables. */
-export interface Release {
-  /** The tag that was released, such as `v1.2.3`. */
-  readonly tag: string | undefined
-  /** `owner/name` of the repository that the workflow runs in. */
-  readonly repository: string | undefined
-}
-
-/** The reasons not to publish. */
-export function publishProblems(manifest: Manifest, { tag, repository }: Release): string[] {
+/** The reasons not to publish what was released with this tag, such as `v1.2.3`, in the repository `owner/name`. */
+export function publishProblems(
+  manifest: Manifest,
+  { tag, repository }: { tag: string | undefined; repository: string | undefined },
+): string[] {
   const { version } = manifest
   const url = typeof manifest.repository === 'string' ? manifest.repository : manifest.repository?.url
   const problems: string[] = []
@@ -22,13 +17,8 @@ export function publishProblems(manifest: Manifest, { tag, repository }: Release
       'package.json has no repository.url: fill in the public repository ("git+https://…/owner/name.git") ' +
         'before the first publish, as npm compares it with where the provenance comes from',
     )
-  } else if (repository !== undefined && !isSameRepository(url, repository)) {
+  } else if (!url.toLowerCase().includes(repository?.toLowerCase() ?? '')) {
     problems.push(`package.json's repository.url is ${url}, but this runs in ${repository}`)
   }
   return problems
-}
-
-function isSameRepository(url: string, repository: string): boolean {
-  const path = url.toLowerCase().replace(/(?:\.git)?\/?$/, '')
-  return path.endsWith(`/${repository.toLowerCase()}`) || path.endsWith(`:${repository.toLowerCase()}`)
 }

@@ -29,57 +29,34 @@ const TARBALL_UNPACKED_BYTES = 2_350_000
 /** This package and its dependencies, without optional peers. */
 const INSTALLED_PACKAGES = 2
 
-/** One line of the table. */
-export interface Row {
+interface Row {
   readonly what: string
   readonly measured: number
   readonly limit: number
-  readonly 'not gzipped'?: number
-  readonly 'loaded later'?: number
 }
 
 /** Measures a package that is installed in `folder`. */
 export async function sizes(folder: string, packed: Packed): Promise<{ rows: Row[]; problems: string[] }> {
-  const loads = await firstLoads(folder)
+  const manifest = readManifest(join(folder, 'node_modules/merchant-auth'))
+  const external = Object.keys(manifest.peerDependencies ?? {})
   const rows: Row[] = [
-    ...loads.rows,
     { what: 'tarball, packed', measured: packed.packedBytes, limit: TARBALL_PACKED_BYTES },
     { what: 'tarball, unpacked', measured: packed.unpackedBytes, limit: TARBALL_UNPACKED_BYTES },
     { what: 'installed packages', measured: installedPackages(folder).length, limit: INSTALLED_PACKAGES },
   ]
-  return { rows, problems: [...loads.problems, ...tooLarge(rows)] }
-}
-
-/** What is above its limit. */
-function tooLarge(rows: readonly Row[]): string[] {
-  return rows
-    .filter(({ measured, limit }) => !(measured <= limit))
-    .map(({ what, measured, limit }) => `${what}: ${measured}, and the limit is ${limit} (sizes.ts)`)
-}
-
-async function firstLoads(folder: string): Promise<{ rows: Row[]; problems: string[] }> {
-  const manifest = readManifest(join(folder, 'node_modules/merchant-auth'))
-  const entries = entriesOf(manifest)
-  const external = Object.keys(manifest.peerDependencies ?? {})
-  const rows: Row[] = []
-  for (const { entries: wanted, required = false, limitBytes } of FIRST_LOADS) {
-    if (!wanted.every((entry) => entries.includes(entry))) continue
-    const specifiers = wanted.map((entry) => `${manifest.name}${entry.slice(1)}`)
-    const { firstBytes, firstGzippedBytes, laterGzippedBytes } = await measure({
-      folder,
-      specifiers,
-      required,
-      external,
-    })
-    rows.push({
-      what: `${specifiers.join(' + ')}${required ? ', CommonJS' : ''}`,
-      measured: firstGzippedBytes,
-      limit: limitBytes,
-      'not gzipped': firstBytes,
-      'loaded later': laterGzippedBytes,
-    })
+  for (const { entries, required = false, limitBytes } of FIRST_LOADS) {
+    const specifiers = entries.map((entry) => `${manifest.name}${entry.slice(1)}`)
+    const { firstGzippedBytes } = await measure({ folder, specifiers, required, external })
+    const what = `${specifiers.join(' + ')}${required ? ', CommonJS' : ''}`
+    rows.push({ what, measured: firstGzippedBytes, limit: limitBytes })
   }
-  const limited = new Set(FIRST_LOADS.flatMap((load) => load.entries))
-  const problems = entries.filter((entry) => !limited.has(entry)).map((entry) => `${entry} has no limit`)
-  return { rows, problems }
+  const limited = new Set(FIRST_LOADS.flatMap(({ entries }) => entries))
+  const tooLarge = rows.filter(({ measured, limit }) => !(measured <= limit))
+  return {
+    rows,
+    problems: [
+      ...entriesOf(manifest).flatMap((entry) => (limited.has(entry) ? [] : `${entry} has no limit`)),
+      ...tooLarge.map(({ what, measured, limit }) => `${what}: ${measured}, and the limit is ${limit}`),
+    ],
+  }
 }

@@ -51,7 +51,7 @@ export class Remains implements Disposable {
   readonly unhandled: unknown[] = []
   /** The warnings of too many listeners. */
   readonly warnings: string[] = []
-  readonly #handles = handles()
+  readonly #handles = process.getActiveResourcesInfo()
   readonly #onRejection = (reason: unknown): void => void this.unhandled.push(reason)
   readonly #onWarning = ({ name, message }: Error): void => {
     if (name.startsWith('MaxListeners')) this.warnings.push(message)
@@ -65,25 +65,18 @@ export class Remains implements Disposable {
   /** The sockets, timers and other handles that were not open at the beginning, once they had the time to close. */
   async openHandles(): Promise<string[]> {
     const until = performance.now() + MOST_WAIT_MS
-    while (beyond(handles(), this.#handles).length > 0 && performance.now() < until) await sleep(50)
-    return beyond(handles(), this.#handles)
+    while (this.#moreHandles().length > 0 && performance.now() < until) await sleep(50)
+    return this.#moreHandles()
+  }
+
+  #moreHandles(): string[] {
+    const more = process.getActiveResourcesInfo()
+    for (const name of this.#handles) if (more.includes(name)) more.splice(more.indexOf(name), 1)
+    return more
   }
 
   [Symbol.dispose](): void {
     process.off('unhandledRejection', this.#onRejection)
     process.off('warning', this.#onWarning)
   }
-}
-
-function handles(): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const name of process.getActiveResourcesInfo()) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return counts
-}
-
-function beyond(now: Map<string, number>, before: Map<string, number>): string[] {
-  return [...now]
-    .map(([name, count]) => [name, count - (before.get(name) ?? 0)] as const)
-    .filter(([, more]) => more > 0)
-    .map(([name, more]) => `${more} × ${name}`)
 }

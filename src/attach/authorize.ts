@@ -3,7 +3,7 @@
  * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { type Destinations, destinationsOf } from '../destinations.ts'
-import { outletOf, type TokenWithheldEvent } from '../events.ts'
+import { emitterOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -39,7 +39,7 @@ export function createAttachContext(
   takes?: { readonly fetch: boolean },
 ): AttachContext {
   const attach = resolveAttach(tokens, options, takes)
-  const { emit, secrets } = outletOf(tokens)
+  const { emit, secrets } = emitterOf(tokens)
   const destinations = destinationsOf(tokens.environment)
   let last = { token: '', header: '' } // one string for all calls: clients check and hash each character of a new one
   return {
@@ -52,7 +52,7 @@ export function createAttachContext(
       return last.header
     },
     emitWithheld: (reason, url) => {
-      if (destinations(url).isBeside) warnWithheld(tokens, () => shownUrl(url, secrets))
+      if (destinations(url).isOnApiOrigin) warnWithheld(tokens, () => shownUrl(url, secrets))
       emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     },
   }

@@ -2,49 +2,60 @@
 import { OutgoingMessage } from 'node:http'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig, AxiosResponse } from './axios-types.ts'
-import { clearHeader } from './headers.ts'
 
-/** The header that carried the token, by its name in lower case. */
+/** The header that carried the token. */
 export interface SentHeader {
+  readonly name: string
+  /** Its name in lower case. */
   readonly key: string
   readonly value: string
 }
 
-/** Agents whose sockets are hidden. */
-const agents = new WeakSet<object>()
+/** Agents and sockets whose properties are hidden. */
+const hidden = new WeakSet<object>()
 
 /**
  * Hides the sockets of the caller's agents, and where a body is piped to: they lead to the requests of this and other
- * calls in flight, and a logged error includes its config. Agents of Node.js have them by name, undici's by symbol.
+ * calls in flight, and a logged error includes its config.
  */
 export function hideInConfig({ httpAgent, httpsAgent, fetchOptions, data }: AxiosConfig): void {
-  for (const agent of [httpAgent, httpsAgent, fetchOptions?.dispatcher]) {
-    if (!isObject(agent) || agents.has(agent)) continue
-    agents.add(agent)
-    hide(agent, ['sockets', 'freeSockets', 'requests', ...Object.getOwnPropertySymbols(agent)])
-  }
+  hideSockets(httpAgent)
+  hideSockets(httpsAgent)
+  hideSockets(fetchOptions?.dispatcher)
   if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes'])
 }
 
-/** A function adapter may wrap the error of another adapter. */
+/** Agents of Node.js have them by name, undici's by symbol. */
+function hideSockets(agent: unknown): void {
+  if (!isObject(agent) || hidden.has(agent)) return
+  hidden.add(agent)
+  hide(agent, ['sockets', 'freeSockets', 'requests', ...Object.getOwnPropertySymbols(agent)])
+}
+
+/** An adapter of the caller's may wrap the error of another one. */
 const MAX_CAUSES = 5
 
-/** Hides the request of a response, or of an error, its response and its causes, and deletes the token from it. */
-export function hideInOutcome(outcome: unknown, header: SentHeader | undefined, depth = 0): void {
+/** Hides the request of a response, or of an error, its response and its causes. It is cleaned when it is read, which is rare. */
+export function hideRequest(outcome: unknown, header: SentHeader | undefined, depth = 0): void {
   if (!isObject(outcome) || depth > MAX_CAUSES) return
-  const { request, response, data, cause } = outcome as Partial<AxiosResponse & AxiosFailure>
-  if (isObject(request)) {
-    hide(outcome, ['request'])
+  const { request, data, response, cause } = outcome as Partial<AxiosResponse & AxiosFailure>
+  for (const inner of [response, cause]) hideRequest(inner, header, depth + 1)
+  if (!isObject(request)) return
+  // A response that is a stream leads to its request, as does an error that it emits later.
+  if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) {
+    hide(data, Object.getOwnPropertySymbols(data)) // the headers sent over HTTP/2
     cleanRequest(request, header)
   }
-  // A response that is a stream: of HTTP/1 or, by symbols, of HTTP/2.
-  if (isObject(data) && 'pipe' in data)
-    hide(data, ['req', 'socket', 'client', ...Object.getOwnPropertySymbols(data)])
-  for (const inner of [response, cause]) hideInOutcome(inner, header, depth + 1)
+  Reflect.defineProperty(outcome, 'request', {
+    configurable: true,
+    enumerable: false,
+    get: () => cleanRequest(request, header),
+    set: (value: unknown) => void Object.defineProperty(outcome, 'request', { value, writable: true }),
+  })
 }
 
 interface AxiosFailure {
-  readonly response: AxiosResponse
+  readonly response: unknown
   readonly cause: unknown
 }
 
@@ -54,6 +65,8 @@ interface SentRequest {
   readonly _options?: { readonly headers?: object }
   readonly _currentRequest?: SentRequest
   readonly _redirectable?: SentRequest
+  readonly agent?: unknown
+  readonly socket?: unknown
   readonly headers?: Headers
 }
 
@@ -62,18 +75,20 @@ const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
   ({ description }) => description === 'kOutHeaders',
 )
 
-/** A stream that fails after its response was returned emits an error with the request, so that hiding it is not enough. */
-function cleanRequest(request: SentRequest, header: SentHeader | undefined): void {
+/** Deletes the token from a sent request, and hides that its agent and its socket serve other calls now. */
+function cleanRequest(request: SentRequest, header: SentHeader | undefined): SentRequest {
   for (const one of [request, request._currentRequest, request._redirectable]) {
     if (!isObject(one)) continue
-    hide(one, ['agent', 'socket', 'res'])
+    hideSockets(one.agent)
+    hide(one.socket, ['_httpMessage', 'parser'])
     if (header === undefined) continue
     if (typeof one._header === 'string') one._header = one._header.replaceAll(header.value, HIDDEN)
-    clearHeader(one._options?.headers, header.key)
-    const own: unknown = OUT_HEADERS && Reflect.get(one, OUT_HEADERS)
-    if (isObject(own)) Reflect.deleteProperty(own, header.key)
+    for (const headers of [one._options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])
+      for (const name of [header.name, header.key])
+        if (isObject(headers)) Reflect.deleteProperty(headers, name)
     if (typeof one.headers?.delete === 'function') one.headers.delete(header.key)
   }
+  return request
 }
 
 /** Makes properties non-enumerable, which no log output, JSON or copy includes. */

@@ -5,6 +5,7 @@
  */
 // Not by its name: bundles of axios often have a banner that declares `createRequire`.
 import * as nodeModule from 'node:module'
+import type { Readable } from 'node:stream'
 import importedAxios from 'axios'
 import { startTimer } from '../clock.ts'
 import { ConfigurationError } from '../errors.ts'
@@ -23,7 +24,7 @@ import {
   MAX_DRAINED_BYTES,
   shouldAttach,
 } from './authorize.ts'
-import { hideInConfig, hideInOutcome } from './axios-log-output.ts'
+import { hideInConfig, hideRequest } from './axios-log-output.ts'
 import type {
   AxiosAdapterOption,
   AxiosBeforeRedirect,
@@ -35,7 +36,6 @@ import type {
   AxiosResponse,
 } from './axios-types.ts'
 import { canSendAgain } from './body.ts'
-import { clearHeader, deleteHeader, getHeader } from './headers.ts'
 
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
 
@@ -101,13 +101,14 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
       )
 }
 
-async function callAdapter(
+function callAdapter(
   config: AxiosConfig,
   adapter: AxiosAdapterOption,
   context: AttachContext,
 ): Promise<AxiosResponse> {
   const call = new AxiosCall(config, adapter, context)
-  return getsToken(config, call.url, context) ? authorize(call, context) : (await call.send()).settle()
+  if (getsToken(config, call.url, context)) return authorize(call, context)
+  return call.send().then((attempt) => attempt.settle())
 }
 
 /** Whether the token is attached to a call, by its final config. Emits `token-withheld` where it is not. */
@@ -152,7 +153,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   }
 
   get signal(): AbortSignal | undefined {
-    this.#wait ??= startWait(this.#config, adapterKind(this.#adapter) === 'fetch')
+    this.#wait ??= startWait(this.#config, kindOf(this.#adapter) === 'fetch')
     return this.#wait.signal
   }
 
@@ -164,43 +165,38 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   /** Sends the config. The token is on it only until the adapter settles. */
   async send(token?: AccessToken): Promise<Attempt<AxiosResponse>> {
     const config = this.#config
-    const sent = token && { key: this.#context.headerKey, value: this.#context.headerValue(token) }
-    const restore = sent && this.#prepare(sent.value)
+    const { beforeRedirect, env, fetchOptions } = config
+    const { header: name, headerKey: key, headerValue, isAuthorization } = this.#context
+    const header = token && { name, key, value: headerValue(token) }
+    const mayUseFetch = header !== undefined && kindOf(this.#adapter) !== 'http' // a function may call it
+    if (header !== undefined) {
+      config.headers[name] = header.value
+      config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
+        this.#isRedirected = true
+      })
+    }
+    if (mayUseFetch) {
+      config.env = { ...env, fetch: watchedFetch(env?.fetch) }
+      if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
+    }
     let outcome: Outcome
     try {
-      const response = await axiosOf(config).getAdapter(this.#adapter, config)(config)
-      outcome = { response }
+      outcome = { response: await axiosOf(config).getAdapter(this.#adapter, config)(config) }
     } catch (error) {
       outcome = {
         response: (error as { response?: AxiosResponse } | undefined)?.response,
         failure: { error },
       }
     }
-    restore?.()
-    hideInConfig(config)
-    hideInOutcome(outcome.failure?.error ?? outcome.response, sent)
-    return attemptOf(outcome, this.#isRedirected || followed.has(outcome.response?.request as object))
-  }
-
-  /** Attaches the header and guards redirects. Returns what undoes it. */
-  #prepare(value: string): () => void {
-    const config = this.#config
-    const { beforeRedirect, env, fetchOptions } = config
-    const { header, headerKey, isAuthorization } = this.#context
-    config.headers[header] = value
-    config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
-      this.#isRedirected = true
-    })
-    const mayUseFetch = adapterKind(this.#adapter) !== 'http' // a function may call axios' fetch adapter
-    if (mayUseFetch) {
-      config.env = { ...env, fetch: watchedFetch(env?.fetch) }
-      if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
-    }
-    return () => {
-      clearHeader(config.headers, headerKey)
+    if (header !== undefined) {
+      clearHeader(config.headers, key)
       config.beforeRedirect = beforeRedirect
-      if (mayUseFetch) Object.assign(config, { env, fetchOptions })
     }
+    if (mayUseFetch) Object.assign(config, { env, fetchOptions })
+    this.#isRedirected ||= followed.has(outcome.response?.request as object)
+    hideInConfig(config)
+    hideRequest(outcome.failure?.error ?? outcome.response, header)
+    return new AxiosAttempt(outcome, this.#isRedirected)
   }
 }
 
@@ -210,36 +206,37 @@ interface Outcome {
   readonly failure?: { readonly error: unknown }
 }
 
-function attemptOf({ response, failure }: Outcome, redirected: boolean): Attempt<AxiosResponse> {
-  return {
-    status: response?.status,
-    get challenge() {
-      return String(getHeader(response?.headers, 'www-authenticate') ?? '')
-    },
-    redirected,
-    settle: () => {
-      if (failure !== undefined) throw failure.error
-      return response as AxiosResponse
-    },
-    discard: () => {
-      if (isStream(response?.data))
-        discardStream(response.data, getHeader(response.headers, 'content-length'))
-    },
+class AxiosAttempt implements Attempt<AxiosResponse> {
+  readonly redirected: boolean
+  readonly #outcome: Outcome
+
+  constructor(outcome: Outcome, redirected: boolean) {
+    this.redirected = redirected
+    this.#outcome = outcome
   }
-}
 
-/** The data of a response with `responseType: 'stream'`: of Node.js, or of fetch. */
-type ResponseStream = ReadableStream | { resume(): void; destroy(): void }
+  get status(): number | undefined {
+    return this.#outcome.response?.status
+  }
 
-function isStream(data: unknown): data is ResponseStream {
-  return data instanceof ReadableStream || (typeof data === 'object' && data !== null && 'resume' in data)
-}
+  get challenge(): string {
+    return String(getHeader(this.#outcome.response?.headers, 'www-authenticate') ?? '')
+  }
 
-/** Reads the rest of a small response, so that its connection can be reused; closes the connection of any other. */
-function discardStream(stream: ResponseStream, length: unknown): void {
-  if (!('resume' in stream)) stream.cancel().catch(() => {})
-  else if (length !== undefined && Number(length) <= MAX_DRAINED_BYTES) stream.resume()
-  else stream.destroy()
+  settle(): AxiosResponse {
+    const { response, failure } = this.#outcome
+    if (failure !== undefined) throw failure.error
+    return response as AxiosResponse
+  }
+
+  /** Reads the rest of a small stream, so that its connection can be reused; closes the connection of any other. */
+  discard(): void {
+    const { data, headers } = this.#outcome.response ?? {}
+    const stream = data as Partial<Readable> | null | undefined
+    if (data instanceof ReadableStream) data.cancel().catch(() => {})
+    else if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) stream?.resume?.()
+    else stream?.destroy?.()
+  }
 }
 
 /** Adds to the caller's `beforeRedirect`: the token stays only within `apiUrls` and on the origin of the call. */
@@ -258,7 +255,8 @@ function guardOf(
       targetOf(options) === target && // otherwise the caller sends the request elsewhere
       new URL(options.href).origin === new URL(url).origin &&
       destinations(options.href).api !== undefined
-    if (!mayKeep && getHeader(options.headers, headerKey) === value) deleteHeader(options.headers, headerKey)
+    const name = nameOf(options.headers, headerKey)
+    if (!mayKeep && name !== undefined && options.headers[name] === value) delete options.headers[name]
   }
 }
 
@@ -268,10 +266,9 @@ function targetOf({ protocol, hostname, port, path }: AxiosRedirect): string {
 }
 
 /** What axios resolves these names to: in Node.js the first of http and fetch, or a function before them. */
-function adapterKind(adapter: AxiosAdapterOption): 'http' | 'fetch' | 'function' {
-  const names = typeof adapter === 'object' ? adapter : [adapter]
-  const first = names.find((one) => typeof one === 'function' || one === 'http' || one === 'fetch')
-  return typeof first === 'function' ? 'function' : first === 'fetch' ? 'fetch' : 'http'
+function kindOf(adapter: AxiosAdapterOption): unknown {
+  const names: readonly unknown[] = typeof adapter === 'object' ? adapter : [adapter]
+  return names.find((one) => typeof one === 'function' || one === 'http' || one === 'fetch')
 }
 
 /** fetch would send any header but `Authorization` along to another origin. */
@@ -326,6 +323,25 @@ function startWait(config: AxiosConfig, isFetch: boolean): Wait {
       cancelToken?.unsubscribe(onCancel)
     },
   }
+}
+
+/** The name under which a header is set; `key` is its name in lower case. */
+function nameOf(headers: object | undefined, key: string): string | undefined {
+  const record = headers as Record<string, unknown>
+  for (const name in record)
+    if (name.length === key.length && record[name] !== undefined && name.toLowerCase() === key) return name
+  return undefined
+}
+
+function getHeader(headers: object | undefined, key: string): unknown {
+  const name = nameOf(headers, key)
+  return name === undefined ? undefined : (headers as Record<string, unknown>)[name]
+}
+
+/** Sets a header to undefined, which axios does not send: calls whose headers had a property deleted are slower. */
+function clearHeader(headers: Record<string, unknown>, key: string): void {
+  const name = nameOf(headers, key)
+  if (name !== undefined) headers[name] = undefined
 }
 
 let requiredAxios: AxiosModule | undefined

@@ -1,7 +1,6 @@
 /** The token on fetch. */
 import { startTimer } from '../clock.ts'
 import type { AttachOptions } from '../options.ts'
-import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import {
   type AttachContext,
@@ -14,7 +13,6 @@ import {
   shouldAttach,
 } from './authorize.ts'
 import { canSendAgain } from './body.ts'
-import { hasHeader } from './headers.ts'
 
 type Fetch = typeof fetch
 
@@ -68,25 +66,52 @@ async function fetchWithToken(
   input: string | URL | Request,
   init: RequestInit | undefined,
 ): Promise<Response> {
-  // Its members are getters, which the copies below would miss.
+  // Its members are getters, which the copy below would miss.
   if (isRequest(init)) return fetchWithToken(context, wrapped, new Request(input, init), undefined)
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
   const headers = headersOf(init?.headers ?? request?.headers)
-  const key = context.headerKey
-  const header = headers instanceof Headers ? headers.has(key) : hasHeader(headers, key)
-  if (!shouldAttach(context, url, { header })) return wrapped(input, init)
-  // Copies: callers reuse their URL, headers and init for the next call while this one waits for a token.
-  const given = { url, input: request ?? url, request, init: { ...init }, headers }
-  const call = new FetchCall(context, wrapped, given)
+  if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
+    return wrapped(input, init)
+
+  const { header, headerValue, isAuthorization, renewOnStatus } = context
+  const options: RequestInit = { ...init } // now, because callers fill one object for many calls
+  const body = options.body ?? undefined
+  const keepsBody = renewOnStatus.length > 0
+  const hasRequestBody = body === undefined && !!request?.body && !request.bodyUsed
+  // The first send consumes the body of a Request.
+  let spare = hasRequestBody && keepsBody ? request.clone() : undefined
+  let next = request ?? url
+  // On a redirect to another origin, fetch removes no header but Authorization.
+  if (!isAuthorization && (options.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
+  const call: AuthorizedCall<Response> = {
+    url,
+    repeatable: keepsBody && canSendAgain(body),
+    signal: (options.signal === undefined ? request?.signal : options.signal) ?? undefined,
+    body,
+    send: async (token) => {
+      if (body !== undefined) options.body = call.body as typeof body
+      const sent = next
+      next = spare ?? next
+      if (sent === spare) spare = undefined
+      const withToken = withHeader(headers, header, headerValue(token))
+      return new FetchAttempt(await wrapped(sent, { ...options, headers: withToken }))
+    },
+  }
+  const stream = hasRequestBody ? request.body : body
+  if (!(stream instanceof ReadableStream)) return authorize(call, context)
   try {
     return await authorize(call, context)
   } catch (error) {
-    call.cancelStreams(error)
+    cancel(stream, error) // as fetch does when a call ends early
     throw error
   } finally {
-    call.cancelSpare()
+    cancel(spare?.body)
   }
+}
+
+function cancel(stream: ReadableStream | null | undefined, reason?: unknown): void {
+  if (stream && !stream.locked) stream.cancel(reason).catch(() => {})
 }
 
 /** Whether it is a Request, of the platform or of the undici package. */
@@ -94,82 +119,23 @@ function isRequest(value: unknown): value is Request {
   return typeof value === 'object' && value !== null && 'bodyUsed' in value
 }
 
-type HeaderRecord = Readonly<Record<string, string>>
+type HeaderRecord = Record<string, string>
 
-/** A copy: of a record as it is, of anything else as the platform reads it. */
+/** A copy: of a record as it is, because `Headers` takes longer. */
 function headersOf(given: RequestInit['headers']): Headers | HeaderRecord {
   if (given === undefined || given === null) return {}
   return Symbol.iterator in given ? new Headers(given) : { ...(given as HeaderRecord) }
 }
 
+function hasHeader(headers: Headers | HeaderRecord, key: string): boolean {
+  if (headers instanceof Headers) return headers.has(key)
+  return Object.keys(headers).some((name) => name.toLowerCase() === key)
+}
+
 function withHeader(headers: Headers | HeaderRecord, name: string, value: string): Headers | HeaderRecord {
   if (!(headers instanceof Headers)) return { ...headers, [name]: value }
-  const copy = new Headers(headers)
-  copy.set(name, value)
-  return copy
-}
-
-/** One call, as it was given. */
-interface Given {
-  readonly url: string
-  readonly input: string | Request
-  readonly request: Request | undefined
-  readonly init: RequestInit
-  readonly headers: Headers | HeaderRecord
-}
-
-class FetchCall implements AuthorizedCall<Response> {
-  readonly url: string
-  readonly repeatable: boolean
-  readonly signal: AbortSignal | undefined
-  /** The body in the init, which fetch prefers to that of a Request. */
-  body: unknown
-  readonly #context: AttachContext
-  readonly #fetch: Fetch
-  readonly #given: Given
-  /** What to send next. */
-  #input: string | Request
-  /** A clone of the Request for a second send, because the first one consumes its body. */
-  #spare: Request | undefined
-
-  constructor(context: AttachContext, wrapped: Fetch, given: Given) {
-    const { url, input, request, init } = given
-    this.url = url
-    this.signal = (init.signal === undefined ? request?.signal : init.signal) ?? undefined
-    this.body = init.body ?? undefined
-    this.#context = context
-    this.#fetch = wrapped
-    this.#given = given
-    this.#input = input
-    const keepsBody = context.renewOnStatus.length > 0
-    // A Request that was sent before is for fetch to reject.
-    const isReadable = request?.body && !request.bodyUsed
-    if (keepsBody && this.body === undefined && isReadable) this.#spare = request.clone()
-    this.repeatable = keepsBody && canSendAgain(this.body)
-  }
-
-  async send(token: AccessToken): Promise<Attempt<Response>> {
-    const { header, headerValue, isAuthorization } = this.#context
-    const { request, init, headers } = this.#given
-    const options: RequestInit = { ...init, headers: withHeader(headers, header, headerValue(token)) }
-    if (this.body !== undefined) options.body = this.body as NonNullable<RequestInit['body']>
-    // On a redirect to another origin, fetch removes no header but Authorization.
-    if (!isAuthorization && (init.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
-    const input = this.#input
-    if (input === this.#spare) this.#spare = undefined
-    this.#input = this.#spare ?? input
-    return new FetchAttempt(await this.#fetch(input, options))
-  }
-
-  /** Cancels the bodies that fetch did not get, as it does itself when a call ends early. */
-  cancelStreams(reason: unknown): void {
-    for (const body of [this.body, this.#given.request?.body])
-      if (body instanceof ReadableStream && !body.locked) body.cancel(reason).catch(() => {})
-  }
-
-  cancelSpare(): void {
-    this.#spare?.body?.cancel().catch(() => {})
-  }
+  headers.set(name, value)
+  return headers
 }
 
 class FetchAttempt implements Attempt<Response> {

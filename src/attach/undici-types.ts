@@ -11,14 +11,20 @@ export type UndiciInterceptor = <Dispatch extends (options: never, handler: neve
 
 /** The options of one call. */
 export interface DispatchOptions {
-  origin?: unknown
-  path?: unknown
-  method?: unknown
-  headers?: unknown
-  query?: unknown
-  body?: unknown
-  maxRedirections?: unknown
+  readonly origin?: string | URL
+  readonly path: string
+  readonly method: string
+  readonly headers?: UndiciHeaders
+  readonly body?: unknown
+  readonly maxRedirections?: number
 }
+
+export type HeaderValue = string | readonly string[] | undefined
+/** A record, or a flat list of names and values. */
+export type FlatHeaders = Readonly<Record<string, HeaderValue>> | readonly HeaderValue[]
+/** A Map, a `Headers`, a generator. */
+export type HeaderPairs = Iterable<readonly [string, HeaderValue]>
+export type UndiciHeaders = FlatHeaders | HeaderPairs | null | undefined
 
 /** Starts a call. False: the dispatcher is busy (see undici's `drain` event). */
 export type Dispatch = (options: DispatchOptions, handler: DispatchHandler) => boolean
@@ -26,8 +32,11 @@ export type Dispatch = (options: DispatchOptions, handler: DispatchHandler) => b
 /** The headers of a response. */
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
+/** What undici adds to a call: its redirect interceptor, the URLs that have answered. */
+export type DispatchContext = { readonly history?: readonly URL[] } | null | undefined
+
 /** Controls a call: undici passes it to handlers. */
-export interface DispatchController {
+export interface Controller {
   readonly aborted: boolean
   readonly paused: boolean
   readonly reason: unknown
@@ -38,41 +47,15 @@ export interface DispatchController {
   resume(): void
 }
 
-/** undici has none for an error before the start of a call. */
-export type MaybeController = DispatchController | null | undefined
-
-/** Receives the response of a call. undici rejects handlers without the two that are required. */
+/** Receives the response of a call. */
 export interface DispatchHandler {
-  onRequestStart(controller: DispatchController, context: unknown): void
-  onRequestUpgrade?(
-    controller: DispatchController,
-    status: number,
-    headers: ResponseHeaders,
-    socket: unknown,
-  ): unknown
+  onRequestStart?(controller: Controller, context: DispatchContext): void
+  onRequestUpgrade?(controller: Controller, status: number, headers: ResponseHeaders, socket: unknown): void
   onResponseStarted?(): void
-  onResponseStart?(
-    controller: DispatchController,
-    status: number,
-    headers: ResponseHeaders,
-    statusText?: string,
-  ): void
-  onResponseData?(controller: DispatchController, chunk: Uint8Array): void
-  onResponseEnd?(controller: DispatchController, trailers: unknown): void
-  onResponseError(controller: MaybeController, error: unknown): void
-  onBodySent?(chunk: unknown, total?: unknown): void
+  onResponseStart?(controller: Controller, status: number, headers: ResponseHeaders, text?: string): void
+  onResponseData?(controller: Controller, chunk: Uint8Array): void
+  onResponseEnd?(controller: Controller, trailers: unknown): void
+  onResponseError?(controller: Controller | null, error: unknown): void
+  onBodySent?(chunk: unknown): void
   onRequestSent?(): void
-}
-
-/**
- * undici's error for an abort without a reason, with the symbols that its `instanceof` checks: undici itself is not
- * imported here, because that may change Node's built-in fetch.
- */
-export function requestAborted(): Error {
-  const error = Object.assign(new Error('Request aborted'), { code: 'UND_ERR_ABORTED' })
-  const hidden = { configurable: true, enumerable: false, writable: true }
-  Object.defineProperty(error, 'name', { ...hidden, value: 'AbortError' })
-  for (const mark of ['UND_ERR', 'UND_ERR_ABORT', 'UND_ERR_ABORTED'])
-    Object.defineProperty(error, Symbol.for(`undici.error.${mark}`), { ...hidden, value: true })
-  return error
 }

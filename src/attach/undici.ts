@@ -4,12 +4,19 @@
  * @module merchant-auth/undici
  */
 import type { AttachOptions } from '../options.ts'
+import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { createAttachContext, getsToken } from './authorize.ts'
-import { snapshotOf } from './body.ts'
-import { areUndiciHeaders, copyUndiciHeaders, hasUndiciHeader } from './headers.ts'
-import { type CallOptions, type CallParts, RedirectWatch, UndiciCall } from './undici-call.ts'
-import type { Dispatch, DispatchHandler, DispatchOptions, UndiciInterceptor } from './undici-types.ts'
+import { createAttachContext, shouldAttach } from './authorize.ts'
+import { UndiciCall } from './undici-call.ts'
+import type {
+  Dispatch,
+  DispatchOptions,
+  FlatHeaders,
+  HeaderPairs,
+  HeaderValue,
+  UndiciHeaders,
+  UndiciInterceptor,
+} from './undici-types.ts'
 
 export type { UndiciInterceptor } from './undici-types.ts'
 
@@ -19,13 +26,12 @@ export type { UndiciInterceptor } from './undici-types.ts'
  *
  * Calls without a body are repeated, and calls whose body is a string, a Buffer or another view, an ArrayBuffer, a Blob
  * or a FormData. Streams, iterables and generators are sent once: the caller gets the 401. undici's `fetch` sends every
- * body as an iterable: for fetch, use `createAuthFetch`.
+ * body as an iterable, and every redirect as a call of its own: for fetch, use `createAuthFetch`.
+ *
+ * The order in `compose(…)`: `dns`, `cache`, `deduplicate`, `retry` and `redirect` first, then this one. A redirect
+ * interceptor that comes after it makes a redirect from another origin to an API a call with the token.
  *
  * A call that waits for a token is not the dispatcher's yet: its `close()` fails the call.
- *
- * The order in `compose(…)`: `dns`, `cache` and `deduplicate`, which need to know what is sent; this one; `redirect`; then
- * `retry` and the others, so that each attempt is checked separately. With `retry` or `decompress` between it and `redirect`
- * it does not recognize every redirect: one from another origin to an API may be sent with the token.
  *
  * Use an Agent, which connects to the origin that a call names. Older versions do not tell interceptors where a Client or
  * Pool connects: name the `origin` in their calls, or they get no token.
@@ -33,8 +39,8 @@ export type { UndiciInterceptor } from './undici-types.ts'
  * Errors of `TokenProvider.getToken` reach the caller as errors of the call do.
  *
  * @param tokens the provider, which any number of dispatchers may share
- * @param attach the header, its scheme, the statuses that renew. With a header other than `Authorization`, interceptors
- *   below this one follow no redirects: the caller gets the 3xx
+ * @param attach the header, its scheme, the statuses that renew. With a header other than `Authorization`, a redirect
+ *   interceptor before this one follows no redirects: the caller gets the 3xx
  * @returns an interceptor for `dispatcher.compose(…)` of undici 7.1.1 or newer
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every invalid option
  * @example
@@ -43,110 +49,74 @@ export type { UndiciInterceptor } from './undici-types.ts'
  */
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
-  const redirects = new RedirectWatch()
-  /** Reads everything the caller gave once, so that what is checked is what is sent. */
-  const judge = (given: DispatchOptions, handler: DispatchHandler, connected?: string | null): Judged => {
-    const options = { ...given }
-    if (options.origin instanceof URL) options.origin = new URL(options.origin)
-    const origin = originOf(connected === undefined ? options.origin : connected)
-    // One that says where it connects sends every call there.
-    const first =
-      connected === undefined ? redirects.firstOrigin(handler, origin, urlOf(origin, options)) : origin
-    const redirected = !isSameOrigin(first, origin)
-    if (redirected || !isResolved(origin, options)) {
-      context.emitWithheld('destination', urlOf(origin, options))
-      return redirected ? { options: given, origin: first, redirected } : { options: given }
-    }
-    const url = urlOf(origin, options)
-    if (!getsToken(context, url, {})) return { options: given }
-    const headers = copyUndiciHeaders(options.headers)
-    if (!areUndiciHeaders(headers)) return { options: { ...options, headers } }
-    const call: CallOptions = Object.assign(options, { headers })
-    if (hasUndiciHeader(headers, context.headerKey)) {
-      context.emitWithheld('own-header', url)
-      return { options: call }
-    }
-    if (context.renewOnStatus.length > 0) call.body = copyOfBody(call.body)
-    if (isObject(call.query)) call.query = { ...call.query }
-    return { options: call, origin }
-  }
   // Newer dispatchers say where they connect, whatever origin a call names; null: to one of several origins.
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
     (given, handler) => {
-      // undici itself rejects other values. It passes no handlers of the older kind to interceptors.
-      if (!isObject(given) || !isHandler(handler)) return dispatch(given, handler)
-      let judged: Judged
-      try {
-        judged = judge(given, handler, connected)
-      } catch (error) {
-        handler.onResponseError(null, error) // as undici does, when options cannot be read
-        return false
+      const url = urlOf(given, connected)
+      if (!isResolved(given)) {
+        context.emitWithheld('destination', url)
+        return dispatch(given, handler)
       }
-      if (judged.origin === undefined) return dispatch(judged.options, handler)
-      const parts = { context, dispatch, handler, redirects, origin: judged.origin }
-      if (!judged.redirected) return sendWithToken({ ...parts, options: judged.options })
-      const url = urlOf(originOf(judged.options.origin), judged.options)
-      return new UndiciCall({ ...parts, options: { headers: [] } }).sendUnchanged(judged.options, url)
+      const headers = flatten(given.headers)
+      if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
+        return dispatch(isIterable(given.headers) ? { ...given, headers } : given, handler)
+      const called = { ...given } // now, because callers fill one object for many calls
+      const optionsWith = (token: AccessToken, body: unknown): DispatchOptions => {
+        const options = {
+          ...called,
+          body,
+          headers: withHeader(headers, context.header, context.headerValue(token)),
+        }
+        // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
+        return context.isAuthorization ? options : { ...options, maxRedirections: 0 }
+      }
+      return new UndiciCall({ context, dispatch, handler, url, body: given.body, optionsWith }).start()
     }
   // Its public type takes and returns the dispatch function of any version of undici.
   return intercept as unknown as UndiciInterceptor
 }
 
-/** The options of a call, and its origin if it gets the token, or was redirected to another one. */
-type Judged =
-  | { readonly options: CallOptions; readonly origin: string; readonly redirected?: undefined }
-  | { readonly options: DispatchOptions; readonly origin: string; readonly redirected: true }
-  | { readonly options: DispatchOptions; readonly origin?: undefined }
-
-function sendWithToken(parts: CallParts): boolean {
-  const call = new UndiciCall(parts)
-  const token = parts.context.tokens.currentToken()
-  if (token !== undefined) return call.send(token)
-  call.sendLater()
-  return true
+function urlOf({ origin, path }: DispatchOptions, connected: string | null | undefined): string {
+  const text = String((connected === undefined ? origin : connected) ?? '')
+  return (text.endsWith('/') ? text.slice(0, -1) : text) + path
 }
 
-/** The text of an origin; '' if undici would reject it. */
-function originOf(origin: unknown): string {
-  const text = typeof origin === 'string' || origin instanceof URL ? String(origin) : ''
-  return text.endsWith('/') ? text.slice(0, -1) : text
+/** The path of a request that a server may resolve to another one: undici sends it as given. */
+const UNRESOLVED = /^[^?]*(?:[\\#]|\/(?:\.|%2e){1,2}(?:[/?]|$))/i
+
+/** Whether the URL of the call is its origin and its path, in every server's eyes. */
+function isResolved({ path, method }: DispatchOptions): boolean {
+  return typeof path === 'string' && path[0] === '/' && method !== 'CONNECT' && !UNRESOLVED.test(path)
 }
 
-/** Whether two origins are the same one. undici's redirect interceptor names it in its shortest form, in lower case. */
-function isSameOrigin(one: string, other: string): boolean {
-  if (one === other) return true
-  return URL.canParse(one) && URL.canParse(other) && new URL(one).href === new URL(other).href // with its user info
+/** Whether it is neither a record nor a flat list. */
+function isIterable(headers: UndiciHeaders): headers is HeaderPairs {
+  return typeof headers === 'object' && headers !== null && Symbol.iterator in headers && !isList(headers)
 }
 
-function urlOf(origin: string, { path }: DispatchOptions): string {
-  return typeof path === 'string' ? origin + path : origin
+/** A copy: a record or a flat list. An iterable becomes a list, because a generator can be read only once. */
+function flatten(headers: UndiciHeaders): FlatHeaders {
+  if (isIterable(headers)) return [...headers].flat()
+  return isList(headers) ? [...headers] : { ...headers }
 }
 
-/** Parts of a path that URL resolution changes or cuts off. */
-const UNRESOLVED = /[\\#]|\/(?:\.|%2e)/i
-
-/** Whether the path is sent as the URL says: undici sends a path as given, and servers may resolve it. */
-function isResolved(origin: string, { path, method }: DispatchOptions): boolean {
-  if (typeof path !== 'string' || path[0] !== '/' || method === 'CONNECT') return false
-  if (!UNRESOLVED.test(path)) return true
-  return URL.canParse(origin + path) && new URL(origin + path).pathname === path.split('?', 1)[0]
+/** Whether there is a header of this name. undici ignores undefined values. */
+function hasHeader(headers: FlatHeaders, key: string): boolean {
+  if (isList(headers))
+    return headers.some((name, at) => at % 2 === 0 && isNamed(name, key) && headers[at + 1] !== undefined)
+  for (const name in headers) if (isNamed(name, key) && headers[name] !== undefined) return true
+  return false
 }
 
-/** A copy of bytes, so that a second attempt is like the first. */
-function copyOfBody(body: unknown): unknown {
-  const isBytes = ArrayBuffer.isView(body) || body instanceof ArrayBuffer
-  return isBytes ? snapshotOf(body as Uint8Array<ArrayBuffer>) : body
+function isNamed(name: HeaderValue, key: string): boolean {
+  return name?.length === key.length && String(name).toLowerCase() === key
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
+function withHeader(headers: FlatHeaders, name: string, value: string): FlatHeaders {
+  return isList(headers) ? [...headers, name, value] : { ...headers, [name]: value }
 }
 
-function isHandler(value: Partial<DispatchHandler> | null): boolean {
-  return (
-    typeof value === 'object' &&
-    typeof value?.onRequestStart === 'function' &&
-    typeof value.onResponseError === 'function'
-  )
+function isList(headers: unknown): headers is readonly HeaderValue[] {
+  return Array.isArray(headers)
 }

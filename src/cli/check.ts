@@ -9,15 +9,7 @@ import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { jwtFindings } from './check-jwt.ts'
-import {
-  type Command,
-  type CommandContext,
-  EXIT,
-  flagsHelp,
-  helpRows,
-  parseFlags,
-  UsageError,
-} from './command.ts'
+import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
 import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
 import { type Finding, jsonReport, type Report, type Step, textReport } from './report.ts'
@@ -27,68 +19,44 @@ import {
   readHeader,
   readSettings,
   SETTINGS_FLAGS,
+  SETTINGS_HELP,
   type Settings,
-  settingsHelp,
   unknownVariables,
   unreadDotenv,
 } from './settings.ts'
-import { instantText, Redactor, wrap } from './terminal.ts'
+import { instantText, Redactor } from './terminal.ts'
 
 const FLAGS = {
-  call: {
-    value: 'URL',
-    help: 'send a GET request with the token, and report the status; the URL must be below an API URL',
-  },
+  call: { type: 'string' },
   ...HEADER_FLAGS,
-  json: { help: 'print JSON: { ok, exitCode, warnings, steps }' },
+  json: { type: 'boolean' },
 } as const
 
-const ABOUT =
-  'Checks the configuration step by step, and reports what fails, why, and what to do: the options, the token request ' +
-  '(name, connection, TLS, response), the token, and optionally one API call. It makes one token request, without ' +
-  'retries. It prints neither the secret nor the token.'
-
-const EXIT_CODES = [
-  ['0', 'passed, perhaps with warnings'],
-  ['1', 'unexpected failure'],
-  ['2', 'the command line is invalid'],
-  ['3', 'options are missing or invalid'],
-  ['4', 'no response from the token endpoint: name, connection, TLS, timeout'],
-  ['5', 'the token endpoint returned an error status or a redirect'],
-  ['6', 'the token endpoint returned success, but no usable token'],
-  ['7', 'the API call failed, or its URL is not below any of the API URLs'],
-  ['129', 'ended by SIGHUP; 130: by Ctrl-C; 143: by SIGTERM'],
-  ['141', 'the program that reads the output ended'],
-] as const
-
 export const checkCommand: Command = {
-  summary: 'check the configuration: what fails, why, and what to do about it',
-  help: (width) => `${wrap('', ABOUT, width)}
+  help: `Usage: npx merchant-auth check [--call URL] [--json] [flags]
 
-${wrap('Usage: ', 'npx merchant-auth check [--call URL] [--json] [flags]', width)}
+Makes one token request, and reports what fails, why, and what to do. It prints
+neither the secret nor the token.
 
-${flagsHelp(FLAGS, width)}
+  --call URL           send a GET request with the token to a URL of an API
+  --header-name NAME   header that carries the token; default: Authorization
+  --scheme SCHEME      scheme before the token; default: Bearer; '' for none
+  --json               print JSON: { ok, exitCode, warnings, steps }
 
-${settingsHelp(width)}
+${SETTINGS_HELP}
 
-Exit codes:
-${helpRows(EXIT_CODES, width, 7)}
+Exit codes: 0 passed, 2 command line, 3 options, 4 no response from the token
+endpoint, 5 an error status, 6 no usable token, 7 the API call; see docs/command.md
 
-Examples:
-  npx merchant-auth check --dotenv .env
-  npx merchant-auth check --call \\
-    https://api.example.com/merchant/orders
-  npx merchant-auth check --json |
-    jq '.steps[] | select(.result != "ok")'
+Example:
+  npx merchant-auth check --dotenv .env --call https://api.example.com/orders
 `,
 
   async run(args, context) {
     const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
     const { call, json } = flags
     if (call !== undefined && !isPlainUrl(call))
-      throw new UsageError(
-        '--call must be an absolute URL, such as https://api.example.com/merchant/orders, without a user name and a password.',
-      )
+      throw new UsageError('--call must be an absolute URL without a user name and a password.')
     const header = readHeader(flags)
     const report = (json ? jsonReport : textReport)(context.stdout)
     try {
@@ -97,7 +65,6 @@ Examples:
       context.signal.throwIfAborted()
       return report.end(exitCode)
     } catch (error) {
-      report.pending()
       if (context.signal.aborted) return EXIT.unexpected
       const diagnosis = diagnose(error, { unread: unreadDotenv('check', flags) })
       if (diagnosis?.exitCode !== EXIT.configuration) throw error
@@ -148,7 +115,6 @@ class Check {
     try {
       const exitCode = await this.#requestToken(tokens)
       if (exitCode !== EXIT.ok || call === undefined) return exitCode
-      this.#report.pending(`GET ${shownCall}`)
       const finding = await this.#callApi(call, createAuthFetch(tokens, { ...header, renewOnStatus: [] }))
       this.#report.add({ ...finding, text: `GET ${shownCall} ${finding.text}` })
       return finding.result === 'ok' ? EXIT.ok : EXIT.call
@@ -185,8 +151,6 @@ class Check {
       `${options.clientAssertion ? 'assertion' : 'client secret'}\tfrom ${data.secretSource}`,
     ].join('\n')
     add('ok', text, { data })
-    if (!areNamed || !('merchant' in environment.apiUrls || 'inStore' in environment.apiUrls))
-      add('info', UNNAMED)
     for (const url of Object.values<string>(environment.apiUrls))
       if (new URL(url).pathname === '/') add('info', `every URL of ${show(url)} gets the token`)
     for (const [name, similar] of unknownVariables(variables)) {
@@ -205,7 +169,6 @@ class Check {
     const { environment } = tokens
     const { show, secrets } = this.#redactor
     const { connection, stop } = watchConnection(tokenEndpoint(environment), env, show)
-    this.#report.pending(`requesting a token from ${connection.host}`)
     try {
       const token = await tokens.getToken({ signal })
       secrets.add(token.value)
@@ -250,7 +213,7 @@ class Check {
     const { expiresAt } = token
     const lifetimeMs = this.#acquired?.lifetimeMs ?? expiresAt - Date.now()
     const scope = token.scope === undefined ? undefined : show(token.scope)
-    const validity = `valid for ${durationText(lifetimeMs)}, until ${instantText(expiresAt / 1000)}`
+    const validity = `valid for ${Math.round(lifetimeMs / 1000)} s, until ${instantText(expiresAt / 1000)}`
     const text = `${validity}; ${scope === undefined ? 'no scope' : `scope ${scope}`}`
     this.#report.add({ step: 'token', result: 'ok', text, data: { lifetimeMs, expiresAt, scope } })
     this.#reportQuotas('token')
@@ -273,7 +236,7 @@ class Check {
       const response = await authFetch(url, { redirect: 'manual', signal: either })
       const ms = Math.round(performance.now() - startedAt)
       await response.body?.cancel()
-      return judgeResponse(response, ms, show)
+      return explainResponse(response, ms, show)
     } catch (error) {
       if (signal.aborted) throw error
       const failure = redactedCause(error, secrets) ?? new Error('unknown')
@@ -285,20 +248,12 @@ class Check {
   }
 }
 
-const UNNAMED =
-  'apiUrls.merchant and apiUrls.inStore are undefined: to read the URLs by name, write merchant=URL,inStore=URL'
-
-/** `3600 s (1 h)` */
-function durationText(ms: number): string {
-  const seconds = Math.round(ms / 1000)
-  if (seconds < 120) return `${seconds} s`
-  const [unitSeconds, unit] =
-    seconds < 3600 ? [60, 'min'] : seconds < 172_800 ? [3600, 'h'] : [86_400, 'days']
-  return `${seconds} s (${Math.round((seconds / unitSeconds) * 10) / 10} ${unit})`
-}
-
 /** What the response of an API means. */
-function judgeResponse({ status, ok, headers, url }: Response, ms: number, show: Redactor['show']): Finding {
+function explainResponse(
+  { status, ok, headers, url }: Response,
+  ms: number,
+  show: Redactor['show'],
+): Finding {
   const text = `returned ${status} in ${ms} ms`
   if (ok) return { step: 'call', result: 'ok', text, status }
   const failed = { step: 'call', result: 'failed', status } as const
@@ -317,7 +272,7 @@ function judgeResponse({ status, ok, headers, url }: Response, ms: number, show:
 
 const UNKNOWN = 'This response does not show whether the API accepts the token.'
 const API_FAILS = `The API itself fails. ${UNKNOWN} Try again later.`
-const CHECK_URL = 'Check the URL, and whether it supports GET.'
+const CHECK_URL = `Check the URL, and whether it supports GET. ${UNKNOWN}`
 const CALL_ADVICE: Readonly<Record<number, string>> = {
   401:
     'The API rejects the token. Check that the audience and the API URL belong to the same environment, and look up ' +
@@ -325,35 +280,23 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
   403:
     'The API, or a firewall in front of it, does not allow this request. The client may lack a permission or a scope. ' +
     'Ask the service.',
-  404: `There is nothing at this URL, at least for GET. ${UNKNOWN}`,
-  405: `This URL does not support GET. ${UNKNOWN}`,
   429: 'Too many calls were made. Try again later.',
 }
 
-/** Whether it is an absolute URL without credentials. */
 function isPlainUrl(text: string): boolean {
   const url = URL.parse(text)
   return url !== null && url.username === '' && url.password === ''
-}
-
-const PERIODS: Readonly<Record<string, string>> = {
-  per_minute: 'this minute',
-  per_hour: 'this hour',
-  per_day: 'today',
 }
 
 /** What is left of a quota for token requests. */
 function quotaFinding({ scope, name, limit, remaining, resetsInMs }: Quota): Omit<Finding, 'step'> {
   const isLow = remaining <= (limit ?? 0) / 5
   const whose = scope === 'organization' ? ' for the organization' : ''
-  const period = PERIODS[name] ?? `in ${name}`
   return {
     result: isLow ? 'warning' : 'ok',
-    text: `${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left ${period}${whose}`,
+    text: `${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left${whose} (${name})`,
     ...(isLow && {
-      advice:
-        'Each check is a token request, too. In a service, create one provider in each process, and share one token ' +
-        'between processes (docs/stores.md).',
+      advice: 'Each check is a token request, too. Share one token between processes (docs/stores.md).',
     }),
     data: { scope, name, limit, remaining, resetsInMs },
   }

@@ -10,17 +10,10 @@ export interface Connection {
   readonly host: string
   /** The proxy that was used, and whether it was reached. */
   proxy?: { readonly host: string; readonly connected: boolean }
-  /** The connection on which the request was sent; undefined where it was not. */
-  socket?: SocketFacts
+  /** The connection on which the request was sent: its address, such as `203.0.113.7:443`, and what is known of its TLS. */
+  socket?: { readonly address: string; readonly tls: string | undefined }
   /** A hint about a proxy that a variable names, but that is not used. */
   readonly proxyHint?: string | undefined
-}
-
-interface SocketFacts {
-  /** Such as `203.0.113.7:443`. */
-  readonly address: string
-  /** The TLS version, and how long the server's certificate is valid; undefined without TLS. */
-  readonly tls: string | undefined
 }
 
 interface Message {
@@ -40,11 +33,11 @@ export function watchConnection(
   show: (text: string) => string,
 ): { readonly connection: Connection; readonly stop: () => void } {
   const { origin, host } = new URL(url)
-  const { isUsed, hint } = proxySupport(env)
-  const connection: Connection = { host: show(host), proxyHint: hint }
+  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || process.execArgv.includes('--use-env-proxy')
+  const connection: Connection = { host: show(host), proxyHint: isUsed ? undefined : proxyHintFor(env) }
   const onConnect = ({ connectParams }: Message, connected: boolean): void => {
     const to = connectParams?.host
-    if (isUsed && to !== undefined && to !== host) connection.proxy = { host: show(to), connected }
+    if (to !== undefined && to !== host) connection.proxy = { host: show(to), connected }
   }
   const listeners = Object.entries({
     'undici:client:connected': (message: unknown) => onConnect(message as Message, true),
@@ -62,22 +55,12 @@ export function watchConnection(
   return { connection, stop }
 }
 
-/** Whether Node.js uses the variables that name proxies, and a hint where one is set in vain. */
-function proxySupport(env: CommandContext['env']): { readonly isUsed: boolean; readonly hint?: string } {
-  const flags = [...process.execArgv, ...(env['NODE_OPTIONS'] ?? '').split(' ')]
-  const isWanted = env['NODE_USE_ENV_PROXY'] === '1' || flags.includes('--use-env-proxy')
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  const isSupported = major >= 24 || (major === 22 && minor >= 21)
-  const isUsed = isWanted && isSupported
+function proxyHintFor(env: CommandContext['env']): string | undefined {
   const name = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((variable) => env[variable])
-  if (name === undefined || isUsed) return { isUsed }
-  const hint = isSupported
-    ? 'Node.js uses it only with NODE_USE_ENV_PROXY=1.'
-    : 'this Node.js cannot use it. Node.js 22.21, 24 and later can, with NODE_USE_ENV_PROXY=1.'
-  return { isUsed, hint: `${name} is set, but ${hint}` }
+  return name && `${name} is set, but Node.js 22.21, 24 and later use it only with NODE_USE_ENV_PROXY=1.`
 }
 
-function factsOf(socket: Socket | TLSSocket): SocketFacts {
+function factsOf(socket: Socket | TLSSocket): NonNullable<Connection['socket']> {
   const { remoteAddress = '', remotePort = '', remoteFamily } = socket
   const address = `${remoteFamily === 'IPv6' ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`
   if (!('getPeerCertificate' in socket)) return { address, tls: undefined }

@@ -64,7 +64,7 @@ export function diagnose(
 
 const NOT_AN_ENDPOINT =
   'Something other than a token endpoint responds at this URL, such as a web page, a login or a proxy. Check ' +
-  'MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+  'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
   'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service.'
 const REDIRECT =
@@ -73,7 +73,7 @@ const REDIRECT =
 
 function adviceForStatus({ status = 0, error, answer }: TokenRequestError): string {
   const code = error?.toLowerCase()
-  const known = code !== undefined && Object.hasOwn(OAUTH, code) ? OAUTH[code] : undefined
+  const known = OAUTH[code ?? '']
   if (known !== undefined && !(status === 401 && code === 'access_denied')) return known
   if (status === 401) return code === undefined ? CLIENT + NO_OAUTH_ERROR : CLIENT
   if (status === 403) return code === undefined ? AUDIENCE + NO_OAUTH_ERROR : AUDIENCE
@@ -101,7 +101,7 @@ const NO_OAUTH_ERROR =
   ' The response contains no OAuth error, so it may come from something in between, such as a firewall, an IP ' +
   'allowlist or a gateway.'
 const NO_ENDPOINT =
-  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it.'
+  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const FORMAT =
   'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL. A server that expects a form ' +
   "instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
@@ -123,24 +123,25 @@ const OAUTH: Readonly<Record<string, string>> = {
 
 type NetworkFinding = Pick<Finding, 'step' | 'text' | 'advice' | 'cause'>
 
+const NO_ROUTE =
+  'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works.'
 const TIMED_OUT = 'The host does not respond. Check the network, the firewall and the port in the URL.'
+/** Before a connection: the name, the network, the port. */
 const CONNECTION: Readonly<Record<string, string>> = {
+  ENOTFOUND:
+    'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
+  EAI_AGAIN:
+    'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
   ECONNREFUSED:
     'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, and whether the ' +
     'service is running.',
   ECONNRESET:
     'The connection was reset. A firewall, a proxy, or a port that does not speak TLS may do that. Check the URL, and ' +
     'try again.',
-  EHOSTUNREACH: 'There is no route to this host. Check the network, the VPN and the firewall.',
-  ENETUNREACH: 'There is no route to this network. Check the network, the VPN, and whether IPv6 is required.',
+  EHOSTUNREACH: NO_ROUTE,
+  ENETUNREACH: NO_ROUTE,
   ETIMEDOUT: TIMED_OUT,
   UND_ERR_CONNECT_TIMEOUT: TIMED_OUT,
-}
-const NAME: Readonly<Record<string, string>> = {
-  ENOTFOUND:
-    'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
-  EAI_AGAIN:
-    'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
 }
 const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
@@ -153,11 +154,9 @@ const TLS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED:
     "The server's certificate has expired, and its operator must renew it. Also check this machine's clock.",
   CERT_NOT_YET_VALID: "The server's certificate is not valid yet. Check this machine's clock.",
-  CERT_REVOKED: "The server's certificate was revoked. Contact its operator.",
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another host name. Check the host name in the URL.',
   DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_AUTHORITY,
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
-  UNABLE_TO_GET_ISSUER_CERT: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
@@ -170,29 +169,23 @@ export function diagnoseNetwork(error: Error, connection: Connection): NetworkFi
   const { host, socket, proxy, proxyHint } = connection
   const reason = words === undefined ? '' : ` (${words})`
   const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
-  const adviceIn = (table: Readonly<Record<string, string>>): string | undefined =>
-    cause !== undefined && Object.hasOwn(table, cause) ? table[cause] : undefined
-
-  const tls = adviceIn(TLS) ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(cause ?? '') ? MUTUAL_TLS : undefined)
-  if (tls !== undefined)
-    return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls, cause }
+  const tls = cause && (TLS[cause] ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(cause) ? MUTUAL_TLS : undefined))
+  if (tls) return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls, cause }
   if (socket === undefined && proxy !== undefined) return { ...diagnoseProxy(connection, reason), cause }
-  const name = adviceIn(NAME)
-  if (name !== undefined)
-    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: name + hint, cause }
+  const known = CONNECTION[cause ?? '']
+  if (cause === 'ENOTFOUND' || cause === 'EAI_AGAIN')
+    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: known + hint, cause }
   if (socket !== undefined) {
     const text = `${host} closed the connection without a valid response${reason}`
     return { step: 'answer', text, advice: CLOSED, cause }
   }
-  const advice = words === 'bad port' ? BAD_PORT : (adviceIn(CONNECTION) ?? CONNECTION_UNKNOWN) + hint
+  const advice = (known ?? CONNECTION_UNKNOWN) + hint
   return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice, cause }
 }
 
 const CLOSED =
   'Try again. If it happens again, check whether the URL should begin with https:, whether the server requires a client ' +
   'certificate (mutual TLS), and what firewalls and proxies do.'
-const BAD_PORT =
-  'fetch does not allow this port, which belongs to another protocol. Check the port in the URL.'
 const CONNECTION_UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
 
 /** Codes that say little: the message of the innermost cause says more, for example what a proxy responded. */
@@ -231,17 +224,8 @@ function diagnoseProxy({ host, proxy }: Connection, reason: string): NetworkFind
       'without it.'
     return { step, text: `cannot connect to the proxy ${proxy?.host}${reason}`, advice }
   }
-  const [, status = ''] = /response \((\d{3})\)/.exec(reason) ?? []
-  const advice = PROXY_RESPONSES[status] ?? 'Check whether the proxy allows this host, and can reach it.'
+  const advice = reason.includes('response (407)')
+    ? 'Check the user name and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).'
+    : 'Check whether the proxy allows this host, and can reach it.'
   return { step, text: `the proxy ${proxy.host} did not connect to ${host}${reason}`, advice }
-}
-
-const UNREACHABLE =
-  'The proxy cannot reach this host. Check the host and the port in the URL, and whether the service is running.'
-const PROXY_RESPONSES: Readonly<Record<string, string>> = {
-  403: 'The proxy does not allow this host. Ask its operator.',
-  407: 'Check the user name and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).',
-  502: UNREACHABLE,
-  503: UNREACHABLE,
-  504: UNREACHABLE,
 }

@@ -1,5 +1,5 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
-import { arrow, asciiJson, type Output, paint, widthOf, wrap } from './terminal.ts'
+import { arrow, type Output, paint } from './terminal.ts'
 
 const TITLES = {
   options: 'Options',
@@ -11,9 +11,6 @@ const TITLES = {
   jwt: 'JWT',
   call: 'API call',
 } as const
-
-/** The longest label is `token endpoint`. */
-const LABEL_WIDTH = 15
 
 export type Step = keyof typeof TITLES
 
@@ -44,56 +41,29 @@ export interface Finding {
 
 export interface Report {
   add(finding: Finding): void
-  /** Shows on a terminal what the check is waiting for, until the next finding; without a text nothing more. */
-  pending(text?: string): void
   /** Completes the report, and returns the exit code. */
   end(exitCode: number): number
 }
 
 /** Lines for people. */
 export function textReport(stream: Output): Report {
-  const width = widthOf(stream)
   const indent = ' '.repeat(14)
   let lastStep: Step | undefined
-  let warnings = 0
-  let isPending = false
-  const pending = (text?: string): void => {
-    if (isPending) stream.write('\r\x1b[2K')
-    isPending = text !== undefined && stream.isTTY === true && process.env['TERM'] !== 'dumb'
-    if (isPending) stream.write(paint('dim', `… ${text}`.slice(0, width - 1), stream))
-  }
   return {
-    pending,
     add({ step, result, text, advice }) {
-      pending()
-      if (result === 'warning') warnings += 1
       const title = step === lastStep ? '' : TITLES[step]
       lastStep = step
       const [mark, style] = RESULTS[result]
-      const name = paint('bold', title, stream) + indent.slice(2 + title.length)
-      const lines = text.split('\n').map((line) => {
-        const [label = '', value] = line.split('\t')
-        if (value === undefined) return wrap(indent, line, width)
-        const beside = wrap(indent + label.padEnd(LABEL_WIDTH), value, width)
-        const fits = beside.split('\n').every((part) => part.length <= width)
-        return fits
-          ? beside
-          : [label && indent + label, wrap(`${indent}  `, value, width)].filter(Boolean).join('\n')
-      })
-      stream.write(`${paint(style, mark, stream)} ${name}${lines.join('\n').slice(indent.length)}\n`)
-      if (advice) stream.write(arrow(indent, advice, width))
+      const lines = text
+        .replace(/^(.*)\t/gm, (_, label: string) => label.padEnd(15)) // the longest label: `token endpoint`
+        .replaceAll('\n', `\n${indent}`)
+      stream.write(`${paint(style, mark, stream)} ${paint('bold', title.padEnd(12), stream)}${lines}\n`)
+      if (advice) stream.write(arrow(indent, advice))
     },
     end(exitCode) {
-      pending()
-      let outcome = paint('green', 'Passed.', stream)
-      if (exitCode !== 0) outcome = paint('red', `Failed (exit code ${exitCode}).`, stream)
-      else if (warnings > 0)
-        outcome = paint(
-          'yellow',
-          `Passed, with ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.`,
-          stream,
-        )
-      stream.write(`\n${outcome}\n`)
+      const passed = paint('green', 'Passed.', stream)
+      const failed = paint('red', `Failed (exit code ${exitCode}).`, stream)
+      stream.write(`\n${exitCode === 0 ? passed : failed}\n`)
       return exitCode
     },
   }
@@ -103,11 +73,10 @@ export function textReport(stream: Output): Report {
 export function jsonReport(stream: Output): Report {
   const steps: Finding[] = []
   return {
-    pending: () => {},
     add: (finding) => void steps.push({ ...finding, text: finding.text.replaceAll('\t', ' ') }),
     end(exitCode) {
       const warnings = steps.filter(({ result }) => result === 'warning').length
-      stream.write(`${asciiJson({ ok: exitCode === 0, exitCode, warnings, steps }, 2)}\n`)
+      stream.write(`${JSON.stringify({ ok: exitCode === 0, exitCode, warnings, steps }, null, 2)}\n`)
       return exitCode
     },
   }

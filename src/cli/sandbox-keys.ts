@@ -1,22 +1,13 @@
 /** Keys: what a person at the terminal can do to a running sandbox. At the end the terminal is as it was before. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import { emitKeypressEvents } from 'node:readline'
-import { PassThrough } from 'node:stream'
-import type { Fault, SandboxTarget } from '../testing/index.ts'
 import type { SandboxFaults } from './sandbox-faults.ts'
 import type { Keyboard } from './terminal.ts'
 
-/** The keys, for people. */
-export const KEYS = {
-  r: 'revoke all tokens',
-  f: 'return 503 to the next token request',
-  u: 'return 401 to the next call of each API',
-  c: 'clear all faults',
-  q: 'quit, like Ctrl-C',
-} as const
-
-const allFail = (requests: string): string => `all ${requests} already have a fault (c clears it)`
+export const KEYS_HELP = `  r  revoke all tokens
+  f  return 503 to the next token request
+  u  return 401 to the next call of each API
+  c  clear all faults
+  q  quit, like Ctrl-C`
 
 const UNAUTHORIZED = {
   kind: 'status',
@@ -27,20 +18,19 @@ const UNAUTHORIZED = {
 
 /** Does what a key stands for, in both environments. Returns what was done, for people. */
 export function pressKey(key: string, faults: SandboxFaults): string | undefined {
-  const failNext = (target: SandboxTarget, fault: Fault & { readonly kind: 'status' }): boolean =>
-    faults.queue({ target, fault, times: 1, label: `status=${fault.status} (key ${key})` })
   if (key === 'r') {
     const revoked = faults.environments.reduce((sum, environment) => sum + environment.revoke(), 0)
     return `${revoked} ${revoked === 1 ? 'token' : 'tokens'} revoked`
   }
   if (key === 'f') {
-    const isQueued = failNext('token', { kind: 'status', status: 503 })
-    return isQueued ? 'the next token request gets a 503' : allFail('token requests')
+    const fault = { kind: 'status', status: 503 } as const
+    faults.queue({ target: 'token', fault, times: 1, label: 'status=503 (key f)' })
+    return 'a 503 is queued for the next token request'
   }
   if (key === 'u') {
-    const apis = (['merchant', 'in-store'] as const).filter((api) => failNext(api, UNAUTHORIZED))
-    if (apis.length === 0) return allFail('API calls')
-    return `the next call of ${apis.length === 2 ? 'each' : `the ${apis[0]}`} API gets a 401`
+    for (const target of ['merchant', 'in-store'] as const)
+      faults.queue({ target, fault: UNAUTHORIZED, times: 1, label: 'status=401 (key u)' })
+    return 'a 401 is queued for the next call of each API'
   }
   if (key !== 'c') return undefined
   faults.clear()
@@ -52,49 +42,32 @@ export function pressKey(key: string, faults: SandboxFaults): string | undefined
  * signal in this mode, is reported as `q`.
  */
 export function listenToKeys(stdin: Keyboard, onKey: (key: string) => void): () => void {
-  // A stream in between, because emitKeypressEvents would stay attached to stdin.
-  const keys = new PassThrough()
-  const forward = (chunk: Buffer): unknown => keys.write(chunk)
-  emitKeypressEvents(keys)
-  keys.on('keypress', (_text, { name, ctrl }: { readonly name?: string; readonly ctrl: boolean }) => {
-    if (ctrl ? name === 'c' : name !== undefined) onKey(ctrl ? 'q' : String(name))
-  })
+  const onData = (chunk: Buffer): void => {
+    const text = chunk.toString()
+    if (text.startsWith('\u001b')) return // arrows and other keys that are a sequence
+    for (const key of text) onKey(key === '\u0003' ? 'q' : key)
+  }
   stdin.setRawMode?.(true)
-  stdin.on('data', forward)
+  stdin.on('data', onData)
   stdin.resume()
   return () => {
-    stdin.off('data', forward)
+    stdin.off('data', onData)
     stdin.setRawMode?.(false)
     stdin.pause()
-    keys.destroy()
   }
 }
 
 /**
  * Whether this process may read keys: the system stops a background process (started with `&`) that does. False where
- * that is unknown.
+ * that is unknown, because `ps` is not installed.
  */
 export function isInForeground(): boolean {
   if (process.platform === 'win32') return true // no process groups
   try {
-    const groups = process.platform === 'linux' ? groupsFromProc() : groupsFromPs()
-    const [own = Number.NaN, foreground = Number.NaN] = groups.map((group) => Number.parseInt(group, 10))
-    return own === foreground || foreground <= 0 // -1 or 0: no terminal controls this process
+    const args = ['-o', 'stat=', '-p', String(process.pid)]
+    const stat = execFileSync('ps', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    return stat.includes('+')
   } catch {
     return false
   }
-}
-
-/** The process group, and the one in the foreground. On Linux, ps may not be installed: proc_pid_stat(5). */
-export function groupsFromProc(stat: string = readFileSync('/proc/self/stat', 'utf8')): string[] {
-  // The name of the program is in parentheses, and may contain some.
-  const [, , own = '', , , foreground = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return [own, foreground]
-}
-
-/** The same on other systems. */
-export function groupsFromPs(): string[] {
-  const args = ['-o', 'pgid=,tpgid=', '-p', String(process.pid)]
-  const output = execFileSync('ps', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-  return output.trim().split(/\s+/)
 }

@@ -1,120 +1,86 @@
 /** `merchant-auth sandbox`: the sandbox of merchant-auth/testing in a terminal, from its start to its end. */
 import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
-import {
-  type Sandbox,
-  type SandboxEnvironment,
-  type SandboxOptions,
-  type SandboxSettings,
-  startSandbox,
-} from '../testing/index.ts'
-import { isQuota } from '../testing/quota.ts'
+import { type Sandbox, type SandboxEnvironment, type SandboxOptions, startSandbox } from '../testing/index.ts'
+import { checkedOptions } from '../testing/settings.ts'
 import { onAbort } from '../waiting.ts'
 import {
   type Command,
   type CommandContext,
+  choiceOf,
   EXIT,
   type FlagValues,
-  flagsHelp,
-  helpRows,
   parseFlags,
   UsageError,
 } from './command.ts'
-import { faultsHelp, type QueuedFault, SandboxFaults } from './sandbox-faults.ts'
-import { KEYS, listenToKeys, pressKey } from './sandbox-keys.ts'
+import { SandboxFaults } from './sandbox-faults.ts'
+import { KEYS_HELP, listenToKeys, pressKey } from './sandbox-keys.ts'
 import { jsonFormat, lineFormat } from './sandbox-log.ts'
-import { HEADER_FLAGS, type Header, readHeader } from './settings.ts'
-import { type Keyboard, paint, printable, widthOf, wrap } from './terminal.ts'
-
-const MAX = 2 ** 31 - 1
+import { HEADER_FLAGS } from './settings.ts'
+import { type Keyboard, paint } from './terminal.ts'
 
 const FLAGS = {
-  environment: {
-    value: 'NAME',
-    choices: ['test', 'production'],
-    help: 'environment whose variables are printed: test or production; default: test',
-  },
-  port: { value: 'N', range: [0, 65_535], help: 'port of test; default: 0, any free port' },
-  'production-port': { value: 'N', range: [0, 65_535], help: 'port of production; default: 0' },
-  json: { help: 'log requests as JSON lines on stderr, and write nothing else there' },
-} as const
-
-/** How both environments behave. */
-const SETTINGS = {
-  'lifetime-seconds': { value: 'N', range: [1, MAX], help: 'lifetime of the tokens; default: 3600' },
-  'token-latency-ms': { value: 'N', range: [0, MAX], help: 'delay of the token endpoint; default: 0' },
-  'api-latency-ms': { value: 'N', range: [0, MAX], help: 'delay of the APIs; default: 0' },
-  'reject-all-tokens': {
-    value: 'API',
-    optional: true,
-    choices: ['merchant', 'in-store'],
-    help: 'return 401 for every token; API: only from merchant or in-store',
-  },
-  quota: {
-    value: 'N/UNIT[,…]',
-    help: 'token requests that a client may make by minute, hour or day, such as 10/h,50/d; default: no limit',
-  },
+  environment: { type: 'string' },
+  port: { type: 'string' },
+  'production-port': { type: 'string' },
+  'shared-api-url': { type: 'boolean' },
+  json: { type: 'boolean' },
+  'lifetime-seconds': { type: 'string' },
+  'token-latency-ms': { type: 'string' },
+  'api-latency-ms': { type: 'string' },
+  'reject-all-tokens': { type: 'string' },
+  quota: { type: 'string' },
+  'quota-counts-refused': { type: 'boolean' },
+  'no-quota-headers': { type: 'boolean' },
   ...HEADER_FLAGS,
-  fault: {
-    value: 'TARGET:KIND[,KEY=VALUE…]',
-    multiple: true,
-    help: 'what goes wrong; repeatable; TARGET: token, merchant or in-store',
-  },
+  fault: { type: 'string', multiple: true },
 } as const
-
-const keysHelp = (width: number): string => helpRows(Object.entries(KEYS), width, 5)
-
-const ABOUT =
-  'Runs the service on this machine, for development and tests: a token endpoint that issues signed tokens, and a ' +
-  'merchant API and an in-store API that check them and return what they received. It runs two environments, test and ' +
-  'production, on 127.0.0.1, until Ctrl-C ends it.'
-const OUTPUT = 'Prints the environment variables for clients on stdout, and everything else on stderr.'
-const KEYS_TITLE =
-  'Keys, where stdin and stderr are a terminal (they affect both environments; not with --json):'
-
-const EXIT_CODES = [
-  ['0', 'ended by Ctrl-C, q or SIGTERM'],
-  ['2', 'the command line is invalid'],
-  ['3', 'a port cannot be used'],
-] as const
 
 export const sandboxCommand: Command = {
-  summary: 'run the service on this machine, for development and tests',
-  help: (width) => `${wrap('', ABOUT, width)}
+  help: `Usage: npx merchant-auth sandbox [flags]
 
-Usage: npx merchant-auth sandbox [flags]
+Runs the service on 127.0.0.1, as two environments, until Ctrl-C ends it. Prints
+the variables for clients on stdout, and everything else on stderr.
 
-${wrap('', OUTPUT, width)}
-
-${flagsHelp(FLAGS, width)}
+  --environment NAME     whose variables: test or production; default: test
+  --port N               port of test; default: 0, any free port
+  --production-port N    port of production; default: 0
+  --shared-api-url       one base URL for both APIs
+  --json                 log requests as JSON lines, for programs
 
 Behavior of both environments:
-${flagsHelp(SETTINGS, width)}
+  --lifetime-seconds N   lifetime of the tokens; default: 3600
+  --token-latency-ms N   delay of the token endpoint; default: 0
+  --api-latency-ms N     delay of the APIs; default: 0
+  --reject-all-tokens    return 401 for every token; =merchant, =in-store: one API
+  --quota N/UNIT[,…]     limit of token requests, such as 10/h,50/d; default: none
+  --quota-counts-refused  refused token requests count, too
+  --no-quota-headers     a spent quota is announced by a 429 alone
+  --header-name NAME     header that carries the token; default: Authorization
+  --scheme SCHEME        scheme before the token; default: Bearer; '' for none
+  --fault TARGET:KIND[,KEY=VALUE…]
+                         what goes wrong (docs/command.md); repeatable;
+                         TARGET: token, merchant or in-store;
+                         KIND: status=N, json=JSON, text=TEXT, redirect=URL,
+                         hang, slow-body=MS, huge-body, truncated-body, reset;
+                         times=N limits it to N requests
 
-${faultsHelp(width)}
+Keys, in a terminal:
+${KEYS_HELP}
 
-${wrap('', KEYS_TITLE, width)}
-${keysHelp(width)}
+Exit codes: 0 ended by Ctrl-C, q or SIGTERM, 2 command line, 3 port in use
 
-Exit codes:
-${helpRows(EXIT_CODES, width, 5)}
-
-Examples:
-  npx merchant-auth sandbox > .env
-  node --env-file=.env app.mjs   # in another terminal
-  npx merchant-auth check --dotenv .env
-  npx merchant-auth sandbox --lifetime-seconds 30
-  npx merchant-auth sandbox --fault token:status=503,times=3
-  npx merchant-auth sandbox --json 2>&1 > .env |
-    jq 'select(.status >= 400)'
+Example:
+  npx merchant-auth sandbox --fault token:status=503,times=3 > .env
 `,
 
   async run(args, context) {
     const { stdout, stderr } = context
-    const flags = parseFlags(args, { ...FLAGS, ...SETTINGS })
-    const { environment = 'test', json = false } = flags
-    const header = readHeader(flags)
-    const settings = settingsOf(flags, header)
+    // parseArgs has no flags whose value may be left out.
+    const all = args.map((arg) => (arg === '--reject-all-tokens' ? `${arg}=all` : arg))
+    const flags = parseFlags(all, FLAGS)
+    const { json = false } = flags
+    const environment = choiceOf('--environment', flags.environment, ['test', 'production']) ?? 'test'
     const format = json ? jsonFormat : lineFormat(stderr, environment)
     let faults: SandboxFaults | undefined
     const sandbox = await start(flags, (request, name) => {
@@ -122,17 +88,15 @@ Examples:
     })
     try {
       faults = new SandboxFaults(sandbox)
-      for (const one of faults.environments) one.configure(settings)
-      const queued: QueuedFault[] = []
-      for (const fault of flags.fault ?? []) queued.push(faults.queueFlag(fault))
+      for (const fault of flags.fault ?? []) faults.queueFlag(fault)
       const stdin = json || stderr.isTTY !== true ? undefined : context.stdin
       const keyboard = stdin?.isTTY === true ? stdin : undefined
       stdout.write(variables(sandbox[environment]))
       if (!json) {
-        stderr.write(welcome(sandbox, environment, header, context))
-        if (queued.length > 0) stderr.write(`${paint('bold', 'Faults', stderr)}\n${faultLines(queued)}\n`)
-        if (keyboard !== undefined)
-          stderr.write(`${paint('bold', 'Keys', stderr)}\n${keysHelp(widthOf(stderr))}\n\n`)
+        const bold = (text: string): string => paint('bold', text, stderr)
+        stderr.write(`${bold('The sandbox is running.')} Press Ctrl-C to end it.\n\n`)
+        stderr.write(`${urls(sandbox, bold)}\n${HOW_TO_BEGIN}\n\n`)
+        if (keyboard !== undefined) stderr.write(`${bold('Keys')}\n${KEYS_HELP}\n\n`)
       }
       await untilEnded(faults, keyboard, context)
       return EXIT.ok
@@ -142,36 +106,48 @@ Examples:
   },
 }
 
-type SandboxFlags = FlagValues<typeof FLAGS & typeof SETTINGS>
+type SandboxFlags = FlagValues<typeof FLAGS>
 
-/** @throws ConfigurationError where a port cannot be used, by its flag */
-async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']): Promise<Sandbox> {
-  try {
-    const ports = { test: flags.port, production: flags['production-port'] }
-    return await startSandbox({ ports, onRequest })
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error
-    const flagOf = (option: string): string =>
-      option === 'ports.production' ? '--production-port' : '--port'
-    const problems = error.problems.map(({ option, reason }) => ({ option: flagOf(option), reason }))
-    throw new ConfigurationError('The sandbox cannot be started', problems)
-  }
+/** `lifetimeSeconds` is `--lifetime-seconds`. */
+function flagOf(option: string): string {
+  if (option === 'ports.test') return '--port'
+  if (option === 'ports.production') return '--production-port'
+  if (option === 'header') return '--header-name'
+  return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-function settingsOf(flags: SandboxFlags, header: Header): Partial<SandboxSettings> {
-  const { quota = '' } = flags
-  if (!isQuota(quota))
-    throw new UsageError(
-      '--quota must be N/UNIT, separated by commas, such as 10/h,50/d. The units are m, h and d.',
-    )
-  const rejected = flags['reject-all-tokens'] ?? false
-  return {
-    lifetimeSeconds: flags['lifetime-seconds'] ?? 3600,
-    tokenLatencyMs: flags['token-latency-ms'] ?? 0,
-    apiLatencyMs: flags['api-latency-ms'] ?? 0,
-    rejectAllTokens: typeof rejected === 'string' ? [rejected] : rejected,
-    quota,
-    ...header,
+/**
+ * @throws UsageError where a flag has an invalid value
+ * @throws ConfigurationError where a port cannot be used
+ */
+async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']): Promise<Sandbox> {
+  const rejected = flags['reject-all-tokens']
+  const numberOf = (text: string | undefined): number | undefined =>
+    text === undefined ? text : Number(text)
+  const options = {
+    ports: { test: numberOf(flags.port), production: numberOf(flags['production-port']) },
+    sharedApiUrl: flags['shared-api-url'],
+    onRequest,
+    lifetimeSeconds: numberOf(flags['lifetime-seconds']),
+    tokenLatencyMs: numberOf(flags['token-latency-ms']),
+    apiLatencyMs: numberOf(flags['api-latency-ms']),
+    rejectAllTokens: rejected === 'all' || (rejected && [rejected]),
+    quota: flags.quota,
+    quotaCountsRefused: flags['quota-counts-refused'],
+    quotaHeaders: !flags['no-quota-headers'],
+    header: flags['header-name'],
+    scheme: flags.scheme,
+  } as SandboxOptions // undefined where a flag is not given
+  let isChecked = false
+  try {
+    checkedOptions(options)
+    isChecked = true
+    return await startSandbox(options)
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error
+    const problems = error.problems.map(({ option, reason }) => ({ option: flagOf(option), reason }))
+    if (isChecked) throw new ConfigurationError('The sandbox cannot be started', problems)
+    throw new UsageError(problems.map(({ option, reason }) => `${option} ${reason}`).join('; '))
   }
 }
 
@@ -209,56 +185,18 @@ function variables({ environment, clientId, clientSecret }: SandboxEnvironment):
     .join('')
 }
 
-/** For people: the URLs, and how to begin. */
-function welcome(
-  sandbox: Sandbox,
-  name: 'test' | 'production',
-  header: Header,
-  context: CommandContext,
-): string {
-  const bold = (text: string): string => paint('bold', text, context.stderr)
-  const urls = (['test', 'production'] as const).map((name) => {
-    const { environment, merchantUrl, inStoreUrl } = sandbox[name]
-    return `  ${bold(name.padEnd(10))}  token     ${tokenEndpoint(environment)}
+/** The URLs, for people. */
+function urls({ test, production }: Sandbox, bold: (text: string) => string): string {
+  const lines = [test, production].map(
+    ({ environment, merchantUrl, inStoreUrl }) =>
+      `  ${bold(String(environment.name).padEnd(10))}  token     ${tokenEndpoint(environment)}
               merchant  ${merchantUrl}
-              in-store  ${inStoreUrl}\n`
-  })
-  return `${bold('The sandbox is running.')} Press Ctrl-C to end it.
-
-${urls.join('')}
-${howToBegin(sandbox[name], header, context)}
-
-`
-}
-
-/** Commands for another terminal. */
-function howToBegin(
-  { environment, merchantUrl }: SandboxEnvironment,
-  { header, scheme }: Header,
-  { stdout, stderr }: CommandContext,
-): string {
-  const width = widthOf(stderr)
-  if (stdout.isTTY !== true) {
-    // The name of the file is not known.
-    const first = `In another terminal, if the variables of ${environment.name} went to a file such as .env:`
-    return `${wrap('', first, width)}
-  node --env-file=.env app.mjs
-  npx merchant-auth check --dotenv .env`
-  }
-  const first = `In another terminal, paste the variables of ${environment.name} above, and then run:`
-  // A shell interprets $ and ` between double quotes.
-  const before = `${header}: ${scheme === '' ? '' : `${scheme} `}`.replace(/[$`]/g, '\\$&')
-  return `${wrap('', first, width)}
-  curl -H "${before}$(npx merchant-auth token)" \\
-    ${merchantUrl}/orders
-Or write the variables to a file:
-  npx merchant-auth sandbox > .env`
-}
-
-function faultLines(queued: readonly QueuedFault[]): string {
-  const lines = queued.map(({ target, label, times }) => {
-    const count = Number.isFinite(times) ? ` (${times} ${times === 1 ? 'time' : 'times'})` : ''
-    return `  ${target.padEnd(10)}  ${printable(label, 48)}${count}\n`
-  })
+              in-store  ${inStoreUrl}\n`,
+  )
   return lines.join('')
 }
+
+const HOW_TO_BEGIN = `Write the variables to a file, and use them in another terminal:
+  npx merchant-auth sandbox > .env
+  node --env-file=.env app.mjs
+  npx merchant-auth check --dotenv .env`

@@ -1,4 +1,5 @@
 /** `merchant-auth token`: the access token on stdout, for scripts, which may share it in Redis. */
+import { once } from 'node:events'
 import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
@@ -7,7 +8,7 @@ import { storeErrorCode, type TokenStore } from '../store/token-store.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { untilAborted } from '../waiting.ts'
-import { type Command, type CommandContext, EXIT, flagsHelp, parseFlags, UsageError } from './command.ts'
+import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
 import {
@@ -15,54 +16,42 @@ import {
   readHeader,
   readSettings,
   SETTINGS_FLAGS,
+  SETTINGS_HELP,
   STORE_VARIABLE,
-  settingsHelp,
   unreadDotenv,
 } from './settings.ts'
-import { asciiJson, complain, Redactor, wrap } from './terminal.ts'
+import { complain, Redactor } from './terminal.ts'
 
 /** How long (ms) a connection to the store may take. After that the token is requested without it. */
 const CONNECT_TIMEOUT_MS = 2_000
 
 const FLAGS = {
-  header: { help: 'print the header line: Authorization: Bearer …' },
-  'header-name': {
-    ...HEADER_FLAGS['header-name'],
-    help: `${HEADER_FLAGS['header-name'].help}; implies --header`,
-  },
-  scheme: { ...HEADER_FLAGS.scheme, help: `${HEADER_FLAGS.scheme.help}; implies --header` },
-  json: { help: 'print JSON: { accessToken, tokenType, scope, expiresAt, expiresInSeconds }' },
-  store: {
-    value: 'URL',
-    variable: STORE_VARIABLE,
-    help:
-      'share the token, encrypted, in Redis (redis: or rediss:), so that not every run requests a new one; requires ' +
-      'the package redis or ioredis; put a URL with a password in the variable',
-  },
+  header: { type: 'boolean' },
+  ...HEADER_FLAGS,
+  json: { type: 'boolean' },
+  store: { type: 'string' },
+  'min-validity': { type: 'string', default: '60' },
 } as const
 
-const EXIT_CODES =
-  'Exit codes: 0 with a token; otherwise those of npx merchant-auth check --help, with nothing on stdout.'
-
 export const tokenCommand: Command = {
-  summary: 'print an access token',
-  help: (
-    width,
-  ) => `${wrap('', 'Prints an access token on stdout, and nothing else. Errors go to stderr.', width)}
+  help: `Usage: npx merchant-auth token [--header | --json] [--store URL] [flags]
 
-${wrap('Usage: ', 'npx merchant-auth token [--header | --json] [--store URL] [flags]', width)}
+Prints an access token on stdout, and nothing else. Errors go to stderr, with
+the exit codes of npx merchant-auth check.
 
-${flagsHelp(FLAGS, width)}
+  --header             print the header line: Authorization: Bearer …
+  --header-name NAME   header that carries the token; implies --header
+  --scheme SCHEME      scheme before the token, '' for none; implies --header
+  --json               print JSON: { accessToken, expiresAt, … }
+  --store URL          share the token, encrypted, in Redis (needs the package
+                       redis or ioredis); variable: MERCHANT_AUTH_STORE
+  --min-validity SECONDS
+                       renew a token from the store that is valid for less (60)
 
-${settingsHelp(width)}
+${SETTINGS_HELP}
 
-${wrap('', EXIT_CODES, width)}
-
-Examples:
-  TOKEN=$(npx merchant-auth token)
-  npx merchant-auth token --header | curl -H @- \\
-    https://api.example.com/merchant/orders
-  npx merchant-auth token --store redis://localhost:6379
+Example:
+  npx merchant-auth token --header | curl -H @- https://api.example.com/orders
 `,
 
   async run(args, context) {
@@ -71,6 +60,9 @@ Examples:
     const isHeader = flags.header || flags['header-name'] !== undefined || flags.scheme !== undefined
     if (isHeader && flags.json) throw new UsageError('--header and --json cannot be combined.')
     const { header, scheme } = readHeader(flags)
+    if (!/^\d{1,9}$/.test(flags['min-validity']))
+      throw new UsageError('--min-validity must be a whole number of seconds.')
+    const minValidityMs = Number(flags['min-validity']) * 1000
     const print = (token: AccessToken): string => {
       if (flags.json) return jsonOf(token)
       return isHeader ? `${header}: ${scheme === '' ? '' : `${scheme} `}${token.value}` : token.value
@@ -79,9 +71,7 @@ Examples:
     const reportStore = (code: string | undefined): void => {
       if (isStoreReported) return
       isStoreReported = true
-      const isPassword = code === 'NOAUTH' || code === 'WRONGPASS'
-      const advice = isPassword ? '. Check the user name and the password in its URL' : ''
-      const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared${advice}`
+      const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared`
       complain(stderr, what, { color: 'yellow' })
     }
     const redactor = new Redactor()
@@ -89,6 +79,7 @@ Examples:
     let watched: ReturnType<typeof watchConnection> | undefined
     let tokens: TokenProvider | undefined
     let options: TokenProviderOptions | undefined
+    let isStale = false
     try {
       const settings = await readSettings(flags, context)
       const { secret, variables } = settings
@@ -107,9 +98,16 @@ Examples:
         refreshAheadMs: 0, // the process ends before a background refresh would
         onEvent: (event) => {
           if (event.type === 'store-failed') reportStore(event.code)
+          if (event.type !== 'token-acquired') return
+          const { source, remainsMs, lifetimeMs } = event
+          isStale = source === 'store' && remainsMs < Math.min(minValidityMs, lifetimeMs / 2)
         },
       })
-      stdout.write(`${print(await tokens.getToken({ signal }))}\n`)
+      let token = await tokens.getToken({ signal })
+      // A renewal that fails leaves a token that is still valid.
+      if (isStale) token = (await tokens.renewToken(token, { signal }).catch(() => undefined)) ?? token
+      signal.throwIfAborted()
+      stdout.write(`${print(token)}\n`)
       return EXIT.ok
     } catch (error) {
       if (signal.aborted) return EXIT.unexpected
@@ -131,19 +129,18 @@ Examples:
 
 function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {
   const expiresInSeconds = Math.max(0, Math.floor((expiresAt - Date.now()) / 1000))
-  return asciiJson({ accessToken: value, tokenType, scope, expiresAt, expiresInSeconds }, 2)
+  return JSON.stringify({ accessToken: value, tokenType, scope, expiresAt, expiresInSeconds }, null, 2)
 }
 
-/** A client of Redis. */
 interface Client {
   readonly store: TokenStore
+  /** Rejects with the reason of a failure. */
   readonly connect: () => Promise<unknown>
   readonly close: () => void
 }
 
 /**
- * Connects to Redis. Resolves with undefined where no store is wanted, or where it cannot be reached: the token is
- * then requested without it.
+ * Connects to Redis. Resolves with undefined where it is not wanted, or cannot be reached.
  *
  * @throws ConfigurationError where the URL is invalid, or no client is installed
  */
@@ -157,9 +154,9 @@ async function openStore(
     const option = `${STORE_VARIABLE} (--store)`
     throw new ConfigurationError('The store cannot be used', [{ option, reason }])
   }
-  if (!isRedisUrl(url))
+  if (!/^rediss?:\/\/[^/]+(?:\/\d*)?$/.test(url) || !URL.canParse(url))
     fail('must be a URL such as redis://localhost:6379, or rediss://user:password@host:6379/0')
-  const client = (await redisClient(url)) ?? (await ioredisClient(url))
+  const client = await redisClient(url)
   if (client === undefined) return fail('needs a client: npm install redis')
   const timeout = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
   try {
@@ -172,47 +169,22 @@ async function openStore(
   }
 }
 
-/** Whether both clients can use the URL: each fails in its own way on others. */
-function isRedisUrl(url: string): boolean {
-  try {
-    const { protocol, hostname, username, password, pathname } = new URL(url)
-    decodeURIComponent(username + password)
-    return /^rediss?:$/.test(protocol) && hostname !== '' && /^(?:\/\d*)?$/.test(pathname)
-  } catch {
-    return false
-  }
-}
-
+/** A client of the package that is installed. It does not connect again: the provider goes on without it. */
 async function redisClient(url: string): Promise<Client | undefined> {
+  const connectTimeout = CONNECT_TIMEOUT_MS
   const redis = await import('redis').catch(() => undefined)
-  if (redis === undefined) return undefined
-  const socket = { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: false } as const
-  const client = redis.createClient({ url, socket })
-  client.on('error', () => {}) // connect() and the provider's event report it
-  return {
-    store: createRedisTokenStore(client),
-    connect: () => client.connect(),
-    close: () => (client.isOpen ? client.destroy() : undefined),
+  if (redis !== undefined) {
+    const client = redis.createClient({ url, socket: { connectTimeout, reconnectStrategy: false } })
+    const store = createRedisTokenStore(client) // which listens to its errors
+    return { store, connect: () => client.connect(), close: () => client.isOpen && client.destroy() }
   }
-}
-
-async function ioredisClient(url: string): Promise<Client | undefined> {
   const ioredis = await import('ioredis').catch(() => undefined)
   if (ioredis === undefined) return undefined
-  const client = new ioredis.Redis(url, {
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    lazyConnect: true,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  })
-  let failure: unknown
-  client.on('error', (error) => {
-    failure ??= error
-  })
-  return {
-    store: createRedisTokenStore(client),
-    // The rejection of connect() says only that the connection is closed.
-    connect: () => client.connect().catch((error: unknown) => Promise.reject(failure ?? error)),
-    close: () => client.disconnect(),
-  }
+  const retry = { maxRetriesPerRequest: 0, retryStrategy: () => null }
+  const client = new ioredis.Redis(url, { connectTimeout, lazyConnect: true, ...retry })
+  // The rejection of connect() says only that the connection is closed.
+  const store = createRedisTokenStore(client)
+  const failed = once(client, 'error').then(([error]) => Promise.reject(error))
+  const connect = (): Promise<unknown> => Promise.race([failed, client.connect()])
+  return { store, connect, close: () => client.disconnect() }
 }

@@ -21,8 +21,8 @@ import { createMetrics, followRequests, recordSpan } from './telemetry.ts'
 export interface TelemetryOptions {
   /**
    * Added to every measurement and span, for example a merchant's id if each merchant has its own provider. Each
-   * combination of values is a separate time series: use attributes with few values. Names that begin with
-   * `error.` or `merchant_auth.` are reserved, and the package's own attributes override attributes of the same name.
+   * combination of values is a separate time series: use attributes with few values. The package's own attributes, such as
+   * those that begin with `error.` or `merchant_auth.`, override attributes of the same name.
    * @default none
    */
   readonly attributes?: Attributes | undefined
@@ -41,12 +41,9 @@ export interface TelemetryOptions {
 /**
  * Creates a listener that turns a provider's events into OpenTelemetry metrics and spans. Each provider needs its own
  * listener, because the listener keeps the pending token request and the current token's lifetime. It never throws:
- * the first error of an SDK is logged with `diag.warn` of `@opentelemetry/api`, later ones are suppressed.
+ * an error of the SDK is logged with `diag.warn` of `@opentelemetry/api`. Events that are emitted before the providers of
+ * metrics and spans are registered are not recorded.
  *
- * Without options it uses the global providers of `@opentelemetry/api`. They may be registered later; metrics and spans
- * begin with the next event, and earlier events are not recorded.
- *
- * @param options attributes to add, and providers other than the global ones
  * @returns the listener, for `onEvent` of `createTokenProvider`
  * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem of the options
  * @example
@@ -58,39 +55,24 @@ export function createTelemetry(options: TelemetryOptions = {}): (event: AuthEve
   // `trace` looks the global provider up at each use; `metrics` does not, so its provider is looked up at each event.
   const { meterProvider, tracerProvider = trace } = options
   const attributes = { ...options.attributes }
-  const safely = createSafely()
-  const requestEndedBy = followRequests(() => safely(() => context.active()))
+  const requestEndedBy = followRequests(() => context.active())
   const measure = createMetrics(() => meterProvider ?? metrics.getMeterProvider())
   return (event) => {
     const { environment } = event
     const common = { ...attributes, ...(environment && { 'merchant_auth.environment': environment }) }
-    const ended = requestEndedBy(event)
-    if (ended !== undefined) safely(() => recordSpan(tracerProvider, ended, common))
-    safely(() => measure(event, ended, common))
-  }
-}
-
-/** Suppresses what an SDK throws. One for each listener, because each logs its first error only. */
-function createSafely(): <T>(act: () => T) => T | undefined {
-  let isLogged = false
-  return (act) => {
     try {
-      return act()
+      const ended = requestEndedBy(event)
+      if (ended !== undefined) recordSpan(tracerProvider, ended, common)
+      measure(event, ended, common)
     } catch (error) {
-      try {
-        if (!isLogged) diag.warn('merchant-auth: the OpenTelemetry SDK threw', error)
-      } catch {} // the logger is the application's, and may throw, too
-      isLogged = true
-      return undefined
+      diag.warn('merchant-auth: the OpenTelemetry SDK threw', error)
     }
   }
 }
 
 /** Every problem of the options. No schema: it would be most of this entry's size. */
 function problemsOf(options: unknown): Problem[] {
-  // A provider given in place of the options may have no own property that reveals the mistake.
-  if (!isObject(options) || has(options, 'getMeter') || has(options, 'getTracer'))
-    return [{ option: 'options', reason: 'must be an object of options' }]
+  if (!isObject(options)) return [{ option: 'options', reason: 'must be an object of options' }]
   // `metrics` and `trace` have the functions that are checked for.
   const { attributes = {}, meterProvider = metrics, tracerProvider = trace, ...others } = options
   const names = ['attributes', 'meterProvider', 'tracerProvider']
@@ -108,11 +90,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether a value has a function of this name; false if reading it throws. */
 function has(value: unknown, name: string): boolean {
-  try {
-    return typeof (value as Record<string, unknown>)[name] === 'function'
-  } catch {
-    return false
-  }
+  return typeof (value as Record<string, unknown> | null)?.[name] === 'function'
 }

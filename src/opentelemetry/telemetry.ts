@@ -18,7 +18,7 @@ import { Lifetime } from '../token/access-token.ts'
 /** The instrumentation scope of all metrics and spans. */
 const SCOPE = 'merchant-auth'
 
-/** OpenTelemetry's value for whatever is not on a list. */
+/** OpenTelemetry's value for what is not on a list. */
 const OTHER = '_OTHER'
 
 /** An attempt at the token endpoint that has ended. */
@@ -28,7 +28,7 @@ interface EndedRequest {
   readonly startedAt: number
   readonly durationMs: number
   /** The span context that was active when the request began. */
-  readonly parent: Context | undefined
+  readonly parent: Context
   /** How many requests were sent before this one for the same token. */
   readonly resends: number
   readonly failure: TokenRequestFailedEvent | undefined
@@ -36,12 +36,9 @@ interface EndedRequest {
 
 /**
  * Follows the events of one provider, which sends one token request at a time. Returns the request that ends with an
- * event, if one does. No event says that a request was aborted because its provider was closed. So a span is created
- * only when its request has ended, with the start time and the parent of its beginning: no span can stay open.
+ * event, if one does. A span is created only then, because no event says that closing a provider aborted its request.
  */
-export function followRequests(
-  activeContext: () => Context | undefined,
-): (event: AuthEvent) => EndedRequest | undefined {
+export function followRequests(activeContext: () => Context): (event: AuthEvent) => EndedRequest | undefined {
   let end: ((failure: EndedRequest['failure']) => EndedRequest) | undefined
   /** Requests sent for the token that is wanted now. An attempt without a client secret sends nothing. */
   let sent = 0
@@ -79,11 +76,8 @@ export function recordSpan(tracers: TracerProvider, request: EndedRequest, commo
   const span = tracers
     .getTracer(SCOPE)
     .startSpan(`POST ${pathname}`, { kind: SpanKind.CLIENT, startTime, attributes }, parent)
-  try {
-    if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
-  } finally {
-    span.end(hrTimeOf(startedAt + durationMs))
-  }
+  if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
+  span.end(hrTimeOf(startedAt + durationMs))
 }
 
 /** Seconds and nanoseconds: an SDK may take a plain number for a reading of `performance.now()`. */
@@ -92,7 +86,6 @@ function hrTimeOf(epochMs: number): HrTime {
   return [seconds, Math.floor((epochMs - seconds * 1000) * 1e6)]
 }
 
-/** The host and port of the token endpoint. */
 function serverAttributes(url: string): Attributes {
   const { hostname, port, protocol } = new URL(url)
   return {
@@ -101,7 +94,6 @@ function serverAttributes(url: string): Attributes {
   }
 }
 
-/** Why an attempt failed. */
 function failureAttributes({ code, status }: TokenRequestFailedEvent): Attributes {
   return {
     'error.type': code.startsWith('ERR_') ? code : OTHER,
@@ -123,7 +115,6 @@ const OAUTH_ERRORS = new Set([
   'unsupported_response_type',
 ])
 
-/** The OAuth error of the answer, if it had one. */
 function oauthAttributes({ error }: TokenRequestFailedEvent): Attributes {
   return error === undefined ? {} : { 'merchant_auth.oauth.error': OAUTH_ERRORS.has(error) ? error : OTHER }
 }
@@ -146,15 +137,12 @@ const BOUNDARIES = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.
 /** The most series of the gauge. The SDK for Node.js keeps 2 000 of each metric by default. */
 const MAX_SERIES = 10_000
 
-const EXPIRY_ONLY = { refreshAheadMs: 0, expiryMarginMs: 0 }
-
 type CurrentToken = { readonly lifetime: Lifetime; readonly attributes: Attributes }
 
 type Instruments = ReturnType<typeof createInstruments>
 
 const known = new WeakMap<MeterProvider, Instruments>()
 
-/** The instruments of this meter provider, created at first use. */
 function instrumentsOf(provider: MeterProvider): Instruments {
   const instruments = known.get(provider) ?? createInstruments(provider.getMeter(SCOPE))
   known.set(provider, instruments)
@@ -181,9 +169,8 @@ function createInstruments(meter: Meter) {
 }
 
 /**
- * Returns what lets the gauge count down the lifetime of a token, instead of an earlier one with the same attributes.
- * The gauge is observable, so that it counts down between events. One callback and one entry for each combination of
- * attributes, for all listeners: an SDK keeps its callbacks, and a callback of each listener would keep the listener.
+ * Lets the gauge count down the lifetime of a token, instead of an earlier one with the same attributes. One callback for
+ * all listeners: an SDK keeps its callbacks, and a callback of each listener would keep the listener.
  */
 function createGauge(meter: Meter): (token: CurrentToken) => void {
   const tokens = new Map<string, CurrentToken>()
@@ -200,19 +187,14 @@ function createGauge(meter: Meter): (token: CurrentToken) => void {
   }
 }
 
-/**
- * Records the events of one provider, each with the token request that ended with it.
- *
- * @param meters asked at each event, because an SDK may be registered later
- */
+/** Records the events of one provider. `meters` is called at each event, because an SDK may be registered later. */
 export function createMetrics(meters: () => MeterProvider) {
   let token: CurrentToken | undefined
   /** The instruments whose gauge has the token. */
   let shownBy: Instruments | undefined
   return (event: AuthEvent, ended: EndedRequest | undefined, common: Attributes): void => {
     if (event.type === 'token-acquired') {
-      const lifetime = new Lifetime(readClock(systemClock), event.remainsMs, EXPIRY_ONLY, 0)
-      token = { lifetime, attributes: common }
+      token = { lifetime: new Lifetime(readClock(systemClock), event.remainsMs, {}, 0), attributes: common }
       shownBy = undefined
     }
     const instruments = instrumentsOf(meters())

@@ -3,7 +3,6 @@ import { hkdfSync } from 'node:crypto'
 // Only these two: all of jose takes four times as long to load.
 import { compactDecrypt } from 'jose/jwe/compact/decrypt'
 import { CompactEncrypt } from 'jose/jwe/compact/encrypt'
-import * as z from 'zod/mini'
 import { type Clock, type Instant, readClock } from '../clock.ts'
 import type { Emit, StoreFailedEvent } from '../events.ts'
 import { within } from '../waiting.ts'
@@ -11,6 +10,8 @@ import { storeErrorCode, type TokenStore } from './token-store.ts'
 
 /** After it the provider continues without the store. */
 const OPERATION_TIMEOUT_MS = 1_000
+/** The first operation may have to wait for a connection: TCP, TLS and the greeting of Redis. */
+const FIRST_TIMEOUT_MS = 2_000
 
 /** An entry that was found and decrypted. */
 export interface Entry<T> {
@@ -35,6 +36,7 @@ export class SafeStore {
   readonly #store: TokenStore
   readonly #context: SafeStoreContext
   readonly #keys: readonly [EncryptionKey, ...EncryptionKey[]]
+  #timeoutMs = FIRST_TIMEOUT_MS
 
   constructor(store: TokenStore, context: SafeStoreContext) {
     this.#store = store
@@ -49,19 +51,19 @@ export class SafeStore {
   }
 
   /**
-   * Reads an entry, once for each encryption key: entries are written with the first one. One that cannot be decrypted or
-   * parsed emits an event and counts as absent.
+   * Reads an entry, once for each encryption key: entries are written with the first one. One that cannot be decrypted
+   * emits an event and counts as absent.
    */
-  async *read<T>(name: string, shape: z.ZodMiniType<T>): AsyncGenerator<Entry<T>> {
+  async *read<T>(name: string): AsyncGenerator<Entry<T>> {
     const { clock, emit } = this.#context
     for (const encryption of this.#keys) {
       const key = this.#keyOf(name, encryption)
       const readAt = readClock(clock) // the time of the round trip counts as elapsed
       const found = await this.#run('get', () => this.#store.get(key))
       if (!found || found.ttlMs <= 0) continue // a store may return null
-      const content = z.safeParse(shape, await encryption.decrypt(key, found.value))
-      if (content.success) yield { content: content.data, ttlMs: found.ttlMs, readAt }
-      else emit({ type: 'store-failed', operation: 'get', code: 'UNREADABLE' })
+      const content = await encryption.decrypt(key, found.value)
+      if (content === undefined) emit({ type: 'store-failed', operation: 'get', code: 'UNREADABLE' })
+      else yield { content: content as T, ttlMs: found.ttlMs, readAt }
     }
   }
 
@@ -74,6 +76,11 @@ export class SafeStore {
     const value = await this.#keys[0].encrypt(key, content)
     const wholeMs = Math.floor(ttlMs()) // encryption took time
     if (wholeMs >= 1) await this.#run('set', () => this.#store.set(key, value, wholeMs))
+  }
+
+  /** Resolves when the store answers, however long that takes. */
+  async answers(): Promise<void> {
+    await this.#store.get(this.#keyOf('token'))
   }
 
   /** Acquires the lease on an entry; undefined while another process holds it. The result releases it. */
@@ -100,12 +107,14 @@ export class SafeStore {
   async #run<T>(operation: StoreFailedEvent['operation'], act: () => Promise<T>): Promise<T> {
     const { clock, emit } = this.#context
     try {
-      const endsAt = clock.monotonicMs() + OPERATION_TIMEOUT_MS
+      const endsAt = clock.monotonicMs() + this.#timeoutMs
       return await within(clock, { endsAt }, async () => act(), timedOut)
     } catch (error) {
       const code = storeErrorCode(error)
       emit({ type: 'store-failed', operation, ...(code && { code }) })
       throw error
+    } finally {
+      this.#timeoutMs = OPERATION_TIMEOUT_MS
     }
   }
 }

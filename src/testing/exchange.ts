@@ -1,7 +1,7 @@
-/** HTTP on loopback: the server, and one request with its answer, whatever its client does meanwhile. */
+/** HTTP on loopback: the server, and one request with its response, whatever its client does meanwhile. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { ConfigurationError } from '../errors.ts'
 
 /** How many connections may wait to be accepted: a test may start thousands of calls at once. */
@@ -26,12 +26,6 @@ export interface LoopbackServer {
 export async function listenOnLoopback(port: number, option: string): Promise<LoopbackServer> {
   // With a keep-alive timeout, a connection could close just when its client sends the next request.
   const server = createServer({ keepAliveTimeout: 0 })
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.setMaxListeners(0) // each pending request (HTTP/1.1 pipelining) listens for its end
-    socket.on('close', () => sockets.delete(socket))
-  })
   const pending = new Set<Promise<void>>()
   const handle: LoopbackServer['handle'] = (handler) => {
     server.on('request', (request, response) => {
@@ -40,13 +34,10 @@ export async function listenOnLoopback(port: number, option: string): Promise<Lo
     })
   }
   const stop = async (): Promise<void> => {
-    // The server may be closed before its sockets are, and requests wait for their sockets.
-    const closed = [server, ...sockets].map(
-      (emitter) => new Promise((resolve) => emitter.once('close', resolve)),
-    )
+    const closed = once(server, 'close')
     server.close()
-    for (const socket of sockets) socket.destroy()
-    await Promise.all([...closed, ...pending])
+    server.closeAllConnections()
+    await Promise.all([closed, ...pending])
   }
   try {
     await once(server.listen({ port, host: '127.0.0.1', backlog: BACKLOG }), 'listening')
@@ -57,7 +48,7 @@ export async function listenOnLoopback(port: number, option: string): Promise<Lo
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, handle, stop }
 }
 
-/** An answer, ready to be sent. */
+/** A response, ready to be sent. */
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -71,20 +62,14 @@ export function jsonAnswer(status: number, json: unknown, more: Answer['headers'
   return { status, headers, body: Buffer.from(JSON.stringify(json)) }
 }
 
-/** A request body is kept up to so many bytes. A longer one is answered with 413. */
-const MAX_REQUEST_BYTES = 10 * 1024 * 1024
-
-/** A request body is read up to so many bytes, so that its client can receive the 413. */
-const MAX_READ_BYTES = 10 * MAX_REQUEST_BYTES
-
-/** Called just before an answer's status and headers are sent. Returns headers to add. */
+/** Called just before a response's status and headers are sent. Returns headers to add. */
 type OnBegin = (status: number, error: Answer['error']) => Answer['headers']
 
-/** One request and its answer. The client may leave at any time. */
+/** One request and its response. The client may leave at any time. */
 export class Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Resolves when the answer is sent, or when the connection closes before. */
+  /** Resolves when the response is sent, or when the connection closes before. */
   readonly over: Promise<void>
   readonly #onBegin: OnBegin
 
@@ -92,16 +77,7 @@ export class Exchange {
     this.request = request
     this.response = response
     this.#onBegin = onBegin
-    const { socket } = request
-    this.over = new Promise((resolve) => {
-      const over = (): void => {
-        socket.off('close', over)
-        resolve()
-      }
-      response.on('close', over)
-      // Some versions of Node.js do not close responses that wait for an earlier one (HTTP/1.1 pipelining).
-      socket.on('close', over)
-    })
+    this.over = new Promise((resolve) => response.on('close', resolve))
     response.on('error', () => {}) // a write after the client has left
   }
 
@@ -110,18 +86,12 @@ export class Exchange {
     return this.request.socket.destroyed
   }
 
-  /** Reads the body. Resolves with the part that arrived if the client leaves, and with undefined if it is too long. */
-  readBody(): Promise<Buffer | undefined> {
-    const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
+  /** Reads the body. Resolves with the part that arrived if the client leaves. */
+  readBody(): Promise<Buffer> {
+    const { promise, resolve } = Promise.withResolvers<Buffer>()
     const chunks: Buffer[] = []
-    let bytes = 0
-    this.request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes <= MAX_REQUEST_BYTES) chunks.push(chunk)
-      else chunks.length = 0
-      if (bytes > MAX_READ_BYTES) this.request.destroy()
-    })
-    const end = (): void => resolve(bytes <= MAX_REQUEST_BYTES ? Buffer.concat(chunks) : undefined)
+    const end = (): void => resolve(Buffer.concat(chunks))
+    this.request.on('data', (chunk: Buffer) => chunks.push(chunk))
     this.request.on('end', end)
     this.request.on('close', end) // the only event if the client leaves
     return promise

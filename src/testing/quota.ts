@@ -1,5 +1,6 @@
 /** Quotas for token requests, as services of this kind have them. */
 import type { Answer } from './exchange.ts'
+import type { SandboxSettings } from './types.ts'
 
 const UNITS = { m: ['per_minute', 60], h: ['per_hour', 3_600], d: ['per_day', 86_400] } as const
 
@@ -15,45 +16,45 @@ interface Bucket {
   readonly name: string
   readonly limit: number
   readonly windowMs: number
-  used: number
-  /** When (epoch ms) it is full again. */
-  resetsAt: number
+  /** When (epoch ms) the requests arrived that count at the moment. */
+  times: number[]
 }
 
-/** Counts token requests. Each bucket is full again when its unit of time has passed since its first request. */
+/** Counts token requests. */
 export class RequestQuota {
-  /** The text that it was made of. */
-  readonly text: string
   readonly #buckets: readonly Bucket[]
 
-  constructor(text: string) {
-    this.text = text
-    this.#buckets = (text === '' ? [] : text.split(',')).flatMap((item) => {
+  constructor(quota: string) {
+    this.#buckets = (quota === '' ? [] : quota.split(',')).map((item) => {
       const [, limit, unit] = ITEM.exec(item) ?? []
       const [name, seconds] = UNITS[unit as keyof typeof UNITS]
-      return { name, limit: Number(limit), windowMs: seconds * 1_000, used: 0, resetsAt: 0 }
+      return { name, limit: Number(limit), windowMs: seconds * 1_000, times: [] }
     })
   }
 
-  /** Counts a request. Returns whether the quota was spent before, and then is not charged. */
-  charge(now: number): boolean {
+  /**
+   * Counts a request. Returns whether the quota was spent before. A bucket is full again when its unit of time has passed
+   * since its first request, or, where refused requests count, since the last ones (a sliding window).
+   */
+  charge(now: number, { quotaCountsRefused }: SandboxSettings): boolean {
     for (const bucket of this.#buckets) {
-      if (now < bucket.resetsAt) continue
-      bucket.used = 0
-      bucket.resetsAt = now + bucket.windowMs
+      const { times, windowMs, limit } = bucket
+      if (quotaCountsRefused) bucket.times = times.slice(-limit).filter((time) => now - time < windowMs)
+      else if (now - (times[0] ?? now) >= windowMs) bucket.times = []
     }
-    const isSpent = this.#buckets.some(({ used, limit }) => used >= limit)
-    if (!isSpent) for (const bucket of this.#buckets) bucket.used += 1
+    const isSpent = this.#buckets.some(({ times, limit }) => times.length >= limit)
+    if (!isSpent || quotaCountsRefused) for (const { times } of this.#buckets) times.push(now)
     return isSpent
   }
 
   /** The header that says what is left. */
-  headers(now: number): Answer['headers'] {
-    if (this.#buckets.length === 0) return {}
-    const parts = this.#buckets.map(
-      ({ name, limit, used, resetsAt }) =>
-        `b=${name};q=${limit};r=${limit - used};t=${Math.max(0, Math.ceil((resetsAt - now) / 1_000))}`,
-    )
+  headers(now: number, { quotaHeaders, quotaCountsRefused }: SandboxSettings): Answer['headers'] {
+    if (this.#buckets.length === 0 || !quotaHeaders) return {}
+    const parts = this.#buckets.map(({ name, limit, windowMs, times }) => {
+      const fullAt = (times.at(quotaCountsRefused ? -1 : 0) ?? now) + windowMs
+      const left = Math.max(0, limit - times.length)
+      return `b=${name};q=${limit};r=${left};t=${Math.max(0, Math.ceil((fullAt - now) / 1_000))}`
+    })
     return { 'auth0-client-quota-limit': parts.join(',') }
   }
 }

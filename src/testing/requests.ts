@@ -2,15 +2,14 @@
 import type { IncomingMessage } from 'node:http'
 import { HIDDEN, redact } from '../redact.ts'
 import type { Answer } from './exchange.ts'
-import type { SandboxBody, SandboxCounts, SandboxRequest, SandboxTarget } from './types.ts'
+import type { SandboxCounts, SandboxRequest, SandboxTarget } from './types.ts'
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** A request that is being answered. */
+/** A request that is being handled. */
 export type RecordedRequest = Mutable<SandboxRequest>
 
 const MAX_REQUESTS = 10_000
-const MAX_BODY_BYTES = 256 * 1024 * 1024
 
 /** The last requests of one environment, and its counts. */
 export class RequestLog {
@@ -22,7 +21,6 @@ export class RequestLog {
     unauthorized: 0,
   }
   readonly #requests: RecordedRequest[] = []
-  #bodyBytes = 0
   #lastId = 0
 
   /** Records a request that has just arrived. More of it is added as it becomes known. */
@@ -31,20 +29,11 @@ export class RequestLog {
     const recorded = { id: this.#lastId, ...request }
     if (request.target !== undefined) this.counts[request.target] += 1
     this.#requests.push(recorded)
-    if (this.#requests.length > MAX_REQUESTS) this.#dropFirst()
+    if (this.#requests.length > MAX_REQUESTS) this.#requests.shift()
     return recorded
   }
 
-  /** Records the body of a request. */
-  received(request: RecordedRequest, body: SandboxBody): void {
-    request.body = body
-    const first = this.#requests[0]
-    if (first === undefined || request.id < first.id) return // no longer in the list
-    this.#bodyBytes += body.length
-    while (this.#bodyBytes > MAX_BODY_BYTES) this.#dropFirst()
-  }
-
-  /** Records the status and the error of an answer. */
+  /** Records the status and the error of a response. */
   answered(request: RecordedRequest, status: number, error: Answer['error']): void {
     request.status = status
     if (error !== undefined) request.error = error.code
@@ -58,11 +47,6 @@ export class RequestLog {
 
   clear(): void {
     this.#requests.length = 0
-    this.#bodyBytes = 0
-  }
-
-  #dropFirst(): void {
-    this.#bodyBytes -= this.#requests.shift()?.body?.length ?? 0
   }
 }
 
@@ -86,58 +70,20 @@ export interface KnownCredentials {
   jtiOf(token: string): string | undefined
 }
 
-/**
- * The text with tokens replaced by their names, and with other credentials hidden. What looks like a JWT has three parts,
- * the first of which contains the base64 of `{"` at its start or after a `-`.
- */
+/** The text with the known tokens replaced by their names, and with the known client secrets hidden. */
 export function hide(text: string, { secrets, jtiOf }: KnownCredentials): string {
-  // Part by part: a pattern for all three would search from each part again, in quadratic time.
   const named = text.replace(/[\w.-]+/g, (run) => {
-    const parts = run.split('.')
-    const named: string[] = []
-    for (let n = 0; n < parts.length; n += 1) {
-      const [head = '', payload, signature] = parts.slice(n, n + 3)
-      const at = head.search(/\beyJ/)
-      if (at === -1 || !payload || signature === undefined) named.push(head)
-      else {
-        const jti = jtiOf([head.slice(at), payload, signature].join('.'))
-        named.push(head.slice(0, at) + (jti === undefined ? HIDDEN : `[token ${jti}]`))
-        n += 2
-      }
-    }
-    return named.join('.')
+    const jti = jtiOf(run)
+    return jti === undefined ? run : `[token ${jti}]`
   })
   return redact(named, secrets)
 }
 
-/** A value in which only the names of tokens are left: `Bearer [token x]`. */
-const ONLY_TOKENS = /^(?:(?:[\w-]+ )?\[token [\w-]+\](?:, |$))+$/
-
-/**
- * The headers of a request, with credentials hidden.
- *
- * @param tokenHeader the header that carries the token, in lower case; hidden as a whole if it contains anything else
- */
-export function hideHeaders(
-  headers: Readonly<Record<string, string>>,
-  tokenHeader: string,
-  known: KnownCredentials,
-): Record<string, string> {
-  const credentials = new Set(['authorization', 'proxy-authorization', 'cookie', tokenHeader])
-  const all = Object.entries(headers).map(([name, value]) => {
-    const shown = hide(value, known)
-    return [name, credentials.has(name) && !ONLY_TOKENS.test(shown) ? HIDDEN : shown]
+/** Headers, or the fields of a token request, with credentials hidden. */
+export function hideIn<T>(values: Readonly<Record<string, T>>, known: KnownCredentials): Record<string, T> {
+  const shown = Object.entries(values).map(([name, value]) => {
+    if (name === 'client_secret' || name === 'client_assertion') return [name, HIDDEN]
+    return [name, typeof value === 'string' ? hide(value, known) : value]
   })
-  return Object.fromEntries(all)
-}
-
-/** The fields of a token request, with credentials hidden, and `client_secret` hidden whatever it is. */
-export function hideFields(
-  fields: Readonly<Record<string, unknown>>,
-  known: KnownCredentials,
-): Readonly<Record<string, unknown>> {
-  return JSON.parse(JSON.stringify(fields), (name, value: unknown) => {
-    if (name === 'client_secret' || name === 'client_assertion') return HIDDEN
-    return typeof value === 'string' ? hide(value, known) : value
-  })
+  return Object.fromEntries(shown)
 }

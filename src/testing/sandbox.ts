@@ -1,18 +1,14 @@
 /** The sandbox: the documented service on loopback, as two environments that share nothing. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import * as z from 'zod/mini'
-import { text } from '../checks.ts'
 import { frozenEnvironment } from '../environments.ts'
-import { ConfigurationError } from '../errors.ts'
 import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
-import { answerWithFault, checkedTarget, FaultQueue, type UsualAnswer } from './faults.ts'
+import { answerWithFault, FaultQueue, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
 import {
   headersOf,
   hide,
-  hideFields,
-  hideHeaders,
+  hideIn,
   type KnownCredentials,
   type RecordedRequest,
   RequestLog,
@@ -29,7 +25,7 @@ import {
   tokenErrorOf,
   tokenOf,
 } from './service.ts'
-import { changedSettings, checked, checkedOptions, DEFAULT_SETTINGS, durationMs } from './settings.ts'
+import { changedSettings, checkedOptions, DEFAULT_SETTINGS } from './settings.ts'
 import type {
   Fault,
   Sandbox,
@@ -43,7 +39,7 @@ import type {
 
 /**
  * Starts the service on 127.0.0.1, for tests and for trying things out: token endpoints that issue signed tokens,
- * APIs that check them and answer with what they received, and faults on demand. It keeps the process alive until
+ * APIs that check them and return what they received, and faults on demand. It keeps the process alive until
  * it is closed.
  *
  * @param options the settings of both environments, the ports and a listener; by default the system chooses free ports
@@ -55,16 +51,12 @@ import type {
  * const response = await createAuthFetch(tokens)(`${sandbox.test.merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { ports = {}, onRequest, ...settings } = checkedOptions(options)
-  if (ports.production && ports.production === ports.test) {
-    const problem = { option: 'ports.test', reason: 'is the port of production too' }
-    throw new ConfigurationError('The options of the sandbox cannot be used', [problem])
-  }
+  const { ports = {}, onRequest, sharedApiUrl = false, ...settings } = checkedOptions(options)
   const servers: LoopbackServer[] = []
   const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
     const server = await listenOnLoopback(ports[name] ?? 0, `ports.${name}`)
     servers.push(server)
-    const environment = new LoopbackEnvironment(name, server, onRequest) // at once: the first request may have arrived
+    const environment = new LoopbackEnvironment(name, server, { sharedApiUrl, onRequest }) // at once: the first request may have arrived
     environment.configure(settings)
     return environment
   }
@@ -80,18 +72,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   throw [production, test].find((started) => started.status === 'rejected')?.reason
 }
 
-const secretList = z.array(text('must be a non-empty string'))
-const tokenText = z.string("must be a token's value or its jti; without an argument all tokens are revoked")
 const REJECTS_ALL = 'The API rejects every token at the moment'
-const TOO_LONG = 'The body must not be longer than 10 MiB'
 
-/** One environment on its own port: first what a test may tell it to do, then how it answers requests. */
+/** One environment on its own port: first what a test may tell it to do, then how it responds to requests. */
 class LoopbackEnvironment implements SandboxEnvironment {
   readonly environment: SandboxEnvironment['environment']
   readonly clientId: string
+  readonly clientSecret: string
   readonly merchantUrl: string
   readonly inStoreUrl: string
-  readonly #clientSecret: string
   readonly #issuer: Issuer
   readonly #faults = new FaultQueue()
   readonly #log = new RequestLog()
@@ -101,17 +90,22 @@ class LoopbackEnvironment implements SandboxEnvironment {
   #quota = new RequestQuota('')
   readonly #usedIds = new Set<string>()
 
-  constructor(name: 'production' | 'test', server: LoopbackServer, onRequest: SandboxOptions['onRequest']) {
+  constructor(
+    name: 'production' | 'test',
+    server: LoopbackServer,
+    { sharedApiUrl, onRequest }: Pick<SandboxOptions, 'sharedApiUrl' | 'onRequest'>,
+  ) {
     const authUrl = server.origin
     const audience = `https://${name}.sandbox.example`
-    const apiUrls = { merchant: `${authUrl}/merchant`, inStore: `${authUrl}/in-store` }
+    const paths = sharedApiUrl ? (['/api', '/api'] as const) : (['/merchant', '/in-store'] as const)
+    const apiUrls = { merchant: authUrl + paths[0], inStore: authUrl + paths[1] }
     this.merchantUrl = apiUrls.merchant
     this.inStoreUrl = apiUrls.inStore
     this.environment = frozenEnvironment({ name, authUrl, audience, apiUrls })
     this.clientId = `${name}-client`
-    this.#clientSecret = `${name}-secret-${randomBytes(16).toString('hex')}`
+    this.clientSecret = `${name}-secret-${randomBytes(16).toString('hex')}`
     this.#issuer = new Issuer({ issuer: authUrl, audience })
-    this.#accepted = new Set([this.#clientSecret])
+    this.#accepted = new Set([this.clientSecret])
     this.#known = { secrets: new Set(this.#accepted), jtiOf: (token) => this.#issuer.jtiOf(token) }
     const report = async (request: SandboxRequest): Promise<void> => onRequest?.(request, name)
     server.handle(async (request, response) => {
@@ -120,33 +114,27 @@ class LoopbackEnvironment implements SandboxEnvironment {
     })
   }
 
-  get clientSecret(): string {
-    return this.#clientSecret
-  }
-
   get options(): SandboxEnvironment['options'] {
-    const { environment, clientId } = this
-    return { environment, clientId, clientSecret: () => this.#clientSecret }
+    const { environment, clientId, clientSecret } = this
+    return { environment, clientId, clientSecret: () => clientSecret }
   }
 
   get counts(): SandboxCounts {
-    return Object.freeze({ ...this.#log.counts })
+    return { ...this.#log.counts }
   }
 
   configure(settings: Partial<SandboxSettings>): void {
     this.#settings = changedSettings(this.#settings, settings)
-    if (this.#settings.quota !== this.#quota.text) this.#quota = new RequestQuota(this.#settings.quota)
+    if (settings.quota !== undefined) this.#quota = new RequestQuota(settings.quota)
   }
 
   acceptSecrets(...secrets: string[]): void {
-    this.#accepted = new Set(checked('The client secrets', 'secrets', secretList, secrets))
-    for (const secret of this.#accepted) this.#known.secrets.add(secret)
+    this.#accepted = new Set(secrets)
+    for (const secret of secrets) this.#known.secrets.add(secret)
   }
 
-  revoke(...tokens: [token?: string]): number {
-    // revoke(undefined) is a mistake, and must not revoke all.
-    if (tokens.length === 0) return this.#issuer.revoke(undefined)
-    return this.#issuer.revoke(checked('The token', 'token', tokenText, tokens[0]))
+  revoke(token?: string): number {
+    return this.#issuer.revoke(token)
   }
 
   fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string {
@@ -154,11 +142,11 @@ class LoopbackEnvironment implements SandboxEnvironment {
   }
 
   clearFaults(target?: SandboxTarget): void {
-    this.#faults.clear(checkedTarget(target))
+    this.#faults.clear(target)
   }
 
   requests(target?: SandboxTarget): readonly SandboxRequest[] {
-    return this.#log.requests(checkedTarget(target))
+    return this.#log.requests(target)
   }
 
   clearRequests(): void {
@@ -168,15 +156,15 @@ class LoopbackEnvironment implements SandboxEnvironment {
   /** Answers a request. Resolves when it is over, with what is recorded of it. */
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<RecordedRequest> {
     const startedAt = performance.now()
-    const path = pathOf(request.url ?? '/')
-    const target = targetOf(path)
+    const path = request.url ?? '/'
+    const target = targetOf(path, this)
     const queued = this.#faults.take(target)
     const recorded = this.#log.arrived({
       at: Date.now(),
       ...(target && { target }),
       method: request.method ?? 'GET',
       path: hide(path, this.#known),
-      headers: hideHeaders(headersOf(request), this.#settings.header.toLowerCase(), this.#known),
+      headers: hideIn(headersOf(request), this.#known),
       ...(queued && { fault: queued.id }),
     })
     const exchange = new Exchange(request, response, (status, error) => {
@@ -184,7 +172,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
       return {
         'x-request-id': String(recorded.id),
         ...(queued && { 'x-sandbox-fault': queued.id }),
-        ...(target === 'token' && this.#quota.headers(Date.now())),
+        ...(target === 'token' && this.#quota.headers(Date.now(), this.#settings)),
       }
     })
     const duration = exchange.over.then(() => performance.now() - startedAt)
@@ -202,7 +190,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
     return recorded
   }
 
-  /** Reads a request, and waits as long as its target does. Resolves with what creates the usual answer. */
+  /** Reads a request, and waits as long as its target does. Resolves with what creates the usual response. */
   async #receive(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
     if (recorded.target === 'token') return await this.#receiveTokenRequest(recorded, exchange)
     if (recorded.target !== undefined)
@@ -213,14 +201,13 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   async #receiveTokenRequest(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
     const settings = this.#settings
-    const isSpent = this.#quota.charge(Date.now())
+    const isSpent = this.#quota.charge(Date.now(), settings)
     const body = await exchange.readBody()
-    const read = body && readTokenRequest(exchange.request.headers['content-type'], body, settings)
-    if (read?.fields !== undefined) recorded.fields = hideFields(read.fields, this.#known)
+    const read = readTokenRequest(exchange.request.headers['content-type'], body, settings)
+    if (read.fields !== undefined) recorded.fields = hideIn(read.fields, this.#known)
     await exchange.wait(settings.tokenLatencyMs)
     return async () => {
       if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
-      if (read === undefined) return tokenError(413, 'invalid_request', TOO_LONG)
       const error = await tokenErrorOf(recorded.method, read, {
         ...this.environment,
         clientId: this.clientId,
@@ -241,19 +228,13 @@ class LoopbackEnvironment implements SandboxEnvironment {
     const settings = this.#settings
     const { apiLatencyMs, rejectAllTokens } = settings
     const token = tokenOf(headersOf(exchange.request), settings)
-    // Both at once: the token is checked as it is on arrival, and no chunk of the body is missed.
-    const [verdict, body] = await Promise.all([
-      token === undefined ? undefined : this.#issuer.check(token),
-      exchange.readBody(),
-    ])
+    // Before the body: the token is checked as it is on arrival.
+    const verdict = token === undefined ? undefined : this.#issuer.check(token)
+    const body = await exchange.readBody()
     if (verdict?.jti !== undefined) recorded.jti = verdict.jti
-    if (body !== undefined) this.#log.received(recorded, body)
-    const latencyMs = typeof apiLatencyMs === 'number' ? apiLatencyMs : apiLatencyMs()
-    await exchange.wait(
-      checked('The result of the function apiLatencyMs', 'apiLatencyMs', durationMs, latencyMs),
-    )
+    recorded.body = body
+    await exchange.wait(typeof apiLatencyMs === 'number' ? apiLatencyMs : apiLatencyMs())
     return () => {
-      if (body === undefined) return apiError(413, 'content_too_large')
       if (verdict === undefined) return apiUnauthorized(api)
       const rejectsAll = rejectAllTokens === true || [rejectAllTokens].flat().includes(api)
       const problem = rejectsAll ? REJECTS_ALL : verdict.problem
@@ -262,15 +243,10 @@ class LoopbackEnvironment implements SandboxEnvironment {
   }
 }
 
-/** Path and query of a request target (RFC 9112 §3.2), which is an absolute URL if the client takes this for a proxy. */
-function pathOf(url: string): string {
-  if (url.startsWith('/') || !URL.canParse(url)) return url
-  const { pathname, search } = new URL(url)
-  return pathname + search
-}
-
-function targetOf(path: string): SandboxTarget | undefined {
+function targetOf(path: string, { merchantUrl, inStoreUrl }: SandboxEnvironment): SandboxTarget | undefined {
   const [pathname = ''] = path.split('?')
   if (pathname === '/oauth/token') return 'token'
-  return (['merchant', 'in-store'] as const).find((api) => `${pathname}/`.startsWith(`/${api}/`))
+  const isBelow = (url: string): boolean => `${pathname}/`.startsWith(`${new URL(url).pathname}/`)
+  if (isBelow(merchantUrl)) return 'merchant' // and the in-store API, too, if they share a base URL
+  return isBelow(inStoreUrl) ? 'in-store' : undefined
 }

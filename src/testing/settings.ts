@@ -14,12 +14,15 @@ export const DEFAULT_SETTINGS: SandboxSettings = {
   header: 'Authorization',
   scheme: 'Bearer',
   quota: '',
+  quotaCountsRefused: false,
+  quotaHeaders: true,
   assertionKey: undefined,
   tokenParameters: [],
 }
 
 const LIFETIME = 'must be a whole number of seconds from 1 to 2147483647'
 const QUOTA = "must be a quota such as '10/h,50/d'"
+const BOOLEAN = 'must be true or false'
 const KEY = 'must be a public key, as PEM text or as a JWK'
 const PARAMETERS = 'must be a list of names'
 const DURATION = 'must be a number of milliseconds from 0 to 2147483647'
@@ -37,6 +40,8 @@ const settingShapes = {
   header: headerName,
   scheme: schemeName,
   quota: z.string(QUOTA).check(z.refine(isQuota, QUOTA)),
+  quotaCountsRefused: z.boolean(BOOLEAN),
+  quotaHeaders: z.boolean(BOOLEAN),
   assertionKey: z.custom<NonNullable<SandboxSettings['assertionKey']>>(isPublicKey, KEY),
   tokenParameters: z.array(z.string(PARAMETERS), PARAMETERS),
 }
@@ -63,6 +68,7 @@ const optionsShape = z.partial(
   strict({
     ...settingShapes,
     ports: strict({ production: port, test: port }),
+    sharedApiUrl: z.boolean(BOOLEAN),
     onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
   }),
 )
@@ -80,7 +86,7 @@ export function changedSettings(settings: SandboxSettings, changes: unknown): Sa
 }
 
 /**
- * A copy of the value, if it has the shape.
+ * The value, if it has the shape.
  *
  * @param what what cannot be used otherwise, for the message: `The settings of the sandbox`
  * @param name the option's name, for problems with the value as a whole

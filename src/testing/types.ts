@@ -16,7 +16,13 @@ export interface SandboxOptions extends Partial<SandboxSettings> {
       }
     | undefined
   /**
-   * Called once for each request, when it has been answered or its connection has closed before: for a hang, when its
+   * Whether both APIs have one base URL, as at services that publish one address for both. Requests to it count as
+   * requests to the merchant API; faults and settings for the in-store API do not apply.
+   * @default false
+   */
+  readonly sharedApiUrl?: boolean | undefined
+  /**
+   * Called once for each request, when the response has been sent or its connection has closed before: for a hang, when its
    * client gives up. The request is complete then. `close` resolves after the last call. What a listener throws is
    * suppressed.
    * @default undefined
@@ -39,13 +45,7 @@ export interface Sandbox extends AsyncDisposable {
 
 /** One environment of the sandbox. */
 export interface SandboxEnvironment {
-  /**
-   * Ready for `createTokenProvider`: environment, client id and client secret. The secret is a function, so that it is
-   * absent from inspect and JSON output.
-   *
-   * @example
-   * const tokens = createTokenProvider({ ...sandbox.test.options, onEvent: console.log })
-   */
+  /** Ready for `createTokenProvider`: environment, client id and client secret. */
   readonly options: {
     /** The environment. */
     readonly environment: SandboxEnvironment['environment']
@@ -61,9 +61,9 @@ export interface SandboxEnvironment {
   }
   /** The client id that the token endpoint accepts. */
   readonly clientId: string
-  /** The client secret that it accepts at first, different in every sandbox. Absent from inspect and JSON output. */
+  /** The client secret that it accepts at first, different in every sandbox. */
   readonly clientSecret: string
-  /** Base URL of the merchant API. It answers any method and any path below with what it received. */
+  /** Base URL of the merchant API. It returns what it received, for any method and path below. */
   readonly merchantUrl: string
   /** Base URL of the in-store API. */
   readonly inStoreUrl: string
@@ -80,20 +80,16 @@ export interface SandboxEnvironment {
   /**
    * Replaces the client secrets that the token endpoint accepts: two during a rotation, none for a client that was
    * locked. Tokens issued before stay valid.
-   *
-   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if one is not a non-empty string
    */
   acceptSecrets(...secrets: string[]): void
   /**
-   * Revokes one token, by its value or its `jti`, or without an argument all that were issued so far: the APIs answer
+   * Revokes one token, by its value or its `jti`, or without an argument all that were issued so far: the APIs return
    * 401 to it from now on. Returns how many were valid until now.
-   *
-   * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) if an argument is given that is not a string
    */
   revoke(token?: string): number
   /**
    * Applies a fault to the next requests to a target. Faults queue up: each target applies its own in the order in
-   * which they were added, one to each request that arrives. Returns the fault's id, which is the answer's header
+   * which they were added, one to each request that arrives. Returns the fault's id, which is the response's header
    * `x-sandbox-fault` and, in `requests()`, the request's `fault`.
    *
    * @param options `times`: how many requests it applies to (a whole number, at least 1, or Infinity: all until
@@ -106,8 +102,8 @@ export interface SandboxEnvironment {
   /** Removes the faults in the queue, of one target or of all. A fault that is being applied goes on. */
   clearFaults(target?: SandboxTarget): void
   /**
-   * The requests received, oldest first, of one target or of all: the last 10 000, with at most 256 MiB of bodies. The
-   * list is a copy; an entry in it is completed while its request is being answered.
+   * The requests received, oldest first, of one target or of all: the last 10 000. The list is a copy; an entry in it is
+   * completed while its request is being handled.
    */
   requests(target?: SandboxTarget): readonly SandboxRequest[]
   /** Removes the requests received. The counts and the ids go on. */
@@ -127,13 +123,13 @@ export interface SandboxSettings {
    */
   readonly tokenLatencyMs: number
   /**
-   * How long (ms, 0 to 2^31-1) the APIs wait before they answer, or a function that returns it, called for each
+   * How long (ms, 0 to 2^31-1) the APIs wait before they respond, or a function that returns it, called for each
    * request. The token is checked before the wait, when the request arrives.
    * @default 0
    */
   readonly apiLatencyMs: number | (() => number)
   /**
-   * Whether the APIs answer 401 to every token, even a valid one; or a list of the APIs that do.
+   * Whether the APIs return 401 to every token, even a valid one; or a list of the APIs that do.
    * @default false
    */
   readonly rejectAllTokens: boolean | readonly ('merchant' | 'in-store')[]
@@ -149,11 +145,22 @@ export interface SandboxSettings {
   readonly scheme: string
   /**
    * How many token requests the client may make, failed ones included: numbers by minute (`m`), hour (`h`) or day (`d`),
-   * separated by commas, such as `10/h,50/d`. Every answer of the token endpoint says what is left
+   * separated by commas, such as `10/h,50/d`. Every response of the token endpoint says what is left
    * (`Auth0-Client-Quota-Limit`); with nothing left it is 429. A new value starts a new count. `''`: no limit.
    * @default ''
    */
   readonly quota: string
+  /**
+   * Whether token requests that are refused because the quota is spent count, too. They count in a sliding window then: a
+   * client that goes on asking does not get a token.
+   * @default false
+   */
+  readonly quotaCountsRefused: boolean
+  /**
+   * Whether the responses say what is left of the quota; false: a spent quota is announced by a 429 alone.
+   * @default true
+   */
+  readonly quotaHeaders: boolean
   /**
    * The public key, as PEM text or as a JWK, of a client that proves its identity by signed assertions (RFC 7523) instead
    * of its secret. Each assertion must have `iss`, `sub`, `aud` (the token endpoint or `authUrl`), `exp` and a `jti` that was
@@ -169,7 +176,7 @@ export interface SandboxSettings {
 }
 
 /**
- * Something that goes wrong with one answer. "The usual answer" is the one that the request would get without a fault.
+ * Something that goes wrong with one response. "The usual response" is the one that the request would get without a fault.
  * For the kinds that send it (`hang` at the body or with an end, `slow-body`, `truncated-body`, `huge-body`) the token endpoint issues
  * a token, and the APIs check one. All other kinds ignore the request.
  */
@@ -189,23 +196,23 @@ export type Fault =
   /** Nothing is sent, or only the headers and half of the usual body, forever or for a while. The connection stays open. */
   | {
       readonly kind: 'hang'
-      /** Where the answer stops: before the headers, or in the middle of the body; by default `headers`. */
+      /** Where the response stops: before the headers, or in the middle of the body; by default `headers`. */
       readonly at?: 'headers' | 'body' | undefined
-      /** When the answer goes on, as after a freeze: ms, 0 to 2^31-1; by default never. */
+      /** When the response goes on, as after a freeze: ms, 0 to 2^31-1; by default never. */
       readonly durationMs?: number | undefined
     }
-  /** The connection is reset (RST) instead of an answer. */
+  /** The connection is reset (RST) instead of a response. */
   | { readonly kind: 'reset' }
-  /** The usual answer: the headers at once, the body in small pieces. */
+  /** The usual response: the headers at once, the body in small pieces. */
   | {
       readonly kind: 'slow-body'
       /** How long the body takes: ms, 0 to 2^31-1. */
       readonly durationMs: number
     }
-  /** The usual answer, but the connection is closed after half of the body. */
+  /** The usual response, but the connection is closed after half of the body. */
   | { readonly kind: 'truncated-body' }
   /**
-   * Status 200 and valid JSON of a wrong size: the usual answer, padded but never cut. No Content-Length announces
+   * Status 200 and valid JSON of a wrong size: the usual response, padded but never cut. No Content-Length announces
    * the size.
    */
   | {
@@ -252,7 +259,7 @@ export type SandboxBody = typeof globalThis extends { Buffer: { isBuffer(it: unk
 
 /** One request that the sandbox received. */
 export interface SandboxRequest {
-  /** Counts up from 1 in each environment; the answer's `x-request-id`. */
+  /** Counts up from 1 in each environment; the response's `x-request-id`. */
   readonly id: number
   /** When it arrived, in ms since the epoch. */
   readonly at: number
@@ -264,24 +271,24 @@ export interface SandboxRequest {
   readonly path: string
   /**
    * Names in lower case; values of a repeated header are joined with a comma. A token that this environment issued
-   * reads `[token <jti>]`, any other credentials read `[hidden]`.
+   * reads `[token <jti>]`, a client secret of it `[hidden]`.
    */
   readonly headers: Readonly<Record<string, string>>
   /** The bytes of an API request, as far as they arrived; absent for other requests, because their bodies contain the secret. */
   readonly body?: SandboxBody
   /** The fields of a token request, with `client_secret` hidden; absent if they could not be read. */
   readonly fields?: Readonly<Record<string, unknown>>
-  /** The `jti` of the token that it carried, valid or not, if this environment issued it, or of the token in its answer. */
+  /** The `jti` of the token that it carried, valid or not, if this environment issued it, or of the token in its response. */
   readonly jti?: string
-  /** The status of the answer; absent if none was begun (yet), for example after a hang or a reset. */
+  /** The status of the response; absent if none was begun (yet), for example after a hang or a reset. */
   readonly status?: number
-  /** The error code of the answer, such as `invalid_client` (RFC 6749 §5.2); absent for answers of faults. */
+  /** The error code of the response, such as `invalid_client` (RFC 6749 §5.2); absent for responses of faults. */
   readonly error?: string
-  /** The error description of the answer, if it had one. */
+  /** The error description of the response, if it had one. */
   readonly errorDescription?: string
   /** The id of the fault that was applied. */
   readonly fault?: string
-  /** The time (ms) from its arrival until it was answered or its connection closed. Absent until then. */
+  /** The time (ms) from its arrival until the response was sent or its connection closed. Absent until then. */
   readonly durationMs?: number
 }
 

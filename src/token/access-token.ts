@@ -15,7 +15,7 @@ export interface AccessToken {
   readonly scope?: string | undefined
   /**
    * When it expires, in ms since the epoch: `expires_in` after the moment its request was sent. For people and logs; a
-   * provider judges by a second clock, too, and hands it out until `expiryMarginMs` before that.
+   * provider also checks a second clock, and hands it out until `expiryMarginMs` before that.
    */
   readonly expiresAt: number
 }
@@ -44,8 +44,8 @@ export function createAccessToken(value: string, expiresAt: number, scope?: stri
 
 /** The options that determine when a token is renewed and when it is no longer used. */
 export interface LifetimeOptions {
-  readonly refreshAheadMs: number | undefined
-  readonly expiryMarginMs: number | undefined
+  readonly refreshAheadMs?: number | undefined
+  readonly expiryMarginMs?: number | undefined
 }
 
 const MAX_WINDOW_MS = 60 * 60 * 1000
@@ -122,7 +122,7 @@ export class CachedToken extends Lifetime {
     const shown = scope === undefined ? undefined : redact(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs
-    this.quotas = redactQuotas(quotas, secrets)
+    this.quotas = quotas.length === 0 ? quotas : redactQuotas(quotas, secrets) // now with this token
   }
 }
 

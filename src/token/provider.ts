@@ -10,22 +10,23 @@ import {
   type TokenRequestError,
   TokenResponseError,
 } from '../errors.ts'
-import { createEmit, rememberOutlet } from '../events.ts'
+import { createEmit, registerEmitter } from '../events.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { spentForMs } from '../quota.ts'
-import { UsedSecrets } from '../redact.ts'
+import { shownUrl, UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
-import { throwIfAborted, Waiters } from '../waiting.ts'
+import { Waiters } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { backgroundPauseMs, Cooldown, mayRequest, Quotas, RenewalLimit } from './rate-limit.ts'
-import type { Acquisition, SharedToken } from './shared-token.ts'
+import type { Acquisition, SharedResult, SharedToken } from './shared-token.ts'
 import {
   ClientCredential,
   expiredOnArrival,
+  isFrameworkError,
   type ProviderContext,
+  refusedElsewhere,
   requestToken,
-  shownEndpoint,
 } from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
@@ -97,6 +98,9 @@ const MAX_LOOKS = 3
 /** How often the store is read again (ms) while no token may be requested. */
 const LOOK_AGAIN_MS = 1_000
 
+/** Ends the pause that other processes share. */
+const NO_PAUSE = { gapMs: 0, remainsMs: 0, callersMs: 0 }
+
 /** Why no token may be requested: another process requests one, the store may be back soon, or a limit. */
 type Refusal = 'leased' | 'store-failed' | 'limited'
 
@@ -140,7 +144,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#options = options
     this.#context = { emit, secrets, quotas: new Quotas(), closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
-    rememberOutlet(this, this.#context)
+    registerEmitter(this, this.#context)
     for (const key of encryptionKeys) secrets.keep(key, key)
     if (typeof credential.value === 'string') {
       secrets.keep('credential', credential.value)
@@ -148,7 +152,7 @@ class ClientCredentialsProvider implements TokenProvider {
     }
     // Providers that share a store also share its token.
     if (options.store === undefined)
-      countProvider(this, clientOf(options), shownEndpoint(environment, secrets))
+      countProvider(this, clientOf(options), shownUrl(options.endpoint, secrets))
   }
 
   currentToken(): AccessToken | undefined {
@@ -163,21 +167,21 @@ class ClientCredentialsProvider implements TokenProvider {
   async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
     for (let look = 0; look < MAX_LOOKS; look += 1) {
       this.#assertOpen()
-      throwIfAborted(signal)
+      signal?.throwIfAborted()
       const token = this.currentToken()
       if (token !== undefined) return token
       if (!this.#lookIsDue) this.#assertNoCooldown()
       const acquired = singleFlight(`${this.#id}`, () => this.#acquireFirst())
       await this.#waiters.wait(acquired, signal)
     }
-    throw expiredOnArrival(this.environment, this.#context.secrets)
+    throw expiredOnArrival(this.#endpoint)
   }
 
   async renewToken(
     rejected: AccessToken | string,
     { signal, url }: { signal?: AbortSignal | undefined; url?: string | URL | undefined } = {},
   ): Promise<AccessToken | undefined> {
-    throwIfAborted(signal)
+    signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const newer = this.#otherThan(value)
     if (newer !== undefined) return newer
@@ -213,7 +217,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const startedAt = this.#now()
     await this.#endpointLock.runExclusive(async () => {
       if (this.#servable() !== undefined) return
-      const notBefore = this.#cooldown.endsForCallersAt
+      const notBefore = (): number => this.#cooldown.endsForCallersAt
       if ((await this.#acquire({ startedAt, background: false, notBefore })) !== 'acquired')
         this.#assertNoCooldown()
     })
@@ -225,10 +229,12 @@ class ClientCredentialsProvider implements TokenProvider {
     await this.#endpointLock.runExclusive(async () => {
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
-      const { endsAt, endsForCallersAt } = this.#cooldown
       // The token may have expired in the meantime: then this is for callers without a token.
       const isValid = this.#servable() !== undefined
-      const notBefore = isValid ? Math.max(endsAt, this.#context.quotas.renewalsAt) : endsForCallersAt
+      const notBefore = (): number =>
+        isValid
+          ? Math.max(this.#cooldown.endsAt, this.#context.quotas.renewalsAt)
+          : this.#cooldown.endsForCallersAt
       const acquisition = { startedAt, background: false, notBefore, replaces: rejected, rejection }
       if ((await this.#acquire(acquisition)) === 'acquired') {
         // The token endpoint may have issued the same token again.
@@ -239,8 +245,8 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #renewInBackground(): void {
-    if (this.#isRenewing || this.#now() < Math.max(this.#nextRenewalAt, this.#cooldown.endsForCallersAt))
-      return
+    if (this.#isRenewing || this.#now() < this.#nextRenewalAt) return
+    if (this.#now() < this.#cooldown.endsForBackgroundAt) return
     this.#isRenewing = true
     this.#endpointLock
       .runExclusive(() => this.#renewExpiring())
@@ -255,10 +261,10 @@ class ClientCredentialsProvider implements TokenProvider {
     const { clock } = this.#options
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
-    const { endsForCallersAt } = this.#cooldown // its own failures have a pause instead
     const startedAt = this.#now()
-    if (startedAt < endsForCallersAt) return
-    const notBefore = Math.max(endsForCallersAt, this.#context.quotas.renewalsAt)
+    if (startedAt < this.#cooldown.endsForBackgroundAt) return
+    const notBefore = (): number =>
+      Math.max(this.#cooldown.endsForBackgroundAt, this.#context.quotas.renewalsAt)
     let retryAfterMs = 0
     let latestMs = Number.POSITIVE_INFINITY
     try {
@@ -280,92 +286,87 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Acquires a token and caches it, or says why no token may be requested. Call only under the lock. */
   async #acquire(acquisition: Acquisition): Promise<'acquired' | Refusal> {
     this.#assertOpen()
-    const { clock, timeoutMs } = this.#options
+    const { store, timeoutMs } = this.#options
     const { background, startedAt } = acquisition
     // A caller that waited for another caller's failed request has no time left for its own.
     if (this.#lastFailure !== undefined && this.#now() - startedAt > 0.75 * timeoutMs) throw this.#failure()
+    const credential = new ClientCredential(this.#options, this.#context)
+    const token = store && (await this.#sharedToken(store))
+    const shared = await token?.begin(acquisition, credential)
+    let result: SharedResult = {}
     try {
-      const acquired = await this.#fromStoreOrEndpoint(acquisition)
-      this.#assertOpen()
-      if (typeof acquired === 'string') return acquired
-      const { cached, source } = acquired
-      this.#cached = cached
-      this.#context.secrets.keep('token', cached.token.value)
-      this.#tokens += 1
-      this.#cooldown.succeeded()
-      this.#nextRenewalAt = Number.NEGATIVE_INFINITY
-      this.#lastFailure = undefined
-      this.#context.emit({
-        type: 'token-acquired',
-        source,
-        durationMs: this.#now() - startedAt,
-        lifetimeMs: cached.lifetimeMs,
-        remainsMs: cached.remainsMs(clock),
-        ...(source === 'endpoint' && cached.quotas.length > 0 ? { quota: cached.quotas } : undefined),
-      })
+      if (shared?.found !== undefined) {
+        this.#context.quotas.note(shared.found.quotas, this.#now())
+        this.#accept(shared.found, 'store', startedAt)
+        return 'acquired'
+      }
+      if (shared?.isPausedElsewhere) this.#lastFailure = refusedElsewhere(this.#endpoint)
+      if (shared?.isLeased) return 'leased'
+      if (!(shared?.mayRequest ?? mayRequest(acquisition, this.#now()))) return 'limited'
+      if (background && shared?.storeFailed && this.#servableForMs > (this.#cached?.withoutStoreMs ?? 0))
+        return 'store-failed'
+      const waitedMs = shared?.waitedMs ?? 0
+      const requested = await this.#request(acquisition, credential, startedAt + timeoutMs + waitedMs)
+      // Other processes still remember the pause of an earlier 429.
+      result = { requested, pause: this.#cooldown.pause(this.#now()) && NO_PAUSE }
+      this.#accept(requested, 'endpoint', startedAt)
       return 'acquired'
     } catch (error) {
       this.#assertOpen()
+      if (isFrameworkError(error)) throw error
       this.#lastFailure = error
       const { status = 0, retryAfterMs = 0, answer } = error as Partial<TokenRequestError>
-      const spentMs = spentForMs(answer?.quotas)
-      this.#cooldown.failed(this.#now(), { status, retryAfterMs, spentMs, background })
+      const leastMs = Math.max(retryAfterMs, spentForMs(answer?.quotas))
+      this.#cooldown.failed(this.#now(), { status, retryAfterMs: leastMs, background })
+      if (status === 429) result = { pause: this.#cooldown.pause(this.#now()) }
       throw this.#failure()
+    } finally {
+      if (shared !== undefined) token?.end(shared, result)
     }
   }
 
-  async #fromStoreOrEndpoint(
-    acquisition: Acquisition,
-  ): Promise<{ cached: CachedToken; source: 'endpoint' | 'store' } | Refusal> {
-    const { background, startedAt } = acquisition
-    const { clock, store, timeoutMs } = this.#options
-    const credential = new ClientCredential(this.#options, this.#context)
-    const token = store && (await this.#sharedToken(store))
-    const shared = token && (await token.begin(acquisition, credential))
-    let requested: CachedToken | undefined
+  async #request(
+    { background, rejection }: Acquisition,
+    credential: ClientCredential,
+    deadline: number,
+  ): Promise<CachedToken> {
+    const requestedAt = this.#now()
+    // A renewal leaves what is reserved for callers without a token.
+    const mayRetry = (): boolean =>
+      this.#servable() === undefined || this.#now() >= this.#context.quotas.renewalsAt
     try {
-      const requestedAt = this.#now()
-      if (shared?.found !== undefined) {
-        this.#context.quotas.note(shared.found.quotas, requestedAt)
-        return { cached: shared.found, source: 'store' }
-      }
-      if (shared?.isLeased) return 'leased'
-      if (!(shared?.mayRequest ?? mayRequest(acquisition, requestedAt))) return 'limited'
-      const current = this.#cached
-      if (
-        background &&
-        shared?.storeFailed &&
-        current &&
-        current.servableForMs(clock) > current.withoutStoreMs
-      )
-        return 'store-failed'
-      const deadline = startedAt + timeoutMs + (shared?.waitedMs ?? 0)
-      const { rejection } = acquisition
-      const request = {
-        ...this.#context,
-        background,
-        credential,
-        deadline,
-        // A renewal leaves what is reserved for callers without a token.
-        mayRetry: () => this.#servable() === undefined || this.#now() >= this.#context.quotas.renewalsAt,
-      }
-      try {
-        requested = await requestToken(this.#options, request)
-        rejection?.limit.renewed(requestedAt)
-      } catch (error) {
-        if (this.#servable() !== undefined)
-          rejection?.limit.failed(this.#now(), { refused: isRefusal(error) })
-        throw error
-      }
-      return { cached: requested, source: 'endpoint' }
-    } finally {
-      if (shared !== undefined) token?.end(shared, requested)
+      const context = { ...this.#context, background, credential, deadline, mayRetry }
+      const requested = await requestToken(this.#options, context)
+      rejection?.limit.renewed(requestedAt)
+      return requested
+    } catch (error) {
+      if (this.#servable() !== undefined && !isFrameworkError(error))
+        rejection?.limit.failed(this.#now(), { refused: isRefusal(error) })
+      throw error
     }
+  }
+
+  #accept(cached: CachedToken, source: 'endpoint' | 'store', startedAt: number): void {
+    this.#assertOpen()
+    this.#cached = cached
+    this.#context.secrets.keep('token', cached.token.value)
+    this.#tokens += 1
+    this.#cooldown.succeeded()
+    this.#nextRenewalAt = Number.NEGATIVE_INFINITY
+    this.#lastFailure = undefined
+    this.#context.emit({
+      type: 'token-acquired',
+      source,
+      durationMs: this.#now() - startedAt,
+      lifetimeMs: cached.lifetimeMs,
+      remainsMs: cached.remainsMs(this.#options.clock),
+      ...(source === 'endpoint' && cached.quotas.length > 0 ? { quota: cached.quotas } : undefined),
+    })
   }
 
   async #sharedToken(store: TokenStore): Promise<SharedToken> {
     this.#sharedLookAt = this.#now()
-    const context = { ...this.#context, rejected: this.#rejected }
+    const context = { ...this.#context, rejected: this.#rejected, cooldown: this.#cooldown }
     this.#shared ??= new (await import('./shared-token.ts')).SharedToken(store, this.#options, context)
     return this.#shared
   }
@@ -373,6 +374,11 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Whether to read the store again, even if no token may be requested. */
   get #lookIsDue(): boolean {
     return this.#options.store !== undefined && this.#now() - this.#sharedLookAt >= LOOK_AGAIN_MS
+  }
+
+  /** For messages: its path might contain a secret by mistake. */
+  get #endpoint(): string {
+    return shownUrl(this.#options.endpoint, this.#context.secrets)
   }
 
   #now(): number {
@@ -420,14 +426,17 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #assertNoCooldown(endsAt = this.#cooldown.endsForCallersAt): void {
-    const remainsMs = endsAt - this.#now()
-    const note = ` The token endpoint is not asked again for another ${Math.ceil(remainsMs)} ms after this failure.`
-    if (remainsMs > 0) throw copyForCaller(this.#lastFailure, remainsMs, note)
+    if (endsAt > this.#now()) throw this.#failure(endsAt, true)
   }
 
   /** The last failure, with the rest of the cooldown. */
-  #failure(): unknown {
-    return copyForCaller(this.#lastFailure, Math.max(0, this.#cooldown.endsForCallersAt - this.#now()))
+  #failure(endsAt = this.#cooldown.endsForCallersAt, isRepeated = false): unknown {
+    const remainsMs = Math.max(0, endsAt - this.#now())
+    const until = new Date(this.#options.clock.epochMs() + remainsMs).toISOString()
+    const { status } = this.#lastFailure as Partial<TokenRequestError>
+    const hasNote = remainsMs > 0 && (isRepeated || status === 429)
+    const note = ` The token endpoint is not asked again for ${Math.ceil(remainsMs)} ms, until ${until}.`
+    return copyForCaller(this.#lastFailure, remainsMs, hasNote ? note : '')
   }
 }
 

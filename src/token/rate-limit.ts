@@ -4,15 +4,20 @@ import { isReserved, keyOf, type Quota } from '../quota.ts'
 /** The limits on a token request. */
 export interface RequestLimits {
   /** When (monotonic ms) the cooldown ends, and quotas allow it. */
-  readonly notBefore: number
+  readonly notBefore: () => number
   /** The API that rejected the current token, and its limit on renewals. */
   readonly rejection?: { readonly api: string | undefined; readonly limit: RenewalLimit } | undefined
 }
 
 /** Whether a token may be requested now. */
 export function mayRequest({ notBefore, rejection }: RequestLimits, now: number): boolean {
-  return now >= notBefore && (rejection === undefined || rejection.limit.waitMs(now) === 0)
+  return now >= notBefore() && (rejection === undefined || rejection.limit.waitMs(now) === 0)
 }
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
 
 /** A pause that doubles each time it begins, up to a limit. */
 class Backoff {
@@ -22,9 +27,15 @@ class Backoff {
   endsAt = Number.NEGATIVE_INFINITY
 
   /** Begins a pause of twice the last one, at least `leastMs`. */
-  begin(now: number, limitMs: number, leastMs = 0): void {
-    this.gapMs = Math.min(this.gapMs === 0 ? FIRST_MS : this.gapMs * 2, limitMs)
+  begin(now: number, { limitMs, firstMs = SECOND_MS, leastMs = 0 }: BackoffLimits): void {
+    this.gapMs = Math.min(this.gapMs === 0 ? firstMs : this.gapMs * 2, limitMs)
     this.endsAt = now + Math.max(this.gapMs, leastMs)
+  }
+
+  /** Continues a pause that began elsewhere, if it is longer. */
+  adopt(gapMs: number, endsAt: number): void {
+    this.gapMs = Math.max(this.gapMs, gapMs)
+    this.endsAt = Math.max(this.endsAt, endsAt)
   }
 
   /** Ends the pause, and lets the next one be as short as the first. */
@@ -34,52 +45,94 @@ class Backoff {
   }
 }
 
-const FIRST_MS = 1_000
-const MAX_COOLDOWN_MS = 5_000
-const MAX_COOLDOWN_4XX_MS = 30_000
-const MAX_RETRY_AFTER_MS = 60_000
-const MAX_RETRY_AFTER_429_MS = 5 * 60_000
-const MAX_SPENT_MS = 60 * 60_000
+interface BackoffLimits {
+  readonly limitMs: number
+  readonly firstMs?: number
+  readonly leastMs?: number
+}
+
+const MAX_COOLDOWN_MS = 5 * SECOND_MS
+const MAX_COOLDOWN_4XX_MS = 30 * SECOND_MS
+const MAX_RETRY_AFTER_MS = MINUTE_MS
+/** Some services count refused requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
+const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
+const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
+const MAX_RETRY_AFTER_429_MS = HOUR_MS
 
 /** What a failed token request says about the next one. */
 export interface FailureKind {
   /** The response's status; 0 if there was none. */
   readonly status: number
-  /** The response's Retry-After (ms). */
+  /** The response's Retry-After (ms), or the delay (ms) until the spent quotas of a 429 are full again. */
   readonly retryAfterMs: number
-  /** Delay (ms) until the spent quotas of a 429 are full again. */
-  readonly spentMs: number
   /** Whether it was a background renewal. */
   readonly background: boolean
 }
 
+/** The pause that a 429 began, which processes with a store share. */
+export interface SharedPause {
+  /** The next pause is twice as long (ms). */
+  readonly gapMs: number
+  /** What remains of it (ms) for renewals. */
+  readonly remainsMs: number
+  /** What remains of it (ms) for callers without a token. */
+  readonly callersMs: number
+}
+
 /** The time after a failed token request in which no other is sent. */
 export class Cooldown {
-  readonly #backoff = new Backoff()
+  readonly #failures = new Backoff()
+  readonly #refusals = new Backoff()
   /**
-   * When (monotonic ms) it ends for callers without a token, and for background renewals: one of those that failed counts
-   * only by its Retry-After and its quotas.
+   * When (monotonic ms) it ends for callers without a token: a background renewal that failed counts only by its
+   * Retry-After and its quotas.
    */
   endsForCallersAt: number = Number.NEGATIVE_INFINITY
 
   /** When (monotonic ms) it ends for renewals after rejections. */
   get endsAt(): number {
-    return this.#backoff.endsAt
+    return Math.max(this.#failures.endsAt, this.#refusals.endsAt)
+  }
+
+  /** When (monotonic ms) it ends for background renewals, which have another pause after other failures of their own. */
+  get endsForBackgroundAt(): number {
+    return Math.max(this.endsForCallersAt, this.#refusals.endsAt)
   }
 
   /** Begins the cooldown after one more failure in a row. */
-  failed(now: number, { status, retryAfterMs, spentMs, background }: FailureKind): void {
-    const retryLimitMs = status === 429 ? MAX_RETRY_AFTER_429_MS : MAX_RETRY_AFTER_MS
-    const leastMs = Math.max(Math.min(retryAfterMs, retryLimitMs), Math.min(spentMs, MAX_SPENT_MS))
+  failed(now: number, { status, retryAfterMs, background }: FailureKind): void {
+    const isRefusal = status === 429
+    const leastMs = Math.min(retryAfterMs, isRefusal ? MAX_RETRY_AFTER_429_MS : MAX_RETRY_AFTER_MS)
     const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
-    this.#backoff.begin(now, isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS, leastMs)
-    this.endsForCallersAt = background ? now + leastMs : this.endsAt
+    const limitMs = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
+    const backoff = isRefusal ? this.#refusals : this.#failures
+    backoff.begin(
+      now,
+      isRefusal
+        ? { limitMs: MAX_COOLDOWN_429_MS, firstMs: FIRST_COOLDOWN_429_MS, leastMs }
+        : { limitMs, leastMs },
+    )
+    this.endsForCallersAt = background ? now + leastMs : backoff.endsAt
   }
 
   /** Ends it. */
   succeeded(): void {
-    this.#backoff.reset()
+    this.#failures.reset()
+    this.#refusals.reset()
     this.endsForCallersAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** The pause to share with other processes; undefined if there was no 429 since the last success. */
+  pause(now: number): SharedPause | undefined {
+    const { gapMs, endsAt } = this.#refusals
+    if (gapMs === 0) return undefined
+    return { gapMs, remainsMs: endsAt - now, callersMs: Math.min(this.endsForCallersAt, endsAt) - now }
+  }
+
+  /** Continues the pause of another process. */
+  adopt({ gapMs, remainsMs, callersMs }: SharedPause, now: number): void {
+    this.#refusals.adopt(gapMs, now + remainsMs)
+    this.endsForCallersAt = Math.max(this.endsForCallersAt, now + callersMs)
   }
 }
 
@@ -104,8 +157,8 @@ export class Quotas {
   }
 }
 
-const MIN_PAUSE_MS = 5_000
-const MAX_PAUSE_MS = 5 * 60_000
+const MIN_PAUSE_MS = 5 * SECOND_MS
+const MAX_PAUSE_MS = 5 * MINUTE_MS
 
 /**
  * The pause after a background renewal that failed: about a quarter of the time for which the current token may still be
@@ -116,11 +169,9 @@ export function backgroundPauseMs(servableForMs: number): number {
   return pauseMs * (0.75 + Math.random() / 2)
 }
 
-const MAX_RENEWAL_GAP_MS = 30 * 60_000
-const MAX_FAILED_GAP_MS = 5 * 60_000
-const QUIET_MS = 60_000
-const HOUR_MS = 60 * 60_000
-const DAY_MS = 24 * HOUR_MS
+const MAX_RENEWAL_GAP_MS = 30 * MINUTE_MS
+const MAX_FAILED_GAP_MS = 5 * MINUTE_MS
+const QUIET_MS = MINUTE_MS
 const MAX_PER_HOUR = 12
 const MAX_PER_DAY = 60
 /** Two recorded renewals closer than this are the same one, seen by two processes. */
@@ -168,13 +219,13 @@ export class RenewalLimit {
   /** Records a renewal that began at `startedAt` and succeeded. */
   renewed(startedAt: number): void {
     this.#failures.reset()
-    this.#backoff.begin(startedAt, MAX_RENEWAL_GAP_MS)
+    this.#backoff.begin(startedAt, { limitMs: MAX_RENEWAL_GAP_MS })
     this.#keep([...this.#renewals, startedAt])
   }
 
   /** Records a renewal that failed. One that the token endpoint refused is tried less often. */
   failed(now: number, { refused }: { readonly refused: boolean }): void {
-    this.#failures.begin(now, refused ? MAX_RENEWAL_GAP_MS : MAX_FAILED_GAP_MS)
+    this.#failures.begin(now, { limitMs: refused ? MAX_RENEWAL_GAP_MS : MAX_FAILED_GAP_MS })
   }
 
   /** The history to share with other processes. */

@@ -1,12 +1,17 @@
 /** The token that processes share through a store: look for it, wait for the lease, look again, request, write. */
 import { createHash } from 'node:crypto'
-import * as z from 'zod/mini'
 import { clientOf, type ResolvedOptions } from '../options.ts'
 import { type Entry, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
-import { CachedToken } from './access-token.ts'
-import { mayRequest, type RequestLimits } from './rate-limit.ts'
+import { type AccessToken, CachedToken } from './access-token.ts'
+import {
+  type Cooldown,
+  mayRequest,
+  type RenewalHistory,
+  type RequestLimits,
+  type SharedPause,
+} from './rate-limit.ts'
 import { attemptEndsAt, type ClientCredential, type ProviderContext } from './token-request.ts'
 
 // A process that waits for another process's token sees it within 100 ms.
@@ -15,27 +20,11 @@ const LOOK_EVERY_MS = 50
 const MAX_GRACE_MS = 1_000
 const LIMIT_ENTRY_MS = 24 * 60 * 60_000
 
-const tokenEntry = z.object({
-  value: z.string(),
-  scope: z.optional(z.string()),
-  lifetimeMs: z.number().check(z.positive()),
-  quotas: z.optional(
-    z.array(
-      z.object({
-        scope: z.enum(['client', 'organization', 'other']),
-        name: z.string(),
-        limit: z.optional(z.number()),
-        remaining: z.number(),
-        resetsInMs: z.optional(z.number()),
-      }),
-    ),
-  ),
-})
+/** Longer than the pause itself, so that the next one is longer, whichever process begins it. */
+const PAUSE_ENTRY_MS = 2 * 60 * 60_000
 
-const limitEntry = z.object({
-  gapMs: z.number(),
-  renewedAgoMs: z.array(z.number()),
-})
+// Entries are encrypted, so only this package wrote them.
+type TokenEntry = Pick<CachedToken, 'lifetimeMs' | 'quotas'> & Pick<AccessToken, 'value' | 'scope'>
 
 /** Why, and under which limits, a token is acquired. */
 export interface Acquisition extends RequestLimits {
@@ -51,6 +40,14 @@ export interface Acquisition extends RequestLimits {
 export interface SharedTokenContext extends ProviderContext {
   /** The tokens that APIs rejected. */
   readonly rejected: { has(value: string): boolean }
+  readonly cooldown: Cooldown
+}
+
+/** What an acquisition shares with other processes. */
+export interface SharedResult {
+  readonly requested?: CachedToken
+  /** The pause after a 429, or its end. */
+  readonly pause?: SharedPause | undefined
 }
 
 /** One provider's access to the shared token. It makes one acquisition at a time. */
@@ -59,6 +56,8 @@ export class SharedToken {
   readonly #options: ResolvedOptions
   readonly #context: SharedTokenContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
+  /** The token that was requested last after a look failed. */
+  #late: CachedToken | undefined
   #writing: Promise<void> = Promise.resolve()
   /** The last acquisition's write and the release of its lease. */
   #ending: Promise<void> = Promise.resolve()
@@ -90,12 +89,26 @@ export class SharedToken {
     }
   }
 
-  /** Ends an acquisition and shares the requested token. Only the next acquisition waits for the write. */
-  end(shared: SharedAcquisition, requested?: CachedToken): void {
+  /** Ends an acquisition and shares its result. Only the next acquisition waits for the write. */
+  end(shared: SharedAcquisition, result: SharedResult = {}): void {
     // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
     const isShared = this.#options.encryptionKeys || shared.credential.last === this.#safe?.firstKey
-    this.#writing = shared.write(isShared ? requested : undefined)
+    this.#writing = shared.write(isShared ? result : { pause: result.pause })
     this.#ending = this.#writing.then(() => shared.release())
+    if (shared.lookFailed && isShared && result.requested !== undefined) this.#writeLate(result.requested)
+  }
+
+  /** Shares a token that was requested after the look failed, as soon as the store answers: a slow connection is open then. */
+  #writeLate(cached: CachedToken): void {
+    const store = this.#safe?.store
+    this.#late = cached
+    store
+      ?.answers()
+      .then(async () => {
+        if (this.#late === cached && !this.#context.closed.aborted)
+          await store.write('token', tokenEntryOf(cached, this.#options))
+      })
+      .catch(() => {}) // the store is down
   }
 
   /** Resolves when everything is written or the store has failed. */
@@ -146,6 +159,10 @@ export class SharedAcquisition {
   isLeased = false
   /** Whether the store failed, so that the process continues without it. */
   storeFailed = false
+  /** Whether it failed already in the first look. */
+  lookFailed = false
+  /** Whether the token endpoint refused another process, which began a pause for all. */
+  isPausedElsewhere = false
   /** How long (ms) it waited for other processes. */
   waitedMs = 0
   readonly credential: ClientCredential
@@ -172,7 +189,9 @@ export class SharedAcquisition {
 
   async #begin(): Promise<void> {
     const { rejection } = this.#acquisition
-    if ((await this.#look()) || !this.#isAllowed) return
+    const isFound = await this.#look()
+    this.lookFailed = this.storeFailed
+    if (isFound || !this.#isAllowed) return
     if (rejection !== undefined) {
       await this.#readLimit()
       // Another process that renewed meanwhile wrote the newer token before the limit.
@@ -180,7 +199,9 @@ export class SharedAcquisition {
       if (!this.#isAllowed) return
     }
     if (!(await this.#acquireLease())) return
-    await this.#readLimit() // another process may have renewed while this one waited
+    // Another process may have renewed, or been refused, while this one waited.
+    await this.#readLimit()
+    await this.#readPause()
     this.mayRequest = this.#isAllowed
   }
 
@@ -191,7 +212,7 @@ export class SharedAcquisition {
   /** Looks for a usable token. */
   async #look(): Promise<boolean> {
     this.found = await this.#attempt(async (store) => {
-      for await (const entry of store.read('token', tokenEntry)) {
+      for await (const entry of store.read<TokenEntry>('token')) {
         const cached = this.#usable(entry)
         if (cached !== undefined) return cached
       }
@@ -201,9 +222,9 @@ export class SharedAcquisition {
   }
 
   /** The remaining lifetime comes from the store's TTL, because the writer's clock may be wrong. */
-  #usable({ content, ttlMs, readAt }: Entry<z.output<typeof tokenEntry>>): CachedToken | undefined {
+  #usable({ content, ttlMs, readAt }: Entry<TokenEntry>): CachedToken | undefined {
     const { background, replaces } = this.#acquisition
-    const { value, scope, lifetimeMs, quotas = [] } = content
+    const { value, scope, lifetimeMs, quotas } = content
     if (value === replaces || this.#context.rejected.has(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
@@ -244,7 +265,7 @@ export class SharedAcquisition {
     const { rejection } = this.#acquisition
     if (rejection === undefined) return
     await this.#attempt(async (store) => {
-      for await (const { content, ttlMs } of store.read(limitName(rejection.api), limitEntry)) {
+      for await (const { content, ttlMs } of store.read<RenewalHistory>(limitName(rejection.api))) {
         const { gapMs, renewedAgoMs } = content
         const ageMs = Math.max(0, LIMIT_ENTRY_MS - ttlMs)
         const history = { gapMs, renewedAgoMs: renewedAgoMs.map((agoMs) => agoMs + ageMs) }
@@ -253,21 +274,34 @@ export class SharedAcquisition {
     })
   }
 
-  /** Writes the requested token, if this process holds the lease or the store has none. */
-  async write(requested: CachedToken | undefined): Promise<void> {
+  /** Continues the pause that a 429 began in another process. */
+  async #readPause(): Promise<void> {
+    await this.#attempt(async (store) => {
+      for await (const { content, ttlMs } of store.read<SharedPause>('pause')) {
+        const { gapMs, remainsMs, callersMs } = content
+        const ageMs = Math.max(0, PAUSE_ENTRY_MS - ttlMs)
+        const pause = { gapMs, remainsMs: remainsMs - ageMs, callersMs: callersMs - ageMs }
+        const wasAllowed = this.#isAllowed
+        this.#context.cooldown.adopt(pause, this.#now())
+        if (wasAllowed && !this.#isAllowed) this.isPausedElsewhere = true
+      }
+    })
+  }
+
+  /** Writes the result, if this process holds the lease or the store has none. */
+  async write({ requested, pause }: SharedResult): Promise<void> {
     await this.#beginning.catch(() => {})
-    if (requested === undefined || (this.#releaseLease === undefined && this.#store?.hasLeases)) return
-    await this.#attempt((store) => this.#writeToken(store, requested))
+    if (this.#releaseLease === undefined && this.#store?.hasLeases) return
+    if (requested !== undefined) await this.#attempt((store) => this.#writeToken(store, requested))
+    if (pause !== undefined) {
+      const entryMs = pause.gapMs === 0 ? 1 : PAUSE_ENTRY_MS // a store cannot delete
+      await this.#attempt((store) => store.write('pause', { content: pause, ttlMs: () => entryMs }))
+    }
   }
 
   async #writeToken(store: SafeStore, cached: CachedToken): Promise<void> {
-    const { clock } = this.#options
     const { rejection } = this.#acquisition
-    const { value, scope } = cached.token
-    await store.write('token', {
-      content: { value, scope, lifetimeMs: cached.lifetimeMs, quotas: cached.quotas },
-      ttlMs: () => cached.remainsMs(clock),
-    })
+    await store.write('token', tokenEntryOf(cached, this.#options))
     if (rejection === undefined) return // after the token: see where the limit is read
     const content = rejection.limit.history(this.#now())
     await store.write(limitName(rejection.api), { content, ttlMs: () => LIMIT_ENTRY_MS })
@@ -298,6 +332,15 @@ export class SharedAcquisition {
   #now(): number {
     return this.#options.clock.monotonicMs()
   }
+}
+
+function tokenEntryOf(
+  cached: CachedToken,
+  { clock }: ResolvedOptions,
+): { content: TokenEntry; ttlMs: () => number } {
+  const { lifetimeMs, quotas, token } = cached
+  const { value, scope } = token
+  return { content: { value, scope, lifetimeMs, quotas }, ttlMs: () => cached.remainsMs(clock) }
 }
 
 function limitName(api: string | undefined): string {

@@ -1,7 +1,6 @@
 /** One token request (RFC 6749 §4.4.2): the client's credential, the POST to the token endpoint, its failures and its retries. */
 import pRetry from 'p-retry'
 import { readClock } from '../clock.ts'
-import { type Environment, tokenEndpoint } from '../environments.ts'
 import {
   MerchantAuthError,
   type ResponseIssue,
@@ -9,9 +8,9 @@ import {
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
-import type { Outlet } from '../events.ts'
+import type { Emitter } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { type Quota, quotaInText, redactQuotas, spentForMs } from '../quota.ts'
+import { type Quota, quotaInText, spentForMs } from '../quota.ts'
 import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { warnIfWeak } from '../warnings.ts'
@@ -26,12 +25,15 @@ import {
   readRetryAfter,
   readTokenResponse,
   redirectTarget,
+  TOO_MANY,
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
+/** RFC 7523 §2.2. */
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 /** What the parts of a provider share besides its options. */
-export interface ProviderContext extends Outlet {
+export interface ProviderContext extends Emitter {
   /** The client secrets and tokens used so far, to be kept out of errors and events. */
   readonly secrets: UsedSecrets
   /** What the token endpoint said about its quotas. */
@@ -73,18 +75,26 @@ export function attemptEndsAt(
   return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
 }
 
-/** The token endpoint's URL for messages and events: its path might contain a secret by mistake. */
-export function shownEndpoint(environment: Environment, secrets: Iterable<string>): string {
-  return shownUrl(tokenEndpoint({ ...environment, authUrl: shownUrl(environment.authUrl, secrets) }))
-}
-
-/** The error for a token that expired before it could be used. */
-export function expiredOnArrival(environment: Environment, secrets: Iterable<string>): TokenResponseError {
+/** The error for a token that expired before it could be used; `endpoint` is shown as it is. */
+export function expiredOnArrival(endpoint: string): TokenResponseError {
   return new TokenResponseError(
-    `POST ${shownEndpoint(environment, secrets)} returned a token that expired before it could be used. ` +
+    `POST ${endpoint} returned a token that expired before it could be used. ` +
       'Its lifetime is shorter than the request took.',
     [{ field: 'expires_in', reason: 'is shorter than the request took' }],
   )
+}
+
+/** The error for a process that shares the pause of another process, which the token endpoint refused. */
+export function refusedElsewhere(endpoint: string): TokenRequestError {
+  return new TokenRequestError(
+    `POST ${endpoint} answered 429 to another process that shares the store. ${TOO_MANY}`,
+    { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true, attempts: 1 },
+  )
+}
+
+/** Whether a framework steers itself by this error, as Next.js does while it prerenders a page. */
+export function isFrameworkError(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && 'digest' in error && typeof error.digest === 'string'
 }
 
 /** The credential for one token: a client secret, or what a function of the caller returns. */
@@ -124,9 +134,9 @@ export class ClientCredential {
 
   async #askNow(endsAt: number): Promise<string> {
     const { credential } = this.#options
-    const { value } = credential
+    const { option, value } = credential
     this.last = typeof value === 'string' ? value : await this.#call(value, endsAt)
-    if (credential.option === 'clientSecret') warnIfWeak(this.last)
+    if (option === 'clientSecret' && this.mayChange) warnIfWeak(this.last)
     this.#context.secrets.add(this.last)
     return this.last
   }
@@ -137,6 +147,7 @@ export class ClientCredential {
       try {
         return await credential()
       } catch (error) {
+        if (isFrameworkError(error)) throw error
         throw new Error('threw', { cause: redactedCause(error, secrets) })
       }
     }
@@ -164,7 +175,7 @@ class TokenRequest {
   }
 
   get #endpoint(): string {
-    return shownEndpoint(this.#options.environment, this.#context.secrets)
+    return shownUrl(this.#options.endpoint, this.#context.secrets)
   }
 
   send(): Promise<CachedToken> {
@@ -174,6 +185,7 @@ class TokenRequest {
       signal: closed,
       minTimeout: 0, // the pause below uses the provider's clock
       onFailedAttempt: async ({ error, retriesLeft, retriesConsumed }) => {
+        if (isFrameworkError(error)) throw error
         const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
@@ -189,8 +201,11 @@ class TokenRequest {
   #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
     if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
       return undefined
+    const spentMs = spentForMs(error.answer?.quotas)
+    // A service that counts refused requests would refuse the next ones, too.
+    if (error.status === 429 && error.retryAfterMs === undefined && spentMs === 0) return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
-    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentForMs(error.answer?.quotas))
+    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentMs)
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }
 
@@ -215,6 +230,7 @@ class TokenRequest {
     try {
       return await this.#context.credential.ask(endsAt)
     } catch (error) {
+      if (isFrameworkError(error)) throw error
       const { message, cause } = error as Error
       const { option } = this.#options.credential
       throw this.#failure(
@@ -271,24 +287,30 @@ class TokenRequest {
       if (Array.isArray(read)) throw this.#badResponse(read)
       const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
       if (cached.servableForMs(this.#options.clock) > 0) return cached
-      throw expiredOnArrival(this.#options.environment, secrets)
+      throw expiredOnArrival(this.#endpoint)
     } catch (error) {
-      if (error instanceof MerchantAuthError) throw error
+      if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
       throw this.#networkFailure(redactedCause(error, secrets), response !== undefined)
     }
   }
 
   #fetch(value: string, signal: AbortSignal): Promise<Response> {
-    const { bodyFormat, clientId, credential, environment, fetch, tokenParameters } = this.#options
+    const { bodyFormat, clientId, credential, endpoint, environment, tokenParameters } = this.#options
+    const proof =
+      credential.option === 'clientSecret'
+        ? { client_secret: value }
+        : { client_assertion_type: ASSERTION_TYPE, client_assertion: value }
     const fields = {
       client_id: clientId,
-      ...credential.fields(value),
+      ...proof,
       audience: environment.audience,
       grant_type: 'client_credentials',
       ...tokenParameters,
     }
     const json = bodyFormat === 'json'
-    return fetch(tokenEndpoint(environment), {
+    // The global one is looked up at each use: tests and tools replace it.
+    const send = this.#options.fetch ?? globalThis.fetch
+    return send(endpoint, {
       method: 'POST',
       headers: {
         'content-type': json ? 'application/json' : 'application/x-www-form-urlencoded',
@@ -302,11 +324,8 @@ class TokenRequest {
   }
 
   /** There was no response, or an incomplete one. */
-  #networkFailure(cause: Error | undefined, began: boolean): MerchantAuthError {
+  #networkFailure(cause: Error | undefined, began: boolean): TokenRequestError {
     const code = codeOf(cause)
-    // A body that does not match its Content-Encoding is complete, and would be the same again.
-    if (/Z_DATA_ERROR|ZSTD_error_|ERR__ERROR_FORMAT_/.test(String(code)))
-      return this.#badResponse([{ field: 'body', reason: 'cannot be decompressed' }])
     const [what, advice] = began
       ? ['received an incomplete response', 'Try again later, or check the network, proxies and firewalls.']
       : ['received no response', 'Check authUrl and the network.']
@@ -383,9 +402,7 @@ class TokenRequest {
       ...(status === undefined ? undefined : { status }),
       ...(oauth === undefined ? undefined : { error: oauth }),
       ...(nextTryMs === undefined ? undefined : { nextTryMs }),
-      ...(this.#quotas.length === 0
-        ? undefined
-        : { quota: redactQuotas(this.#quotas, this.#context.secrets) }),
+      ...(this.#quotas.length === 0 ? undefined : { quota: this.#quotas }),
     })
   }
 }

@@ -52,6 +52,7 @@ export async function readTokenResponse(
   const text = await readText(response)
   if (text === undefined)
     return [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
+  if (text === '') throw new Error('The body is empty') // some proxies do this: it counts as incomplete
   const body = parseJson(text)
   const token = fieldOf(body, 'access_token')
   if (typeof token === 'string' && token !== '') secrets.add(token) // even if the response is invalid
@@ -85,7 +86,7 @@ async function readText(response: Response): Promise<string | undefined> {
 }
 
 /** JSON.parse, without its error messages: they echo the input, and so perhaps a token. */
-export function parseJson(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -158,6 +159,9 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   return redact(new URL(location, base).origin, secrets).slice(0, 100)
 }
 
+/** What to do about a 429. */
+export const TOO_MANY = 'Too many token requests: try again later.'
+
 /** The errors of a server that does not understand the format of the body. */
 const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
   undefined,
@@ -177,7 +181,7 @@ export function adviceFor(
 ): string {
   if (status === 401 || error === 'invalid_client') return `Check clientId and ${credential.option}.`
   if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
-  if (status === 429) return 'Too many token requests: try again later.'
+  if (status === 429) return TOO_MANY
   if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'
   const isFormat = status === 415 || (status === 400 && FORMAT_ERRORS.has(error))
   const format = " A server that takes a form instead of JSON needs bodyFormat: 'form'."

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
 import { withRoom } from '../support/patience.ts'
 import { noteSecret } from '../support/recorded.ts'
@@ -12,36 +12,20 @@ import { assertionsFor, check, eachWithSandbox, folder, issue, jwt, run } from '
 const at = eachWithSandbox()
 
 describe('check', () => {
-  it('shows the remaining quotas', async () => {
-    at.test.configure({ quota: '10/h,2/d' })
-    const { code, stdout } = await run(['check'], at.variables)
-    expect(code).toBe(0)
-    expect(stdout).toContain('9 of 10 token requests left this hour')
+  it('shows the remaining quotas, after a failure, too', async () => {
     at.test.configure({ quota: '5/h,10/d' })
-    for (const _ of [1, 2, 3]) await run(['token'], at.variables)
+    for (const _ of [1, 2]) await run(['token'], at.variables)
+    const failed = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: 'not the secret' })
+    expect(failed.steps.at(-2)).toMatchObject({ result: 'ok', text: '2 of 5 token requests left (per_hour)' })
     const { steps } = await check(at, [])
     expect(steps.filter(({ text }) => text.includes('requests left'))).toMatchObject([
       {
         result: 'warning',
-        text: '1 of 5 token requests left this hour',
+        text: '1 of 5 token requests left (per_hour)',
         data: { name: 'per_hour', remaining: 1 },
       },
-      { result: 'ok', text: '6 of 10 token requests left today' },
+      { result: 'ok', text: '6 of 10 token requests left (per_day)' },
     ])
-  })
-
-  it.each([
-    ['a rejected client', 401, '4 of 5 token requests left this hour', ' The client ID or '],
-    ['a spent quota', 429, '0 of 5 token requests left this hour', ' Try again in '],
-  ])('shows the remaining quotas after %s', async (_, status, text, advice) => {
-    at.test.configure({ quota: status === 429 ? '5/h' : '5/h,10/d' })
-    for (let spent = 0; status === 429 && spent < 5; spent += 1) await check(at)
-    const { code, steps } = await check(at, [], { MERCHANT_AUTH_CLIENT_SECRET: 'not the secret' })
-    expect(code).toBe(5)
-    const [failure, quota] = steps.slice(-(status === 429 ? 2 : 3))
-    expect(failure).toMatchObject({ result: 'failed', status })
-    expect(` ${failure?.advice}`).toContain(advice)
-    expect(quota?.text).toBe(text)
   })
 
   it.each([
@@ -51,13 +35,6 @@ describe('check', () => {
       'warning',
       'MERCHANT_AUTH_TIMEOUT is not a variable of this package',
       'Did you mean MERCHANT_AUTH_TIMEOUT_MS?',
-    ],
-    [
-      'URLs without names',
-      { MERCHANT_AUTH_API_URLS: 'https://api.example.com/a' },
-      'info',
-      'apiUrls.merchant and apiUrls.inStore are undefined: ',
-      undefined,
     ],
     [
       'a URL without a path',
@@ -74,7 +51,7 @@ describe('check', () => {
     expect(found[0]?.advice).toBe(advice)
   })
 
-  it('accepts an assertion from a file and additional token request fields, and so does token', async () => {
+  it('accepts an assertion from a file and additional token request fields', async () => {
     const sign = await assertionsFor(at)
     at.test.configure({ tokenParameters: ['organization'] })
     const file = join(folder(), 'assertion')
@@ -86,21 +63,14 @@ describe('check', () => {
     expect(stdout).not.toContain(readFileSync(file, 'utf8').trim())
     expect(code).toBe(0)
     expect(at.test.requests('token').at(-1)?.fields).toMatchObject({ organization: 'org_1' })
-    writeFileSync(file, await sign())
-    expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
-
     const used = await run(['check', ...args], at.variables)
-    expect(used.stdout.replace(/\s+/g, ' ')).toContain('has not expired or been used before.')
+    expect(used.stdout).toContain('has not expired or been used before.')
     writeFileSync(file, await sign())
     const unknown = await run(['check', ...args, '--token-parameter', 'resource=x'], at.variables)
-    expect(unknown.stdout.replace(/\s+/g, ' ')).toContain('check MERCHANT_AUTH_TOKEN_PARAMETERS.')
+    expect(unknown.stdout).toContain('check MERCHANT_AUTH_TOKEN_PARAMETERS.')
     const { length } = at.test.requests('token')
     const store = await run(['token', ...args, '--store', 'redis://127.0.0.1:1'], at.variables)
     expect(store).toMatchObject({ code: 2, stderr: expect.stringContaining('A store needs a client secret') })
-    const both = await run(['check', ...args, '--client-secret-file', file], at.variables)
-    expect(both).toMatchObject({ code: 3, stdout: expect.stringContaining('must not be set together with') })
-    const comma = await run(['token', ...args, '--token-parameter', 'a=b,c=d'], at.variables)
-    expect(comma).toMatchObject({ code: 2, stderr: expect.stringContaining('must not contain a comma') })
     expect(at.test.requests('token')).toHaveLength(length)
   })
 
@@ -139,42 +109,20 @@ describe('check', () => {
     expect(at.test.counts.token).toBe(0)
   })
 
-  it('advises to set the variable or flag of each missing option, and gives no such advice for invalid ones', async () => {
-    const missing = {
-      MERCHANT_AUTH_CLIENT_SECRET: '',
-      MERCHANT_AUTH_API_URLS: '',
-      MERCHANT_AUTH_URL: 'http://a',
-    }
-    const { steps } = await check(at, [], missing)
-    expect(steps[0]?.advice).toBe(
-      'Set MERCHANT_AUTH_CLIENT_SECRET (or --client-secret-file) and MERCHANT_AUTH_API_URLS (or --api-url).',
-    )
-    const invalid = await check(at, ['--timeout-ms', 'soon'])
-    expect(invalid.steps[0]).not.toHaveProperty('advice')
-  })
-
   it('suggests --dotenv if variables are missing and there is a file .env that was not read', async () => {
     const path = folder()
     const cwd = vi.spyOn(process, 'cwd').mockReturnValue(path)
     onTestFinished(() => cwd.mockRestore())
-    const adviceOf = async (args: readonly string[] = [], changed = {}) =>
-      (await check(at, args, { MERCHANT_AUTH_URL: '', ...changed })).steps[0]?.advice
-    const SET = 'Set MERCHANT_AUTH_URL (or --auth-url).'
-    expect(await adviceOf()).toBe(SET)
-
     const dotenv = join(path, '.env')
     writeFileSync(dotenv, 'OTHER=1\n')
-    expect(await adviceOf()).toBe('A file .env is here. Read it with:\nnpx merchant-auth check --dotenv .env')
-    expect(await adviceOf(['--dotenv', dotenv])).toBe(SET)
-    expect(await adviceOf([], { MERCHANT_AUTH_URL: 'http://a' })).toBeUndefined()
-
-    const { code, stdout, stderr } = await run(['token'])
-    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-    expect(stderr.split('\n').slice(-3)).toEqual([
-      '  → A file .env is here. Read it with:',
-      '    npx merchant-auth token --dotenv .env',
-      '',
-    ])
+    const { steps } = await check(at, [], { MERCHANT_AUTH_URL: '' })
+    expect(steps[0]?.advice).toBe('A file .env is here. Read it with:\nnpx merchant-auth check --dotenv .env')
+    const read = await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_URL: '' })
+    expect(read.steps[0]?.advice).toBe('Set MERCHANT_AUTH_URL (or --auth-url).')
+    const { stderr } = await run(['token'])
+    expect(stderr).toMatch(
+      / {2}→ A file .env is here\. Read it with:\n {4}npx merchant-auth token --dotenv .env\n$/,
+    )
   })
 
   it('warns about a quoted secret, without showing it', async () => {
@@ -208,6 +156,30 @@ describe('check', () => {
     })
   })
 
+  it('drops a byte order mark at the start of a file', async () => {
+    const dotenv = join(folder(), '.env')
+    writeFileSync(dotenv, '\ufeffMERCHANT_AUTH_CLIENT_ID=test-client\n')
+    expect((await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })).code).toBe(0)
+  })
+
+  it('rejects a file in UTF-16, with the line that works in Windows PowerShell 5', async () => {
+    const dotenv = join(folder(), '.env')
+    writeFileSync(dotenv, Buffer.from('\ufeffMERCHANT_AUTH_CLIENT_ID=x\r\n', 'utf16le'))
+    const { code, last } = await check(at, ['--dotenv', dotenv])
+    expect(code).toBe(3)
+    expect(last?.text).toContain('| Out-File -Encoding ascii')
+  })
+
+  it('rejects two credentials of variables and --dotenv, as the service does', async () => {
+    const path = folder()
+    const [file, dotenv] = [join(path, 'secret'), join(path, '.env')]
+    writeFileSync(file, at.test.clientSecret)
+    writeFileSync(dotenv, `MERCHANT_AUTH_CLIENT_SECRET_FILE=${file}\n`)
+    const { code, last } = await check(at, ['--dotenv', dotenv])
+    expect(code).toBe(3)
+    expect(last?.text).toContain('must not be set together with MERCHANT_AUTH_CLIENT_SECRET')
+  })
+
   it('ends immediately on Ctrl-C, with exit code 130', async () => {
     at.test.fail('token', { kind: 'hang' })
     const running = run(['check'], at.variables)
@@ -218,7 +190,10 @@ describe('check', () => {
 })
 
 describe('the claims of a JWT that check reads', () => {
-  const seconds = Math.round(Date.now() / 1000)
+  let seconds: number
+  beforeEach(() => {
+    seconds = Math.round(Date.now() / 1000)
+  })
   const claims = async (): Promise<string[]> => {
     const { code, steps } = await check(at)
     expect(code).toBe(0) // claims never fail the check
@@ -227,76 +202,42 @@ describe('the claims of a JWT that check reads', () => {
 
   it('are compared with the request', async () => {
     const aud = ['https://other.example']
-    const token = jwt({ iss: 'https://id.example/', aud, exp: seconds + 36_000, iat: seconds - 600 })
+    const token = jwt({ iss: 'https://id.example/', aud, exp: seconds + 36_000, iat: seconds - 605 })
     issue(at, token)
     const { steps } = await check(at)
     const [exp] = steps.filter(({ text }) => text.startsWith('exp '))
-    expect(exp?.advice).toMatch(/^According to expires_in, .* expires 33000 s earlier\.$/)
+    expect(exp?.advice).toMatch(/^According to expires_in, .* expires 33005 s earlier\.$/)
     issue(at, token)
     expect(await claims()).toEqual([
       'info: iss https://id.example/',
       'warning: aud https://other.example',
       expect.stringMatching(/^warning: exp /),
-      expect.stringMatching(/^warning: iat .*: this machine's clock is (?:599|600|601|602) s ahead$/),
-    ])
-  })
-
-  it('may be missing, and may name several audiences', async () => {
-    issue(at, jwt({ aud: ['https://other.example', at.test.environment.audience] }))
-    expect(await claims()).toEqual([
-      'info: iss is missing',
-      `info: aud https://other.example, ${at.test.environment.audience}, as requested`,
-      'info: exp is missing',
     ])
   })
 
   it('cannot control the terminal', async () => {
-    issue(at, jwt({ iss: '\u001b[2Jclear\nand more', aud: 'x'.repeat(5_000), exp: 1e300 }))
-    const [iss, aud, exp] = await claims()
+    issue(at, jwt({ iss: '\u001b[2Jclear\nand more', aud: 'x'.repeat(5_000) }))
+    const [iss, aud] = await claims()
     expect(iss).toBe('info: iss  [2Jclear and more')
     expect(aud?.length).toBeLessThan(400)
-    expect(exp).toContain('exp 1e+300')
   })
 
   it('may be of any type, and secrets in them are hidden', async () => {
     const { clientSecret, environment } = at.test
     const iss = [`http://${clientSecret}/`]
-    const aud = [{ toString: null }, clientSecret, environment.audience]
+    const aud = [{ a: null }, clientSecret, environment.audience]
     issue(at, jwt({ iss, aud, exp: '1795000000', iat: seconds }))
     expect(await claims()).toEqual([
       'info: iss ["http://[hidden]/"]',
-      `info: aud {"toString":null}, [hidden], ${environment.audience}, as requested`,
-      'info: exp "1795000000" is not a number',
-    ])
-    issue(at, jwt({ aud: { toString: 1, valueOf: 1 } }))
-    expect(await claims()).toContain('warning: aud {"toString":1,"valueOf":1}')
-  })
-
-  it('are searched for secrets before they are truncated', async () => {
-    const { clientSecret } = at.test
-    issue(at, jwt({ iss: 'x'.repeat(285) + clientSecret, aud: clientSecret, exp: seconds }))
-    const output = (await claims()).join('\n')
-    expect(output).not.toContain(clientSecret.slice(0, 12))
-  })
-
-  it('cause a warning only about the clock if the clock is wrong', async () => {
-    const iat = seconds - 7_200
-    issue(at, jwt({ aud: at.test.environment.audience, iat, exp: iat + 3_600 }))
-    expect(await claims()).toEqual([
-      'info: iss is missing',
-      expect.stringMatching(/^info: aud /),
-      expect.stringMatching(/^info: exp .*, as in expires_in$/),
-      expect.stringMatching(/^warning: iat .* s ahead$/),
+      `info: aud {"a":null}, [hidden], ${environment.audience}, as requested`,
+      'info: exp is missing, or is not a number',
     ])
   })
 
-  it.each(['abc', 'a.b.c', jwt('text'), jwt([])])(
-    'are not read from a token that is not a JWT: %#',
-    async (value) => {
-      issue(at, value)
-      expect(await claims()).toEqual(['info: the token is not a JWT, so it has no claims to read'])
-    },
-  )
+  it('are not read from a token that is not a JWT', async () => {
+    issue(at, 'a.b.c')
+    expect(await claims()).toEqual(['info: the token is not a JWT, so it has no claims to read'])
+  })
 })
 
 describe('check --call', () => {
@@ -310,8 +251,7 @@ describe('check --call', () => {
   it.each([
     [401, 'The API rejects the token'],
     [403, 'a permission or a scope'],
-    [404, 'nothing at this URL'],
-    [405, 'does not support GET'],
+    [404, 'whether it supports GET'],
     [429, 'Too many calls'],
     [410, 'Check the URL'],
     [502, 'The API itself fails'],
@@ -367,50 +307,9 @@ describe('check --call', () => {
 })
 
 describe('the report of check', () => {
-  afterEach(() => vi.unstubAllEnvs())
-
-  it('shows its progress on a terminal, and clears it afterwards', async () => {
-    vi.stubEnv('FORCE_COLOR', undefined)
-    vi.stubEnv('TERM', 'xterm')
-    const plain = await run(['check'], at.variables)
-    expect(plain.stdout).not.toContain('…')
-    const args = ['check', '--call', `${at.test.merchantUrl}/orders`]
-    const { stdout } = await run(args, at.variables, { getColorDepth: () => 1 })
-    const { host } = new URL(at.test.environment.authUrl)
-    const clear = '\r\u001b[2K'
-    expect(stdout).toContain(`\n… requesting a token from ${host}${clear}✓ Connection  `)
-    expect(stdout).toContain(`\n… GET ${at.test.merchantUrl}/orders${clear}✓ API call    `)
-
-    at.test.fail('token', { kind: 'hang' })
-    const running = run(['check'], at.variables, { getColorDepth: () => 1 })
-    await expect.poll(() => at.test.counts.token).toBe(3)
-    running.interrupt()
-    expect((await running).stdout.endsWith(`… requesting a token from ${host}${clear}`)).toBe(true)
-  })
-
-  it.each([
-    [{ aud: 'x' }, 1, /\nPassed, with 1 warning\.\n$/],
-    [{ aud: 'x', exp: 1 }, 2, /\nPassed, with 2 warnings\.\n$/],
-  ])('counts its warnings: %j', async (claims, warnings, outcome) => {
-    issue(at, jwt(claims))
-    issue(at, jwt(claims))
-    expect((await run(['check'], at.variables)).stdout).toMatch(outcome)
+  it('counts its warnings in JSON', async () => {
+    issue(at, jwt({ aud: 'x', exp: 1 }))
     const { stdout } = await run(['check', '--json'], at.variables)
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings })
-  })
-
-  it.each([80, 60])('fits a terminal of %i columns, without breaking words', async (columns) => {
-    const args = ['check', '--call', `${at.test.merchantUrl}/orders`]
-    for (const more of [[], ['--auth-url', 'https://localhost:1'], ['--audience', 'https://other.example']]) {
-      const { stdout } = await run([...args, ...more], at.variables, { columns, getColorDepth: () => 1 })
-      // Progress messages are cleared.
-      const lines = stdout.split('\n').map((line) => line.split('\u001b[2K').at(-1) ?? '')
-      expect(lines.length).toBeGreaterThan(6)
-      for (const line of lines) {
-        const words = line.slice(14).replace('→ ', '').trim()
-        if (words.includes(' ')) expect(line.length, line).toBeLessThanOrEqual(columns)
-        expect(line).toBe(line.trimEnd())
-      }
-    }
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: 2 })
   })
 })

@@ -78,26 +78,6 @@ describe('the program merchant-auth', () => {
     expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })
   })
 
-  it('reads variables from a file, even with a byte order mark, and reports a file that it cannot read', async () => {
-    const path = folder()
-    const file = join(path, 'settings.env')
-    const lines = Object.entries(at.variables).map(([name, value]) => `export ${name}=${value}\r\n`)
-    const content = `\ufeff${lines.join('')}`
-    writeFileSync(file, content)
-    expect(await program(['token', '--dotenv', file]).ended).toMatchObject({ code: 0 })
-    expect(at.test.counts.issued).toBe(1)
-
-    writeFileSync(file, Buffer.from(content, 'utf16le'))
-    for (const [name, problem] of [
-      [file, 'is not UTF-8'],
-      [path, '(EISDIR)'],
-      ['/dev/zero', 'more than 65536 bytes'],
-    ] as const) {
-      const stderr = expect.stringContaining(problem)
-      expect(await program(['token', '--dotenv', name]).ended).toMatchObject({ code: 3, stderr })
-    }
-  })
-
   it('reports that the output could not be written', async () => {
     const args = ['-c', '"$0" "$1" --help > /dev/full', process.execPath, MAIN]
     await expect(promisify(execFile)('sh', args)).rejects.toMatchObject({

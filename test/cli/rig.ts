@@ -38,7 +38,6 @@ export interface Running extends Promise<Outcome> {
 /** A terminal instead of plain streams. */
 export interface Terminal {
   readonly stdin?: PassThrough
-  readonly columns?: number
   readonly getColorDepth?: () => number
 }
 

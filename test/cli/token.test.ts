@@ -61,34 +61,11 @@ describe('token', () => {
     expect(outcome.stderr).toMatch(/^merchant-auth: .*\n(?: {2}→ .*\n)?$/)
   })
 
-  it('hides the secret if a server echoes it', async () => {
-    const { clientSecret } = at.test
-    const body = { error: 'invalid_client', error_description: `no ${clientSecret}` }
-    at.test.fail('token', { kind: 'json', status: 401, body }, { times: 2 })
-    const { code, stderr } = await token()
-    expect(code).toBe(5)
-    expect(stderr).not.toContain(clientSecret)
-  })
-
   it('sends a form with --body-format form', async () => {
     expect(await token(['--body-format', 'form'])).toMatchObject({ code: 0 })
     expect(at.test.requests('token')[0]?.headers['content-type']).toMatch(
       /^application\/x-www-form-urlencoded/,
     )
-  })
-
-  it('retries a failed token request', async () => {
-    at.test.fail('token', { kind: 'status', status: 503 })
-    expect(await token()).toMatchObject({ code: 0 })
-    expect(at.test.counts.token).toBe(2)
-  })
-
-  it('ends immediately on Ctrl-C', async () => {
-    at.test.fail('token', { kind: 'hang' })
-    const running = token()
-    await expect.poll(() => at.test.counts.token).toBe(1)
-    running.interrupt()
-    expect(await running).toEqual({ code: 130, stdout: '', stderr: '' })
   })
 })
 
@@ -135,33 +112,34 @@ describe('token --store', () => {
       expect(stderr).toContain('(ECONNREFUSED)')
     })
 
-    it('reports a wrong password', async () => {
-      await redis.command('acl', 'setuser', 'script', 'on', '>right', '~*', '+@all')
-      const url = redis.url.replace('redis://', 'redis://script:wrong%20horse@')
-      const { code, stderr } = await token([], { MERCHANT_AUTH_STORE: url })
-      expect(code).toBe(0)
-      expect(stderr).toBe(
-        'merchant-auth: the store failed (WRONGPASS); this token is not shared. Check the user name and the password in its URL\n',
-      )
-    })
-
-    it.each(['/abc', '/0/1'])('rejects a URL with the path %s before it connects', async (path) => {
-      const { code, stdout, stderr } = await token([], { MERCHANT_AUTH_STORE: redis.url + path })
-      expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-      expect(stderr).toContain('MERCHANT_AUTH_STORE (--store): must be a URL such as')
-      expect(at.test.counts.token).toBe(0)
-    })
-
-    it('does not refresh a token that is valid only for a short time', async () => {
-      at.test.configure({ lifetimeSeconds: 60 })
-      const args = ['--store', redis.url, '--json']
-      const refresh = { MERCHANT_AUTH_REFRESH_AHEAD_MS: '30000' }
-      await token(args, refresh)
+    it.each<[state: string, lifetime: number, remains: number, args: string[], requests: number]>([
+      ['is valid for less than a minute', 600, 50, [], 2],
+      ['is valid for a minute', 600, 70, [], 1],
+      ['is valid for half of its short lifetime', 60, 35, [], 1],
+      ['is valid for less than --min-validity', 600, 250, ['--min-validity', '299'], 2],
+      ['is valid for --min-validity', 600, 15, ['--min-validity', '9'], 1],
+    ])('renews a token from the store if it is due: it %s', async (_, lifetime, remains, more, requests) => {
+      at.test.configure({ lifetimeSeconds: lifetime })
+      const args = ['--store', redis.url, '--json', ...more]
+      await token(args)
       for (const key of (await redis.command('keys', '*')).split('\n'))
-        await redis.command('pexpire', key, '15000')
-      const { stdout } = await token(args, refresh)
-      expect(JSON.parse(stdout).expiresInSeconds).toBeLessThanOrEqual(15)
-      expect(at.test.counts.token).toBe(1)
+        await redis.command('pexpire', key, `${remains}000`)
+      const { code, stdout } = await token(args)
+      expect(code).toBe(0)
+      expect(at.test.counts.token).toBe(requests)
+      const least = requests === 2 ? lifetime - 30 : 0
+      expect(JSON.parse(stdout).expiresInSeconds).toBeGreaterThan(least)
+    })
+
+    it('prints a token from the store that cannot be renewed', async () => {
+      at.test.configure({ lifetimeSeconds: 600 })
+      const args = ['--store', redis.url]
+      const first = await token(args)
+      for (const key of (await redis.command('keys', '*')).split('\n'))
+        await redis.command('pexpire', key, '50000')
+      at.test.fail('token', { kind: 'status', status: 400 })
+      expect(await token(args)).toEqual(first)
+      expect(at.test.counts.token).toBe(2)
     })
 
     it('reports only once that every operation of the store fails', async () => {

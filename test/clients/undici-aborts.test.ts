@@ -1,125 +1,153 @@
-// An undici caller may abort at any point of a call and gets undici's own errors.
+// An undici caller may abort, pause or throw at any point of a call: it ends as it does without the token.
 import { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
-import type { AccessToken } from 'merchant-auth'
 import { type Dispatcher, errors, fetch, request, stream } from 'undici'
 import { describe, expect, it } from 'vitest'
-import { rejectionOf, scripted } from '../support/ground.ts'
-import { provided, token } from '../support/provided.ts'
+import { settled } from '../support/clock.ts'
+import { token } from '../support/provided.ts'
 import {
+  agentThatWaits,
   agentWith,
-  agentWithToken,
-  createAuthDispatch,
+  agentWithRenewal,
+  authFor,
   RecordingHandler,
-  recordedCall,
+  startCall,
 } from './undici-calls.ts'
+import { failureOf, scripted, until } from './world.ts'
 
 const ORIGIN = 'http://127.0.0.1:4321'
+const REASON = new Error('enough')
 
-/** An agent whose calls wait for a token until the test calls `give`. */
-function waiting(apiUrl = ORIGIN) {
-  const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
-  const tokens = provided({ apiUrls: [apiUrl], get: () => promise })
-  return { dispatcher: agentWith(createAuthDispatch(tokens)), give }
-}
+describe('an undici caller that aborts during the wait for a token', () => {
+  it.each(['request', 'stream'])('gets undici’s RequestAbortedError without a reason: %s', async (api) => {
+    const { dispatcher } = agentThatWaits(ORIGIN)
+    const signal = new EventEmitter()
+    const options = { dispatcher, signal, method: 'GET' as const }
+    const call = api === 'request' ? request(ORIGIN, options) : stream(ORIGIN, options, () => expect.fail())
+    signal.emit('abort')
+    const error = await failureOf(call)
+    expect(error).toBeInstanceOf(errors.RequestAbortedError)
+    expect(error).toMatchObject({ name: 'AbortError', code: 'UND_ERR_ABORTED', message: 'Request aborted' })
+  })
 
-describe('an undici caller', () => {
-  it.each(['request', 'stream'] as const)(
-    'gets undici’s RequestAbortedError if it aborts without a reason: %s',
-    async (api) => {
-      const { dispatcher } = waiting()
-      const signal = new EventEmitter()
-      const options = { dispatcher, signal, method: 'GET' as const }
-      const call =
-        api === 'request'
-          ? request(ORIGIN, options)
-          : stream(ORIGIN, options, () => expect.unreachable() as never)
-      signal.emit('abort')
-      const error = await rejectionOf(call)
-      expect(error).toBeInstanceOf(errors.RequestAbortedError)
-      expect(error).toBeInstanceOf(errors.UndiciError)
-      expect(error).toMatchObject({ name: 'AbortError', code: 'UND_ERR_ABORTED', message: 'Request aborted' })
-    },
-  )
-
-  it('gets an AbortError from fetch if it aborts during the wait for a token', async () => {
-    const { dispatcher } = waiting()
+  it('gets an AbortError from fetch', async () => {
+    const { dispatcher } = agentThatWaits(ORIGIN)
     const caller = new AbortController()
-    const call = rejectionOf(fetch(ORIGIN, { dispatcher, signal: caller.signal }))
+    const call = failureOf(fetch(ORIGIN, { dispatcher, signal: caller.signal }))
     setImmediate(() => caller.abort())
     expect(await call).toMatchObject({ name: 'AbortError' })
   })
 
-  it('prevents the second send if it aborts between the two sends', async () => {
-    await using server = await scripted(
-      (_, response, nth) => void response.writeHead(nth === 1 ? 401 : 200).end(),
-    )
+  it('finds its body stream destroyed with the error that its handler gets', () => {
+    const body = new Readable({ read: () => {} })
+    const call = startCall(agentThatWaits(ORIGIN).dispatcher, ORIGIN, { method: 'POST', body })
+    call.controller?.abort(undefined as never)
+    expect(call.error).toBeInstanceOf(errors.RequestAbortedError)
+    expect([body.destroyed, body.errored]).toEqual([true, call.error])
+    expect([call.controller?.aborted, call.events]).toEqual([true, ['start', 'error']])
+  })
+})
+
+describe('an undici caller that aborts during a renewal', () => {
+  it.each([5, 1024 * 1024])('gets its reason, and nothing more: after a 401 of %i bytes', async (size) => {
+    await using api = await scripted((_, response) => void response.writeHead(401).end(Buffer.alloc(size)))
+    const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+    const call = startCall(dispatcher, api.url)
+    await until(isAsked)
+    await settled(20)
+    call.controller?.abort(REASON)
+    expect([call.events, call.error]).toEqual([['start', 'error'], REASON])
+    renew(token('second.token'))
+    await settled(20)
+    expect([call.events.length, api.seen.length]).toEqual([2, 1])
+  })
+
+  it('prevents the second send, also if undici has it in its queue', async () => {
+    await using api = await scripted((_, response) => void response.writeHead(401).end())
     let sent = 0
-    const recorded = new RecordingHandler()
-    const reason = new Error('between')
+    const call = new RecordingHandler()
     const abortSecond: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
       sent += 1
-      if (sent === 2) recorded.controller?.abort(reason) // before undici has begun it
+      if (sent === 2) call.controller?.abort(REASON)
       return dispatch(options, handler)
     }
-    const dispatcher = agentWithToken({ apiUrls: [server.url] }, [abortSecond])
-    await recordedCall(dispatcher, server.url, recorded)
-    expect([recorded.events, recorded.error]).toEqual([['start', 'error'], reason])
-    expect([recorded.controller?.aborted, recorded.controller?.reason]).toEqual([true, reason])
-    recorded.controller?.abort(new Error('again'))
-    expect(recorded.events).toHaveLength(2)
+    const dispatcher = agentWith(abortSecond, authFor(api))
+    startCall(dispatcher, api.url, {}, call)
+    await call.ended
     await dispatcher.close()
-    expect([server.seen.length, recorded.events.length]).toEqual([1, 2])
+    expect([call.events, call.error, api.seen.length]).toEqual([['start', 'error'], REASON, 1])
   })
 
-  it('gets no data before it resumes if it pauses during the wait for a token', async () => {
-    const sent = Promise.withResolvers<void>()
-    await using server = await scripted((_, response) => void response.end('data', () => sent.resolve()))
-    const { dispatcher, give } = waiting(server.url)
-    const recorded = new RecordingHandler()
-    const ended = recordedCall(dispatcher, server.url, recorded)
-    recorded.controller?.pause()
-    give(token('late.token'))
-    await sent.promise
-    await new Promise((resolve) => setTimeout(resolve, 50)) // long enough for it to arrive
-    expect(recorded.body).toBe('')
-    recorded.controller?.resume()
-    await ended
-    expect(recorded.body).toBe('data')
-  })
-
-  it.each([1024 * 1024, 5])(
-    'gets an error instead of the end of the body if it aborts during a 401 of %i bytes',
+  it.each([5, 1024 * 1024])(
+    'gets its reason in place of the rest, if it aborts while it gets a 401 of %i bytes',
     async (size) => {
-      await using server = await scripted((_, response) => response.writeHead(401).end(Buffer.alloc(size)))
-      const dispatcher = agentWithToken({ apiUrls: [server.url], renew: async () => undefined })
-      const recorded = new RecordingHandler((controller) => controller.abort(new Error('enough')))
-      await recordedCall(dispatcher, server.url, recorded)
-      expect([recorded.events, recorded.error?.message]).toEqual([['start', 'answer 401', 'error'], 'enough'])
-      const { body } = await request(server.url, { dispatcher })
-      body.destroy()
-      expect(await rejectionOf(body.text())).toBeInstanceOf(errors.RequestAbortedError)
+      await using api = await scripted((_, response) => void response.writeHead(401).end(Buffer.alloc(size)))
+      const dispatcher = agentWith(authFor(api, { renew: async () => undefined }))
+      const call = startCall(dispatcher, api.url)
+      call.onResponseData = () => call.controller?.abort(REASON)
+      await call.ended
+      expect([call.events, call.error]).toEqual([['start', 'answer 401', 'error'], REASON])
     },
   )
+})
 
-  it('gets the error of its body stream if that fails during the wait for a token', async () => {
-    const { dispatcher } = waiting()
+it('an undici caller that pauses during the wait for a token gets no data before it resumes', async () => {
+  await using api = await scripted((_, response) => void response.end('data'))
+  const { dispatcher, give } = agentThatWaits(api.url)
+  const call = startCall(dispatcher, api.url)
+  call.controller?.pause()
+  give()
+  await until(() => call.events.includes('answer 200'))
+  await settled(20)
+  expect(call.body).toBe('')
+  call.controller?.resume()
+  await call.ended
+  expect(call.body).toBe('data')
+})
+
+describe('an undici call ends with an error', () => {
+  it('of its body stream that fails during the wait for a token', async () => {
+    await using api = await scripted((_, response) => response.end())
+    const { dispatcher, give } = agentThatWaits(api.url)
     const body = new Readable({ read: () => {} })
-    const call = rejectionOf(request(ORIGIN, { dispatcher, method: 'POST', body }))
+    const call = failureOf(request(api.url, { dispatcher, method: 'POST', body }))
     body.destroy(new Error('torn'))
+    await settled()
+    give()
     expect(await call).toMatchObject({ message: 'torn' })
   })
 
-  it('finds as many error listeners on its body stream after the call as without the token', async () => {
-    await using server = await scripted((_, response) => void response.end())
-    const { dispatcher, give } = waiting(server.url)
-    const listenersAfterCall = async (by: Dispatcher): Promise<number> => {
-      const body = Readable.from([Buffer.from('x')])
-      const call = request(server.url, { dispatcher: by, method: 'POST', body })
-      give(token('late.token'))
-      await (await call).body.dump()
-      return body.listenerCount('error')
+  it('that an interceptor below throws when it is repeated', async () => {
+    await using api = await scripted((_, response) => void response.writeHead(401).end())
+    let calls = 0
+    const throwing: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+      calls += 1
+      if (calls === 2) throw REASON
+      return dispatch(options, handler)
     }
-    expect(await listenersAfterCall(dispatcher)).toBe(await listenersAfterCall(agentWith()))
+    const call = startCall(agentWith(throwing, authFor(api)), api.url)
+    await call.ended
+    expect(call.error).toBe(REASON)
+  })
+
+  it('that its handler throws when it starts to wait for a token', () => {
+    const call = new RecordingHandler()
+    call.onRequestStart = () => {
+      throw REASON
+    }
+    startCall(agentThatWaits(ORIGIN).dispatcher, ORIGIN, {}, call)
+    expect(call.error).toBe(REASON)
+  })
+
+  const callbacks = ['onResponseStart', 'onResponseData', 'onResponseEnd'] as const
+  it.each(callbacks)('that its handler throws in %s when it gets a 401 that was held', async (name) => {
+    await using api = await scripted((_, response) => void response.writeHead(401).end('data'))
+    const call = startCall(agentWith(authFor(api, { renew: async () => undefined })), api.url)
+    call[name] = () => {
+      throw REASON
+    }
+    await call.ended
+    await settled(20)
+    expect([call.error, call.events.at(-1)]).toEqual([REASON, 'error'])
   })
 })

@@ -1,10 +1,11 @@
-/** Helpers of the undici tests: dispatchers that are destroyed after each test, and handlers that record their callbacks. */
+/** Helpers of the undici tests: dispatchers that are destroyed after each test, and a handler that records its callbacks. */
 import type { AccessToken } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, type Dispatcher } from 'undici'
 import { afterEach } from 'vitest'
 import { provided, token } from '../support/provided.ts'
 import { outcomes } from '../support/recorded.ts'
+import type { Scripted } from './world.ts'
 
 export { createAuthDispatch }
 
@@ -27,13 +28,38 @@ export function agentWith(...interceptors: Interceptor[]): Dispatcher {
   return autoDestroyed(new Agent()).compose(...interceptors)
 }
 
-/** An interceptor that records the options of each dispatch. */
-export function recordingInterceptor(seen: Dispatcher.DispatchOptions[]): Interceptor {
-  return (dispatch) => (options, handler) => {
-    seen.push(options)
-    return dispatch(options, handler)
-  }
+/** The token on undici, for this API: `first.token`, which is renewed to `second.token`. */
+export function authFor(
+  { url }: Pick<Scripted, 'url'>,
+  given: Parameters<typeof provided>[0] = {},
+  attach = {},
+): Interceptor {
+  return createAuthDispatch(provided({ current: token('first.token'), apiUrls: [url], ...given }), attach)
 }
+
+/** An agent whose calls wait for a token until the test calls `give`. */
+export function agentThatWaits(apiUrl: string) {
+  const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
+  const auth = createAuthDispatch(provided({ apiUrls: [apiUrl], get: () => promise }))
+  return { dispatcher: agentWith(auth), give: () => give(token('late.token')) }
+}
+
+/** An agent with one connection, and a renewal that ends when the test calls `renew`. */
+export function agentWithRenewal(api: Scripted) {
+  const { promise, resolve: renew } = Promise.withResolvers<AccessToken | undefined>()
+  let asked = false
+  const auth = authFor(api, {
+    renew: () => {
+      asked = true
+      return promise
+    },
+  })
+  const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(auth)
+  return { dispatcher, renew, isAsked: () => asked }
+}
+
+/** The tokens that a server has received. */
+export const tokensAt = (server: Scripted) => server.seen.map(({ headers }) => headers.authorization)
 
 /** A handler that records its callbacks in order. */
 export class RecordingHandler implements Dispatcher.DispatchHandler {
@@ -41,95 +67,45 @@ export class RecordingHandler implements Dispatcher.DispatchHandler {
   controller: Dispatcher.DispatchController | undefined
   error: (Error & { code?: string }) | undefined
   body = ''
-  trailers: unknown
-  status = 0
-  readonly ended: Promise<void>
-  readonly onChunk: ((controller: Dispatcher.DispatchController) => void) | undefined
-  #end: () => void = () => {}
-
-  constructor(onChunk?: (controller: Dispatcher.DispatchController) => void) {
-    this.onChunk = onChunk
-    this.ended = new Promise((resolve) => {
-      this.#end = resolve
-    })
-  }
+  readonly #end = Promise.withResolvers<void>()
+  readonly ended = this.#end.promise
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.controller = controller
     this.events.push('start')
+    outcomes.push(controller)
   }
 
   onResponseStart(_: unknown, status: number, headers: Record<string, unknown>): void {
-    this.status = status
     this.events.push(`answer ${status}`)
     outcomes.push(headers)
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(_: unknown, chunk: Buffer): void {
     this.body += chunk.toString('latin1')
-    this.onChunk?.(controller)
   }
 
-  onResponseEnd(_: unknown, trailers: unknown): void {
-    this.trailers = trailers
+  onResponseEnd(): void {
     this.events.push('end')
-    this.#end()
+    this.#end.resolve()
   }
 
   onResponseError(_: unknown, error: Error): void {
     this.error = error
     this.events.push('error')
     outcomes.push(error)
-    this.#end()
+    this.#end.resolve()
   }
 }
 
-/** An agent with the token of a custom provider, which has a cached token unless the test says otherwise. */
-export function agentWithToken(given: Parameters<typeof provided>[0], above: Interceptor[] = []): Dispatcher {
-  return agentWith(...above, createAuthDispatch(provided({ current: token('first.token'), ...given })))
-}
-
-/** Makes a call with a recording handler. Resolves when the call has ended. */
-export async function recordedCall(dispatcher: Dispatcher, url: string, recorded = new RecordingHandler()) {
+/** Starts a call. */
+export function startCall(
+  dispatcher: Dispatcher,
+  url: string,
+  options: Partial<Dispatcher.DispatchOptions> = {},
+  handler = new RecordingHandler(),
+): RecordingHandler {
   const { origin, pathname: path } = new URL(url)
-  dispatcher.dispatch({ origin, path, method: 'GET' }, recorded)
-  await recorded.ended
-  return recorded
-}
-
-/** An agent whose renewal settles when the test calls `renew` or `rejectRenewal`. */
-export function agentWithRenewal(apiUrl: string) {
-  const { promise, resolve: renew, reject: rejectRenewal } = Promise.withResolvers<AccessToken | undefined>()
-  promise.catch(() => {}) // it may reject before a call asks for it
-  let asked = 0
-  const renewal = () => {
-    asked += 1
-    return promise
-  }
-  const tokens = provided({ current: token('first.token'), apiUrls: [apiUrl], renew: renewal })
-  const intercept = createAuthDispatch(tokens)
-  return { intercept, dispatcher: agentWith(intercept), renew, rejectRenewal, asked: () => asked }
-}
-
-export const ORIGIN = 'http://api.example'
-export const providerWithToken = () =>
-  provided({ current: token('the.one.token'), apiUrls: [`${ORIGIN}/merchant`] })
-
-/** What the interceptor dispatches to undici for a call with these options. Nothing is sent. */
-export function dispatched(options: object, tokens = providerWithToken(), attach = {}) {
-  const seen: { options: Dispatcher.DispatchOptions; handler: Dispatcher.DispatchHandler }[] = []
-  const dispatch = createAuthDispatch(
-    tokens,
-    attach,
-  )((given: never, handler: never) => {
-    seen.push({ options: given, handler })
-    return false
-  }) as unknown as Dispatcher['dispatch']
-  const handler = new RecordingHandler()
-  const returned = dispatch(
-    { origin: ORIGIN, path: '/merchant/x', method: 'GET', ...options } as Dispatcher.DispatchOptions,
-    handler,
-  )
-  const [first] = seen
-  return { seen, returned, handler, headers: first?.options.headers, options: first?.options, first }
+  dispatcher.dispatch({ origin, path, method: 'GET', ...options }, handler)
+  return handler
 }

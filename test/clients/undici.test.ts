@@ -1,386 +1,198 @@
-// createAuthDispatch: which undici calls carry the token, what undici sends, and the renewals that only undici has.
-import { PassThrough, Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
-import type { AccessToken } from 'merchant-auth'
-import { Agent, Client, type Dispatcher, errors, FormData, fetch, pipeline, request, stream } from 'undici'
-import { describe, expect, it, vi } from 'vitest'
-import { scripted, useGround } from '../support/ground.ts'
-import { provided, token } from '../support/provided.ts'
-import { rig } from '../token/harness.ts'
+// createAuthDispatch: which undici calls carry the token, and what undici then sends.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { createServer } from 'node:http'
+import { createServer as createHttp2Server } from 'node:http2'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { createAuthDispatch } from 'merchant-auth/undici'
 import {
-  agentWith,
-  agentWithToken,
-  autoDestroyed,
-  createAuthDispatch,
-  dispatched,
-  ORIGIN,
-  providerWithToken,
-  RecordingHandler,
-  recordedCall,
-  recordingInterceptor,
-} from './undici-calls.ts'
+  Client,
+  type Dispatcher,
+  fetch,
+  H2CClient,
+  pipeline,
+  RetryAgent,
+  request,
+  stream,
+  upgrade,
+} from 'undici'
+import { describe, expect, it } from 'vitest'
+import { provided, token } from '../support/provided.ts'
+import { agentWith, authFor, autoDestroyed, RecordingHandler, tokensAt } from './undici-calls.ts'
+import { listening, scripted } from './world.ts'
 
-const ground = useGround()
-const url = (path = '/orders') => ground.env.merchantUrl + path
+const SENDERS: Record<string, (url: string, dispatcher: Dispatcher) => Promise<string>> = {
+  request: async (url, dispatcher) =>
+    (await request(url, { dispatcher, method: 'POST', body: 'x' })).body.text(),
+  fetch: async (url, dispatcher) => (await fetch(url, { dispatcher, method: 'POST', body: 'x' })).text(),
+  stream: async (url, dispatcher) => {
+    const target = new PassThrough()
+    await stream(url, { dispatcher, method: 'POST', body: 'x' }, () => target)
+    return text(target)
+  },
+  pipeline: (url, dispatcher) =>
+    text(pipeline(url, { dispatcher, method: 'POST' }, ({ body }) => body).end('x')),
+}
 
-describe('an undici call', () => {
-  it('carries the token with request, fetch, stream and pipeline', async () => {
-    const dispatcher = agentWith(createAuthDispatch(ground.tokens))
-    const asked = await request(url('/r?a=1'), { dispatcher, method: 'POST', body: 'x' })
-    expect(asked.statusCode).toBe(200)
-    expect(await asked.body.json()).toMatchObject({ api: 'merchant', body: 'x' })
-    expect((await fetch(url('/f'), { dispatcher, method: 'POST', body: 'y' })).status).toBe(200)
-    const sink = new PassThrough()
-    await stream(url('/s'), { dispatcher, method: 'GET' }, ({ statusCode }) => {
-      expect(statusCode).toBe(200)
-      return sink
+describe('an undici call carries the token', () => {
+  it.each(Object.entries(SENDERS))('with %s', async (_, send) => {
+    await using api = await scripted(({ body }, response) => void response.end(body))
+    expect(await send(api.url, agentWith(authFor(api)))).toBe('x')
+    expect(tokensAt(api)).toEqual(['Bearer first.token'])
+  })
+
+  it.each(['below', 'above'])('with a RetryAgent %s the token', async (where) => {
+    await using api = await scripted(
+      (_, response, nth) => void response.writeHead(nth === 1 ? 503 : 200).end(),
+    )
+    const retrying = (agent: Dispatcher) => autoDestroyed(new RetryAgent(agent, { minTimeout: 1 }))
+    const auth = authFor(api)
+    const dispatcher = where === 'below' ? retrying(agentWith()).compose(auth) : retrying(agentWith(auth))
+    expect((await request(api.url, { dispatcher })).statusCode).toBe(200)
+    expect(tokensAt(api)).toEqual(['Bearer first.token', 'Bearer first.token'])
+  })
+
+  it('with a Client', async () => {
+    await using api = await scripted((_, response) => response.end())
+    const client = autoDestroyed(new Client(api.url)).compose(authFor(api))
+    await client.request({ path: '/x', method: 'GET' })
+    expect(tokensAt(api)).toEqual(['Bearer first.token'])
+  })
+
+  it('over HTTP/2, also when it is repeated after a 401', async () => {
+    const seen: unknown[] = []
+    const server = createHttp2Server(({ headers }, response) => {
+      seen.push(headers.authorization)
+      response.writeHead(seen.length === 1 ? 401 : 200).end('x')
     })
-    expect(JSON.parse(String(await buffer(sink)))).toMatchObject({ api: 'merchant' })
-    const piped = pipeline(url('/p'), { dispatcher, method: 'PUT' }, ({ body }) => body)
-    expect(JSON.parse(String(await buffer(Readable.from([Buffer.from('z')]).pipe(piped))))).toMatchObject({
-      body: 'z',
+    await using api = await listening(server)
+    const dispatcher = autoDestroyed(new H2CClient(api.url)).compose(authFor(api))
+    const { statusCode, body } = await dispatcher.request({ origin: api.url, path: '/', method: 'GET' })
+    expect([statusCode, await body.text()]).toEqual([200, 'x'])
+    expect(seen).toEqual(['Bearer first.token', 'Bearer second.token'])
+  })
+
+  it('when it upgrades its connection', async () => {
+    let authorization: unknown
+    const server = createServer().on('upgrade', (incoming, socket) => {
+      authorization = incoming.headers.authorization
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nhello')
     })
-    expect(ground.env.counts).toMatchObject({ token: 1, unauthorized: 0 })
+    await using api = await listening(server)
+    const { socket } = await upgrade(api.url, { dispatcher: agentWith(authFor(api)), protocol: 'echo' })
+    expect([await text(socket), authorization]).toEqual(['hello', 'Bearer first.token'])
   })
+})
 
-  it('is dispatched synchronously with a cached token and returns what the dispatcher returns', () => {
-    const { seen, returned, headers } = dispatched({})
-    expect(seen).toHaveLength(1)
-    expect(returned).toBe(false)
-    expect(headers).toEqual({ Authorization: 'Bearer the.one.token' })
-  })
+const ORIGIN = 'http://api.example'
 
-  it('carries the token when a Client makes it', async () => {
-    const { origin, pathname } = new URL(url())
-    const client = autoDestroyed(new Client(origin)).compose(createAuthDispatch(ground.tokens))
-    const { statusCode } = await client.request({ origin, path: pathname, method: 'GET' })
-    expect(statusCode).toBe(200)
-  })
+/** Dispatches a call with these options, and returns what reaches undici. Nothing is sent. */
+function dispatched(options: object, connected?: string | null) {
+  const tokens = provided({ current: token('the.token'), apiUrls: [`${ORIGIN}/merchant`] })
+  const passed: Dispatcher.DispatchOptions[] = []
+  const stub = (given: Dispatcher.DispatchOptions) => {
+    passed.push(given)
+    return false
+  }
+  const intercept = createAuthDispatch(tokens) as (...of: unknown[]) => Dispatcher['dispatch']
+  const given = { origin: ORIGIN, path: '/merchant/x', method: 'GET', ...options }
+  const events: unknown[] = []
+  const listen = (event: unknown) => events.push(event)
+  subscribe('merchant-auth', listen)
+  const returned = intercept(stub, connected)(given as never, new RecordingHandler())
+  unsubscribe('merchant-auth', listen)
+  return { given, events, returned, passed, headers: passed[0]?.headers }
+}
 
-  it('passes the origin to an Agent’s factory unchanged', async () => {
-    const given: unknown[] = []
-    const factory = (origin: string | URL, options: object) => {
-      given.push(origin)
-      return new Client(origin, options)
-    }
-    const dispatcher = autoDestroyed(new Agent({ factory })).compose(createAuthDispatch(ground.tokens))
-    const { origin, pathname: path } = new URL(url())
-    for (const one of [new URL(origin), origin])
-      await dispatcher.request({ origin: one, path, method: 'GET' })
-    expect(given).toEqual([new URL(origin), origin])
-    expect(given[0]).toBeInstanceOf(URL)
-  })
+const ATTACHED = { Authorization: 'Bearer the.token' }
 
-  it('gets undici’s own error for malformed arguments', async () => {
-    const dispatcher = agentWith(createAuthDispatch(providerWithToken()))
-    const recorded = new RecordingHandler()
-    dispatcher.dispatch(undefined as never, recorded)
-    expect(recorded.error).toBeInstanceOf(errors.InvalidArgumentError)
-    const given = { origin: ORIGIN, path: '/merchant/x', method: 'GET' } as const
-    expect(() => dispatcher.dispatch(given, {})).toThrow(errors.InvalidArgumentError)
-    expect(() => dispatcher.dispatch(given, null as never)).toThrow(errors.InvalidArgumentError)
+describe('an undici call with a cached token', () => {
+  it('is dispatched at once, and returns what the dispatcher returns', () => {
+    const { passed, returned } = dispatched({})
+    expect([passed.length, returned]).toEqual([1, false])
   })
 
   it.each([
-    [{ a: '1' }, { a: '1', Authorization: 'Bearer late.token' }],
-    [['a', '1'], ['a', '1', 'Authorization', 'Bearer late.token']], // biome-ignore format: one line
-  ])(
-    'ignores changes that the caller makes to its options while it waits for a token: %o',
-    async (headers, expected) => {
-      const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
-      const tokens = provided({ apiUrls: [`${ORIGIN}/merchant`], get: () => promise })
-      const given = { origin: new URL(ORIGIN), headers, query: { q: '1' } }
-      const { seen, returned, handler } = dispatched(given, tokens)
-      expect([returned, seen.length, handler.events]).toEqual([true, 0, ['start']])
-      Object.assign(given.headers, Array.isArray(headers) ? ['b', '2'] : { a: '2' })
-      given.query.q = '2'
-      given.origin.host = 'evil.example'
-      give(token('late.token'))
-      await expect.poll(() => seen.length).toBe(1)
-      expect(String(seen[0]?.options.origin)).toBe(`${ORIGIN}/`)
-      expect(seen[0]?.options).toMatchObject({ headers: expected, query: { q: '1' } })
-    },
-  )
-
-  it('fails without requesting a token if its handler throws in onRequestStart', () => {
-    const get = vi.fn(async () => token('late.token'))
-    const recorded = new RecordingHandler()
-    recorded.onRequestStart = () => {
-      throw new Error('no')
-    }
-    const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [ORIGIN], get })))
-    dispatcher.dispatch({ origin: ORIGIN, path: '/', method: 'GET' }, recorded)
-    expect([recorded.error?.message, get.mock.calls.length]).toEqual(['no', 0])
+    ['no headers', undefined, ATTACHED],
+    ['null', null, ATTACHED],
+    ['a record', { a: '1', b: ['2', '3'] }, { a: '1', b: ['2', '3'], ...ATTACHED }],
+    ['a flat list', ['a', '1'], ['a', '1', 'Authorization', 'Bearer the.token']],
+    ['a Map', new Map([['a', '1']]), ['a', '1', 'Authorization', 'Bearer the.token']],
+    ['Headers', new Headers({ a: '1' }), ['a', '1', 'Authorization', 'Bearer the.token']],
+    ['a generator', [['a', '1']].values(), ['a', '1', 'Authorization', 'Bearer the.token']],
+    ['an undefined value', { authorization: undefined }, { authorization: undefined, ...ATTACHED }],
+  ])('gets it as one more header: %s', (_, headers, expected) => {
+    expect(dispatched({ headers }).headers).toEqual(expected)
   })
 
-  it('fails if the dispatch throws after the wait for a token', async () => {
-    const tokens = provided({ apiUrls: [ORIGIN] })
-    const dispatch = createAuthDispatch(tokens)((() => {
-      throw new Error('no')
-    }) as never) as Dispatcher['dispatch']
-    const recorded = new RecordingHandler()
-    expect(dispatch({ origin: ORIGIN, path: '/', method: 'GET' }, recorded)).toBe(true)
-    await recorded.ended
-    expect(recorded.error?.message).toBe('no')
+  it.each([
+    ['a record', { AUTHORIZATION: 'mine' }, { AUTHORIZATION: 'mine' }],
+    ['a flat list', ['a', '1', 'authorization', 'mine'], ['a', '1', 'authorization', 'mine']],
+    ['a Map', new Map([['Authorization', 'mine']]), ['Authorization', 'mine']],
+    ['Headers', new Headers({ authorization: 'mine' }), ['authorization', 'mine']],
+    ['a generator', [['authorization', 'mine']].values(), ['authorization', 'mine']],
+  ])('keeps a header of its own: %s', (_, headers, expected) => {
+    const { headers: sent, events } = dispatched({ headers })
+    expect(sent).toEqual(expected)
+    expect(events).toMatchObject([{ type: 'token-withheld', reason: 'own-header' }])
   })
 
-  it('fails if the dispatch of the repeated call throws', async () => {
-    await using server = await scripted((_, response) => void response.writeHead(401).end())
-    let calls = 0
-    const failing: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
-      calls += 1
-      if (calls === 2) throw new Error('no')
-      return dispatch(options, handler)
-    }
-    const tokens = provided({
-      current: token('first.token'),
-      apiUrls: [server.url],
-      renew: async () => token('second.token'),
-    })
-    const recorded = await recordedCall(agentWith(failing, createAuthDispatch(tokens)), server.url)
-    expect([recorded.error?.message, calls]).toEqual(['no', 2])
+  it('leaves the options of the caller unchanged', () => {
+    const headers = Object.freeze({ a: '1' })
+    const { given } = dispatched({ headers })
+    expect(given).toEqual({ origin: ORIGIN, path: '/merchant/x', method: 'GET', headers: { a: '1' } })
   })
-
-  it('needs valid options: createAuthDispatch throws for invalid ones', () => {
-    expect(() => createAuthDispatch(ground.tokens, { header: 'a b' })).toThrow(/header/)
-    expect(() => createAuthDispatch({} as never)).toThrow(/tokens/)
-  })
-
-  it('passes informational (1xx) responses to the caller', async () => {
-    await using server = await scripted((_, response) => {
-      response.writeEarlyHints({ link: '</a>; rel=preload' })
-      response.end('done')
-    })
-    const infos: number[] = []
-    const { statusCode } = await request(server.url, {
-      dispatcher: agentWithToken({ apiUrls: [server.url] }),
-      onInfo: ({ statusCode: status }) => infos.push(status),
-    })
-    expect([statusCode, infos]).toEqual([200, [103]])
-  })
-
-  it('has a controller whose raw headers and trailers can be replaced, like undici’s own', async () => {
-    await using server = await scripted((_, response) => void response.end('done'))
-    const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
-    const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [server.url], get: () => promise })))
-    const seen: unknown[] = []
-    const replace = (controller: Dispatcher.DispatchController): void => {
-      for (const key of ['rawHeaders', 'rawTrailers'] as const) {
-        Reflect.set(controller, key, ['replaced'])
-        seen.push(controller[key])
-      }
-    }
-    const recorded = new RecordingHandler(replace)
-    const call = recordedCall(dispatcher, server.url, recorded)
-    replace(recorded.controller as Dispatcher.DispatchController) // no response yet: the call still waits for a token
-    give(token('late.token'))
-    await call
-    expect(seen).toEqual([undefined, undefined, ['replaced'], ['replaced']])
-  })
-
-  it.each(['with a cached token', 'after a wait and a renewal'])(
-    'returns raw headers if the caller asks for them: %s',
-    async (how) => {
-      await using server = await scripted(({ headers }, response) => {
-        const isFirst = headers.authorization === 'Bearer first.token'
-        response.writeHead(isFirst ? 401 : 200, { 'X-Mine': 'b' }).end('done')
-      })
-      const tokens = provided({
-        apiUrls: [server.url],
-        ...(how === 'with a cached token' && { current: token('a.token') }),
-      })
-      const dispatcher = agentWith(createAuthDispatch(tokens))
-      const { statusCode, headers } = await request(server.url, { dispatcher, responseHeaders: 'raw' })
-      expect(statusCode).toBe(200)
-      expect(Object.values(headers).map(String)).toContain('X-Mine')
-    },
-  )
-
-  it.each([[['a', 'b']], [{ a: 'b' }]])(
-    'passes copies of the caller’s options to the interceptors below it: %o',
-    async (given) => {
-      const seen: Dispatcher.DispatchOptions[] = []
-      const dispatcher = agentWith(recordingInterceptor(seen), createAuthDispatch(ground.tokens))
-      await ground.tokens.getToken()
-      ground.env.revoke()
-      const { origin, pathname } = new URL(url())
-      const headers = Object.freeze(structuredClone(given))
-      const options = { origin, path: pathname, method: 'GET', headers } as const
-      await dispatcher.request(Object.freeze(options) as never)
-      expect(seen[0]).not.toBe(options)
-      expect(headers).toEqual(given)
-      expect(new Set(seen.map((one) => String(Object.values(one.headers ?? {})))).size).toBe(2) // a token each
-    },
-  )
 })
 
-describe('an undici call, by its destination,', () => {
-  const USER_INFO = { origin: 'http://a:b@api.example' }
+describe('an undici call, by what is sent,', () => {
   it.each<[string, object]>([
     ['dot segments', { path: '/merchant/../x' }],
     ['dot segments that lead into the API', { path: '/x/../merchant/y' }],
-    ['a dot segment that changes nothing', { path: '/merchant/./y' }],
-    ['encoded dot segments', { path: '/merchant/%2e%2e/x' }],
+    ['a dot segment at the end', { path: '/merchant/..' }],
+    ['a dot segment before the query', { path: '/merchant/..?a' }],
+    ['encoded dot segments', { path: '/merchant/%2e%2E/x' }],
+    ['a half encoded dot segment', { path: '/merchant/.%2e/x' }],
     ['a backslash', { path: '/merchant/a\\..\\b' }],
     ['an encoded slash', { path: '/merchant/..%2fx' }],
     ['a fragment, which undici would send', { path: '/merchant#/../x' }],
     ['a double slash', { path: '//merchant/x' }],
-    ['an absolute form', { path: `${ORIGIN}/merchant/x` }],
-    ['user info as the path', { path: '@evil.example/merchant/x' }],
+    ['an absolute URL as the path', { path: `${ORIGIN}/merchant/x` }],
     ['a path that completes the port', { origin: `${ORIGIN}:8`, path: '0/merchant/x' }],
-    ['no path', { path: undefined }],
     ['no origin', { origin: undefined }],
-    ['a CONNECT', { method: 'CONNECT', path: '/merchant/x' }],
-    ['user info', USER_INFO],
+    ['a CONNECT', { method: 'CONNECT' }],
   ])('gets no token and is dispatched unchanged, with an event: %s', (_, options) => {
-    const given = { origin: ORIGIN, path: '/merchant/x', method: 'GET', ...options }
-    const { provider, events } = rig([], {
-      environment: { ...providerWithToken().environment, allowInsecureRequests: true },
-    })
-    const passed: unknown[] = []
-    const dispatch = createAuthDispatch(provider)((...all: never[]) => {
-      passed.push(...all)
-      return true
-    }) as unknown as (...all: unknown[]) => boolean
-    const handler = new RecordingHandler()
-    expect(dispatch(given, handler)).toBe(true)
-    expect(passed[0]).toBe(given)
-    expect(passed[1]).toBe(handler)
-    const reason = options === USER_INFO ? 'own-credentials' : 'destination'
-    expect(events).toMatchObject([{ type: 'token-withheld', reason }])
+    const { given, passed, events } = dispatched(options)
+    expect(passed).toEqual([given])
+    expect(events).toMatchObject([{ type: 'token-withheld', reason: 'destination' }])
+  })
+
+  it('gets no token with user info in its origin', () => {
+    const { headers, events } = dispatched({ origin: 'http://a:b@api.example' })
+    expect(headers).toBeUndefined()
+    expect(events).toMatchObject([{ type: 'token-withheld', reason: 'own-credentials' }])
   })
 
   it.each<[string, object]>([
-    ['a separate query option', { query: { a: '../b' } }],
+    ['dots in a name', { path: '/merchant/.well-known/a..b' }],
+    ['dot segments in the query', { path: '/merchant/x?to=/../y\\#' }],
     ['characters that URLs escape', { path: '/merchant/a"b|c' }],
-    ['a URL as origin', { origin: new URL(ORIGIN) }],
+    ['a URL as the origin', { origin: new URL(ORIGIN) }],
     ['a slash after the origin', { origin: `${ORIGIN}/` }],
     ['another spelling of the origin', { origin: 'HTTP://API.example:80' }],
   ])('gets the token: %s', (_, options) => {
-    expect(dispatched(options).headers).toEqual({ Authorization: 'Bearer the.one.token' })
-  })
-
-  it('gets the token of a provider without a token endpoint', () => {
-    const { environment, ...rest } = providerWithToken()
-    const tokens = { ...rest, environment: { ...environment, authUrl: '' } }
-    expect(JSON.stringify(dispatched({}, tokens).headers)).toContain('the.one.token')
+    expect(dispatched(options).headers).toEqual(ATTACHED)
   })
 
   it.each([
-    [ORIGIN, true],
-    ['http://evil.example', false],
-    [null, false],
-  ])('gets the token only if the dispatcher is connected to the API alone: %s', (connected, has) => {
-    const { dispatch, tokensSent } = interceptor(connected)
-    dispatch(to(ORIGIN), new RecordingHandler())
-    expect(tokensSent()).toEqual([has])
+    ['the API, whatever origin the call names', ORIGIN, ATTACHED],
+    ['another host, though the call names the API', 'http://elsewhere.example', undefined],
+    ['one of several origins', null, undefined],
+  ])('is judged by where its dispatcher is connected: %s', (_, connected, expected) => {
+    const origin = connected === ORIGIN ? 'http://elsewhere.example' : ORIGIN
+    expect(dispatched({ origin }, connected).headers).toEqual(expected)
   })
 })
 
-it('one undici handler gets the token on every dispatcher that is connected to an API alone', () => {
-  const sent: Dispatcher.DispatchOptions[] = []
-  const intercept = createAuthDispatch(
-    provided({ current: token('the.one.token'), apiUrls: ['http://a.example', 'http://b.example'] }),
-  ) as (...given: unknown[]) => Dispatcher['dispatch']
-  const handler = new RecordingHandler()
-  for (const connected of ['http://a.example', 'http://b.example'])
-    intercept((options: never) => sent.push(options), connected)(to(undefined), handler)
-  expect(sent.map(({ headers }) => headers)).toEqual(Array(2).fill({ Authorization: 'Bearer the.one.token' }))
-})
-
-/** A dispatch with the token, for a dispatcher that knows its origin or does not, and which dispatches carried the token. */
-function interceptor(connected?: string | null) {
-  const sent: Dispatcher.DispatchOptions[] = []
-  const intercept = createAuthDispatch(providerWithToken()) as (...given: unknown[]) => unknown
-  const dispatch = intercept((options: never) => sent.push(options), connected) as Dispatcher['dispatch']
-  const tokensSent = () => sent.map(({ headers }) => JSON.stringify(headers ?? {}).includes('the.one.token'))
-  return { dispatch, tokensSent }
-}
-
-const to = (origin: string | undefined) =>
-  ({ origin, path: '/merchant/x', method: 'GET' }) as Dispatcher.DispatchOptions
-
-describe('a dispatcher of unknown origin', () => {
-  it.each(['http://elsewhere.example', undefined])(
-    'sends no token with a call that was redirected from %s',
-    (origin) => {
-      const { dispatch, tokensSent } = interceptor()
-      const handler = new RecordingHandler() // undici's redirect interceptor makes the next call with the same one
-      dispatch(to(origin), handler)
-      dispatch(to(ORIGIN), handler)
-      expect(tokensSent()).toEqual([false, false])
-    },
-  )
-
-  it('sends the token with other calls and with a call that is made again', () => {
-    const { dispatch, tokensSent } = interceptor()
-    const handler = new RecordingHandler()
-    dispatch(to(ORIGIN), handler)
-    dispatch(to(ORIGIN), handler)
-    dispatch(to(ORIGIN), new RecordingHandler())
-    expect(tokensSent()).toEqual([true, true, true])
-  })
-})
-
-async function revoked(): Promise<Dispatcher> {
-  await ground.tokens.getToken()
-  ground.env.revoke()
-  return agentWith(createAuthDispatch(ground.tokens))
-}
-
-const form = (): FormData => {
-  const data = new FormData()
-  data.append('a', 'x')
-  data.append('file', new File(['content'], 'f.bin'))
-  return data
-}
-describe('a body of bytes on undici', () => {
-  it.each([
-    [[], true],
-    [[401], false],
-  ])('is the one that the caller gave with renewOnStatus %j: %s', (renewOnStatus, isSame) => {
-    const body = Buffer.from('bytes')
-    const { options } = dispatched({ method: 'POST', body }, undefined, { renewOnStatus })
-    expect(options?.body === body).toBe(isSame)
-    expect(options?.body).toEqual(body)
-  })
-})
-
-describe('a 401 on undici', () => {
-  it('leads to a repeat with the same form', async () => {
-    const { statusCode } = await request(url(), { dispatcher: await revoked(), method: 'POST', body: form() })
-    expect(statusCode).toBe(200)
-    const [first, second] = ground.sent().map(({ body, headers }) => {
-      const boundary = headers['content-type']?.split('boundary=')[1] ?? 'none'
-      return String(body).replaceAll(boundary, 'BOUNDARY')
-    })
-    expect(first).toContain('content')
-    expect(second).toBe(first)
-  })
-
-  it('is returned to the caller of pipeline, and of fetch with a body', async () => {
-    const dispatcher = await revoked()
-    const statuses: number[] = []
-    const piped = pipeline(url(), { dispatcher, method: 'POST' }, ({ statusCode, body }) => {
-      statuses.push(statusCode)
-      return body
-    })
-    piped.end('piped').resume()
-    await new Promise((resolve) => piped.on('end', resolve))
-    ground.env.revoke()
-    expect((await fetch(url(), { dispatcher, method: 'POST', body: 'x' })).status).toBe(401)
-    expect(statuses).toEqual([401])
-  })
-
-  it('leads to a repeat of a fetch without a body', async () => {
-    expect((await fetch(url(), { dispatcher: await revoked() })).status).toBe(200)
-    expect(ground.sent()).toHaveLength(2)
-  })
-
-  it('does not reach the handler if the call is repeated: the handler gets one response', async () => {
-    const dispatcher = await revoked()
-    const recorded = await recordedCall(dispatcher, url())
-    expect(recorded.events).toEqual(['start', 'start', 'answer 200', 'end'])
-    expect(recorded.body).not.toContain('invalid_token')
-  })
+it('createAuthDispatch throws for invalid options', () => {
+  expect(() => createAuthDispatch(provided(), { header: 'a b' })).toThrow(/header/)
 })

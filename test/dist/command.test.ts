@@ -12,10 +12,14 @@ const execute = promisify(execFile)
 const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-command-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (place) => {
-  const path = join(inject('installed')[place], 'node_modules/.bin/merchant-auth')
-  // The command runs on the Node.js that is first in the path.
-  const env = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1' }
+// The command runs on the Node.js that is first in the path.
+const env = { PATH: `${join(process.execPath, '..')}:${process.env['PATH']}`, NO_COLOR: '1' }
+
+const pathIn = (place: 'alone' | 'withPeers'): string =>
+  join(inject('installed')[place], 'node_modules/.bin/merchant-auth')
+
+describe('the installed command', () => {
+  const path = pathIn('alone')
 
   it('prints its version', async () => {
     const { stdout } = await execute(path, ['--version'], { env })
@@ -31,7 +35,7 @@ describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (pla
         variables += String(text)
         if (/CLIENT_SECRET=.+\n/.test(variables)) break
       }
-      const file = join(folder, `${place}.env`)
+      const file = join(folder, 'sandbox.env')
       writeFileSync(file, variables)
       const check = await execute(path, ['check', '--json', '--dotenv', file], { env })
       expect(JSON.parse(check.stdout)).toMatchObject({ ok: true, exitCode: 0 })
@@ -43,21 +47,23 @@ describe.each(['alone', 'withPeers'] as const)('the installed command, %s', (pla
     expect(await ended).toEqual([0, null])
   })
 
-  it('names the missing Redis client, or reports that Redis cannot be reached', async () => {
-    const variables = {
-      MERCHANT_AUTH_URL: 'http://127.0.0.1:1',
-      MERCHANT_AUTH_AUDIENCE: 'https://api.example',
-      MERCHANT_AUTH_API_URLS: 'https://api.example',
-      MERCHANT_AUTH_CLIENT_ID: 'id',
-      MERCHANT_AUTH_CLIENT_SECRET: 'not a secret',
-    }
-    const failing = execute(path, ['token', '--store', 'redis://127.0.0.1:1'], {
-      env: { ...env, ...variables },
-    })
-    await expect(failing).rejects.toMatchObject(
-      place === 'alone'
-        ? { code: 3, stderr: expect.stringContaining('npm install redis') }
-        : { code: 4, stderr: expect.stringContaining('the store failed (ECONNREFUSED)') },
-    )
-  })
+  it.each([
+    ['alone', { code: 3, stderr: expect.stringContaining('npm install redis') }],
+    ['withPeers', { code: 4, stderr: expect.stringContaining('the store failed (ECONNREFUSED)') }],
+  ] as const)(
+    'names the missing Redis client, or reports that Redis cannot be reached: %s',
+    async (place, failure) => {
+      const variables = {
+        MERCHANT_AUTH_URL: 'http://127.0.0.1:1',
+        MERCHANT_AUTH_AUDIENCE: 'https://api.example',
+        MERCHANT_AUTH_API_URLS: 'https://api.example',
+        MERCHANT_AUTH_CLIENT_ID: 'id',
+        MERCHANT_AUTH_CLIENT_SECRET: 'not a secret',
+      }
+      const failing = execute(pathIn(place), ['token', '--store', 'redis://127.0.0.1:1'], {
+        env: { ...env, ...variables },
+      })
+      await expect(failing).rejects.toMatchObject(failure)
+    },
+  )
 })

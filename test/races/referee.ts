@@ -90,6 +90,8 @@ export class Referee {
   readonly #rateLimits = new Map<string, RateLimit>()
   #current: Grant | undefined
   #failure: Failure | undefined
+  /** Since the last success, with a 429 and otherwise. */
+  #refusals = 0
   #failures = 0
   #only4xx = true
   #lastAnswer: Answer | undefined
@@ -254,23 +256,29 @@ export class Referee {
     this.#running = undefined
     this.#failure = undefined
     this.#failures = 0
+    this.#refusals = 0
     this.#only4xx = true
     this.#current = [...this.#grants.values()].at(-1)
   }
 
   #failed(status: number | undefined): void {
-    this.#failures += 1
+    const isRefusal = status === 429
+    if (isRefusal) this.#refusals += 1
+    else this.#failures += 1
     this.#only4xx &&= status !== undefined && status >= 400 && status < 500
-    const doubled = 1_000 * 2 ** (this.#failures - 1)
+    const doubled = isRefusal ? 10_000 * 2 ** (this.#refusals - 1) : 1_000 * 2 ** (this.#failures - 1)
+    const [leastMaxMs, mostMaxMs] = isRefusal
+      ? [1_800_000, 1_800_000]
+      : [this.#only4xx ? 30_000 : 5_000, 30_000]
     const answer = this.#lastAnswer
     const retryAfter = status !== undefined && answer?.kind === 'status' ? (answer.retryAfter ?? 0) : 0
-    const retryAfterMs = Math.min(retryAfter * 1_000, status === 429 ? 300_000 : 60_000)
+    const retryAfterMs = Math.min(retryAfter * 1_000, isRefusal ? 3_600_000 : 60_000)
     const leftMs = this.#current?.certainlyRemainsMs(this.#clock) ?? 0
     const quarterMs = Math.min(Math.max(leftMs / 4, 5_000), 300_000)
     this.#failure = {
       at: this.#clock.monotonicMs(),
-      leastMs: Math.max(Math.min(doubled, this.#only4xx ? 30_000 : 5_000), retryAfterMs),
-      mostMs: Math.max(Math.min(doubled, 30_000), retryAfterMs),
+      leastMs: Math.max(Math.min(doubled, leastMaxMs), retryAfterMs),
+      mostMs: Math.max(Math.min(doubled, mostMaxMs), retryAfterMs),
       retryAfterMs,
       pauseMs: Math.max(0.75 * quarterMs, retryAfter * 1_000),
       background: this.#running?.background ?? false,

@@ -81,7 +81,7 @@ export class World {
     this.#rejecting.clear()
     await this.#runToTheEnd()
     if (!this.#referee.closed) {
-      this.#clock.advance(301_000) // longer than any cooldown
+      this.#clock.advance(3_601_000) // longer than any cooldown
       this.#getToken(false, 'the caller after the outage')
       await this.#runToTheEnd()
       if (this.#provider.currentToken() === undefined) this.#referee.problem('recovery', 'no recovery')

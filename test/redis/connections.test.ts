@@ -3,8 +3,7 @@ import { Cluster, Redis } from 'ioredis'
 import { createRedisTokenStore } from 'merchant-auth/redis'
 import { createClient, createCluster } from 'redis'
 import { describe, expect, it } from 'vitest'
-import { startRedis } from '../support/redis-server.ts'
-import { eventually, failuresOf, type Member, onEachRedis, sourcesOf } from './rig.ts'
+import { failuresOf, onEachRedis } from './rig.ts'
 
 onEachRedis((rig) => {
   describe('a client', () => {
@@ -57,39 +56,5 @@ onEachRedis((rig) => {
       await provider.getToken()
       expect(failuresOf(events)).toEqual(['get undefined']) // not ETIMEDOUT
     })
-  })
-
-  it.runIf(rig.layout === 'single node')('a replica that replaces its master serves the token', async () => {
-    const [master] = rig.redis.servers
-    if (master === undefined) throw new Error('There is no master')
-    await master.command('config', 'set', 'repl-diskless-sync-delay', '0')
-    const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
-    try {
-      const stores = [await rig.store(), await rig.store()] as const
-      const during = rig.start(await rig.store())
-      const [before, after] = stores.map((store) => rig.start(store)) as [Member, Member]
-      const { value } = await before.provider.getToken()
-      await rig.written()
-      const { key } = await rig.tokenEntry()
-      await eventually('the replica', async () => (await replica.command('exists', key)) === '1')
-      await master.kill()
-      await during.provider.getToken()
-      await replica.command('replicaof', 'no', 'one')
-      await replica.command('config', 'set', 'port', String(master.port)) // it takes over the address
-      await eventually(
-        'Redis',
-        async () =>
-          await stores[1].get('key').then(
-            () => true,
-            () => false,
-          ),
-      )
-      expect((await after.provider.getToken()).value).toBe(value)
-      expect(sourcesOf(after.events)).toEqual(['store'])
-      await rig.sharing(...stores)
-    } finally {
-      await replica[Symbol.asyncDispose]()
-      await master.restart()
-    }
   })
 })

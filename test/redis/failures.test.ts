@@ -7,7 +7,7 @@ import type { TokenStore } from 'merchant-auth'
 import { describe, expect, inject, it } from 'vitest'
 import { eventually, failuresOf, onEachRedis, type Rig, sourcesOf } from './rig.ts'
 
-const OPERATION_MS = 1_000
+const OPERATION_MS = 2_000
 const ROOM_MS = 400
 const TIMEOUT = 'ETIMEDOUT'
 /** The error of a client that is not connected has no code. */

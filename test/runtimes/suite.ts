@@ -327,7 +327,6 @@ await check('providers share a token through a store, which gets it encrypted', 
       return value === undefined ? undefined : { value, ttlMs: 60_000 }
     },
     set: async (key: string, value: string) => void entries.set(key, value),
-    delete: async (key: string) => void entries.delete(key),
   }
   const values: string[] = []
   for (let nth = 0; nth < 2; nth += 1) {

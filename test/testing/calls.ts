@@ -1,8 +1,7 @@
 /** What the tests of the sandbox share: a sandbox that is closed after each test, and calls to it with fetch. */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
-import { connect, type Server } from 'node:net'
-import { text } from 'node:stream/consumers'
+import type { Server } from 'node:net'
 import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxEnvironment, startSandbox } from '../../src/testing/index.ts'
 import { listening as listen } from '../clients/world.ts'
@@ -24,8 +23,7 @@ export interface Echo {
   readonly path: string
   readonly query: string
   readonly headers: Record<string, string>
-  readonly body?: string
-  readonly bodyBase64?: string
+  readonly body: string
   readonly bodySha256: string
   readonly jti: string
 }
@@ -111,16 +109,4 @@ export async function listening(server: Server): Promise<number> {
   const listens = await listen(server)
   onTestFinished(() => listens[Symbol.asyncDispose]())
   return Number(new URL(listens.url).port)
-}
-
-/**
- * Sends bytes on a new connection, and returns what is received until it closes.
- *
- * @param end whether the client closes its side immediately, before it has received all responses
- */
-export async function sendRaw(url: string, bytes: string, end = false): Promise<string> {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
-  socket.write(bytes)
-  if (end) socket.end()
-  return await text(socket)
 }

@@ -1,7 +1,8 @@
 // The sandbox as a whole: its two separate environments, its options, and close().
 import { execFile } from 'node:child_process'
-import { inspect, promisify } from 'node:util'
+import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { createAuthFetch } from '../../src/attach/fetch.ts'
 import { defineEnvironments } from '../../src/environments.ts'
 import { ConfigurationError } from '../../src/errors.ts'
 import { startSandbox } from '../../src/testing/index.ts'
@@ -36,25 +37,6 @@ describe('startSandbox', () => {
     }
   })
 
-  it('has a different client in each environment, and a different secret in each sandbox', async () => {
-    const { production, test } = use.sandbox
-    await using other = await startSandbox()
-    expect(production.clientId).not.toBe(test.clientId)
-    const secrets = [production, test, other.production, other.test].map((env) => env.clientSecret)
-    expect(new Set(secrets).size).toBe(4)
-  })
-
-  it('keeps the client secrets out of inspect and JSON output', () => {
-    const { production, test } = use.sandbox
-    const options = { depth: null, showHidden: true, getters: true }
-    const shown = [
-      ...[use.sandbox, test, test.options].map((value) => inspect(value, options)),
-      JSON.stringify([use.sandbox, test, { ...test }, test.options]),
-    ].join()
-    expect(shown).toContain(test.clientId)
-    for (const { clientSecret } of [production, test]) expect(shown).not.toContain(clientSecret)
-  })
-
   it('starts environments that reject the client, the audience and the token of the other', async () => {
     const { production, test } = use.sandbox
     expect((await requestToken(production, { fields: goodFields(test) })).status).toBe(401)
@@ -80,14 +62,7 @@ describe('startSandbox', () => {
 })
 
 describe('the options of startSandbox', () => {
-  it('set the ports', async () => {
-    const ports = { production: await freePort(), test: await freePort() }
-    await using sandbox = await startSandbox({ ports })
-    expect(sandbox.production.environment.authUrl).toBe(`http://127.0.0.1:${ports.production}`)
-    expect(sandbox.test.environment.authUrl).toBe(`http://127.0.0.1:${ports.test}`)
-  })
-
-  it('are rejected if a port is in use or given twice, and no port stays open', async () => {
+  it('are rejected if a port is in use, and no port stays open', async () => {
     const ports = { production: await freePort(), test: await freePort() }
     await using sandbox = await startSandbox({ ports: { test: ports.test } })
     expect(sandbox.test.environment.authUrl).toContain(String(ports.test))
@@ -95,9 +70,17 @@ describe('the options of startSandbox', () => {
       configurationError('ports.test', expect.stringContaining('EADDRINUSE')),
     )
     await expect(fetch(`http://127.0.0.1:${ports.production}`)).rejects.toThrow()
-    await expect(startSandbox({ ports: { production: 4000, test: 4000 } })).rejects.toEqual(
-      configurationError('ports.test', 'is the port of production too'),
-    )
+  })
+
+  it('give both APIs one base URL, whose requests count as those of the merchant API', async () => {
+    await using sandbox = await startSandbox({ sharedApiUrl: true })
+    const { test: env } = sandbox
+    expect(env.environment.apiUrls).toEqual({ merchant: env.merchantUrl, inStore: env.merchantUrl })
+    const authFetch = createAuthFetch(createTokenProvider(env.options))
+    expect((await echoOf(await authFetch(`${env.inStoreUrl}/sales`))).path).toBe('/api/sales')
+    env.revoke()
+    expect((await authFetch(`${env.merchantUrl}/orders`)).status).toBe(200)
+    expect(env.counts).toMatchObject({ token: 2, merchant: 3, 'in-store': 0 })
   })
 
   it('set the initial settings of both environments', async () => {
@@ -114,12 +97,8 @@ describe('the options of startSandbox', () => {
   it.each([
     ['lifetimeSeconds', { lifetimeSeconds: 0 }],
     ['ports.production', { ports: { production: 65_536 } }],
-    ['ports.test', { ports: { test: 1.5 } }],
-    ['ports.staging', { ports: { staging: 0 } }],
-    ['ports', { ports: 4000 }],
     ['port', { port: 4000 }],
-    ['onRequest', { onRequest: 5 }],
-    ['options', 4000],
+    ['quota', { quota: '10/y' }],
   ])('are rejected if invalid: %s %o', async (option, options) => {
     const start = startSandbox(options as object)
     await expect(start).rejects.toBeInstanceOf(ConfigurationError)
@@ -128,8 +107,6 @@ describe('the options of startSandbox', () => {
 })
 
 describe('close() of the sandbox', () => {
-  const use = useSandbox()
-
   it('ends pending requests, reports them before it resolves, and frees the ports', async () => {
     const reported: unknown[] = []
     await using sandbox = await startSandbox({ onRequest: ({ target }) => reported.push(target) })
@@ -139,18 +116,12 @@ describe('close() of the sandbox', () => {
     const calls = [call(env.merchantUrl, 'x'), call(env.inStoreUrl, 'x'), requestToken(env)]
     const ended = Promise.allSettled(calls)
     await until(() => env.counts.merchant + env.counts['in-store'] + env.counts.token === 3)
-    await sandbox.close()
+    await Promise.all([sandbox.close(), sandbox.close()])
     expect(reported.sort()).toEqual(['in-store', 'merchant', 'token'])
     expect((await ended).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
     expect(reported).toHaveLength(3)
     await expect(fetch(env.merchantUrl)).rejects.toThrow()
     await expect(fetch(sandbox.production.merchantUrl)).rejects.toThrow()
-  })
-
-  it('may be called repeatedly and concurrently', async () => {
-    await Promise.all([use.sandbox.close(), use.sandbox[Symbol.asyncDispose]()])
-    await expect(use.sandbox.close()).resolves.toBeUndefined()
-    await expect(fetch(use.env.merchantUrl)).rejects.toThrow()
   })
 
   it('leaves nothing that keeps the process alive', async () => {

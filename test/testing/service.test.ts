@@ -13,7 +13,6 @@ import {
   type Granted,
   goodFields,
   requestToken,
-  sendRaw,
   turn,
   until,
   useSandbox,
@@ -100,25 +99,15 @@ describe('the token endpoint of the sandbox', () => {
   const withExtraField = (name: string) => (): Sent => ({
     body: `{"${name}":"x",${JSON.stringify(good()).slice(1)}`,
   })
-  const repeated = (): Sent => {
-    return { body: new URLSearchParams([...Object.entries(good()), ['audience', 'x']]), headers: {} }
-  }
   const TYPE = 'The content type must be application/json or application/x-www-form-urlencoded'
   const NAMES = ['client_id', 'client_secret', 'audience', 'grant_type']
 
   it.each<[description: string, requests: (() => Sent)[]]>([
-    [TYPE, ['text/plain', 'multipart/form-data; boundary=x', 'application/jsonp'].map(withType)],
-    ['The body must be a JSON object', ['{"client_id":', '[]', 'null', '"x"', ''].map(withBody)],
+    [TYPE, ['text/plain'].map(withType)],
+    ['The body must be a JSON object', ['{"client_id":', '[]', 'null'].map(withBody)],
     ...NAMES.map((name): [string, (() => Sent)[]] => [`${name} is missing`, [withField(name, undefined)]]),
     ['scope is not expected', [withExtraField('scope')]],
-    ['__proto__ is not expected', [withExtraField('__proto__')]],
-    ['Audience is not expected', [withExtraField('Audience')]],
-    ['A field is not expected', [withExtraField('a b')]],
-    [
-      'audience must be a non-empty string',
-      [5, null, '', ['x']].map((value) => withField('audience', value)),
-    ],
-    ['audience appears twice', [repeated]],
+    ['audience must be a non-empty string', [5, ''].map((value) => withField('audience', value))],
   ])('rejects an invalid request: %s', async (error_description, requests) => {
     for (const request of requests) {
       const sent = request()
@@ -130,13 +119,10 @@ describe('the token endpoint of the sandbox', () => {
 
   it.each<[what: string, request: () => Sent, status: number, error: string]>([
     ['GET', () => ({ method: 'GET', body: null }), 405, 'invalid_request'],
-    ['PUT', () => ({ method: 'PUT' }), 405, 'invalid_request'],
-    ['DELETE', () => ({ method: 'DELETE' }), 405, 'invalid_request'],
     ['another grant type', withField('grant_type', 'password'), 400, 'unsupported_grant_type'],
     ['another client', withField('client_id', 'nobody'), 401, 'invalid_client'],
     ['a wrong secret', withField('client_secret', 'wrong'), 401, 'invalid_client'],
     ['another audience', withField('audience', 'https://elsewhere.example'), 403, 'access_denied'],
-    ['a body over 10 MiB', () => ({ body: 'x'.repeat(10 * 1024 * 1024 + 1) }), 413, 'invalid_request'],
   ])('rejects %s', async (_, request, status, error) => {
     const response = await requestToken(use.env, request())
     expect(response.headers.get('cache-control')).toBe('no-store')
@@ -170,11 +156,6 @@ describe('acceptSecrets() of the sandbox', () => {
     expect(await statuses()).toEqual([401, 401])
     expect((await call(use.env.merchantUrl, token)).status).toBe(200)
   })
-
-  it('rejects a secret that is empty, or not a string', () => {
-    expect(() => use.env.acceptSecrets('good', '')).toThrow(configurationError())
-    expect(() => use.env.acceptSecrets(5 as never)).toThrow(configurationError())
-  })
 })
 
 describe('an API of the sandbox', () => {
@@ -200,52 +181,6 @@ describe('an API of the sandbox', () => {
     expect(headers).toMatchObject({ authorization: `Bearer [token ${jti}]`, 'idempotency-key': 'k-1' })
   })
 
-  it('answers with the base64 of a body that is not UTF-8', async () => {
-    const body = new Uint8Array([0xff, 0x00, 0xfe])
-    const response = await call(use.env.inStoreUrl, await freshToken(use.env), { method: 'PUT', body })
-    const echo = await echoOf(response)
-    expect(echo).toMatchObject({ api: 'in-store', path: '/in-store', query: '', bodyBase64: '/wD+' })
-    expect(echo).not.toHaveProperty('body')
-  })
-
-  it('answers any method, and HEAD without a body', async () => {
-    const token = await freshToken(use.env)
-    for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS', 'PURGE']) {
-      expect((await echoOf(await call(`${use.env.merchantUrl}/x`, token, { method }))).method).toBe(method)
-    }
-    const head = await call(use.env.merchantUrl, token, { method: 'HEAD' })
-    expect(head.status).toBe(200)
-    expect(Number(head.headers.get('content-length'))).toBeGreaterThan(0)
-    expect(await head.text()).toBe('')
-  })
-
-  it('accepts a body of 10 MiB, and answers 413 to a longer one', async () => {
-    const token = await freshToken(use.env)
-    const body = Buffer.alloc(10 * 1024 * 1024, 'x')
-    const whole = await echoOf(await call(use.env.merchantUrl, token, { method: 'POST', body }))
-    expect(whole.bodySha256).toBe(createHash('sha256').update(body).digest('hex'))
-    const longer = Buffer.concat([body, Buffer.from('x')])
-    expect((await call(use.env.merchantUrl, token, { method: 'POST', body: longer })).status).toBe(413)
-  })
-
-  it('joins the values of a repeated header, and so rejects a repeated token', async () => {
-    const token = await freshToken(use.env)
-    const lines = ['GET /merchant HTTP/1.1', 'host: x', 'connection: close', `authorization: Bearer ${token}`]
-    await sendRaw(use.env.merchantUrl, [...lines, 'x-a: 1', 'x-a: 2', '', ''].join('\r\n'))
-    expect(use.env.requests('merchant')[0]).toMatchObject({ status: 200, headers: { 'x-a': '1, 2' } })
-    await sendRaw(use.env.merchantUrl, [...lines, `authorization: Bearer ${token}`, '', ''].join('\r\n'))
-    expect(use.env.requests('merchant')[1]).toMatchObject({ status: 401 })
-  })
-
-  it('accepts an absolute URL as a proxy does', async () => {
-    const answer = await sendRaw(
-      use.env.merchantUrl,
-      `GET ${use.env.merchantUrl}/x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
-    )
-    expect(answer).toMatch(/^HTTP\/1\.1 401 /)
-    expect(use.env.requests('merchant')[0]?.path).toBe('/merchant/x')
-  })
-
   it('answers 401 without an error code to a request without a token (RFC 6750 §3.1)', async () => {
     const { merchantUrl, inStoreUrl } = use.env
     expect(challengeOf(await call(merchantUrl, undefined))).toBe('401 Bearer realm="merchant"')
@@ -255,26 +190,19 @@ describe('an API of the sandbox', () => {
     expect(use.env.counts).toMatchObject({ merchant: 2, 'in-store': 1, unauthorized: 3 })
   })
 
-  const MALFORMED = 'The token is malformed'
   const fresh = () => freshToken(use.env)
   const claimsOf = async () => (await fresh()).split('.')[1]
   const forged = async () => (await fresh()).replace(/[^.]*$/, (await fresh()).split('.')[2] ?? '')
   const unsigned = async () => `${btoa('{"alg":"none"}').replace(/=+$/, '')}.${await claimsOf()}.`
-  const garbled = async () => (await fresh()).replace(/\..*\./, '.e30x.')
   const revoked = async () => {
     const token = await fresh()
     use.env.revoke(token)
     return token
   }
   it.each<[what: string, token: () => string | Promise<string>, description: unknown]>([
-    ...['x', 'a.b.c', 'undefined', ''].map((token): [string, () => string, string] => [
-      `the malformed token '${token}'`,
-      () => token,
-      MALFORMED,
-    ]),
+    ['a malformed token', () => 'undefined', 'The token is malformed'],
     ['a token with another signature', forged, 'The signature of the token is wrong'],
-    ['a token without a signature', unsigned, expect.any(String)],
-    ['a token with claims that are not JSON', garbled, MALFORMED],
+    ['a token without a signature', unsigned, 'The signature of the token is wrong'],
     ['a revoked token', revoked, 'The token was revoked'],
   ])('rejects %s', async (_, token, description) => {
     const headers = { authorization: `Bearer ${await token()}` }
@@ -317,18 +245,12 @@ describe('revoke() of the sandbox', () => {
     for (const token of tokens) expect((await call(use.env.merchantUrl, token)).status).toBe(401)
     expect((await call(use.env.merchantUrl, await freshToken(use.env))).status).toBe(200)
   })
-
-  it('rejects an argument that is not a string instead of revoking all tokens', () => {
-    expect(() => use.env.revoke(undefined)).toThrow(configurationError())
-  })
 })
 
 describe('configure() of the sandbox', () => {
   it.each([
     [{ header: 'X-Token', scheme: '' }, 'x-token', ''],
-    [{ header: 'X-Token', scheme: 'Token' }, 'x-token', 'Token '],
     [{ scheme: 'Bearer' }, 'Authorization', 'bEARER '],
-    [{ scheme: '' }, 'Authorization', ''],
   ])('sets where the APIs look for the token: %j', async (settings, header, prefix) => {
     const token = await freshToken(use.env)
     use.env.configure(settings)
@@ -349,7 +271,6 @@ describe('configure() of the sandbox', () => {
     }
     expect(await statuses(['in-store'])).toEqual([200, 401])
     expect(await statuses(true)).toEqual([401, 401])
-    expect(await statuses([])).toEqual([200, 200])
     expect(await statuses(false)).toEqual([200, 200])
   })
 
@@ -369,38 +290,20 @@ describe('configure() of the sandbox', () => {
     expect(use.env.requests('merchant')[0]).toHaveProperty('status', 200)
   })
 
-  it('calls a latency function for each request, and answers 500 if it throws or its result is invalid', async () => {
+  it('calls a latency function for each request', async () => {
     const apiLatencyMs = vi.fn(() => 0)
     use.env.configure({ apiLatencyMs })
     for (const url of [use.env.merchantUrl, use.env.inStoreUrl]) await call(url, undefined)
     expect(apiLatencyMs).toHaveBeenCalledTimes(2)
-    for (const result of [() => Number.NaN, vi.fn().mockThrow(new Error('mine'))]) {
-      use.env.configure({ apiLatencyMs: result })
-      const response = await call(use.env.merchantUrl, undefined)
-      expect(response.status).toBe(500)
-      expect(await response.text()).toMatch(/mine|apiLatencyMs/)
-    }
-  })
-
-  it('keeps the settings that are omitted or undefined', async () => {
-    use.env.configure({ lifetimeSeconds: 5 })
-    use.env.configure({ header: 'x-token', lifetimeSeconds: undefined } as never)
-    expect(await lifetimeOf()).toBe(5)
   })
 
   it.each([
     ['lifetimeSeconds', { lifetimeSeconds: 0 }],
-    ['lifetimeSeconds', { lifetimeSeconds: 1.5 }],
-    ['tokenLatencyMs', { tokenLatencyMs: -1 }],
-    ['apiLatencyMs', { apiLatencyMs: Number.POSITIVE_INFINITY }],
     ['rejectAllTokens', { rejectAllTokens: ['token'] }],
     ['header', { header: 'two words' }],
-    ['scheme', { scheme: 'Bearer ' }],
     ['lifetime', { lifetime: 5 }],
-    ['settings', 5],
   ])('rejects an invalid setting, and changes nothing: %s', async (option, settings) => {
-    const good = typeof settings === 'object' ? { lifetimeSeconds: 7 } : undefined
-    const given = good === undefined ? settings : { ...good, ...(settings as object) }
+    const given = { lifetimeSeconds: 7, ...settings }
     expect(() => use.env.configure(given as never)).toThrow(configurationError(option))
     expect(await lifetimeOf()).toBe(3600)
   })

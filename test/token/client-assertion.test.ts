@@ -95,11 +95,6 @@ describe('a clientAssertion function', () => {
     expect(bodiesOf(made)[0]).toMatchObject({ client_assertion: 'head.body.signature' })
   })
 
-  it('is named in the error message when the endpoint rejects its assertion', async () => {
-    const made = withAssertion([status(401), status(401)], signing())
-    expect((await failed(made)).message).toContain('Check clientId and clientAssertion.')
-  })
-
   it('excludes clientSecret, must be a function, and requires encryptionKeys with a store', () => {
     const wrong = (more: object) =>
       problemsOf(() => createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', ...more } as never))
@@ -134,11 +129,6 @@ describe('tokenParameters', () => {
       })
     },
   )
-
-  it('are named in the error message of a rejected request', async () => {
-    const made = rig([status(400, { error: 'invalid_request' })], { tokenParameters, bodyFormat: 'form' })
-    expect((await failed(made)).message).toContain('Check authUrl, clientId, audience and tokenParameters.')
-  })
 
   it('are copied when the provider is created', async () => {
     const given: Record<string, string> = { organization: 'org_1' }

@@ -1,6 +1,6 @@
 /** The client secret as a string or a function, also in processes that share a token. */
 import { inspect } from 'node:util'
-import { ProviderClosedError, type TokenRequestError } from 'merchant-auth'
+import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, failuresOf, quiet } from '../store/fleet.ts'
 import { settled } from '../support/clock.ts'
@@ -8,7 +8,6 @@ import {
   type Answer,
   failed,
   granted,
-  hang,
   rejection,
   rig,
   SECRET,
@@ -188,16 +187,6 @@ describe('a client secret', () => {
     expect((await fleet.begin({ clientSecret: 'secret-no-1' })).token).not.toBe(token)
   })
 
-  it('still decrypts entries of other processes after the function begins to throw', async () => {
-    const fleet = new Fleet()
-    const clientSecret = vi.fn(() => SECRET)
-    const { provider } = await fleet.begin({ clientSecret })
-    clientSecret.mockImplementation(throws)
-    await fleet.skip(1_000_000)
-    const { token } = await fleet.begin()
-    expect((await provider.getToken()).value).toBe(token)
-  })
-
   it('is read from the function once per acquisition, and not for a stored token with encryptionKeys', async () => {
     const fleet = new Fleet()
     const clientSecret = vi.fn(async () => SECRET)
@@ -234,20 +223,6 @@ describe('a clientSecret function of a process with a store', () => {
     expect([fleet.store.asked, fleet.endpoint.count, failuresOf(events)]).toEqual([[], 0, []])
   })
 
-  it('that hangs is called again after half of timeoutMs and fails the call after all of it', async () => {
-    const fleet = new Fleet()
-    const clientSecret = vi.fn(hangs)
-    const failing = rejection(fleet.start({ clientSecret }).provider.getToken())
-    await fleet.pass(5_000)
-    expect(clientSecret).toHaveBeenCalledTimes(2)
-    expect(await fleet.tookMs(failing)).toBe(5_000)
-    expect(await failing).toMatchObject({
-      code: 'ERR_CLIENT_SECRET',
-      message: expect.stringContaining('did not answer in time'),
-    })
-    expect([fleet.store.asked, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 0])
-  })
-
   it.each([
     ['hangs', hangs],
     ['throws', throws],
@@ -256,51 +231,5 @@ describe('a clientSecret function of a process with a store', () => {
     const { token } = await fleet.begin({ encryptionKeys })
     const { provider } = fleet.start({ clientSecret, encryptionKeys })
     expect((await provider.getToken()).value).toBe(token)
-  })
-
-  it('that hangs while the process holds the lease does not keep the lease', async () => {
-    const fleet = new Fleet()
-    const failing = rejection(fleet.start({ clientSecret: hangs, encryptionKeys }).provider.getToken())
-    expect(await fleet.tookMs(failing)).toBe(10_000)
-    expect(await failing).toMatchObject({ code: 'ERR_CLIENT_SECRET', attempts: 2 })
-    await quiet()
-    expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([0, 0])
-  })
-
-  it('that hangs before the store read is abandoned by close()', async () => {
-    const fleet = new Fleet()
-    const { provider } = fleet.start({ clientSecret: hangs })
-    const waiting = rejection(provider.getToken())
-    await quiet()
-    await provider.close()
-    expect(await waiting).toBeInstanceOf(ProviderClosedError)
-    expect([fleet.store.asked, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 0])
-  })
-
-  it('that is slow leaves the token request the rest of timeoutMs', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.otherwise = hang
-    const clientSecret = async (): Promise<string> => {
-      await fleet.clock.sleep(2_000)
-      return SECRET
-    }
-    const failing = rejection(fleet.start({ clientSecret }).provider.getToken())
-    expect(await fleet.tookMs(failing)).toBe(10_000)
-    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT' })
-    expect(fleet.store.operations).toContain('get')
-  })
-
-  it('that throws once is called again, and the token is not written to the store', async () => {
-    const fleet = new Fleet()
-    const clientSecret = vi.fn(() => SECRET).mockImplementationOnce(throws)
-    const { provider, events } = fleet.start({ clientSecret })
-    await fleet.tookMs(provider.getToken())
-    expect(provider.currentToken()).toBeDefined()
-    await quiet()
-    expect([fleet.store.asked, failuresOf(events)]).toEqual([[], []])
-    await fleet.skip(1_000_000)
-    await provider.getToken()
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
   })
 })

@@ -7,8 +7,6 @@ import {
   failed,
   granted,
   hang,
-  IN_STORE_URL,
-  MERCHANT_URL,
   rejection,
   rig,
   status,
@@ -49,33 +47,6 @@ describe('close()', () => {
       }
     },
   )
-
-  it('rejects a renewToken() call that waits behind a background renewal and is not allowed to renew', async () => {
-    const short = granted({ expires_in: 100 })
-    const { provider, clock, events } = rig([short, short, hang])
-    const url = MERCHANT_URL
-    const second = await provider.renewToken(await provider.getToken(), { url })
-    await clock.advance(500)
-    clock.stepWallClock(85_000)
-    expect(provider.currentToken()).toBe(second) // and its background renewal has begun
-    const waiting = rejection(provider.renewToken(String(second?.value), { url }))
-    await settled()
-    await provider.close()
-    expect(await waiting).toBeInstanceOf(ProviderClosedError)
-    expect(events.filter(({ type }) => type === 'renewal-suppressed')).toEqual([])
-  })
-
-  it('rejects a queued renewToken() call with ProviderClosedError, not with an earlier failure', async () => {
-    const { provider, clock } = rig([granted(), status(503), hang], { retries: 0 })
-    const token = await provider.getToken()
-    await rejection(provider.renewToken(token, { url: MERCHANT_URL }))
-    await clock.advance(6_000)
-    const urls = [MERCHANT_URL, IN_STORE_URL]
-    const waiting = urls.map((url) => rejection(provider.renewToken(token, { url })))
-    await clock.advance(8_000)
-    await provider.close()
-    for (const error of await Promise.all(waiting)) expect(error).toBeInstanceOf(ProviderClosedError)
-  })
 
   it('aborts a background renewal without an unhandled rejection', async () => {
     const unhandled = unhandledRejections()

@@ -50,9 +50,18 @@ describe('the cooldown after consecutive failures', () => {
     expect(await cooldowns(always(answer), 6)).toEqual([1_000, 2_000, 4_000, 5_000, 5_000, 5_000])
   })
 
-  it.each([400, 429, 499])('doubles from 1 s to 30 s: status %i', async (code) => {
+  it.each([400, 499])('doubles from 1 s to 30 s: status %i', async (code) => {
     expect(await cooldowns(always(status(code)), 7)).toEqual([
       1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000,
+    ])
+  })
+
+  it('doubles from 10 s to 30 min after a 429, and other failures in between do not shorten it', async () => {
+    const made = always(status(429))
+    expect(await cooldowns(made, 2)).toEqual([10_000, 20_000])
+    made.endpoint.answers.push(status(503))
+    expect(await cooldowns(made, 8)).toEqual([
+      1_000, 40_000, 80_000, 160_000, 320_000, 640_000, 1_280_000, 1_800_000,
     ])
   })
 
@@ -66,8 +75,8 @@ describe('the cooldown after consecutive failures', () => {
 
   it.each([
     [429, '300', 300_000],
-    [429, '3600', 300_000],
-    [429, '0', 1_000],
+    [429, '7200', 3_600_000],
+    [429, '0', 10_000],
     [503, '60', 60_000],
   ])(
     'follows Retry-After within its limits: status %i, Retry-After %s s, cooldown %i ms',
@@ -115,7 +124,7 @@ describe('a call during the cooldown', () => {
       expect(error).toBeInstanceOf(type)
       expect(error).toMatchObject({ code: atFirst[0]?.code, retryAfterMs: remainsMs })
       expect(error.status).toBe(atFirst[0]?.status)
-      const rest = ' The token endpoint is not asked again for another 600 ms after this failure.'
+      const rest = ' The token endpoint is not asked again for 600 ms, until 2026-01-01T00:00:01.000Z.'
       expect(error.message.endsWith(rest)).toBe(later.includes(error))
     }
     expect(new Set([...atFirst, ...later]).size).toBe(4)

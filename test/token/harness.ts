@@ -86,7 +86,7 @@ export function breaksOff(status = 200): Answer {
 /** A token endpoint that gives the scripted answers in order, then tokens that live for 1 000 s. */
 export class ScriptedEndpoint {
   readonly requests: { url: string; init: RequestInit }[] = []
-  readonly answers: Answer[]
+  answers: Answer[]
   otherwise: Answer = granted()
 
   constructor(answers: Answer[]) {

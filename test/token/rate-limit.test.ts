@@ -1,6 +1,6 @@
 /** The rate limit of renewals after rejections: per API, in one process and across processes that share a token. */
 import { describe, expect, it } from 'vitest'
-import { elsewhere, type Process } from '../store/fleet.ts'
+import { elsewhere } from '../store/fleet.ts'
 import { FAILURES } from '../store/memory-store.ts'
 import { longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
 import { thinOut } from '../support/recorded.ts'
@@ -39,7 +39,6 @@ async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 /** Long enough, after two renewals in a row, for the gap to be reset. */
-const QUIET_MS = 64_001
 
 /** The largest number of these times within any period of this length. */
 function mostWithin(ms: number, times: readonly number[]): number {
@@ -172,26 +171,6 @@ describe('renewals after rejections', () => {
     },
   )
 
-  it.each<[string, Answer]>([
-    ['a 401', status(401)],
-    ['a 429', status(429)],
-    ['an invalid token response', granted({ expires_in: 0 })],
-  ])(
-    'are attempted at most 12 times in any hour while the token endpoint answers with %s',
-    async (_, answer) => {
-      const { provider, endpoint, clock } = long()
-      const token = await provider.getToken()
-      endpoint.otherwise = answer
-      for (let minute = 0; minute < 180; minute += 1) {
-        await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
-        await clock.advance(60_000)
-        if (minute === 59) expect(endpoint.count).toBeLessThanOrEqual(13)
-      }
-      expect(endpoint.count).toBeLessThanOrEqual(37)
-      expect(provider.currentToken()).toBe(token)
-    },
-  )
-
   it.each<[string, minutes: number, Answer]>([
     ['no connection', 5, noConnection],
     ['a 408', 5, status(408)],
@@ -250,23 +229,6 @@ describe('renewals after rejections', () => {
     expect(await renewed(made)).toBe(true)
     expect(await renewed(made)).toBe(false)
     expect(made.endpoint.count).toBe(14)
-  })
-
-  it('stop after 60 in a day, and resume a day after the first', async () => {
-    const made = long()
-    for (let time = 0; time < 60; time += 1) {
-      expect(await renewed(made)).toBe(true)
-      await made.clock.advance(301_000) // long enough for the gap to be reset, and for less than 12 in an hour
-    }
-    made.events.length = 0
-    const leftMs = DAY_MS - 60 * 301_000
-    expect(await renewed(made)).toBe(false)
-    expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: leftMs })
-    await made.clock.advance(leftMs - 1)
-    expect(await renewed(made)).toBe(false)
-    await made.clock.advance(1)
-    expect(await renewed(made)).toBe(true)
-    expect(made.endpoint.count).toBe(62)
   })
 })
 
@@ -379,36 +341,6 @@ describe('the gap after a renewal', () => {
       expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toHaveLength(2)
     },
   )
-
-  it('does not start after a failed renewal', async () => {
-    const { fleet, other } = await oneRenewed()
-    await fleet.skip(1_000)
-    fleet.endpoint.answers.push(() => new Response('', { status: 400 }))
-    await expect(renewedAfterRejection(fleet, other)).rejects.toMatchObject({ status: 400 })
-    expect(await renewedAfterRejection(fleet, fleet.start())).toBe(true)
-  })
-
-  it('does not start after a first token', async () => {
-    const fleet = longLived()
-    await fleet.begin()
-    expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toEqual([])
-  })
-
-  it('that a process has in memory is not shortened by an older entry in the store', async () => {
-    const { fleet, one } = await oneRenewed()
-    const { limitKey: key } = fleet.store
-    const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
-    expect(ttlMs).toBe(DAY_MS)
-    await fleet.skip(1_000)
-    expect(await renewedAfterRejection(fleet, one)).toBe(true) // and now the gap is 2 s
-    for (const gapMs of [2_000, 4_000]) {
-      fleet.store.put(key, value, ttlMs)
-      await fleet.skip(gapMs - 1)
-      expect(await renewedAfterRejection(fleet, one)).toBe(false)
-      await fleet.skip(1)
-      expect(await renewedAfterRejection(fleet, one)).toBe(true)
-    }
-  })
 })
 
 describe('an API that rejects every token', () => {
@@ -432,25 +364,6 @@ describe('an API that rejects every token', () => {
       expect(askedAt.length).toBeGreaterThan(5)
     },
   )
-
-  it('causes at most 12 renewals an hour when one process used up its own limit hours ago', async () => {
-    const fleet = longLived()
-    const askedAt: number[] = []
-    const renewInPairs = async (process: Process, pairs: number): Promise<void> => {
-      for (let step = 0; step < 2 * pairs; step += 1) {
-        if (await renewedAfterRejection(fleet, process)) askedAt.push(fleet.clock.monotonicMs())
-        await fleet.skip(step % 2 === 0 ? 1_000 : QUIET_MS)
-      }
-    }
-    const veteran = await fleet.begin()
-    await renewInPairs(veteran, 6)
-    await fleet.skip(3 * HOUR_MS)
-    const other = fleet.start()
-    await renewInPairs(other, 5)
-    await renewInPairs(veteran, 1)
-    await renewInPairs(other, 5)
-    expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
-  })
 
   it('causes at most 60 renewals a day across all processes', async () => {
     const fleet = longLived()

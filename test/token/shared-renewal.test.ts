@@ -1,18 +1,8 @@
-/** Background renewals and rejected tokens in processes that share a token. */
-import type { AccessToken } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import {
-  granted,
-  grantedWith,
-  IN_STORE_URL,
-  MERCHANT_URL,
-  rejection,
-  status,
-  withoutJitter,
-} from './harness.ts'
+import { MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
 
@@ -53,25 +43,11 @@ describe('a shared token in its refresh window', () => {
       random.mockReturnValue(jitter)
       expect(provider.currentToken()?.value).toBe(token)
       await quiet()
-      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'set', 'release'])
       expect(provider.currentToken()?.value).not.toBe(token)
       expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
     },
   )
-
-  it('is not replaced by a stored token that is in its refresh window, too', async () => {
-    const { fleet, provider, token } = await sharing()
-    fleet.store.remove(fleet.store.tokenKey)
-    await fleet.skip(100_000)
-    fleet.endpoint.answers.push(granted({ expires_in: 800 }))
-    const other = await fleet.begin({ refreshAheadMs: 0 }) // its window: 160 s, from 630 s on
-    await fleet.skip(690_000)
-    expect(fleet.store.entry(fleet.store.tokenKey)?.ttlMs).toBe(110_000)
-    expect(provider.currentToken()?.value).toBe(token)
-    await quiet()
-    expect([token, other.token]).not.toContain(provider.currentToken()?.value)
-    expect(fleet.endpoint.count).toBe(3)
-  })
 
   it('is replaced by a stored token that is not yet in its refresh window, however old', async () => {
     const fleet = new Fleet()
@@ -100,47 +76,6 @@ describe('a shared token in its refresh window', () => {
     await fleet.pass(50)
     expect(fleet.endpoint.count).toBe(2)
     expect(provider.currentToken()?.value).not.toBe(token)
-  })
-
-  it('is renewed a tenth of a short refresh window after the attempt that found the lease held', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.otherwise = granted({ expires_in: 10 }) // a margin of 0.5 s, and a window of 2 s
-    const { provider } = await fleet.begin()
-    await fleet.skip(7_500)
-    const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
-    const requests: number[] = []
-    for (const passMs of [0, 199, 1]) {
-      await fleet.skip(passMs)
-      provider.currentToken()
-      await quiet()
-      requests.push(fleet.endpoint.count)
-      release()
-    }
-    expect(requests).toEqual([1, 1, 2])
-  })
-
-  it("that expires during another process's lease is replaced when that lease ends", async () => {
-    const { fleet, provider } = await due()
-    await fleet.skip(199_000)
-    fleet.store.hold(fleet.store.tokenKey, 3_000)
-    provider.currentToken()
-    await fleet.pass(1_000)
-    expect(provider.currentToken()).toBeUndefined()
-    const waiting = provider.getToken()
-    expect(await fleet.tookMs(waiting)).toBeLessThanOrEqual(2_100)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
-  it('is looked for in the store once in 3 s, even shortly before its expiry, while a quota prevents renewals', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.otherwise = grantedWith({ 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=3600' })
-    const { provider, token } = await fleet.begin()
-    await fleet.skip(970_000) // 20 s before the margin
-    for (let call = 0; call < 30; call += 1) {
-      expect(provider.currentToken()?.value).toBe(token)
-      await fleet.skip(100)
-    }
-    expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get']])
   })
 
   it('causes no store operation and no token request in the pause after a failed renewal', async () => {
@@ -261,24 +196,6 @@ describe('a rejected token', () => {
       expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
     },
   )
-
-  it('is not acquired from the store again after a dozen other rejections', async () => {
-    const { fleet, provider, token } = await sharing()
-    const key = fleet.store.tokenKey
-    const { value = '', ttlMs = 0 } = fleet.store.entry(key) ?? {}
-    let rejected: string | undefined = token
-    for (let time = 0; time < 12; time += 1) {
-      const value: string = String(rejected)
-      const both: Promise<AccessToken | undefined>[] = [{ url }, { url: IN_STORE_URL }].map((at) =>
-        provider.renewToken(value, at),
-      )
-      rejected = (await Promise.all(both))[0]?.value
-      await quiet()
-      await fleet.skip(62_001)
-    }
-    fleet.store.put(key, value, ttlMs)
-    expect((await provider.renewToken(String(rejected), { url }))?.value).not.toBe(token)
-  })
 
   it('causes no store operation if it was rejected outside apiUrls', async () => {
     const { fleet, provider, token } = await sharing()

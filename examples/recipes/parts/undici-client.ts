@@ -1,9 +1,9 @@
-/** undici's own functions, with the token attached below its interceptors. Shown in docs/clients.md. */
+/** undici's own functions, with the token attached above its retry interceptor. Shown in docs/clients.md. */
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, interceptors, request } from 'undici'
 import { environment, tokens } from './tokens.ts'
 
-export const dispatcher = new Agent().compose(createAuthDispatch(tokens), interceptors.retry())
+export const dispatcher = new Agent().compose(interceptors.retry(), createAuthDispatch(tokens))
 
 export async function createOrder(amount: number) {
   const url = `${environment.apiUrls.merchant}/orders`

@@ -9,7 +9,7 @@ async function clientSecret(): Promise<string> {
   const url = `http://localhost:${port}/secretsmanager/get?secretId=${encodeURIComponent(secretId)}`
   const headers = { 'X-Aws-Parameters-Secrets-Token': process.env.AWS_SESSION_TOKEN ?? '' }
   const response = await fetch(url, { headers })
-  if (!response.ok) throw new Error(`The secrets extension answered ${response.status}`)
+  if (!response.ok) throw new Error(`The secrets extension returned ${response.status}`)
   return ((await response.json()) as { SecretString: string }).SecretString
 }
 

@@ -23,7 +23,7 @@ export class MerchantAuthModule implements OnApplicationShutdown {
     attachAuth(http.axiosRef, tokens)
   }
 
-  /** Nest calls it when the server has answered the requests in flight, which may need the token. */
+  /** Nest calls it when the requests in flight have their responses, which may need the token. */
   async onApplicationShutdown(): Promise<void> {
     await this.tokens.close()
   }

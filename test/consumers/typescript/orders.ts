@@ -12,6 +12,6 @@ export class Orders {
 
   async place(amount: number): Promise<void> {
     const response = await this.fetch(this.url, { method: 'POST', body: JSON.stringify({ amount }) })
-    if (!response.ok) throw new Error(`The order was answered with ${response.status}`)
+    if (!response.ok) throw new Error(`The API returned ${response.status}`)
   }
 }

@@ -1,0 +1,168 @@
+// A 401 on undici: it is held while the token is renewed; then it is discarded and the call repeated, or the caller gets it.
+import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { errors, FormData, fetch, request } from 'undici'
+import { describe, expect, it } from 'vitest'
+import { settled } from '../support/clock.ts'
+import { token } from '../support/provided.ts'
+import { agentWith, agentWithRenewal, authFor, startCall, tokensAt } from './undici-calls.ts'
+import { failureOf, scripted, until } from './world.ts'
+
+/** An API that rejects the first token, with a body of this size. */
+const rejecting = (bytes = 0) =>
+  scripted(({ headers, body }, response) => {
+    const isFirst = headers.authorization === 'Bearer first.token'
+    response.writeHead(isFirst ? 401 : 200).end(isFirst ? Buffer.alloc(bytes) : body)
+  })
+
+describe('an undici call, after a 401,', () => {
+  it('is repeated with the new token, and its handler gets one response', async () => {
+    await using api = await rejecting(1024)
+    const call = startCall(agentWith(authFor(api)), api.url, { method: 'POST', body: 'x' })
+    await call.ended
+    expect(call.events).toEqual(['start', 'start', 'answer 200', 'end'])
+    expect([call.body, tokensAt(api)]).toEqual(['x', ['Bearer first.token', 'Bearer second.token']])
+  })
+
+  it('is repeated with the same form', async () => {
+    await using api = await rejecting()
+    const body = new FormData()
+    body.append('file', new File(['content'], 'f.bin'))
+    await request(api.url, { dispatcher: agentWith(authFor(api)), method: 'POST', body })
+    const sent = api.seen.map(({ body: bytes, headers }) => {
+      const boundary = String(headers['content-type']).split('boundary=')[1] ?? ''
+      return String(bytes).replaceAll(boundary, 'BOUNDARY')
+    })
+    expect(sent[0]).toContain('content')
+    expect(sent[1]).toBe(sent[0])
+  })
+
+  it('returns it at once, while the renewal runs, if its body was a stream', async () => {
+    await using api = await rejecting()
+    const { dispatcher, isAsked } = agentWithRenewal(api)
+    const body = Readable.from(['x'])
+    expect((await request(api.url, { dispatcher, method: 'POST', body })).statusCode).toBe(401)
+    expect((await fetch(api.url, { dispatcher, method: 'POST', body: 'x' })).status).toBe(401) // an iterable for undici
+    expect([isAsked(), api.seen.length]).toEqual([true, 2])
+  })
+
+  it('does not hold up other calls during the renewal, also on the same connection', async () => {
+    await using api = await scripted(({ path }, response) => {
+      response.writeHead(path === '/rejected' ? 401 : 200).end('short')
+    })
+    const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+    const rejected = request(`${api.url}/rejected`, { dispatcher })
+    await until(isAsked)
+    expect((await request(`${api.url}/other`, { dispatcher })).statusCode).toBe(200)
+    renew(undefined)
+    expect((await rejected).statusCode).toBe(401)
+  })
+})
+
+describe('a 401 that undici holds during the renewal', () => {
+  it.each<[string, () => Promise<ReturnType<typeof token> | undefined>]>([
+    ['fails', () => Promise.reject(new Error('no renewal'))],
+    ['is suppressed', async () => undefined],
+    ['yields the same token', async () => token('first.token')],
+  ])('reaches the caller unchanged if the renewal %s', async (_, renew) => {
+    await using api = await scripted((__, response) => {
+      response.writeHead(401, { 'x-a': ['b', 'c'], trailer: 'x-t' }).write('the API’s ')
+      response.addTrailers({ 'x-t': 'tail' })
+      response.end('own')
+    })
+    const dispatcher = agentWith(authFor(api, { renew }))
+    const { statusCode, headers, body, trailers } = await request(api.url, { dispatcher })
+    expect([statusCode, await body.text(), trailers]).toEqual([401, 'the API’s own', { 'x-t': 'tail' }])
+    expect(headers['x-a']).toEqual(['b', 'c'])
+    expect(api.seen).toHaveLength(1)
+  })
+
+  it('is not read into memory, and then flows as fast as the caller reads it', async () => {
+    const size = 20 * 1024 * 1024
+    let socket: Socket | null = null
+    await using api = await scripted((_, response) => {
+      socket = response.socket
+      response.writeHead(401).end(Buffer.alloc(size, 'x'))
+    })
+    const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+    let [received, pauses] = [0, 0]
+    const call = startCall(dispatcher, api.url)
+    call.onResponseData = (_, { length }) => {
+      received += length
+      pauses += 1
+      call.controller?.pause()
+      setImmediate(() => call.controller?.resume())
+    }
+    await until(isAsked)
+    await settled(50)
+    expect(socket).toMatchObject({ writableNeedDrain: true })
+    expect(call.events).toEqual(['start'])
+    renew(undefined)
+    await call.ended
+    expect([call.events, received]).toEqual([['start', 'answer 401', 'end'], size])
+    expect(pauses).toBeGreaterThan(100)
+  })
+
+  it('waits for a caller who has paused, and then reaches the caller as it arrives', async () => {
+    let write = (_: string) => {}
+    await using api = await scripted((_, response) => {
+      write = (text) => void response.write(text)
+      response.writeHead(401).write('one ')
+    })
+    const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+    const call = startCall(dispatcher, api.url)
+    await until(isAsked)
+    call.controller?.pause()
+    renew(undefined)
+    await until(() => call.events.includes('answer 401'))
+    await settled(20)
+    expect(call.body).toBe('')
+    call.controller?.resume()
+    await until(() => call.body === 'one ')
+    write('two')
+    await until(() => call.body === 'one two')
+  })
+
+  it('reaches the caller up to the break if its connection breaks', async () => {
+    await using api = await scripted((_, response) => {
+      response.writeHead(401, { 'content-length': 10 }).write('half ', () => response.destroy())
+    })
+    const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+    const call = startCall(dispatcher, api.url)
+    await until(isAsked)
+    const fetched = fetch(api.url, { dispatcher })
+    await until(() => api.seen.length === 2)
+    await settled(50) // both break
+    renew(undefined)
+    await call.ended
+    expect([call.events, call.body]).toEqual([['start', 'answer 401', 'error'], 'half '])
+    expect(call.error).toBeInstanceOf(errors.SocketError)
+    expect(await failureOf((await fetched).text())).toMatchObject({ message: 'terminated' })
+  })
+
+  it.each([
+    ['read to its end if it is small, and its connection is reused', 1024, 1],
+    ['cut off if it is large', 5 * 1024 * 1024, 2],
+  ])('is discarded after a renewal: it is %s', async (_, size, connections) => {
+    const sockets = new Set<unknown>()
+    await using api = await scripted((__, response, nth) => {
+      sockets.add(response.socket)
+      response.writeHead(nth === 1 ? 401 : 200).end(Buffer.alloc(size))
+    })
+    const { dispatcher, renew } = agentWithRenewal(api)
+    renew(token('second.token'))
+    expect((await request(api.url, { dispatcher })).statusCode).toBe(200)
+    expect(sockets.size).toBe(connections)
+  })
+
+  it('is cut off after a renewal if it does not end: the repeated call gets a connection', async () => {
+    await using api = await scripted((_, response, nth) => {
+      if (nth === 1) response.writeHead(401).write('half')
+      else response.end('good')
+    })
+    const { dispatcher, renew } = agentWithRenewal(api)
+    renew(token('second.token'))
+    const { statusCode, body } = await request(api.url, { dispatcher })
+    expect([statusCode, await body.text()]).toEqual([200, 'good'])
+  })
+})

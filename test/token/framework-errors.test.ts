@@ -1,0 +1,39 @@
+/** Errors by which a framework steers itself, such as Next.js while it prerenders a page, pass through unchanged. */
+import { describe, expect, it } from 'vitest'
+import { settled } from '../support/clock.ts'
+import { granted, rejection, rig, SECRET, unhandledRejections } from './harness.ts'
+
+const bailout = Object.assign(new Error('Bail out of prerendering'), { digest: 'NEXT_PRERENDER_INTERRUPTED' })
+const bailsOut = () => Promise.reject(bailout)
+
+describe('an error with a digest', () => {
+  it('thrown by fetch reaches every waiter as it is, is not retried and begins no cooldown', async () => {
+    const { provider, endpoint } = rig([bailsOut])
+    const errors = await Promise.all([1, 2, 3].map(() => rejection(provider.getToken())))
+    for (const error of errors) expect(error).toBe(bailout)
+    expect(endpoint.count).toBe(1)
+    expect(await provider.getToken()).toBeDefined()
+  })
+
+  it('thrown by a clientSecret function reaches the caller as it is', async () => {
+    let times = 0
+    const clientSecret = () => (++times === 1 ? bailsOut() : SECRET)
+    const { provider } = rig([], { clientSecret })
+    expect(await rejection(provider.getToken())).toBe(bailout)
+    expect(await provider.getToken()).toBeDefined()
+  })
+
+  it('ends a background renewal in silence', async () => {
+    const countUnhandled = unhandledRejections()
+    const { provider, clock, events } = rig([granted(), bailsOut])
+    const token = await provider.getToken()
+    await clock.advance(900_000)
+    events.length = 0
+    expect(await provider.getToken()).toBe(token)
+    await settled()
+    expect(events.map(({ type }) => type)).toEqual(['token-requested'])
+    await clock.advance(90_000)
+    expect(await provider.getToken()).not.toBe(token)
+    expect(await countUnhandled()).toBe(0)
+  })
+})

@@ -10,6 +10,7 @@ import axios, {
   type CreateAxiosDefaults,
 } from 'axios'
 import axiosRetry from 'axios-retry'
+import * as undici from 'undici'
 import { describe, expect, it } from 'vitest'
 import {
   ADAPTERS,
@@ -235,6 +236,7 @@ it('responses and errors over HTTP/2 show no token', async () => {
   expectNoToken(await rejectionOf(api.get('/fails')))
   const streamed = await api.get('/orders', { responseType: 'stream' })
   expectNoToken(streamed)
+  expectNoToken(streamed.data)
   streamed.data.resume()
 })
 
@@ -301,20 +303,35 @@ describe.each([
     })
   })
 
-  it('a streamed response, and its late error', async () => {
+  it('a streamed response', async () => {
     await inFlight(async (api) => {
       const response = await api.get('/orders', { responseType: 'stream' })
-      response.data.resume()
+      expectNoToken(response.data)
       return response
-    })
-    await inFlight(async (api) => {
-      fail({ kind: 'truncated-body' })
-      return await rejectionOf(read(await api.get('/orders', { responseType: 'stream' })))
     })
   })
 
-  it('an uploaded stream', async () => {
-    await inFlight((api) => api.post('/orders', Readable.from([Buffer.from('x')])))
+  it('the late error of a streamed response', async () => {
+    await inFlight(async (api) => {
+      const response = await api.get('/orders', { responseType: 'stream', maxContentLength: 10 })
+      const error = (await rejectionOf(read(response))) as AxiosError
+      expect(error.request).toBeDefined()
+      return error
+    })
+  })
+
+  it('a stream that is still sent', async () => {
+    await using server = await listening(
+      createHttpServer((_, response) => response.writeHead(500).end('too early')),
+    )
+    await inFlight(async (api) => {
+      const body = new PassThrough()
+      body.write('x')
+      const error = await rejectionOf(api.post(server.url, body))
+      expectNoToken(body)
+      body.destroy()
+      return error
+    })
   })
 
   it('an error of a call that was canceled before it was sent', async () => {
@@ -326,6 +343,19 @@ describe.each([
     await inFlight((api) => api.get(elsewhere.url, { validateStatus: null }))
     await inFlight((api) => rejectionOf(api.get(elsewhere.url)))
   })
+})
+
+it("while another call is in flight on the caller's dispatcher, no token is in a response", async () => {
+  const { fetch, Request, Response } = undici
+  const options = { env: { fetch, Request, Response }, fetchOptions: { dispatcher: new undici.Agent() } }
+  const api = ground.api({ adapter: 'fetch', ...options } as CreateAxiosDefaults)
+  fail({ kind: 'hang' })
+  const abort = new AbortController()
+  const other = rejectionOf(api.get('/hangs', { signal: abort.signal }))
+  await until(() => ground.sent().length === 1)
+  expectNoToken(await api.get('/orders'))
+  abort.abort()
+  await other
 })
 
 it("the caller's keep-alive agent still works, and is the one on the config", async () => {

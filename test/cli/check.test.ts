@@ -101,8 +101,8 @@ describe('check', () => {
     expect(code).toBe(3)
     expect(steps).toHaveLength(1)
     expect(steps[0]?.text.split('\n')).toEqual([
-      expect.stringMatching(/^MERCHANT_AUTH_TIMEOUT_MS \(--timeout-ms\): /),
       expect.stringMatching(/^MERCHANT_AUTH_CLIENT_ID \(--client-id\): /),
+      expect.stringMatching(/^MERCHANT_AUTH_TIMEOUT_MS \(--timeout-ms\): /),
       expect.stringMatching(/^MERCHANT_AUTH_URL \(--auth-url\): /),
       expect.stringMatching(/^MERCHANT_AUTH_API_URLS\[1\] \(--api-url\): /),
     ])

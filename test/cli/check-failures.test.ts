@@ -143,22 +143,12 @@ describe('a token request without a response', () => {
   })
 
   it('distinguishes a failure behind a proxy from a proxy that cannot be reached', async () => {
-    const tls = await checkFailing(['UNABLE_TO_VERIFY_LEAF_SIGNATURE'], { proxy: PROXY })
-    expect(tls.last).toMatchObject({ step: 'tls', advice: expect.stringContaining('NODE_EXTRA_CA_CERTS') })
     const sent = await checkFailing(['ECONNRESET'], { proxy: PROXY, sent: true })
     expect(sent.last).toMatchObject({ step: 'answer' })
     expect((await checkFailing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
       step: 'connection',
       text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
     })
-  })
-
-  it('fails at the TLS step if the port does not speak TLS', async () => {
-    const { port } = new URL(at.test.environment.authUrl)
-    const plain = await check(at, ['--auth-url', `https://localhost:${port}`])
-    expect(plain.code).toBe(4)
-    expect(plain.last).toMatchObject({ step: 'tls', cause: 'ERR_SSL_WRONG_VERSION_NUMBER' })
-    expect(plain.steps.map(({ step }) => step)).toEqual(['options', 'name', 'connection', 'tls'])
   })
 
   it('fails at the response step if the server closes the connection because it expects TLS', async () => {

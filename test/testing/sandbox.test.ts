@@ -96,7 +96,6 @@ describe('the options of startSandbox', () => {
 
   it.each([
     ['lifetimeSeconds', { lifetimeSeconds: 0 }],
-    ['ports.production', { ports: { production: 65_536 } }],
     ['port', { port: 4000 }],
     ['quota', { quota: '10/y' }],
   ])('are rejected if invalid: %s %o', async (option, options) => {

@@ -134,7 +134,6 @@ function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {
 
 interface Client {
   readonly store: TokenStore
-  /** Rejects with the reason of a failure. */
   readonly connect: () => Promise<unknown>
   readonly close: () => void
 }

@@ -40,15 +40,6 @@ describe('fail() of the sandbox', () => {
     expect(requests().at(-1)).not.toHaveProperty('fault')
   })
 
-  it('applies a fault only to its target, and only in its environment', async () => {
-    use.env.fail('in-store', UNAVAILABLE)
-    expect(await merchant()).toBe(401)
-    expect((await requestToken(use.env)).status).toBe(200)
-    expect((await call(use.sandbox.production.inStoreUrl, undefined)).status).toBe(401)
-    expect((await call(use.env.inStoreUrl, undefined)).status).toBe(503)
-    expect(use.env.counts.unauthorized).toBe(1)
-  })
-
   it('applies a fault with times: Infinity to all requests until it is cleared', async () => {
     use.env.fail('merchant', UNAVAILABLE, { times: Number.POSITIVE_INFINITY })
     use.env.fail('in-store', UNAVAILABLE)

@@ -130,21 +130,6 @@ describe('onRequest of the sandbox', () => {
     expect(get).toMatchObject({ of: 'test', target: 'in-store', status: 401, error: 'unauthorized' })
   })
 
-  it('is called for a hang when its client disconnects', async () => {
-    const { test } = sandbox
-    const id = test.fail('merchant', { kind: 'hang' })
-    const abort = new AbortController()
-    const hanging = call(test.merchantUrl, undefined, { signal: abort.signal })
-    await until(() => test.counts.merchant === 1)
-    expect((await call(test.inStoreUrl, undefined)).status).toBe(401)
-    expect((await requests(1)).map(({ target }) => target)).toEqual(['in-store'])
-    abort.abort()
-    await expect(hanging).rejects.toHaveProperty('name', 'AbortError')
-    const [, hung] = await requests(2)
-    expect(hung).toMatchObject({ target: 'merchant', fault: id })
-    expect(hung).not.toHaveProperty('status')
-  })
-
   it('affects neither the response nor the process if it rejects', async () => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)

@@ -51,23 +51,18 @@ describe('the token endpoint of the sandbox', () => {
 
   it('signs issuer, audience and expiry to the millisecond, with the lifetime as configured at that time', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_123 })
-    for (const [lifetimeSeconds, exp] of [
-      [7, 1_700_000_007.123],
-      [36_000, 1_700_036_000.123],
-    ] as const) {
-      use.env.configure({ lifetimeSeconds })
-      const { access_token, expires_in } = await grantOf(requestToken(use.env))
-      expect(expires_in).toBe(lifetimeSeconds)
-      expect(decodeJwt(access_token)).toEqual({
-        iss: use.env.environment.authUrl,
-        aud: use.env.environment.audience,
-        sub: use.env.clientId,
-        scope: 'merchant',
-        jti: expect.stringMatching(/^[\da-f-]{36}$/),
-        iat: 1_700_000_000.123,
-        exp,
-      })
-    }
+    use.env.configure({ lifetimeSeconds: 7 })
+    const { access_token, expires_in } = await grantOf(requestToken(use.env))
+    expect(expires_in).toBe(7)
+    expect(decodeJwt(access_token)).toEqual({
+      iss: use.env.environment.authUrl,
+      aud: use.env.environment.audience,
+      sub: use.env.clientId,
+      scope: 'merchant',
+      jti: expect.stringMatching(/^[\da-f-]{36}$/),
+      iat: 1_700_000_000.123,
+      exp: 1_700_000_007.123,
+    })
   })
 
   it('accepts a form, and a content type with parameters in any case', async () => {

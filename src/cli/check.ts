@@ -46,7 +46,7 @@ neither the secret nor the token.
 ${SETTINGS_HELP}
 
 Exit codes: 0 passed, 2 command line, 3 options, 4 no response from the token
-endpoint, 5 an error status, 6 no usable token, 7 the API call; see docs/command.md
+endpoint, 5 an error status, 6 no usable token, 7 the API call (docs/command.md)
 
 Example:
   npx merchant-auth check --dotenv .env --call https://api.example.com/orders

@@ -33,11 +33,12 @@ export function watchConnection(
   show: (text: string) => string,
 ): { readonly connection: Connection; readonly stop: () => void } {
   const { origin, host } = new URL(url)
-  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || process.execArgv.includes('--use-env-proxy')
+  const options = [...process.execArgv, env['NODE_OPTIONS']].join(' ')
+  const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || options.includes('--use-env-proxy')
   const connection: Connection = { host: show(host), proxyHint: isUsed ? undefined : proxyHintFor(env) }
   const onConnect = ({ connectParams }: Message, connected: boolean): void => {
     const to = connectParams?.host
-    if (to !== undefined && to !== host) connection.proxy = { host: show(to), connected }
+    if (isUsed && to !== undefined && to !== host) connection.proxy = { host: show(to), connected }
   }
   const listeners = Object.entries({
     'undici:client:connected': (message: unknown) => onConnect(message as Message, true),

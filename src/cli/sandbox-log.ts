@@ -41,8 +41,8 @@ function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
 
 /** JSON for programs. */
 export const jsonFormat: LogFormat = (request, environment, fault) => {
-  const { id, at, target, method, path, status, jti, error, errorDescription } = request
+  const { id, at, target, method, path, status, durationMs, jti, error, errorDescription } = request
   const time = new Date(at).toISOString()
-  const known = { time, environment, id, target, method, path, status, durationMs: request.durationMs }
+  const known = { time, environment, id, target, method, path, status, durationMs }
   return JSON.stringify({ ...known, jti, error, errorDescription, fault })
 }

@@ -52,8 +52,8 @@ Behavior of both environments:
   --lifetime-seconds N   lifetime of the tokens; default: 3600
   --token-latency-ms N   delay of the token endpoint; default: 0
   --api-latency-ms N     delay of the APIs; default: 0
-  --reject-all-tokens    return 401 for every token; =merchant, =in-store: one API
-  --quota N/UNIT[,…]     limit of token requests, such as 10/h,50/d; default: none
+  --reject-all-tokens    return 401 for every token; =merchant, =in-store
+  --quota N/UNIT[,…]     limit of token requests, such as 10/h,50/d
   --quota-counts-refused  refused token requests count, too
   --no-quota-headers     a spent quota is announced by a 429 alone
   --header-name NAME     header that carries the token; default: Authorization

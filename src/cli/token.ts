@@ -134,7 +134,6 @@ function jsonOf({ value, tokenType, scope, expiresAt }: AccessToken): string {
 
 interface Client {
   readonly store: TokenStore
-  /** Rejects with the reason of a failure. */
   readonly connect: () => Promise<unknown>
   readonly close: () => void
 }
@@ -182,8 +181,8 @@ async function redisClient(url: string): Promise<Client | undefined> {
   if (ioredis === undefined) return undefined
   const retry = { maxRetriesPerRequest: 0, retryStrategy: () => null }
   const client = new ioredis.Redis(url, { connectTimeout, lazyConnect: true, ...retry })
-  // The rejection of connect() says only that the connection is closed.
   const store = createRedisTokenStore(client)
+  // The rejection of connect() says only that the connection is closed.
   const failed = once(client, 'error').then(([error]) => Promise.reject(error))
   const connect = (): Promise<unknown> => Promise.race([failed, client.connect()])
   return { store, connect, close: () => client.disconnect() }

@@ -23,20 +23,10 @@ describe('the command line', () => {
     expect(await run([flag])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
-  const SETTINGS =
-    'auth-url audience api-url client-id client-secret-file timeout-ms body-format dotenv header-name scheme json'
-  const SANDBOX =
-    'environment port production-port json lifetime-seconds token-latency-ms api-latency-ms reject-all-tokens header-name scheme fault'
-  it.each([
-    ['check', `${SETTINGS} call`],
-    ['token', `${SETTINGS} header store`],
-    ['sandbox', SANDBOX],
-  ])('explains %s with every flag and an example', async (name, flags) => {
+  it.each(['check', 'token', 'sandbox'])('explains %s', async (name) => {
     const { code, stdout } = await run([name, '--help'])
     expect(code).toBe(0)
     expect(stdout).toContain(`Usage: npx merchant-auth ${name}`)
-    expect(stdout).toContain('Example:\n  ')
-    for (const flag of flags.split(' ')) expect(stdout).toMatch(new RegExp(`^  --${flag}[ =\\n]`, 'm'))
     expect(await run([name, '-h'])).toMatchObject({ code, stdout })
     expect(await run(['help', name])).toMatchObject({ code, stdout })
   })
@@ -61,11 +51,9 @@ describe('the command line', () => {
     ['token --header --json', '--header and --json cannot be combined.'],
     ['sandbox --environment HORSE', 'The value of --environment must be test or production.'],
     ['sandbox --port 65536', '--port must be a port from 0 to 65535'],
-    ['sandbox --production-port HORSE', '--production-port must be a port from 0 to 65535'],
     ['sandbox --lifetime-seconds 0', /^--lifetime-seconds must be .* from 1 to 2147483647$/],
     ['sandbox --reject-all-tokens=HORSE', /^--reject-all-tokens must be /],
     ['sandbox --quota HORSE', "--quota must be a quota such as '10/h,50/d'"],
-    ['sandbox --header-name a@b', /^--header-name must be /],
   ])('rejects "%s" without repeating its values', async (line, message) => {
     const args = line.split(' ')
     const { code, stdout, stderr } = await run(args)

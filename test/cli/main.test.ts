@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { PATIENCE_MS } from '../support/patience.ts'
 import { listening } from '../testing/calls.ts'
-import { assertionsFor, eachWithSandbox, folder, MAIN, program } from './rig.ts'
+import { eachWithSandbox, folder, MAIN, program } from './rig.ts'
 
 const at = eachWithSandbox()
 const SILENT = { stdout: '', stderr: '' }
@@ -61,18 +61,17 @@ describe('the program merchant-auth', () => {
     expect((await lines.next()).value).toBe('143')
   })
 
-  it.each(['secret', 'assertion'])('reads the %s from a pipe', async (kind) => {
-    const PROOF = kind === 'secret' ? at.test.clientSecret : await (await assertionsFor(at))()
-    const env = { PATH: process.env['PATH'], ...at.variables, PROOF }
-    const command = `printf %s "$PROOF" | "$0" "$1" token --client-${kind}-file /dev/stdin`
+  it('reads the secret from a pipe', async () => {
+    const env = { PATH: process.env['PATH'], ...at.variables, SECRET: at.test.clientSecret }
+    const command = 'printf %s "$SECRET" | "$0" "$1" token --client-secret-file /dev/stdin'
     const { stdout } = await promisify(execFile)('sh', ['-c', command, process.execPath, MAIN], { env })
     expect(stdout).toMatch(/^[\w.-]+\n$/)
   })
 
-  it.each(['secret', 'assertion'])('ends on a signal while it waits for the %s from a pipe', async (kind) => {
+  it('ends on a signal while it waits for the secret from a pipe', async () => {
     const pipe = join(folder(), 'pipe')
     execFileSync('mkfifo', [pipe])
-    const { child, ended } = program(['token', `--client-${kind}-file`, pipe], at.variables)
+    const { child, ended } = program(['token', '--client-secret-file', pipe], at.variables)
     await new Promise((resolve) => setTimeout(resolve, 1_500)) // nothing shows when it starts to wait
     child.kill('SIGTERM')
     expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })

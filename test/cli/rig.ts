@@ -27,7 +27,6 @@ export interface Outcome {
 }
 
 export interface Running extends Promise<Outcome> {
-  readonly signal: AbortSignal
   /** Interrupts the command as Ctrl-C does. */
   interrupt(): void
   /** The output so far. */
@@ -61,7 +60,6 @@ export function run(args: readonly string[], env: Variables = {}, terminal?: Ter
     stderr: logged(),
   }))
   const one: Running = Object.assign(outcome, {
-    signal: stop.signal,
     interrupt: () => stop.abort('SIGINT'),
     stdout: written,
     stderr: logged,

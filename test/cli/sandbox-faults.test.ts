@@ -13,13 +13,10 @@ describe('a fault from --fault', () => {
   const TEXT = 'text/plain; charset=utf-8'
   const JSON_TYPE = 'application/json'
   it.each<[fault: string, status: number, body: string, headers: Record<string, string>]>([
-    ['status=503,retry-after=2', 503, '', { 'retry-after': '2' }],
     ['status=429,retry-after=9,json={"a":[1,2]}', 429, '{"a":[1,2]}', { 'retry-after': '9' }],
     ['redirect=https://example.com/a?b=c:d', 307, '', { location: 'https://example.com/a?b=c:d' }],
-    ['redirect=https://example.com/,status=302', 302, '', { location: 'https://example.com/' }],
     ['text=<p>Not now, not here, times=2,', 200, '<p>Not now, not here, times=2,', { 'content-type': TEXT }],
     ['status=502,type=text/html,text=<p>', 502, '<p>', { 'content-type': 'text/html' }],
-    ['text=', 200, '', { 'content-type': TEXT }],
     ['json={"access_token":5,"a":[1,2]}', 200, '{"access_token":5,"a":[1,2]}', { 'content-type': JSON_TYPE }],
   ])('sends a complete response: %s', async (fault, status, body, headers) => {
     const running = await withFaults(`token:${fault}`)
@@ -63,9 +60,7 @@ describe('an invalid --fault', () => {
     ['token:times=2', '--fault token needs a kind: hang, reset, '],
     ['token:hang,reset', '--fault token:hang: reset is not an option'],
     ['token:hang=2147483648', /^--fault token:hang: durationMs must be .*2147483647/],
-    ['token:status=600', /^--fault token:status: status must be .*200 to 599/],
     ['token:status=HUNTER2', /^--fault token:status: status must be /],
-    ['token:redirect=/,status=200', /^--fault token:redirect: status must be .*300 to 399/],
     ['token:json={"a":HUNTER2}', '--fault token:json: json must be valid JSON. '],
     ['token:hang,times=0', '--fault token:hang: times must be a whole number of at least 1'],
   ])('is rejected: %s', async (fault, message) => {

@@ -1,26 +1,14 @@
 // `merchant-auth sandbox`: its variables, its settings, its ports, its log, and how it ends.
 import { execFile } from 'node:child_process'
-import { getEventListeners } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { parseEnv, promisify } from 'node:util'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { PATIENCE_MS } from '../support/patience.ts'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
 import { call, echoOf, freePort, freshToken, listening, requestToken } from '../testing/calls.ts'
-import { folder, namedUrls, program, run, sandbox, withPlaceholders } from './rig.ts'
+import { folder, namedUrls, run, sandbox, withPlaceholders } from './rig.ts'
 
 describe('the variables of the sandbox command', () => {
-  it('are those of the test environment, and the only output on stdout', async () => {
-    const { command } = await sandbox()
-    expect(withPlaceholders(command.stdout())).toBe(`export MERCHANT_AUTH_URL=http://127.0.0.1:PORT
-export MERCHANT_AUTH_AUDIENCE=https://test.sandbox.example
-export MERCHANT_AUTH_API_URLS=merchant=http://127.0.0.1:PORT/merchant,inStore=http://127.0.0.1:PORT/in-store
-export MERCHANT_AUTH_CLIENT_ID=test-client
-export MERCHANT_AUTH_CLIENT_SECRET=test-secret-HEX
-`)
-  })
-
   it('work in a shell, with node --env-file and with merchant-auth check', async () => {
     const { command, client, merchantUrl } = await sandbox()
     const file = join(folder(), 'sandbox.env')
@@ -175,36 +163,17 @@ HH:MM:SS.mmm  production  GET     /merchant         401  N ms  no token
 })
 
 describe('the sandbox command', () => {
-  it('logs pending requests, frees its ports and leaves no listener when its signal aborts', async () => {
+  it('logs pending requests, frees its ports when its signal aborts', async () => {
     const { command, merchantUrl, productionUrl, lines } = await sandbox(['--fault', 'merchant:hang,at=body'])
     const hanging = (await call(merchantUrl, undefined)).text()
     const broken = expect(hanging).rejects.toThrow()
-    expect(getEventListeners(command.signal, 'abort')).toHaveLength(1)
     command.interrupt()
     expect((await command).code).toBe(0)
     await broken
     expect((await lines(1)).map(withPlaceholders)).toEqual([
       'HH:MM:SS.mmm  GET     /merchant         401  N ms  no token, fault hang,at=body',
     ])
-    expect(getEventListeners(command.signal, 'abort')).toHaveLength(0)
     await expect(fetch(merchantUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
     await expect(fetch(productionUrl)).rejects.toHaveProperty('cause.code', 'ECONNREFUSED')
   })
-
-  it.each(['SIGINT', 'SIGTERM'] as const)(
-    'ends on %s with exit code 0, even while a body hangs',
-    async (signal) => {
-      const { child, ended } = program(['sandbox', '--fault', 'merchant:hang,at=body'])
-      onTestFinished(() => void child.kill('SIGKILL'))
-      let printed = ''
-      child.stdout.on('data', (text) => (printed += String(text)))
-      await expect.poll(() => printed, { timeout: PATIENCE_MS }).toContain('CLIENT_SECRET=')
-      const url = `${parseEnv(printed)['MERCHANT_AUTH_URL']}/merchant`
-      const hanging = (await fetch(`${url}`)).text()
-      const broken = expect(hanging).rejects.toThrow()
-      child.kill(signal)
-      expect(await ended).toMatchObject({ code: 0, signal: null })
-      await broken
-    },
-  )
 })

@@ -150,13 +150,5 @@ describe('token --store', () => {
         stderr: 'merchant-auth: the store failed (NOPERM); this token is not shared\n',
       })
     })
-
-    it('reports a store failure and succeeds if Redis hangs', async () => {
-      redis.freeze()
-      onTestFinished(() => redis.thaw())
-      const { code, stderr } = await token(['--store', redis.url])
-      expect(code).toBe(0)
-      expect(stderr).toMatch(/^merchant-auth: the store failed( \(\w+\))?; this token is not shared\n$/)
-    })
   })
 })

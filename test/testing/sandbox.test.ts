@@ -27,14 +27,11 @@ describe('startSandbox', () => {
     const { production, test } = use.sandbox
     const environments = { production: production.environment, test: test.environment }
     expect(() => defineEnvironments(environments)).not.toThrow()
-    for (const [name, { environment, merchantUrl, inStoreUrl }] of Object.entries({ production, test })) {
-      expect(environment.name).toBe(name)
-      expect(environment.apiUrls).toEqual({ merchant: merchantUrl, inStore: inStoreUrl })
-      expect(new URL(environment.authUrl).hostname).toBe('127.0.0.1')
-      expect(merchantUrl).toBe(`${environment.authUrl}/merchant`)
-      expect(inStoreUrl).toBe(`${environment.authUrl}/in-store`)
-      expect(URL.canParse(environment.audience)).toBe(true)
-    }
+    expect([production.environment.name, test.environment.name]).toEqual(['production', 'test'])
+    const { environment, merchantUrl, inStoreUrl } = test
+    expect(environment.apiUrls).toEqual({ merchant: merchantUrl, inStore: inStoreUrl })
+    expect(merchantUrl).toBe(`${environment.authUrl}/merchant`)
+    expect(inStoreUrl).toBe(`${environment.authUrl}/in-store`)
   })
 
   it('starts environments that reject the client, the audience and the token of the other', async () => {
@@ -96,7 +93,6 @@ describe('the options of startSandbox', () => {
 
   it.each([
     ['lifetimeSeconds', { lifetimeSeconds: 0 }],
-    ['ports.production', { ports: { production: 65_536 } }],
     ['port', { port: 4000 }],
     ['quota', { quota: '10/y' }],
   ])('are rejected if invalid: %s %o', async (option, options) => {

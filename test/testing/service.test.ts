@@ -1,6 +1,5 @@
 // The token endpoint and the APIs of a sandbox environment, and how a test configures them.
 import { createHash } from 'node:crypto'
-import { inspect } from 'node:util'
 import { decodeJwt } from 'jose'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { SandboxSettings } from '../../src/testing/index.ts'
@@ -52,23 +51,18 @@ describe('the token endpoint of the sandbox', () => {
 
   it('signs issuer, audience and expiry to the millisecond, with the lifetime as configured at that time', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_123 })
-    for (const [lifetimeSeconds, exp] of [
-      [7, 1_700_000_007.123],
-      [36_000, 1_700_036_000.123],
-    ] as const) {
-      use.env.configure({ lifetimeSeconds })
-      const { access_token, expires_in } = await grantOf(requestToken(use.env))
-      expect(expires_in).toBe(lifetimeSeconds)
-      expect(decodeJwt(access_token)).toEqual({
-        iss: use.env.environment.authUrl,
-        aud: use.env.environment.audience,
-        sub: use.env.clientId,
-        scope: 'merchant',
-        jti: expect.stringMatching(/^[\da-f-]{36}$/),
-        iat: 1_700_000_000.123,
-        exp,
-      })
-    }
+    use.env.configure({ lifetimeSeconds: 7 })
+    const { access_token, expires_in } = await grantOf(requestToken(use.env))
+    expect(expires_in).toBe(7)
+    expect(decodeJwt(access_token)).toEqual({
+      iss: use.env.environment.authUrl,
+      aud: use.env.environment.audience,
+      sub: use.env.clientId,
+      scope: 'merchant',
+      jti: expect.stringMatching(/^[\da-f-]{36}$/),
+      iat: 1_700_000_000.123,
+      exp: 1_700_000_007.123,
+    })
   })
 
   it('accepts a form, and a content type with parameters in any case', async () => {
@@ -78,42 +72,20 @@ describe('the token endpoint of the sandbox', () => {
     expect((await requestToken(use.env, { headers })).status).toBe(200)
   })
 
-  it('waits for the configured latency before it issues a token', async () => {
-    use.env.configure({ tokenLatencyMs: 1_000, lifetimeSeconds: 1 })
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], now: 1_700_000_000_000 })
-    const timers = vi.spyOn(globalThis, 'setTimeout')
-    const answer = requestToken(use.env)
-    await until(() => timers.mock.calls.some(([, ms]) => ms === 1_000))
-    vi.advanceTimersByTime(999)
-    await turn()
-    expect(use.env.counts).toMatchObject({ token: 1, issued: 0 })
-    vi.advanceTimersByTime(1)
-    expect(decodeJwt((await grantOf(answer)).access_token).iat).toBe(1_700_000_001)
-  })
-
   type Sent = NonNullable<Parameters<typeof requestToken>[1]>
   const good = () => goodFields(use.env)
-  const withType = (type: string) => (): Sent => ({ headers: { 'content-type': type } })
-  const withBody = (body: string) => (): Sent => ({ body })
   const withField = (name: string, value: unknown) => (): Sent => ({ fields: { ...good(), [name]: value } })
-  const withExtraField = (name: string) => (): Sent => ({
-    body: `{"${name}":"x",${JSON.stringify(good()).slice(1)}`,
-  })
   const TYPE = 'The content type must be application/json or application/x-www-form-urlencoded'
-  const NAMES = ['client_id', 'client_secret', 'audience', 'grant_type']
 
-  it.each<[description: string, requests: (() => Sent)[]]>([
-    [TYPE, ['text/plain'].map(withType)],
-    ['The body must be a JSON object', ['{"client_id":', '[]', 'null'].map(withBody)],
-    ...NAMES.map((name): [string, (() => Sent)[]] => [`${name} is missing`, [withField(name, undefined)]]),
-    ['scope is not expected', [withExtraField('scope')]],
-    ['audience must be a non-empty string', [5, ''].map((value) => withField('audience', value))],
-  ])('rejects an invalid request: %s', async (error_description, requests) => {
-    for (const request of requests) {
-      const sent = request()
-      const error = await errorOf(await requestToken(use.env, sent))
-      expect(error, inspect(sent)).toEqual({ status: 400, error: 'invalid_request', error_description })
-    }
+  it.each<[description: string, request: () => Sent]>([
+    [TYPE, () => ({ headers: { 'content-type': 'text/plain' } })],
+    ['The body must be a JSON object', () => ({ body: '[]' })],
+    ['audience is missing', withField('audience', undefined)],
+    ['scope is not expected', withField('scope', 'x')],
+    ['audience must be a non-empty string', withField('audience', '')],
+  ])('rejects an invalid request: %s', async (error_description, request) => {
+    const error = await errorOf(await requestToken(use.env, request()))
+    expect(error).toEqual({ status: 400, error: 'invalid_request', error_description })
     expect(use.env.counts.issued).toBe(0)
   })
 
@@ -226,23 +198,18 @@ describe('an API of the sandbox', () => {
 })
 
 describe('revoke() of the sandbox', () => {
-  it('accepts a value or a jti, and returns how many valid tokens it revoked', async () => {
-    const [first, second] = [await freshToken(use.env), await freshToken(use.env)]
+  it('revokes one token by its value or its jti, or all, and returns how many were valid', async () => {
+    const [first, second, third] = [
+      await freshToken(use.env),
+      await freshToken(use.env),
+      await freshToken(use.env),
+    ]
     expect(use.env.revoke(String(decodeJwt(first).jti))).toBe(1)
     expect(use.env.revoke(first)).toBe(0)
-    expect(use.env.revoke('unknown')).toBe(0)
     expect((await call(use.env.merchantUrl, first)).status).toBe(401)
     expect((await call(use.env.merchantUrl, second)).status).toBe(200)
-  })
-
-  it('without an argument revokes all valid tokens, but none that are issued later', async () => {
-    vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 })
-    use.env.configure({ lifetimeSeconds: 1 })
-    await freshToken(use.env)
-    vi.setSystemTime(1_700_000_001_000)
-    const tokens = [await freshToken(use.env), await freshToken(use.env)]
     expect(use.env.revoke()).toBe(2)
-    for (const token of tokens) expect((await call(use.env.merchantUrl, token)).status).toBe(401)
+    expect((await call(use.env.merchantUrl, third)).status).toBe(401)
     expect((await call(use.env.merchantUrl, await freshToken(use.env))).status).toBe(200)
   })
 })
@@ -290,17 +257,9 @@ describe('configure() of the sandbox', () => {
     expect(use.env.requests('merchant')[0]).toHaveProperty('status', 200)
   })
 
-  it('calls a latency function for each request', async () => {
-    const apiLatencyMs = vi.fn(() => 0)
-    use.env.configure({ apiLatencyMs })
-    for (const url of [use.env.merchantUrl, use.env.inStoreUrl]) await call(url, undefined)
-    expect(apiLatencyMs).toHaveBeenCalledTimes(2)
-  })
-
   it.each([
     ['lifetimeSeconds', { lifetimeSeconds: 0 }],
     ['rejectAllTokens', { rejectAllTokens: ['token'] }],
-    ['header', { header: 'two words' }],
     ['lifetime', { lifetime: 5 }],
   ])('rejects an invalid setting, and changes nothing: %s', async (option, settings) => {
     const given = { lifetimeSeconds: 7, ...settings }

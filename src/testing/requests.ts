@@ -82,8 +82,9 @@ export function hide(text: string, { secrets, jtiOf }: KnownCredentials): string
 /** Headers, or the fields of a token request, with credentials hidden. */
 export function hideIn<T>(values: Readonly<Record<string, T>>, known: KnownCredentials): Record<string, T> {
   const shown = Object.entries(values).map(([name, value]) => {
-    if (name === 'client_secret' || name === 'client_assertion') return [name, HIDDEN]
-    return [name, typeof value === 'string' ? hide(value, known) : value]
+    const text = typeof value === 'string' ? hide(value, known) : value
+    const isCredential = /^(?:authorization|client_secret|client_assertion)$/.test(name)
+    return [name, isCredential && !String(text).includes('[token ') ? HIDDEN : text]
   })
   return Object.fromEntries(shown)
 }

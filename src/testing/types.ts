@@ -271,7 +271,7 @@ export interface SandboxRequest {
   readonly path: string
   /**
    * Names in lower case; values of a repeated header are joined with a comma. A token that this environment issued
-   * reads `[token <jti>]`, a client secret of it `[hidden]`.
+   * reads `[token <jti>]`; a client secret of it, and another `Authorization`, read `[hidden]`.
    */
   readonly headers: Readonly<Record<string, string>>
   /** The bytes of an API request, as far as they arrived; absent for other requests, because their bodies contain the secret. */

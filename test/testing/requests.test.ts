@@ -94,6 +94,8 @@ describe('requests() of the sandbox', () => {
       expect(all()).not.toContain(secret)
       expect(all()).not.toContain(encodeURIComponent(secret))
     }
+    await call(use.env.inStoreUrl, 'of another service')
+    expect(use.env.requests('in-store')[0]?.headers['authorization']).toBe('[hidden]')
     const [first, second] = use.env.requests('merchant').map(({ headers }) => headers['x-debug'])
     expect(first).toBe(`seen [token ${decodeJwt(token).jti}] here`)
     expect(second).toBe('seen [hidden] here')

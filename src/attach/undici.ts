@@ -53,6 +53,9 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
     (given, handler) => {
+      // undici rejects these itself.
+      if (!isObject(given) || !isObject(handler) || !isObject(given.headers ?? {}))
+        return dispatch(given, handler)
       const url = urlOf(given, connected)
       if (!isResolved(given)) {
         context.emitWithheld('destination', url)
@@ -92,7 +95,7 @@ function isResolved({ path, method }: DispatchOptions): boolean {
 
 /** Whether it is neither a record nor a flat list. */
 function isIterable(headers: UndiciHeaders): headers is HeaderPairs {
-  return typeof headers === 'object' && headers !== null && Symbol.iterator in headers && !isList(headers)
+  return isObject(headers) && Symbol.iterator in headers && !isList(headers)
 }
 
 /** A copy: a record or a flat list. An iterable becomes a list, because a generator can be read only once. */
@@ -115,6 +118,10 @@ function isNamed(name: HeaderValue, key: string): boolean {
 
 function withHeader(headers: FlatHeaders, name: string, value: string): FlatHeaders {
   return isList(headers) ? [...headers, name, value] : { ...headers, [name]: value }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 function isList(headers: unknown): headers is readonly HeaderValue[] {

@@ -13,8 +13,18 @@ export function ms(
   least: number,
   error = `must be a number of milliseconds from ${least} to ${MAX_TIMER_MS}`,
 ): z.ZodMiniType<number> {
-  return z.number(error).check(z.gte(least, error), z.lte(MAX_TIMER_MS, error))
+  return z.custom<number>(
+    (value) => typeof value === 'number' && value >= least && value <= MAX_TIMER_MS,
+    error,
+  )
 }
+
+/** A whole number. */
+export const whole = (least: number, most: number, error: string): z.ZodMiniType<number> =>
+  z.custom<number>(
+    (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
+    error,
+  )
 
 /** A function. */
 export const fn = <F>(error: string): z.ZodMiniType<F> =>
@@ -61,11 +71,16 @@ export const schemeName: z.ZodMiniType<string> = z
  */
 export function problemsOf(error: z.core.$ZodError, name = 'options'): Problem[] {
   return error.issues.flatMap(({ path, message, ...issue }) => {
-    if (issue.code !== 'unrecognized_keys')
-      return [{ option: z.core.toDotPath(path) || name, reason: message }]
+    if (issue.code !== 'unrecognized_keys') return [{ option: nameOf(path) || name, reason: message }]
     return issue.keys.map((key) => ({
       ...unknownOption(key, message.split(' ')),
-      option: z.core.toDotPath([...path, key]),
+      option: nameOf([...path, key]),
     }))
   })
+}
+
+/** An option's name with its place in other options: `apiUrls[0]`, `store.lease`. */
+function nameOf(path: readonly PropertyKey[]): string {
+  const parts = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`))
+  return parts.join('').replace(/^\./, '')
 }

@@ -10,6 +10,7 @@ import {
   schemeName,
   strict,
   text,
+  whole,
 } from './checks.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { checkEnvironment, type Environment, tokenEndpoint } from './environments.ts'
@@ -192,13 +193,22 @@ const LEASE = 'lease, if present, must be a function'
 const CLOCK = 'must have the functions monotonicMs, epochMs and sleep'
 const STATUS = 'must be a status from 400 to 599'
 
-/** The name of a field that the provider does not set. */
-const FIELD = /^(?!(?:client_(?:id|secret|assertion|assertion_type)|audience|grant_type)$)./
+/** The fields of the token request that the provider sets. */
+const OWN_FIELDS = /^(?:client_(?:id|secret|assertion|assertion_type)|audience|grant_type)?$/
 
-const tokenParameters = z.record(z.string().check(z.regex(FIELD)), z.string('must be a string'), {
-  error: ({ code }) =>
-    code === 'invalid_key' ? 'has no name, or is set by the provider' : 'must be a plain object',
-})
+const parameters = z
+  .custom<Readonly<Record<string, string>>>()
+  .check(({ value, issues }: { readonly value: unknown; readonly issues: unknown[] }) => {
+    const problem = (message: string, ...path: string[]): void => {
+      issues.push({ code: 'custom', input: value, path, message })
+    }
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) problem('must be a plain object')
+    else
+      for (const [name, field] of Object.entries(value)) {
+        if (OWN_FIELDS.test(name)) problem('has no name, or is set by the provider', name)
+        if (typeof field !== 'string') problem('must be a string', name)
+      }
+  })
 
 const isSecret = (value: unknown): boolean =>
   (typeof value === 'string' && value !== '') || typeof value === 'function'
@@ -208,29 +218,29 @@ const providerShape = strict({
   clientId: text(TEXT),
   clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),
   clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),
-  tokenParameters: z._default(tokenParameters, {}),
-  timeoutMs: z._default(ms(1), 10_000),
-  retries: z._default(z.int(RETRIES).check(z.gte(0, RETRIES), z.lte(100, RETRIES)), 2),
+  tokenParameters: z.optional(parameters),
+  timeoutMs: z.optional(ms(1)),
+  retries: z.optional(whole(0, 100, RETRIES)),
   refreshAheadMs: z.optional(ms(0)),
   expiryMarginMs: z.optional(ms(0)),
-  bodyFormat: z._default(z.enum(['json', 'form'], "must be 'json' or 'form'"), 'json'),
+  bodyFormat: z.optional(
+    z.custom<'json' | 'form'>((value) => value === 'json' || value === 'form', "must be 'json' or 'form'"),
+  ),
   store: z.optional(
     objectWith<TokenStore>(['get', 'set'], STORE).check(
       z.refine(({ lease }) => lease === undefined || typeof lease === 'function', LEASE),
     ),
   ),
-  encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.minLength(1, KEYS))),
+  encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.refine(({ length }) => length > 0, KEYS))),
   fetch: z.optional(fn<typeof fetch>(FUNCTION)),
   onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
-  clock: z._default(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK), () => systemClock),
+  clock: z.optional(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK)),
 })
 
-const status = z.int(STATUS).check(z.gte(400, STATUS), z.lte(599, STATUS))
-
 const attachParts = {
-  header: z._default(headerName, 'Authorization'),
-  scheme: z._default(schemeName, 'Bearer'),
-  renewOnStatus: z._default(z.array(status, 'must be an array of statuses'), [401]),
+  header: z.optional(headerName),
+  scheme: z.optional(schemeName),
+  renewOnStatus: z.optional(z.array(whole(400, 599, STATUS), 'must be an array of statuses')),
 }
 
 const attachShape = strict(attachParts)
@@ -248,7 +258,16 @@ export function resolveOptions(options: unknown): ResolvedOptions {
   if (Array.isArray(environment)) problems.push(...environment)
   if (!parsed.success || Array.isArray(environment) || problems.length > 0)
     throw new ConfigurationError('The options of the token provider cannot be used', problems)
-  const { clientSecret = '', clientAssertion, ...data } = parsed.data
+  const {
+    clientSecret = '',
+    clientAssertion,
+    tokenParameters = {},
+    timeoutMs = 10_000,
+    retries = 2,
+    bodyFormat = 'json',
+    clock = systemClock,
+    ...data
+  } = parsed.data
   const endpoint = tokenEndpoint(environment)
   const credential: Credential =
     clientAssertion === undefined
@@ -257,7 +276,8 @@ export function resolveOptions(options: unknown): ResolvedOptions {
           option: 'clientAssertion',
           value: () => clientAssertion({ url: endpoint, clientId: data.clientId }),
         }
-  return { ...data, environment, endpoint, credential }
+  const defaults = { tokenParameters, timeoutMs, retries, bodyFormat, clock }
+  return { ...data, ...defaults, environment, endpoint, credential }
 }
 
 /** What is wrong with the combination of options that prove the client's identity. */
@@ -287,7 +307,8 @@ export function resolveAttach(
   if (!hasFunction(tokens, 'getToken')) problems.unshift({ option: 'tokens', reason: PROVIDER })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
-  const { header, scheme, renewOnStatus, fetch: given }: z.output<typeof attachFetchShape> = parsed.data
+  const resolved: z.output<typeof attachFetchShape> = parsed.data
+  const { header = 'Authorization', scheme = 'Bearer', renewOnStatus = [401], fetch: given } = resolved
   const prefix = scheme === '' ? '' : `${scheme} `
   return { header, headerKey: header.toLowerCase(), prefix, renewOnStatus, fetch: given }
 }

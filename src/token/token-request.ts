@@ -1,5 +1,4 @@
 /** One token request (RFC 6749 §4.4.2): the client's credential, the POST to the token endpoint, its failures and its retries. */
-import pRetry from 'p-retry'
 import { readClock } from '../clock.ts'
 import {
   MerchantAuthError,
@@ -178,33 +177,34 @@ class TokenRequest {
     return shownUrl(this.#options.endpoint, this.#context.secrets)
   }
 
-  send(): Promise<CachedToken> {
+  async send(): Promise<CachedToken> {
     const { background, closed } = this.#context
-    return pRetry((attempt) => this.#attempt(attempt), {
-      retries: background ? 0 : this.#options.retries,
-      signal: closed,
-      minTimeout: 0, // the pause below uses the provider's clock
-      onFailedAttempt: async ({ error, retriesLeft, retriesConsumed }) => {
+    const retries = background ? 0 : this.#options.retries
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#attempt(attempt)
+      } catch (error) {
+        closed.throwIfAborted()
         if (isFrameworkError(error)) throw error
-        const pauseMs = retriesLeft > 0 ? this.#pauseAfter(error, retriesConsumed) : undefined
+        const pauseMs = attempt <= retries ? this.#pauseAfter(error, attempt - 1) : undefined
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
         await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
-        if (this.#options.clock.monotonicMs() < this.#context.deadline) return
+        if (this.#options.clock.monotonicMs() < this.#context.deadline) continue
         this.#emitFailed(error, undefined) // the process was suspended: no attempt follows
         throw error
-      },
-    })
+      }
+    }
   }
 
   /** Exponential backoff with full jitter, or Retry-After; undefined if no attempt follows. */
-  #pauseAfter(error: unknown, retriesConsumed: number): number | undefined {
+  #pauseAfter(error: unknown, retry: number): number | undefined {
     if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
       return undefined
     const spentMs = spentForMs(error.answer?.quotas)
     // A service that counts refused requests would refuse the next ones, too.
     if (error.status === 429 && error.retryAfterMs === undefined && spentMs === 0) return undefined
-    const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retriesConsumed
+    const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retry
     const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentMs)
     return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
   }

@@ -61,18 +61,15 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
         context.emitWithheld('destination', url)
         return dispatch(given, handler)
       }
-      const headers = flatten(given.headers)
-      if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
-        return dispatch(isIterable(given.headers) ? { ...given, headers } : given, handler)
-      const called = { ...given } // now, because callers fill one object for many calls
+      // A copy, because callers use one object for several calls, and this one may wait after it was checked.
+      const options = { ...given, headers: copyOf(given.headers) }
+      if (!shouldAttach(context, url, { header: hasHeader(options.headers, context.headerKey) }))
+        return dispatch(isIterable(given.headers) ? options : given, handler)
       const optionsWith = (token: AccessToken, body: unknown): DispatchOptions => {
-        const options = {
-          ...called,
-          body,
-          headers: withHeader(headers, context.header, context.headerValue(token)),
-        }
+        const headers = withHeader(options.headers, context.header, context.headerValue(token))
+        const sent = { ...options, body, headers }
         // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
-        return context.isAuthorization ? options : { ...options, maxRedirections: 0 }
+        return context.isAuthorization ? sent : { ...sent, maxRedirections: 0 }
       }
       return new UndiciCall({ context, dispatch, handler, url, body: given.body, optionsWith }).start()
     }
@@ -98,8 +95,8 @@ function isIterable(headers: UndiciHeaders): headers is HeaderPairs {
   return isObject(headers) && Symbol.iterator in headers && !isList(headers)
 }
 
-/** A copy: a record or a flat list. An iterable becomes a list, because a generator can be read only once. */
-function flatten(headers: UndiciHeaders): FlatHeaders {
+/** As a record or a flat list: an iterable becomes a list, because a generator can be read only once. */
+function copyOf(headers: UndiciHeaders): FlatHeaders {
   if (isIterable(headers)) return [...headers].flat()
   return isList(headers) ? [...headers] : { ...headers }
 }

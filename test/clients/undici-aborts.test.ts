@@ -105,6 +105,19 @@ it('an undici caller that pauses during the wait for a token gets no data before
   expect(call.body).toBe('data')
 })
 
+it('an undici call that waits for a token ignores what the caller changes in its options', async () => {
+  await using api = await scripted((_, response) => response.end())
+  const { dispatcher, give } = agentThatWaits(api.url)
+  const options = { origin: api.url, path: '/first', method: 'GET', headers: { a: '1' } }
+  const call = new RecordingHandler()
+  dispatcher.dispatch(options, call)
+  options.path = '/second'
+  options.headers.a = '2'
+  give()
+  await call.ended
+  expect(api.seen).toMatchObject([{ path: '/first', headers: { a: '1' } }])
+})
+
 describe('an undici call ends with an error', () => {
   it('of its body stream that fails during the wait for a token', async () => {
     await using api = await scripted((_, response) => response.end())

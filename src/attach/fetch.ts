@@ -16,6 +16,9 @@ import { canSendAgain } from './body.ts'
 
 type Fetch = typeof fetch
 
+/** Test suites such as ky's replace the global one by a class that throws. */
+const { Headers } = globalThis
+
 /**
  * A drop-in for `fetch` that attaches the token to calls below the environment's `apiUrls`. When an API returns 401
  * (RFC 6750 §3.1), it renews the token once and repeats the call. All other calls pass through unchanged.

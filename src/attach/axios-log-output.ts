@@ -22,14 +22,14 @@ export function hideInConfig({ httpAgent, httpsAgent, fetchOptions, data }: Axio
   hideSockets(httpAgent)
   hideSockets(httpsAgent)
   hideSockets(fetchOptions?.dispatcher)
-  if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes'])
+  if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes', 'awaitDrainWriters'])
 }
 
-/** Agents of Node.js have them by name, undici's by symbol. */
+/** Agents have them by name, by symbol, or in agents of their own. */
 function hideSockets(agent: unknown): void {
   if (!isObject(agent) || hidden.has(agent)) return
   hidden.add(agent)
-  hide(agent, ['sockets', 'freeSockets', 'requests', ...Object.getOwnPropertySymbols(agent)])
+  hide(agent, Reflect.ownKeys(agent))
 }
 
 /** An adapter of the caller's may wrap the error of another one. */
@@ -80,7 +80,8 @@ function cleanRequest(request: SentRequest, header: SentHeader | undefined): Sen
   for (const one of [request, request._currentRequest, request._redirectable]) {
     if (!isObject(one)) continue
     hideSockets(one.agent)
-    hide(one.socket, ['_httpMessage', 'parser'])
+    if (isObject(one.socket))
+      hide(one.socket, ['_httpMessage', 'parser', ...Object.getOwnPropertySymbols(one.socket)])
     if (header === undefined) continue
     if (typeof one._header === 'string') one._header = one._header.replaceAll(header.value, HIDDEN)
     for (const headers of [one._options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])

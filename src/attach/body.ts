@@ -1,14 +1,7 @@
 /** Request bodies: whether one can be sent again with the same bytes, and a stream that fails while its call waits. */
 import { Readable } from 'node:stream'
 
-const SENDABLE_AGAIN = new Set([
-  'Blob',
-  'File',
-  'FormData',
-  'URLSearchParams',
-  'ArrayBuffer',
-  'SharedArrayBuffer',
-])
+const SENDABLE_AGAIN = new Set(['Blob', 'File', 'FormData', 'URLSearchParams', 'ArrayBuffer'])
 
 /**
  * Whether a body yields the same bytes a second time. Streams, generators and bodies of the form-data package are

@@ -273,10 +273,30 @@ describe.each(ADAPTERS)('an uploaded stream of the adapter %s shows no token', (
   })
 })
 
+it('an uploaded stream that waits for its request to drain shows no token', async () => {
+  await using server = await listening(
+    createHttpServer((_, response) => response.writeHead(413).end('too early')),
+  )
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [server.url] })
+  token('another.token')
+  const body = Readable.from(Array.from({ length: 100 }, () => Buffer.alloc(65_536)))
+  const api = axiosWith(tokens, { adapter: 'http', maxRedirects: 0 })
+  expectNoToken(await rejectionOf(api.post(server.url, body)))
+  body.destroy()
+})
+
+/** An agent that hands its calls to another one, as those of the package proxy-agent do. */
+function outerAgent(): Agent {
+  const inner = new Agent({ keepAlive: true })
+  const addRequest = (...request: unknown[]): void => Reflect.get(inner, 'addRequest').apply(inner, request)
+  return Object.assign(new Agent(), { inner, addRequest, destroy: () => inner.destroy() })
+}
+
 // A call in flight has its token in a socket, and agents lead to their sockets.
 describe.each([
   ['the default agent', () => undefined],
   ["the caller's keep-alive agent", () => new Agent({ keepAlive: true })],
+  ["the caller's agent with agents of its own", outerAgent],
 ])('while another call is in flight on %s, no token is in', (_, makeAgent) => {
   /** Runs `act` while a call of the instance is in flight, and searches what it resolves with. */
   async function inFlight(act: (api: AxiosInstance) => Promise<unknown>): Promise<void> {
@@ -300,6 +320,19 @@ describe.each([
     await inFlight(async (api) => {
       fail({ kind: 'status', status: 500 })
       return await rejectionOf(api.get('/orders'))
+    })
+  })
+
+  it('a request that is read when another call has its socket', async () => {
+    await inFlight(async (api) => {
+      const { request } = await api.get('/orders')
+      fail({ kind: 'hang' })
+      const abort = new AbortController()
+      const next = rejectionOf(api.get('/next', { signal: abort.signal }))
+      await until(() => ground.sent().some(({ path }) => path.endsWith('/next')))
+      expectNoToken({ request })
+      abort.abort()
+      return await next
     })
   })
 

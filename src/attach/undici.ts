@@ -6,7 +6,7 @@
 import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { createAttachContext, shouldAttach } from './authorize.ts'
+import { type AttachContext, createAttachContext, shouldAttach } from './authorize.ts'
 import { UndiciCall } from './undici-call.ts'
 import type {
   Dispatch,
@@ -61,17 +61,30 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
         context.emitWithheld('destination', url)
         return dispatch(given, handler)
       }
-      // A copy, because callers use one object for several calls, and this one may wait after it was checked.
-      const options = { ...given, headers: copyOf(given.headers) }
-      if (!shouldAttach(context, url, { header: hasHeader(options.headers, context.headerKey) }))
-        return dispatch(isIterable(given.headers) ? options : given, handler)
-      const optionsWith = (token: AccessToken, body: unknown): DispatchOptions => {
-        const headers = withHeader(options.headers, context.header, context.headerValue(token))
-        const sent = { ...options, body, headers }
-        // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
-        return context.isAuthorization ? sent : { ...sent, maxRedirections: 0 }
+      // A list, because a generator can be read only once.
+      let options = isIterable(given.headers) ? { ...given, headers: [...given.headers].flat() } : given
+      const flat = (options.headers ?? {}) as FlatHeaders
+      if (!shouldAttach(context, url, { header: hasHeader(flat, context.headerKey) }))
+        return dispatch(options, handler)
+      // Callers use one object for several calls, and this one may wait after it was checked.
+      const copyOptions = (): void => {
+        const { headers } = options
+        options = { ...options, headers: isList(headers) ? [...headers] : { ...headers } }
       }
-      return new UndiciCall({ context, dispatch, handler, url, body: given.body, optionsWith }).start()
+      const optionsWith = (token: AccessToken, body: unknown): DispatchOptions => {
+        options = { ...options, body, headers: withHeader(options.headers, context, token) }
+        // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
+        return context.isAuthorization ? options : { ...options, maxRedirections: 0 }
+      }
+      return new UndiciCall({
+        context,
+        dispatch,
+        handler,
+        url,
+        body: given.body,
+        optionsWith,
+        copyOptions,
+      }).start()
     }
   // Its public type takes and returns the dispatch function of any version of undici.
   return intercept as unknown as UndiciInterceptor
@@ -95,12 +108,6 @@ function isIterable(headers: UndiciHeaders): headers is HeaderPairs {
   return isObject(headers) && Symbol.iterator in headers && !isList(headers)
 }
 
-/** As a record or a flat list: an iterable becomes a list, because a generator can be read only once. */
-function copyOf(headers: UndiciHeaders): FlatHeaders {
-  if (isIterable(headers)) return [...headers].flat()
-  return isList(headers) ? [...headers] : { ...headers }
-}
-
 /** Whether there is a header of this name. undici ignores undefined values. */
 function hasHeader(headers: FlatHeaders, key: string): boolean {
   if (isList(headers))
@@ -113,8 +120,13 @@ function isNamed(name: HeaderValue, key: string): boolean {
   return name?.length === key.length && String(name).toLowerCase() === key
 }
 
-function withHeader(headers: FlatHeaders, name: string, value: string): FlatHeaders {
-  return isList(headers) ? [...headers, name, value] : { ...headers, [name]: value }
+/** A copy with the token, in place of the one of an earlier attempt. */
+function withHeader(headers: UndiciHeaders, context: AttachContext, token: AccessToken): FlatHeaders {
+  const name = context.header
+  const value = context.headerValue(token)
+  if (!isList(headers)) return { ...headers, [name]: value }
+  const at = headers.findIndex((one, index) => index % 2 === 0 && one === name)
+  return at < 0 ? [...headers, name, value] : headers.with(at + 1, value)
 }
 
 function isObject(value: unknown): value is object {

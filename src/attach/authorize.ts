@@ -28,11 +28,7 @@ export interface AttachContext extends ResolvedAttach {
   emitWithheld(reason: TokenWithheldEvent['reason'], url: string): void
 }
 
-/**
- * Checks the options of an attachment; `takes` says which further options are allowed.
- *
- * @throws {@link ConfigurationError}
- */
+/** Checks the options of an attachment; `takes` says which further options are allowed. */
 export function createAttachContext(
   tokens: TokenProvider,
   options: AttachOptions | undefined,
@@ -58,16 +54,12 @@ export function createAttachContext(
   }
 }
 
-/** What the caller set that replaces the token. */
-export interface OwnAuthorization {
-  /** Whether the caller set the header. */
-  readonly header?: boolean
-  /** Whether the client makes an `Authorization` header of credentials that the caller gave. */
-  readonly credentials?: boolean
-}
-
-/** Whether a call gets the token. Emits `token-withheld` where it does not. */
-export function shouldAttach(context: AttachContext, url: string, own: OwnAuthorization): boolean {
+/** Whether a call gets the token, by its URL and what the caller set. Emits `token-withheld` where it does not. */
+export function shouldAttach(
+  context: AttachContext,
+  url: string,
+  own: { readonly header: boolean; readonly credentials?: boolean },
+): boolean {
   const { api, isTokenEndpoint, hasUserInfo } = context.destinations(url)
   if (isTokenEndpoint) return false // a token request would wait for itself
   const hasCredentials = context.isAuthorization && (own.credentials === true || hasUserInfo)

@@ -32,13 +32,10 @@ function hideSockets(agent: unknown): void {
   hide(agent, Reflect.ownKeys(agent))
 }
 
-/** An adapter of the caller's may wrap the error of another one. */
-const MAX_CAUSES = 5
-
 /** Hides the request of a response, or of an error, its response and its causes. It is cleaned when it is read, which is rare. */
 export function hideRequest(outcome: unknown, header: SentHeader | undefined, depth = 0): void {
-  if (!isObject(outcome) || depth > MAX_CAUSES) return
-  const { request, data, response, cause } = outcome as Partial<AxiosResponse & AxiosFailure>
+  if (!isObject(outcome) || depth > 5) return // an adapter of the caller's may wrap the error of another one
+  const { request, data, response, cause } = outcome as Partial<AxiosResponse & Error & { response: unknown }>
   for (const inner of [response, cause]) hideRequest(inner, header, depth + 1)
   if (!isObject(request)) return
   // A response that is a stream leads to its request, as does an error that it emits later.
@@ -52,11 +49,6 @@ export function hideRequest(outcome: unknown, header: SentHeader | undefined, de
     get: () => cleanRequest(request, header),
     set: (value: unknown) => void Object.defineProperty(outcome, 'request', { value, writable: true }),
   })
-}
-
-interface AxiosFailure {
-  readonly response: unknown
-  readonly cause: unknown
 }
 
 /** A request of Node.js or of follow-redirects, which refer to each other, or a Request of fetch. */

@@ -133,7 +133,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   readonly #config: AxiosConfig
   readonly #adapter: AxiosAdapterOption
   readonly #context: AttachContext
-  #wait: Wait | undefined
+  #wait: ReturnType<typeof startWait> | undefined
   #isRedirected = false
 
   constructor(config: AxiosConfig, adapter: AxiosAdapterOption, context: AttachContext) {
@@ -200,9 +200,9 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   }
 }
 
-interface Outcome {
-  readonly response: AxiosResponse | undefined
-  /** The error that the call rejects with, whether or not there is a response. */
+/** `failure`: what the call rejects with, whether or not there is a response. */
+type Outcome = {
+  readonly response?: AxiosResponse | undefined
   readonly failure?: { readonly error: unknown }
 }
 
@@ -293,17 +293,10 @@ function watchedFetch(given: typeof fetch = globalFetch): typeof fetch {
   return watching.get(given) as typeof fetch
 }
 
-/** A wait for a token, and the signal that ends it. */
-interface Wait {
-  readonly signal: AbortSignal | undefined
-  end(): void
-}
-
 /** Starts a wait that the caller's `signal`, `cancelToken` and `timeout` end with axios' own errors. */
-function startWait(config: AxiosConfig, isFetch: boolean): Wait {
+function startWait(config: AxiosConfig, isFetch: boolean): { signal?: AbortSignal; end(): void } {
   const { signal, cancelToken, timeout = 0 } = config
-  if (signal === undefined && cancelToken === undefined && timeout <= 0)
-    return { signal: undefined, end: () => {} }
+  if (signal === undefined && cancelToken === undefined && timeout <= 0) return { end: () => {} }
   const { AxiosError, CanceledError } = axiosOf(config)
   const controller = new AbortController()
   const onTime = (): void => {
@@ -334,8 +327,7 @@ function nameOf(headers: object | undefined, key: string): string | undefined {
 }
 
 function getHeader(headers: object | undefined, key: string): unknown {
-  const name = nameOf(headers, key)
-  return name === undefined ? undefined : (headers as Record<string, unknown>)[name]
+  return (headers as Record<string, unknown> | undefined)?.[nameOf(headers, key) ?? '']
 }
 
 /** Sets a header to undefined, which axios does not send: calls whose headers had a property deleted are slower. */
@@ -377,7 +369,7 @@ export function createAuthInterceptor(
   auth: TokenProvider | TokenProviderOptions,
   attach?: AttachOptions,
 ): AxiosRequestInterceptor {
-  const tokens = isProvider(auth) ? auth : createTokenProvider(auth)
+  const tokens = auth && 'getToken' in auth ? auth : createTokenProvider(auth)
   const context = createAttachContext(tokens, attach)
   /** What this interceptor set: a config that is sent again gets the current token. */
   const placed = new UsedSecrets()
@@ -399,8 +391,4 @@ export function createAuthInterceptor(
     return acquire(call, tokens).then((acquired) => addHeader(config, acquired))
   }
   return intercept as object as AxiosRequestInterceptor
-}
-
-function isProvider(auth: TokenProvider | TokenProviderOptions): auth is TokenProvider {
-  return typeof (auth as Partial<TokenProvider> | undefined)?.getToken === 'function'
 }

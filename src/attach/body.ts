@@ -28,9 +28,8 @@ export function isNodeStream(body: unknown): body is NodeStream {
 
 /**
  * Watches a body while its call waits for a token: a stream that fails meanwhile has no other listener and would end the
- * process, and a client that gets it afterwards would wait forever for its end.
- *
- * @returns a function that returns the body to send: the same one, or one that fails in the same way
+ * process, and a client that gets it afterwards would wait forever for its end. Returns a function that returns the body
+ * to send: the same one, or one that fails in the same way.
  */
 export function watchBody(body: unknown): () => unknown {
   if (!isNodeStream(body)) return () => body

@@ -134,7 +134,7 @@ describe('a header of the caller', () => {
     ground.env.configure({ header: 'X-Custom', scheme: '' })
     const api = ground.api({ adapter }, { header: 'X-Custom', scheme: '' })
     const { data } = await api.get('/orders', { auth: { username: 'u', password: 'p' } })
-    expect(data.headers).toMatchObject({ 'x-custom': `[token ${data.jti}]`, authorization: 'Basic dTpw' })
+    expect(data.headers).toMatchObject({ 'x-custom': `[token ${data.jti}]`, authorization: '[hidden]' })
   })
 })
 

@@ -98,15 +98,31 @@ export interface Attempt<Result> {
 }
 
 /** Makes a call with the token: at most twice. */
-export async function authorize<Result>(
+export function authorize<Result>(call: AuthorizedCall<Result>, context: AttachContext): Promise<Result> {
+  const token = context.tokens.currentToken()
+  if (token !== undefined) return sendWith(token, call, context)
+  return acquire(call, context.tokens).then((acquired) => sendWith(acquired, call, context))
+}
+
+function sendWith<Result>(
+  token: AccessToken,
   call: AuthorizedCall<Result>,
   context: AttachContext,
 ): Promise<Result> {
-  const { tokens } = context
-  const token = tokens.currentToken() ?? (await acquire(call, tokens))
-  const attempt = await call.send(token)
-  if (!isRejection(attempt, context)) return attempt.settle()
-  const renewed = await renew(token, call, tokens).catch((reason: unknown) => {
+  return call
+    .send(token)
+    .then((attempt) =>
+      isRejection(attempt, context) ? sendAgain(token, attempt, call, context) : attempt.settle(),
+    )
+}
+
+async function sendAgain<Result>(
+  rejected: AccessToken,
+  attempt: Attempt<Result>,
+  call: AuthorizedCall<Result>,
+  { tokens }: AttachContext,
+): Promise<Result> {
+  const renewed = await renew(rejected, call, tokens).catch((reason: unknown) => {
     attempt.discard()
     throw reason
   })

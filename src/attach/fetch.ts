@@ -16,9 +16,6 @@ import { canSendAgain } from './body.ts'
 
 type Fetch = typeof fetch
 
-/** Test suites such as ky's replace the global one by a class that throws. */
-const { Headers } = globalThis
-
 /**
  * A drop-in for `fetch` that attaches the token to calls below the environment's `apiUrls`. When an API returns 401
  * (RFC 6750 §3.1), it renews the token once and repeats the call. All other calls pass through unchanged.
@@ -47,7 +44,14 @@ export function createAuthFetch(
 ): Fetch {
   const context = createAttachContext(tokens, attach, { fetch: true })
   const { fetch: given } = context
-  if (given !== undefined) return (input, init) => fetchWithToken(context, given, input, init)
+  const send = (wrapped: Fetch, input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    try {
+      return fetchWithToken(context, wrapped, input, init)
+    } catch (error) {
+      return Promise.reject(error) // fetch never throws
+    }
+  }
+  if (given !== undefined) return (input, init) => send(given, input, init)
   // Otherwise the global fetch of each call, which may be mocked or instrumented later; but where this one was made the
   // global one, the fetch that was there before.
   const before = globalThis.fetch
@@ -57,13 +61,13 @@ export function createAuthFetch(
   }
   const authFetch: Fetch = (input, init) => {
     checkGlobal()
-    return fetchWithToken(context, isGlobal ? before : globalThis.fetch, input, init)
+    return send(isGlobal ? before : globalThis.fetch, input, init)
   }
   queueMicrotask(checkGlobal)
   return authFetch
 }
 
-async function fetchWithToken(
+function fetchWithToken(
   context: AttachContext,
   wrapped: Fetch,
   input: string | URL | Request,
@@ -73,7 +77,7 @@ async function fetchWithToken(
   if (isRequest(init)) return fetchWithToken(context, wrapped, new Request(input, init), undefined)
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
-  const headers = headersOf(init?.headers ?? request?.headers)
+  const headers = recordOf(init?.headers ?? request?.headers)
   if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
     return wrapped(input, init)
 
@@ -92,25 +96,23 @@ async function fetchWithToken(
     repeatable: keepsBody && canSendAgain(body),
     signal: (options.signal === undefined ? request?.signal : options.signal) ?? undefined,
     body,
-    send: async (token) => {
+    send: (token) => {
       if (body !== undefined) options.body = call.body as typeof body
       const sent = next
       next = spare ?? next
       if (sent === spare) spare = undefined
-      const withToken = withHeader(headers, header, headerValue(token))
-      return new FetchAttempt(await wrapped(sent, { ...options, headers: withToken }))
+      options.headers = { ...headers, [header]: headerValue(token) }
+      return wrapped(sent, options).then((response) => new FetchAttempt(response))
     },
   }
   const stream = hasRequestBody ? request.body : body
   if (!(stream instanceof ReadableStream)) return authorize(call, context)
-  try {
-    return await authorize(call, context)
-  } catch (error) {
-    cancel(stream, error) // as fetch does when a call ends early
-    throw error
-  } finally {
-    cancel(spare?.body)
-  }
+  return authorize(call, context)
+    .catch((error: unknown) => {
+      cancel(stream, error) // as fetch does when a call ends early
+      throw error
+    })
+    .finally(() => cancel(spare?.body))
 }
 
 function cancel(stream: ReadableStream | null | undefined, reason?: unknown): void {
@@ -122,23 +124,16 @@ function isRequest(value: unknown): value is Request {
   return typeof value === 'object' && value !== null && 'bodyUsed' in value
 }
 
-type HeaderRecord = Record<string, string>
-
-/** A copy: of a record as it is, because `Headers` takes longer. */
-function headersOf(given: RequestInit['headers']): Headers | HeaderRecord {
+/** A copy. Pairs may repeat a name, whose values `Headers` joins. */
+function recordOf(given: RequestInit['headers']): Record<string, string> {
   if (given === undefined || given === null) return {}
-  return Symbol.iterator in given ? new Headers(given) : { ...(given as HeaderRecord) }
+  if (!(Symbol.iterator in given)) return { ...(given as Record<string, string>) }
+  return Object.fromEntries('append' in given ? given : new Headers(given))
 }
 
-function hasHeader(headers: Headers | HeaderRecord, key: string): boolean {
-  if (headers instanceof Headers) return headers.has(key)
-  return Object.keys(headers).some((name) => name.toLowerCase() === key)
-}
-
-function withHeader(headers: Headers | HeaderRecord, name: string, value: string): Headers | HeaderRecord {
-  if (!(headers instanceof Headers)) return { ...headers, [name]: value }
-  headers.set(name, value)
-  return headers
+function hasHeader(headers: Record<string, string>, key: string): boolean {
+  for (const name in headers) if (name.length === key.length && name.toLowerCase() === key) return true
+  return false
 }
 
 class FetchAttempt implements Attempt<Response> {

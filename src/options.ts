@@ -202,9 +202,11 @@ const parameters = z
     const problem = (message: string, ...path: string[]): void => {
       issues.push({ code: 'custom', input: value, path, message })
     }
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) problem('must be a plain object')
+    const isPlain =
+      typeof value === 'object' && [Object.prototype, null].includes(Object.getPrototypeOf(value ?? []))
+    if (!isPlain) problem('must be a plain object')
     else
-      for (const [name, field] of Object.entries(value)) {
+      for (const [name, field] of Object.entries(value as object)) {
         if (OWN_FIELDS.test(name)) problem('has no name, or is set by the provider', name)
         if (typeof field !== 'string') problem('must be a string', name)
       }
@@ -276,7 +278,7 @@ export function resolveOptions(options: unknown): ResolvedOptions {
           option: 'clientAssertion',
           value: () => clientAssertion({ url: endpoint, clientId: data.clientId }),
         }
-  const defaults = { tokenParameters, timeoutMs, retries, bodyFormat, clock }
+  const defaults = { tokenParameters: { ...tokenParameters }, timeoutMs, retries, bodyFormat, clock }
   return { ...data, ...defaults, environment, endpoint, credential }
 }
 

@@ -17,8 +17,6 @@ export interface Group {
   readonly transport?: () => Transport
   /** The highest ratio to the baseline, by contender. */
   readonly limits?: Readonly<Record<string, number>>
-  /** Room above these limits; 1 by default: none. */
-  readonly limitTolerance?: number
   /** Room for noise in the ratio to an earlier build. */
   readonly tolerance: number
 }
@@ -164,7 +162,7 @@ function checksOfLimits(result: Result): Check[] {
       name: `${group.title}: ${name} by ${baseline}`,
       value: ratioToBaseline(result, name).ratio,
       limit,
-      tolerance: (group.limitTolerance ?? 1) * (isCheck ? CHECK_TOLERANCE : 1),
+      tolerance: isCheck ? CHECK_TOLERANCE : 1,
       isRatio: true,
     }))
 }

@@ -68,8 +68,8 @@ export function shouldAttach(
   return false
 }
 
-/** One call of a client, which resolves with a `Result`. */
-export interface AuthorizedCall<Result> {
+/** One call of a client. Each send has an `Outcome`; the call resolves with a `Result`. */
+export interface AuthorizedCall<Outcome, Result> {
   readonly url: string
   /** Whether the same bytes can be sent a second time. Otherwise the caller gets a 401 at once. */
   readonly repeatable: boolean
@@ -79,61 +79,68 @@ export interface AuthorizedCall<Result> {
   endWait?(): void
   /** The body. One that fails while the call waits is replaced by one that fails in the same way. */
   body?: unknown
-  /** Sends the call with the token. Rejects where the client gives no response. */
-  send(token: AccessToken): Promise<Attempt<Result>>
+  /** Sends the call with the token. */
+  send(token: AccessToken): Promise<Outcome>
+  /** The status of the response; undefined if there is none. */
+  statusOf(outcome: Outcome): number | undefined
+  /** What a 401 says about the token. */
+  rejectionOf(outcome: Outcome): Rejection
+  /** Returns the response to the caller, or throws the client's error. */
+  settle(outcome: Outcome): Result
+  /** Frees the connection of a response that the caller does not get. */
+  discard(outcome: Outcome): void
 }
 
-/** The response to one send of a call, not yet returned to the caller. */
-export interface Attempt<Result> {
-  /** Undefined if there is no response. */
-  readonly status: number | undefined
+/** A response with one of the statuses that renew. */
+export interface Rejection {
   /** Its `WWW-Authenticate` header, or ''. */
   readonly challenge: string
   /** Whether it came from a URL other than the one called. */
   readonly redirected: boolean
-  /** Returns the response to the caller, or throws the client's error. */
-  settle(): Result
-  /** Frees the connection of a response that the caller does not get. */
-  discard(): void
 }
 
 /** Makes a call with the token: at most twice. */
-export function authorize<Result>(call: AuthorizedCall<Result>, context: AttachContext): Promise<Result> {
+export function authorize<Outcome, Result>(
+  call: AuthorizedCall<Outcome, Result>,
+  context: AttachContext,
+): Promise<Result> {
   const token = context.tokens.currentToken()
   if (token !== undefined) return sendWith(token, call, context)
   return acquire(call, context.tokens).then((acquired) => sendWith(acquired, call, context))
 }
 
-function sendWith<Result>(
+function sendWith<Outcome, Result>(
   token: AccessToken,
-  call: AuthorizedCall<Result>,
+  call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
   return call
     .send(token)
-    .then((attempt) =>
-      isRejection(attempt, context) ? sendAgain(token, attempt, call, context) : attempt.settle(),
+    .then((outcome) =>
+      isRejection(context, call.statusOf(outcome), () => call.rejectionOf(outcome))
+        ? sendAgain(token, outcome, call, context)
+        : call.settle(outcome),
     )
 }
 
-async function sendAgain<Result>(
+async function sendAgain<Outcome, Result>(
   rejected: AccessToken,
-  attempt: Attempt<Result>,
-  call: AuthorizedCall<Result>,
+  outcome: Outcome,
+  call: AuthorizedCall<Outcome, Result>,
   { tokens }: AttachContext,
 ): Promise<Result> {
   const renewed = await renew(rejected, call, tokens).catch((reason: unknown) => {
-    attempt.discard()
+    call.discard(outcome)
     throw reason
   })
-  if (renewed === undefined) return attempt.settle()
-  attempt.discard()
-  return (await call.send(renewed)).settle()
+  if (renewed === undefined) return call.settle(outcome)
+  call.discard(outcome)
+  return call.settle(await call.send(renewed))
 }
 
 /** Waits for a token. */
 export async function acquire(
-  call: Pick<AuthorizedCall<unknown>, 'signal' | 'endWait' | 'body'>,
+  call: Pick<AuthorizedCall<unknown, unknown>, 'signal' | 'endWait' | 'body'>,
   tokens: TokenProvider,
 ): Promise<AccessToken> {
   const bodyToSend = watchBody(call.body)
@@ -147,12 +154,13 @@ export async function acquire(
 
 /** Whether another token may help: the URL that was called answered, and not with a lack of scope (RFC 6750 §3.1). */
 export function isRejection(
-  attempt: Pick<Attempt<unknown>, 'status' | 'challenge' | 'redirected'>,
   { renewOnStatus }: AttachContext,
+  status: number | undefined,
+  rejectionOf: () => Rejection,
 ): boolean {
-  const { status } = attempt
   if (status === undefined || !renewOnStatus.includes(status)) return false
-  return !attempt.redirected && !lacksScope(attempt.challenge)
+  const { redirected, challenge } = rejectionOf()
+  return !redirected && !lacksScope(challenge)
 }
 
 /**
@@ -161,7 +169,7 @@ export function isRejection(
  */
 export async function renew(
   rejected: AccessToken,
-  call: Pick<AuthorizedCall<unknown>, 'url' | 'repeatable' | 'signal' | 'endWait'>,
+  call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'repeatable' | 'signal' | 'endWait'>,
   tokens: TokenProvider,
 ): Promise<AccessToken | undefined> {
   const { url, repeatable } = call

@@ -16,12 +16,12 @@ import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { onAbort } from '../waiting.ts'
 import {
   type AttachContext,
-  type Attempt,
   type AuthorizedCall,
   acquire,
   authorize,
   createAttachContext,
   MAX_DRAINED_BYTES,
+  type Rejection,
   shouldAttach,
 } from './authorize.ts'
 import { hideInConfig, hideRequest } from './axios-log-output.ts'
@@ -108,7 +108,7 @@ function callAdapter(
 ): Promise<AxiosResponse> {
   const call = new AxiosCall(config, adapter, context)
   if (getsToken(config, call.url, context)) return authorize(call, context)
-  return call.send().then((attempt) => attempt.settle())
+  return call.send().then((outcome) => call.settle(outcome))
 }
 
 /** Whether the token is attached to a call, by its final config. Emits `token-withheld` where it is not. */
@@ -127,7 +127,7 @@ function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
 }
 
 /** One axios request. */
-class AxiosCall implements AuthorizedCall<AxiosResponse> {
+class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   readonly url: string
   readonly repeatable: boolean
   readonly #config: AxiosConfig
@@ -163,7 +163,7 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
   }
 
   /** Sends the config. The token is on it only until the adapter settles. */
-  async send(token?: AccessToken): Promise<Attempt<AxiosResponse>> {
+  async send(token?: AccessToken): Promise<Outcome> {
     const config = this.#config
     const { beforeRedirect, env, fetchOptions } = config
     const { header: name, headerKey: key, headerValue, isAuthorization } = this.#context
@@ -196,7 +196,30 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
     this.#isRedirected ||= followed.has(outcome.response?.request as object)
     hideInConfig(config)
     hideRequest(outcome.failure?.error ?? outcome.response, header)
-    return new AxiosAttempt(outcome, this.#isRedirected)
+    return outcome
+  }
+
+  statusOf({ response }: Outcome): number | undefined {
+    return response?.status
+  }
+
+  rejectionOf({ response }: Outcome): Rejection {
+    const challenge = String(getHeader(response?.headers, 'www-authenticate') ?? '')
+    return { challenge, redirected: this.#isRedirected }
+  }
+
+  settle({ response, failure }: Outcome): AxiosResponse {
+    if (failure !== undefined) throw failure.error
+    return response as AxiosResponse
+  }
+
+  /** Reads the rest of a small stream, so that its connection can be reused; closes the connection of any other. */
+  discard({ response }: Outcome): void {
+    const { data, headers } = response ?? {}
+    const stream = data as Partial<Readable> | null | undefined
+    if (data instanceof ReadableStream) data.cancel().catch(() => {})
+    else if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) stream?.resume?.()
+    else stream?.destroy?.()
   }
 }
 
@@ -204,39 +227,6 @@ class AxiosCall implements AuthorizedCall<AxiosResponse> {
 type Outcome = {
   readonly response?: AxiosResponse | undefined
   readonly failure?: { readonly error: unknown }
-}
-
-class AxiosAttempt implements Attempt<AxiosResponse> {
-  readonly redirected: boolean
-  readonly #outcome: Outcome
-
-  constructor(outcome: Outcome, redirected: boolean) {
-    this.redirected = redirected
-    this.#outcome = outcome
-  }
-
-  get status(): number | undefined {
-    return this.#outcome.response?.status
-  }
-
-  get challenge(): string {
-    return String(getHeader(this.#outcome.response?.headers, 'www-authenticate') ?? '')
-  }
-
-  settle(): AxiosResponse {
-    const { response, failure } = this.#outcome
-    if (failure !== undefined) throw failure.error
-    return response as AxiosResponse
-  }
-
-  /** Reads the rest of a small stream, so that its connection can be reused; closes the connection of any other. */
-  discard(): void {
-    const { data, headers } = this.#outcome.response ?? {}
-    const stream = data as Partial<Readable> | null | undefined
-    if (data instanceof ReadableStream) data.cancel().catch(() => {})
-    else if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) stream?.resume?.()
-    else stream?.destroy?.()
-  }
 }
 
 /** Adds to the caller's `beforeRedirect`: the token stays only within `apiUrls` and on the origin of the call. */

@@ -4,12 +4,12 @@ import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import {
   type AttachContext,
-  type Attempt,
   type AuthorizedCall,
   authorize,
   createAttachContext,
   MAX_DRAINED_BYTES,
   MAX_DRAINING_MS,
+  type Rejection,
   shouldAttach,
 } from './authorize.ts'
 import { canSendAgain } from './body.ts'
@@ -91,7 +91,7 @@ function fetchWithToken(
   let next = request ?? url
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!isAuthorization && (options.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
-  const call: AuthorizedCall<Response> = {
+  const call: AuthorizedCall<Response, Response> = {
     url,
     repeatable: keepsBody && canSendAgain(body),
     signal: (options.signal === undefined ? request?.signal : options.signal) ?? undefined,
@@ -101,9 +101,14 @@ function fetchWithToken(
       const sent = next
       next = spare ?? next
       if (sent === spare) spare = undefined
-      options.headers = { ...headers, [header]: headerValue(token) }
-      return wrapped(sent, options).then((response) => new FetchAttempt(response))
+      headers[header] = headerValue(token)
+      options.headers = headers
+      return wrapped(sent, options)
     },
+    statusOf,
+    rejectionOf,
+    settle,
+    discard,
   }
   const stream = hasRequestBody ? request.body : body
   if (!(stream instanceof ReadableStream)) return authorize(call, context)
@@ -136,32 +141,15 @@ function hasHeader(headers: Record<string, string>, key: string): boolean {
   return false
 }
 
-class FetchAttempt implements Attempt<Response> {
-  readonly #response: Response
+const statusOf = (response: Response): number => response.status
+const settle = (response: Response): Response => response
 
-  constructor(response: Response) {
-    this.#response = response
-  }
+function rejectionOf({ headers, redirected }: Response): Rejection {
+  return { challenge: headers?.get('www-authenticate') ?? '', redirected }
+}
 
-  get status(): number {
-    return this.#response.status
-  }
-
-  get challenge(): string {
-    return this.#response.headers?.get('www-authenticate') ?? ''
-  }
-
-  get redirected(): boolean {
-    return this.#response.redirected
-  }
-
-  settle(): Response {
-    return this.#response
-  }
-
-  discard(): void {
-    drainIfSmall(this.#response).catch(() => {})
-  }
+function discard(response: Response): void {
+  drainIfSmall(response).catch(() => {})
 }
 
 /** Reads a small body, so that its connection can be reused; cancels any other. */

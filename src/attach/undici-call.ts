@@ -155,9 +155,10 @@ export class UndiciCall implements DispatchHandler, Controller {
   }
 
   #isRejection(status: number, headers: ResponseHeaders): boolean {
-    const challenge = String(headers['www-authenticate'] ?? '')
-    const redirected = this.#history !== undefined && this.#history.length > 1
-    return isRejection({ status, challenge, redirected }, this.#context)
+    return isRejection(this.#context, status, () => ({
+      challenge: String(headers['www-authenticate'] ?? ''),
+      redirected: this.#history !== undefined && this.#history.length > 1,
+    }))
   }
 
   /** The held response, if this is a part of it. */

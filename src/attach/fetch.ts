@@ -77,7 +77,7 @@ function fetchWithToken(
   if (isRequest(init)) return fetchWithToken(context, wrapped, new Request(input, init), undefined)
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
-  const headers = recordOf(init?.headers ?? request?.headers)
+  const headers = copyOf(init?.headers ?? request?.headers)
   if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
     return wrapped(input, init)
 
@@ -101,7 +101,7 @@ function fetchWithToken(
       const sent = next
       next = spare ?? next
       if (sent === spare) spare = undefined
-      headers[header] = headerValue(token)
+      setHeader(headers, header, headerValue(token))
       options.headers = headers
       return wrapped(sent, options)
     },
@@ -129,16 +129,23 @@ function isRequest(value: unknown): value is Request {
   return typeof value === 'object' && value !== null && 'bodyUsed' in value
 }
 
-/** A copy. Pairs may repeat a name, whose values `Headers` joins. */
-function recordOf(given: RequestInit['headers']): Record<string, string> {
+type RequestHeaders = Record<string, string> | Headers
+
+/** A record is not parsed here. A `Headers` keeps the case of the names. */
+function copyOf(given: RequestInit['headers']): RequestHeaders {
   if (given === undefined || given === null) return {}
-  if (!(Symbol.iterator in given)) return { ...(given as Record<string, string>) }
-  return Object.fromEntries('append' in given ? given : new Headers(given))
+  return Symbol.iterator in given ? new Headers(given) : { ...(given as Record<string, string>) }
 }
 
-function hasHeader(headers: Record<string, string>, key: string): boolean {
+function hasHeader(headers: RequestHeaders, key: string): boolean {
+  if (headers instanceof Headers) return headers.has(key)
   for (const name in headers) if (name.length === key.length && name.toLowerCase() === key) return true
   return false
+}
+
+function setHeader(headers: RequestHeaders, name: string, value: string): void {
+  if (headers instanceof Headers) headers.set(name, value)
+  else headers[name] = value
 }
 
 const statusOf = (response: Response): number => response.status

@@ -57,9 +57,10 @@ describe('a call is sent as the caller made it, and with the token, given', () =
     await using server = await scripted((_, response) => response.end())
     const authFetch = createAuthFetch(provided({ current, apiUrls: [server.url] }))
     expect((await authFetch(...args(`${server.url}/orders`))).status).toBe(200)
-    const [{ method, path, headers, body } = { headers: {}, body: '' } as never] = server.seen
+    const [{ method, path, headers, rawHeaders, body } = { headers: {}, body: '' } as never] = server.seen
     expect([method, path, String(body)]).toEqual(['PUT', '/orders', 'x'])
     expect(headers).toMatchObject({ 'x-mine': '1', authorization: AUTHORIZATION })
+    expect(rawHeaders).toContain('X-Mine') // some servers know one case only
   })
 
   it('an undici fetch and its Request', async () => {

@@ -8,7 +8,7 @@ import * as nodeModule from 'node:module'
 import type { Readable } from 'node:stream'
 import importedAxios from 'axios'
 import { startTimer } from '../clock.ts'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError, MerchantAuthError } from '../errors.ts'
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import { UsedSecrets } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -160,6 +160,12 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   endWait(): void {
     this.#wait?.end()
     this.#wait = undefined
+  }
+
+  /** Interceptors and axios-retry read `error.config`. Log output does not show it. */
+  onError(error: unknown): void {
+    if (error instanceof MerchantAuthError)
+      Object.defineProperty(error, 'config', { value: this.#config, writable: true, configurable: true })
   }
 
   /** Sends the config. The token is on it only until the adapter settles. */

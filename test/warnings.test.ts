@@ -95,6 +95,11 @@ describe('the warning MERCHANT_AUTH_PROVIDERS', () => {
     expect(warnings).toEqual([])
   })
 
+  it('is not emitted for a chain that has a client, and so a provider, for each of 3 000 stores', () => {
+    for (let store = 1; store <= 3_000; store += 1) create(1, { clientId: `store-${store}` })
+    expect(warnings).toEqual([])
+  })
+
   it('stops counting a provider after close(), even if close() is called twice', async () => {
     create(8)
     const [first] = providers

@@ -28,7 +28,7 @@ async function runFunctions(): Promise<void> {
     return createAuthFetch(createTokenProvider({ ...options, store }))
   })
   process.once('message', async () => {
-    const url = `${options.environment.apiUrls['merchant']}/orders`
+    const url = `${options.environment.apiUrls.merchant}/orders`
     const responses = await Promise.all(functions.map((authFetch) => authFetch(url)))
     assert.ok(responses.every(({ status }) => status === 200))
     process.disconnect()

@@ -157,13 +157,12 @@ class Check {
     add('ok', text, { data })
     for (const url of Object.values<string>(environment.apiUrls))
       if (new URL(url).pathname === '/') add('info', `every URL of ${show(url)} gets the token`)
-    if (!areNamed) add('info', 'the API URLs have no names: programs find the first one as apiUrls[0]')
+    if (!areNamed) add('info', 'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant')
     for (const [name] of areNamed ? apis : []) {
       const known = similarName(name, API_NAMES)
-      if (known !== undefined && !apis.some(([other]) => other === known))
-        add('warning', `no API URL has the name ${known}`, {
-          advice: `Rename ${name} if programs read ${known}.`,
-        })
+      if (known === undefined || apis.some(([other]) => other === known)) continue
+      const advice = `Rename ${name} if programs read apiUrls.${known}.`
+      add('warning', `no API URL has the name ${known}`, { advice })
     }
     for (const [name, similar] of unknownVariables(variables)) {
       const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`

@@ -47,13 +47,13 @@ describe('check', () => {
       { MERCHANT_AUTH_API_URLS: 'Merchant=https://api.example.com/m' },
       'warning',
       'no API URL has the name merchant',
-      'Rename Merchant if programs read merchant.',
+      'Rename Merchant if programs read apiUrls.merchant.',
     ],
     [
       'API URLs without names',
       { MERCHANT_AUTH_API_URLS: 'https://api.example.com/m' },
       'info',
-      'the API URLs have no names: programs find the first one as apiUrls[0]',
+      'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant',
       undefined,
     ],
   ])('points out %s', async (_, variables, result, text, advice) => {

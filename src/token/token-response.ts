@@ -1,5 +1,6 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import * as z from 'zod/mini'
+import { matching } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -29,9 +30,9 @@ const EXPIRES = 'must be a positive whole number of seconds'
 
 const tokenResponse = z.object(
   {
-    access_token: z.string(TOKEN).check(z.regex(B64TOKEN, TOKEN)),
+    access_token: matching(B64TOKEN, TOKEN),
     expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
-    token_type: z.string('must be Bearer').check(z.regex(/^bearer$/i, 'must be Bearer')),
+    token_type: matching(/^bearer$/i, 'must be Bearer'),
     scope: z.optional(z.unknown()),
   },
   'must be a JSON object',

@@ -9,6 +9,7 @@ import {
   createAuthFetch,
   createTokenProvider,
   optionsFromEnv,
+  type TokenStore,
 } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
@@ -24,12 +25,22 @@ const clock: Clock = {
   sleep: (ms, signal) => setTimeout(ms, undefined, { signal }),
 }
 
+/** Its request has ended when it begins to write. */
+const slowStore: TokenStore = {
+  ...tokenStore,
+  async set(...entry) {
+    await setTimeout(500)
+    await tokenStore.set(...entry)
+  },
+}
+const STORES: Readonly<Record<string, TokenStore>> = { fast: tokenStore, slow: slowStore }
+const store = STORES[process.env['STORE'] ?? '']
 const options = optionsFromEnv()
 const telemetry = createTelemetry()
 const tokens = createTokenProvider({
   ...options,
   clock,
-  ...(process.env['STORE'] && { store: tokenStore }),
+  ...(store && { store }),
   onEvent(event: AuthEvent) {
     telemetry(event)
     if (process.env['WAIT_UNTIL'] && event.type === 'token-requested') waitUntil(setTimeout(10_000))

@@ -241,7 +241,7 @@ await check(
 const ISOLATES = 10
 for (const [variables, requests] of [
   [{}, ISOLATES],
-  [{ STORE: 'yes' }, 1],
+  [{ STORE: 'fast' }, 1],
 ] as const)
   await check(
     `${ISOLATES} isolates that start at once make ${requests} ${requests === 1 ? 'token request with' : 'token requests without'} a Durable Object`,
@@ -252,6 +252,18 @@ for (const [variables, requests] of [
       assert.equal(service.counts.token, requests)
     },
   )
+
+const impatient = { STORE: 'slow', MERCHANT_AUTH_TIMEOUT_MS: '1000' } // the time of a lease, too
+await check(
+  'a write and a lease that are lost with their request stop no other',
+  { variables: impatient },
+  async ({ service, isolates }) => {
+    service.configure({ lifetimeSeconds: LIFETIME_SECONDS })
+    assert.equal(await call(isolates[0]), 200)
+    assert.equal(await call(isolates[0], `ahead=${LIFETIME_SECONDS * 1_000}`), 200)
+    assert.equal(service.counts.token, 2)
+  },
+)
 
 await check('the Worker of the manual calls the API', { script: 'recipe.mjs' }, async ({ isolates }) => {
   assert.equal((await fetch(`${isolates[0]}/orders`)).status, 200)

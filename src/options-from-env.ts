@@ -109,7 +109,11 @@ export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore
     problems.push(...error.problems)
   }
   const ofVariables = problems.map((problem) => ofVariable(problem, env))
-  throw new ConfigurationError('The environment variables cannot be used', ofVariables)
+  const isNoneSet = !Object.keys(env).some((name) => name.startsWith('MERCHANT_AUTH_'))
+  const hint = isNoneSet
+    ? ' (none is set: does the process read its .env file, as with node --env-file=.env?)'
+    : ''
+  throw new ConfigurationError(`The environment variables cannot be used${hint}`, ofVariables)
 }
 
 /** The problem of an option as that of its variable, with a note on a set variable that has almost this name. */

@@ -26,6 +26,23 @@ export function warnWithheld(provider: object, shownUrl: () => string): void {
   )
 }
 
+/** So many calls with a header of their own, before any call needed the token, are a mistake. */
+const MOST_OWN_HEADERS = 10
+
+const ownHeaders = /* @__PURE__ */ new WeakMap<object, number>()
+
+/** Counts a call with a header of its own, for a provider without a token. Warns once for each provider. */
+export function warnOwnHeader(provider: object, header: string): void {
+  const count = (ownHeaders.get(provider) ?? 0) + 1
+  ownHeaders.set(provider, count)
+  if (count !== MOST_OWN_HEADERS) return
+  process.emitWarning(
+    `${count} calls had a header ${header} of their own, and none needed the token. If an older interceptor still sets ` +
+      'the header, remove it.',
+    { code: 'MERCHANT_AUTH_OWN_HEADER' },
+  )
+}
+
 /** More providers than this for one client are a mistake: probably one for each request. */
 const MOST_PROVIDERS = 8
 

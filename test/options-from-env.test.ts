@@ -132,6 +132,11 @@ describe('optionsFromEnv', () => {
     ])
   })
 
+  it('asks for the .env file if no variable is set', () => {
+    expect(() => optionsFromEnv({})).toThrow(/none is set: .*--env-file=\.env/)
+    expect(() => optionsFromEnv({ MERCHANT_AUTH_CLIENT_ID: 'a' })).not.toThrow(/none is set/)
+  })
+
   it('treats an empty variable as unset', () => {
     const env = { ...GOOD, MERCHANT_AUTH_TIMEOUT_MS: '', MERCHANT_AUTH_CLIENT_SECRET_FILE: '' }
     expect(optionsFromEnv(env)).not.toHaveProperty('timeoutMs')

@@ -11,6 +11,7 @@ import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 import { brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
 import { root } from '../scripts/check-package/packed.ts'
+import { VARIABLE_NAMES } from '../src/options-from-env.ts'
 
 const docs = readdirSync(join(root, 'docs'))
   .filter((name) => name.endsWith('.md'))
@@ -83,6 +84,35 @@ describe('README.md and docs', () => {
     expect(listed.filter((name) => isPacked(name) !== manual.includes(name))).toEqual([])
     expect(listed.filter((name) => !isPacked(name) && !contributing.includes(name))).toEqual([])
   })
+
+  it('name every option, environment variable and warning in docs/options.md', () => {
+    const members = (file: string, name: string): string[] => {
+      const source = readFileSync(join(root, 'src', file), 'utf8')
+      const [, body = ''] = new RegExp(`^export interface ${name} \\{\\n(.*?)^\\}`, 'ms').exec(source) ?? []
+      return [...body.matchAll(/^ {2}readonly (\w+)/gm)].map(([, member = '']) => member)
+    }
+    const options = ['GeneralOptions', 'WithClientSecret', 'WithClientAssertion', 'AttachOptions']
+      .map((name) => members('options.ts', name))
+      .concat([members('environments.ts', 'Environment')])
+    for (const names of options) expect(names).not.toEqual([])
+    const source = readFileSync(join(root, 'src/warnings.ts'), 'utf8')
+    const warnings = [...source.matchAll(/code: '(\w+)'/g)].map(([, code = '']) => code)
+    const names = [...options.flat(), ...VARIABLE_NAMES, ...warnings]
+    const rows = textOf('docs/options.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| '))
+    expect(names.filter((name) => !rows.some((row) => row.includes(`\`${name}\``)))).toEqual([])
+  })
+
+  it.each(Object.keys(packageJson.exports).filter((entry) => entry !== './package.json'))(
+    'name everything that can be imported from %s in a table of README.md',
+    async (entry) => {
+      const name = entry.replace('.', packageJson.name)
+      const row = readme.split('\n').find((line) => line.startsWith(`| \`${name}\` |`)) ?? ''
+      const exports = Object.keys(await import(name))
+      expect(exports.filter((exported) => !row.includes(`\`${exported}\``))).toEqual([])
+    },
+  )
 
   it('state the version ranges of package.json', () => {
     for (const [name, range] of Object.entries(packageJson.peerDependencies))

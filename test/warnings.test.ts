@@ -53,6 +53,33 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
   })
 })
 
+describe('the warning MERCHANT_AUTH_OWN_HEADER', () => {
+  const ground = useGround()
+  const callWithHeader = async (count: number): Promise<void> => {
+    const send = createAuthFetch(ground.tokens, { fetch: async () => new Response() })
+    for (let made = 0; made < count; made += 1)
+      await send(`${ground.env.merchantUrl}/orders`, { headers: { authorization: 'Bearer old' } })
+  }
+
+  it('is emitted once if the first ten calls all have a header of their own', async () => {
+    await callWithHeader(9)
+    expect(warnings).toEqual([])
+    await callWithHeader(20)
+    expect(warnings).toEqual([
+      [
+        expect.stringMatching(/^10 calls had a header Authorization .* remove it/),
+        'MERCHANT_AUTH_OWN_HEADER',
+      ],
+    ])
+  })
+
+  it('is not emitted if calls need the token, too', async () => {
+    await ground.tokens.getToken()
+    await callWithHeader(20)
+    expect(warnings).toEqual([])
+  })
+})
+
 describe('the warning MERCHANT_AUTH_PROVIDERS', () => {
   const providers: TokenProvider[] = []
   let client = 0
@@ -71,6 +98,11 @@ describe('the warning MERCHANT_AUTH_PROVIDERS', () => {
     client += 1
   })
   afterEach(() => Promise.all(providers.splice(0).map((provider) => provider.close())))
+
+  it('is not emitted for a chain that has a client, and so a provider, for each of 3 000 stores', () => {
+    for (let store = 1; store <= 3_000; store += 1) create(1, { clientId: `store-${store}` })
+    expect(warnings).toEqual([])
+  })
 
   it('is emitted once if more than 8 providers share a client, an audience and a token endpoint', () => {
     create(8)

@@ -8,7 +8,7 @@ import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../optio
 import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { warnWithheld } from '../warnings.ts'
+import { warnOwnHeader, warnWithheld } from '../warnings.ts'
 import { watchBody } from './body.ts'
 
 /** How many bytes of a discarded response are read, at most, so that its connection can be reused. */
@@ -49,6 +49,8 @@ export function createAttachContext(
     },
     emitWithheld: (reason, url) => {
       if (destinations(url).isOnApiOrigin) warnWithheld(tokens, () => shownUrl(url, secrets))
+      // A provider without a token: no call has needed one.
+      if (reason === 'own-header' && tokens.currentToken() === undefined) warnOwnHeader(tokens, attach.header)
       emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     },
   }
@@ -77,6 +79,8 @@ export interface AuthorizedCall<Outcome, Result> {
   readonly signal: AbortSignal | undefined
   /** Called after each wait: releases what `signal` needs. */
   endWait?(): void
+  /** Called if no token can be acquired: adds what the client's callers expect of its errors. */
+  onError?(error: unknown): void
   /** The body. One that fails while the call waits is replaced by one that fails in the same way. */
   body?: unknown
   /** Sends the call with the token. */
@@ -140,12 +144,15 @@ async function sendAgain<Outcome, Result>(
 
 /** Waits for a token. */
 export async function acquire(
-  call: Pick<AuthorizedCall<unknown, unknown>, 'signal' | 'endWait' | 'body'>,
+  call: Pick<AuthorizedCall<unknown, unknown>, 'signal' | 'endWait' | 'onError' | 'body'>,
   tokens: TokenProvider,
 ): Promise<AccessToken> {
   const bodyToSend = watchBody(call.body)
   try {
     return await tokens.getToken({ signal: call.signal })
+  } catch (error) {
+    call.onError?.(error)
+    throw error
   } finally {
     call.endWait?.()
     call.body = bodyToSend()
@@ -160,7 +167,7 @@ export function isRejection(
 ): boolean {
   if (status === undefined || !renewOnStatus.includes(status)) return false
   const { redirected, challenge } = rejectionOf()
-  return !redirected && !lacksScope(challenge)
+  return !redirected && !LACKS_SCOPE.test(challenge.replace(/\\([^"\\])/g, '$1'))
 }
 
 /**
@@ -189,14 +196,6 @@ export async function renew(
   }
 }
 
-/** A parameter of a challenge (RFC 9110 §11.2): its name and its value, quoted or not. */
-const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
-
-/** Whether a challenge has the error `insufficient_scope`, rather than that text in another parameter. */
-function lacksScope(challenge: string): boolean {
-  for (const [, name, quoted, plain] of challenge.matchAll(PARAMETER)) {
-    const value = quoted?.replace(/\\(.)/g, '$1') ?? plain // a quoted-pair (RFC 9110 §5.6.4)
-    if (`${name}=${value}`.toLowerCase() === 'error=insufficient_scope') return true
-  }
-  return false
-}
+/** A challenge whose `error` is `insufficient_scope`, rather than that text in a quoted value of another parameter. */
+const LACKS_SCOPE =
+  /^(?:[^"]|"(?:[^"\\]|\\.)*")*?(?<![\w!#$%&'*+.^`|~-])error\s*=\s*(?:"insufficient_scope"|insufficient_scope(?![^\s,]))/i

@@ -77,33 +77,34 @@ function fetchWithToken(
   if (isRequest(init)) return fetchWithToken(context, wrapped, new Request(input, init), undefined)
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
-  const headers = recordOf(init?.headers ?? request?.headers)
+  const headers = copyOf(init?.headers ?? request?.headers)
   if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
     return wrapped(input, init)
 
   const { header, headerValue, isAuthorization, renewOnStatus } = context
   const options: RequestInit = { ...init } // now, because callers fill one object for many calls
   const body = options.body ?? undefined
-  const keepsBody = renewOnStatus.length > 0
   const hasRequestBody = body === undefined && !!request?.body && !request.bodyUsed
   // The first send consumes the body of a Request.
-  let spare = hasRequestBody && keepsBody ? request.clone() : undefined
+  let spare = hasRequestBody && renewOnStatus.length > 0 ? request.clone() : undefined
   let next = request ?? url
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!isAuthorization && (options.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
   const call: AuthorizedCall<Response, Response> = {
     url,
-    repeatable: keepsBody && canSendAgain(body),
+    repeatable: canSendAgain(body),
     signal: (options.signal === undefined ? request?.signal : options.signal) ?? undefined,
     body,
     send: (token) => {
-      if (body !== undefined) options.body = call.body as typeof body
       const sent = next
       next = spare ?? next
       if (sent === spare) spare = undefined
-      headers[header] = headerValue(token)
-      options.headers = headers
-      return wrapped(sent, options)
+      const sentOptions: RequestInit = {
+        ...options,
+        headers: withHeader(headers, header, headerValue(token)),
+      }
+      if (body !== undefined) sentOptions.body = call.body as typeof body
+      return wrapped(sent, sentOptions)
     },
     statusOf,
     rejectionOf,
@@ -129,16 +130,25 @@ function isRequest(value: unknown): value is Request {
   return typeof value === 'object' && value !== null && 'bodyUsed' in value
 }
 
-/** A copy. Pairs may repeat a name, whose values `Headers` joins. */
-function recordOf(given: RequestInit['headers']): Record<string, string> {
+type RequestHeaders = Record<string, string> | Headers
+
+/** A record is not parsed here. A `Headers` keeps the case of the names. */
+function copyOf(given: RequestInit['headers']): RequestHeaders {
   if (given === undefined || given === null) return {}
-  if (!(Symbol.iterator in given)) return { ...(given as Record<string, string>) }
-  return Object.fromEntries('append' in given ? given : new Headers(given))
+  return Symbol.iterator in given ? new Headers(given) : { ...(given as Record<string, string>) }
 }
 
-function hasHeader(headers: Record<string, string>, key: string): boolean {
+function hasHeader(headers: RequestHeaders, key: string): boolean {
+  if (headers instanceof Headers) return headers.has(key)
   for (const name in headers) if (name.length === key.length && name.toLowerCase() === key) return true
   return false
+}
+
+function withHeader(headers: RequestHeaders, name: string, value: string): RequestHeaders {
+  if (!(headers instanceof Headers)) return { ...headers, [name]: value }
+  const copy = new Headers(headers)
+  copy.set(name, value)
+  return copy
 }
 
 const statusOf = (response: Response): number => response.status

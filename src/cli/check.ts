@@ -4,6 +4,7 @@ import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
 import type { TokenAcquiredEvent } from '../events.ts'
+import { similarName } from '../names.ts'
 import type { Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -73,6 +74,9 @@ Example:
     }
   },
 }
+
+/** The names of the APIs in the type of `optionsFromEnv()`. */
+const API_NAMES = ['merchant', 'inStore']
 
 /** The steps of one check. Those that the signal ends reject. */
 class Check {
@@ -155,6 +159,13 @@ class Check {
       if (new URL(url).pathname === '/') add('info', `every URL of ${show(url)} gets the token`)
     for (const file of markedFiles)
       add('info', `the file ${show(file)} began with a byte order mark, which was dropped`)
+    if (!areNamed) add('info', 'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant')
+    for (const [name] of areNamed ? apis : []) {
+      const known = similarName(name, API_NAMES)
+      if (known === undefined || apis.some(([other]) => other === known)) continue
+      const advice = `Rename ${name} if programs read apiUrls.${known}.`
+      add('warning', `no API URL has the name ${known}`, { advice })
+    }
     for (const [name, similar] of unknownVariables(variables)) {
       const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`
       add('warning', `${show(name)} is not a variable of this package`, { advice })

@@ -1,6 +1,7 @@
 /** A token provider for unit tests, with a fixed token. */
 import { checkEnvironment, type Environment } from '../environments.ts'
 import { ConfigurationError, ProviderClosedError } from '../errors.ts'
+import { type AuthEvent, createEmit, registerEmitter } from '../events.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
 
@@ -56,7 +57,7 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
   const close = async (): Promise<void> => {
     token = undefined
   }
-  return {
+  const provider: TokenProvider = {
     environment,
     currentToken: () => token,
     getToken,
@@ -66,5 +67,22 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
     },
     close,
     [Symbol.asyncDispose]: close,
+  }
+  const emit = createEmit(options.environment === undefined ? warnOnce() : undefined, environment.name)
+  registerEmitter(provider, { emit, secrets: [value] })
+  return provider
+}
+
+/** A listener that warns about the first call without the token, which a test would otherwise not explain. */
+function warnOnce(): (event: AuthEvent) => void {
+  let isWarned = false
+  return (event) => {
+    if (isWarned || event.type !== 'token-withheld' || event.reason !== 'destination') return
+    isWarned = true
+    process.emitWarning(
+      `A call to ${event.url} was sent without the token: createStaticTokenProvider() without an environment attaches ` +
+        'its token to calls below http://localhost only. Pass the environment of the service.',
+      { code: 'MERCHANT_AUTH_WITHHELD' },
+    )
   }
 }

@@ -36,7 +36,13 @@ class HiddenAccessToken implements AccessToken {
   get value(): string {
     return this.#value
   }
+
+  /** Where a caller puts `${token}` into a header, the header says what is wrong. */
+  toString(): string {
+    return '[AccessToken: use its value property]'
+  }
 }
+
 /** Creates a token whose value is hidden from inspect and JSON output. */
 export function createAccessToken(value: string, expiresAt: number, scope?: string): AccessToken {
   return new HiddenAccessToken(value, expiresAt, scope)

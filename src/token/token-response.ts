@@ -180,7 +180,7 @@ export function adviceFor(
     tokenParameters,
   }: Pick<ResolvedOptions, 'bodyFormat' | 'credential' | 'tokenParameters'>,
 ): string {
-  if (status === 401 || error === 'invalid_client') return `Check clientId and ${credential.option}.`
+  if (status === 401 || error === 'invalid_client') return `Check authUrl, clientId and ${credential.option}.`
   if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
   if (status === 429) return TOO_MANY
   if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'

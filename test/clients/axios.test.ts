@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
+import { inspect } from 'node:util'
 import axios, {
   type AxiosAdapter,
   AxiosError,
@@ -19,6 +20,7 @@ import axiosRetry from 'axios-retry'
 import type { AttachOptions, TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { settled } from '../support/clock.ts'
 import {
   ADAPTERS,
@@ -31,7 +33,7 @@ import {
 } from '../support/ground.ts'
 import { problemsIn } from '../support/problems.ts'
 import { provided, token, untilAborted } from '../support/provided.ts'
-import { MERCHANT_URL } from '../token/harness.ts'
+import { MERCHANT_URL, rig, status } from '../token/harness.ts'
 import { answering, type FakeAnswer, requiredCopy, unknownCopy } from './axios-fakes.ts'
 import { axiosWith } from './drivers.ts'
 
@@ -345,6 +347,42 @@ describe.each(['before', 'after'])('an interceptor that is registered %s attachA
   })
 })
 
+describe('a call without a token', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  /** An instance whose token endpoint is down. */
+  const down = (prepare: (api: AxiosInstance) => void) => {
+    const { provider, endpoint } = rig([], { retries: 0, clock: systemClock })
+    endpoint.otherwise = status(503)
+    const api = axiosWith(provider, { baseURL: MERCHANT_URL })
+    prepare(api)
+    return { endpoint, call: rejectionOf(api.get('/42')) }
+  }
+
+  it('rejects with an error that has the config of the call, for interceptors that read it', async () => {
+    const names: string[] = []
+    const { call } = down((api) => {
+      api.interceptors.response.use(undefined, (error) => {
+        names.push(`${error.config.method} ${error.config.url}`)
+        throw error
+      })
+    })
+    const error = await call
+    expect(names).toEqual(['get /42'])
+    expect(error).toMatchObject({ name: 'TokenRequestError', status: 503 })
+    expect(inspect(error) + JSON.stringify(error)).not.toContain('baseURL')
+  })
+
+  it('is repeated by axios-retry, which costs a token request per cooldown', async () => {
+    const options = { retries: 3, retryDelay: axiosRetry.exponentialDelay }
+    const { call, endpoint } = down((api) => void axiosRetry(api as never, options as never))
+    await vi.advanceTimersByTimeAsync(2_000) // the repetitions begin after 0.2, 0.6 and 1.4 s, and a little more
+    expect(await call).toMatchObject({ status: 503, config: { 'axios-retry': { retryCount: 3 } } })
+    expect(endpoint.count).toBe(2)
+  })
+})
+
 describe('a config that is sent again', () => {
   it.each(ADAPTERS)('from an error and from a response gets the current token: %s', async (adapter) => {
     ground.env.fail('merchant', { kind: 'status', status: 503 })
@@ -360,6 +398,13 @@ describe('a config that is sent again', () => {
   it('by an instance without a token has none', async () => {
     const { config } = await ground.api().get('/orders')
     expect(await rejectionOf(axios.create().request(config))).toMatchObject({ status: 401 })
+  })
+
+  it('from a canceled call gets the token of the instance once', async () => {
+    const api = ground.api()
+    const canceled = await rejectionOf(api.get('/orders', { signal: AbortSignal.abort() }))
+    await api.request({ ...(canceled as AxiosError).config, signal: new AbortController().signal })
+    expect(ground.events.map(({ type }) => type)).not.toContain('token-withheld')
   })
 
   it('from a canceled call is sent once, with the token of the instance that sends it', async () => {

@@ -57,9 +57,10 @@ describe('a call is sent as the caller made it, and with the token, given', () =
     await using server = await scripted((_, response) => response.end())
     const authFetch = createAuthFetch(provided({ current, apiUrls: [server.url] }))
     expect((await authFetch(...args(`${server.url}/orders`))).status).toBe(200)
-    const [{ method, path, headers, body } = { headers: {}, body: '' } as never] = server.seen
+    const [{ method, path, headers, rawHeaders, body } = { headers: {}, body: '' } as never] = server.seen
     expect([method, path, String(body)]).toEqual(['PUT', '/orders', 'x'])
     expect(headers).toMatchObject({ 'x-mine': '1', authorization: AUTHORIZATION })
+    expect(rawHeaders).toContain('X-Mine') // some servers know one case only
   })
 
   it('an undici fetch and its Request', async () => {
@@ -81,6 +82,20 @@ describe('the wrapped fetch', () => {
     const init = { method: 'PUT', next: { revalidate: 60 } } as RequestInit // known to Next.js
     expect((await argumentsFor(URL_CALLED, init)).init).toStrictEqual({ ...init, headers })
     expect(init).not.toHaveProperty('headers')
+  })
+
+  it('gets an init of its own for each send', async () => {
+    const seen: RequestInit[] = []
+    const wrapped: typeof fetch = async (_input, init = {}) => {
+      seen.push(init)
+      Object.assign(init.headers ?? {}, { 'content-encoding': `gzip-${seen.length}` }) // as one that compresses
+      return new Response('', { status: seen.length === 1 ? 401 : 200 })
+    }
+    await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED, { method: 'PUT', body: 'x' })
+    expect(seen.map(({ headers }) => headers)).toEqual([
+      { Authorization: AUTHORIZATION, 'content-encoding': 'gzip-1' },
+      { Authorization: 'Bearer second.token', 'content-encoding': 'gzip-2' },
+    ])
   })
 
   it('gets the Request of the caller, which does not change', async () => {

@@ -28,6 +28,7 @@ export interface Seen {
   readonly method: string
   readonly path: string
   readonly headers: IncomingMessage['headers']
+  readonly rawHeaders: readonly string[]
   readonly body: Buffer
 }
 
@@ -43,8 +44,8 @@ export async function scripted(
   const seen: Seen[] = []
   const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     const body = await buffer(request).catch(() => Buffer.alloc(0))
-    const { method = '', url: path = '', headers } = request
-    const one = { method, path, headers, body }
+    const { method = '', url: path = '', headers, rawHeaders } = request
+    const one = { method, path, headers, rawHeaders, body }
     seen.push(one)
     await answer(one, response, seen.length)
   })

@@ -1,7 +1,8 @@
 // The provider for unit tests: a fixed token, until the provider is closed.
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { createAuthFetch } from '../../src/attach/fetch.ts'
 import { ProviderClosedError } from '../../src/errors.ts'
-import { createStaticTokenProvider } from '../../src/testing/index.ts'
+import { createStaticTokenProvider, type StaticTokenProviderOptions } from '../../src/testing/index.ts'
 import { configurationError } from './calls.ts'
 
 const environment = {
@@ -48,6 +49,26 @@ describe('createStaticTokenProvider', () => {
     await expect(tokens.getToken({ signal: AbortSignal.abort() })).rejects.toBeInstanceOf(ProviderClosedError)
     await expect(tokens.renewToken('x')).rejects.toBeInstanceOf(ProviderClosedError)
     await expect(tokens.close()).resolves.toBeUndefined()
+  })
+
+  it('without an environment, warns of the first call that gets no token', async () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const call = async (options?: StaticTokenProviderOptions) => {
+      const send = createAuthFetch(createStaticTokenProvider(options), { fetch: async () => new Response() })
+      await send('http://localhost/orders')
+      await send('https://api.example.org/orders')
+      await send('https://api.example.org/refunds')
+    }
+    await call({ environment })
+    expect(warn).not.toHaveBeenCalled()
+    await call()
+    expect(warn.mock.calls).toEqual([
+      [
+        expect.stringMatching('api.example.org/orders was sent without the token: .* Pass the environment'),
+        { code: 'MERCHANT_AUTH_WITHHELD' },
+      ],
+    ])
+    warn.mockRestore()
   })
 
   it('rejects an invalid environment', () => {

@@ -41,11 +41,11 @@ describe('an access token', () => {
       JSON.stringify(structuredClone(token)),
       serialize(token).toString('latin1'),
       String(table.read()),
-      String(token),
       diff,
       inspected([{ token }]),
     ]
     for (const text of shown) expect(text).not.toMatch(/a\.b\.c|d\.e\.f/)
+    expect(`Bearer ${token}`).toBe('Bearer [AccessToken: use its value property]')
     expect([token.value, token.value === 'a.b.c']).toEqual(['a.b.c', true])
   })
 })

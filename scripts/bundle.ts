@@ -38,6 +38,11 @@ const modules = await bundle([...entries, ...Object.values(packageJson.bin)], [.
   entryFileNames: '[name].js',
   chunkFileNames: 'shared/[name].js',
 })
+// Jest's jsdom environment has none of these globals.
+const TEXT_CODERS: Record<string, [string, string]> = {
+  TextDecoder: ['node:util', 'TextDecoder'],
+  TextEncoder: ['node:util', 'TextEncoder'],
+}
 // Tools that cannot require ES modules cannot require jose either: it has no CommonJS build.
 const commonJs = await bundle(entries, peers, {
   format: 'cjs',
@@ -60,6 +65,7 @@ async function bundle(
     cwd: root,
     input: Object.fromEntries(files.map((file) => [nameOf(file), join(root, 'src', `${nameOf(file)}.ts`)])),
     platform: 'node',
+    transform: { inject: output.format === 'cjs' ? TEXT_CODERS : {} },
     external: [/^node:/, ...external.map((name) => new RegExp(`^${name}(/|$)`))],
     onLog(level, log) {
       if (level === 'warn') throw new Error(log.message)

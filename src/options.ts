@@ -215,7 +215,12 @@ const parameters = z
 const isSecret = (value: unknown): boolean =>
   (typeof value === 'string' && value !== '') || typeof value === 'function'
 
+const misplaced = z.optional(z.never('belongs in environment'))
 const providerShape = strict({
+  authUrl: misplaced,
+  audience: misplaced,
+  apiUrls: misplaced,
+  allowInsecureRequests: misplaced,
   environment: z.optional(z.unknown()), // checkEnvironment() checks it
   clientId: text(TEXT),
   clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),

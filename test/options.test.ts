@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
+import { type ConfigurationError, createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
 import { problemsOf, thrownBy } from './support/problems.ts'
@@ -41,6 +41,19 @@ describe('the options of a provider', () => {
         'environment.authUrl',
       ].sort(),
     )
+  })
+
+  it('say where the options of an environment belong', () => {
+    const misplaced = {
+      authUrl: 'https://auth.example',
+      audience: 'x',
+      apiUrls: [],
+      allowInsecureRequests: true,
+    }
+    const options = { ...GOOD, environment: undefined, ...misplaced } as unknown as TokenProviderOptions
+    const { problems } = thrownBy(() => createTokenProvider(options)) as ConfigurationError
+    for (const option of Object.keys(misplaced))
+      expect(problems).toContainEqual({ option, reason: 'belongs in environment' })
   })
 
   const STORE = { get: () => {}, set: () => {} }

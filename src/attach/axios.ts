@@ -35,7 +35,7 @@ import type {
   AxiosRequestInterceptor,
   AxiosResponse,
 } from './axios-types.ts'
-import { canSendAgain } from './body.ts'
+import { canSendAgain, isWebStream } from './body.ts'
 
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
 
@@ -222,7 +222,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   discard({ response }: Outcome): void {
     const { data, headers } = response ?? {}
     const stream = data as Partial<Readable> | null | undefined
-    if (data instanceof ReadableStream) data.cancel().catch(() => {})
+    if (isWebStream(data)) data.cancel().catch(() => {})
     else if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) stream?.resume?.()
     else stream?.destroy?.()
   }

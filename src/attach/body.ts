@@ -26,6 +26,11 @@ export function isNodeStream(body: unknown): body is NodeStream {
   return typeof body === 'object' && body !== null && 'pipe' in body && 'off' in body
 }
 
+/** A ReadableStream of any realm: the global class is missing in jsdom. */
+export function isWebStream(body: unknown): body is ReadableStream {
+  return Object.prototype.toString.call(body) === '[object ReadableStream]'
+}
+
 /**
  * Watches a body while its call waits for a token: a stream that fails meanwhile has no other listener and would end the
  * process, and a client that gets it afterwards would wait forever for its end. Returns a function that returns the body

@@ -12,7 +12,7 @@ import {
   type Rejection,
   shouldAttach,
 } from './authorize.ts'
-import { canSendAgain } from './body.ts'
+import { canSendAgain, isWebStream } from './body.ts'
 
 type Fetch = typeof fetch
 
@@ -112,7 +112,7 @@ function fetchWithToken(
     discard,
   }
   const stream = hasRequestBody ? request.body : body
-  if (!(stream instanceof ReadableStream)) return authorize(call, context)
+  if (!isWebStream(stream)) return authorize(call, context)
   return authorize(call, context)
     .catch((error: unknown) => {
       cancel(stream, error) // as fetch does when a call ends early

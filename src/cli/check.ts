@@ -129,7 +129,7 @@ class Check {
 
   #reportOptions(): void {
     const { show } = this.#redactor
-    const { options, secret, secretFile, variables } = this.#settings
+    const { markedFiles, options, secret, secretFile, variables } = this.#settings
     const { environment, clientId, tokenParameters = {} } = options
     const add = (result: Finding['result'], text: string, more?: Pick<Finding, 'advice' | 'data'>): void =>
       this.#report.add({ step: 'options', result, text, ...more })
@@ -157,6 +157,8 @@ class Check {
     add('ok', text, { data })
     for (const url of Object.values<string>(environment.apiUrls))
       if (new URL(url).pathname === '/') add('info', `every URL of ${show(url)} gets the token`)
+    for (const file of markedFiles)
+      add('info', `the file ${show(file)} began with a byte order mark, which was dropped`)
     if (!areNamed) add('info', 'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant')
     for (const [name] of areNamed ? apis : []) {
       const known = similarName(name, API_NAMES)

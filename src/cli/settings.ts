@@ -88,6 +88,8 @@ export interface Settings {
   /** The file that it comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
   readonly secretFile: string | undefined
   readonly variables: Variables
+  /** The files that began with a byte order mark. */
+  readonly markedFiles: readonly string[]
 }
 
 /**
@@ -104,7 +106,9 @@ export async function readSettings(
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
-  const { text: dotenv = '', reason } = flags.dotenv === undefined ? {} : await readText(flags.dotenv, signal)
+  const marked: string[] = []
+  const { text: dotenv = '', reason } =
+    flags.dotenv === undefined ? {} : await readText(flags.dotenv, signal, marked)
   if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
   const set = { ...withoutEmpty(parseEnv(dotenv)), ...withoutEmpty(env) }
   const variables = override(set, Object.fromEntries(byFlag))
@@ -117,7 +121,7 @@ export async function readSettings(
   let secretFile: string | undefined
   if (source !== undefined && source !== SECRET && others.length === 0) {
     secretFile = variables[source]?.trim() ?? ''
-    const { text = '', reason } = await readText(secretFile, signal)
+    const { text = '', reason } = await readText(secretFile, signal, marked)
     secret = isAssertion ? text.trim() : withoutLineEnd(text)
     if (secret === '') problems.push({ option: source, reason: reason ?? 'names an empty file' })
     checked[SECRET] = secret || 'none' // so that the remaining problems are found, too
@@ -127,7 +131,13 @@ export async function readSettings(
     const { clientSecret: _, clientAssertion: __, ...fromEnv } = optionsFromEnv(checked)
     const proof = isAssertion ? { clientAssertion: () => secret } : { clientSecret: () => secret }
     if (problems.length === 0)
-      return { options: { ...fromEnv, ...proof, bodyFormat }, secret, secretFile, variables }
+      return {
+        options: { ...fromEnv, ...proof, bodyFormat },
+        secret,
+        secretFile,
+        variables,
+        markedFiles: marked,
+      }
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
     problems.push(...error.problems)
@@ -148,10 +158,11 @@ function withoutEmpty(variables: Variables): Variables {
   return Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
 }
 
-/** Reads a file without its byte order mark, or says why not. The signal ends reads of pipes, too. */
+/** Reads a file without its byte order mark, whose file it adds to `marked`, or says why not. The signal ends reads of pipes, too. */
 async function readText(
   file: string,
   signal: AbortSignal,
+  marked: string[],
 ): Promise<{ readonly text?: string; readonly reason?: string }> {
   let bytes: Buffer
   try {
@@ -160,6 +171,7 @@ async function readText(
     if (signal.aborted) throw error
     return { reason: `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})` }
   }
+  if (bytes.indexOf('\uFEFF') === 0) marked.push(file)
   try {
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) } // drops the mark
   } catch {

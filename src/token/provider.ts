@@ -1,6 +1,4 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
-import { Mutex } from 'async-mutex'
-import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Api, Environment } from '../environments.ts'
 import {
@@ -104,12 +102,11 @@ const NO_PAUSE = { gapMs: 0, remainsMs: 0, callersMs: 0 }
 /** Why no token may be requested: another process requests one, the store may be back soon, or a limit. */
 type Refusal = 'leased' | 'store-failed' | 'limited'
 
-/** Single flight: calls with the same key share one run. One for all providers, because there may be thousands. */
-const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<void>) => run(), {
-  cache: false,
-})
-
-let providers = 0
+/** A run that callers wait for together. */
+interface SharedRun {
+  readonly promise: Promise<void>
+  hasEnded: boolean
+}
 
 class ClientCredentialsProvider implements TokenProvider {
   readonly environment: Environment
@@ -120,19 +117,18 @@ class ClientCredentialsProvider implements TokenProvider {
   #sharedLookAt = Number.NEGATIVE_INFINITY
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
-  /** Serializes everything that may send a token request; each task first checks again whether it has to. */
-  readonly #endpointLock = new Mutex()
+  /** The last of the tasks that may send a token request. They run in turn, and each first checks again whether it has to. */
+  #lastTask: Promise<void> | undefined
+  /** Single flight: calls with the same key share one run. */
+  readonly #runs = new Map<string, SharedRun>()
   readonly #cooldown = new Cooldown()
   readonly #renewalLimits = new Map<string | undefined, RenewalLimit>()
   readonly #waiters = new Waiters()
-  /** Part of the single-flight keys. */
-  readonly #id = ++providers
   readonly #rejected = new RejectedTokens()
   #cached: CachedToken | undefined
   /** The number of tokens cached so far. */
   #tokens = 0
   #lastFailure: unknown
-  #isRenewing = false
   /** When (monotonic ms) the next background renewal may be tried. */
   #nextRenewalAt = Number.NEGATIVE_INFINITY
 
@@ -171,8 +167,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const token = this.currentToken()
       if (token !== undefined) return token
       if (!this.#lookIsDue) this.#assertNoCooldown()
-      const acquired = singleFlight(`${this.#id}`, () => this.#acquireFirst())
-      await this.#waiters.wait(acquired, signal)
+      await this.#share('first', () => this.#acquireFirst(), signal)
     }
     throw expiredOnArrival(this.#endpoint)
   }
@@ -191,11 +186,9 @@ class ClientCredentialsProvider implements TokenProvider {
     if (url !== undefined && api === undefined) return undefined // a 401 from a URL outside apiUrls does not mean that the token is invalid
     this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
     this.#renewalLimit(api).rejected(this.#now())
-    if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
+    if (this.#lastTask !== undefined || this.#lookIsDue || this.#mayRenew(api)) {
       // The key contains the number of the token, because keys may be inspected and must not contain its value.
-      const key = `${this.#id} ${this.#tokens} ${api?.url}`
-      const replaced = singleFlight(key, () => this.#replace(value, api))
-      await this.#waiters.wait(replaced, signal)
+      await this.#share(`${this.#tokens} ${api?.url}`, () => this.#replace(value, api), signal)
     }
     return this.#otherThan(value)
   }
@@ -204,7 +197,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#cached = undefined
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
-    const idle = this.#endpointLock.waitForUnlock().then(() => this.#shared?.settled())
+    const idle = this.#inTurn(async () => await this.#shared?.settled())
     await this.#waiters.wait(idle, undefined)
   }
 
@@ -212,10 +205,42 @@ class ClientCredentialsProvider implements TokenProvider {
     await this.close()
   }
 
+  /** Waits for the run of a key. */
+  async #share(key: string, run: () => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    const shared = this.#runs.get(key) ?? this.#start(key, run)
+    try {
+      await this.#waiters.wait(shared.promise, signal)
+    } catch (error) {
+      if (shared.hasEnded || signal?.aborted) throw error
+      // Cloudflare Workers reject a promise whose request has ended: the run was lost with it, and another one starts.
+      if (this.#runs.get(key) === shared) this.#runs.delete(key)
+      await this.#share(key, run, signal)
+    }
+  }
+
+  #start(key: string, run: () => Promise<void>): SharedRun {
+    const promise = run().finally(() => {
+      shared.hasEnded = true
+      this.#runs.delete(key)
+    })
+    const shared = { promise, hasEnded: false }
+    this.#runs.set(key, shared)
+    return shared
+  }
+
+  /** Runs a task when the one before it has ended, failed or been lost. */
+  #inTurn(task: () => Promise<void>): Promise<void> {
+    const ended = (this.#lastTask ?? Promise.resolve()).then(task, task).finally(() => {
+      if (this.#lastTask === ended) this.#lastTask = undefined
+    })
+    this.#lastTask = ended
+    return ended
+  }
+
   /** Acquires a token for the callers that have none. */
   async #acquireFirst(): Promise<void> {
     const startedAt = this.#now()
-    await this.#endpointLock.runExclusive(async () => {
+    await this.#inTurn(async () => {
       if (this.#servable() !== undefined) return
       const notBefore = (): number => this.#cooldown.endsForCallersAt
       if ((await this.#acquire({ startedAt, background: false, notBefore })) !== 'acquired')
@@ -226,7 +251,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Replaces a token that an API rejected. */
   async #replace(rejected: string, api: Api | undefined): Promise<void> {
     const startedAt = this.#now()
-    await this.#endpointLock.runExclusive(async () => {
+    await this.#inTurn(async () => {
       if (this.#otherThan(rejected) !== undefined) return
       const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
       // The token may have expired in the meantime: then this is for callers without a token.
@@ -245,15 +270,12 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #renewInBackground(): void {
-    if (this.#isRenewing || this.#now() < this.#nextRenewalAt) return
+    if (this.#now() < this.#nextRenewalAt) return
     if (this.#now() < this.#cooldown.endsForBackgroundAt) return
-    this.#isRenewing = true
-    this.#endpointLock
-      .runExclusive(() => this.#renewExpiring())
-      .catch(() => {}) // closed
-      .finally(() => {
-        this.#isRenewing = false
-      })
+    // Longer than an attempt takes. An attempt that is lost with its request on Cloudflare Workers counts as a failure.
+    const { timeoutMs } = this.#options
+    this.#nextRenewalAt = this.#now() + 3 * timeoutMs + backgroundPauseMs(this.#servableForMs)
+    this.#inTurn(() => this.#renewExpiring()).catch(() => {}) // closed
   }
 
   /** Replaces a token in its refresh window. If that fails, the current token stays in use. */
@@ -262,7 +284,10 @@ class ClientCredentialsProvider implements TokenProvider {
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
     const startedAt = this.#now()
-    if (startedAt < this.#cooldown.endsForBackgroundAt) return
+    if (startedAt < this.#cooldown.endsForBackgroundAt) {
+      this.#nextRenewalAt = this.#cooldown.endsForBackgroundAt
+      return
+    }
     const notBefore = (): number =>
       Math.max(this.#cooldown.endsForBackgroundAt, this.#context.quotas.renewalsAt)
     let retryAfterMs = 0

@@ -72,7 +72,8 @@ export class SharedToken {
   async begin(acquisition: Acquisition, credential: ClientCredential): Promise<SharedAcquisition> {
     const { closed } = this.#context
     const from = this.#now()
-    await untilAborted(this.#writing, closed) // the last token can be found
+    const written = this.#writing.catch(() => {}) // on Cloudflare Workers it may be lost with its request
+    await untilAborted(written, closed) // the last token can be found
     const wroteMs = this.#now() - from
     const late = { ...acquisition, startedAt: acquisition.startedAt + wroteMs }
     const store = await untilAborted(this.#open(late, credential), closed)

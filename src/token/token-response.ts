@@ -1,4 +1,5 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
+import { TextDecoder } from 'node:util' // not a global in jsdom
 import * as z from 'zod/mini'
 import { matching } from '../checks.ts'
 import type { Instant } from '../clock.ts'

@@ -165,10 +165,18 @@ describe('check', () => {
     })
   })
 
-  it('drops a byte order mark at the start of a file', async () => {
+  it('drops a byte order mark at the start of a file, and reports it', async () => {
     const dotenv = join(folder(), '.env')
     writeFileSync(dotenv, '\ufeffMERCHANT_AUTH_CLIENT_ID=test-client\n')
-    expect((await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })).code).toBe(0)
+    const file = join(folder(), 'secret')
+    writeFileSync(file, `\ufeff${at.test.clientSecret}`)
+    const flags = ['--dotenv', dotenv, '--client-secret-file', file]
+    const { code, steps } = await check(at, flags, { MERCHANT_AUTH_CLIENT_ID: '' })
+    expect(code).toBe(0)
+    const marks = steps.filter(({ text }) => text.includes('byte order mark')).map(({ text }) => text)
+    expect(marks).toEqual(
+      [dotenv, file].map((name) => `the file ${name} began with a byte order mark, which was dropped`),
+    )
   })
 
   it('rejects a file in UTF-16, with the line that works in Windows PowerShell 5', async () => {

@@ -6,13 +6,13 @@
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { install, output, pack } from '../../scripts/check-package/packed.ts'
+import { install, output, pack, root } from '../../scripts/check-package/packed.ts'
 import manifest from './package.json' with { type: 'json' }
 
 const LIMIT_MS = 300_000
@@ -23,10 +23,12 @@ interface Runtime {
   readonly name: string
   readonly binary: string
   /** The arguments before the file to run. */
-  readonly args: readonly string[]
+  readonly args?: readonly string[]
 }
 
 const here = fileURLToPath(new URL('.', import.meta.url))
+// Both files import from folders of the repository, which are beside them there, too.
+const WORKERS = ['test/runtimes/workers.mts', 'test/runtimes/worker.ts', 'examples/recipes/cloudflare']
 const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-runtimes-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 // Running children end with this process.
@@ -63,6 +65,7 @@ function knownRuntimes(): Runtime[] {
     node('node-26'),
     { name: `@oven/bun-${bun}`, binary: 'bin/bun', args: ['--no-install'] },
     { name: `@deno/${deno}`, binary: 'deno', args: ['run', '--no-prompt', '--no-lock', ...allowed] },
+    { name: `@cloudflare/workerd-${platform.replace('x64', '64')}`, binary: 'bin/workerd' },
   ]
 }
 
@@ -73,7 +76,7 @@ async function installRuntimes(): Promise<void> {
     .digest('hex')
   const stamp = join(here, 'node_modules/.lock-hash')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return
-  console.log('Downloading the runtimes (about 850 MB on the disk) …')
+  console.log('Downloading the runtimes (about 1 GB on the disk) …')
   await output(here, ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'])
   writeFileSync(stamp, hash)
 }
@@ -83,6 +86,7 @@ async function installPackage(): Promise<void> {
   const clients = Object.entries(manifest.dependencies).map((one) => one.join('@'))
   await install(folder, [tarball, ...clients, '--ignore-scripts'])
   copyFileSync(join(here, 'suite.ts'), join(folder, 'suite.mts'))
+  for (const path of WORKERS) cpSync(join(root, path), join(folder, path), { recursive: true })
 }
 
 /** Whether the suite passed, wrote no warning, and then ended by itself. */
@@ -100,7 +104,11 @@ async function run({ name, binary, args }: Runtime): Promise<boolean> {
   }
   const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(LIMIT_MS)])
   const command = join(here, 'node_modules', name, binary)
-  const child = spawn(command, [...args, join(folder, 'suite.mts')], { env, signal, killSignal: 'SIGKILL' })
+  // workerd has no file system and no server: a program of Node.js starts it.
+  const [program, ...rest] = args
+    ? [command, ...args, join(folder, 'suite.mts')]
+    : [process.execPath, join(folder, 'test/runtimes/workers.mts'), command]
+  const child = spawn(program, rest, { env, signal, killSignal: 'SIGKILL' })
   const how = new Promise<unknown>((resolve) => {
     child.on('error', resolve)
     child.on('close', (code, by) => resolve(code ?? by))

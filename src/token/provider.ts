@@ -1,9 +1,13 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
+import { Mutex } from 'async-mutex'
+import pMemoize from 'p-memoize'
+import { startTimer } from '../clock.ts'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Api, Environment } from '../environments.ts'
 import {
   ConfigurationError,
   copyForCaller,
+  MerchantAuthError,
   ProviderClosedError,
   type TokenRequestError,
   TokenResponseError,
@@ -22,6 +26,7 @@ import {
   ClientCredential,
   expiredOnArrival,
   isFrameworkError,
+  lostRequest,
   type ProviderContext,
   refusedElsewhere,
   requestToken,
@@ -102,10 +107,19 @@ const NO_PAUSE = { gapMs: 0, remainsMs: 0, callersMs: 0 }
 /** Why no token may be requested: another process requests one, the store may be back soon, or a limit. */
 type Refusal = 'leased' | 'store-failed' | 'limited'
 
-/** A run that callers wait for together. */
-interface SharedRun {
-  readonly promise: Promise<void>
-  hasEnded: boolean
+/** Single flight: calls with the same key share one run. One for all providers, because there may be thousands. */
+const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<void>) => run(), {
+  cache: false,
+})
+
+let providers = 0
+
+/** Beyond the time limits of a run (ms): after that, it is lost. */
+const LOST_AFTER_MS = 1_000
+
+/** Whether an error is that of a runtime which dropped a run, or of waiting for it too long, rather than how it failed. */
+function isLost(error: unknown): boolean {
+  return !(error instanceof MerchantAuthError) && !isFrameworkError(error)
 }
 
 class ClientCredentialsProvider implements TokenProvider {
@@ -117,13 +131,15 @@ class ClientCredentialsProvider implements TokenProvider {
   #sharedLookAt = Number.NEGATIVE_INFINITY
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
-  /** The last of the tasks that may send a token request. They run in turn, and each first checks again whether it has to. */
-  #lastTask: Promise<void> | undefined
-  /** Single flight: calls with the same key share one run. */
-  readonly #runs = new Map<string, SharedRun>()
+  /** Serializes everything that may send a token request; each task first checks again whether it has to. */
+  #endpointLock = new Mutex()
+  /** The task that has the lock. */
+  #task: Promise<void> = Promise.resolve()
   readonly #cooldown = new Cooldown()
   readonly #renewalLimits = new Map<string | undefined, RenewalLimit>()
   readonly #waiters = new Waiters()
+  /** Part of the single-flight keys. */
+  #id = ++providers
   readonly #rejected = new RejectedTokens()
   #cached: CachedToken | undefined
   /** The number of tokens cached so far. */
@@ -186,7 +202,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (url !== undefined && api === undefined) return undefined // a 401 from a URL outside apiUrls does not mean that the token is invalid
     this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
     this.#renewalLimit(api).rejected(this.#now())
-    if (this.#lastTask !== undefined || this.#lookIsDue || this.#mayRenew(api)) {
+    if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
       // The key contains the number of the token, because keys may be inspected and must not contain its value.
       await this.#share(`${this.#tokens} ${api?.url}`, () => this.#replace(value, api), signal)
     }
@@ -205,36 +221,44 @@ class ClientCredentialsProvider implements TokenProvider {
     await this.close()
   }
 
-  /** Waits for the run of a key. */
+  /**
+   * Waits for the run of a key. On Cloudflare Workers a run may be lost with the request that started it: it never ends, and
+   * in newer versions its promise rejects with an error of the runtime. Then its key, its lock and its write are no longer
+   * waited for, and another run starts.
+   */
   async #share(key: string, run: () => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-    const shared = this.#runs.get(key) ?? this.#start(key, run)
-    try {
-      await this.#waiters.wait(shared.promise, signal)
-    } catch (error) {
-      if (shared.hasEnded || signal?.aborted) throw error
-      // Cloudflare Workers reject a promise whose request has ended: the run was lost with it, and another one starts.
-      if (this.#runs.get(key) === shared) this.#runs.delete(key)
-      await this.#share(key, run, signal)
+    const { store, timeoutMs } = this.#options
+    const limitMs = (store ? 2 : 1) * timeoutMs + LOST_AFTER_MS // another process may have the store's lease for `timeoutMs`
+    for (let isSecond = false; ; isSecond = true) {
+      const id = this.#id
+      const late = Promise.withResolvers<never>()
+      const stop = startTimer(() => late.reject(new Error('The run did not end')), limitMs)
+      try {
+        const shared = singleFlight(`${id} ${key}`, run)
+        return await this.#waiters.wait(Promise.race([shared, late.promise]), signal)
+      } catch (error) {
+        if (signal?.aborted || !isLost(error)) throw error
+        if (isSecond) throw lostRequest(this.#endpoint, error)
+        if (this.#id !== id) continue
+        this.#id = ++providers
+        this.#endpointLock = new Mutex()
+        this.#shared = undefined // its last write may be lost, too
+      } finally {
+        stop()
+      }
     }
   }
 
-  #start(key: string, run: () => Promise<void>): SharedRun {
-    const promise = run().finally(() => {
-      shared.hasEnded = true
-      this.#runs.delete(key)
-    })
-    const shared = { promise, hasEnded: false }
-    this.#runs.set(key, shared)
-    return shared
-  }
-
-  /** Runs a task when the one before it has ended, failed or been lost. */
-  #inTurn(task: () => Promise<void>): Promise<void> {
-    const ended = (this.#lastTask ?? Promise.resolve()).then(task, task).finally(() => {
-      if (this.#lastTask === ended) this.#lastTask = undefined
-    })
-    this.#lastTask = ended
-    return ended
+  /** Runs a task when no other one has the lock. One that was lost keeps it. */
+  async #inTurn(task: () => Promise<void>): Promise<void> {
+    while (this.#endpointLock.isLocked()) {
+      const before = this.#task
+      await before.catch((error: unknown) => {
+        if (isLost(error) && this.#task === before) this.#endpointLock = new Mutex()
+      })
+    }
+    this.#task = this.#endpointLock.runExclusive(task)
+    await this.#task
   }
 
   /** Acquires a token for the callers that have none. */
@@ -272,7 +296,7 @@ class ClientCredentialsProvider implements TokenProvider {
   #renewInBackground(): void {
     if (this.#now() < this.#nextRenewalAt) return
     if (this.#now() < this.#cooldown.endsForBackgroundAt) return
-    // Longer than an attempt takes. An attempt that is lost with its request on Cloudflare Workers counts as a failure.
+    // Longer than an attempt takes. One that is lost with its request on Cloudflare Workers counts as a failure.
     const { timeoutMs } = this.#options
     this.#nextRenewalAt = this.#now() + 3 * timeoutMs + backgroundPauseMs(this.#servableForMs)
     this.#inTurn(() => this.#renewExpiring()).catch(() => {}) // closed

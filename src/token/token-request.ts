@@ -91,6 +91,14 @@ export function refusedElsewhere(endpoint: string): TokenRequestError {
   )
 }
 
+/** The token request was sent by another call, which ended before it, as on Cloudflare Workers. */
+export function lostRequest(endpoint: string, cause: unknown): TokenRequestError {
+  return new TokenRequestError(
+    `POST ${endpoint} was lost with the request that had sent it. Keep that open, as with waitUntil() on Cloudflare Workers.`,
+    { code: 'ERR_TOKEN_TIMEOUT', retryable: true, attempts: 1, cause },
+  )
+}
+
 /** Whether a framework steers itself by this error, as Next.js does while it prerenders a page. */
 export function isFrameworkError(error: unknown): boolean {
   return typeof error === 'object' && error !== null && 'digest' in error && typeof error.digest === 'string'
@@ -190,8 +198,9 @@ class TokenRequest {
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
         await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
-        // Where the process was suspended meanwhile, no attempt follows.
-        if (this.#options.clock.monotonicMs() >= this.#context.deadline) throw error
+        if (this.#options.clock.monotonicMs() < this.#context.deadline) continue
+        this.#emitFailed(error, undefined) // the process was suspended: no attempt follows
+        throw error
       }
     }
   }

@@ -1,10 +1,12 @@
 /** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
-import { describe, expect, it } from 'vitest'
+import type { Clock } from 'merchant-auth'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import {
   type Answer,
   acquired,
+  deaf,
   granted,
   hang,
   MERCHANT_URL,
@@ -132,6 +134,57 @@ describe('a call that waits behind a background renewal', () => {
     expect(newer?.value).not.toBe(token.value)
     expect(endpoint.count).toBe(2)
     expect(await provider.renewToken(newer ?? token, { url: MERCHANT_URL })).toBeDefined()
+    expect(endpoint.count).toBe(3)
+  })
+})
+
+describe('a token request that was lost with the request that sent it, as on Cloudflare Workers,', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  /** What was lost has no timers: it never ends. */
+  const losing = (answers: Answer[]) => {
+    const clock = {
+      ms: 0,
+      monotonicMs: () => clock.ms,
+      epochMs: () => clock.ms,
+      sleep: () => new Promise(() => {}),
+    }
+    return { ...rig(answers, { timeoutMs: 5_000, clock: clock as object as Clock }), clock }
+  }
+
+  it('is sent again by the calls that wait for it', async () => {
+    const { provider, endpoint } = losing([deaf])
+    const waiting = [provider.getToken(), provider.getToken()]
+    await vi.advanceTimersByTimeAsync(5_999)
+    expect(endpoint.count).toBe(1)
+    await vi.advanceTimersByTimeAsync(1)
+    const [first, second] = await Promise.all(waiting)
+    expect(second).toBe(first)
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('fails the calls if it is lost a second time, but no later call', async () => {
+    const { provider, endpoint } = losing([deaf, deaf])
+    const waiting = rejection(provider.getToken())
+    await vi.advanceTimersByTimeAsync(12_000)
+    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryable: true })
+    const later = provider.getToken()
+    await vi.advanceTimersByTimeAsync(6_000)
+    await later
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('holds up no call after the token has expired: a background renewal', async () => {
+    const { provider, endpoint, clock } = losing([granted({ expires_in: 100 }), deaf])
+    await provider.getToken()
+    clock.ms = 85_000
+    expect(provider.currentToken()).toBeDefined()
+    await settled()
+    clock.ms = 96_000
+    const waiting = provider.getToken()
+    await vi.advanceTimersByTimeAsync(6_000)
+    await waiting
     expect(endpoint.count).toBe(3)
   })
 })

@@ -1,7 +1,7 @@
 /**
  * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
- * `module: commonjs`, Jest without flags, ts-jest, NestJS, generated clients, a handler of AWS Lambda, and bundles of
- * esbuild and webpack. The manual shows some of their files.
+ * `module: commonjs`, Jest without flags, ts-jest, NestJS, Next.js, generated clients, a handler of AWS Lambda, and
+ * bundles of esbuild and webpack. The manual shows some of their files.
  *
  * npm run test:consumers
  */
@@ -19,6 +19,7 @@ const PROJECTS = {
     'lambda/main.js',
   ],
   NestJS: ['node_modules/typescript/bin/tsc -p nest', 'nest/main.js'],
+  'Next.js': ['next/main.mts'],
   'Generated clients': [
     'node_modules/@hey-api/openapi-ts/bin/run.js -f clients/openapi-ts.config.js --silent',
     'node_modules/typescript/bin/tsc -p clients',

@@ -5,7 +5,7 @@ import axios from 'axios'
 import { startSandbox } from 'merchant-auth/testing'
 import { serviceEnv } from './recipes/support/service-env.ts'
 
-const sandbox = await startSandbox()
+const sandbox = await startSandbox({ sharedApiUrl: true }) // as at services that have one address for both APIs
 Object.assign(process.env, serviceEnv(sandbox.test))
 const { api, tokens } = await import('./recipes/parts/axios-client.ts')
 

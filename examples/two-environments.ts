@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { ConfigurationError, createAuthFetch, createTokenProvider, defineEnvironments } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 
-const sandbox = await startSandbox()
+const sandbox = await startSandbox({ sharedApiUrl: true })
 
 // In a service of yours the URLs stand here. What is set up wrong is said here, all at once.
 const environments = defineEnvironments({

@@ -89,7 +89,7 @@ describe('README.md and docs', () => {
     const members = (file: string, name: string): string[] => {
       const source = readFileSync(join(root, 'src', file), 'utf8')
       const [, body = ''] = new RegExp(`^export interface ${name} \\{\\n(.*?)^\\}`, 'ms').exec(source) ?? []
-      return [...body.matchAll(/^  readonly (\w+)/gm)].map(([, member = '']) => member)
+      return [...body.matchAll(/^ {2}readonly (\w+)/gm)].map(([, member = '']) => member)
     }
     const options = ['GeneralOptions', 'WithClientSecret', 'WithClientAssertion', 'AttachOptions']
       .map((name) => members('options.ts', name))
@@ -98,7 +98,9 @@ describe('README.md and docs', () => {
     const source = readFileSync(join(root, 'src/warnings.ts'), 'utf8')
     const warnings = [...source.matchAll(/code: '(\w+)'/g)].map(([, code = '']) => code)
     const names = [...options.flat(), ...VARIABLE_NAMES, ...warnings]
-    const rows = textOf('docs/options.md').split('\n').filter((line) => line.startsWith('| '))
+    const rows = textOf('docs/options.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| '))
     expect(names.filter((name) => !rows.some((row) => row.includes(`\`${name}\``)))).toEqual([])
   })
 

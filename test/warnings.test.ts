@@ -99,6 +99,11 @@ describe('the warning MERCHANT_AUTH_PROVIDERS', () => {
   })
   afterEach(() => Promise.all(providers.splice(0).map((provider) => provider.close())))
 
+  it('is not emitted for a chain that has a client, and so a provider, for each of 3 000 stores', () => {
+    for (let store = 1; store <= 3_000; store += 1) create(1, { clientId: `store-${store}` })
+    expect(warnings).toEqual([])
+  })
+
   it('is emitted once if more than 8 providers share a client, an audience and a token endpoint', () => {
     create(8)
     expect(warnings).toEqual([])

@@ -167,7 +167,7 @@ export function isRejection(
 ): boolean {
   if (status === undefined || !renewOnStatus.includes(status)) return false
   const { redirected, challenge } = rejectionOf()
-  return !redirected && !lacksScope(challenge)
+  return !redirected && !LACKS_SCOPE.test(challenge.replace(/\\([^"\\])/g, '$1'))
 }
 
 /**
@@ -196,14 +196,6 @@ export async function renew(
   }
 }
 
-/** A parameter of a challenge (RFC 9110 §11.2): its name and its value, quoted or not. */
-const PARAMETER = /(?<=^|[\s,;])([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/g
-
-/** Whether a challenge has the error `insufficient_scope`, rather than that text in another parameter. */
-function lacksScope(challenge: string): boolean {
-  for (const [, name, quoted, plain] of challenge.matchAll(PARAMETER)) {
-    const value = quoted?.replace(/\\(.)/g, '$1') ?? plain // a quoted-pair (RFC 9110 §5.6.4)
-    if (`${name}=${value}`.toLowerCase() === 'error=insufficient_scope') return true
-  }
-  return false
-}
+/** A challenge whose `error` is `insufficient_scope`, rather than that text in a quoted value of another parameter. */
+const LACKS_SCOPE =
+  /^(?:[^"]|"(?:[^"\\]|\\.)*")*?(?<![\w!#$%&'*+.^`|~-])error\s*=\s*(?:"insufficient_scope"|insufficient_scope(?![^\s,]))/i

@@ -69,11 +69,14 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   assertAttachable(instance, context)
   const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
     hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
-    const given = config.adapter
-    config.adapter = (final) => {
+    const { adapter = DEFAULT_ADAPTERS } = config
+    // A config that is sent again has the wrapper if its adapter did not run, because its call was canceled before.
+    const given = (adapter as { readonly given?: AxiosAdapterOption }).given ?? adapter
+    const wrapper = (final: AxiosConfig): Promise<AxiosResponse> => {
       final.adapter = given // for a config that is sent again
-      return callAdapter(final, given || DEFAULT_ADAPTERS, context)
+      return callAdapter(final, given, context)
     }
+    config.adapter = Object.assign(wrapper, { given })
     return config
   }
   // Synchronous, so that axios does not wait where no other interceptor makes it wait.
@@ -138,7 +141,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
 
   constructor(config: AxiosConfig, adapter: AxiosAdapterOption, context: AttachContext) {
     this.url = urlOf(config)
-    this.repeatable = context.renewOnStatus.length > 0 && canSendAgain(config.data)
+    this.repeatable = canSendAgain(config.data)
     this.#config = config
     this.#adapter = adapter
     this.#context = context
@@ -174,14 +177,11 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     const { beforeRedirect, env, fetchOptions } = config
     const { header: name, headerKey: key, headerValue, isAuthorization } = this.#context
     const header = token && { name, key, value: headerValue(token) }
-    const mayUseFetch = header !== undefined && kindOf(this.#adapter) !== 'http' // a function may call it
     if (header !== undefined) {
       config.headers[name] = header.value
       config.beforeRedirect = guardOf(config, this.url, this.#context, () => {
         this.#isRedirected = true
       })
-    }
-    if (mayUseFetch) {
       config.env = { ...env, fetch: watchedFetch(env?.fetch) }
       if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
     }
@@ -196,9 +196,8 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     }
     if (header !== undefined) {
       clearHeader(config.headers, key)
-      config.beforeRedirect = beforeRedirect
+      Object.assign(config, { beforeRedirect, env, fetchOptions })
     }
-    if (mayUseFetch) Object.assign(config, { env, fetchOptions })
     this.#isRedirected ||= followed.has(outcome.response?.request as object)
     hideInConfig(config)
     hideRequest(outcome.failure?.error ?? outcome.response, header)
@@ -282,7 +281,7 @@ const globalFetch: typeof fetch = (input, init) => globalThis.fetch(input, init)
 function watchedFetch(given: typeof fetch = globalFetch): typeof fetch {
   const watched: typeof fetch = async (input, init) => {
     const response = await given(input, init)
-    if (response.redirected) followed.add(input as Request)
+    if (response.redirected && typeof input === 'object') followed.add(input)
     return response
   }
   if (!watching.has(given)) watching.set(given, watched)

@@ -84,26 +84,27 @@ function fetchWithToken(
   const { header, headerValue, isAuthorization, renewOnStatus } = context
   const options: RequestInit = { ...init } // now, because callers fill one object for many calls
   const body = options.body ?? undefined
-  const keepsBody = renewOnStatus.length > 0
   const hasRequestBody = body === undefined && !!request?.body && !request.bodyUsed
   // The first send consumes the body of a Request.
-  let spare = hasRequestBody && keepsBody ? request.clone() : undefined
+  let spare = hasRequestBody && renewOnStatus.length > 0 ? request.clone() : undefined
   let next = request ?? url
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!isAuthorization && (options.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
   const call: AuthorizedCall<Response, Response> = {
     url,
-    repeatable: keepsBody && canSendAgain(body),
+    repeatable: canSendAgain(body),
     signal: (options.signal === undefined ? request?.signal : options.signal) ?? undefined,
     body,
     send: (token) => {
-      if (body !== undefined) options.body = call.body as typeof body
       const sent = next
       next = spare ?? next
       if (sent === spare) spare = undefined
-      setHeader(headers, header, headerValue(token))
-      options.headers = headers
-      return wrapped(sent, options)
+      const sentOptions: RequestInit = {
+        ...options,
+        headers: withHeader(headers, header, headerValue(token)),
+      }
+      if (body !== undefined) sentOptions.body = call.body as typeof body
+      return wrapped(sent, sentOptions)
     },
     statusOf,
     rejectionOf,
@@ -143,9 +144,11 @@ function hasHeader(headers: RequestHeaders, key: string): boolean {
   return false
 }
 
-function setHeader(headers: RequestHeaders, name: string, value: string): void {
-  if (headers instanceof Headers) headers.set(name, value)
-  else headers[name] = value
+function withHeader(headers: RequestHeaders, name: string, value: string): RequestHeaders {
+  if (!(headers instanceof Headers)) return { ...headers, [name]: value }
+  const copy = new Headers(headers)
+  copy.set(name, value)
+  return copy
 }
 
 const statusOf = (response: Response): number => response.status

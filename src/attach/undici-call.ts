@@ -29,8 +29,6 @@ export interface CallParts {
   readonly body: unknown
   /** The options of the call with a token and a body. */
   readonly optionsWith: (token: AccessToken, body: unknown) => DispatchOptions
-  /** Called where the call waits before it is sent. */
-  readonly copyOptions: () => void
 }
 
 /**
@@ -49,7 +47,6 @@ export class UndiciCall implements DispatchHandler, Controller {
   readonly #dispatch: Dispatch
   readonly #handler: DispatchHandler
   readonly #optionsWith: CallParts['optionsWith']
-  readonly #copyOptions: CallParts['copyOptions']
   /** The token of the first attempt: a response that rejects it is held. The second attempt has none. */
   #renewable: AccessToken | undefined
   /** undici's controller of the current attempt. */
@@ -64,13 +61,12 @@ export class UndiciCall implements DispatchHandler, Controller {
   /** Whether the caller's handler has received the end of the response, or an error. */
   #isDone = false
 
-  constructor({ context, dispatch, handler, url, body, optionsWith, copyOptions }: CallParts) {
+  constructor({ context, dispatch, handler, url, body, optionsWith }: CallParts) {
     this.url = url
     this.#context = context
     this.#dispatch = dispatch
     this.#handler = handler
     this.#optionsWith = optionsWith
-    this.#copyOptions = copyOptions
     this.body = body
   }
 
@@ -88,7 +84,6 @@ export class UndiciCall implements DispatchHandler, Controller {
   start(): boolean {
     const token = this.#context.tokens.currentToken()
     if (token !== undefined) return this.#send(token, token)
-    this.#copyOptions()
     this.#acquire().catch((error: unknown) => this.#fail(error))
     return true
   }

@@ -61,30 +61,16 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
         context.emitWithheld('destination', url)
         return dispatch(given, handler)
       }
-      // A list, because a generator can be read only once.
-      let options = isIterable(given.headers) ? { ...given, headers: [...given.headers].flat() } : given
-      const flat = (options.headers ?? {}) as FlatHeaders
-      if (!shouldAttach(context, url, { header: hasHeader(flat, context.headerKey) }))
-        return dispatch(options, handler)
-      // Callers use one object for several calls, and this one may wait after it was checked.
-      const copyOptions = (): void => {
-        const { headers } = options
-        options = { ...options, headers: isList(headers) ? [...headers] : { ...headers } }
-      }
+      // A copy, because callers use one object for several calls, and a generator can be read only once.
+      const options = { ...given, headers: copyOf(given.headers) }
+      if (!shouldAttach(context, url, { header: hasHeader(options.headers, context.headerKey) }))
+        return dispatch(isPairs(given.headers) ? options : given, handler)
       const optionsWith = (token: AccessToken, body: unknown): DispatchOptions => {
-        options = { ...options, body, headers: withHeader(options.headers, context, token) }
+        const sent = { ...options, body, headers: withHeader(options.headers, context, token) }
         // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
-        return context.isAuthorization ? options : { ...options, maxRedirections: 0 }
+        return context.isAuthorization ? sent : { ...sent, maxRedirections: 0 }
       }
-      return new UndiciCall({
-        context,
-        dispatch,
-        handler,
-        url,
-        body: given.body,
-        optionsWith,
-        copyOptions,
-      }).start()
+      return new UndiciCall({ context, dispatch, handler, url, body: given.body, optionsWith }).start()
     }
   // Its public type takes and returns the dispatch function of any version of undici.
   return intercept as unknown as UndiciInterceptor
@@ -104,8 +90,13 @@ function isResolved({ path, method }: DispatchOptions): boolean {
 }
 
 /** Whether it is neither a record nor a flat list. */
-function isIterable(headers: UndiciHeaders): headers is HeaderPairs {
+function isPairs(headers: UndiciHeaders): headers is HeaderPairs {
   return isObject(headers) && Symbol.iterator in headers && !isList(headers)
+}
+
+function copyOf(headers: UndiciHeaders): FlatHeaders {
+  if (isPairs(headers)) return [...headers].flat()
+  return isList(headers) ? [...headers] : { ...headers }
 }
 
 /** Whether there is a header of this name. undici ignores undefined values. */
@@ -120,13 +111,13 @@ function isNamed(name: HeaderValue, key: string): boolean {
   return name?.length === key.length && String(name).toLowerCase() === key
 }
 
-/** A copy with the token, in place of the one of an earlier attempt. */
-function withHeader(headers: UndiciHeaders, context: AttachContext, token: AccessToken): FlatHeaders {
-  const name = context.header
-  const value = context.headerValue(token)
-  if (!isList(headers)) return { ...headers, [name]: value }
-  const at = headers.findIndex((one, index) => index % 2 === 0 && one === name)
-  return at < 0 ? [...headers, name, value] : headers.with(at + 1, value)
+function withHeader(
+  headers: FlatHeaders,
+  { header, headerValue }: AttachContext,
+  token: AccessToken,
+): FlatHeaders {
+  const value = headerValue(token)
+  return isList(headers) ? [...headers, header, value] : { ...headers, [header]: value }
 }
 
 function isObject(value: unknown): value is object {

@@ -190,9 +190,8 @@ class TokenRequest {
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
         await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
-        if (this.#options.clock.monotonicMs() < this.#context.deadline) continue
-        this.#emitFailed(error, undefined) // the process was suspended: no attempt follows
-        throw error
+        // Where the process was suspended meanwhile, no attempt follows.
+        if (this.#options.clock.monotonicMs() >= this.#context.deadline) throw error
       }
     }
   }

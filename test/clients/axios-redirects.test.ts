@@ -92,6 +92,16 @@ describe('the fetch adapter', () => {
     expect(after).toMatchObject({ env: { fetch }, fetchOptions: config.fetchOptions })
   })
 
+  it('follows redirects with a fetch that gets no Request', async () => {
+    const env = {
+      fetch: (input: string, init: RequestInit) => fetch(input, init),
+      Request: null,
+      Response: null,
+    }
+    const { data } = await redirected({ adapter: 'fetch', env } as object as AxiosRequestConfig)
+    expect(data).toBe('here')
+  })
+
   it('calls a global fetch that is mocked after the instance was made', async () => {
     const made = instance({ adapter: 'fetch' })
     const mock = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response('mocked'))

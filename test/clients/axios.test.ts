@@ -400,6 +400,13 @@ describe('a config that is sent again', () => {
     expect(await rejectionOf(axios.create().request(config))).toMatchObject({ status: 401 })
   })
 
+  it('from a canceled call gets the token of the instance once', async () => {
+    const api = ground.api()
+    const canceled = await rejectionOf(api.get('/orders', { signal: AbortSignal.abort() }))
+    await api.request({ ...(canceled as AxiosError).config, signal: new AbortController().signal })
+    expect(ground.events.map(({ type }) => type)).not.toContain('token-withheld')
+  })
+
   it('from a canceled call is sent once, with the token of the instance that sends it', async () => {
     const [first, second] = [fakeApi(), fakeApi()]
     const canceled = await rejectionOf(first.api.get('', { signal: AbortSignal.abort() }))

@@ -84,6 +84,20 @@ describe('the wrapped fetch', () => {
     expect(init).not.toHaveProperty('headers')
   })
 
+  it('gets an init of its own for each send', async () => {
+    const seen: RequestInit[] = []
+    const wrapped: typeof fetch = async (_input, init = {}) => {
+      seen.push(init)
+      Object.assign(init.headers ?? {}, { 'content-encoding': `gzip-${seen.length}` }) // as one that compresses
+      return new Response('', { status: seen.length === 1 ? 401 : 200 })
+    }
+    await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED, { method: 'PUT', body: 'x' })
+    expect(seen.map(({ headers }) => headers)).toEqual([
+      { Authorization: AUTHORIZATION, 'content-encoding': 'gzip-1' },
+      { Authorization: 'Bearer second.token', 'content-encoding': 'gzip-2' },
+    ])
+  })
+
   it('gets the Request of the caller, which does not change', async () => {
     const request = new Request(URL_CALLED, { headers: { 'x-mine': '1' } })
     const { input, init } = await argumentsFor(request)

@@ -6,10 +6,13 @@ export function serviceEnv(
   { environment, clientId, clientSecret }: SandboxEnvironment,
   url: string = environment.authUrl,
 ): Record<string, string> {
+  const apiUrls = Object.entries(environment.apiUrls).map(
+    ([name, apiUrl]) => `${name}=${apiUrl.replace(environment.authUrl, url)}`,
+  )
   return {
     MERCHANT_AUTH_URL: url,
     MERCHANT_AUTH_AUDIENCE: environment.audience,
-    MERCHANT_AUTH_API_URLS: `merchant=${url}/merchant,inStore=${url}/in-store`,
+    MERCHANT_AUTH_API_URLS: apiUrls.join(','),
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
   }

@@ -45,7 +45,7 @@ const REPEATED: readonly (readonly [string, readonly Driver[], () => unknown, st
 describe.each(REPEATED)('%s', (_, clients, make, bytes) => {
   it.each(clients)('is sent again after a 401 with the same bytes and headers: $name', async ({ create }) => {
     reject401()
-    const headers = { 'idempotency-key': 'k-1' }
+    const headers = { 'idempotency-key': 'k-1', 'x-store-id': '0042' }
     const url = `${ground.env.merchantUrl}/orders?a=1`
     const { status } = await create(ground.tokens)({ url, method: 'PUT', headers, body: make() })
     expect(status).toBe(200)

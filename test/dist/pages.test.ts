@@ -53,8 +53,8 @@ function newFolder(below: string): string {
 
 describe('README.md', () => {
   const blocks = blocksOf('README.md')
-  const [axiosProgram = '', fetchProgram = '', inCodeProgram = '', ...others] = blocks.flatMap(({ language, code }) =>
-    language === 'js' ? [code] : [],
+  const [axiosProgram = '', fetchProgram = '', inCodeProgram = '', ...others] = blocks.flatMap(
+    ({ language, code }) => (language === 'js' ? [code] : []),
   )
 
   // Windows has no process groups, so the sandbox cannot be ended as by Ctrl-C.

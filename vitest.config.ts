@@ -55,6 +55,21 @@ export default defineConfig(({ mode }) => ({
         plugins: [withoutCoverage],
         test: { name: 'installed', include: INSTALLED, globalSetup: 'test/dist/installed.ts' },
       },
+      {
+        extends: true,
+        plugins: [withoutCoverage],
+        test: {
+          name: 'examples',
+          include: ['examples/existing-service/**/*.test.ts'],
+          env: {
+            AUTH_URL: 'https://auth.test.example.com',
+            AUDIENCE: 'https://api.test.example.com',
+            API_URL: 'https://api.test.example.com/merchant',
+            CLIENT_ID: 'my-client',
+            CLIENT_SECRET: 'made-up-secret',
+          },
+        },
+      },
     ],
     setupFiles: ['test/support/setup.ts'],
     // Hundreds of tests do what they warn of.

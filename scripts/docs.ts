@@ -2,7 +2,7 @@
  * Generates the API reference from the sources, next to the manual: docs/api/out/index.html. Fails on a warning:
  * something public without a comment, a type that is used but not exported, a broken link. typedoc does not check the
  * fragment of a link and drops code from the anchors of headings, so that fragments are checked here.
- * The code that the pages show from examples/ must be what is there; `--update` writes it.
+ * The code and the diffs that the pages show from examples/ must be what is there; `--update` writes them.
  *
  * npm run docs [-- --update]
  */
@@ -41,12 +41,15 @@ function mustBeEmpty(problems: readonly string[]): void {
   if (problems.length > 0) process.exit(1)
 }
 
-/** The pages whose code between `<!-- example: FILE -->` and `<!-- /example -->` was not that of the file. */
+/** The pages whose code after `<!-- example: FILE -->` or `<!-- diff: FILE OTHER -->` was not that of the files. */
 function pagesWithOldExamples(): string[] {
   return globSync('{*,docs/*}.md', { cwd: root }).filter((page) => {
     const text = readFileSync(join(root, page), 'utf8')
     const shown = /^<!-- example: (\S+) -->\n.*?^<!-- \/example -->$/gms
-    const current = text.replace(shown, (_, name: string) => exampleOf(name))
+    const shownDiff = /^<!-- diff: (\S+) (\S+) -->\n.*?^<!-- \/diff -->$/gms
+    const current = text
+      .replace(shown, (_, name: string) => exampleOf(name))
+      .replace(shownDiff, (_, before: string, after: string) => diffOf(before, after))
     if (current !== text && update) writeFileSync(join(root, page), current)
     return current !== text
   })
@@ -59,6 +62,14 @@ function exampleOf(name: string): string {
     .replaceAll(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'")
   const language = extname(name).slice(1)
   return `<!-- example: ${name} -->\n\n\`\`\`${language}\n// ${basename(name)}\n${code}\`\`\`\n\n<!-- /example -->`
+}
+
+/** What changes from one file to another, with all lines that stay. */
+function diffOf(before: string, after: string): string {
+  const args = ['diff', '--no-index', '--no-color', '--no-ext-diff', '--unified=1000', before, after]
+  const { stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' })
+  const lines = stdout.replace(/^.*\n@@ .*?\n/s, '').replaceAll(/^ $/gm, '')
+  return `<!-- diff: ${before} ${after} -->\n\n\`\`\`diff\n${lines}\`\`\`\n\n<!-- /diff -->`
 }
 
 /** `./dist/attach/axios.js` comes from src/attach/axios.ts. */

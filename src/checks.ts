@@ -4,9 +4,12 @@ import { MAX_TIMER_MS } from './clock.ts'
 import type { Problem } from './errors.ts'
 import { unknownOption } from './names.ts'
 
+/** A string that the pattern matches. */
+export const matching = (pattern: RegExp, error: string): z.ZodMiniType<string> =>
+  z.custom<string>((value) => typeof value === 'string' && pattern.test(value), error)
+
 /** A non-empty string. */
-export const text = (error: string): z.ZodMiniType<string> =>
-  z.string(error).check(z.refine((value) => value !== '', error))
+export const text = (error: string): z.ZodMiniType<string> => matching(/./s, error)
 
 /** A duration (ms) that a timer supports. */
 export function ms(
@@ -54,15 +57,12 @@ const RESERVED_HEADER =
   /^(?:connection|content-length|content-type|expect|host|keep-alive|sec-fetch-mode|trailer|transfer-encoding|upgrade)$/i
 
 /** The name of a header that can carry the token. */
-export const headerName: z.ZodMiniType<string> = z.string(HEADER).check(
-  z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER),
+export const headerName: z.ZodMiniType<string> = matching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/, HEADER).check(
   z.refine((name) => !RESERVED_HEADER.test(name), RESERVED),
 )
 
 /** The authentication scheme: the word before the token. */
-export const schemeName: z.ZodMiniType<string> = z
-  .string(SCHEME)
-  .check(z.regex(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME))
+export const schemeName: z.ZodMiniType<string> = matching(/^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/, SCHEME)
 
 /**
  * A schema's issues, each with the name of its option.

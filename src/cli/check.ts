@@ -4,6 +4,7 @@ import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
 import type { TokenAcquiredEvent } from '../events.ts'
+import { similarName } from '../names.ts'
 import type { Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -73,6 +74,9 @@ Example:
     }
   },
 }
+
+/** The names of the APIs in the type of `optionsFromEnv()`. */
+const API_NAMES = ['merchant', 'inStore']
 
 /** The steps of one check. Those that the signal ends reject. */
 class Check {
@@ -153,6 +157,13 @@ class Check {
     add('ok', text, { data })
     for (const url of Object.values<string>(environment.apiUrls))
       if (new URL(url).pathname === '/') add('info', `every URL of ${show(url)} gets the token`)
+    if (!areNamed) add('info', 'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant')
+    for (const [name] of areNamed ? apis : []) {
+      const known = similarName(name, API_NAMES)
+      if (known === undefined || apis.some(([other]) => other === known)) continue
+      const advice = `Rename ${name} if programs read apiUrls.${known}.`
+      add('warning', `no API URL has the name ${known}`, { advice })
+    }
     for (const [name, similar] of unknownVariables(variables)) {
       const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`
       add('warning', `${show(name)} is not a variable of this package`, { advice })

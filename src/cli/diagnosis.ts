@@ -75,7 +75,7 @@ function adviceForStatus({ status = 0, error, answer }: TokenRequestError): stri
   const code = error?.toLowerCase()
   const known = OAUTH[code ?? '']
   if (known !== undefined && !(status === 401 && code === 'access_denied')) return known
-  if (status === 401) return code === undefined ? CLIENT + NO_OAUTH_ERROR : CLIENT
+  if (status === 401) return code === 'access_denied' ? CLIENT : CLIENT + NO_OAUTH_ERROR
   if (status === 403) return code === undefined ? AUDIENCE + NO_OAUTH_ERROR : AUDIENCE
   if (status === 404 || status === 405) return NO_ENDPOINT
   if (status === 415 || (status === 400 && (code === undefined || code === 'invalid_request'))) return FORMAT
@@ -98,8 +98,8 @@ const AUDIENCE =
   'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
   'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
 const NO_OAUTH_ERROR =
-  ' The response contains no OAuth error, so it may come from something in between, such as a firewall, an IP ' +
-  'allowlist or a gateway.'
+  ' The response contains no OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something in ' +
+  'between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
   'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const FORMAT =

@@ -1,5 +1,6 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import * as z from 'zod/mini'
+import { matching } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -29,9 +30,9 @@ const EXPIRES = 'must be a positive whole number of seconds'
 
 const tokenResponse = z.object(
   {
-    access_token: z.string(TOKEN).check(z.regex(B64TOKEN, TOKEN)),
+    access_token: matching(B64TOKEN, TOKEN),
     expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
-    token_type: z.string('must be Bearer').check(z.regex(/^bearer$/i, 'must be Bearer')),
+    token_type: matching(/^bearer$/i, 'must be Bearer'),
     scope: z.optional(z.unknown()),
   },
   'must be a JSON object',
@@ -179,7 +180,7 @@ export function adviceFor(
     tokenParameters,
   }: Pick<ResolvedOptions, 'bodyFormat' | 'credential' | 'tokenParameters'>,
 ): string {
-  if (status === 401 || error === 'invalid_client') return `Check clientId and ${credential.option}.`
+  if (status === 401 || error === 'invalid_client') return `Check authUrl, clientId and ${credential.option}.`
   if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
   if (status === 429) return TOO_MANY
   if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'

@@ -32,7 +32,7 @@ describe('a failed token request', () => {
 
   const CLIENT = 'The client ID or the client secret is wrong'
   const AUDIENCE = 'may not request a token for this audience'
-  const BETWEEN = 'it may come from something in between'
+  const BETWEEN = 'it may come from an API (check MERCHANT_AUTH_URL), or from something in between'
   const FORMAT = '--body-format form'
   const NO_ENDPOINT = 'There is no token endpoint at this URL'
   const SERVICE = 'at the token endpoint, not in this configuration. Try again later.'
@@ -42,6 +42,7 @@ describe('a failed token request', () => {
     [400, 'unauthorized_client', NOT_ALLOWED],
     [400, 'unsupported_grant_type', 'does not support the client credentials grant'],
     [401, undefined, BETWEEN],
+    [401, 'unauthorized', BETWEEN],
     [403, undefined, BETWEEN],
     [415, undefined, FORMAT],
     [400, 'invalid_request', FORMAT],

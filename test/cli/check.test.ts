@@ -42,6 +42,20 @@ describe('check', () => {
       'every URL of https://api.example.com gets the token',
       undefined,
     ],
+    [
+      'an API with almost the usual name',
+      { MERCHANT_AUTH_API_URLS: 'Merchant=https://api.example.com/m' },
+      'warning',
+      'no API URL has the name merchant',
+      'Rename Merchant if programs read apiUrls.merchant.',
+    ],
+    [
+      'API URLs without names',
+      { MERCHANT_AUTH_API_URLS: 'https://api.example.com/m' },
+      'info',
+      'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant',
+      undefined,
+    ],
   ])('points out %s', async (_, variables, result, text, advice) => {
     const { code, steps } = await check(at, [], variables)
     expect(code).toBe(0)

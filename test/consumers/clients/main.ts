@@ -1,4 +1,4 @@
-/** Generated clients: after a revocation, their calls are repeated, unless the client sets the header itself. */
+/** Generated clients, and a GraphQL client: after a revocation, their calls are repeated, unless the client sets the header itself. */
 import assert from 'node:assert/strict'
 import { ProviderClosedError } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
@@ -15,7 +15,7 @@ async function main(): Promise<void> {
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
   })
-  const { calls, mistakes, results } = await import('./calls.js')
+  const { callGraphql, calls, errors, mistakes } = await import('./calls.js')
   const { tokens } = await import('./tokens.js')
 
   const every = async (): Promise<unknown> =>
@@ -37,6 +37,15 @@ async function main(): Promise<void> {
   }
   assert.equal(sandbox.test.counts.token, 2)
 
+  const errorsOfGraphql = [{ message: 'expired', extensions: { code: 'UNAUTHENTICATED' } }]
+  sandbox.test.fail('in-store', { kind: 'json', body: { data: null, errors: errorsOfGraphql } })
+  await callGraphql(1300)
+  const [rejected, repeated, ...further] = sandbox.test.requests('in-store').map(({ body }) => String(body))
+  assert.match(String(rejected), /1300/)
+  assert.equal(repeated, rejected)
+  assert.equal(further.length, 0)
+  assert.equal(sandbox.test.counts.token, 3)
+
   sandbox.test.revoke()
   for (const [name, call] of Object.entries(mistakes)) {
     sandbox.test.clearRequests()
@@ -50,11 +59,11 @@ async function main(): Promise<void> {
     const reasons = events.map((event) => event.type === 'token-withheld' && event.reason)
     assert.deepEqual(reasons, ['own-header'], name)
   }
-  assert.equal(sandbox.test.counts.token, 2)
+  assert.equal(sandbox.test.counts.token, 3)
 
   await tokens.close()
-  const errors: unknown[] = [await results.axios(), (await results.fetch()).error]
-  for (const error of errors) assert.ok(error instanceof ProviderClosedError)
+  for (const [name, error] of Object.entries(errors))
+    assert.ok((await error()) instanceof ProviderClosedError, name)
   await sandbox.close()
   console.log('done')
 }

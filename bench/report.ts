@@ -70,7 +70,7 @@ function machine(): [string, string][] {
   ]
 }
 
-function versionOf(name: string): string {
+export function versionOf(name: string): string {
   const file = new URL(`node_modules/${name}/package.json`, import.meta.url)
   return String(JSON.parse(readFileSync(file, 'utf8')).version)
 }

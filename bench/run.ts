@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import type { Check, Section } from './part.ts'
 import { checkInText, isMissed, pageWith, resultsPage } from './report.ts'
 
-const PARTS = ['sockets', 'cost', 'steady', 'crowd', 'memory', 'start', 'size']
+const PARTS = ['sockets', 'cost', 'steady', 'crowd', 'matrix', 'memory', 'start', 'size']
 /** Those that measure the earlier build, too. */
 const PARTS_AGAINST = ['sockets', 'cost']
 /** How often a part is measured, at most, until none of its ratios misses. The report shows a single run. */

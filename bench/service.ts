@@ -23,7 +23,7 @@ export interface RunningService {
 export const CLOSING_PATH = '/orders/last'
 
 const COUNT_PATH = '/token-requests'
-const AUDIENCE = 'https://api.test.example.com'
+export const AUDIENCE = 'https://api.test.example.com'
 
 export async function startService(options: ServiceOptions = {}): Promise<RunningService> {
   const child = fork(new URL(import.meta.url), [JSON.stringify(options)], {
@@ -111,7 +111,7 @@ function answer(
  * A token in the form of a signed JWT. Its length matters: axios checks each character of a default header in every
  * call. Nobody checks the signature.
  */
-function createToken(number: number, expiresIn: number): string {
+export function createToken(number: number, expiresIn: number): string {
   const now = Math.floor(Date.now() / 1_000)
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   const claims = {

@@ -52,8 +52,12 @@ class StubDispatcher extends Dispatcher {
       () => new Headers(options.headers as Record<string, string>).get('authorization') ?? '',
     )
     const respond = (code: number): void => {
-      handler.onResponseStart?.(controller, code, {}, '')
-      handler.onResponseEnd?.(controller, {})
+      try {
+        handler.onResponseStart?.(controller, code, {}, '')
+        handler.onResponseEnd?.(controller, {})
+      } catch (error) {
+        handler.onResponseError?.(controller, error as Error) // as undici does: its RetryHandler relies on it
+      }
     }
     if (typeof status === 'number') queueMicrotask(() => respond(status))
     else status.then(respond)

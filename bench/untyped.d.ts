@@ -31,3 +31,15 @@ declare module 'simple-oauth2' {
     getToken(params: Readonly<Record<string, string>>): Promise<AccessToken>
   }
 }
+
+declare module 'undici-oidc-interceptor' {
+  import type { Dispatcher } from 'undici'
+
+  export function createOidcInterceptor(options: {
+    clientId: string
+    clientSecret: string
+    idpTokenUrl: string
+    audience: string
+    urls: readonly string[]
+  }): Dispatcher.DispatcherComposeInterceptor
+}

@@ -1,4 +1,4 @@
-/** A constant header, and the ten lines that people write by hand: they keep the token until it expires, and share nothing. */
+/** A constant header, and the lines that people write by hand: they keep the token until it expires, and share nothing. */
 import {
   axiosClient,
   axiosInstance,

@@ -1,4 +1,5 @@
 /** What a client under test is, and the one call that all clients of a kind make. */
+import type { Readable } from 'node:stream'
 import type { AxiosInstance, CreateAxiosDefaults } from 'axios'
 import type { Dispatcher } from 'undici'
 
@@ -20,9 +21,19 @@ export interface Transport {
   readonly dispatcher?: Dispatcher
 }
 
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly method?: 'POST'
+  /** A web stream for fetch, one of Node.js for the others. */
+  readonly body?: Readable | ReadableStream
+  readonly duplex?: 'half'
+}
+
 export interface Client {
-  /** Makes one GET to `{apiUrl}{path}` with the token, and resolves with the status, also of a 401. */
-  call(path?: string, options?: { signal?: AbortSignal }): Promise<number>
+  /** Makes one call, a GET by default, to `{apiUrl}{path}` with the token, and resolves with the status, also of a 401. */
+  call(path?: string, options?: CallOptions): Promise<number>
+  /** As `call`, where `call` reads the status from an error: it rejects with that error. */
+  send?(path?: string, options?: CallOptions): Promise<number>
   close?(): Promise<void>
 }
 
@@ -44,20 +55,25 @@ export interface TokenAnswer {
   readonly expires_in: number
 }
 
+function tokenRequest({ clientId, clientSecret, audience }: Service): Readonly<Record<string, string>> {
+  return { client_id: clientId, client_secret: clientSecret, audience, grant_type: 'client_credentials' }
+}
+
 /** The token request as it is written by hand, for contenders that leave it to their users. */
 export async function requestToken(service: Service): Promise<TokenAnswer> {
   const response = await fetch(`${service.authUrl}/oauth/token`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      client_id: service.clientId,
-      client_secret: service.clientSecret,
-      audience: service.audience,
-      grant_type: 'client_credentials',
-    }),
+    body: JSON.stringify(tokenRequest(service)),
   })
   if (!response.ok) throw new Error(`The token endpoint answered ${response.status}`)
   return (await response.json()) as TokenAnswer
+}
+
+/** The same, as users of axios write it. */
+export async function requestTokenByAxios(service: Service): Promise<TokenAnswer> {
+  const { default: axios } = await import('axios')
+  return (await axios.post<TokenAnswer>(`${service.authUrl}/oauth/token`, tokenRequest(service))).data
 }
 
 const PATH = '/orders'
@@ -76,6 +92,9 @@ export function axiosClient(instance: AxiosInstance): Client {
       } catch (error) {
         return statusOf(error)
       }
+    },
+    async send(path = PATH, { method = 'GET', body } = {}) {
+      return (await instance.request({ url: path, method, ...(body && { data: body }) })).status
     },
   }
 }
@@ -122,13 +141,14 @@ export async function undiciClient(
   service: Service,
   interceptor: Dispatcher.DispatcherComposeInterceptor,
   transport?: Transport,
+  undici?: typeof import('undici'),
 ): Promise<Client> {
-  const { Agent, request } = await import('undici')
+  const { Agent, request } = undici ?? (await import('undici'))
   const agent = transport?.dispatcher ?? new Agent()
   const dispatcher = agent.compose(interceptor)
   return {
     async call(path = PATH, options) {
-      const init = options ? { ...options, dispatcher } : { dispatcher }
+      const init = options ? { ...(options as Parameters<typeof request>[1]), dispatcher } : { dispatcher }
       const { statusCode, body } = await request(service.apiUrl + path, init)
       await body.dump()
       return statusCode

@@ -1,4 +1,5 @@
 /** Other packages for the same task, set up as their documentation says. */
+import { createRequire } from 'node:module'
 import type { HttpClient } from '@azure/core-rest-pipeline'
 import type { CustomFetch } from 'openid-client'
 import {
@@ -9,8 +10,10 @@ import {
   fetchOf,
   headerClient,
   requestToken,
+  requestTokenByAxios,
   statusOf,
   type TokenAnswer,
+  undiciClient,
 } from './contender.ts'
 
 export const axiosTokenInterceptor: Contender = {
@@ -50,14 +53,14 @@ export const axiosAuthRefresh: Contender = {
   async create(service, transport) {
     const { createAuthRefresh } = await import('axios-auth-refresh')
     const instance = await axiosInstance(service, transport)
-    let token = (await requestToken(service)).access_token
+    let token = (await requestTokenByAxios(service)).access_token
     instance.interceptors.request.use((request) => {
       request.headers['Authorization'] = `Bearer ${token}`
       return request
     })
     // Its declarations refer to axios' declarations for CommonJS.
     createAuthRefresh(instance as Parameters<typeof createAuthRefresh>[0], async (failedRequest) => {
-      token = (await requestToken(service)).access_token
+      token = (await requestTokenByAxios(service)).access_token
       failedRequest.response.config.headers['Authorization'] = `Bearer ${token}`
     })
     return axiosClient(instance)
@@ -89,6 +92,26 @@ export const badgateway: Contender = {
     return fetchClient(service, async (url, init) =>
       wrapper.mw()(new Request(url, init), (req) => fetch(req)),
     )
+  },
+}
+
+export const undiciOidcInterceptor: Contender = {
+  name: 'undici-oidc-interceptor',
+  kind: 'peer',
+  client: 'undici',
+  packages: ['undici-oidc-interceptor', 'undici'],
+  note: 'with the undici 7 that it depends on: undici 8 does not pass its `dispatcher` option on, and a rejected call is repeated without a token',
+  async create(service, transport) {
+    const { createOidcInterceptor } = await import('undici-oidc-interceptor')
+    const itsRequire = createRequire(import.meta.resolve('undici-oidc-interceptor'))
+    const interceptor = createOidcInterceptor({
+      clientId: service.clientId,
+      clientSecret: service.clientSecret,
+      idpTokenUrl: `${service.authUrl}/oauth/token`,
+      audience: service.audience,
+      urls: [new URL(service.apiUrl).origin],
+    })
+    return undiciClient(service, interceptor, transport, itsRequire('undici') as typeof import('undici'))
   },
 }
 
@@ -134,8 +157,14 @@ export const openidClient: Contender = {
       }
       return tokens.access_token
     }
-    return fetchClient(service, async (url) =>
-      openid.fetchProtectedResource(config, await accessToken(), new URL(url), 'GET'),
+    return fetchClient(service, async (url, { method = 'GET', body } = {}) =>
+      openid.fetchProtectedResource(
+        config,
+        await accessToken(),
+        new URL(url),
+        method,
+        body as ReadableStream,
+      ),
     )
   },
 }

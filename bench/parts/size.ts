@@ -28,6 +28,7 @@ const IMPORTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'axios-auth-refresh': { 'axios-auth-refresh': 'createAuthRefresh' },
   '@badgateway/oauth2-client': { '@badgateway/oauth2-client': 'OAuth2Client, OAuth2Fetch' },
+  'undici-oidc-interceptor': { 'undici-oidc-interceptor': 'createOidcInterceptor' },
   'simple-oauth2': { 'simple-oauth2': 'ClientCredentials' },
   'openid-client': { 'openid-client': 'Configuration, clientCredentialsGrant, fetchProtectedResource' },
   auth0: { 'auth0/management': 'TokenProvider' },

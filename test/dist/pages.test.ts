@@ -53,8 +53,8 @@ function newFolder(below: string): string {
 
 describe('README.md', () => {
   const blocks = blocksOf('README.md')
-  const [axiosProgram = '', fetchProgram = '', ...others] = blocks.flatMap(({ language, code }) =>
-    language === 'js' ? [code] : [],
+  const [axiosProgram = '', fetchProgram = '', inCodeProgram = '', ...others] = blocks.flatMap(
+    ({ language, code }) => (language === 'js' ? [code] : []),
   )
 
   // Windows has no process groups, so the sandbox cannot be ended as by Ctrl-C.
@@ -79,6 +79,8 @@ describe('README.md', () => {
         writeFileSync(join(folder, 'fetch.mjs'), fetchProgram)
         printed = await run(line)
         expect(withoutHeaders(await run(line.replace('app.mjs', 'fetch.mjs')))).toBe(withoutHeaders(printed))
+        writeFileSync(join(folder, 'in-code.mjs'), inCodeProgram)
+        await run('node in-code.mjs')
       } else if (/^npm install /.test(line)) {
         expect(line).toContain(' merchant-auth ')
         await run(line.replace('merchant-auth', `"${made.tarball}"`))

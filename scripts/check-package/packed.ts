@@ -19,6 +19,8 @@ export interface Manifest {
   readonly bin?: Readonly<Record<string, string>>
   readonly private?: boolean
   readonly repository?: string | { readonly url?: string }
+  readonly homepage?: string
+  readonly bugs?: string | { readonly url?: string }
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
   readonly inlinedDependencies?: Readonly<Record<string, string>>

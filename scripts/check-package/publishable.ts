@@ -12,12 +12,13 @@ export function publishProblems(
   if (tag !== `v${version}`)
     problems.push(`the tag is ${tag ?? 'missing'}, but package.json's version needs v${version}`)
   if (manifest.private === true) problems.push('package.json says "private": true')
-  if (url === undefined) {
+  const addresses = { 'repository.url': url, homepage: manifest.homepage, bugs: manifest.bugs }
+  const missing = Object.entries(addresses).flatMap(([field, value]) => (value === undefined ? [field] : []))
+  if (missing.length > 0)
     problems.push(
-      'package.json has no repository.url: fill in the public repository ("git+https://…/owner/name.git") ' +
-        'before the first publish, as npm compares it with where the provenance comes from',
+      `package.json has no ${missing.join(', ')}: fill in what is missing (CONTRIBUTING.md, Releases)`,
     )
-  } else if (!url.toLowerCase().includes(repository?.toLowerCase() ?? '')) {
+  if (url !== undefined && !url.toLowerCase().includes(repository?.toLowerCase() ?? '')) {
     problems.push(`package.json's repository.url is ${url}, but this runs in ${repository}`)
   }
   return problems

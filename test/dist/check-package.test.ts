@@ -156,7 +156,13 @@ describe('the package sizes', () => {
 
 describe('publishing', () => {
   const repository = 'Owner/parcel'
-  const ready = { ...MANIFEST, repository: { url: 'git+https://git.example/owner/parcel.git' } }
+  const homepage = 'https://git.example/owner/parcel'
+  const ready = {
+    ...MANIFEST,
+    repository: { url: `git+${homepage}.git` },
+    homepage,
+    bugs: `${homepage}/issues`,
+  }
 
   it('is allowed with the tag of the version, in the repository of package.json', () => {
     expect(publishProblems(ready, { tag: 'v1.2.3', repository })).toEqual([])
@@ -167,7 +173,13 @@ describe('publishing', () => {
     ['another tag', ready, { tag: '1.2.3', repository }, /^the tag is 1\.2\.3, .* v1\.2\.3$/],
     ['no tag', ready, { tag: undefined, repository }, /^the tag is missing/],
     ['another repository', ready, { tag: 'v1.2.3', repository: 'owner/cel' }, /runs in owner\/cel$/],
-    ['no repository', MANIFEST, { tag: 'v1.2.3', repository }, /no repository\.url: fill in/],
+    ['no addresses', MANIFEST, { tag: 'v1.2.3', repository }, / no repository\.url, homepage, bugs: fill in/],
+    [
+      'no bugs',
+      { ...MANIFEST, repository: ready.repository, homepage },
+      { tag: 'v1.2.3', repository },
+      / no bugs: fill in/,
+    ],
     ['a private package', { ...ready, private: true }, { tag: 'v1.2.3', repository }, /"private": true/],
   ])('is rejected for %s', (_name, manifest, release, problem) => {
     const [only, ...more] = publishProblems(manifest, release)

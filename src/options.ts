@@ -215,13 +215,13 @@ const parameters = z
 const isSecret = (value: unknown): boolean =>
   (typeof value === 'string' && value !== '') || typeof value === 'function'
 
-const misplaced = z.optional(z.never('belongs in environment'))
+const misplaced = z.optional(z.custom<never>(() => false, 'belongs in environment'))
 const providerShape = strict({
   authUrl: misplaced,
   audience: misplaced,
   apiUrls: misplaced,
   allowInsecureRequests: misplaced,
-  environment: z.optional(z.unknown()), // checkEnvironment() checks it
+  environment: z.optional(z.custom<unknown>()), // checkEnvironment() checks it
   clientId: text(TEXT),
   clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),
   clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),

@@ -1,5 +1,5 @@
 /** Waiting: many callers share one promise, and each can stop waiting by its own signal without affecting the others. */
-import { type Clock, MAX_TIMER_MS, startTimer } from './clock.ts'
+import { type Clock, startTimer } from './clock.ts'
 import { copyForCaller } from './errors.ts'
 
 type OnAbort = (reason: unknown) => void
@@ -62,22 +62,24 @@ export async function within<T>(
   }
 }
 
-/** The callers that wait for a token. They keep the process alive. */
-export class Waiters {
-  #waiting = 0
-  #letExit = (): void => {}
-
-  /** Waits for a shared promise. If it rejects, each caller gets a separate error object. */
-  async wait(shared: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#waiting === 0) this.#letExit = startTimer(() => {}, MAX_TIMER_MS, { keepsAlive: true })
-    this.#waiting += 1
-    try {
-      await untilAborted(shared, signal)
-    } catch (error) {
-      throw signal?.aborted && error === signal.reason ? error : copyForCaller(error)
-    } finally {
-      this.#waiting -= 1
-      if (this.#waiting === 0) this.#letExit()
-    }
+/**
+ * Waits for a shared promise, at most `limitMs`. Keeps the process alive meanwhile. If the promise rejects, each caller gets
+ * a separate error object.
+ */
+export async function waitFor(
+  shared: Promise<void>,
+  { signal, limitMs }: { signal?: AbortSignal | undefined; limitMs: number },
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const stopTimer = startTimer(() => reject(new Error('late')), limitMs, { keepsAlive: true })
+  const stopSignal = onAbort(signal, reject)
+  shared.then(resolve, reject)
+  try {
+    await promise
+  } catch (error) {
+    throw signal?.aborted && error === signal.reason ? error : copyForCaller(error)
+  } finally {
+    stopTimer()
+    stopSignal()
   }
 }

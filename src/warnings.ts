@@ -37,8 +37,7 @@ export function warnOwnHeader(provider: object, header: string): void {
   ownHeaders.set(provider, count)
   if (count !== MOST_OWN_HEADERS) return
   process.emitWarning(
-    `${count} calls had a header ${header} of their own, and none needed the token. If an older interceptor still sets ` +
-      'the header, remove it.',
+    `${count} calls had a header ${header} of their own, and none needed the token. Remove older code that sets it.`,
     { code: 'MERCHANT_AUTH_OWN_HEADER' },
   )
 }

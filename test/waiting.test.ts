@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { untilAborted, Waiters } from '../src/waiting.ts'
+import { untilAborted, waitFor } from '../src/waiting.ts'
 import { settled } from './support/clock.ts'
 import { granted, rejection, rig, unhandledRejections } from './token/harness.ts'
 
@@ -96,17 +96,17 @@ describe('waiting callers', () => {
     vi.restoreAllMocks()
   })
 
-  it('keep the process alive with one shared timer, until the last one stops waiting', async () => {
+  it('keep the process alive, each until it stops waiting', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { provider, answer } = gated()
     const abort = new AbortController()
     const abortedCall = rejection(provider.getToken({ signal: abort.signal }))
     const otherCalls = [provider.getToken(), provider.getToken()]
     await settled()
-    expect(vi.getTimerCount()).toBe(1)
+    expect(vi.getTimerCount()).toBe(3)
     abort.abort('gone')
     await abortedCall
-    expect(vi.getTimerCount()).toBe(1)
+    expect(vi.getTimerCount()).toBe(2)
     answer()
     await Promise.all(otherCalls)
     expect(vi.getTimerCount()).toBe(0)
@@ -116,7 +116,7 @@ describe('waiting callers', () => {
     const failure = new ProviderClosedError()
     const shared = Promise.reject(failure)
     const abort = new AbortController()
-    const waiting = rejection(new Waiters().wait(shared, abort.signal))
+    const waiting = rejection(waitFor(shared, { signal: abort.signal, limitMs: 1_000 }))
     await shared.catch(() => abort.abort('gone'))
     const error = await waiting
     expect(error).toBeInstanceOf(ProviderClosedError)

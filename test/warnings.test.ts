@@ -67,7 +67,7 @@ describe('the warning MERCHANT_AUTH_OWN_HEADER', () => {
     await callWithHeader(20)
     expect(warnings).toEqual([
       [
-        expect.stringMatching(/^10 calls had a header Authorization .* remove it/),
+        expect.stringMatching(/^10 calls had a header Authorization .* Remove older code that sets it/),
         'MERCHANT_AUTH_OWN_HEADER',
       ],
     ])

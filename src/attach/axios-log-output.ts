@@ -2,6 +2,7 @@
 import { OutgoingMessage } from 'node:http'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig, AxiosResponse } from './axios-types.ts'
+import { isObject } from './body.ts'
 
 /** The header that carried the token. */
 export interface SentHeader {
@@ -89,8 +90,4 @@ function hide(holder: unknown, keys: readonly PropertyKey[]): void {
   for (const key of keys)
     if (Object.hasOwn(Object(holder), key))
       Reflect.defineProperty(holder as object, key, { enumerable: false })
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }

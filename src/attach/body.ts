@@ -9,10 +9,14 @@ const SENDABLE_AGAIN = new Set(['Blob', 'File', 'FormData', 'URLSearchParams', '
  */
 export function canSendAgain(body: unknown): boolean {
   if (body === undefined || body === null || typeof body === 'string') return true
-  if (typeof body !== 'object') return false
+  if (!isObject(body)) return false
   if (ArrayBuffer.isView(body)) return true
   if ('pipe' in body || Symbol.asyncIterator in body) return false
   return SENDABLE_AGAIN.has(Object.prototype.toString.call(body).slice('[object '.length, -1))
+}
+
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** A stream of Node.js, or of the form-data package. */
@@ -23,7 +27,7 @@ export interface NodeStream {
 }
 
 export function isNodeStream(body: unknown): body is NodeStream {
-  return typeof body === 'object' && body !== null && 'pipe' in body && 'off' in body
+  return isObject(body) && 'pipe' in body && 'off' in body
 }
 
 /** A ReadableStream of any realm: the global class is missing in jsdom. */

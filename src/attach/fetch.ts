@@ -12,7 +12,7 @@ import {
   type Rejection,
   shouldAttach,
 } from './authorize.ts'
-import { canSendAgain, isWebStream } from './body.ts'
+import { canSendAgain, isObject, isWebStream } from './body.ts'
 
 type Fetch = typeof fetch
 
@@ -127,7 +127,7 @@ function cancel(stream: ReadableStream | null | undefined, reason?: unknown): vo
 
 /** Whether it is a Request, of the platform or of the undici package. */
 function isRequest(value: unknown): value is Request {
-  return typeof value === 'object' && value !== null && 'bodyUsed' in value
+  return isObject(value) && 'bodyUsed' in value
 }
 
 type RequestHeaders = Record<string, string> | Headers

@@ -7,6 +7,7 @@ import type { AttachOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { type AttachContext, createAttachContext, shouldAttach } from './authorize.ts'
+import { isObject } from './body.ts'
 import { UndiciCall } from './undici-call.ts'
 import type {
   Dispatch,
@@ -118,10 +119,6 @@ function withHeader(
 ): FlatHeaders {
   const value = headerValue(token)
   return isList(headers) ? [...headers, header, value] : { ...headers, [header]: value }
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
 }
 
 function isList(headers: unknown): headers is readonly HeaderValue[] {

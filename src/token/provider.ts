@@ -1,7 +1,6 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
-import { startTimer } from '../clock.ts'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Api, Environment } from '../environments.ts'
 import {
@@ -17,7 +16,7 @@ import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptio
 import { spentForMs } from '../quota.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
 import type { TokenStore } from '../store/token-store.ts'
-import { Waiters } from '../waiting.ts'
+import { waitFor } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { backgroundPauseMs, Cooldown, mayRequest, Quotas, RenewalLimit } from './rate-limit.ts'
@@ -114,9 +113,6 @@ const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<
 
 let providers = 0
 
-/** Beyond the time limits of a run (ms): after that, it is lost. */
-const LOST_AFTER_MS = 1_000
-
 /** Whether an error is that of a runtime which dropped a run, or of waiting for it too long, rather than how it failed. */
 function isLost(error: unknown): boolean {
   return !(error instanceof MerchantAuthError) && !isFrameworkError(error)
@@ -137,7 +133,6 @@ class ClientCredentialsProvider implements TokenProvider {
   #task: Promise<void> = Promise.resolve()
   readonly #cooldown = new Cooldown()
   readonly #renewalLimits = new Map<string | undefined, RenewalLimit>()
-  readonly #waiters = new Waiters()
   /** Part of the single-flight keys. */
   #id = ++providers
   readonly #rejected = new RejectedTokens()
@@ -214,11 +209,17 @@ class ClientCredentialsProvider implements TokenProvider {
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
     const idle = this.#inTurn(async () => await this.#shared?.settled())
-    await this.#waiters.wait(idle, undefined)
+    await waitFor(idle, { limitMs: this.#runLimitMs })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  /** How long (ms) a run takes at most. Another process may have the store's lease for `timeoutMs`. */
+  get #runLimitMs(): number {
+    const { store, timeoutMs } = this.#options
+    return (store ? 2 : 1) * timeoutMs + 1_000
   }
 
   /**
@@ -227,15 +228,11 @@ class ClientCredentialsProvider implements TokenProvider {
    * waited for, and another run starts.
    */
   async #share(key: string, run: () => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-    const { store, timeoutMs } = this.#options
-    const limitMs = (store ? 2 : 1) * timeoutMs + LOST_AFTER_MS // another process may have the store's lease for `timeoutMs`
     for (let isSecond = false; ; isSecond = true) {
       const id = this.#id
-      const late = Promise.withResolvers<never>()
-      const stop = startTimer(() => late.reject(new Error('The run did not end')), limitMs)
       try {
-        const shared = singleFlight(`${id} ${key}`, run)
-        return await this.#waiters.wait(Promise.race([shared, late.promise]), signal)
+        const limitMs = this.#runLimitMs
+        return await waitFor(singleFlight(`${id} ${key}`, run), { signal, limitMs })
       } catch (error) {
         if (signal?.aborted || !isLost(error)) throw error
         if (isSecond) throw lostRequest(this.#endpoint, error)
@@ -243,8 +240,6 @@ class ClientCredentialsProvider implements TokenProvider {
         this.#id = ++providers
         this.#endpointLock = new Mutex()
         this.#shared = undefined // its last write may be lost, too
-      } finally {
-        stop()
       }
     }
   }

@@ -94,14 +94,14 @@ export function refusedElsewhere(endpoint: string): TokenRequestError {
 /** The token request was sent by another call, which ended before it, as on Cloudflare Workers. */
 export function lostRequest(endpoint: string, cause: unknown): TokenRequestError {
   return new TokenRequestError(
-    `POST ${endpoint} was lost with the request that had sent it. Keep that open, as with waitUntil() on Cloudflare Workers.`,
+    `POST ${endpoint} was lost with the request that sent it. Keep that open (waitUntil on Cloudflare Workers).`,
     { code: 'ERR_TOKEN_TIMEOUT', retryable: true, attempts: 1, cause },
   )
 }
 
 /** Whether a framework steers itself by this error, as Next.js does while it prerenders a page. */
 export function isFrameworkError(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'digest' in error && typeof error.digest === 'string'
+  return typeof (error as { readonly digest?: unknown } | undefined)?.digest === 'string'
 }
 
 /** The credential for one token: a client secret, or what a function of the caller returns. */

@@ -34,7 +34,7 @@ const tokenResponse = z.object(
     access_token: matching(B64TOKEN, TOKEN),
     expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
     token_type: matching(/^bearer$/i, 'must be Bearer'),
-    scope: z.optional(z.unknown()),
+    scope: z.optional(z.custom<unknown>()),
   },
   'must be a JSON object',
 )

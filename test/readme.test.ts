@@ -142,7 +142,10 @@ function compilerErrors(chosen: readonly Block[], place = root): string {
       extends: join(root, 'tsconfig.json'),
       compilerOptions: { typeRoots: [join(root, 'node_modules/@types')] },
       include: [],
-      files: chosen.map(({ file }) => file),
+      files: [
+        ...chosen.map(({ file }) => file),
+        join(root, 'examples/recipes/cloudflare/cloudflare-workers.d.ts'),
+      ],
     }
     writeFileSync(project, JSON.stringify(settings))
     const tsc = join(root, 'node_modules/typescript/bin/tsc')

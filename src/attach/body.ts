@@ -32,7 +32,7 @@ export function isNodeStream(body: unknown): body is NodeStream {
 
 /** A ReadableStream of any realm: the global class is missing in jsdom. */
 export function isWebStream(body: unknown): body is ReadableStream {
-  return Object.prototype.toString.call(body) === '[object ReadableStream]'
+  return isObject(body) && Object.prototype.toString.call(body) === '[object ReadableStream]'
 }
 
 /**

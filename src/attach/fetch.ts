@@ -138,14 +138,19 @@ function copyOf(given: RequestInit['headers']): RequestHeaders {
   return Symbol.iterator in given ? new Headers(given) : { ...(given as Record<string, string>) }
 }
 
+/** The values of a record are strings; `instanceof` looks up the global class in each call. */
+function isRecord(headers: RequestHeaders): headers is Record<string, string> {
+  return typeof headers.append !== 'function'
+}
+
 function hasHeader(headers: RequestHeaders, key: string): boolean {
-  if (headers instanceof Headers) return headers.has(key)
+  if (!isRecord(headers)) return headers.has(key)
   for (const name in headers) if (name.length === key.length && name.toLowerCase() === key) return true
   return false
 }
 
 function withHeader(headers: RequestHeaders, name: string, value: string): RequestHeaders {
-  if (!(headers instanceof Headers)) return { ...headers, [name]: value }
+  if (isRecord(headers)) return { ...headers, [name]: value }
   const copy = new Headers(headers)
   copy.set(name, value)
   return copy

@@ -109,7 +109,7 @@ export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore
     problems.push(...error.problems)
   }
   const ofVariables = problems.map((problem) => ofVariable(problem, env))
-  const isNoneSet = !Object.keys(env).some((name) => name.startsWith('MERCHANT_AUTH_'))
+  const isNoneSet = VARIABLE_NAMES.every((name) => !env[name])
   const hint = isNoneSet
     ? ' (none is set: does the process read its .env file, as with node --env-file=.env?)'
     : ''

@@ -29,15 +29,11 @@ export function warnWithheld(provider: object, shownUrl: () => string): void {
 /** So many calls with a header of their own, before any call needed the token, are a mistake. */
 const MOST_OWN_HEADERS = 10
 
-const ownHeaders = /* @__PURE__ */ new WeakMap<object, number>()
-
-/** Counts a call with a header of its own, for a provider without a token. Warns once for each provider. */
-export function warnOwnHeader(provider: object, header: string): void {
-  const count = (ownHeaders.get(provider) ?? 0) + 1
-  ownHeaders.set(provider, count)
+/** Warns about an attachment whose calls all have a header of their own. */
+export function warnOwnHeader(count: number, header: string): void {
   if (count !== MOST_OWN_HEADERS) return
   process.emitWarning(
-    `${count} calls had a header ${header} of their own, and none needed the token. Remove older code that sets it.`,
+    `${count} calls had their own ${header} header, and none needed the token. Remove the code that sets it.`,
     { code: 'MERCHANT_AUTH_OWN_HEADER' },
   )
 }

@@ -11,9 +11,8 @@ import type { TokenProvider } from '../token/provider.ts'
 import { warnOwnHeader, warnWithheld } from '../warnings.ts'
 import { watchBody } from './body.ts'
 
-/** How many bytes of a discarded response are read, at most, so that its connection can be reused. */
+/** How much of a discarded response is read, and for how long (ms), so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
-/** How long (ms) that may take, at most: the next call may be waiting for the connection. */
 export const MAX_DRAINING_MS = 1_000
 
 /** One attachment of a provider's token to one client. */
@@ -24,6 +23,8 @@ export interface AttachContext extends ResolvedAttach {
   readonly isAuthorization: boolean
   /** The value of the header that carries this token. */
   headerValue(token: AccessToken): string
+  /** How many calls had a header of their own; infinite once a call needed the token. */
+  ownHeaders: number
   /** Emits `token-withheld` for a call to this URL. */
   emitWithheld(reason: TokenWithheldEvent['reason'], url: string): void
 }
@@ -43,14 +44,13 @@ export function createAttachContext(
     tokens,
     destinations,
     isAuthorization: attach.headerKey === 'authorization',
+    ownHeaders: 0,
     headerValue: ({ value }) => {
       if (value !== last.token) last = { token: value, header: attach.prefix + value }
       return last.header
     },
     emitWithheld: (reason, url) => {
       if (destinations(url).isOnApiOrigin) warnWithheld(tokens, () => shownUrl(url, secrets))
-      // A provider without a token: no call has needed one.
-      if (reason === 'own-header' && tokens.currentToken() === undefined) warnOwnHeader(tokens, attach.header)
       emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     },
   }
@@ -65,8 +65,13 @@ export function shouldAttach(
   const { api, isTokenEndpoint, hasUserInfo } = context.destinations(url)
   if (isTokenEndpoint) return false // a token request would wait for itself
   const hasCredentials = context.isAuthorization && (own.credentials === true || hasUserInfo)
-  if (api !== undefined && !own.header && !hasCredentials) return true
-  context.emitWithheld(api === undefined ? 'destination' : own.header ? 'own-header' : 'own-credentials', url)
+  if (api !== undefined && !own.header && !hasCredentials) {
+    context.ownHeaders = Number.POSITIVE_INFINITY
+    return true
+  }
+  const reason = api === undefined ? 'destination' : own.header ? 'own-header' : 'own-credentials'
+  if (reason === 'own-header') warnOwnHeader(++context.ownHeaders, context.header)
+  context.emitWithheld(reason, url)
   return false
 }
 
@@ -95,11 +100,9 @@ export interface AuthorizedCall<Outcome, Result> {
   discard(outcome: Outcome): void
 }
 
-/** A response with one of the statuses that renew. */
+/** The `WWW-Authenticate` header of a response, or '', and whether it came from a URL other than the one called. */
 export interface Rejection {
-  /** Its `WWW-Authenticate` header, or ''. */
   readonly challenge: string
-  /** Whether it came from a URL other than the one called. */
   readonly redirected: boolean
 }
 
@@ -159,7 +162,7 @@ export async function acquire(
   }
 }
 
-/** Whether another token may help: the URL that was called answered, and not with a lack of scope (RFC 6750 §3.1). */
+/** Whether another token may help: the response is that of the URL called, and does not report a lack of scope (RFC 6750 §3.1). */
 export function isRejection(
   { renewOnStatus }: AttachContext,
   status: number | undefined,
@@ -198,4 +201,4 @@ export async function renew(
 
 /** A challenge whose `error` is `insufficient_scope`, rather than that text in a quoted value of another parameter. */
 const LACKS_SCOPE =
-  /^(?:[^"]|"(?:[^"\\]|\\.)*")*?(?<![\w!#$%&'*+.^`|~-])error\s*=\s*(?:"insufficient_scope"|insufficient_scope(?![^\s,]))/i
+  /^(?:[^"]|"(?:[^"\\]|\\.)*")*?(?<![\w.-])error\s*=\s*(?:"insufficient_scope"|insufficient_scope(?![^\s,]))/i

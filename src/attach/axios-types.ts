@@ -48,7 +48,6 @@ export interface AxiosConfig {
   fetchOptions?: { readonly redirect?: RequestInit['redirect']; readonly dispatcher?: unknown } | undefined
 }
 
-/** What axios resolves with. */
 export interface AxiosResponse {
   readonly status: number
   readonly headers: Record<string, unknown>

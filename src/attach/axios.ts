@@ -8,7 +8,7 @@ import * as nodeModule from 'node:module'
 import type { Readable } from 'node:stream'
 import importedAxios from 'axios'
 import { startTimer } from '../clock.ts'
-import { ConfigurationError, MerchantAuthError } from '../errors.ts'
+import { ConfigurationError, isMerchantAuthError } from '../errors.ts'
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import { UsedSecrets } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -167,8 +167,8 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
 
   /** Interceptors and axios-retry read `error.config`. Log output does not show it. */
   onError(error: unknown): void {
-    if (error instanceof MerchantAuthError)
-      Object.defineProperty(error, 'config', { value: this.#config, writable: true, configurable: true })
+    if (isMerchantAuthError(error))
+      Object.defineProperty(error, 'config', { value: this.#config, writable: true })
   }
 
   /** Sends the config. The token is on it only until the adapter settles. */

@@ -52,8 +52,7 @@ export function createAuthFetch(
     }
   }
   if (given !== undefined) return (input, init) => send(given, input, init)
-  // Otherwise the global fetch of each call, which may be mocked or instrumented later; but where this one was made the
-  // global one, the fetch that was there before.
+  // Otherwise the global fetch of each call; but where this one was made the global one, the fetch before it.
   const before = globalThis.fetch
   let isGlobal = false
   const checkGlobal = (): void => {

@@ -51,7 +51,7 @@ export class UndiciCall implements DispatchHandler, Controller {
   #renewable: AccessToken | undefined
   /** undici's controller of the current attempt. */
   #target: Controller | undefined
-  /** The URLs that undici's redirect interceptor has called; the last one answered. */
+  /** The URLs that undici's redirect interceptor has called; the response is that of the last one. */
   #history: readonly unknown[] | undefined
   #held: HeldResponse | undefined
   /** What the caller pauses: undici's controller, nothing while a response is held, then the held body. */
@@ -289,11 +289,11 @@ class HeldResponse {
  * imported here, because that may change Node's built-in fetch.
  */
 function requestAborted(): Error {
-  const codes = ['UND_ERR', 'UND_ERR_ABORT', 'UND_ERR_ABORTED']
-  const marks = Object.fromEntries(codes.map((code) => [Symbol.for(`undici.error.${code}`), true]))
   return Object.assign(new Error('Request aborted'), {
     name: 'AbortError',
     code: 'UND_ERR_ABORTED',
-    ...marks,
+    [Symbol.for('undici.error.UND_ERR')]: true,
+    [Symbol.for('undici.error.UND_ERR_ABORT')]: true,
+    [Symbol.for('undici.error.UND_ERR_ABORTED')]: true,
   })
 }

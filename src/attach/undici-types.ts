@@ -9,7 +9,6 @@ export type UndiciInterceptor = <Dispatch extends (options: never, handler: neve
   dispatch: Dispatch,
 ) => Dispatch
 
-/** The options of one call. */
 export interface DispatchOptions {
   readonly origin?: string | URL
   readonly path: string
@@ -29,10 +28,9 @@ export type UndiciHeaders = FlatHeaders | HeaderPairs | null | undefined
 /** Starts a call. False: the dispatcher is busy (see undici's `drain` event). */
 export type Dispatch = (options: DispatchOptions, handler: DispatchHandler) => boolean
 
-/** The headers of a response. */
 export type ResponseHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** What undici adds to a call: its redirect interceptor, the URLs that have answered. */
+/** What undici adds to a call: its redirect interceptor, the URLs that were called. */
 export type DispatchContext = { readonly history?: readonly URL[] } | null | undefined
 
 /** Controls a call: undici passes it to handlers. */

@@ -112,13 +112,9 @@ function isNamed(name: HeaderValue, key: string): boolean {
   return name?.length === key.length && String(name).toLowerCase() === key
 }
 
-function withHeader(
-  headers: FlatHeaders,
-  { header, headerValue }: AttachContext,
-  token: AccessToken,
-): FlatHeaders {
-  const value = headerValue(token)
-  return isList(headers) ? [...headers, header, value] : { ...headers, [header]: value }
+function withHeader(headers: FlatHeaders, context: AttachContext, token: AccessToken): FlatHeaders {
+  const value = context.headerValue(token)
+  return isList(headers) ? [...headers, context.header, value] : { ...headers, [context.header]: value }
 }
 
 function isList(headers: unknown): headers is readonly HeaderValue[] {

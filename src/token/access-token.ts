@@ -39,7 +39,7 @@ class HiddenAccessToken implements AccessToken {
 
   /** Where a caller puts `${token}` into a header, the header says what is wrong. */
   toString(): string {
-    return '[AccessToken: use its value property]'
+    return '[AccessToken: use its value]'
   }
 }
 

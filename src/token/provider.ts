@@ -1,6 +1,7 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
+import { MAX_TIMER_MS } from '../clock.ts'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Api, Environment } from '../environments.ts'
 import {
@@ -113,9 +114,19 @@ const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<
 
 let providers = 0
 
-/** Whether an error is that of a runtime which dropped a run, or of waiting for it too long, rather than how it failed. */
+/** Cloudflare Workers drop what a request started when that request ends. */
+const mayLose = (): boolean => globalThis.navigator?.userAgent === 'Cloudflare-Workers'
+
+/** Whether an error says that a run was dropped, rather than how it failed. */
 function isLost(error: unknown): boolean {
-  return !(error instanceof MerchantAuthError) && !isFrameworkError(error)
+  return mayLose() && !(error instanceof MerchantAuthError) && !isFrameworkError(error)
+}
+
+/** A run that calls with the same key share, and the signal of one of them. */
+interface Shared {
+  readonly key: string
+  readonly run: () => Promise<void>
+  readonly signal: AbortSignal | undefined
 }
 
 class ClientCredentialsProvider implements TokenProvider {
@@ -178,7 +189,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const token = this.currentToken()
       if (token !== undefined) return token
       if (!this.#lookIsDue) this.#assertNoCooldown()
-      await this.#share('first', () => this.#acquireFirst(), signal)
+      await this.#share({ key: '', run: () => this.#acquireFirst(), signal })
     }
     throw expiredOnArrival(this.#endpoint)
   }
@@ -199,7 +210,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#renewalLimit(api).rejected(this.#now())
     if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
       // The key contains the number of the token, because keys may be inspected and must not contain its value.
-      await this.#share(`${this.#tokens} ${api?.url}`, () => this.#replace(value, api), signal)
+      await this.#share({ key: `${this.#tokens} ${api?.url}`, run: () => this.#replace(value, api), signal })
     }
     return this.#otherThan(value)
   }
@@ -209,17 +220,18 @@ class ClientCredentialsProvider implements TokenProvider {
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
     const idle = this.#inTurn(async () => await this.#shared?.settled())
-    await waitFor(idle, { limitMs: this.#runLimitMs })
+    await waitFor(idle, { limitMs: this.#runLimitMs }).catch(() => {}) // it may be lost
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
 
-  /** How long (ms) a run takes at most. Another process may have the store's lease for `timeoutMs`. */
+  /** How long (ms) callers wait for a run. With a store it also waits for another process's lease. */
   get #runLimitMs(): number {
     const { store, timeoutMs } = this.#options
-    return (store ? 2 : 1) * timeoutMs + 1_000
+    if (!mayLose()) return MAX_TIMER_MS // each of its steps has a limit
+    return store ? 3 * timeoutMs + 10_000 : timeoutMs + 1_000
   }
 
   /**
@@ -227,20 +239,19 @@ class ClientCredentialsProvider implements TokenProvider {
    * in newer versions its promise rejects with an error of the runtime. Then its key, its lock and its write are no longer
    * waited for, and another run starts.
    */
-  async #share(key: string, run: () => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-    for (let isSecond = false; ; isSecond = true) {
-      const id = this.#id
-      try {
-        const limitMs = this.#runLimitMs
-        return await waitFor(singleFlight(`${id} ${key}`, run), { signal, limitMs })
-      } catch (error) {
-        if (signal?.aborted || !isLost(error)) throw error
-        if (isSecond) throw lostRequest(this.#endpoint, error)
-        if (this.#id !== id) continue
+  async #share({ key, run, signal }: Shared, isSecond = false): Promise<void> {
+    const id = this.#id
+    try {
+      await waitFor(singleFlight(`${id} ${key}`, run), { signal, limitMs: this.#runLimitMs })
+    } catch (error) {
+      if (signal?.aborted || !isLost(error)) throw error
+      if (this.#id === id) {
         this.#id = ++providers
         this.#endpointLock = new Mutex()
         this.#shared = undefined // its last write may be lost, too
       }
+      if (isSecond) throw lostRequest(this.#endpoint)
+      await this.#share({ key, run, signal }, true)
     }
   }
 
@@ -484,7 +495,7 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 }
 
-/** Whether the token endpoint refused the request, or answered with something else than a token. */
+/** Whether the token endpoint refused the request, or returned something else than a token. */
 function isRefusal(error: unknown): boolean {
   const { status = 0 } = error as Partial<TokenRequestError>
   return error instanceof TokenResponseError || (status >= 300 && status < 500 && status !== 408)

@@ -86,17 +86,18 @@ export function expiredOnArrival(endpoint: string): TokenResponseError {
 /** The error for a process that shares the pause of another process, which the token endpoint refused. */
 export function refusedElsewhere(endpoint: string): TokenRequestError {
   return new TokenRequestError(
-    `POST ${endpoint} answered 429 to another process that shares the store. ${TOO_MANY}`,
+    `POST ${endpoint} returned 429 to another process that shares the store. ${TOO_MANY}`,
     { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true, attempts: 1 },
   )
 }
 
 /** The token request was sent by another call, which ended before it, as on Cloudflare Workers. */
-export function lostRequest(endpoint: string, cause: unknown): TokenRequestError {
-  return new TokenRequestError(
-    `POST ${endpoint} was lost with the request that sent it. Keep that open (waitUntil on Cloudflare Workers).`,
-    { code: 'ERR_TOKEN_TIMEOUT', retryable: true, attempts: 1, cause },
-  )
+export function lostRequest(endpoint: string): TokenRequestError {
+  return new TokenRequestError(`POST ${endpoint} was lost with the request that sent it. Use waitUntil().`, {
+    code: 'ERR_TOKEN_TIMEOUT',
+    retryable: true,
+    attempts: 1,
+  })
 }
 
 /** Whether a framework steers itself by this error, as Next.js does while it prerenders a page. */
@@ -272,7 +273,7 @@ class TokenRequest {
       (signal) => this.#exchange(credential, endsAt, signal),
       () =>
         this.#failure(
-          `POST ${this.#endpoint} was not answered within ${leftMs} ms. ` +
+          `POST ${this.#endpoint} returned no response within ${leftMs} ms. ` +
             'The token endpoint hangs or is slow: try again later, or raise timeoutMs.',
           { code: 'ERR_TOKEN_TIMEOUT', retryable: true },
         ),
@@ -345,7 +346,7 @@ class TokenRequest {
   #badResponse(issues: ResponseIssue[]): TokenResponseError {
     const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     return new TokenResponseError(
-      `POST ${this.#endpoint} gave an answer that is not a token response: ${what}. Check authUrl.`,
+      `POST ${this.#endpoint} returned no token response: ${what}. Check authUrl.`,
       issues,
     )
   }
@@ -355,7 +356,7 @@ class TokenRequest {
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const location = redirectTarget(response, this.#context.secrets)
     return this.#failure(
-      `POST ${this.#endpoint} answered with a redirect${location && ` to ${location}`}, which is never followed: ` +
+      `POST ${this.#endpoint} returned a redirect${location && ` to ${location}`}, which is never followed: ` +
         'it would forward the credentials. Check authUrl.',
       {
         code: 'ERR_TOKEN_REDIRECT',
@@ -375,7 +376,7 @@ class TokenRequest {
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
     const quotas = status === 429 ? this.#quotas.filter(({ remaining }) => remaining === 0) : []
     return this.#failure(
-      `POST ${this.#endpoint} answered ${status}${details && ` (${details})`}.${pause} ` +
+      `POST ${this.#endpoint} returned ${status}${details && ` (${details})`}.${pause} ` +
         quotas.map((quota) => `${quotaInText(quota)} `).join('') +
         adviceFor(status, oauth, this.#options),
       {

@@ -175,11 +175,7 @@ const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
 export function adviceFor(
   status: number,
   { error }: OAuthError,
-  {
-    bodyFormat,
-    credential,
-    tokenParameters,
-  }: Pick<ResolvedOptions, 'bodyFormat' | 'credential' | 'tokenParameters'>,
+  { bodyFormat, credential }: Pick<ResolvedOptions, 'bodyFormat' | 'credential'>,
 ): string {
   if (status === 401 || error === 'invalid_client') return `Check authUrl, clientId and ${credential.option}.`
   if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
@@ -187,7 +183,5 @@ export function adviceFor(
   if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'
   const isFormat = status === 415 || (status === 400 && FORMAT_ERRORS.has(error))
   const format = " A server that takes a form instead of JSON needs bodyFormat: 'form'."
-  const hasParameters = Object.keys(tokenParameters).length > 0
-  const names = hasParameters ? 'clientId, audience and tokenParameters' : 'clientId and audience'
-  return `Check authUrl, ${names}.${bodyFormat === 'json' && isFormat ? format : ''}`
+  return `Check authUrl, clientId and audience.${bodyFormat === 'json' && isFormat ? format : ''}`
 }

@@ -45,7 +45,7 @@ describe('an access token', () => {
       inspected([{ token }]),
     ]
     for (const text of shown) expect(text).not.toMatch(/a\.b\.c|d\.e\.f/)
-    expect(`Bearer ${token}`).toBe('Bearer [AccessToken: use its value property]')
+    expect(`Bearer ${token}`).toBe('Bearer [AccessToken: use its value]')
     expect([token.value, token.value === 'a.b.c']).toEqual(['a.b.c', true])
   })
 })

@@ -37,9 +37,7 @@ async function expectIssues(answer: Answer, issues: Record<string, string>): Pro
   expect(error).toMatchObject({ code: 'ERR_TOKEN_RESPONSE', name: 'TokenResponseError' })
   expect(error.issues).toEqual(Object.entries(issues).map(([field, reason]) => ({ field, reason })))
   const named = Object.entries(issues).map((issue) => issue.join(' '))
-  expect(error.message).toBe(
-    `${WHERE} gave an answer that is not a token response: ${named.join('; ')}. Check authUrl.`,
-  )
+  expect(error.message).toBe(`${WHERE} returned no token response: ${named.join('; ')}. Check authUrl.`)
   expect([made.endpoint.count, made.provider.currentToken()]).toEqual([1, undefined])
 }
 
@@ -193,18 +191,18 @@ describe('the error message for a status', () => {
     [500, '', '500', TROUBLE],
     [503, '', '503', TROUBLE],
   ])('of %i with %j names the answer and what to do', async (code, body, answered, advice) => {
-    expect((await failure(status(code, body))).message).toBe(`${WHERE} answered ${answered}. ${advice}`)
+    expect((await failure(status(code, body))).message).toBe(`${WHERE} returned ${answered}. ${advice}`)
   })
 
   it.each([400, 415])('of %i to a form request does not suggest bodyFormat', async (code) => {
     const error = await failure(status(code, oauth('invalid_request')), { bodyFormat: 'form' })
-    expect(error.message).toBe(`${WHERE} answered ${code} (invalid_request). ${CHECK}`)
+    expect(error.message).toBe(`${WHERE} returned ${code} (invalid_request). ${CHECK}`)
   })
 
   it('includes the Retry-After of the endpoint', async () => {
     const error = await failure(status(429, oauth('slow_down'), { 'retry-after': '45' }))
     expect(error.message).toBe(
-      `${WHERE} answered 429 (slow_down). It asks for a pause of 45000 ms. Too many token requests: try again later. ` +
+      `${WHERE} returned 429 (slow_down). It asks for a pause of 45000 ms. Too many token requests: try again later. ` +
         'The token endpoint is not asked again for 45000 ms, until 2026-01-01T00:00:45.000Z.',
     )
   })
@@ -223,7 +221,7 @@ describe('the error message for a status', () => {
       const answer = async () =>
         Object.defineProperty(await status(307, '', headers)({}), 'url', { value: url })
       expect((await failure(answer)).message).toBe(
-        `${WHERE} answered with a redirect${to}, which is never followed: it would forward the credentials. Check authUrl.`,
+        `${WHERE} returned a redirect${to}, which is never followed: it would forward the credentials. Check authUrl.`,
       )
     },
   )
@@ -239,8 +237,8 @@ describe('the error message without a complete response', () => {
     [`received no response (ECONNREFUSED). ${NETWORK}`, noConnection],
     [`received no response. ${NETWORK}`, nameless],
     [`received an incomplete response (ECONNRESET). ${INCOMPLETE}`, breaksOff()],
-    [`was not answered within 10000 ms. ${SLOW}`, deaf],
-    [`was not answered within 801 ms. ${SLOW}`, deaf, 801],
+    [`returned no response within 10000 ms. ${SLOW}`, deaf],
+    [`returned no response within 801 ms. ${SLOW}`, deaf, 801],
   ])('%s', async (message, answer, timeoutMs) => {
     const error = await failure(answer, { timeoutMs }, timeoutMs ?? 10_000)
     expect(error.message).toBe(`${WHERE} ${message}`)

@@ -69,11 +69,11 @@ describe('README.md and docs', () => {
     expect([...new Set(byHand)]).toEqual(['README.md', 'docs/coming-from-elsewhere.md', 'docs/testing.md'])
   })
 
-  it('keep the axios example within 8 lines, and README.md within 1 250 words', () => {
+  it('keep the axios example within 8 lines, and README.md within 1 300 words', () => {
     const first = blocks.find(({ page }) => page === 'README.md')?.code ?? ''
     expect(first).toContain('attachAuth(')
     expect(first.split('\n').filter((line) => line !== '').length).toBeLessThanOrEqual(8)
-    expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1_250)
+    expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1_300)
   })
 
   it('list every page of docs in an index: user pages in the manual, the others in CONTRIBUTING.md', () => {

@@ -55,7 +55,7 @@ const OTHERS: readonly Group[] = [
 
 async function sockets(): Promise<Section> {
   const { service, close } = await startService()
-  const rounds = { rounds: isCheck ? 61 : 121, sliceMs: isCheck ? 12 : 15, warmUpMs: isCheck ? 200 : 500 }
+  const rounds = { rounds: isCheck ? 61 : 181, sliceMs: isCheck ? 12 : 15, warmUpMs: isCheck ? 200 : 500 }
   const results = await measureGroups([...KEPT, ...OTHERS], { service, rounds })
   await close()
   const kept = results.filter(({ group }) => KEPT.includes(group))

@@ -1,5 +1,5 @@
 /** Waiting: many callers share one promise, and each can stop waiting by its own signal without affecting the others. */
-import { type Clock, startTimer } from './clock.ts'
+import { type Clock, MAX_TIMER_MS, startTimer } from './clock.ts'
 import { copyForCaller } from './errors.ts'
 
 type OnAbort = (reason: unknown) => void
@@ -63,15 +63,18 @@ export async function within<T>(
 }
 
 /**
- * Waits for a shared promise, at most `limitMs`. Keeps the process alive meanwhile. If the promise rejects, each caller gets
- * a separate error object.
+ * Waits for a shared promise; after `limitMs`, rejects with undefined. Keeps the process alive meanwhile. If the promise
+ * rejects, each caller gets a separate error object.
  */
 export async function waitFor(
   shared: Promise<void>,
-  { signal, limitMs }: { signal?: AbortSignal | undefined; limitMs: number },
+  { signal, limitMs }: { signal?: AbortSignal | undefined; limitMs: number | undefined },
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const stopTimer = startTimer(() => reject(new Error('late')), limitMs, { keepsAlive: true })
+  const onTime = (): void => {
+    if (limitMs !== undefined) reject() // otherwise fake timers may run it early
+  }
+  const stopTimer = startTimer(onTime, limitMs ?? MAX_TIMER_MS, { keepsAlive: true })
   const stopSignal = onAbort(signal, reject)
   shared.then(resolve, reject)
   try {

@@ -112,6 +112,16 @@ describe('waiting callers', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it('are not ended by a test that runs all of its fake timers', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const { provider, answer } = gated()
+    const waiting = provider.getToken()
+    await settled()
+    vi.runOnlyPendingTimers()
+    answer()
+    expect(await waiting).toMatchObject({ tokenType: 'Bearer' })
+  })
+
   it('get separate errors, even if their signal is aborted just after the failure', async () => {
     const failure = new ProviderClosedError()
     const shared = Promise.reject(failure)

@@ -1,7 +1,6 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
-import { MAX_TIMER_MS } from '../clock.ts'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Api, Environment } from '../environments.ts'
 import {
@@ -228,9 +227,9 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** How long (ms) callers wait for a run. With a store it also waits for another process's lease. */
-  get #runLimitMs(): number {
+  get #runLimitMs(): number | undefined {
     const { store, timeoutMs } = this.#options
-    if (!mayLose()) return MAX_TIMER_MS // each of its steps has a limit
+    if (!mayLose()) return undefined // each of its steps has a limit
     return store ? 3 * timeoutMs + 10_000 : timeoutMs + 1_000
   }
 
@@ -241,13 +240,14 @@ class ClientCredentialsProvider implements TokenProvider {
    */
   async #share({ key, run, signal }: Shared, isSecond = false): Promise<void> {
     const id = this.#id
+    const lock = this.#endpointLock
     try {
       await waitFor(singleFlight(`${id} ${key}`, run), { signal, limitMs: this.#runLimitMs })
     } catch (error) {
       if (signal?.aborted || !isLost(error)) throw error
       if (this.#id === id) {
         this.#id = ++providers
-        this.#endpointLock = new Mutex()
+        if (this.#endpointLock === lock) this.#endpointLock = new Mutex()
         this.#shared = undefined // its last write may be lost, too
       }
       if (isSecond) throw lostRequest(this.#endpoint)

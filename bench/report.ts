@@ -5,14 +5,19 @@ import { contenders } from './contenders/index.ts'
 import { shown } from './numbers.ts'
 import type { Check, Section, Summary } from './part.ts'
 
+/** A figure is compared as it is shown: the digits after that are noise. */
 export function isMissed({ value, limit, tolerance }: Check): boolean {
-  return !(value <= limit * tolerance)
+  return !(rounded(value) <= limit * tolerance)
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(3))
 }
 
 function verdictOf(check: Check): string {
   const { value, limit } = check
   if (isMissed(check)) return 'missed'
-  return value <= limit ? 'met' : 'met within the tolerance'
+  return rounded(value) <= limit ? 'met' : 'met within the tolerance'
 }
 
 /** One line for the terminal. */

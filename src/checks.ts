@@ -5,7 +5,7 @@ import type { Problem } from './errors.ts'
 import { unknownOption } from './names.ts'
 
 /** A string that the pattern matches. */
-export const matching = (pattern: RegExp, error: string): z.ZodMiniType<string> =>
+const matching = (pattern: RegExp, error: string): z.ZodMiniType<string> =>
   z.custom<string>((value) => typeof value === 'string' && pattern.test(value), error)
 
 /** A non-empty string. */

@@ -8,7 +8,7 @@ export function warnIfWeak(secret: string): void {
   if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
   process.emitWarning(
     `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and is not hidden in errors and events if ` +
-      'a server echoes it. Ask the service for another one.',
+      'a server echoes it. Ask for another one.',
     { code: 'MERCHANT_AUTH_WEAK_SECRET' },
   )
 }
@@ -61,7 +61,7 @@ export function countProvider(provider: object, client: string, endpoint: string
   warned.add(client)
   process.emitWarning(
     `${count} token providers for the same client, audience and token endpoint (${endpoint}) exist at once, and each ` +
-      'requests its own token. Create one provider when the process starts, and share it; close() unused ones.',
+      'requests its own token. Create one at startup, and share it; close() unused ones.',
     { code: 'MERCHANT_AUTH_PROVIDERS' },
   )
 }

@@ -150,6 +150,8 @@ class ClientCredentialsProvider implements TokenProvider {
   /** The number of tokens cached so far. */
   #tokens = 0
   #lastFailure: unknown
+  /** Whether a background renewal runs, or was lost while this token was cached. */
+  #isRenewing = false
   /** When (monotonic ms) the next background renewal may be tried. */
   #nextRenewalAt = Number.NEGATIVE_INFINITY
 
@@ -300,12 +302,14 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #renewInBackground(): void {
-    if (this.#now() < this.#nextRenewalAt) return
+    if (this.#isRenewing || this.#now() < this.#nextRenewalAt) return
     if (this.#now() < this.#cooldown.endsForBackgroundAt) return
-    // Longer than an attempt takes. One that is lost with its request on Cloudflare Workers counts as a failure.
-    const { timeoutMs } = this.#options
-    this.#nextRenewalAt = this.#now() + 3 * timeoutMs + backgroundPauseMs(this.#servableForMs)
-    this.#inTurn(() => this.#renewExpiring()).catch(() => {}) // closed
+    this.#isRenewing = true
+    this.#inTurn(() => this.#renewExpiring())
+      .catch(() => {}) // closed
+      .finally(() => {
+        this.#isRenewing = false
+      })
   }
 
   /** Replaces a token in its refresh window. If that fails, the current token stays in use. */
@@ -314,10 +318,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
     const startedAt = this.#now()
-    if (startedAt < this.#cooldown.endsForBackgroundAt) {
-      this.#nextRenewalAt = this.#cooldown.endsForBackgroundAt
-      return
-    }
+    if (startedAt < this.#cooldown.endsForBackgroundAt) return
     const notBefore = (): number =>
       Math.max(this.#cooldown.endsForBackgroundAt, this.#context.quotas.renewalsAt)
     let retryAfterMs = 0
@@ -408,6 +409,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#tokens += 1
     this.#cooldown.succeeded()
     this.#nextRenewalAt = Number.NEGATIVE_INFINITY
+    this.#isRenewing = false
     this.#lastFailure = undefined
     this.#context.emit({
       type: 'token-acquired',

@@ -1,7 +1,6 @@
 /** The response of the token endpoint: bounded in size, validated, and redacted where it is shown. */
 import { TextDecoder } from 'node:util' // not a global in jsdom
 import * as z from 'zod/mini'
-import { matching } from '../checks.ts'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
@@ -26,14 +25,19 @@ const TEN_YEARS_MS = 10 * 365 * 24 * 60 * 60 * 1000
 /** RFC 6750 §2.1: the characters that a bearer token may have. */
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/
 
+const BEARER = /^bearer$/i
+
 const TOKEN = 'must be a non-empty string of the characters of a bearer token (RFC 6750 §2.1)'
 const EXPIRES = 'must be a positive whole number of seconds'
 
 const tokenResponse = z.object(
   {
-    access_token: matching(B64TOKEN, TOKEN),
+    access_token: z.custom<string>((value) => typeof value === 'string' && B64TOKEN.test(value), TOKEN),
     expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
-    token_type: matching(/^bearer$/i, 'must be Bearer'),
+    token_type: z.custom<string>(
+      (value) => typeof value === 'string' && BEARER.test(value),
+      'must be Bearer',
+    ),
     scope: z.optional(z.custom<unknown>()),
   },
   'must be a JSON object',

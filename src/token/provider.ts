@@ -259,7 +259,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Runs a task when no other one has the lock. One that was lost keeps it. */
   async #inTurn(task: () => Promise<void>): Promise<void> {
-    while (this.#endpointLock.isLocked()) {
+    while (mayLose() && this.#endpointLock.isLocked()) {
       const before = this.#task
       await before.catch((error: unknown) => {
         if (isLost(error) && this.#task === before) this.#endpointLock = new Mutex()

@@ -93,7 +93,7 @@ export function refusedElsewhere(endpoint: string): TokenRequestError {
 
 /** The token request was sent by another call, which ended before it, as on Cloudflare Workers. */
 export function lostRequest(endpoint: string): TokenRequestError {
-  return new TokenRequestError(`POST ${endpoint} was lost with its request. Use waitUntil().`, {
+  return new TokenRequestError(`POST ${endpoint} was lost: use waitUntil().`, {
     code: 'ERR_TOKEN_TIMEOUT',
     retryable: true,
     attempts: 1,

@@ -318,7 +318,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
     const startedAt = this.#now()
-    if (startedAt < this.#cooldown.endsForBackgroundAt) return
+    if (startedAt < Math.max(this.#cooldown.endsForBackgroundAt, this.#nextRenewalAt)) return
     const notBefore = (): number =>
       Math.max(this.#cooldown.endsForBackgroundAt, this.#context.quotas.renewalsAt)
     let retryAfterMs = 0

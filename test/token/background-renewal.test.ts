@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { runProgram } from '../support/program.ts'
-import { acquired, granted, hang, noConnection, rig, status, withoutJitter } from './harness.ts'
+import { acquired, granted, hang, MERCHANT_URL, noConnection, rig, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
 
@@ -156,6 +156,31 @@ describe('an outage of the token endpoint that begins when the refresh window op
       }
     },
   )
+})
+
+it('a background renewal that fails is not followed at once by one that a call began behind it', async () => {
+  const gates = [Promise.withResolvers<Response>(), Promise.withResolvers<Response>()]
+  const answers = [
+    granted({ expires_in: 100 }),
+    ...gates.map(
+      ({ promise }) =>
+        () =>
+          promise,
+    ),
+  ]
+  const { provider, clock, endpoint } = rig(answers, { refreshAheadMs: 50_000 })
+  const renewal = provider.renewToken(await provider.getToken(), { url: MERCHANT_URL })
+  await settled()
+  clock.stepWallClock(60_000) // both tokens are in their window now
+  provider.currentToken()
+  gates[0]?.resolve(await granted({ expires_in: 100 })({}))
+  await renewal
+  await settled()
+  provider.currentToken()
+  await settled()
+  gates[1]?.reject(new TypeError('fetch failed'))
+  await settled()
+  expect(endpoint.count).toBe(3)
 })
 
 it('a background renewal that hangs does not keep the process alive', async () => {

@@ -20,7 +20,7 @@ import { type Failure, RequestLimits } from './rate-limit.ts'
 import { canLoseRuns, isLost, Runs } from './runs.ts'
 import type { Acquisition, Begun, SharedToken } from './shared-token.ts'
 import { expiredOnArrival, lostRequest } from './token-errors.ts'
-import { requestToken } from './token-request.ts'
+import { TokenRequest } from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
@@ -310,7 +310,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const requestedAt = this.#now()
     let requested: CachedToken | undefined
     try {
-      requested = await requestToken(this.#options, {
+      const request = new TokenRequest(this.#options, {
         ...this.#context,
         background: purpose === 'background',
         credential,
@@ -318,6 +318,7 @@ class ClientCredentialsProvider implements TokenProvider {
         // A renewal leaves what a failed attempt reports as reserved for callers without a token.
         mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(purpose, api),
       })
+      requested = await request.send()
       if (purpose === 'rejection') this.#limits.renewed(api, requestedAt)
       this.#accept(requested, 'endpoint', startedAt)
       return 'acquired'

@@ -51,17 +51,8 @@ export interface TokenRequestContext extends ProviderContext {
   readonly mayRetry: () => boolean
 }
 
-/**
- * Requests a token, with up to `retries` further attempts before the deadline; in the background with one attempt.
- *
- * @throws {@link TokenRequestError}
- * @throws {@link TokenResponseError}
- */
-export function requestToken(options: ResolvedOptions, context: TokenRequestContext): Promise<CachedToken> {
-  return new TokenRequest(options, context).withRetries()
-}
-
-class TokenRequest {
+/** A token request with its retries. */
+export class TokenRequest {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext
   #attempts = 0
@@ -78,7 +69,13 @@ class TokenRequest {
     return shownUrl(this.#options.endpoint, this.#context.secrets)
   }
 
-  async withRetries(): Promise<CachedToken> {
+  /**
+   * Requests a token, with up to `retries` further attempts before the deadline; in the background with one attempt.
+   *
+   * @throws {@link TokenRequestError}
+   * @throws {@link TokenResponseError}
+   */
+  async send(): Promise<CachedToken> {
     const { background, closed } = this.#context
     const retries = background ? 0 : this.#options.retries
     for (let attempt = 1; ; attempt += 1) {
@@ -161,18 +158,22 @@ class TokenRequest {
   /** Sends one request, and reads the token in its response. */
   async #post(credential: string, endsAt: number): Promise<CachedToken> {
     const { clock } = this.#options
-    const { closed, emit } = this.#context
+    const { closed, emit, secrets } = this.#context
     const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
       emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
       this.#quotas = []
       const sentAt = readClock(clock)
-      const response = await this.#fetch(credential, signal).catch((error: unknown) => {
-        throw this.#networkFailure(error, { isIncomplete: false })
-      })
-      return await this.#read(response, { sentAt, endsAt, signal }).catch((error: unknown) => {
-        throw this.#networkFailure(error, { isIncomplete: true })
-      })
+      let response: Response | undefined
+      try {
+        // The global fetch is looked up at each use: tests and tools replace it.
+        const { endpoint, fetch = globalThis.fetch } = this.#options
+        response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
+        return await this.#read(response, { sentAt, endsAt, signal })
+      } catch (error) {
+        if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
+        throw this.#networkFailure(redactedCause(error, secrets), { isIncomplete: response !== undefined })
+      }
     }
     return await within(clock, { endsAt, closed }, exchange, () =>
       this.#failure(
@@ -196,8 +197,8 @@ class TokenRequest {
     throw expiredOnArrival(this.#endpoint)
   }
 
-  async #fetch(value: string, signal: AbortSignal): Promise<Response> {
-    const { bodyFormat, clientId, credential, endpoint, environment, tokenParameters } = this.#options
+  #requestWith(value: string): RequestInit {
+    const { bodyFormat, clientId, credential, environment, tokenParameters } = this.#options
     const proof =
       credential.option === 'clientSecret'
         ? { client_secret: value }
@@ -209,26 +210,24 @@ class TokenRequest {
       grant_type: 'client_credentials',
       ...tokenParameters,
     }
-    const json = bodyFormat === 'json'
-    // The global one is looked up at each use: tests and tools replace it.
-    const send = this.#options.fetch ?? globalThis.fetch
-    return await send(endpoint, {
+    const isJson = bodyFormat === 'json'
+    return {
       method: 'POST',
       headers: {
-        'content-type': json ? 'application/json' : 'application/x-www-form-urlencoded',
+        'content-type': isJson ? 'application/json' : 'application/x-www-form-urlencoded',
         accept: 'application/json',
       },
-      body: json ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
+      body: isJson ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
       redirect: 'manual', // a 307 would forward the secret to another host
       cache: 'no-store', // Next.js caches POSTs of its fetch
-      signal,
-    })
+    }
   }
 
-  /** There was no response, or an incomplete one; errors that say more are returned as they are. */
-  #networkFailure(error: unknown, { isIncomplete }: { readonly isIncomplete: boolean }): unknown {
-    if (error instanceof MerchantAuthError || isFrameworkError(error)) return error
-    const cause = redactedCause(error, this.#context.secrets)
+  /** There was no response, or an incomplete one. */
+  #networkFailure(
+    cause: Error | undefined,
+    { isIncomplete }: { readonly isIncomplete: boolean },
+  ): TokenRequestError {
     const code = codeOf(cause)
     const reason = code === undefined ? '' : ` (${code})`
     const text = isIncomplete

@@ -15,8 +15,8 @@ import { untilAborted, within } from '../waiting.ts'
 import { warnIfWeak } from '../warnings.ts'
 import { CachedToken } from './access-token.ts'
 import type { Quotas } from './rate-limit.ts'
+import { adviceFor, TOO_MANY } from './rejection.ts'
 import {
-  adviceFor,
   isRedirect,
   type OAuthError,
   quotasIn,
@@ -24,7 +24,6 @@ import {
   readRetryAfter,
   readTokenResponse,
   redirectTarget,
-  TOO_MANY,
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200

@@ -79,7 +79,13 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
   if ('document' in globalThis && globalThis.process?.versions?.node === undefined) {
     throw new ConfigurationError(
       'merchant-auth does not run in a browser',
-      [{ option: 'clientSecret', reason: 'belongs on a server: anybody who opens the page could read it' }],
+      [
+        {
+          option: 'clientSecret',
+          kind: 'invalid',
+          reason: 'belongs on a server: anybody who opens the page could read it',
+        },
+      ],
       'ERR_BROWSER',
     )
   }

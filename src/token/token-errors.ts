@@ -1,6 +1,6 @@
 /** The errors of acquisitions that fail although no attempt of their own did. Each takes the token endpoint as messages show it. */
 import { TokenRequestError, TokenResponseError } from '../errors.ts'
-import { TOO_MANY } from './token-response.ts'
+import { TOO_MANY } from './rejection.ts'
 
 /** The token expired before it could be used. */
 export function expiredOnArrival(endpoint: string): TokenResponseError {

@@ -16,9 +16,9 @@ import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import { attemptEndsAt } from './deadlines.ts'
+import { adviceFor } from './rejection.ts'
 import { expiredOnArrival } from './token-errors.ts'
 import {
-  adviceFor,
   isRedirect,
   type OAuthError,
   quotasIn,

@@ -1,5 +1,6 @@
 /** How long one attempt at a token request may take. */
 import type { ResolvedOptions } from '../options.ts'
+import type { Purpose } from './rate-limit.ts'
 
 /** One attempt of an acquisition. */
 export interface Attempt {
@@ -7,7 +8,7 @@ export interface Attempt {
   readonly attempt: number
   /** When (monotonic ms) the acquisition must have ended. */
   readonly deadline: number
-  readonly background: boolean
+  readonly purpose: Purpose
 }
 
 /**
@@ -16,8 +17,8 @@ export interface Attempt {
  */
 export function attemptEndsAt(
   { clock, retries, timeoutMs }: ResolvedOptions,
-  { attempt, deadline, background }: Attempt,
+  { attempt, deadline, purpose }: Attempt,
 ): number {
-  const isLast = attempt > retries && !background
+  const isLast = attempt > retries && purpose !== 'background'
   return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
 }

@@ -96,17 +96,19 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 const MAX_LOOKS = 3
 /** A background renewal that finds another process at work looks again soon. */
 const LEASED_AGAIN_MS = 1_000
-/** A caller that waited for so much of `timeoutMs` behind a failed run has no time left for its own. */
-const MAX_TURN_SHARE = 0.75
+/** A caller that waited for more than this part of `timeoutMs`, behind a run that failed, has no time left for its own. */
+const MAX_QUEUED_PART = 0.75
 
 /** How an acquisition ended, if it did not fail. */
-type Outcome = 'acquired' | 'leased' | 'store-failed' | 'limited'
+type Outcome = 'acquired' | Exclude<Begun['kind'], 'found' | 'request'>
 
-/** A run that calls with the same key share. */
-interface SharedRun {
+/** The time of an acquisition: see {@link Acquisition}. */
+type Turn = Pick<Acquisition, 'startedAt' | 'deadline'>
+
+/** A run that calls with the same key join. */
+interface JoinedRun {
   readonly key: string
-  /** `startedAt`: when (monotonic ms) the first of them began to wait. */
-  readonly run: (startedAt: number) => Promise<void>
+  readonly run: (turn: Turn) => Promise<void>
   /** Ends the wait of one call. */
   readonly signal: AbortSignal | undefined
 }
@@ -119,9 +121,9 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
   /** Everything that may send a token request: each run first checks again whether it has to. */
-  #runs = new Runs()
+  #runs: Runs
   /** Only with a store. Loaded on first use, because encryption takes time to load. */
-  #shared: SharedToken | undefined
+  #sharedToken: SharedToken | undefined
   #cached: CachedToken | undefined
   /** The number of tokens cached so far. */
   #tokens = 0
@@ -133,6 +135,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.environment = environment
     this.#options = options
     this.#limits = new RequestLimits(clock)
+    this.#runs = new Runs(clock)
     const rejected = new RejectedTokens()
     this.#context = { emit, secrets, limits: this.#limits, rejected, closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
@@ -163,7 +166,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const token = this.currentToken()
       if (token !== undefined) return token
       if (!this.#isLookDue) this.#assertNoCooldown()
-      await this.#share({ key: 'caller', run: (startedAt) => this.#acquireForCaller(startedAt), signal })
+      await this.#join({ key: 'caller', run: (turn) => this.#acquireForCaller(turn), signal })
     }
     throw expiredOnArrival(this.#endpoint)
   }
@@ -176,21 +179,20 @@ class ClientCredentialsProvider implements TokenProvider {
     const value = typeof rejected === 'string' ? rejected : rejected.value
     const newer = this.#servableOtherThan(value)
     if (newer !== undefined) return newer
-    const api = this.#destinations(String(url)).api
+    const api = url === undefined ? undefined : this.#destinations(String(url)).api
     const isOutside = url !== undefined && api === undefined // such a 401 does not mean that the token is invalid
     if (!isOutside) this.#context.rejected.add(value)
     if (this.#servable() === undefined) return await this.getToken({ signal })
     if (isOutside) return undefined
     this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
     this.#limits.rejected(api?.url)
-    const mayRenew = this.#limits.mayRequest('rejection', api?.url)
-    if (!mayRenew && !this.#isLookDue && !this.#runs.has()) {
-      this.#refuseRenewal(api)
+    if (!this.#limits.mayRequest('rejection', api?.url) && !this.#mayBeReplaced) {
+      this.#reportNoRenewal(api)
       return undefined
     }
     // The key contains the number of the token, because keys may be inspected and must not contain its value.
     const key = `rejection ${this.#tokens} ${api?.url}`
-    await this.#share({ key, run: (startedAt) => this.#replaceRejected(value, { api, startedAt }), signal })
+    await this.#join({ key, run: (turn) => this.#replaceRejected(value, { api, turn }), signal })
     return this.#servableOtherThan(value)
   }
 
@@ -198,7 +200,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#cached = undefined
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
-    const settled = this.#runs.share('close', async () => await this.#shared?.settled())
+    const settled = this.#runs.join('close', async () => await this.#sharedToken?.settled())
     await waitFor(settled, { limitMs: this.#lostAfterMs }).catch(() => {})
   }
 
@@ -206,25 +208,35 @@ class ClientCredentialsProvider implements TokenProvider {
     await this.close()
   }
 
-  /**
-   * Waits for a run. Where it was lost, it keeps its key and its turn, and its write may be lost, too: nothing of it is
-   * waited for, and another run starts.
-   */
-  async #share({ key, run, signal }: SharedRun, isSecond = false): Promise<void> {
+  /** Waits for a run. Where it was lost, another one starts. */
+  async #join({ key, run, signal }: JoinedRun, isSecond = false): Promise<void> {
+    this.#replaceLostRuns()
     const runs = this.#runs
     const startedAt = this.#now()
+    const storeMs = this.#storeMs
+    // Earlier runs may have waited for the store, too.
+    const deadline = (): number => startedAt + this.#options.timeoutMs + this.#storeMs - storeMs
     try {
-      const shared = runs.share(key, () => run(startedAt))
-      await waitFor(shared, { signal, limitMs: this.#lostAfterMs })
+      const joined = runs.join(key, () => run({ startedAt, deadline: deadline() }))
+      await waitFor(joined, { signal, limitMs: this.#lostAfterMs })
     } catch (error) {
       if (signal?.aborted || !isLost(error)) throw error
-      if (this.#runs === runs) {
-        this.#runs = new Runs()
-        this.#shared = undefined
-      }
+      if (this.#runs === runs) this.#replaceRuns()
       if (isSecond) throw lostRequest(this.#endpoint)
-      await this.#share({ key, run, signal }, true)
+      await this.#join({ key, run, signal }, true)
     }
+  }
+
+  /** A run that was lost while no call waited for it, as a background renewal, must not hold up the next one. */
+  #replaceLostRuns(): void {
+    const limitMs = this.#lostAfterMs
+    if (limitMs !== undefined && this.#now() - this.#runs.runningSince >= limitMs) this.#replaceRuns()
+  }
+
+  /** A lost run keeps its key and its turn, and its write may be lost, too: nothing of it is waited for. */
+  #replaceRuns(): void {
+    this.#runs = new Runs(this.#options.clock)
+    this.#sharedToken = undefined
   }
 
   /** After this time (ms) a run counts as lost; undefined: never, as each of its steps has a limit. */
@@ -236,38 +248,39 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** Acquires a token for the callers that have none. */
-  async #acquireForCaller(startedAt: number): Promise<void> {
+  async #acquireForCaller(turn: Turn): Promise<void> {
     if (this.#servable() !== undefined) return
-    if ((await this.#acquire({ purpose: 'caller', startedAt })) !== 'acquired') this.#assertNoCooldown()
+    if ((await this.#acquire({ purpose: 'caller', ...turn })) !== 'acquired') this.#assertNoCooldown()
   }
 
   /** Replaces a token that an API rejected. */
   async #replaceRejected(
     rejected: string,
-    { api, startedAt }: { readonly api: Api | undefined; readonly startedAt: number },
+    { api, turn }: { readonly api: Api | undefined; readonly turn: Turn },
   ): Promise<void> {
     if (this.#servableOtherThan(rejected) !== undefined) return
-    if (this.#servable() === undefined) return await this.#acquireForCaller(startedAt) // it has expired in the meantime
-    const acquisition = { purpose: 'rejection', api: api?.url, startedAt, replaces: rejected } as const
-    if ((await this.#acquire(acquisition)) !== 'acquired') this.#refuseRenewal(api)
+    if (this.#servable() === undefined) return await this.#acquireForCaller(turn) // it has expired in the meantime
+    const acquisition = { purpose: 'rejection', api: api?.url, replaces: rejected, ...turn } as const
+    if ((await this.#acquire(acquisition)) !== 'acquired') this.#reportNoRenewal(api)
     // The token endpoint may have issued the same token again.
     else if (this.#servableOtherThan(rejected) !== undefined)
       this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
   }
 
   /** Why a rejected token is not renewed now: throws the last failure during a cooldown, else emits `renewal-suppressed`. */
-  #refuseRenewal(api: Api | undefined): void {
+  #reportNoRenewal(api: Api | undefined): void {
     this.#assertNoCooldown()
     // A limit holds renewals back only until the token expires.
     const waitMs = this.#limits.nextAt('rejection', api?.url) - this.#now()
-    const nextRenewalMs = Math.min(waitMs, this.#servableForMs)
+    const nextRenewalMs = Math.min(waitMs, this.#servableForMs())
     if (nextRenewalMs > 0)
       this.#context.emit({ type: 'renewal-suppressed', nextRenewalMs, ...(api && { api: api.label }) })
   }
 
   #startBackgroundRenewal(): void {
+    this.#replaceLostRuns()
     if (this.#runs.has('background') || !this.#limits.mayRequest('background')) return
-    this.#runs.share('background', () => this.#renewExpiring()).catch(() => {}) // closed
+    this.#runs.join('background', () => this.#renewExpiring()).catch(() => {}) // closed
   }
 
   /** Replaces a token in its refresh window. If that fails, the current token stays in use. */
@@ -278,10 +291,16 @@ class ClientCredentialsProvider implements TokenProvider {
     if (!this.#limits.mayRequest('background')) return // an earlier run failed
     const startedAt = this.#now()
     const waitsForStoreUntil = startedAt + cached.servableForMs(clock) - cached.withoutStoreMs
-    const replaces = cached.token.value
+    const acquisition: Acquisition = {
+      purpose: 'background',
+      replaces: cached.token.value,
+      startedAt,
+      deadline: startedAt + this.#options.timeoutMs,
+      waitsForStoreUntil,
+    }
     let limitMs = Number.POSITIVE_INFINITY
     try {
-      switch (await this.#acquire({ purpose: 'background', startedAt, replaces, waitsForStoreUntil })) {
+      switch (await this.#acquire(acquisition)) {
         case 'acquired':
           this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
           return
@@ -300,11 +319,12 @@ class ClientCredentialsProvider implements TokenProvider {
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
   async #acquire(acquisition: Acquisition): Promise<Outcome> {
     this.#assertOpen()
-    const { purpose, api, startedAt } = acquisition
-    const { timeoutMs } = this.#options
+    const { purpose, api, startedAt, deadline } = acquisition
     const { lastFailure } = this.#limits
-    if (lastFailure !== undefined && this.#now() - startedAt > MAX_TURN_SHARE * timeoutMs)
-      throw this.#errorFor(lastFailure)
+    const leftMs = deadline - this.#now()
+    const isLate = leftMs < (1 - MAX_QUEUED_PART) * this.#options.timeoutMs
+    if (isLate && lastFailure !== undefined && lastFailure.at >= startedAt) throw this.#errorFor(lastFailure)
+    const storeMs = this.#storeMs
     const credential = new ClientCredential(this.#options, this.#context)
     const begun = await this.#begin(acquisition, credential)
     if (begun.kind === 'found') {
@@ -318,9 +338,9 @@ class ClientCredentialsProvider implements TokenProvider {
     try {
       const request = new TokenRequest(this.#options, {
         ...this.#context,
-        background: purpose === 'background',
         credential,
-        deadline: startedAt + timeoutMs + begun.waitedMs,
+        deadline: deadline + this.#storeMs - storeMs,
+        purpose,
         // A renewal leaves what a failed attempt reports as reserved for callers without a token.
         mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(purpose, api),
       })
@@ -333,7 +353,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (isFrameworkError(error)) throw error
       throw this.#errorFor(this.#limits.failed(error, purpose, api))
     } finally {
-      begun.share(requested)
+      begun.end(requested)
     }
   }
 
@@ -342,11 +362,11 @@ class ClientCredentialsProvider implements TokenProvider {
     const { store } = this.#options
     if (store === undefined) {
       const mayRequest = this.#limits.mayRequest(acquisition.purpose, acquisition.api)
-      return mayRequest ? { kind: 'request', share: () => {}, waitedMs: 0 } : { kind: 'limited' }
+      return mayRequest ? { kind: 'request', end: () => {} } : { kind: 'limited' }
     }
     const { SharedToken } = await import('./shared-token.ts')
-    this.#shared ??= new SharedToken(store, this.#options, this.#context)
-    return await this.#shared.begin(acquisition, credential)
+    this.#sharedToken ??= new SharedToken(store, this.#options, this.#context)
+    return await this.#sharedToken.begin(acquisition, credential)
   }
 
   #accept(cached: CachedToken, source: 'endpoint' | 'store', startedAt: number): void {
@@ -365,9 +385,19 @@ class ClientCredentialsProvider implements TokenProvider {
     })
   }
 
+  /** Whether a run under way, or a look at the store, may yield a token although none may be requested. */
+  get #mayBeReplaced(): boolean {
+    return this.#isLookDue || (this.#runs.has() && !this.#sharedToken?.isDown)
+  }
+
+  /** How long (ms) runs have waited for the store so far. */
+  get #storeMs(): number {
+    return this.#sharedToken?.waitedMs ?? 0
+  }
+
   /** Whether to read the store again, even if no token may be requested. */
   get #isLookDue(): boolean {
-    return this.#options.store !== undefined && (this.#shared?.isLookDue ?? true)
+    return this.#options.store !== undefined && (this.#sharedToken?.isLookDue ?? true)
   }
 
   /** For messages: its path might contain a secret by mistake. */
@@ -379,13 +409,13 @@ class ClientCredentialsProvider implements TokenProvider {
     return this.#options.clock.monotonicMs()
   }
 
-  get #servableForMs(): number {
+  #servableForMs(): number {
     return this.#cached?.servableForMs(this.#options.clock) ?? 0
   }
 
   /** The cached token, if it may be used. Unlike `currentToken()` this starts nothing. */
   #servable(): AccessToken | undefined {
-    return this.#servableForMs > 0 ? this.#cached?.token : undefined
+    return this.#servableForMs() > 0 ? this.#cached?.token : undefined
   }
 
   #servableOtherThan(value: string): AccessToken | undefined {

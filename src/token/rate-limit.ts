@@ -9,9 +9,12 @@ import { isReserved, keyOf, type Quota, spentForMs } from '../quota.ts'
  */
 export type Purpose = 'caller' | 'rejection' | 'background'
 
-/** A failed acquisition, and when (monotonic ms) the cooldown that it began ends. Until then calls get its error. */
+/** A failed acquisition and the cooldown after it, in which calls get its error. */
 export interface Failure {
   readonly error: unknown
+  /** When (monotonic ms) it failed. */
+  readonly at: number
+  /** When (monotonic ms) the cooldown ends. */
   readonly endsAt: number
 }
 
@@ -49,7 +52,7 @@ export class RequestLimits {
       case 'caller':
         return this.#cooldown.endsAt
       case 'rejection':
-        return Math.max(this.#cooldown.endsAt, this.#quotas.reservedUntil, this.#renewalsOf(api).nextAt)
+        return Math.max(this.#cooldown.endsAt, this.#quotas.reservedUntil, this.#renewalsAt(api))
       case 'background':
         return Math.max(this.#cooldown.endsAt, this.#quotas.reservedUntil, this.#backgroundAt)
     }
@@ -86,7 +89,7 @@ export class RequestLimits {
     this.#renewalsOf(api).renewed(requestedAt)
   }
 
-  /** Records that an acquisition failed: the cooldown begins. */
+  /** Records that an acquisition failed: the cooldown begins. After a background renewal, `pauseBackground` follows. */
   failed(error: unknown, purpose: Purpose, api?: string): Failure {
     if (purpose === 'rejection') this.#renewalsOf(api).failed(this.#now, { refused: isRefusal(error) })
     if (purpose === 'background') this.#backgroundAt = this.#now + (retryAfterMsOf(error) ?? 0)
@@ -124,6 +127,10 @@ export class RequestLimits {
 
   get #now(): number {
     return this.#clock.monotonicMs()
+  }
+
+  #renewalsAt(api: string | undefined): number {
+    return this.#renewals.get(api)?.nextAt ?? Number.NEGATIVE_INFINITY
   }
 
   #renewalsOf(api: string | undefined): RenewalLimit {
@@ -170,9 +177,9 @@ export interface SharedPause {
 class Cooldown {
   failure: Failure | undefined
   readonly #failures = new DoublingGap()
-  readonly #refusals = new DoublingGap()
+  readonly #rateLimits = new DoublingGap()
   /** Whether there was a 429 since the last success, here or in another process. */
-  #wasRefused = false
+  #wasRateLimited = false
 
   /** When (monotonic ms) it ends. */
   get endsAt(): number {
@@ -181,20 +188,20 @@ class Cooldown {
 
   begin(error: unknown, purpose: Purpose, now: number): Failure {
     const pauseMs =
-      statusOf(error) === 429 ? this.#afterRefusalMs(error) : this.#afterFailureMs(error, purpose)
-    this.failure = { error, endsAt: now + pauseMs }
+      statusOf(error) === 429 ? this.#after429Ms(error) : this.#afterOtherFailureMs(error, purpose)
+    this.failure = { error, at: now, endsAt: Math.max(this.endsAt, now + pauseMs) }
     return this.failure
   }
 
   reset(): void {
     this.failure = undefined
     this.#failures.reset()
-    this.#refusals.reset()
-    this.#wasRefused = false
+    this.#rateLimits.reset()
+    this.#wasRateLimited = false
   }
 
   /** After a background renewal, which has a pause of its own, it lasts only as long as the token endpoint asks. */
-  #afterFailureMs(error: unknown, purpose: Purpose): number {
+  #afterOtherFailureMs(error: unknown, purpose: Purpose): number {
     const status = statusOf(error)
     const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
     const limitMs = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
@@ -204,30 +211,29 @@ class Cooldown {
   }
 
   /** The time that the first 429 names counts as it is. Later ones show that it is not to be relied upon. */
-  #afterRefusalMs(error: unknown): number {
+  #after429Ms(error: unknown): number {
     const namedMs = retryAfterMsOf(error)
-    const isFirst = !this.#wasRefused
-    this.#wasRefused = true
+    const isFirst = !this.#wasRateLimited
+    this.#wasRateLimited = true
     const limitedMs = Math.min(Math.max(namedMs ?? 0, MIN_RETRY_AFTER_429_MS), MAX_RETRY_AFTER_429_MS)
     if (isFirst && namedMs !== undefined) return limitedMs
-    const gapMs = this.#refusals.next({ firstMs: FIRST_COOLDOWN_429_MS, limitMs: MAX_COOLDOWN_429_MS })
+    const gapMs = this.#rateLimits.next({ firstMs: FIRST_COOLDOWN_429_MS, limitMs: MAX_COOLDOWN_429_MS })
     return Math.max(gapMs, limitedMs)
   }
 
   pause(now: number): SharedPause | undefined {
     if (this.failure === undefined || statusOf(this.failure.error) !== 429) return undefined
-    return { gapMs: this.#refusals.lastMs, remainsMs: this.failure.endsAt - now }
+    return { gapMs: this.#rateLimits.lastMs, remainsMs: this.failure.endsAt - now }
   }
 
   adopt({ gapMs, remainsMs }: SharedPause, error: () => unknown, now: number): void {
-    this.#wasRefused = true
-    this.#refusals.lastMs = Math.max(this.#refusals.lastMs, gapMs)
+    this.#wasRateLimited = true
+    this.#rateLimits.lastMs = Math.max(this.#rateLimits.lastMs, gapMs)
     const endsAt = now + remainsMs
     if (endsAt <= Math.max(now, this.endsAt)) return
-    this.failure = {
-      error: this.failure !== undefined && this.endsAt > now ? this.failure.error : error(),
-      endsAt,
-    }
+    const { failure } = this
+    const isOver = failure === undefined || failure.endsAt <= now
+    this.failure = isOver ? { error: error(), at: now, endsAt } : { ...failure, endsAt }
   }
 }
 

@@ -1,27 +1,41 @@
 /** The runs of a provider: callers with the same key share one, and runs follow one another. */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
+import type { Clock } from '../clock.ts'
 import { isFrameworkError, MerchantAuthError } from '../errors.ts'
 
-/**
- * Single flight and order. A run that was lost keeps its key and its turn for ever: then this object is replaced.
- */
+/** Single flight and order. A run that was lost keeps its key and its turn for ever: then this object is replaced. */
 export class Runs {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #turn = new Mutex()
   readonly #keys = new Set<string>()
+  #runningSince = Number.POSITIVE_INFINITY
 
   /** Settles as the run with this key does: the one that is under way, or else a new one, after all earlier runs. */
-  readonly share: (key: string, run: () => Promise<void>) => Promise<void> = pMemoize(
+  readonly join: (key: string, run: () => Promise<void>) => Promise<void> = pMemoize(
     async (key: string, run: () => Promise<void>) => {
       this.#keys.add(key)
       try {
-        await this.#turn.runExclusive(run)
+        await this.#turn.runExclusive(async () => {
+          this.#runningSince = this.#clock.monotonicMs()
+          await run()
+        })
       } finally {
         this.#keys.delete(key)
+        this.#runningSince = Number.POSITIVE_INFINITY
       }
     },
     { cache: false },
   )
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock
+  }
+
+  /** When (monotonic ms) the run whose turn it is began; infinite if there is none. */
+  get runningSince(): number {
+    return this.#runningSince
+  }
 
   /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
   has(key?: string): boolean {

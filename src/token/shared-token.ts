@@ -18,14 +18,14 @@ const LOOK_EVERY_MS = 50
 const MAX_GRACE_MS = 1_000
 /** How often the store is read while no token may be requested. */
 const LOOK_AGAIN_MS = 1_000
-/** After a failed look, calls wait for no other one for this time: a store that hangs would hold up each of them. */
+/** After a failed look no call waits for another one for this time: a store that hangs would hold up each of them. */
 const LOOK_AFTER_FAILURE_MS = 30_000
 
-const LIMIT_ENTRY_MS = 24 * 60 * 60_000
+const RENEWALS_ENTRY_MS = 24 * 60 * 60_000
 /** Longer than the pause itself, so that the next one is longer, whichever process begins it. */
 const PAUSE_ENTRY_MS = 2 * 60 * 60_000
-/** The shortest time to live: a store cannot delete. */
-const NO_ENTRY_MS = 1
+/** The shortest time to live, because a store cannot delete. */
+const DELETE_TTL_MS = 1
 
 // Entries are encrypted, so only this package wrote them.
 type TokenEntry = Pick<CachedToken, 'lifetimeMs' | 'quotas'> & Pick<AccessToken, 'value' | 'scope'>
@@ -35,8 +35,10 @@ export interface Acquisition {
   readonly purpose: Purpose
   /** The base URL of the API that rejected a token. */
   readonly api?: string | undefined
-  /** When (monotonic ms) it began. `timeoutMs` counts from there, without the wait for other processes. */
+  /** When (monotonic ms) the first of its callers began to wait. */
   readonly startedAt: number
+  /** When (monotonic ms) it must have ended; what it waits for the store comes on top. */
+  readonly deadline: number
   /** The value of the token that is to be replaced. */
   readonly replaces?: string | undefined
   /** Until when (monotonic ms) it waits for a store that fails, rather than request a token without it. */
@@ -49,11 +51,11 @@ export interface Acquisition {
  */
 export type Begun =
   | { readonly kind: 'found'; readonly token: CachedToken }
-  | { readonly kind: 'request'; readonly share: Share; readonly waitedMs: number }
+  | { readonly kind: 'request'; readonly end: EndRequest }
   | { readonly kind: 'leased' | 'store-failed' | 'limited' }
 
-/** Ends an acquisition that requested a token. Other processes learn the token, or the pause after a 429. */
-export type Share = (token?: CachedToken) => void
+/** Shares the token, or else the pause after a 429, with other processes, and releases the lease. */
+export type EndRequest = (token?: CachedToken) => void
 
 /** One provider's access to the shared token. It makes one acquisition at a time. */
 export class SharedToken {
@@ -61,10 +63,14 @@ export class SharedToken {
   readonly #options: ResolvedOptions
   readonly #context: ProviderContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
+  /** How long (ms) acquisitions have waited for the store, and for other processes. */
+  #waitedMs = 0
   /** When (monotonic ms) a call that may request no token looks for one again. */
   #nextLookAt = Number.NEGATIVE_INFINITY
   /** Until when (monotonic ms) calls do without the store, because a look failed. */
   #isDownUntil = Number.NEGATIVE_INFINITY
+  /** Resolves when the store answers after a failed look. */
+  #answering: Promise<void> = Promise.resolve()
   /** Whether other processes may know of a pause after a 429. */
   #isPauseShared = false
   /** The token that was requested last after a look failed. */
@@ -80,63 +86,84 @@ export class SharedToken {
     this.#context = context
   }
 
+  /** How long (ms) acquisitions have waited for the store, and for other processes: `timeoutMs` does not count it. */
+  get waitedMs(): number {
+    return this.#waitedMs
+  }
+
   /** Whether to look for another process's token, even if this one may request none. */
   get isLookDue(): boolean {
-    return this.#now() >= this.#nextLookAt
+    return this.#now() >= this.#nextLookAt && !this.isDown
+  }
+
+  /** Whether calls do without the store, because it has not answered since a look failed. */
+  get isDown(): boolean {
+    return this.#now() < this.#isDownUntil
   }
 
   /** Looks for the token, and waits for the right to request one. */
   async begin(acquisition: Acquisition, credential: ClientCredential): Promise<Begun> {
     const beginning = this.#begin(acquisition, credential)
     this.#beginning = beginning
-    return await untilAborted(beginning, this.#context.closed)
+    try {
+      return await untilAborted(beginning, this.#context.closed)
+    } catch (error) {
+      this.#beginning = beginning.then((begun) => begun.kind === 'request' && begun.end())
+      throw error
+    }
   }
 
   async #begin(acquisition: Acquisition, credential: ClientCredential): Promise<Begun> {
-    const from = this.#now()
+    const { waitedMs } = this
     this.#nextLookAt = Number.POSITIVE_INFINITY // this one has to end first
-    await this.#writing.catch(() => {}) // now the last token can be found; on Cloudflare Workers the write may be lost
-    const wroteMs = this.#now() - from
-    const isDown = this.#isDownFor(acquisition)
-    const late = { ...acquisition, startedAt: acquisition.startedAt + wroteMs }
-    const store = isDown ? undefined : await this.#open(late, credential)
-    const session = new Session(store, { hasLookFailed: isDown })
-    const lookedAt = this.#now()
-    const begun = await this.#lookAndLease(session, acquisition)
-    this.#noteLook(session)
-    if (begun.kind !== 'ready' || this.#context.closed.aborted) {
+    // Now the last token can be found. On Cloudflare Workers the write may be lost.
+    await this.#counted(this.#writing.catch(() => {}))
+    // A look that no call waits for finds out whether the store is back.
+    const isSkipped = this.isDown && acquisition.purpose !== 'background'
+    const deadline = acquisition.deadline + this.waitedMs - waitedMs
+    const store = isSkipped ? undefined : await this.#open({ ...acquisition, deadline }, credential)
+    const session = new Session(store, { hasLookFailed: isSkipped })
+    const begun = await this.#counted(this.#lookAndLease(session, acquisition))
+    this.#nextLookAt = this.#now() + LOOK_AGAIN_MS
+    if (begun !== 'ready') {
+      if (begun.kind === 'found') this.#late = undefined
       this.#ending = session.end()
-      return begun.kind === 'ready' ? { kind: 'limited' } : begun
+      return begun
     }
-    return {
-      kind: 'request',
-      waitedMs: wroteMs + this.#now() - lookedAt,
-      share: (token) => this.#end(session, { acquisition, credential, token }),
-    }
+    return { kind: 'request', end: (token) => this.#end(session, { acquisition, credential, token }) }
   }
 
-  /** A look that is not waited for finds out whether the store is back. */
-  #isDownFor({ purpose }: Acquisition): boolean {
-    return purpose !== 'background' && this.#now() < this.#isDownUntil
+  async #counted<T>(waiting: Promise<T>): Promise<T> {
+    const from = this.#now()
+    const result = await waiting
+    this.#waitedMs += this.#now() - from
+    return result
   }
 
-  #noteLook({ store, hasFailed }: Session): void {
-    const now = this.#now()
-    if (hasFailed) this.#isDownUntil = now + LOOK_AFTER_FAILURE_MS
-    else if (store !== undefined) this.#isDownUntil = Number.NEGATIVE_INFINITY
-    this.#nextLookAt = Math.max(now + LOOK_AGAIN_MS, this.#isDownUntil)
+  /** Notes whether the store answers: after a failed look, calls do without it until it does, or for 30 s. */
+  #noteLook(store: SafeStore, { hasFailed }: { readonly hasFailed: boolean }): void {
+    const isBack = (): void => {
+      this.#isDownUntil = Number.NEGATIVE_INFINITY
+    }
+    if (!hasFailed) return isBack()
+    this.#isDownUntil = this.#now() + LOOK_AFTER_FAILURE_MS
+    this.#answering = store.answers()
+    this.#answering.then(isBack, () => {
+      this.#isDownUntil = this.#now() + LOOK_AGAIN_MS // it fails at once, which holds up no call
+    })
   }
 
   /**
-   * The entries that this process can decrypt; undefined without a key. The function for the credential is called only if a token
-   * may be requested, too.
+   * The entries that this process can decrypt; undefined without a key. The function for the credential is called only if a
+   * token may be requested, too.
    */
   async #open(acquisition: Acquisition, credential: ClientCredential): Promise<SafeStore | undefined> {
-    const { clock, encryptionKeys, timeoutMs } = this.#options
-    const { purpose, startedAt } = acquisition
-    if (credential.mayChange && !this.#mayRequest(acquisition)) return this.#safe?.store
-    const attempt = { attempt: 1, background: purpose === 'background', deadline: startedAt + timeoutMs }
-    const first = (): Promise<string> => credential.first(attemptEndsAt(this.#options, attempt))
+    const { clock, encryptionKeys } = this.#options
+    if (encryptionKeys === undefined && credential.mayChange && !this.#mayRequest(acquisition))
+      return this.#safe?.store
+    const { purpose, deadline } = acquisition
+    const first = (): Promise<string> =>
+      credential.first(attemptEndsAt(this.#options, { attempt: 1, purpose, deadline }))
     const keys = encryptionKeys ?? [await first().catch(() => '')] // the attempt fails with the same error
     const [firstKey] = keys
     if (!firstKey) return this.#safe?.store
@@ -149,21 +176,22 @@ export class SharedToken {
     return this.#safe.store
   }
 
-  /** Resolves with `ready` if this process may request a token. Without a store, or after it fails, it goes on at once. */
-  async #lookAndLease(
-    session: Session,
-    acquisition: Acquisition,
-  ): Promise<Begun | { readonly kind: 'ready' }> {
+  /** `ready`: this process may request a token. Without a store, or after it fails, it goes on at once. */
+  async #lookAndLease(session: Session, acquisition: Acquisition): Promise<Begun | 'ready'> {
     const { purpose, waitsForStoreUntil = Number.NEGATIVE_INFINITY } = acquisition
-    const found = await this.#find(session, acquisition)
-    if (found !== undefined) return found
+    const { store } = session
+    const token = await this.#find(session, acquisition)
+    if (store !== undefined) this.#noteLook(store, session)
     session.hasLookFailed ||= session.hasFailed
+    if (token !== undefined) return { kind: 'found', token }
     if (!this.#mayRequest(acquisition)) return { kind: 'limited' }
     if (purpose === 'rejection') {
       await this.#adoptRenewals(session, acquisition)
-      // Another process that renewed meanwhile wrote the newer token before its history.
-      if (!this.#mayRequest(acquisition))
-        return (await this.#find(session, acquisition)) ?? { kind: 'limited' }
+      if (!this.#mayRequest(acquisition)) {
+        // Another process that renewed meanwhile wrote the newer token before its history.
+        const newer = await this.#find(session, acquisition)
+        return newer === undefined ? { kind: 'limited' } : { kind: 'found', token: newer }
+      }
     }
     const other = await this.#waitForLease(session, acquisition)
     if (other !== undefined) return other
@@ -172,7 +200,7 @@ export class SharedToken {
     await this.#adoptPause(session)
     if (!this.#mayRequest(acquisition)) return { kind: 'limited' }
     if (session.hasFailed && this.#now() < waitsForStoreUntil) return { kind: 'store-failed' }
-    return { kind: 'ready' }
+    return 'ready'
   }
 
   #mayRequest({ purpose, api }: Acquisition): boolean {
@@ -180,15 +208,14 @@ export class SharedToken {
   }
 
   /** Looks for a usable token. */
-  async #find(session: Session, acquisition: Acquisition): Promise<Begun | undefined> {
-    const token = await session.attempt(async (store) => {
+  async #find(session: Session, acquisition: Acquisition): Promise<CachedToken | undefined> {
+    return await session.attempt(async (store) => {
       for await (const entry of store.read<TokenEntry>('token')) {
         const cached = this.#usable(entry, acquisition)
         if (cached !== undefined) return cached
       }
       return undefined
     })
-    return token && { kind: 'found', token }
   }
 
   /** The remaining lifetime comes from the store's TTL, because the writer's clock may be wrong. */
@@ -219,13 +246,16 @@ export class SharedToken {
     const giveUpAt = this.#now() + leaseMs + Math.min(leaseMs / 4, MAX_GRACE_MS)
     for (;;) {
       session.releaseLease = await session.attempt((store) => store.lease('token', leaseMs))
-      if (session.releaseLease !== undefined) return await this.#find(session, acquisition)
-      if (!session.store?.hasLeases) return undefined
-      if (acquisition.purpose === 'background') return { kind: 'leased' }
-      if (this.#now() >= giveUpAt) return undefined
-      await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
-      const found = await this.#find(session, acquisition)
-      if (found !== undefined) return found
+      const hasLease = session.releaseLease !== undefined
+      if (!hasLease) {
+        if (!session.store?.hasLeases) return undefined
+        if (acquisition.purpose === 'background') return { kind: 'leased' }
+        if (this.#now() >= giveUpAt) return undefined
+        await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
+      }
+      const token = await this.#find(session, acquisition)
+      if (token !== undefined) return { kind: 'found', token }
+      if (hasLease) return undefined
     }
   }
 
@@ -234,7 +264,7 @@ export class SharedToken {
     await session.attempt(async (store) => {
       for await (const { content, ttlMs } of store.read<RenewalHistory>(renewalsName(api))) {
         const { gapMs, renewedAgoMs } = content
-        const ageMs = Math.max(0, LIMIT_ENTRY_MS - ttlMs)
+        const ageMs = Math.max(0, RENEWALS_ENTRY_MS - ttlMs)
         const history = { gapMs, renewedAgoMs: renewedAgoMs.map((agoMs) => agoMs + ageMs) }
         this.#context.limits.adoptRenewals(api, history)
       }
@@ -257,15 +287,18 @@ export class SharedToken {
   /** Ends an acquisition: shares its result, then releases its lease. Only the next acquisition waits for the write. */
   #end(session: Session, { acquisition, credential, token }: Ended): void {
     // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
-    const isForAll = this.#options.encryptionKeys || credential.latest === this.#safe?.firstKey
+    const isShareable =
+      this.#options.encryptionKeys !== undefined || credential.latest === this.#safe?.firstKey
+    const shareable = isShareable ? token : undefined
+    if (token !== undefined) this.#late = undefined
     // Without the lease another process may write, too.
     const mayWrite = session.releaseLease !== undefined || session.store?.hasLeases === false
     if (mayWrite) {
       const isPauseOver = token !== undefined && this.#isPauseShared
-      this.#writing = this.#write(session, acquisition, { token: isForAll ? token : undefined, isPauseOver })
+      this.#writing = this.#write(session, acquisition, { token: shareable, isPauseOver })
     }
     this.#ending = this.#writing.then(() => session.end())
-    if (session.hasLookFailed && isForAll && token !== undefined) this.#writeLate(token)
+    if (session.hasLookFailed && shareable !== undefined) this.#writeLate(shareable)
   }
 
   async #write(
@@ -278,7 +311,7 @@ export class SharedToken {
     if (pause !== undefined)
       await session.attempt((store) => store.write('pause', { content: pause, ttlMs: () => PAUSE_ENTRY_MS }))
     else if (isPauseOver)
-      await session.attempt((store) => store.write('pause', { content: null, ttlMs: () => NO_ENTRY_MS }))
+      await session.attempt((store) => store.write('pause', { content: null, ttlMs: () => DELETE_TTL_MS }))
     this.#isPauseShared = pause !== undefined || (this.#isPauseShared && !isPauseOver)
   }
 
@@ -287,21 +320,18 @@ export class SharedToken {
     if (purpose !== 'rejection') return
     // After the token: see where the history is read.
     const content = this.#context.limits.renewalHistory(api)
-    await store.write(renewalsName(api), { content, ttlMs: () => LIMIT_ENTRY_MS })
+    await store.write(renewalsName(api), { content, ttlMs: () => RENEWALS_ENTRY_MS })
   }
 
-  /**
-   * Shares a token that was requested after the look failed, as soon as the store answers: a connection that is slow at a
-   * cold start is open then.
-   */
+  /** Shares a token that was requested after the look failed, as soon as the store answers. */
   #writeLate(token: CachedToken): void {
     const store = this.#safe?.store
     this.#late = token
-    store
-      ?.answers()
+    this.#answering
       .then(async () => {
-        if (this.#late === token && !this.#context.closed.aborted)
-          await store.write('token', tokenEntryOf(token, this.#options))
+        const { closed, rejected } = this.#context
+        if (this.#late === token && !closed.aborted && !rejected.has(token.token.value))
+          await store?.write('token', tokenEntryOf(token, this.#options))
       })
       .catch(() => {}) // the store is down
   }

@@ -1,4 +1,4 @@
-/** The errors of acquisitions that fail although no attempt of their own did. Each takes the token endpoint as messages show it. */
+/** Errors that no attempt of the acquisition itself caused. `endpoint` is the token endpoint's URL, redacted for messages. */
 import { TokenRequestError, TokenResponseError } from '../errors.ts'
 import { TOO_MANY } from './rejection.ts'
 

@@ -16,6 +16,7 @@ import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import { attemptEndsAt } from './deadlines.ts'
+import type { Purpose } from './rate-limit.ts'
 import { adviceFor } from './rejection.ts'
 import { expiredOnArrival } from './token-errors.ts'
 import {
@@ -45,8 +46,7 @@ export interface TokenRequestContext extends ProviderContext {
   readonly credential: ClientCredential
   /** When (monotonic ms) the last attempt must have ended. */
   readonly deadline: number
-  /** Whether it is a background renewal. */
-  readonly background: boolean
+  readonly purpose: Purpose
   /** Whether another attempt may follow one that has just failed. */
   readonly mayRetry: () => boolean
 }
@@ -76,8 +76,8 @@ export class TokenRequest {
    * @throws {@link TokenResponseError}
    */
   async send(): Promise<CachedToken> {
-    const { background, closed } = this.#context
-    const retries = background ? 0 : this.#options.retries
+    const { closed, purpose } = this.#context
+    const retries = purpose === 'background' ? 0 : this.#options.retries
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#attempt(attempt)
@@ -146,10 +146,10 @@ export class TokenRequest {
 
   /** A different credential than the rejected one, once: a secret may have been rotated since it was read. */
   async #anotherCredential(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
-    const { background, credential: asked } = this.#context
+    const { credential: asked, purpose } = this.#context
     if (!asked.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
     // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
-    if (background && this.#options.credential.option === 'clientAssertion') return
+    if (purpose === 'background' && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
     const credential = await this.#ask(endsAt, { isFirst: false }).catch(() => undefined) // the rejection says more
     return credential === rejected ? undefined : credential
@@ -290,9 +290,9 @@ export class TokenRequest {
   /** The error body, if it arrives in time: the status alone is enough. */
   async #oauthError(response: Response, endsAt: number, signal: AbortSignal): Promise<OAuthError> {
     const { clock } = this.#options
-    const half = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
+    const bodyLimit = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
     const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
-    return await within(clock, half, read, () => new Error()).catch(() => ({}))
+    return await within(clock, bodyLimit, read, () => new Error()).catch(() => ({}))
   }
 
   #failure(message: string, failure: Omit<TokenRequestFailure, 'attempts'>): TokenRequestError {

@@ -171,6 +171,26 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.store.keys, fleet.clock.sleeping]).toEqual([0, [], 0])
   })
 
+  it('is released, whenever its holder is closed after the last read under it', async () => {
+    for (let turns = 0; turns < 60; turns += 1) {
+      const { fleet, provider } = await began()
+      let closing: Promise<void> | undefined
+      const closeAfter = async (): Promise<void> => {
+        for (let turn = 0; turn < turns; turn += 1) await undefined
+        closing = provider.close()
+      }
+      fleet.store.faults.get = async (run) => {
+        const found = await run()
+        if (fleet.store.asked.at(-1)?.key.includes('pause')) closeAfter()
+        return found
+      }
+      await provider.getToken().catch(() => {})
+      await quiet()
+      await closing
+      expect(fleet.store.leased, `closed after ${turns} microtasks`).toBe(0)
+    }
+  })
+
   it('is released without a token request when the read under the lease finds a token', async () => {
     const { fleet, token, write, releaseLease } = await leaseHeldByAnother(60_000)
     releaseLease()

@@ -4,7 +4,7 @@ import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/flee
 import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
 import { runProgram } from '../support/program.ts'
-import { ENVIRONMENT, MERCHANT_URL, rejection, status } from './harness.ts'
+import { ENVIRONMENT, granted, MERCHANT_URL, rejection, status } from './harness.ts'
 
 const WAYS = ['throws', 'rejects', 'hangs'] as const
 /** How long a call waits for the first operation of a process, and for a later one. */
@@ -117,6 +117,48 @@ describe('a store that hangs', () => {
     fleet.store.failAlways(FAILURES.hangs)
     fleet.endpoint.otherwise = status(503)
     expect(await waits(fleet, () => rejection(provider.getToken()))).toEqual([2_000, 1_000, 1_000])
+  })
+
+  it('leaves a call that waits behind a background renewal its time for a request of its own', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(granted({ expires_in: 100 }))
+    const { provider, events } = fleet.start({ timeoutMs: 900, retries: 0 })
+    const token = await provider.getToken()
+    await fleet.skip(90_000)
+    fleet.store.failAlways(FAILURES.hangs)
+    provider.currentToken() // begins a background renewal
+    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
+    expect(await fleet.tookMs(renewal)).toBe(1_000)
+    expect((await renewal)?.value).not.toBe(token.value)
+    expect(sourcesOf(events)).toEqual(['endpoint', 'endpoint'])
+  })
+
+  it('is used again as soon as it answers', async () => {
+    const fleet = longLived()
+    const { provider, events } = fleet.start({ retries: 0 })
+    const connected = fleet.clock.sleep(5_000)
+    fleet.store.failAlways((run) => connected.then(run))
+    await fleet.tookMs(provider.getToken())
+    await fleet.pass(3_000)
+    fleet.store.failAlways((run) => run())
+    await provider.renewToken(String(provider.currentToken()?.value), { url: MERCHANT_URL })
+    await quiet()
+    expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
+    expect(failuresOf(events)).toHaveLength(1)
+  })
+
+  it('writes no token late that was rejected or replaced meanwhile', async () => {
+    const fleet = longLived()
+    const { provider } = fleet.start({ retries: 0 })
+    const answered = fleet.clock.sleep(60_000)
+    fleet.store.faults.get = (run) => answered.then(run)
+    await fleet.tookMs(provider.getToken())
+    await fleet.skip(31_000)
+    fleet.store.faults.get = undefined
+    const newer = await provider.renewToken(String(provider.currentToken()?.value), { url: MERCHANT_URL })
+    await quiet()
+    await fleet.skip(30_000)
+    expect(await fleet.tokenOf()).toBe(newer?.value)
   })
 
   it('holds up one call in 30 s at most while the rate limit allows no renewal', async () => {

@@ -1,6 +1,12 @@
 /** What the fleet's parent and its processes send each other. */
 import type { Environment } from 'merchant-auth'
 
+/** A store that processes share: how worker.ts opens it, and where it is. */
+export interface StoreAddress {
+  readonly kind: 'node-redis' | 'ioredis'
+  readonly address: string
+}
+
 /** What one process does. It gets it once, and begins with the next message. */
 export interface Task {
   readonly environment: Environment
@@ -8,8 +14,7 @@ export interface Task {
   readonly clientSecret: string
   readonly url: string
   readonly caller: 'fetch' | 'axios'
-  /** Undefined: the store in memory. */
-  readonly store: { readonly url: string; readonly client: 'node-redis' | 'ioredis' } | undefined
+  readonly store: StoreAddress
   /** From one call to the next (ms). */
   readonly everyMs: number
   /** No call begins later (ms), once the store has failed where it is to fail. */

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type AuthEvent, createAuthFetch, createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { createRedisTokenStore, type TokenStore } from 'merchant-auth/redis'
-import { MOST_DURATIONS, noFigures, type Report, type Task } from './protocol.ts'
+import { MOST_DURATIONS, noFigures, type Report, type StoreAddress, type Task } from './protocol.ts'
 
 /** A call that takes longer has failed (ms). */
 const CALL_LIMIT_MS = 60_000
@@ -16,6 +16,24 @@ interface Connection {
   end(): void
 }
 
+/** Each process loads the client that it uses, and no other: dozens of them start at once. */
+const OPEN: Record<StoreAddress['kind'], (address: string) => Promise<Connection>> = {
+  'node-redis': async (url) => {
+    const { createClient } = await import('redis')
+    const redis = createClient({ url })
+    redis.on('error', () => {})
+    await redis.connect()
+    return { store: createRedisTokenStore(redis), end: () => redis.destroy() }
+  },
+  ioredis: async (url) => {
+    const { Redis } = await import('ioredis')
+    const redis = new Redis(url, { lazyConnect: true })
+    redis.on('error', () => {})
+    await redis.connect()
+    return { store: createRedisTokenStore(redis), end: () => redis.disconnect() }
+  },
+}
+
 // The servers come first where there are too many processes: those of a real fleet run on other machines.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 process.on('disconnect', () => process.exit()) // the parent is gone
@@ -23,14 +41,14 @@ if (!process.connected) process.exit()
 process.on('SIGINT', () => {}) // a terminal sends it to all; the parent ends its processes
 
 const [task] = (await once(process, 'message')) as [Task]
-const connection = task.store && (await connect(task.store))
+const connection = await OPEN[task.store.kind](task.store.address)
 const figures = noFigures()
 let startedAt = 0
 const tokens = createTokenProvider({
   environment: task.environment,
   clientId: task.clientId,
   clientSecret: task.clientSecret,
-  ...(connection && { store: connection.store }),
+  store: connection.store,
   onEvent: note,
 })
 const send = await senderOf(task, tokens)
@@ -48,25 +66,9 @@ while (!isOver()) {
 await Promise.all(calls)
 clearInterval(reports)
 await tokens.close()
-connection?.end()
+connection.end()
 await report({ figures, last: true })
 process.exit()
-
-async function connect({ url, client }: NonNullable<Task['store']>): Promise<Connection> {
-  // Each process loads what it uses, and no more: dozens of them start at once.
-  if (client === 'node-redis') {
-    const { createClient } = await import('redis')
-    const redis = createClient({ url })
-    redis.on('error', () => {})
-    await redis.connect()
-    return { store: createRedisTokenStore(redis), end: () => redis.destroy() }
-  }
-  const { Redis } = await import('ioredis')
-  const redis = new Redis(url, { lazyConnect: true })
-  redis.on('error', () => {})
-  await redis.connect()
-  return { store: createRedisTokenStore(redis), end: () => redis.disconnect() }
-}
 
 /**
  * How a call is made. Resolves with the answer's status. There is a connection before the first one, as in a service

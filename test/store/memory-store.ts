@@ -51,12 +51,9 @@ export class MemoryStore implements TokenStore {
 
   /** The key of the only token entry. */
   get tokenKey(): string {
-    return this.#only('v1.token.')
-  }
-
-  /** The key of the only rate limit entry. */
-  get limitKey(): string {
-    return this.#only('v1.renewals-')
+    const [key, ...others] = this.keys.filter((name) => name.startsWith('v1.token.'))
+    if (key === undefined || others.length > 0) throw new Error(`${others.length} other token entries`)
+    return key
   }
 
   /** The number of leases that have not expired. */
@@ -86,12 +83,6 @@ export class MemoryStore implements TokenStore {
     return () => {
       if (this.#leases.get(key) === lease) this.#leases.delete(key)
     }
-  }
-
-  #only(prefix: string): string {
-    const [key, ...others] = this.keys.filter((name) => name.startsWith(prefix))
-    if (key === undefined || others.length > 0) throw new Error(`${others.length} other entries of ${prefix}`)
-    return key
   }
 
   #lease(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {

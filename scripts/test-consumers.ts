@@ -1,7 +1,7 @@
 /**
  * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
- * `module: commonjs`, Jest without flags, ts-jest, NestJS, Next.js, generated clients, a handler of AWS Lambda, and
- * bundles of esbuild and webpack. The manual shows some of their files.
+ * `module: commonjs`, also with `lib` ES2020, Jest without flags, ts-jest, NestJS, Next.js, generated clients, a handler
+ * of AWS Lambda, and bundles of esbuild and webpack. The manual shows some of their files.
  *
  * npm run test:consumers
  */
@@ -15,6 +15,8 @@ const PROJECTS = {
   'TypeScript with module: commonjs, bundles, and AWS Lambda': [
     'node_modules/typescript/bin/tsc -p typescript',
     'typescript/main.js',
+    'node_modules/typescript/bin/tsc -p typescript-es2020',
+    'typescript-es2020/main.js',
     'bundles/build.js ../bundled',
     'lambda/main.js',
   ],

@@ -55,10 +55,10 @@ export interface Problem {
    *
    * - `missing`: the option is required, and not given or empty
    * - `invalid`: its value cannot be used
-   * - `insecure`: it is an `http:` URL of another host than a loopback host
+   * - `insecure`: it is an `http:` URL of a host other than a loopback host
    * - `unknown`: there is no such option, or not in this place
    * - `conflict`: it cannot be combined with another option, or with what exists already
-   * - `unavailable`: what it names cannot be used now: a file, a port, a package
+   * - `unavailable`: it names a file, a port or a package that cannot be used
    */
   readonly kind: 'missing' | 'invalid' | 'insecure' | 'unknown' | 'conflict' | 'unavailable'
   /** Why it cannot be used, for people: the words may change in any version. Never contains the value. */

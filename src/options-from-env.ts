@@ -50,7 +50,7 @@ export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = Token
  * const tokens = createTokenProvider({ ...optionsFromEnv(), onEvent: (event) => console.log(event.type) })
  */
 export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore'>(
-  env: Variables = process.env,
+  env: Readonly<Record<string, string | undefined>> = process.env,
   { apis = [] }: { readonly apis?: readonly Name[] | undefined } = {},
 ): OptionsFromEnv<Name> {
   const variables = setVariables(env)

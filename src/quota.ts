@@ -20,7 +20,7 @@ export function keyOf({ scope, name }: Quota): string {
   return `${scope} ${name}`
 }
 
-/** Whether what is left of a quota is reserved for callers without a token. */
+/** Whether what is left of a quota, a fifth of its limit or less, is reserved for callers without a token. */
 export function isReserved({ limit = 0, remaining }: Quota): boolean {
   return remaining <= limit / 5
 }

@@ -40,7 +40,7 @@ export const VARIABLE_NAMES: readonly string[] = [
   CLIENT_ASSERTION_FILE,
 ]
 
-/** Environment variables by name; undefined if one is not set. @inline */
+/** Environment variables by name; undefined if one is not set. */
 export type Variables = Readonly<Record<string, string | undefined>>
 
 /** The variables that are set. An empty one counts as unset. */

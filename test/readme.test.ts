@@ -12,6 +12,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
 import { root } from '../scripts/check-package/packed.ts'
 import { VARIABLE_NAMES } from '../src/variables.ts'
+import { ATTACH_OPTIONS, ENVIRONMENT_OPTIONS, PROVIDER_OPTIONS } from './support/option-names.ts'
 
 const docs = readdirSync(join(root, 'docs'))
   .filter((name) => name.endsWith('.md'))
@@ -86,18 +87,10 @@ describe('README.md and docs', () => {
   })
 
   it('name every option, environment variable and warning in docs/options.md', () => {
-    const members = (file: string, name: string): string[] => {
-      const source = readFileSync(join(root, 'src', file), 'utf8')
-      const [, body = ''] = new RegExp(`^export interface ${name} \\{\\n(.*?)^\\}`, 'ms').exec(source) ?? []
-      return [...body.matchAll(/^ {2}readonly (\w+)/gm)].map(([, member = '']) => member)
-    }
-    const options = ['GeneralOptions', 'WithClientSecret', 'WithClientAssertion', 'AttachOptions']
-      .map((name) => members('options.ts', name))
-      .concat([members('environments.ts', 'Environment')])
-    for (const names of options) expect(names).not.toEqual([])
+    const options = [...PROVIDER_OPTIONS, ...ENVIRONMENT_OPTIONS, ...ATTACH_OPTIONS]
     const source = readFileSync(join(root, 'src/warnings.ts'), 'utf8')
     const warnings = [...source.matchAll(/code: '(\w+)'/g)].map(([, code = '']) => code)
-    const names = [...options.flat(), ...VARIABLE_NAMES, ...warnings]
+    const names = [...options, ...VARIABLE_NAMES, ...warnings]
     const rows = textOf('docs/options.md')
       .split('\n')
       .filter((line) => line.startsWith('| '))

@@ -39,7 +39,14 @@ const NODE = {
   typeRoots: [join(root, 'node_modules/@types')],
 }
 const DOM = { lib: ['es2024', 'esnext.disposable', 'dom', 'dom.iterable'], types: [], typeRoots: [] }
-const TYPES = { Node: NODE, DOM, both: { ...NODE, lib: DOM.lib } } as const
+/** As services of some years have it: there, for example, TypeScript knows no `cause` of an error. */
+const NODE_ES2020 = { ...NODE, target: 'es2020', lib: ['es2020'] }
+const TYPES = {
+  Node: NODE,
+  'Node and ES2020': NODE_ES2020,
+  DOM,
+  both: { ...NODE, lib: DOM.lib },
+} as const
 
 const MODULES = {
   nodenext: { module: 'nodenext' },
@@ -49,6 +56,7 @@ const MODULES = {
 /** Every setting once; they do not depend on each other. */
 const SETTINGS = [
   { types: 'Node', modules: 'nodenext', exact: true, place: 'alone' },
+  { types: 'Node and ES2020', modules: 'nodenext', exact: false, place: 'withPeers' },
   { types: 'DOM', modules: 'nodenext', exact: false, place: 'alone' },
   { types: 'both', modules: 'bundler', exact: true, place: 'alone' },
   { types: 'DOM', modules: 'bundler', exact: true, place: 'withPeers' },

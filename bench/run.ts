@@ -15,7 +15,7 @@ const HELP = `npm run bench [-- OPTIONS]
 Measures this package and its peers: about 13 minutes on two cores that do nothing else.
 Writes bench/RESULTS.md, bench/charts/ and the tables in README.md and docs/speed.md.
 
-  --check           only what has a check, in short, for CI: about 2 minutes; writes nothing
+  --check           only what has a check, in short, for CI; writes nothing
   --against FOLDER  this build beside an earlier one, a folder with package.json and dist; writes nothing
   --only A,B        some of the parts; prints their figures, writes nothing:
                     ${PARTS.join(', ')}

@@ -9,9 +9,9 @@ import { IN_FLIGHT, startParticipant } from '../turns.ts'
 
 /** Each set has processes of its own: one process differs from the next by what the compiler made of the same code. */
 const SETS = isCheck ? 1 : 3
-/** Beside other programs, shorter turns are more precise: what disturbs them changes less between the turns of a pair. */
-const CALLS = isCheck ? 100 : 400
-const ROUNDS = isCheck ? 101 : 61
+/** Beside other programs, more and shorter turns are more precise: what disturbs them changes less between the turns of a pair. */
+const CALLS = isCheck || isAgainst ? 100 : 400
+const ROUNDS = isCheck || isAgainst ? 101 : 61
 const WARM_UP_TURNS = 10
 const WARM_UP_CALLS = 400
 /** As in call-cost.ts: a short run beside other programs must pass, and `npm run bench` has no such room. */

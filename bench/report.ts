@@ -30,12 +30,17 @@ function figure(value: number): string {
   return Number.isInteger(value) ? shown(value) : value.toPrecision(3)
 }
 
-export function resultsPage(sections: readonly Section[]): string {
+/** A section's table for the terminal: it can be pasted into a pull request. */
+export function figuresOf({ title, columns, rows }: Section): string {
+  return `${title}\n\n${table(columns, rows)}`
+}
+
+export function resultsPage(sections: readonly Section[], minutes: number): string {
   const names = new Set(contenders.flatMap(({ packages }) => packages))
   return [
     '# Results',
     '`npm run bench` writes this page. [README.md](README.md) says what is measured, and how.',
-    table(['', ''], machine()),
+    table(['', ''], [...machine(), ['Duration', `${minutes} minutes`]]),
     ...sections.flatMap(sectionInMarkdown),
     '## Versions',
     table(

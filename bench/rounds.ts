@@ -87,7 +87,7 @@ async function countIn(runner: Runner, { ms, sliceMs }: { ms: number; sliceMs: n
 }
 
 /** The order of a round must favor no runner. */
-function shuffled<T>(values: readonly T[]): T[] {
+export function shuffled<T>(values: readonly T[]): T[] {
   return values
     .map((value) => ({ value, order: Math.random() }))
     .sort((a, b) => a.order - b.order)

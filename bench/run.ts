@@ -1,26 +1,42 @@
-/**
- * Runs the parts, each in a process of its own, judges the checks, and writes the report.
- *
- * node bench/run.ts [--check] [--against FOLDER] [--only sockets,cost]
- */
+/** Runs the parts, each in a process of its own, judges the checks, and writes the report. `--help` lists the options. */
 import { spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { Check, Section } from './part.ts'
-import { checkInText, isMissed, pageWith, resultsPage } from './report.ts'
+import { checkInText, figuresOf, isMissed, pageWith, resultsPage } from './report.ts'
 
-const PARTS = ['sockets', 'cost', 'steady', 'crowd', 'matrix', 'memory', 'start', 'size']
+const PARTS = ['price', 'sockets', 'cost', 'steady', 'crowd', 'matrix', 'memory', 'start', 'size']
 /** Those that measure the earlier build, too. */
-const PARTS_AGAINST = ['sockets', 'cost']
+const PARTS_AGAINST = ['price', 'sockets', 'cost']
+const HELP = `npm run bench [-- OPTIONS]
+
+Measures this package and its peers: about 13 minutes on two cores that do nothing else.
+Writes bench/RESULTS.md, bench/charts/ and the tables in README.md and docs/speed.md.
+
+  --check           only what has a check, in short, for CI; writes nothing
+  --against FOLDER  this build beside an earlier one, a folder with package.json and dist; writes nothing
+  --only A,B        some of the parts; prints their figures, writes nothing:
+                    ${PARTS.join(', ')}
+  --help            this text
+`
 /** How often a part is measured, at most, until none of its ratios misses. The report shows a single run. */
 const ATTEMPTS = { check: 3, against: 3, full: 1 }
 
 const here = (path: string) => new URL(path, import.meta.url)
 const { values } = parseArgs({
-  options: { check: { type: 'boolean' }, against: { type: 'string' }, only: { type: 'string' } },
+  options: {
+    check: { type: 'boolean' },
+    against: { type: 'string' },
+    only: { type: 'string' },
+    help: { type: 'boolean' },
+  },
 })
+if (values.help) {
+  process.stdout.write(HELP)
+  process.exit()
+}
 const mode = values.against !== undefined ? 'against' : values.check ? 'check' : 'full'
 const known = mode === 'against' ? PARTS_AGAINST : PARTS
 const only = values.only?.split(',') ?? known
@@ -34,6 +50,7 @@ for (const name of known.filter((one) => only.includes(one))) {
   try {
     const yielded = await measure(name)
     sections.push(...yielded)
+    if (values.only !== undefined) for (const section of yielded) console.log(`\n${figuresOf(section)}\n`)
     for (const check of yielded.flatMap(({ checks }) => checks)) console.log(`  ${checkInText(check)}`)
   } catch (error) {
     failed.push(name)
@@ -97,7 +114,7 @@ async function writeReport(): Promise<void> {
   rmSync(here('charts/'), { recursive: true, force: true })
   mkdirSync(here('charts/'))
   for (const { chart } of sections) if (chart) writeFileSync(here(`charts/${chart.file}`), await draw(chart))
-  writeFileSync(here('RESULTS.md'), resultsPage(sections))
+  writeFileSync(here('RESULTS.md'), resultsPage(sections, Math.ceil(seconds() / 60)))
   for (const page of ['README.md', 'docs/speed.md'] as const) {
     const file = here(`../${page}`)
     writeFileSync(file, pageWith(page, readFileSync(file, 'utf8'), sections))

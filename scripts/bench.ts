@@ -1,9 +1,7 @@
 /**
  * Installs what is measured, this package as it would be published too, and runs the benchmark.
  *
- * npm run bench [-- --check] [-- --against FOLDER] [-- --only sockets,cost]
- *
- * FOLDER is another build of this package, with its package.json and dist: a worktree of an earlier version, say.
+ * npm run bench [-- --check] [-- --against FOLDER] [-- --only price,sockets] [-- --help]
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -13,24 +11,32 @@ import { parseArgs } from 'node:util'
 import { output, pack, root } from './check-package/packed.ts'
 
 const { values } = parseArgs({
-  options: { check: { type: 'boolean' }, against: { type: 'string' }, only: { type: 'string' } },
+  options: {
+    check: { type: 'boolean' },
+    against: { type: 'string' },
+    only: { type: 'string' },
+    help: { type: 'boolean' },
+  },
 })
 const bench = join(root, 'bench')
-const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-bench-'))
-
-try {
-  const tarballs = [(await pack(join(folder, 'now'))).tarball]
-  if (values.against !== undefined)
-    tarballs.push(
-      `merchant-auth-before@file:${(await pack(join(folder, 'before'), resolve(values.against))).tarball}`,
-    )
-  await npm('ci')
-  await npm('install', '--no-save', '--no-package-lock', ...tarballs)
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+if (values.help !== true) await install()
 const run = [join(bench, 'run.ts'), ...process.argv.slice(2)]
 process.exitCode = spawnSync(process.execPath, run, { stdio: 'inherit' }).status ?? 1
+
+async function install(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-bench-'))
+  try {
+    const tarballs = [(await pack(join(folder, 'now'))).tarball]
+    if (values.against !== undefined)
+      tarballs.push(
+        `merchant-auth-before@file:${(await pack(join(folder, 'before'), resolve(values.against))).tarball}`,
+      )
+    await npm('ci')
+    await npm('install', '--no-save', '--no-package-lock', ...tarballs)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
 
 /** Runs npm in `bench`. An installation that hangs, as npm's sometimes do, is ended and tried once more. */
 async function npm(...args: readonly string[]): Promise<void> {

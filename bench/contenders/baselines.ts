@@ -3,6 +3,7 @@ import {
   axiosClient,
   axiosInstance,
   type Contender,
+  constantHeader,
   fetchClient,
   fetchOf,
   headerClient,
@@ -10,10 +11,6 @@ import {
   type Service,
   undiciClient,
 } from './contender.ts'
-
-async function constantHeader(service: Service): Promise<string> {
-  return `Bearer ${(await requestToken(service)).access_token}`
-}
 
 export const axiosBaseline: Contender = {
   name: 'axios, default header',
@@ -79,7 +76,7 @@ export const handwrittenAxios: Contender = {
     const instance = await axiosInstance(service, transport)
     const header = handwritten(service)
     instance.interceptors.request.use(async (config) => {
-      config.headers.set('Authorization', await header())
+      config.headers.Authorization = await header()
       return config
     })
     return axiosClient(instance)

@@ -70,7 +70,12 @@ export async function requestToken(service: Service): Promise<TokenAnswer> {
   return (await response.json()) as TokenAnswer
 }
 
-/** The same, as users of axios write it. */
+/** What the baselines send with every call. */
+export async function constantHeader(service: Service): Promise<string> {
+  return `Bearer ${(await requestToken(service)).access_token}`
+}
+
+/** The token request as users of axios write it. */
 export async function requestTokenByAxios(service: Service): Promise<TokenAnswer> {
   const { default: axios } = await import('axios')
   return (await axios.post<TokenAnswer>(`${service.authUrl}/oauth/token`, tokenRequest(service))).data

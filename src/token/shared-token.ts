@@ -140,17 +140,19 @@ export class SharedToken {
     return result
   }
 
-  /** Notes whether the store answers: after a failed look, calls do without it until it does, or for 30 s. */
+  /** A look succeeded, or failed: then calls do without the store until it answers, or for 30 s. */
   #noteLook(store: SafeStore, { hasFailed }: { readonly hasFailed: boolean }): void {
-    const isBack = (): void => {
-      this.#isDownUntil = Number.NEGATIVE_INFINITY
-    }
-    if (!hasFailed) return isBack()
-    this.#isDownUntil = this.#now() + LOOK_AFTER_FAILURE_MS
+    this.#isDownUntil = hasFailed ? this.#now() + LOOK_AFTER_FAILURE_MS : Number.NEGATIVE_INFINITY
+    if (!hasFailed) return
     this.#answering = store.answers()
-    this.#answering.then(isBack, () => {
-      this.#isDownUntil = this.#now() + LOOK_AGAIN_MS // it fails at once, which holds up no call
-    })
+    this.#answering.then(
+      () => {
+        this.#isDownUntil = Number.NEGATIVE_INFINITY
+      },
+      () => {
+        this.#isDownUntil = this.#now() + LOOK_AGAIN_MS // it fails at once, which holds up no call
+      },
+    )
   }
 
   /**

@@ -1,0 +1,29 @@
+/** undici without an interceptor, and the interceptor that people write by hand. Only the price of a call has them: elsewhere that interceptor is the baseline. */
+import { undiciBaseline } from './baselines.ts'
+import { type Contender, constantHeader } from './contender.ts'
+
+export const undiciWithoutInterceptor: Contender = {
+  name: 'undici, header in the call',
+  kind: 'baseline',
+  client: 'undici',
+  packages: ['undici'],
+  async create(service, transport) {
+    const { Agent, request } = await import('undici')
+    const dispatcher = transport?.dispatcher ?? new Agent()
+    const headers = { authorization: await constantHeader(service) }
+    return {
+      async call(path = '/orders') {
+        const { statusCode, body } = await request(service.apiUrl + path, { dispatcher, headers })
+        await body.dump()
+        return statusCode
+      },
+      close: () => dispatcher.close(),
+    }
+  },
+}
+
+export const handwrittenUndici: Contender = {
+  ...undiciBaseline,
+  name: 'handwritten undici interceptor',
+  kind: 'handwritten',
+}

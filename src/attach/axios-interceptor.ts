@@ -33,10 +33,10 @@ export function createAuthInterceptor(
   const { headerKey, destinations, isAuthorization } = context
   const guards = new RedirectGuards(destinations)
 
-  const addHeader = (config: AxiosConfig, token: AccessToken): AxiosConfig => {
+  const addHeader = (config: AxiosConfig, url: string, token: AccessToken): AxiosConfig => {
     const header = context.headerFor(token)
     config.headers[header.name] = header.value
-    const { api } = destinations(urlOf(config))
+    const { api } = destinations(url)
     if (api !== undefined)
       config.beforeRedirect = guards.guardFor({ header, api, given: config.beforeRedirect })
     if (!isAuthorization) config.fetchOptions = withoutRedirects(config.fetchOptions)
@@ -49,9 +49,10 @@ export function createAuthInterceptor(
       config.beforeRedirect = placed.given
       if (getHeader(config.headers, headerKey) === placed.header.value) clearHeader(config.headers, headerKey)
     }
-    if (!getsToken(config, urlOf(config), context)) return config
+    const url = urlOf(config)
+    if (!getsToken(config, url, context)) return config
     const token = tokens.currentToken()
-    if (token !== undefined) return addHeader(config, token)
+    if (token !== undefined) return addHeader(config, url, token)
     const call = {
       body: config.data,
       startWait: () => startWait(config, config.adapter || DEFAULT_ADAPTERS),
@@ -59,7 +60,7 @@ export function createAuthInterceptor(
     }
     return acquire(call, tokens).then((acquired) => {
       config.data = acquired.body
-      return addHeader(config, acquired.token)
+      return addHeader(config, url, acquired.token)
     })
   }
   return intercept as object as AxiosRequestInterceptor

@@ -91,7 +91,7 @@ function summaryOf(this: SentRequest): object {
 /** From the parts of a request that users log by name. */
 function removeHeader(request: SentRequest, { key, value }: Header): void {
   for (const one of [request, request._currentRequest])
-    if (typeof one?._header === 'string') one._header = one._header.replaceAll(value, HIDDEN)
+    if (typeof one?._header === 'string') one._header = one._header.replace(value, HIDDEN)
   if (typeof request.headers?.delete === 'function') request.headers.delete(key)
 }
 

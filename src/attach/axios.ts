@@ -120,8 +120,9 @@ function callAdapter(
   adapter: AxiosAdapterOption,
   context: AttachContext,
 ): Promise<AxiosResponse> {
-  if (getsToken(config, urlOf(config), context))
-    return authorize(new AxiosCall(config, adapter, context), context)
+  const url = urlOf(config)
+  if (getsToken(config, url, context))
+    return authorize(new AxiosCall({ url, config, adapter }, context), context)
   return runAdapter(config, adapter).then((outcome) => settle(config, outcome))
 }
 
@@ -147,6 +148,13 @@ function settle(config: AxiosConfig, { response, failure }: Outcome, header?: He
   return response as AxiosResponse
 }
 
+/** A call as its adapter gets it. */
+interface CallParts {
+  readonly url: string
+  readonly config: AxiosConfig
+  readonly adapter: AxiosAdapterOption
+}
+
 /** One axios request with the token. */
 class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   readonly url: string
@@ -158,8 +166,8 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   #header: Header | undefined
   #isRedirected = false
 
-  constructor(config: AxiosConfig, adapter: AxiosAdapterOption, context: AttachContext) {
-    this.url = urlOf(config)
+  constructor({ url, config, adapter }: CallParts, context: AttachContext) {
+    this.url = url
     this.repeatable = canSendAgain(config.data)
     this.body = config.data
     this.#config = config

@@ -13,18 +13,18 @@ interface FirstLoad {
 
 const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['.'], limitBytes: 25_500 },
-  { entries: ['./axios'], limitBytes: 25_000 },
+  { entries: ['./axios'], limitBytes: 25_500 },
   { entries: ['./undici'], limitBytes: 12_000 },
   { entries: ['./redis'], limitBytes: 8_000 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 25_500 },
-  { entries: ['.', './axios'], limitBytes: 28_000 },
+  { entries: ['.', './axios'], limitBytes: 28_500 },
   { entries: ['.', './axios'], required: true, limitBytes: 47_000 },
   { entries: ['./testing'], required: true, limitBytes: 36_500 },
 ]
 
-const TARBALL_PACKED_BYTES = 550_000
-const TARBALL_UNPACKED_BYTES = 2_010_000
+const TARBALL_PACKED_BYTES = 560_000
+const TARBALL_UNPACKED_BYTES = 2_040_000
 
 /** This package and its dependencies, without optional peers. */
 const INSTALLED_PACKAGES = 2

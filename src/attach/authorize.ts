@@ -10,6 +10,7 @@ import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { warnOwnHeader, warnWithheld } from '../warnings.ts'
 import { watchBody } from './body.ts'
+import type { Header } from './headers.ts'
 
 /** How much of a discarded response is read, and for how long (ms), so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
@@ -21,8 +22,8 @@ export interface AttachContext extends ResolvedAttach {
   readonly destinations: Destinations
   /** Whether the header is `Authorization`, which clients remove themselves on cross-origin redirects. */
   readonly isAuthorization: boolean
-  /** The value of the header that carries this token. */
-  headerValue(token: AccessToken): string
+  /** The header that carries this token. */
+  headerFor(token: AccessToken): Header
   /** How many calls had a header of their own; infinite once a call needed the token. */
   ownHeaders: number
   /** Emits `token-withheld` for a call to this URL. */
@@ -38,15 +39,17 @@ export function createAttachContext(
   const attach = resolveAttach(tokens, options, takes)
   const { emit, secrets } = emitterOf(tokens)
   const destinations = destinationsOf(tokens.environment)
-  let last = { token: '', header: '' } // one string for all calls: clients check and hash each character of a new one
+  const { header: name, headerKey: key, prefix } = attach
+  // One string for all calls: clients check and hash each character of a new one.
+  let last = { token: '', header: { name, key, value: '' } }
   return {
     ...attach,
     tokens,
     destinations,
-    isAuthorization: attach.headerKey === 'authorization',
+    isAuthorization: key === 'authorization',
     ownHeaders: 0,
-    headerValue: ({ value }) => {
-      if (value !== last.token) last = { token: value, header: attach.prefix + value }
+    headerFor: ({ value }) => {
+      if (value !== last.token) last = { token: value, header: { name, key, value: prefix + value } }
       return last.header
     },
     emitWithheld: (reason, url) => {
@@ -75,21 +78,38 @@ export function shouldAttach(
   return false
 }
 
+/** A wait for a token. */
+export interface Wait {
+  /** Ends the wait; its reason is what the call rejects with. */
+  readonly signal: AbortSignal | undefined
+  /** Releases what the signal needs. */
+  end(): void
+}
+
+/** The parts of a call that waits for a token. */
+export interface WaitingCall {
+  /** The body of the call. */
+  readonly body: unknown
+  /** Called before each wait. */
+  startWait(): Wait
+  /** Called if no token can be acquired: adds what the client's callers expect of its errors. */
+  onError?(error: unknown): void
+}
+
+/** What a call sends: a token, and its body. */
+export interface Acquired {
+  readonly token: AccessToken
+  /** The body of the call; in place of a stream that failed while the call waited, one that fails in the same way. */
+  readonly body: unknown
+}
+
 /** One call of a client. Each send has an `Outcome`; the call resolves with a `Result`. */
-export interface AuthorizedCall<Outcome, Result> {
+export interface AuthorizedCall<Outcome, Result> extends WaitingCall {
   readonly url: string
   /** Whether the same bytes can be sent a second time. Otherwise the caller gets a 401 at once. */
   readonly repeatable: boolean
-  /** Ends the wait for a token; its reason is what the call rejects with. */
-  readonly signal: AbortSignal | undefined
-  /** Called after each wait: releases what `signal` needs. */
-  endWait?(): void
-  /** Called if no token can be acquired: adds what the client's callers expect of its errors. */
-  onError?(error: unknown): void
-  /** The body. One that fails while the call waits is replaced by one that fails in the same way. */
-  body?: unknown
   /** Sends the call with the token. */
-  send(token: AccessToken): Promise<Outcome>
+  send(acquired: Acquired): Promise<Outcome>
   /** The status of the response; undefined if there is none. */
   statusOf(outcome: Outcome): number | undefined
   /** What a 401 says about the token. */
@@ -112,53 +132,51 @@ export function authorize<Outcome, Result>(
   context: AttachContext,
 ): Promise<Result> {
   const token = context.tokens.currentToken()
-  if (token !== undefined) return sendWith(token, call, context)
+  if (token !== undefined) return sendWith({ token, body: call.body }, call, context)
   return acquire(call, context.tokens).then((acquired) => sendWith(acquired, call, context))
 }
 
 function sendWith<Outcome, Result>(
-  token: AccessToken,
+  acquired: Acquired,
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
   return call
-    .send(token)
+    .send(acquired)
     .then((outcome) =>
       isRejection(context, call.statusOf(outcome), () => call.rejectionOf(outcome))
-        ? sendAgain(token, outcome, call, context)
+        ? sendAgain(acquired, outcome, call, context)
         : call.settle(outcome),
     )
 }
 
 async function sendAgain<Outcome, Result>(
-  rejected: AccessToken,
+  { token: rejected, body }: Acquired,
   outcome: Outcome,
   call: AuthorizedCall<Outcome, Result>,
   { tokens }: AttachContext,
 ): Promise<Result> {
-  const renewed = await renew(rejected, call, tokens).catch((reason: unknown) => {
+  const token = await renew(rejected, call, tokens).catch((reason: unknown) => {
     call.discard(outcome)
     throw reason
   })
-  if (renewed === undefined) return call.settle(outcome)
+  if (token === undefined) return call.settle(outcome)
   call.discard(outcome)
-  return call.settle(await call.send(renewed))
+  return call.settle(await call.send({ token, body }))
 }
 
 /** Waits for a token. */
-export async function acquire(
-  call: Pick<AuthorizedCall<unknown, unknown>, 'signal' | 'endWait' | 'onError' | 'body'>,
-  tokens: TokenProvider,
-): Promise<AccessToken> {
+export async function acquire(call: WaitingCall, tokens: TokenProvider): Promise<Acquired> {
   const bodyToSend = watchBody(call.body)
+  const { signal, end } = call.startWait()
   try {
-    return await tokens.getToken({ signal: call.signal })
+    const token = await tokens.getToken({ signal })
+    return { token, body: bodyToSend() }
   } catch (error) {
     call.onError?.(error)
     throw error
   } finally {
-    call.endWait?.()
-    call.body = bodyToSend()
+    end()
   }
 }
 
@@ -179,7 +197,7 @@ export function isRejection(
  */
 export async function renew(
   rejected: AccessToken,
-  call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'repeatable' | 'signal' | 'endWait'>,
+  call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'repeatable' | 'startWait'>,
   tokens: TokenProvider,
 ): Promise<AccessToken | undefined> {
   const { url, repeatable } = call
@@ -187,7 +205,7 @@ export async function renew(
     tokens.renewToken(rejected, { url }).catch(() => {}) // its failure is an event
     return undefined
   }
-  const { signal } = call
+  const { signal, end } = call.startWait()
   try {
     const renewed = await tokens.renewToken(rejected, { signal, url })
     return renewed?.value === rejected.value ? undefined : renewed
@@ -195,7 +213,7 @@ export async function renew(
     signal?.throwIfAborted()
     return undefined
   } finally {
-    call.endWait?.()
+    end()
   }
 }
 

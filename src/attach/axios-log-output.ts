@@ -1,88 +1,105 @@
 /** Keeps the token out of what is logged of axios' responses and errors; their `request` and `config` still work. */
-import { OutgoingMessage } from 'node:http'
+import http from 'node:http'
+import https from 'node:https'
+import { inspect } from 'node:util'
 import { HIDDEN } from '../redact.ts'
-import type { AxiosConfig, AxiosResponse } from './axios-types.ts'
+import type { AxiosConfig } from './axios-types.ts'
 import { isObject } from './body.ts'
+import type { Header } from './headers.ts'
 
-/** The header that carried the token. */
-export interface SentHeader {
-  readonly name: string
-  /** Its name in lower case. */
-  readonly key: string
-  readonly value: string
-}
-
-/** Agents and sockets whose properties are hidden. */
-const hidden = new WeakSet<object>()
+/** The agents of callers whose properties are hidden. */
+const hiddenAgents = new WeakSet<object>()
 
 /**
  * Hides the sockets of the caller's agents, and where a body is piped to: they lead to the requests of this and other
  * calls in flight, and a logged error includes its config.
  */
-export function hideInConfig({ httpAgent, httpsAgent, fetchOptions, data }: AxiosConfig): void {
-  hideSockets(httpAgent)
-  hideSockets(httpsAgent)
-  hideSockets(fetchOptions?.dispatcher)
+export function hideInConfig(config: AxiosConfig): void {
+  const { httpAgent, httpsAgent, fetchOptions, data } = config
+  if (httpAgent) hideAgent(httpAgent, config, 'httpAgent')
+  if (httpsAgent) hideAgent(httpsAgent, config, 'httpsAgent')
+  if (fetchOptions?.dispatcher) hideAgent(fetchOptions.dispatcher, fetchOptions, 'dispatcher')
   if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes', 'awaitDrainWriters'])
 }
 
-/** Agents have them by name, by symbol, or in agents of their own. */
-function hideSockets(agent: unknown): void {
-  if (!isObject(agent) || hidden.has(agent)) return
-  hidden.add(agent)
-  hide(agent, Reflect.ownKeys(agent))
-}
-
-/** Hides the request of a response, or of an error, its response and its causes. It is cleaned when it is read, which is rare. */
-export function hideRequest(outcome: unknown, header: SentHeader | undefined, depth = 0): void {
-  if (!isObject(outcome) || depth > 5) return // an adapter of the caller's may wrap the error of another one
-  const { request, data, response, cause } = outcome as Partial<AxiosResponse & Error & { response: unknown }>
-  for (const inner of [response, cause]) hideRequest(inner, header, depth + 1)
-  if (!isObject(request)) return
-  // A response that is a stream leads to its request, as does an error that it emits later.
-  if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) {
-    hide(data, Object.getOwnPropertySymbols(data)) // the headers sent over HTTP/2
-    cleanRequest(request, header)
+/** Agents have their sockets by name, by symbol, or in agents of their own. */
+function hideAgent(agent: unknown, holder: object, key: string): void {
+  // Node's own agents belong to the whole process. A config that is sent again without one gets the same agent.
+  if (agent === http.globalAgent || agent === https.globalAgent) hide(holder, [key])
+  else if (isObject(agent) && !hiddenAgents.has(agent)) {
+    hiddenAgents.add(agent)
+    hide(agent, Reflect.ownKeys(agent))
   }
-  Reflect.defineProperty(outcome, 'request', {
-    configurable: true,
-    enumerable: false,
-    get: () => cleanRequest(request, header),
-    set: (value: unknown) => void Object.defineProperty(outcome, 'request', { value, writable: true }),
-  })
 }
 
-/** A request of Node.js or of follow-redirects, which refer to each other, or a Request of fetch. */
+/** A request of Node.js or of follow-redirects, which is sent as one of Node.js, or a Request of fetch. */
 interface SentRequest {
   _header?: unknown
-  readonly _options?: { readonly headers?: object }
   readonly _currentRequest?: SentRequest
   readonly _redirectable?: SentRequest
-  readonly agent?: unknown
-  readonly socket?: unknown
   readonly headers?: Headers
+  readonly socket?: unknown
+  readonly method?: unknown
+  readonly url?: unknown
+  readonly protocol?: unknown
+  readonly host?: unknown
+  readonly path?: unknown
 }
 
-/** The symbol by which Node.js' requests have their headers. */
-const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
-  ({ description }) => description === 'kOutHeaders',
-)
+/** The parts of a response, or of an error that an adapter rejects with. */
+interface Outcome {
+  readonly request?: unknown
+  readonly data?: unknown
+  readonly response?: unknown
+  readonly cause?: unknown
+}
 
-/** Deletes the token from a sent request, and hides that its agent and its socket serve other calls now. */
-function cleanRequest(request: SentRequest, header: SentHeader | undefined): SentRequest {
-  for (const one of [request, request._currentRequest, request._redirectable]) {
-    if (!isObject(one)) continue
-    hideSockets(one.agent)
-    if (isObject(one.socket))
-      hide(one.socket, ['_httpMessage', 'parser', ...Object.getOwnPropertySymbols(one.socket)])
-    if (header === undefined) continue
-    if (typeof one._header === 'string') one._header = one._header.replaceAll(header.value, HIDDEN)
-    for (const headers of [one._options?.headers, OUT_HEADERS && Reflect.get(one, OUT_HEADERS)])
-      for (const name of [header.name, header.key])
-        if (isObject(headers)) Reflect.deleteProperty(headers, name)
-    if (typeof one.headers?.delete === 'function') one.headers.delete(header.key)
-  }
-  return request
+/** An adapter of the caller's may wrap the error of another one. */
+const MAX_CAUSES = 5
+
+/** Hides the request of a response, or of an error, its response and its causes. */
+export function hideRequest(outcome: unknown, header: Header | undefined, depth = 0): void {
+  if (!isObject(outcome) || depth > MAX_CAUSES) return
+  const { request, data, response, cause } = outcome as Outcome
+  if (response !== undefined) hideRequest(response, header, depth + 1)
+  if (cause !== undefined) hideRequest(cause, header, depth + 1)
+  if (!isObject(request)) return
+  hide(outcome, ['request'])
+  if (request !== data) showSummary(request)
+  if (header !== undefined) removeHeader(request, header)
+  if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) hideInStream(data, request)
+}
+
+/** Users log requests, too. They lead to their headers, their agents, and sockets that serve other calls now. */
+function showSummary(request: object): void {
+  Reflect.defineProperty(request, inspect.custom, SUMMARY)
+  Reflect.defineProperty(request, 'toJSON', SUMMARY)
+}
+
+const SUMMARY: PropertyDescriptor = {
+  value: summaryOf,
+  enumerable: false,
+  configurable: true,
+  writable: true,
+}
+
+function summaryOf(this: SentRequest): object {
+  const { method, url, protocol, host, path } = this._currentRequest ?? this
+  return url === undefined ? { method, protocol, host, path } : { method, url }
+}
+
+/** From the parts of a request that users log by name. */
+function removeHeader(request: SentRequest, { key, value }: Header): void {
+  for (const one of [request, request._currentRequest])
+    if (typeof one?._header === 'string') one._header = one._header.replace(value, HIDDEN)
+  if (typeof request.headers?.delete === 'function') request.headers.delete(key)
+}
+
+/** A response that is a stream leads to its socket, and the errors that it emits later to the request of follow-redirects. */
+function hideInStream(data: object, { socket, _redirectable }: SentRequest): void {
+  if (isObject(_redirectable)) showSummary(_redirectable)
+  hide(data, Object.getOwnPropertySymbols(data)) // the headers sent over HTTP/2
+  if (isObject(socket)) hide(socket, ['_httpMessage', 'parser', ...Object.getOwnPropertySymbols(socket)])
 }
 
 /** Makes properties non-enumerable, which no log output, JSON or copy includes. */

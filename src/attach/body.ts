@@ -23,6 +23,7 @@ export function isObject(value: unknown): value is object {
 export interface NodeStream {
   on(event: string, listener: (error?: unknown) => void): void
   off(event: string, listener: (error?: unknown) => void): void
+  resume?(): void
   destroy?(error?: unknown): void
 }
 

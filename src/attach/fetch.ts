@@ -13,6 +13,7 @@ import {
   shouldAttach,
 } from './authorize.ts'
 import { canSendAgain, isObject, isWebStream } from './body.ts'
+import { hasHeader, withHeader } from './headers.ts'
 
 type Fetch = typeof fetch
 
@@ -80,7 +81,7 @@ function fetchWithToken(
   if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
     return wrapped(input, init)
 
-  const { header, headerValue, isAuthorization, renewOnStatus } = context
+  const { isAuthorization, renewOnStatus } = context
   const options: RequestInit = { ...init } // now, because callers fill one object for many calls
   const body = options.body ?? undefined
   const hasRequestBody = body === undefined && !!request?.body && !request.bodyUsed
@@ -92,17 +93,17 @@ function fetchWithToken(
   const call: AuthorizedCall<Response, Response> = {
     url,
     repeatable: canSendAgain(body),
-    signal: (options.signal === undefined ? request?.signal : options.signal) ?? undefined,
     body,
-    send: (token) => {
+    startWait: () => {
+      const signal = options.signal === undefined ? request?.signal : options.signal
+      return { signal: signal ?? undefined, end: () => {} }
+    },
+    send: ({ token, body: bodyToSend }) => {
       const sent = next
       next = spare ?? next
       if (sent === spare) spare = undefined
-      const sentOptions: RequestInit = {
-        ...options,
-        headers: withHeader(headers, header, headerValue(token)),
-      }
-      if (body !== undefined) sentOptions.body = call.body as typeof body
+      const sentOptions: RequestInit = { ...options, headers: withHeader(headers, context.headerFor(token)) }
+      if (body !== undefined) sentOptions.body = bodyToSend as typeof body
       return wrapped(sent, sentOptions)
     },
     statusOf,
@@ -135,24 +136,6 @@ type RequestHeaders = Record<string, string> | Headers
 function copyOf(given: RequestInit['headers']): RequestHeaders {
   if (given === undefined || given === null) return {}
   return Symbol.iterator in given ? new Headers(given) : { ...(given as Record<string, string>) }
-}
-
-/** The values of a record are strings; `instanceof` looks up the global class in each call. */
-function isRecord(headers: RequestHeaders): headers is Record<string, string> {
-  return typeof headers.append !== 'function'
-}
-
-function hasHeader(headers: RequestHeaders, key: string): boolean {
-  if (!isRecord(headers)) return headers.has(key)
-  for (const name in headers) if (name.length === key.length && name.toLowerCase() === key) return true
-  return false
-}
-
-function withHeader(headers: RequestHeaders, name: string, value: string): RequestHeaders {
-  if (isRecord(headers)) return { ...headers, [name]: value }
-  const copy = new Headers(headers)
-  copy.set(name, value)
-  return copy
 }
 
 const statusOf = (response: Response): number => response.status

@@ -3,20 +3,24 @@ import { Readable } from 'node:stream'
 import { startTimer } from '../clock.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import {
+  type Acquired,
   type AttachContext,
   acquire,
   isRejection,
   MAX_DRAINED_BYTES,
   MAX_DRAINING_MS,
   renew,
+  type Wait,
 } from './authorize.ts'
 import { canSendAgain, isNodeStream } from './body.ts'
+import { isHeaderList, withHeader } from './headers.ts'
 import type {
   Controller,
   Dispatch,
   DispatchContext,
   DispatchHandler,
   DispatchOptions,
+  PlainHeaders,
   ResponseHeaders,
 } from './undici-types.ts'
 
@@ -26,9 +30,9 @@ export interface CallParts {
   readonly dispatch: Dispatch
   readonly handler: DispatchHandler
   readonly url: string
-  readonly body: unknown
-  /** The options of the call with a token and a body. */
-  readonly optionsWith: (token: AccessToken, body: unknown) => DispatchOptions
+  readonly options: DispatchOptions
+  /** The headers in the options. */
+  readonly headers: PlainHeaders
 }
 
 /**
@@ -37,7 +41,6 @@ export interface CallParts {
  */
 export class UndiciCall implements DispatchHandler, Controller {
   readonly url: string
-  body: unknown
   aborted = false
   reason: unknown = null
   paused = false
@@ -46,7 +49,9 @@ export class UndiciCall implements DispatchHandler, Controller {
   readonly #context: AttachContext
   readonly #dispatch: Dispatch
   readonly #handler: DispatchHandler
-  readonly #optionsWith: CallParts['optionsWith']
+  /** Those of the caller until the call waits or is sent, because callers use one object for several calls. */
+  #options: DispatchOptions
+  #headers: PlainHeaders
   /** The token of the first attempt: a response that rejects it is held. The second attempt has none. */
   #renewable: AccessToken | undefined
   /** undici's controller of the current attempt. */
@@ -61,52 +66,63 @@ export class UndiciCall implements DispatchHandler, Controller {
   /** Whether the caller's handler has received the end of the response, or an error. */
   #isDone = false
 
-  constructor({ context, dispatch, handler, url, body, optionsWith }: CallParts) {
+  constructor({ context, dispatch, handler, url, options, headers }: CallParts) {
     this.url = url
     this.#context = context
     this.#dispatch = dispatch
     this.#handler = handler
-    this.#optionsWith = optionsWith
-    this.body = body
+    this.#options = options
+    this.#headers = headers
+  }
+
+  get body(): unknown {
+    return this.#options.body
   }
 
   get repeatable(): boolean {
     return canSendAgain(this.body)
   }
 
-  /** Created only where the call waits. */
-  get signal(): AbortSignal {
-    this.#waiting ??= new AbortController()
-    return this.#waiting.signal
+  startWait(): Wait {
+    const waiting = new AbortController()
+    this.#waiting = waiting
+    return { signal: waiting.signal, end: () => {} }
   }
 
   /** Makes the call: at most twice. Returns what the dispatcher returns. */
   start(): boolean {
     const token = this.#context.tokens.currentToken()
-    if (token !== undefined) return this.#send(token, token)
+    if (token !== undefined) return this.#send({ token, body: this.body }, token)
     this.#acquire().catch((error: unknown) => this.#fail(error))
     return true
   }
 
-  #send(token: AccessToken, renewable?: AccessToken): boolean {
+  #send({ token, body }: Acquired, renewable?: AccessToken): boolean {
     this.#renewable = renewable
     this.#target = undefined
     this.#flow = undefined
-    return this.#dispatch(this.#optionsWith(token, this.body), this)
+    const headers = withHeader(this.#headers, this.#context.headerFor(token))
+    this.#options = { ...this.#options, body, headers }
+    // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
+    if (!this.#context.isAuthorization) this.#options = { ...this.#options, maxRedirections: 0 }
+    this.#headers = headers
+    return this.#dispatch(this.#options, this)
   }
 
   async #acquire(): Promise<void> {
+    this.#headers = isHeaderList(this.#headers) ? [...this.#headers] : { ...this.#headers }
+    this.#options = { ...this.#options }
     this.#guarded(() => this.#handler.onRequestStart?.(this, null)) // from now on the caller can abort
     if (this.#isDone) return
-    const token = await acquire(this, this.#context.tokens)
-    if (!this.#isDone) this.#send(token, token)
+    const acquired = await acquire(this, this.#context.tokens)
+    if (!this.#isDone) this.#send(acquired, acquired.token)
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse): Promise<void> {
     const renewed = await renew(rejected, this, this.#context.tokens)
     if (renewed !== undefined) {
       held.discard()
-      if (!this.#isDone) this.#send(renewed)
+      if (!this.#isDone) this.#send({ token: renewed, body: this.body })
       return
     }
     this.#guarded(held.passStart)
@@ -222,10 +238,7 @@ export class UndiciCall implements DispatchHandler, Controller {
     if (this.#isDone) return
     const error = reason ?? requestAborted()
     if (this.#target !== undefined) this.#target.abort(reason)
-    else if (isNodeStream(this.body)) {
-      this.body.on('error', () => {})
-      this.body.destroy?.(error)
-    }
+    else destroyBody(this.body, error)
     this.#fail(error) // if undici has not: it does so for a response that is not complete
     this.#waiting?.abort(error)
   }
@@ -239,6 +252,13 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.paused = false
     this.#flow?.resume()
   }
+}
+
+/** Ends the body of a call that was aborted before undici got it. */
+function destroyBody(body: unknown, error: unknown): void {
+  if (!isNodeStream(body)) return
+  body.on('error', () => {})
+  body.destroy?.(error)
 }
 
 /** A response that rejects the token, while the token is renewed: then it flows to the caller, or it is discarded. */

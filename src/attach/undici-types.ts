@@ -20,10 +20,10 @@ export interface DispatchOptions {
 
 export type HeaderValue = string | readonly string[] | undefined
 /** A record, or a flat list of names and values. */
-export type FlatHeaders = Readonly<Record<string, HeaderValue>> | readonly HeaderValue[]
-/** A Map, a `Headers`, a generator. */
+export type PlainHeaders = Readonly<Record<string, HeaderValue>> | readonly HeaderValue[]
+/** A Map, a `Headers`, a generator, a list of pairs. */
 export type HeaderPairs = Iterable<readonly [string, HeaderValue]>
-export type UndiciHeaders = FlatHeaders | HeaderPairs | null | undefined
+export type UndiciHeaders = PlainHeaders | HeaderPairs | null | undefined
 
 /** Starts a call. False: the dispatcher is busy (see undici's `drain` event). */
 export type Dispatch = (options: DispatchOptions, handler: DispatchHandler) => boolean

@@ -4,15 +4,15 @@
  * @module merchant-auth/undici
  */
 import type { AttachOptions } from '../options.ts'
-import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { type AttachContext, createAttachContext, shouldAttach } from './authorize.ts'
+import { createAttachContext, shouldAttach } from './authorize.ts'
 import { isObject } from './body.ts'
+import { type HeaderList, hasHeader, isHeaderList } from './headers.ts'
 import { UndiciCall } from './undici-call.ts'
 import type {
   Dispatch,
+  DispatchHandler,
   DispatchOptions,
-  FlatHeaders,
   HeaderPairs,
   HeaderValue,
   UndiciHeaders,
@@ -54,24 +54,18 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
     (given, handler) => {
-      // undici rejects these itself.
-      if (!isObject(given) || !isObject(handler) || !isObject(given.headers ?? {}))
-        return dispatch(given, handler)
+      if (!isCall(given, handler)) return dispatch(given, handler)
       const url = urlOf(given, connected)
       if (!isResolved(given)) {
         context.emitWithheld('destination', url)
         return dispatch(given, handler)
       }
-      // A copy, because callers use one object for several calls, and a generator can be read only once.
-      const options = { ...given, headers: copyOf(given.headers) }
-      if (!shouldAttach(context, url, { header: hasHeader(options.headers, context.headerKey) }))
-        return dispatch(isPairs(given.headers) ? options : given, handler)
-      const optionsWith = (token: AccessToken, body: unknown): DispatchOptions => {
-        const sent = { ...options, body, headers: withHeader(options.headers, context, token) }
-        // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
-        return context.isAuthorization ? sent : { ...sent, maxRedirections: 0 }
-      }
-      return new UndiciCall({ context, dispatch, handler, url, body: given.body, optionsWith }).start()
+      const headers = isPairs(given.headers) ? recordOf(given.headers) : (given.headers ?? {})
+      // A generator of headers can be read only once.
+      const options = isPairs(given.headers) ? { ...given, headers } : given
+      if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
+        return dispatch(options, handler)
+      return new UndiciCall({ context, dispatch, handler, url, options, headers }).start()
     }
   // Its public type takes and returns the dispatch function of any version of undici.
   return intercept as unknown as UndiciInterceptor
@@ -90,33 +84,28 @@ function isResolved({ path, method }: DispatchOptions): boolean {
   return typeof path === 'string' && path[0] === '/' && method !== 'CONNECT' && !UNRESOLVED.test(path)
 }
 
+/** Whether undici takes these arguments. It says itself what is wrong with others, such as the handlers of older versions. */
+function isCall(options: DispatchOptions, handler: DispatchHandler): boolean {
+  return (
+    isObject(options) &&
+    isObject(options.headers ?? {}) &&
+    isObject(handler) &&
+    typeof handler.onRequestStart === 'function'
+  )
+}
+
 /** Whether it is neither a record nor a flat list. */
 function isPairs(headers: UndiciHeaders): headers is HeaderPairs {
-  return isObject(headers) && Symbol.iterator in headers && !isList(headers)
+  if (isHeaderList(headers)) return isHeaderList(headers[0])
+  return isObject(headers) && Symbol.iterator in headers
 }
 
-function copyOf(headers: UndiciHeaders): FlatHeaders {
-  if (isPairs(headers)) return [...headers].flat()
-  return isList(headers) ? [...headers] : { ...headers }
-}
-
-/** Whether there is a header of this name. undici ignores undefined values. */
-function hasHeader(headers: FlatHeaders, key: string): boolean {
-  if (isList(headers))
-    return headers.some((name, at) => at % 2 === 0 && isNamed(name, key) && headers[at + 1] !== undefined)
-  for (const name in headers) if (isNamed(name, key) && headers[name] !== undefined) return true
-  return false
-}
-
-function isNamed(name: HeaderValue, key: string): boolean {
-  return name?.length === key.length && String(name).toLowerCase() === key
-}
-
-function withHeader(headers: FlatHeaders, context: AttachContext, token: AccessToken): FlatHeaders {
-  const value = context.headerValue(token)
-  return isList(headers) ? [...headers, context.header, value] : { ...headers, [context.header]: value }
-}
-
-function isList(headers: unknown): headers is readonly HeaderValue[] {
-  return Array.isArray(headers)
+/** A record, which all interceptors take; a name that occurs more than once has a list of values. */
+function recordOf(pairs: HeaderPairs): Readonly<Record<string, HeaderValue>> {
+  const record: Record<string, HeaderValue> = {}
+  for (const [name, value] of pairs) {
+    const earlier = record[name]
+    record[name] = earlier === undefined ? value : ([earlier, value].flat() as HeaderList as string[])
+  }
+  return record
 }

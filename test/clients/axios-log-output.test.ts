@@ -1,7 +1,8 @@
 // What callers of axios can log shows no token: inspect at any depth, JSON, toJSON, structuredClone, a spread. And it still works.
-import { Agent, createServer as createHttpServer } from 'node:http'
+import { Agent, createServer as createHttpServer, globalAgent } from 'node:http'
 import { createServer } from 'node:http2'
 import { PassThrough, Readable } from 'node:stream'
+import { inspect } from 'node:util'
 import axios, {
   AxiosError,
   type AxiosInstance,
@@ -296,6 +297,7 @@ function outerAgent(): Agent {
 describe.each([
   ['the default agent', () => undefined],
   ["the caller's keep-alive agent", () => new Agent({ keepAlive: true })],
+  ["Node's own agent, given by the caller", () => globalAgent],
   ["the caller's agent with agents of its own", outerAgent],
 ])('while another call is in flight on %s, no token is in', (_, makeAgent) => {
   /** Runs `act` while a call of the instance is in flight, and searches what it resolves with. */
@@ -389,6 +391,30 @@ it("while another call is in flight on the caller's dispatcher, no token is in a
   expectNoToken(await api.get('/orders'))
   abort.abort()
   await other
+})
+
+it.each([
+  ['by default', {}],
+  ['because the caller gave it', { httpAgent: globalAgent }],
+])("Node's own agent keeps its enumerable members, if it is used %s", async (_, config) => {
+  const api = ground.api({ adapter: 'http', ...config })
+  const { request } = await api.get('/orders')
+  expectNoToken({ request })
+  fail({ kind: 'status', status: 500 })
+  const error = (await rejectionOf(api.get('/orders'))) as AxiosError
+  expectNoToken({ request: error.request })
+  await api.request(error.config ?? {})
+  const members = ['options', 'requests', 'sockets', 'freeSockets', 'keepAlive', 'maxSockets']
+  expect(Object.keys(globalAgent)).toEqual(expect.arrayContaining(members))
+})
+
+it('a request shows what was called when it is logged', async () => {
+  const { request } = await ground.api({ adapter: 'http' }).get('/orders')
+  const { host } = new URL(ground.env.merchantUrl)
+  expect(inspect(request)).toContain("path: '/merchant/orders'")
+  expect(JSON.parse(JSON.stringify(request))).toMatchObject({ method: 'GET', path: '/merchant/orders' })
+  expect(request._header).toContain(`Host: ${host}`)
+  expect(request._header).toContain('Authorization: [hidden]')
 })
 
 it("the caller's keep-alive agent still works, and is the one on the config", async () => {

@@ -71,6 +71,16 @@ it.each<[string, 'below' | 'above', Dispatcher.DispatcherComposeInterceptor]>([
   expect(tokensAt(api)).toEqual(['Bearer first.token', 'Bearer second.token'])
 })
 
+it.each([
+  ['cache', interceptors.cache()],
+  ['deduplicate', interceptors.deduplicate()],
+])('a call through undici’s %s may have its headers in pairs', async (_, other) => {
+  await using api = await scripted((_, response) => response.end())
+  const headers: [string, string][] = [['x-mine', '1']]
+  await request(api.url, { dispatcher: agentWith(other, authFor(api)), headers })
+  expect(api.seen[0]?.headers).toMatchObject({ 'x-mine': '1', authorization: 'Bearer first.token' })
+})
+
 it('a call through undici’s dns below the token carries it', async () => {
   const addresses = [{ address: '127.0.0.1', family: 4, ttl: 1000 }]
   const lookup = (_: unknown, __: unknown, done: (error: null, found: object[]) => void) =>

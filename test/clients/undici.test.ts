@@ -19,7 +19,7 @@ import {
 import { describe, expect, it } from 'vitest'
 import { provided, token } from '../support/provided.ts'
 import { agentWith, authFor, autoDestroyed, RecordingHandler, tokensAt } from './undici-calls.ts'
-import { listening, scripted } from './world.ts'
+import { failureOf, listening, scripted } from './world.ts'
 
 const SENDERS: Record<string, (url: string, dispatcher: Dispatcher) => Promise<string>> = {
   request: async (url, dispatcher) =>
@@ -105,6 +105,11 @@ function dispatched(options: object, connected?: string | null) {
 }
 
 const ATTACHED = { Authorization: 'Bearer the.token' }
+const PAIRS = [
+  ['a', '1'],
+  ['a', '2'],
+  ['b', '3'],
+]
 
 describe('an undici call with a cached token', () => {
   it('is dispatched at once, and returns what the dispatcher returns', () => {
@@ -117,9 +122,10 @@ describe('an undici call with a cached token', () => {
     ['null', null, ATTACHED],
     ['a record', { a: '1', b: ['2', '3'] }, { a: '1', b: ['2', '3'], ...ATTACHED }],
     ['a flat list', ['a', '1'], ['a', '1', 'Authorization', 'Bearer the.token']],
-    ['a Map', new Map([['a', '1']]), ['a', '1', 'Authorization', 'Bearer the.token']],
-    ['Headers', new Headers({ a: '1' }), ['a', '1', 'Authorization', 'Bearer the.token']],
-    ['a generator', [['a', '1']].values(), ['a', '1', 'Authorization', 'Bearer the.token']],
+    ['a Map', new Map([['a', '1']]), { a: '1', ...ATTACHED }],
+    ['Headers', new Headers({ a: '1' }), { a: '1', ...ATTACHED }],
+    ['a generator', [['a', '1']].values(), { a: '1', ...ATTACHED }],
+    ['pairs', PAIRS, { a: ['1', '2'], b: '3', ...ATTACHED }],
     ['an undefined value', { authorization: undefined }, { authorization: undefined, ...ATTACHED }],
   ])('gets it as one more header: %s', (_, headers, expected) => {
     expect(dispatched({ headers }).headers).toEqual(expected)
@@ -128,9 +134,10 @@ describe('an undici call with a cached token', () => {
   it.each([
     ['a record', { AUTHORIZATION: 'mine' }, { AUTHORIZATION: 'mine' }],
     ['a flat list', ['a', '1', 'authorization', 'mine'], ['a', '1', 'authorization', 'mine']],
-    ['a Map', new Map([['Authorization', 'mine']]), ['Authorization', 'mine']],
-    ['Headers', new Headers({ authorization: 'mine' }), ['authorization', 'mine']],
-    ['a generator', [['authorization', 'mine']].values(), ['authorization', 'mine']],
+    ['a Map', new Map([['Authorization', 'mine']]), { Authorization: 'mine' }],
+    ['Headers', new Headers({ authorization: 'mine' }), { authorization: 'mine' }],
+    ['a generator', [['authorization', 'mine']].values(), { authorization: 'mine' }],
+    ['pairs', [['authorization', 'mine']], { authorization: 'mine' }],
   ])('keeps a header of its own: %s', (_, headers, expected) => {
     const { headers: sent, events } = dispatched({ headers })
     expect(sent).toEqual(expected)
@@ -191,6 +198,17 @@ describe('an undici call, by what is sent,', () => {
     const origin = connected === ORIGIN ? 'http://elsewhere.example' : ORIGIN
     expect(dispatched({ origin }, connected).headers).toEqual(expected)
   })
+})
+
+// Node.js' own fetch has the handlers of an older undici: a usual mistake.
+it('undici says what is wrong with the handler of another version', async () => {
+  await using api = await scripted((_, response) => response.end())
+  const messageOf = async (dispatcher: Dispatcher) => {
+    const error = await failureOf(globalThis.fetch(api.url, { dispatcher } as object))
+    return ((error as Error).cause as Error).message
+  }
+  expect(await messageOf(agentWith())).toBe('invalid onRequestStart method')
+  expect(await messageOf(agentWith(authFor(api)))).toBe('invalid onRequestStart method')
 })
 
 it('createAuthDispatch throws for invalid options', () => {

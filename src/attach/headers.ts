@@ -1,0 +1,69 @@
+/** Headers in the forms that callers of the clients use: find, set and clear one, whatever the case of its name. */
+
+/** Names and values. An undefined value is not a header: axios and undici do not send it. */
+export type HeaderRecord = Readonly<Record<string, unknown>>
+
+/** Names and values in turn, as undici takes them. */
+export type HeaderList = readonly unknown[]
+
+/** A header that a client sends. */
+export interface Header {
+  readonly name: string
+  /** Its name in lower case. */
+  readonly key: string
+  readonly value: string
+}
+
+/** The name under which a record has a header; `key` is its name in lower case. */
+export function headerName(headers: object | undefined, key: string): string | undefined {
+  const record = headers as HeaderRecord
+  for (const name in record) if (isNamed(name, key) && record[name] !== undefined) return name
+  return undefined
+}
+
+/** The value of a header in a record. */
+export function getHeader(headers: object | undefined, key: string): unknown {
+  const name = headerName(headers, key)
+  return name === undefined ? undefined : (headers as HeaderRecord)[name]
+}
+
+/** Whether there is a header of this name. */
+export function hasHeader(headers: HeaderRecord | HeaderList | Headers, key: string): boolean {
+  if (isHeaders(headers)) return headers.has(key)
+  if (!isHeaderList(headers)) return headerName(headers, key) !== undefined
+  return headers.some((name, at) => at % 2 === 0 && isNamed(name, key) && headers[at + 1] !== undefined)
+}
+
+/** A copy of the headers with this one, in place of any other of its name. */
+export function withHeader<Form extends HeaderRecord | HeaderList | Headers>(
+  headers: Form,
+  { name, key, value }: Header,
+): Form {
+  if (isHeaders(headers)) {
+    const copy = new Headers(headers)
+    copy.set(name, value)
+    return copy as Form
+  }
+  if (!isHeaderList(headers)) return { ...headers, [name]: value }
+  const others = headers.filter((_, at) => !isNamed(headers[at - (at % 2)], key))
+  return [...others, name, value] as HeaderList as Form
+}
+
+/** Sets a header of a record to undefined: axios is slower if a property of its headers was deleted. */
+export function clearHeader(headers: Record<string, unknown>, key: string): void {
+  const name = headerName(headers, key)
+  if (name !== undefined) headers[name] = undefined
+}
+
+export function isHeaderList(headers: unknown): headers is HeaderList {
+  return Array.isArray(headers)
+}
+
+/** Not by its class, which each call would look up, and which may be that of the undici package. */
+function isHeaders(headers: HeaderRecord | HeaderList | Headers): headers is Headers {
+  return typeof (headers as Headers).append === 'function'
+}
+
+function isNamed(name: unknown, key: string): boolean {
+  return typeof name === 'string' && name.length === key.length && name.toLowerCase() === key
+}

@@ -12,19 +12,19 @@ interface FirstLoad {
 }
 
 const FIRST_LOADS: readonly FirstLoad[] = [
-  { entries: ['.'], limitBytes: 26_500 },
-  { entries: ['./axios'], limitBytes: 26_000 },
+  { entries: ['.'], limitBytes: 27_000 },
+  { entries: ['./axios'], limitBytes: 26_500 },
   { entries: ['./undici'], limitBytes: 12_000 },
   { entries: ['./redis'], limitBytes: 8_500 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 25_500 },
-  { entries: ['.', './axios'], limitBytes: 29_000 },
-  { entries: ['.', './axios'], required: true, limitBytes: 48_000 },
+  { entries: ['.', './axios'], limitBytes: 30_000 },
+  { entries: ['.', './axios'], required: true, limitBytes: 50_000 },
   { entries: ['./testing'], required: true, limitBytes: 36_500 },
 ]
 
-const TARBALL_PACKED_BYTES = 560_000
-const TARBALL_UNPACKED_BYTES = 2_050_000
+const TARBALL_PACKED_BYTES = 590_000
+const TARBALL_UNPACKED_BYTES = 2_120_000
 
 /** This package and its dependencies, without optional peers. */
 const INSTALLED_PACKAGES = 2

@@ -150,7 +150,8 @@ export class SharedToken {
         this.#isDownUntil = Number.NEGATIVE_INFINITY
       },
       () => {
-        this.#isDownUntil = this.#now() + LOOK_AGAIN_MS // it fails at once, which holds up no call
+        // It fails at once, which holds up no call.
+        this.#isDownUntil = Math.min(this.#isDownUntil, this.#now() + LOOK_AGAIN_MS)
       },
     )
   }

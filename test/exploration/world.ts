@@ -91,7 +91,7 @@ export class World {
     if (plan.store !== undefined) {
       const leases = plan.store === 'with leases'
       this.#store = new MemoryStore(this.clock, { leases })
-      this.#fleet = { grants: new Map(), referees: [], leases }
+      this.#fleet = { grants: new Map(), referees: [], leases, refusedUntil: 0 }
     }
     this.#arrived = plan.callers.map(() => 0)
     const processes = new Set(plan.callers.map(({ process = 0 }) => process)).size

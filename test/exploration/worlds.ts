@@ -62,14 +62,14 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
       { do: 'call an API', api: 1, count: 1 },
     ],
     most: { refusing: 1 },
-    events: { quick: 6, deep: 9 },
+    events: { quick: 5, deep: 8 },
   },
   'a quota that is nearly spent': {
     start: 'a fresh token',
     token: { quota: { limit: 10, remaining: 2, resetsInSeconds: 30 } },
     callers: [{ do: 'call an API', count: 2 }],
     most: { revocations: 1 },
-    events: { quick: 7, deep: 10 },
+    events: { quick: 6, deep: 9 },
   },
   'a provider that is closed': {
     start: 'a token in its window',

@@ -56,6 +56,8 @@ export interface Fleet {
   readonly referees: Referee[]
   /** Whether the store has leases, and works. */
   leases: boolean
+  /** Until when (monotonic ms) a 429 holds back all of them. */
+  refusedUntil: number
 }
 
 export class Referee {
@@ -85,7 +87,7 @@ export class Referee {
     this.#clock = clock
     this.#options = options
     this.#hasStore = fleet !== undefined
-    this.#fleet = fleet ?? { grants: new Map(), referees: [], leases: false }
+    this.#fleet = fleet ?? { grants: new Map(), referees: [], leases: false, refusedUntil: 0 }
     this.#fleet.referees.push(this)
   }
 
@@ -295,6 +297,7 @@ export class Referee {
     if (purposes.length > 0 && now < earliest)
       this.problem('cooldown', `a token request for ${purposes.join(' or ')} ${earliest - now} ms too early`)
     if (certain && this.#quotas.isReserved(now)) this.problem('quota', 'a renewal')
+    if (this.#fleet.leases) this.#checkFleet({ isForCaller: !certain })
 
     const isForRejection = certain && !inWindow
     this.#lastBegan = now
@@ -309,12 +312,24 @@ export class Referee {
     }
   }
 
+  /** Whether another process's 429, or its token, makes this request unnecessary. */
+  #checkFleet({ isForCaller }: { readonly isForCaller: boolean }): void {
+    const waitMs = this.#fleet.refusedUntil - this.#clock.monotonicMs()
+    if (waitMs > 0) this.problem('cooldown', `the pause of another process lasts ${waitMs} ms more`)
+    const others = this.#fleet.referees.filter((other) => other !== this)
+    const shared = this.#fleet.grants.get(others.map(({ current }) => current).find(Boolean) ?? '')
+    if (shared === undefined || this.#rejected.has(shared.value) || shared === this.#current) return
+    const usefulMs = shared.certainlyRemainsMs(this.#clock) - (isForCaller ? 0 : shared.windowMs)
+    if (usefulMs > 0) this.problem('need', `another process has ${shared.value}`)
+  }
+
   #acquired(): void {
     const { apis = [], at = 0, isForRejection = false } = this.#running ?? {}
     const [api] = apis
     if (isForRejection && apis.length === 1 && api !== undefined) this.#limitOf(api).renewed(at)
     else for (const one of apis) this.#limitOf(one).mayBeStricter()
     this.#running = undefined
+    this.#fleet.refusedUntil = 0
     this.#pauses.succeeded()
     this.#current = [...this.#fleet.grants.values()].at(-1)
   }
@@ -332,6 +347,7 @@ export class Referee {
       background,
       servableForMs: this.#current?.certainlyRemainsMs(this.#clock) ?? 0,
     })
+    if (status === 429) this.#fleet.refusedUntil = this.#pauses.earliest('caller')
     for (const api of apis) this.#limitOf(api).mayBeStricter()
     const isTried =
       attempt > this.#options.retries || !isRetried(answer) || now - at >= this.#options.timeoutMs / 2

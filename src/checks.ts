@@ -8,8 +8,19 @@ import { unknownOption } from './names.ts'
 const matching = (pattern: RegExp, error: string): z.ZodMiniType<string> =>
   z.custom<string>((value) => typeof value === 'string' && pattern.test(value), error)
 
+/** Whether a required value is not given. An empty string, as `process.env.NAME ?? ''` yields, counts as none. */
+export function isMissing(value: unknown): boolean {
+  return value === undefined || value === ''
+}
+
+/** A value that must be given. */
+export function required<T>(isValid: (value: unknown) => boolean, error: string): z.ZodMiniType<T> {
+  return z.custom<T>((value) => !isMissing(value), ofKind('missing', error)).check(z.refine(isValid, error))
+}
+
 /** A non-empty string. */
-export const text = (error: string): z.ZodMiniType<string> => matching(/./s, error)
+export const text = (error: string): z.ZodMiniType<string> =>
+  required<string>((value) => typeof value === 'string', error)
 
 /** A duration (ms) that a timer supports. */
 export function ms(
@@ -42,11 +53,22 @@ export function hasFunction(value: unknown, name: string): boolean {
   return typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === 'function'
 }
 
-/** An object with these options, and no others. An unknown option's message is the list of the names that exist. */
-export const strict = <S extends z.core.$ZodLooseShape>(shape: S): z.ZodMiniObject<S, z.core.$strict> =>
-  z.strictObject(shape, {
-    error: ({ code }) => (code === 'unrecognized_keys' ? Object.keys(shape).join(' ') : 'must be an object'),
+/** An object with these options, and no others. */
+export function strict<S extends z.core.$ZodLooseShape>(
+  shape: S,
+): z.ZodMiniObject<S, z.core.$catchall<z.ZodMiniType>> {
+  const names = Object.keys(shape)
+  const unknown = z.custom(() => false, {
+    error: ({ path = [] }) => unknownOption(String(path.at(-1)), names).reason,
+    params: { kind: 'unknown' },
   })
+  return z.catchall(z.object(shape, 'must be an object'), unknown)
+}
+
+/** Parameters of a check whose problems are of this kind. Without them they are `invalid`. */
+export function ofKind(kind: Problem['kind'], error: string): z.core.$ZodCustomParams {
+  return { error, params: { kind } }
+}
 
 const HEADER = 'must be the name of a header (RFC 9110 §5.1)'
 const RESERVED = 'must not be a header that HTTP clients set or drop themselves'
@@ -70,12 +92,9 @@ export const schemeName: z.ZodMiniType<string> = matching(/^[!#$%&'*+\-.^_`|~0-9
  * @param name the name for a problem with the value as a whole
  */
 export function problemsOf(error: z.core.$ZodError, name = 'options'): Problem[] {
-  return error.issues.flatMap(({ path, message, ...issue }) => {
-    if (issue.code !== 'unrecognized_keys') return [{ option: nameOf(path) || name, reason: message }]
-    return issue.keys.map((key) => ({
-      ...unknownOption(key, message.split(' ')),
-      option: nameOf([...path, key]),
-    }))
+  return error.issues.map((issue) => {
+    const { kind }: Partial<Problem> = issue.code === 'custom' ? (issue.params ?? {}) : {}
+    return { option: nameOf(issue.path) || name, kind: kind ?? 'invalid', reason: issue.message }
   })
 }
 

@@ -1,5 +1,6 @@
 /** Environments such as production and test: their type, their validation, and a checked set of them. */
-import { ConfigurationError, type Problem } from './errors.ts'
+import { isMissing } from './checks.ts'
+import { ConfigurationError, type Flaw, type Problem } from './errors.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
 export interface Environment {
@@ -83,48 +84,65 @@ const copies = new WeakSet<object>()
 /** A frozen copy of an environment, or its problems. The option names of the problems start with `at`. */
 export function checkEnvironment(value: unknown, at: string, key?: string): Environment | Problem[] {
   if (typeof value !== 'object' || value === null)
-    return [{ option: at, reason: 'must be an object with authUrl, audience and apiUrls' }]
+    return [{ option: at, ...flawOf(value, 'must be an object with authUrl, audience and apiUrls') }]
   const given = value as Environment
   if (copies.has(given) && (key === undefined || given.name !== undefined)) return given
   const { name = key, authUrl, audience, apiUrls, allowInsecureRequests = false } = given
   const insecure = allowInsecureRequests === true
   const entries = typeof apiUrls === 'object' && apiUrls !== null ? entriesOf(apiUrls) : []
-  const reasons: [option: string, reason: string | undefined][] = [
-    ['name', name === undefined ? undefined : textProblem(name)],
-    [
-      'allowInsecureRequests',
-      typeof allowInsecureRequests === 'boolean' ? undefined : 'must be true or false',
-    ],
-    ['authUrl', baseUrlProblem(authUrl, insecure)],
-    ['audience', textProblem(audience)],
-    ['apiUrls', entries.length > 0 ? undefined : 'must be at least one base URL, by name or as a list'],
-    ...entries.map(({ place, url }): [string, string | undefined] => [place, apiUrlProblem(url, insecure)]),
+  const flaws: [option: string, flaw: Flaw | undefined][] = [
+    ['name', name === undefined ? undefined : textFlaw(name)],
+    ['allowInsecureRequests', typeof allowInsecureRequests === 'boolean' ? undefined : NOT_BOOLEAN],
+    ['authUrl', baseUrlFlaw(authUrl, insecure)],
+    ['audience', textFlaw(audience)],
+    ['apiUrls', entries.length > 0 ? undefined : apiUrlsFlaw(apiUrls)],
+    ...entries.map(({ place, url }): [string, Flaw | undefined] => [place, apiUrlFlaw(url, insecure)]),
   ]
-  const problems = reasons.flatMap(([option, reason]) =>
-    reason === undefined ? [] : { option: `${at}.${option}`, reason },
+  const problems = flaws.flatMap(([option, flaw]) =>
+    flaw === undefined ? [] : { option: `${at}.${option}`, ...flaw },
   )
   return problems.length > 0 ? problems : frozenEnvironment({ ...given, name })
 }
 
-function textProblem(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? undefined : 'must be a non-empty string'
+const NOT_BOOLEAN: Flaw = { kind: 'invalid', reason: 'must be true or false' }
+
+/** The flaw of a required value. */
+function flawOf(value: unknown, reason: string): Flaw {
+  return { kind: isMissing(value) ? 'missing' : 'invalid', reason }
 }
 
-function apiUrlProblem(value: unknown, insecure: boolean): string | undefined {
+function textFlaw(value: unknown): Flaw | undefined {
+  return typeof value === 'string' && value !== '' ? undefined : flawOf(value, 'must be a non-empty string')
+}
+
+function apiUrlsFlaw(value: unknown): Flaw {
+  const isEmpty = typeof value === 'object' && value !== null
+  return flawOf(isEmpty ? undefined : value, 'must be at least one base URL, by name or as a list')
+}
+
+function apiUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
   const isEncoded = URL.canParse(String(value)) && /%2f|%5c/i.test(new URL(String(value)).pathname)
   return isEncoded
-    ? 'must not contain an encoded slash (%2f) or backslash (%5c) in its path'
-    : baseUrlProblem(value, insecure)
+    ? { kind: 'invalid', reason: 'must not contain an encoded slash (%2f) or backslash (%5c) in its path' }
+    : baseUrlFlaw(value, insecure)
 }
 
-function baseUrlProblem(value: unknown, insecure: boolean): string | undefined {
-  if (typeof value !== 'string' || !URL.canParse(value)) return 'must be an absolute URL'
+function baseUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
+  if (typeof value !== 'string' || !URL.canParse(value)) return flawOf(value, 'must be an absolute URL')
   const url = new URL(value)
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
   if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
-    return 'must use https (http is allowed for loopback hosts, or with allowInsecureRequests: true)'
+    const reason = 'must use https (http is allowed for loopback hosts, or with allowInsecureRequests: true)'
+    return { kind: 'insecure', reason }
   }
-  if (url.username !== '' || url.password !== '') return 'must not contain a user name or a password'
+  const reason = urlReason(value, url)
+  return reason === undefined ? undefined : { kind: 'invalid', reason }
+}
+
+function urlReason(value: string, { protocol, username, password }: URL): string | undefined {
+  if (protocol !== 'https:' && protocol !== 'http:') return 'must be an https URL'
+  // Parsers drop line breaks: two URLs, as a YAML block has them, would silently become one.
+  if (/[\s|]/.test(value)) return 'must be one URL, without white space and |'
+  if (username !== '' || password !== '') return 'must not contain a user name or a password'
   if (value.includes('?') || value.includes('#')) return 'must not contain a query or a fragment'
   return undefined
 }
@@ -164,7 +182,11 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
   }
   if (problems.length === 0) problems.push(...overlaps(checked))
   if (problems.length === 0 && checked.length === 0)
-    problems.push({ option: 'environments', reason: 'must be an object with at least one environment' })
+    problems.push({
+      option: 'environments',
+      kind: 'missing',
+      reason: 'must be an object with at least one environment',
+    })
   if (problems.length > 0) throw new ConfigurationError('The environments cannot be used', problems)
   return Object.freeze(Object.fromEntries(checked)) as T
 }
@@ -187,7 +209,9 @@ function overlaps(entries: [string, Environment][]): Problem[] {
   const problems: Problem[] = []
   entries.forEach(([key, environment], index) => {
     for (const [otherKey, other] of entries.slice(0, index)) {
-      const add = (option: string, reason: string) => problems.push({ option: `${key}.${option}`, reason })
+      const add = (option: string, reason: string): void => {
+        problems.push({ option: `${key}.${option}`, kind: 'conflict', reason })
+      }
       if (tokenEndpoint(environment) === tokenEndpoint(other))
         add('authUrl', `is also the token endpoint of ${otherKey}`)
       if (environment.audience === other.audience) add('audience', `is also the audience of ${otherKey}`)

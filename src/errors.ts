@@ -46,13 +46,27 @@ export class MerchantAuthError extends Error {
   }
 }
 
-/** One invalid option, and the reason. */
+/** An option that cannot be used, and why. */
 export interface Problem {
   /** The option's name with its path, for example `environment.apiUrls[0]`. */
   readonly option: string
-  /** Why it is invalid. Never contains the value. */
+  /**
+   * What is wrong, for programs. Kinds are part of the public API, as codes are:
+   *
+   * - `missing`: the option is required, and not given or empty
+   * - `invalid`: its value cannot be used
+   * - `insecure`: it is an `http:` URL of another host than a loopback host
+   * - `unknown`: there is no such option, or not in this place
+   * - `conflict`: it cannot be combined with another option, or with what exists already
+   * - `unavailable`: what it names cannot be used now: a file, a port, a package
+   */
+  readonly kind: 'missing' | 'invalid' | 'insecure' | 'unknown' | 'conflict' | 'unavailable'
+  /** Why it cannot be used, for people: the words may change in any version. Never contains the value. */
   readonly reason: string
 }
+
+/** What is wrong with a value, whatever its option is called. */
+export type Flaw = Pick<Problem, 'kind' | 'reason'>
 
 /** Invalid options, all at once. Its `code` is `ERR_CONFIGURATION`, or `ERR_BROWSER` in a browser. */
 export class ConfigurationError extends MerchantAuthError {
@@ -72,9 +86,10 @@ export class ConfigurationError extends MerchantAuthError {
 
 /** The fields of a {@link TokenRequestError}. */
 export type TokenRequestFailure = Pick<TokenRequestError, 'code' | 'retryable' | 'attempts'> &
-  Partial<
-    Pick<TokenRequestError, 'status' | 'error' | 'errorDescription' | 'retryAfterMs' | 'answer' | 'cause'>
-  >
+  Partial<Pick<TokenRequestError, 'status' | 'error' | 'errorDescription' | 'retryAfterMs' | 'answer'>> & {
+    /** Not picked: with `lib` ES2021, TypeScript knows no `cause` of an error. */
+    readonly cause?: unknown
+  }
 
 /**
  * The token request failed. Its `code` says why: `ERR_TOKEN_NETWORK`, `ERR_TOKEN_TIMEOUT`, `ERR_TOKEN_STATUS`,
@@ -191,4 +206,9 @@ export function copyForCaller(error: unknown, remainingMs?: number, note = ''): 
  */
 export function isMerchantAuthError(value: unknown): value is MerchantAuthError {
   return (value as { [BRAND]?: unknown } | null | undefined)?.[BRAND] === true
+}
+
+/** Whether a framework steers itself by this error, as Next.js does while it prerenders a page: it has to be passed on as it is. */
+export function isFrameworkError(error: unknown): boolean {
+  return typeof (error as { readonly digest?: unknown } | undefined)?.digest === 'string'
 }

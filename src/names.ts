@@ -14,7 +14,8 @@ export function similarName(typed: string, names: readonly string[]): string | u
 /** The problem of an option that does not exist. */
 export function unknownOption(option: string, names: readonly string[]): Problem {
   const meant = similarName(option, names)
-  return { option, reason: `is not an option${meant === undefined ? '' : `; did you mean ${meant}?`}` }
+  const reason = `is not an option${meant === undefined ? '' : `; did you mean ${meant}?`}`
+  return { option, kind: 'unknown', reason }
 }
 
 /** Whether so many edits make the texts equal: a letter is added, removed or replaced, or two neighbors are swapped. */

@@ -6,7 +6,9 @@ import {
   headerName,
   ms,
   objectWith,
+  ofKind,
   problemsOf,
+  required,
   schemeName,
   strict,
   text,
@@ -194,28 +196,27 @@ const CLOCK = 'must have the functions monotonicMs, epochMs and sleep'
 const STATUS = 'must be a status from 400 to 599'
 
 /** The fields of the token request that the provider sets. */
-const OWN_FIELDS = /^(?:client_(?:id|secret|assertion|assertion_type)|audience|grant_type)?$/
+const OWN_FIELDS = /^(?:client_(?:id|secret|assertion|assertion_type)|audience|grant_type)$/
 
 const parameters = z
   .custom<Readonly<Record<string, string>>>()
   .check(({ value, issues }: { readonly value: unknown; readonly issues: unknown[] }) => {
-    const problem = (message: string, ...path: string[]): void => {
-      issues.push({ code: 'custom', input: value, path, message })
+    const report = (kind: Problem['kind'], message: string, ...path: string[]): void => {
+      issues.push({ code: 'custom', input: value, path, message, params: { kind } })
     }
     const isPlain =
       typeof value === 'object' && [Object.prototype, null].includes(Object.getPrototypeOf(value ?? []))
-    if (!isPlain) problem('must be a plain object')
-    else
-      for (const [name, field] of Object.entries(value as object)) {
-        if (OWN_FIELDS.test(name)) problem('has no name, or is set by the provider', name)
-        if (typeof field !== 'string') problem('must be a string', name)
-      }
+    if (!isPlain) return report('invalid', 'must be a plain object')
+    for (const [name, field] of Object.entries(value as object)) {
+      if (name === '') report('invalid', 'must have a name', name)
+      if (OWN_FIELDS.test(name)) report('conflict', 'is set by the provider', name)
+      if (typeof field !== 'string') report('invalid', 'must be a string', name)
+    }
   })
 
-const isSecret = (value: unknown): boolean =>
-  (typeof value === 'string' && value !== '') || typeof value === 'function'
+const isSecret = (value: unknown): boolean => typeof value === 'string' || typeof value === 'function'
 
-const misplaced = z.optional(z.custom<never>(() => false, 'belongs in environment'))
+const misplaced = z.optional(z.custom<never>(() => false, ofKind('unknown', 'belongs in environment')))
 const providerShape = strict({
   authUrl: misplaced,
   audience: misplaced,
@@ -223,7 +224,7 @@ const providerShape = strict({
   allowInsecureRequests: misplaced,
   environment: z.optional(z.custom<unknown>()), // checkEnvironment() checks it
   clientId: text(TEXT),
-  clientSecret: z.optional(z.custom<WithClientSecret['clientSecret']>(isSecret, SECRET)),
+  clientSecret: z.optional(required<WithClientSecret['clientSecret']>(isSecret, SECRET)),
   clientAssertion: z.optional(fn<WithClientAssertion['clientAssertion']>(FUNCTION)),
   tokenParameters: z.optional(parameters),
   timeoutMs: z.optional(ms(1)),
@@ -257,14 +258,20 @@ const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<typeof fe
 
 /** Validates the options of a provider, or throws a {@link ConfigurationError} with every problem. */
 export function resolveOptions(options: unknown): ResolvedOptions {
+  const resolved = checkOptions(options)
+  if (!Array.isArray(resolved)) return resolved
+  throw new ConfigurationError('The options of the token provider cannot be used', resolved)
+}
+
+/** The validated options of a provider, with defaults applied, or every problem. */
+export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
   const parsed = z.safeParse(providerShape, options)
   const given: Partial<TokenProviderOptions> = options ?? {}
   const environment = checkEnvironment(given.environment, 'environment')
   const found = parsed.success ? [] : problemsOf(parsed.error)
   const problems = [...found, ...credentialProblems(given)]
-  if (Array.isArray(environment)) problems.push(...environment)
-  if (!parsed.success || Array.isArray(environment) || problems.length > 0)
-    throw new ConfigurationError('The options of the token provider cannot be used', problems)
+  if (Array.isArray(environment)) return [...problems, ...environment]
+  if (!parsed.success || problems.length > 0) return problems
   const {
     clientSecret = '',
     clientAssertion,
@@ -292,12 +299,21 @@ function credentialProblems(given: Partial<TokenProviderOptions>): Problem[] {
   const has = (option: keyof TokenProviderOptions): boolean => given[option] !== undefined
   const problems: Problem[] = []
   if (has('clientSecret') && has('clientAssertion'))
-    problems.push({ option: 'clientAssertion', reason: 'must not be given together with clientSecret' })
+    problems.push({
+      option: 'clientAssertion',
+      kind: 'conflict',
+      reason: 'must not be given together with clientSecret',
+    })
   if (!has('clientSecret') && !has('clientAssertion'))
-    problems.push({ option: 'clientSecret', reason: `${SECRET}; or give clientAssertion` })
+    problems.push({
+      option: 'clientSecret',
+      kind: 'missing',
+      reason: `${SECRET}; or give clientAssertion`,
+    })
   if (has('clientAssertion') && has('store') && !has('encryptionKeys'))
     problems.push({
       option: 'encryptionKeys',
+      kind: 'missing',
       reason: 'must be given with a store and clientAssertion: no client secret exists to derive a key from',
     })
   return problems
@@ -311,7 +327,8 @@ export function resolveAttach(
 ): ResolvedAttach {
   const parsed = z.safeParse(fetch ? attachFetchShape : attachShape, options)
   const problems = parsed.success ? [] : problemsOf(parsed.error)
-  if (!hasFunction(tokens, 'getToken')) problems.unshift({ option: 'tokens', reason: PROVIDER })
+  if (!hasFunction(tokens, 'getToken'))
+    problems.unshift({ option: 'tokens', kind: 'invalid', reason: PROVIDER })
   if (!parsed.success || problems.length > 0)
     throw new ConfigurationError('The token cannot be attached', problems)
   const resolved: z.output<typeof attachFetchShape> = parsed.data

@@ -35,8 +35,14 @@ export function redactQuotas(quotas: readonly Quota[], secrets: Iterable<string>
   return quotas.map((quota) => ({ ...quota, name: redact(quota.name, secrets) }))
 }
 
-/** A quota for messages. */
-export function quotaInText({ name, limit, remaining, resetsInMs }: Quota): string {
+/** What is left of a quota, for messages: `2 of 10 token requests left`. */
+export function leftInText({ limit, remaining }: Quota): string {
+  return `${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left`
+}
+
+/** A quota as a sentence of a message. */
+export function quotaInText(quota: Quota): string {
+  const { name, resetsInMs } = quota
   const full = resetsInMs === undefined ? '' : `; it is full again in ${Math.ceil(resetsInMs / 1_000)} s`
-  return `The quota ${name} has ${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left${full}.`
+  return `The quota ${name} has ${leftInText(quota)}${full}.`
 }

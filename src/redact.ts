@@ -49,6 +49,18 @@ export function redact(text: string, secrets: Iterable<string>): string {
     .join(HIDDEN)
 }
 
+/**
+ * Foreign text on one line of limited length, without secrets, and without characters that could control a terminal. It is
+ * searched before it is cut, so that no part of a secret remains.
+ */
+export function printable(
+  text: string,
+  { length = 300, secrets = [] }: { readonly length?: number; readonly secrets?: Iterable<string> } = {},
+): string {
+  const line = redact(text, secrets).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
+  return line.length > length ? `${line.slice(0, length - 1)}…` : line
+}
+
 /** The forms in which a text can contain a secret. */
 function formsOf(secret: string): (string | RegExp)[] {
   const forms = [secret, ...base64FormsOf(secret)]

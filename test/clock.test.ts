@@ -40,14 +40,4 @@ describe('the system clock', () => {
     await vi.advanceTimersByTimeAsync(1_000_000)
     expect(woken).not.toHaveBeenCalled()
   })
-
-  it('does not keep the process alive during a sleep', () => {
-    vi.useRealTimers()
-    const set = vi.spyOn(globalThis, 'setTimeout')
-    const abort = new AbortController()
-    clock.sleep(9_999, abort.signal).catch(() => {})
-    expect(set.mock.results.map(({ value }) => (value as NodeJS.Timeout).hasRef())).toEqual([false])
-    abort.abort()
-    set.mockRestore()
-  })
 })

@@ -92,6 +92,17 @@ describe('defineEnvironments', () => {
       expect(problemsOf({ production: { ...production, apiUrls: [url] } })).toEqual(['production.apiUrls[0]'])
     },
   )
+
+  it.each(['\n', '\t', ' ', '|', '\nhttps://other.example', '|https://other.example'])(
+    'rejects a URL that is followed by %j, which parsers drop or keep in a path',
+    (more) => {
+      const [authUrl, apiUrl] = [`https://auth.example/v1${more}`, `https://api.example/v1${more}`]
+      expect(problemsOf({ production: { ...production, authUrl, apiUrls: [apiUrl] } })).toEqual([
+        'production.authUrl',
+        'production.apiUrls[0]',
+      ])
+    },
+  )
 })
 
 describe('apiUrls by name', () => {

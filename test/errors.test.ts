@@ -24,7 +24,9 @@ const FIELDS = {
 const requestError = new TokenRequestError('bad', { ...FIELDS, cause: new Error('inner') })
 const responseError = new TokenResponseError('bad', [{ field: 'expires_in', reason: 'is missing' }])
 const closedError = new ProviderClosedError()
-const configurationError = new ConfigurationError('Wrong', [{ option: 'clientId', reason: 'is missing' }])
+const configurationError = new ConfigurationError('Wrong', [
+  { option: 'clientId', kind: 'missing', reason: 'must be a non-empty string' },
+])
 
 describe('every error', () => {
   it.each([

@@ -30,14 +30,14 @@ describe('the error for an unknown option', () => {
   it('suggests the intended name', () => {
     const options = { environment: ENVIRONMENT, clientId: 'client-1', clientSecret: SECRET, timeout: 5 }
     expect(problemsIn(() => createTokenProvider(options as TokenProviderOptions))).toEqual([
-      { option: 'timeout', reason: 'is not an option; did you mean timeoutMs?' },
+      { option: 'timeout', kind: 'unknown', reason: 'is not an option; did you mean timeoutMs?' },
     ])
   })
 
   it('has the path of a nested option', async () => {
     const options = { ports: { tset: 4010 } } as SandboxOptions
     await expect(startSandbox(options)).rejects.toMatchObject({
-      problems: [{ option: 'ports.tset', reason: 'is not an option; did you mean test?' }],
+      problems: [{ option: 'ports.tset', kind: 'unknown', reason: 'is not an option; did you mean test?' }],
     })
   })
 })

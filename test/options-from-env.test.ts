@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { problemsIn } from './support/problems.ts'
+import { kindsOf as kinds, problemsIn } from './support/problems.ts'
 import { noteSecret } from './support/recorded.ts'
 
 const SECRET = 'swordfish of the environment'
@@ -28,8 +28,9 @@ afterEach(() => {
   return rm(folder, { recursive: true })
 })
 
-const problemsOf = (env: Readonly<Record<string, string | undefined>>) =>
-  problemsIn(() => optionsFromEnv(env)).map(Object.values)
+type Variables = Readonly<Record<string, string | undefined>>
+const kindsOf = (env: Variables) => kinds(() => optionsFromEnv(env))
+const reasonsOf = (env: Variables) => problemsIn(() => optionsFromEnv(env)).map(({ reason }) => reason)
 
 describe('optionsFromEnv', () => {
   it('returns only the options that the variables set', async () => {
@@ -49,19 +50,39 @@ describe('optionsFromEnv', () => {
   it.each([
     [`merchant=${merchant},inStore=${inStore}`, { merchant, inStore }],
     [` merchant = ${merchant} , inStore=${inStore},`, { merchant, inStore }],
+    [`merchant=${merchant} inStore=${inStore}`, { merchant, inStore }],
+    [`merchant=${merchant}\ninStore=${inStore}\n`, { merchant, inStore }], // a YAML block
+    [`\r\n  merchant = ${merchant},\r\n  inStore = ${inStore}\r\n`, { merchant, inStore }],
+    [`${merchant}\n\n\t${inStore}`, [merchant, inStore]],
     [`${merchant}/a=b`, [`${merchant}/a=b`]],
-  ])('reads MERCHANT_AUTH_API_URLS=%s', (MERCHANT_AUTH_API_URLS, apiUrls) => {
+  ])('reads MERCHANT_AUTH_API_URLS=%j', (MERCHANT_AUTH_API_URLS, apiUrls) => {
     expect(optionsFromEnv({ ...GOOD, MERCHANT_AUTH_API_URLS }).environment.apiUrls).toEqual(apiUrls)
   })
 
   it.each([
-    [`merchant=${merchant},${inStore}`, 'MERCHANT_AUTH_API_URLS'],
-    [`merchant=${merchant},merchant=${inStore}`, 'MERCHANT_AUTH_API_URLS'],
-    ['merchant=http://api.example', 'MERCHANT_AUTH_API_URLS.merchant'],
-    [',', 'MERCHANT_AUTH_API_URLS'],
-    [`merchant=${merchant};inStore=${inStore}`, 'MERCHANT_AUTH_API_URLS'],
-  ])('rejects MERCHANT_AUTH_API_URLS=%s', (MERCHANT_AUTH_API_URLS, option) => {
-    expect(problemsOf({ ...GOOD, MERCHANT_AUTH_API_URLS })).toEqual([[option, expect.any(String)]])
+    [`merchant=${merchant},${inStore}`, 'MERCHANT_AUTH_API_URLS', 'invalid'],
+    [`merchant=${merchant},merchant=${inStore}`, 'MERCHANT_AUTH_API_URLS', 'invalid'],
+    ['merchant=http://api.example', 'MERCHANT_AUTH_API_URLS.merchant', 'insecure'],
+    [',', 'MERCHANT_AUTH_API_URLS', 'missing'],
+    [`merchant=${merchant};inStore=${inStore}`, 'MERCHANT_AUTH_API_URLS', 'invalid'],
+    [`merchant=${merchant}|inStore=${inStore}`, 'MERCHANT_AUTH_API_URLS.merchant', 'invalid'],
+  ])('rejects MERCHANT_AUTH_API_URLS=%s', (MERCHANT_AUTH_API_URLS, option, kind) => {
+    expect(kindsOf({ ...GOOD, MERCHANT_AUTH_API_URLS })).toEqual([[option, kind]])
+  })
+
+  const INSECURE = { ...GOOD, MERCHANT_AUTH_URL: 'http://sandbox:4000' }
+  it('allows http to other hosts with MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=true', () => {
+    const allowed = (MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS: string) =>
+      optionsFromEnv({ ...INSECURE, MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS }).environment
+    expect(allowed('true')).toMatchObject({ authUrl: 'http://sandbox:4000', allowInsecureRequests: true })
+    expect(() => allowed('false')).toThrow(/MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=true/)
+    expect(() => allowed('')).toThrow(/MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=true/)
+  })
+
+  it.each(['yes', '1', 'TRUE', 'true,'])('rejects MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=%s', (text) => {
+    expect(kindsOf({ ...GOOD, MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS: text })).toEqual([
+      ['MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS', 'invalid'],
+    ])
   })
 
   it('requires the names of APIs that the caller uses', () => {
@@ -70,9 +91,11 @@ describe('optionsFromEnv', () => {
       { apis: ['merchant'] },
     ).environment
     expect(new URL(apiUrls.merchant).href).toBe(merchant)
-    expect(problemsIn(() => optionsFromEnv(GOOD, { apis: ['merchant', 'inStore'] }))).toEqual([
-      { option: 'MERCHANT_AUTH_API_URLS', reason: 'must name the API merchant: merchant=https://…' },
-      { option: 'MERCHANT_AUTH_API_URLS', reason: 'must name the API inStore: inStore=https://…' },
+    const problems = problemsIn(() => optionsFromEnv(GOOD, { apis: ['merchant', 'inStore'] }))
+    const [option, kind] = ['MERCHANT_AUTH_API_URLS', 'missing']
+    expect(problems).toEqual([
+      { option, kind, reason: 'must name the API merchant: merchant=https://…' },
+      { option, kind, reason: 'must name the API inStore: inStore=https://…' },
     ])
   })
 
@@ -95,16 +118,16 @@ describe('optionsFromEnv', () => {
   })
 
   it('reports all problems at once, each with its variable', () => {
-    const missing = problemsIn(() => optionsFromEnv({}, { apis: ['merchant'] }))
-    expect(missing.map(Object.values)).toEqual([
-      [
-        'MERCHANT_AUTH_CLIENT_SECRET',
-        'is not set, and neither is MERCHANT_AUTH_CLIENT_SECRET_FILE or MERCHANT_AUTH_CLIENT_ASSERTION_FILE',
-      ],
-      ['MERCHANT_AUTH_CLIENT_ID', 'is not set'],
-      ['MERCHANT_AUTH_URL', 'is not set'],
-      ['MERCHANT_AUTH_AUDIENCE', 'is not set'],
-      ['MERCHANT_AUTH_API_URLS', 'is not set'],
+    expect(kinds(() => optionsFromEnv({}, { apis: ['merchant'] }))).toEqual([
+      ['MERCHANT_AUTH_CLIENT_ID', 'missing'],
+      ['MERCHANT_AUTH_CLIENT_SECRET', 'missing'],
+      ['MERCHANT_AUTH_URL', 'missing'],
+      ['MERCHANT_AUTH_AUDIENCE', 'missing'],
+      ['MERCHANT_AUTH_API_URLS', 'missing'],
+    ])
+    expect(reasonsOf({}).slice(0, 2)).toEqual([
+      'is not set',
+      'is not set, and neither is MERCHANT_AUTH_CLIENT_SECRET_FILE or MERCHANT_AUTH_CLIENT_ASSERTION_FILE',
     ])
     const wrong = {
       ...GOOD,
@@ -114,19 +137,26 @@ describe('optionsFromEnv', () => {
       MERCHANT_AUTH_REFRESH_AHEAD_MS: '-1',
       MERCHANT_AUTH_EXPIRY_MARGIN_MS: '99999999999',
     }
-    expect(problemsOf(wrong)).toEqual([
-      ['MERCHANT_AUTH_TIMEOUT_MS', 'must be a number of milliseconds from 1 to 2147483647'],
-      ['MERCHANT_AUTH_REFRESH_AHEAD_MS', 'must be a number of milliseconds from 0 to 2147483647'],
-      ['MERCHANT_AUTH_EXPIRY_MARGIN_MS', 'must be a number of milliseconds from 0 to 2147483647'],
-      ['MERCHANT_AUTH_URL', expect.stringContaining('must use https')],
-      ['MERCHANT_AUTH_API_URLS[1]', 'must be an https URL'],
+    expect(kindsOf(wrong)).toEqual([
+      ['MERCHANT_AUTH_TIMEOUT_MS', 'invalid'],
+      ['MERCHANT_AUTH_REFRESH_AHEAD_MS', 'invalid'],
+      ['MERCHANT_AUTH_EXPIRY_MARGIN_MS', 'invalid'],
+      ['MERCHANT_AUTH_URL', 'insecure'],
+      ['MERCHANT_AUTH_API_URLS[1]', 'invalid'],
+    ])
+    expect(reasonsOf(wrong)).toEqual([
+      'must be a number of milliseconds from 1 to 2147483647',
+      'must be a number of milliseconds from 0 to 2147483647',
+      'must be a number of milliseconds from 0 to 2147483647',
+      'must use https (http is allowed for loopback hosts, or with MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=true)',
+      'must be an https URL',
     ])
   })
 
   it('points out a variable that is probably misspelled', () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, MERCHANT_AUTH_API_URLS: apiUrls, ...rest } = GOOD
     const wrong = { ...rest, MERCHANT_AUTH_SECRET: SECRET, MERCHANT_AUTH_API_URL: apiUrls }
-    expect(problemsOf(wrong).map(([, reason]) => reason)).toEqual([
+    expect(reasonsOf(wrong)).toEqual([
       expect.stringMatching(/^is not set.*, but MERCHANT_AUTH_SECRET is: check its spelling$/),
       'is not set, but MERCHANT_AUTH_API_URL is: check its spelling',
     ])
@@ -140,23 +170,28 @@ describe('optionsFromEnv', () => {
   it('treats an empty variable as unset', () => {
     const env = { ...GOOD, MERCHANT_AUTH_TIMEOUT_MS: '', MERCHANT_AUTH_CLIENT_SECRET_FILE: '' }
     expect(optionsFromEnv(env)).not.toHaveProperty('timeoutMs')
-    expect(problemsOf({ ...GOOD, MERCHANT_AUTH_CLIENT_ID: ' ' })[0]?.[1]).toBe('is not set')
+    expect(kindsOf({ ...GOOD, MERCHANT_AUTH_CLIENT_ID: ' ' })).toEqual([
+      ['MERCHANT_AUTH_CLIENT_ID', 'missing'],
+    ])
   })
 
   it('rejects a second secret, and a secret file that is missing, empty or in UTF-16', async () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
     const file = join(folder, 'secret')
-    const withFile = (path: string) => problemsOf({ ...rest, MERCHANT_AUTH_CLIENT_SECRET_FILE: path })
-    const NAME = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
-    expect(withFile(file)).toEqual([[NAME, 'names a file that cannot be read (ENOENT)']])
+    const option = 'MERCHANT_AUTH_CLIENT_SECRET_FILE'
+    const withFile = () => problemsIn(() => optionsFromEnv({ ...rest, [option]: file }))
+    const unusable = (reason: string) => [
+      { option, kind: 'unavailable', reason: expect.stringContaining(reason) },
+    ]
+    expect(withFile()).toEqual(unusable('cannot be read (ENOENT)'))
     await writeFile(file, '\n')
-    expect(withFile(file)).toEqual([[NAME, 'names an empty file']])
-    await writeFile(file, '\uFEFFsecret\r\n', 'utf16le')
-    expect(withFile(file)).toEqual([[NAME, expect.stringContaining('UTF-16')]])
+    expect(withFile()).toEqual(unusable('empty'))
+    for (const text of ['\uFEFFsecret\r\n', 'secret']) {
+      await writeFile(file, text, 'utf16le')
+      expect(withFile()).toEqual(unusable('UTF-16'))
+    }
     await writeFile(file, 'x')
-    expect(problemsOf({ ...GOOD, [NAME]: file })).toEqual([
-      [NAME, 'must not be set together with MERCHANT_AUTH_CLIENT_SECRET'],
-    ])
+    expect(kindsOf({ ...GOOD, [option]: file })).toEqual([[option, 'conflict']])
   })
 
   it('reads the assertion file again each time', async () => {
@@ -178,7 +213,11 @@ describe('optionsFromEnv', () => {
       resource: 'a=b',
       empty: '',
     })
-    const problemOf = (text: string) => problemsOf({ ...GOOD, MERCHANT_AUTH_TOKEN_PARAMETERS: text })[0]?.[0]
+    expect(parametersOf('organization=org_1\r\nlabel=two words\n')).toEqual({
+      organization: 'org_1',
+      label: 'two words',
+    })
+    const problemOf = (text: string) => kindsOf({ ...GOOD, MERCHANT_AUTH_TOKEN_PARAMETERS: text })[0]?.[0]
     for (const text of ['organization', '=x', 'organization=org_1,organization=org_2'])
       expect(problemOf(text)).toBe('MERCHANT_AUTH_TOKEN_PARAMETERS')
     expect(problemOf('audience=x')).toBe('MERCHANT_AUTH_TOKEN_PARAMETERS.audience')
@@ -207,8 +246,11 @@ describe('optionsFromEnv', () => {
     await writeFile(file, 'the next one\r\n')
     expect((await tokens.renewToken(first))?.value).toMatch(/./)
 
-    await rm(file)
+    await writeFile(file, '')
     await using other = createTokenProvider({ ...options, retries: 0 })
     await expect(other.getToken()).rejects.toMatchObject({ code: 'ERR_CLIENT_SECRET' })
+    await rm(file)
+    await using another = createTokenProvider({ ...options, retries: 0 })
+    await expect(another.getToken()).rejects.toMatchObject({ code: 'ERR_CLIENT_SECRET' })
   })
 })

@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import { type ConfigurationError, createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
-import { problemsOf, thrownBy } from './support/problems.ts'
+import { kindsOf, problemsOf, thrownBy } from './support/problems.ts'
 import { provided } from './support/provided.ts'
 import { ENVIRONMENT, rig } from './token/harness.ts'
 
@@ -53,7 +53,36 @@ describe('the options of a provider', () => {
     const options = { ...GOOD, environment: undefined, ...misplaced } as unknown as TokenProviderOptions
     const { problems } = thrownBy(() => createTokenProvider(options)) as ConfigurationError
     for (const option of Object.keys(misplaced))
-      expect(problems).toContainEqual({ option, reason: 'belongs in environment' })
+      expect(problems).toContainEqual({ option, kind: 'unknown', reason: 'belongs in environment' })
+  })
+
+  it.each<[kind: string, option: string, values: unknown[]]>([
+    ['missing', 'clientId', [undefined, '']],
+    ['missing', 'clientSecret', [undefined, '']],
+    ['missing', 'environment', [undefined]],
+    ['missing', 'environment.authUrl', [undefined, '']],
+    ['missing', 'environment.audience', [undefined, '']],
+    ['missing', 'environment.apiUrls', [undefined, [], {}]],
+    ['missing', 'environment.apiUrls[0]', [['']]],
+    ['invalid', 'clientId', [5, null]],
+    ['invalid', 'environment.authUrl', [5, 'auth.example', 'ftp://auth.example']],
+    ['invalid', 'environment.apiUrls', [5, 'https://api.example']],
+    ['invalid', 'tokenParameters', [new URLSearchParams({ organization: 'org_1' }), [], 5]],
+    ['invalid', 'tokenParameters.organization', [{ organization: 5 }]],
+    ['insecure', 'environment.authUrl', ['http://auth.example']],
+    ['insecure', 'environment.apiUrls[0]', [['http://api.example']]],
+    ['unknown', 'timeout', [5, undefined]],
+    ['unknown', 'audience', ['https://api.example']],
+    ['conflict', 'clientAssertion', [() => 'head.body.signature']],
+    ['conflict', 'tokenParameters.audience', [{ audience: 'https://api.example' }]],
+  ])('that are %s have this kind of problem: %s', (kind, option, values) => {
+    const [, environment, name = ''] = /^(environment\.)?(\w+)/.exec(option) ?? []
+    for (const value of values) {
+      const changed = { [name]: value }
+      const options = environment ? { environment: { ...ENVIRONMENT, ...changed } } : changed
+      const make = () => createTokenProvider({ ...GOOD, ...options } as TokenProviderOptions)
+      expect(kindsOf(make), String(value)).toEqual([[option, kind]])
+    }
   })
 
   const STORE = { get: () => {}, set: () => {} }

@@ -11,7 +11,7 @@ import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 import { brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
 import { root } from '../scripts/check-package/packed.ts'
-import { VARIABLE_NAMES } from '../src/options-from-env.ts'
+import { VARIABLE_NAMES } from '../src/variables.ts'
 
 const docs = readdirSync(join(root, 'docs'))
   .filter((name) => name.endsWith('.md'))

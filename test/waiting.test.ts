@@ -29,17 +29,17 @@ describe('the signal of a call', () => {
   })
 
   it.each([
-    ['a first token', 0],
-    ['a renewal', 1],
-    ['a renewal after the token expired', 990_000],
+    ['a first token', undefined, 1],
+    ['a renewal', 0, 2],
+    ['a renewal after the token expired', 990_000, 2],
   ])(
     'stops only its own call from waiting for %s, immediately; the shared request continues',
-    async (_, laterMs) => {
+    async (_, ageMs, requests) => {
       const gate = Promise.withResolvers<void>()
-      const answer = () => gate.promise.then(() => granted()({}))
-      const { provider, endpoint, clock } = rig(laterMs === 0 ? [answer] : [granted(), answer])
-      const token = laterMs === 0 ? undefined : await provider.getToken()
-      await clock.advance(laterMs)
+      const { provider, endpoint, clock } = rig()
+      const token = ageMs === undefined ? undefined : await provider.getToken()
+      await clock.advance(ageMs ?? 0)
+      endpoint.answers.push(() => gate.promise.then(() => granted()({})))
       const wait = (signal?: AbortSignal) =>
         token === undefined ? provider.getToken({ signal }) : provider.renewToken(token, { signal })
       const abort = new AbortController()
@@ -54,31 +54,30 @@ describe('the signal of a call', () => {
       const [one, other] = await Promise.all(otherCalls)
       expect(one).toBe(other)
       expect(one?.value).not.toBe(token?.value)
-      expect(endpoint.count).toBe(token === undefined ? 1 : 2)
+      expect(endpoint.count).toBe(requests)
     },
   )
 
-  it.each(['the answer', 'the abort'])(
-    'shared by 10 000 callers causes no warning and leaves no listener after %s',
-    async (end) => {
-      const warned = vi.fn()
-      process.on('warning', warned)
-      const { provider, answer } = gated()
-      const abort = new AbortController()
-      const { signal } = abort
-      const waiting = Array.from({ length: 10_000 }, () => provider.getToken({ signal }))
-      const outcomes = Promise.allSettled(waiting)
-      await settled()
-      if (end === 'the answer') answer()
-      else abort.abort('gone')
-      const status = end === 'the answer' ? 'fulfilled' : 'rejected'
-      expect(new Set((await outcomes).map((outcome) => outcome.status))).toEqual(new Set([status]))
-      await settled()
-      process.off('warning', warned)
-      expect(warned).not.toHaveBeenCalled()
-      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    },
-  )
+  it.each([
+    ['the answer', 'fulfilled'],
+    ['the abort', 'rejected'],
+  ])('shared by 10 000 callers causes no warning and leaves no listener after %s', async (end, status) => {
+    const warned = vi.fn()
+    process.on('warning', warned)
+    const { provider, answer } = gated()
+    const abort = new AbortController()
+    const { signal } = abort
+    const waiting = Array.from({ length: 10_000 }, () => provider.getToken({ signal }))
+    const outcomes = Promise.allSettled(waiting)
+    await settled()
+    if (end === 'the answer') answer()
+    else abort.abort('gone')
+    expect(new Set((await outcomes).map((outcome) => outcome.status))).toEqual(new Set([status]))
+    await settled()
+    process.off('warning', warned)
+    expect(warned).not.toHaveBeenCalled()
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+  })
 })
 
 describe('untilAborted', () => {
@@ -94,22 +93,6 @@ describe('waiting callers', () => {
   afterEach(() => {
     vi.useRealTimers()
     vi.restoreAllMocks()
-  })
-
-  it('keep the process alive, each until it stops waiting', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const { provider, answer } = gated()
-    const abort = new AbortController()
-    const abortedCall = rejection(provider.getToken({ signal: abort.signal }))
-    const otherCalls = [provider.getToken(), provider.getToken()]
-    await settled()
-    expect(vi.getTimerCount()).toBe(3)
-    abort.abort('gone')
-    await abortedCall
-    expect(vi.getTimerCount()).toBe(2)
-    answer()
-    await Promise.all(otherCalls)
-    expect(vi.getTimerCount()).toBe(0)
   })
 
   it('are not ended by a test that runs all of its fake timers', async () => {

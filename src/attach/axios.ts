@@ -8,7 +8,7 @@ import * as nodeModule from 'node:module'
 import type { Readable } from 'node:stream'
 import importedAxios from 'axios'
 import { startTimer } from '../clock.ts'
-import { ConfigurationError, isMerchantAuthError } from '../errors.ts'
+import { ConfigurationError, isMerchantAuthError, type Problem } from '../errors.ts'
 import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import { UsedSecrets } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -91,15 +91,17 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
 }
 
 function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachContext): void {
-  const reject = (reason: string): never => {
-    throw new ConfigurationError('The token cannot be attached', [{ option: 'instance', reason }])
+  const reject = (kind: Problem['kind'], reason: string): never => {
+    throw new ConfigurationError('The token cannot be attached', [{ option: 'instance', kind, reason }])
   }
-  if (typeof instance?.interceptors?.request?.use !== 'function') reject('must be an axios instance')
-  if (attached.has(instance)) reject('already has a token attached; detach that one first')
+  if (typeof instance?.interceptors?.request?.use !== 'function')
+    reject('invalid', 'must be an axios instance')
+  if (attached.has(instance)) reject('conflict', 'already has a token attached; detach that one first')
   const { headers = {} } = instance.defaults as { headers?: object }
   for (const defaults of [headers, ...Object.values(headers)])
     if (typeof defaults === 'object' && getHeader(defaults, headerKey) !== undefined)
       reject(
+        'conflict',
         `has a default header ${header}, which would replace the token; delete it from instance.defaults.headers`,
       )
 }

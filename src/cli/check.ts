@@ -5,7 +5,7 @@ import { destinationsOf } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
 import type { TokenAcquiredEvent } from '../events.ts'
 import { similarName } from '../names.ts'
-import type { Quota } from '../quota.ts'
+import { isReserved, leftInText, type Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
@@ -302,12 +302,13 @@ function isPlainUrl(text: string): boolean {
 }
 
 /** What is left of a quota for token requests. */
-function quotaFinding({ scope, name, limit, remaining, resetsInMs }: Quota): Omit<Finding, 'step'> {
-  const isLow = remaining <= (limit ?? 0) / 5
+function quotaFinding(quota: Quota): Omit<Finding, 'step'> {
+  const { scope, name, limit, remaining, resetsInMs } = quota
+  const isLow = isReserved(quota)
   const whose = scope === 'organization' ? ' for the organization' : ''
   return {
     result: isLow ? 'warning' : 'ok',
-    text: `${remaining}${limit === undefined ? '' : ` of ${limit}`} token requests left${whose} (${name})`,
+    text: `${leftInText(quota)}${whose} (${name})`,
     ...(isLow && {
       advice: 'Each check is a token request, too. Share one token between processes (docs/stores.md).',
     }),

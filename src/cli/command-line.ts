@@ -1,8 +1,9 @@
 /** Which command is meant, and what becomes of its errors. */
 import { readFileSync } from 'node:fs'
 import { ConfigurationError } from '../errors.ts'
+import { printable } from '../redact.ts'
 import { type Command, type CommandContext, didYouMean, EXIT, SIGNAL_CODES, UsageError } from './command.ts'
-import { complain, printable } from './terminal.ts'
+import { complain } from './terminal.ts'
 
 /** Each is loaded only when it is needed: scripts ask for tokens often. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {

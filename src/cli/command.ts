@@ -58,19 +58,41 @@ export type FlagValues<T extends Flags> = ReturnType<typeof parseArgs<{ readonly
  * @throws UsageError
  */
 export function parseFlags<const T extends Flags>(args: readonly string[], options: T): FlagValues<T> {
-  try {
-    return parseArgs({ args: [...args], options }).values
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    // The message of Node.js repeats the argument.
-    if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL')
+  // Not strict, to find in the tokens what is wrong: the messages of Node.js repeat arguments, and say it in words only.
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true })
+  for (const token of tokens) {
+    if (token.kind === 'positional')
       throw new UsageError('Unexpected argument. A value must follow its flag, as in --flag VALUE.')
-    if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') throw new UsageError(message.split('\n')[0])
-    const [, flag = ''] = /'--([a-z-]+)'/.exec(message) ?? []
-    if (/(?:secret|assertion)$/.test(flag)) throw new UsageError(SECRET)
-    const names = [...Object.keys(options), 'help'].map((name) => `--${name}`)
-    throw new UsageError(`Unknown flag${flag && ` --${flag}`}.${didYouMean(`--${flag}`, names)}`)
+    if (token.kind === 'option') checkFlag(token, options)
   }
+  return parseArgs({ args: [...args], options }).values
+}
+
+/** A flag, as `parseArgs` found it. */
+interface FlagToken {
+  readonly name: string
+  readonly rawName: string
+  readonly value: string | undefined
+  readonly inlineValue: boolean | undefined
+}
+
+/** @throws UsageError */
+function checkFlag({ name, rawName, value, inlineValue }: FlagToken, options: Flags): void {
+  const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (option === undefined) {
+    // Another name may be a value without its flag.
+    const flag = /^--[a-z-]+$/.test(rawName) ? rawName : undefined
+    if (/(?:secret|assertion)$/.test(flag ?? '')) throw new UsageError(SECRET)
+    const names = [...Object.keys(options), 'help'].map((known) => `--${known}`)
+    throw new UsageError(
+      flag === undefined ? 'Unknown flag.' : `Unknown flag ${flag}.${didYouMean(flag, names)}`,
+    )
+  }
+  if (option.type === 'boolean' && value !== undefined) throw new UsageError(`${rawName} takes no value.`)
+  if (option.type === 'string' && value === undefined) throw new UsageError(`${rawName} needs a value.`)
+  // It is more likely the next flag.
+  if (option.type === 'string' && inlineValue === false && /^-./.test(value ?? ''))
+    throw new UsageError(`${rawName} needs a value. One that begins with - is written ${rawName}=-…`)
 }
 
 const SECRET =

@@ -2,10 +2,12 @@
 import { ConfigurationError, isMerchantAuthError, TokenRequestError, TokenResponseError } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { spentForMs } from '../quota.ts'
+import { printable } from '../redact.ts'
+import { type RejectionReason, rejectionOf } from '../token/rejection.ts'
 import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
 import type { Finding } from './report.ts'
-import { printable } from './terminal.ts'
+import { flagInsteadOf } from './settings.ts'
 
 export interface Diagnosis {
   readonly exitCode: number
@@ -31,9 +33,10 @@ export function diagnose(
     finding: { ...finding, result: 'failed', code: error.code },
   })
   if (error instanceof ConfigurationError) {
-    const text = error.problems.map(({ option, reason }) => `${option}: ${reason}`).join('\n')
-    const missing = error.problems.filter(({ reason }) => reason.startsWith('is not set'))
-    const names = missing.map(({ option }) => option.replace(' (', ' (or '))
+    const { problems } = error
+    const text = problems.map(({ option, reason }) => `${named(option)}: ${reason}`).join('\n')
+    const missing = problems.filter(({ kind }) => kind === 'missing')
+    const names = missing.map(({ option }) => named(option, 'or '))
     const advice = missing.length === 0 ? undefined : (unread ?? `Set ${oneOf(names, 'and')}.`)
     return failed(EXIT.configuration, { step: 'options', text, advice })
   }
@@ -48,9 +51,7 @@ export function diagnose(
   if (code === 'ERR_TOKEN_STATUS') {
     const said = [oauth, errorDescription].filter((part) => part !== undefined).join(': ')
     const text = `the token endpoint returned ${status}${said && `, ${printable(said)}`}`
-    const byStatus = adviceForStatus(error)
-    const byCredential = options?.clientAssertion ? byStatus.replace(CLIENT, ASSERTION) : byStatus
-    const advice = options?.tokenParameters ? byCredential.replace(FORMAT, FORMAT + FIELDS) : byCredential
+    const advice = adviceForRejection(error, options)
     return failed(EXIT.rejected, { step: 'answer', text, advice, status, error: oauth })
   }
   if (code === 'ERR_TOKEN_REDIRECT') {
@@ -71,22 +72,43 @@ const REDIRECT =
   'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, and a login page in front ' +
   'of the endpoint.'
 
-function adviceForStatus({ status = 0, error, answer }: TokenRequestError): string {
-  const code = error?.toLowerCase()
-  const known = OAUTH[code ?? '']
-  if (known !== undefined && !(status === 401 && code === 'access_denied')) return known
-  if (status === 401) return code === 'access_denied' ? CLIENT : CLIENT + NO_OAUTH_ERROR
-  if (status === 403) return code === undefined ? AUDIENCE + NO_OAUTH_ERROR : AUDIENCE
-  if (status === 404 || status === 405) return NO_ENDPOINT
-  if (status === 415 || (status === 400 && (code === undefined || code === 'invalid_request'))) return FORMAT
-  // What the response asked for: this package may have obeyed it in part.
-  const ms = Math.max(answer?.retryAfterMs ?? 0, spentForMs(answer?.quotas))
-  const later = ms === 0 ? 'later' : ms > 86_400_000 ? 'in more than a day' : `in ${Math.ceil(ms / 1000)} s`
-  if (status === 429) return `Too many tokens were requested. Try again ${later}.`
-  if (status === 408 || status >= 500)
-    return `The problem is at the token endpoint, not in this configuration. Try again ${later}.`
-  return 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.'
+/** `MERCHANT_AUTH_URL (--auth-url)`, with a word before the flag. */
+function named(option: string, word = ''): string {
+  const flag = flagInsteadOf(option)
+  return flag === undefined ? option : `${option} (${word}${flag})`
 }
+
+/** What to do about a rejection, in terms of variables and flags. */
+function adviceForRejection(
+  { status = 0, error, answer }: TokenRequestError,
+  options: Partial<TokenProviderOptions> = {},
+): string {
+  const { reason, isExplained } = rejectionOf(status, { error })
+  const form = options.bodyFormat === 'form' ? '' : FORM
+  const fields = options.tokenParameters === undefined ? '' : FIELDS
+  const advice: Readonly<Record<RejectionReason, string>> = {
+    client: options.clientAssertion === undefined ? CLIENT : ASSERTION,
+    audience: AUDIENCE,
+    grant: GRANT,
+    'grant-type': GRANT_TYPE + form,
+    format: FORMAT + form + fields,
+    'no-endpoint': NO_ENDPOINT,
+    'too-many': `Too many tokens were requested. Try again ${laterIn(answer)}.`,
+    server: `The problem is at the token endpoint, not in this configuration. Try again ${laterIn(answer)}.`,
+    other: 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.',
+  }
+  const mayBeAnotherServer = !isExplained && (reason === 'client' || reason === 'audience')
+  return advice[reason] + (mayBeAnotherServer ? NO_OAUTH_ERROR : '')
+}
+
+/** When the response asks for the next request: this package may obey it in part. */
+function laterIn(answer: TokenRequestError['answer']): string {
+  const ms = Math.max(answer?.retryAfterMs ?? 0, spentForMs(answer?.quotas))
+  if (ms === 0) return 'later'
+  return ms > ONE_DAY_MS ? 'in more than a day' : `in ${Math.ceil(ms / 1000)} s`
+}
+
+const ONE_DAY_MS = 86_400_000
 
 const CLIENT =
   'The client ID or the client secret is wrong. Check that both belong to this environment (production and test have ' +
@@ -97,29 +119,20 @@ const ASSERTION =
 const AUDIENCE =
   'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
   'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
+const GRANT =
+  'The client is known, but may not use the client credentials grant. Ask the service to allow it.'
+const GRANT_TYPE =
+  'This token endpoint does not support the client credentials grant. Check MERCHANT_AUTH_URL. If it is correct, ' +
+  'contact the service.'
 const NO_OAUTH_ERROR =
   ' The response contains no OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something in ' +
   'between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
   'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
-const FORMAT =
-  'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL. A server that expects a form ' +
-  "instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
-
+const FORMAT = 'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL.'
+const FORM =
+  " A server that expects a form instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
 const FIELDS = ' It may not accept the further fields either: check MERCHANT_AUTH_TOKEN_PARAMETERS.'
-
-/** The errors of RFC 6749 §5.2 and RFC 8707 §2, and those that Auth0 uses instead. */
-const OAUTH: Readonly<Record<string, string>> = {
-  invalid_client: CLIENT,
-  access_denied: AUDIENCE,
-  invalid_target: AUDIENCE,
-  invalid_audience: AUDIENCE,
-  unauthorized_client:
-    'The client is known, but may not use the client credentials grant. Ask the service to allow it.',
-  unsupported_grant_type:
-    'This token endpoint does not support the client credentials grant. Check MERCHANT_AUTH_URL. If it is correct, ' +
-    'contact the service.',
-}
 
 type NetworkFinding = Pick<Finding, 'step' | 'text' | 'advice' | 'cause'>
 
@@ -196,8 +209,8 @@ function causeOf(error: Error): { readonly code?: string | undefined; readonly w
   let code: string | undefined
   let message: string | undefined
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
-    message = printable(cause.message, 120) || undefined
-    if ('code' in cause) code ??= printable(String(cause.code), 60)
+    message = printable(cause.message, { length: 120 }) || undefined
+    if ('code' in cause) code ??= printable(String(cause.code), { length: 60 })
   }
   if (code === undefined) return { words: message }
   return { code, words: VAGUE_CODES.has(code) && message ? `${code}: ${message}` : code }
@@ -224,8 +237,8 @@ function diagnoseProxy({ host, proxy }: Connection, reason: string): NetworkFind
       'without it.'
     return { step, text: `cannot connect to the proxy ${proxy?.host}${reason}`, advice }
   }
-  const advice = reason.includes('response (407)')
-    ? 'Check the user name and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).'
-    : 'Check whether the proxy allows this host, and can reach it.'
+  const advice =
+    'Check whether the proxy allows this host, and can reach it. If it asks for a password (407), check the user name ' +
+    'and the password in HTTPS_PROXY (HTTP_PROXY for http: URLs).'
   return { step, text: `the proxy ${proxy.host} did not connect to ${host}${reason}`, advice }
 }

@@ -51,8 +51,10 @@ export class SandboxFaults {
       this.queue({ target, fault: fault as Fault, times: Number(times), label }) // which checks it
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
-      const problems = error.problems.map(({ option, reason }) => `${option} ${reason}`)
-      throw new UsageError(`${named}: ${problems.join('; ').replaceAll('fault.', '')}.`)
+      const problems = error.problems.map(
+        ({ option, reason }) => `${option.replace(/^fault\./, '')} ${reason}`, // the path of the option
+      )
+      throw new UsageError(`${named}: ${problems.join('; ')}.`)
     }
   }
 

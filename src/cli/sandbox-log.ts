@@ -1,6 +1,8 @@
 /** The log of the sandbox's requests: a colored line for people, or JSON for programs. */
+
+import { printable } from '../redact.ts'
 import type { SandboxRequest } from '../testing/index.ts'
-import { type Output, paint, printable } from './terminal.ts'
+import { type Output, paint } from './terminal.ts'
 
 /** Makes a line about a request that is over, from its environment and the label of the fault that applied to it. */
 export type LogFormat = (request: SandboxRequest, environment: string, fault: string | undefined) => string
@@ -18,8 +20,8 @@ export function lineFormat(stderr: Output, expected: string): LogFormat {
     const parts = [
       paint('dim', time, stderr),
       ...(environment === expected ? [] : [environment]),
-      printable(method, 16).padEnd(6),
-      printable(path, 60).padEnd(16),
+      printable(method, { length: 16 }).padEnd(6),
+      printable(path, { length: 60 }).padEnd(16),
       `${paint(color, status, stderr)} ${`${Math.round(durationMs)} ms`.padStart(7)}`,
       outcomeOf(request, fault),
     ]
@@ -36,7 +38,7 @@ function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
     parts.push(errorDescription === undefined ? error : `${error}: ${errorDescription}`)
   if (fault !== undefined) parts.push(`fault ${fault}`)
   else if (status === undefined) parts.push('the client disconnected')
-  return printable(parts.join(', '), 160)
+  return printable(parts.join(', '), { length: 160 })
 }
 
 /** JSON for programs. */

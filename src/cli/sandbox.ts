@@ -2,7 +2,6 @@
 import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
 import { type Sandbox, type SandboxEnvironment, type SandboxOptions, startSandbox } from '../testing/index.ts'
-import { checkedOptions } from '../testing/settings.ts'
 import { onAbort } from '../waiting.ts'
 import {
   type Command,
@@ -138,15 +137,13 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
     header: flags['header-name'],
     scheme: flags.scheme,
   } as SandboxOptions // undefined where a flag is not given
-  let isChecked = false
   try {
-    checkedOptions(options)
-    isChecked = true
     return await startSandbox(options)
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error
-    const problems = error.problems.map(({ option, reason }) => ({ option: flagOf(option), reason }))
-    if (isChecked) throw new ConfigurationError('The sandbox cannot be started', problems)
+    const problems = error.problems.map((problem) => ({ ...problem, option: flagOf(problem.option) }))
+    if (problems.some(({ kind }) => kind === 'unavailable'))
+      throw new ConfigurationError('The sandbox cannot be started', problems)
     throw new UsageError(problems.map(({ option, reason }) => `${option} ${reason}`).join('; '))
   }
 }

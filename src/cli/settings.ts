@@ -4,14 +4,21 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
-import { ConfigurationError, type Problem } from '../errors.ts'
+import { ConfigurationError } from '../errors.ts'
 import { similarName } from '../names.ts'
 import type { TokenProviderOptions } from '../options.ts'
-import { CREDENTIALS, optionsFromEnv, VARIABLE_NAMES, withoutLineEnd } from '../options-from-env.ts'
+import { decodeFile, decodeSecretFile, type FileText, unreadableFile } from '../text-file.ts'
+import {
+  CREDENTIALS,
+  credentialSource,
+  readVariables,
+  setVariables,
+  VARIABLE_NAMES,
+  type Variables,
+} from '../variables.ts'
 import { untilAborted } from '../waiting.ts'
 import { type CommandContext, choiceOf, type FlagValues, UsageError } from './command.ts'
 
-const [SECRET, SECRET_FILE, ASSERTION_FILE] = CREDENTIALS
 const WHAT = 'The configuration cannot be used'
 /** A Redis store for `token`. */
 export const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
@@ -79,8 +86,6 @@ export function readHeader(flags: FlagValues<typeof HEADER_FLAGS>): Header {
   return { header, scheme }
 }
 
-type Variables = Readonly<Record<string, string | undefined>>
-
 export interface Settings {
   readonly options: TokenProviderOptions
   /** The client secret, or the assertion. */
@@ -96,54 +101,31 @@ export interface Settings {
  * Reads the options of a provider from flags and environment variables. The file of the secret or the assertion is read
  * only once, because it may be a pipe.
  *
- * @throws ConfigurationError with every problem, by the variable's name and its flag
+ * @throws ConfigurationError with every problem, by the variable's name
  */
 export async function readSettings(
   flags: FlagValues<typeof SETTINGS_FLAGS>,
   { env, signal }: CommandContext,
 ): Promise<Settings> {
   const bodyFormat = choiceOf('--body-format', flags['body-format'], ['json', 'form']) ?? 'json'
+  const dotenv = await readFileOf(flags.dotenv, decodeFile, signal)
+  if (dotenv.flaw !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', ...dotenv.flaw }])
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
-  const marked: string[] = []
-  const { text: dotenv = '', reason } =
-    flags.dotenv === undefined ? {} : await readText(flags.dotenv, signal, marked)
-  if (reason !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', reason }])
-  const set = { ...withoutEmpty(parseEnv(dotenv)), ...withoutEmpty(env) }
-  const variables = override(set, Object.fromEntries(byFlag))
+  const set = { ...setVariables(parseEnv(dotenv.text)), ...setVariables(env) }
+  const variables = setVariables(override(set, Object.fromEntries(byFlag)))
 
-  const problems: Problem[] = []
-  const checked: Record<string, string | undefined> = { ...variables }
-  const [source, ...others] = CREDENTIALS.filter((name) => variables[name] !== undefined)
-  const isAssertion = source === ASSERTION_FILE
-  let secret = variables[SECRET] ?? ''
-  let secretFile: string | undefined
-  if (source !== undefined && source !== SECRET && others.length === 0) {
-    secretFile = variables[source]?.trim() ?? ''
-    const { text = '', reason } = await readText(secretFile, signal, marked)
-    secret = isAssertion ? text.trim() : withoutLineEnd(text)
-    if (secret === '') problems.push({ option: source, reason: reason ?? 'names an empty file' })
-    checked[SECRET] = secret || 'none' // so that the remaining problems are found, too
-    delete checked[source]
-  }
-  try {
-    const { clientSecret: _, clientAssertion: __, ...fromEnv } = optionsFromEnv(checked)
-    const proof = isAssertion ? { clientAssertion: () => secret } : { clientSecret: () => secret }
-    if (problems.length === 0)
-      return {
-        options: { ...fromEnv, ...proof, bodyFormat },
-        secret,
-        secretFile,
-        variables,
-        markedFiles: marked,
-      }
-  } catch (error) {
-    if (!(error instanceof ConfigurationError)) throw error
-    problems.push(...error.problems)
-  }
-  const named = problems.map(({ option, reason }) => ({ option: withFlag(option), reason }))
-  throw new ConfigurationError(WHAT, named)
+  const { variable, file } = credentialSource(variables)
+  const content = await readFileOf(file, decodeSecretFile, signal)
+  const secret = (file === undefined ? variables[variable] : content.text) ?? ''
+  const options = readVariables(variables, { readCredential: () => secret, flaw: content.flaw })
+  if (Array.isArray(options)) throw new ConfigurationError(WHAT, options)
+  const markedFiles = [
+    ...(flags.dotenv !== undefined && dotenv.wasMarked ? [flags.dotenv] : []),
+    ...(file !== undefined && content.wasMarked ? [file] : []),
+  ]
+  return { options: { ...options, bodyFormat }, secret, secretFile: file, variables, markedFiles }
 }
 
 /** Variables, and those of flags, which take precedence. What proves the client's identity counts as one setting. */
@@ -154,33 +136,20 @@ function override(variables: Variables, preferred: Variables): Variables {
   return { ...Object.fromEntries(kept), ...preferred }
 }
 
-function withoutEmpty(variables: Variables): Variables {
-  return Object.fromEntries(Object.entries(variables).filter(([, value]) => value))
-}
-
-/** Reads a file without its byte order mark, whose file it adds to `marked`, or says why not. The signal ends reads of pipes, too. */
-async function readText(
-  file: string,
+/** Reads a file; none is like an empty one. The signal ends reads of pipes, too. */
+async function readFileOf(
+  file: string | undefined,
+  decode: (bytes: Buffer) => FileText,
   signal: AbortSignal,
-  marked: string[],
-): Promise<{ readonly text?: string; readonly reason?: string }> {
-  let bytes: Buffer
+): Promise<FileText> {
+  if (file === undefined) return { text: '', wasMarked: false }
   try {
-    bytes = await untilAborted(readFile(file), signal)
+    return decode(await untilAborted(readFile(file), signal))
   } catch (error) {
     if (signal.aborted) throw error
-    return { reason: `names a file that cannot be read (${(error as NodeJS.ErrnoException).code})` }
-  }
-  if (bytes.indexOf('\uFEFF') === 0) marked.push(file)
-  try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) } // drops the mark
-  } catch {
-    return { reason: NOT_UTF_8 }
+    return unreadableFile(error as NodeJS.ErrnoException)
   }
 }
-
-const NOT_UTF_8 =
-  'names a file that is not UTF-8. In Windows PowerShell 5 write it with: … | Out-File -Encoding ascii FILE'
 
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
 export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {
@@ -190,9 +159,16 @@ export function unknownVariables(variables: Variables): [name: string, similar: 
     .map((name) => [name, similarName(name, known) ?? known.find((one) => one.startsWith(name))])
 }
 
-/** `MERCHANT_AUTH_URL (--auth-url)` */
-function withFlag(option: string): string {
-  const name = option === SECRET ? SECRET_FILE : option.replace(/(?:\[\d+\]|\.[^.]*)$/, '')
-  const flag = (FLAG_OF as Readonly<Record<string, string>>)[name]
-  return flag === undefined ? option : `${option} (--${flag})`
+/** The flags that can be used instead of variables. */
+const FLAGS_BY_VARIABLE: Readonly<Record<string, string>> = {
+  ...FLAG_OF,
+  MERCHANT_AUTH_CLIENT_SECRET: FLAG_OF.MERCHANT_AUTH_CLIENT_SECRET_FILE,
+  [STORE_VARIABLE]: 'store',
+}
+
+/** The flag that can be used instead of a variable, which may have a place behind its name: `MERCHANT_AUTH_API_URLS[1]`. */
+export function flagInsteadOf(option: string): string | undefined {
+  const [variable = ''] = /^\w*/.exec(option) ?? []
+  const flag = FLAGS_BY_VARIABLE[variable]
+  return flag && `--${flag}`
 }

@@ -1,7 +1,7 @@
 /** How commands write: color where a terminal is, and foreign text made harmless. */
 import type { Readable, Writable } from 'node:stream'
 import { styleText } from 'node:util'
-import { redact, UsedSecrets } from '../redact.ts'
+import { printable, UsedSecrets } from '../redact.ts'
 
 /** A stream that may be a terminal. */
 export type Output = Writable & { readonly isTTY?: boolean }
@@ -29,12 +29,6 @@ export function complain(
   if (advice !== undefined) stderr.write(arrow('  ', advice))
 }
 
-/** Foreign text on one line of limited length, without characters that could control a terminal. */
-export function printable(text: string, length = 300): string {
-  const line = text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
-  return line.length > length ? `${line.slice(0, length)}…` : line
-}
-
 /** An instant (epoch s) as a date. */
 export function instantText(epochSeconds: number): string {
   return new Date(epochSeconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z')
@@ -44,6 +38,6 @@ export function instantText(epochSeconds: number): string {
 export class Redactor {
   readonly secrets: UsedSecrets = new UsedSecrets()
 
-  /** The text as one printable line. Searched before it is cut, so that no part of a secret remains. */
-  readonly show = (text: string): string => printable(redact(text, this.secrets))
+  /** The text as one printable line. */
+  readonly show = (text: string): string => printable(text, { secrets: this.secrets })
 }

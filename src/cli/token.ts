@@ -1,7 +1,7 @@
 /** `merchant-auth token`: the access token on stdout, for scripts, which may share it in Redis. */
 import { once } from 'node:events'
 import { tokenEndpoint } from '../environments.ts'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { createRedisTokenStore } from '../store/redis.ts'
 import { storeErrorCode, type TokenStore } from '../store/token-store.ts'
@@ -149,14 +149,13 @@ async function openStore(
   report: (code: string | undefined) => void,
 ): Promise<Client | undefined> {
   if (url === undefined || url === '') return undefined
-  const fail = (reason: string): never => {
-    const option = `${STORE_VARIABLE} (--store)`
-    throw new ConfigurationError('The store cannot be used', [{ option, reason }])
+  const fail = (kind: Problem['kind'], reason: string): never => {
+    throw new ConfigurationError('The store cannot be used', [{ option: STORE_VARIABLE, kind, reason }])
   }
   if (!/^rediss?:\/\/[^/]+(?:\/\d*)?$/.test(url) || !URL.canParse(url))
-    fail('must be a URL such as redis://localhost:6379, or rediss://user:password@host:6379/0')
+    fail('invalid', 'must be a URL such as redis://localhost:6379, or rediss://user:password@host:6379/0')
   const client = await redisClient(url)
-  if (client === undefined) return fail('needs a client: npm install redis')
+  if (client === undefined) return fail('unavailable', 'needs a client: npm install redis')
   const timeout = AbortSignal.timeout(CONNECT_TIMEOUT_MS)
   try {
     await untilAborted(client.connect(), AbortSignal.any([signal, timeout]))

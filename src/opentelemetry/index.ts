@@ -72,13 +72,14 @@ export function createTelemetry(options: TelemetryOptions = {}): (event: AuthEve
 
 /** Every problem of the options. No schema: it would be most of this entry's size. */
 function problemsOf(options: unknown): Problem[] {
-  if (!isObject(options)) return [{ option: 'options', reason: 'must be an object of options' }]
+  if (!isObject(options))
+    return [{ option: 'options', kind: 'invalid', reason: 'must be an object of options' }]
   // `metrics` and `trace` have the functions that are checked for.
   const { attributes = {}, meterProvider = metrics, tracerProvider = trace, ...others } = options
   const names = ['attributes', 'meterProvider', 'tracerProvider']
   const problems = Object.keys(others).map((option) => unknownOption(option, names))
   const check = (isValid: boolean, option: string, reason: string): void => {
-    if (!isValid) problems.push({ option, reason })
+    if (!isValid) problems.push({ option, kind: 'invalid', reason })
   }
   check(isObject(attributes), 'attributes', 'must be an object')
   check(has(meterProvider, 'getMeter'), 'meterProvider', 'must have the function getMeter')

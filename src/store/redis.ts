@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
 import { problemsOf, strict } from '../checks.ts'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenStore } from './token-store.ts'
 
 export type { TokenStore } from './token-store.ts'
@@ -37,8 +37,9 @@ export interface RedisTokenStoreOptions {
   readonly keyPrefix?: string | undefined
 }
 
-const CLIENT = {
+const CLIENT: Problem = {
   option: 'client',
+  kind: 'invalid',
   reason: 'must be a client or cluster of the package redis (node-redis) or ioredis',
 }
 

@@ -78,7 +78,10 @@ export class SafeStore {
     if (wholeMs >= 1) await this.#run('set', () => this.#store.set(key, value, wholeMs))
   }
 
-  /** Resolves when the store answers, however long that takes. */
+  /**
+   * Resolves when the store answers, however long that takes. For cold starts (a function, a container) whose connection
+   * opens too late for the first look: they still share the token that they request.
+   */
   async answers(): Promise<void> {
     await this.#store.get(this.#keyOf('token'))
   }

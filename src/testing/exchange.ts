@@ -43,7 +43,7 @@ export async function listenOnLoopback(port: number, option: string): Promise<Lo
     await once(server.listen({ port, host: '127.0.0.1', backlog: BACKLOG }), 'listening')
   } catch (error) {
     const reason = `cannot be listened on (${(error as NodeJS.ErrnoException).code}). Take another port, or 0 for a free one`
-    throw new ConfigurationError('The sandbox cannot start', [{ option, reason }])
+    throw new ConfigurationError('The sandbox cannot start', [{ option, kind: 'unavailable', reason }])
   }
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, handle, stop }
 }

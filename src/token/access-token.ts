@@ -63,7 +63,8 @@ export class Lifetime {
   readonly windowMs: number
   /**
    * How long before its margin the token is renewed even if the store fails (ms): a random moment in the last quarter of
-   * the window, so that processes do not renew together.
+   * the window, so that processes do not renew together. For fleets whose store is down for a while: an outage of three
+   * quarters of the window costs them no token request.
    */
   readonly withoutStoreMs: number
   readonly #sentAt: Instant

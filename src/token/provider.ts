@@ -1,35 +1,26 @@
 /** The token provider: the cached token of one client, single flight, and the order of token requests. */
-import { Mutex } from 'async-mutex'
-import pMemoize from 'p-memoize'
 import { type Destinations, destinationsOf } from '../destinations.ts'
 import type { Api, Environment } from '../environments.ts'
 import {
   ConfigurationError,
   copyForCaller,
-  MerchantAuthError,
+  isFrameworkError,
   ProviderClosedError,
-  type TokenRequestError,
-  TokenResponseError,
+  TokenRequestError,
 } from '../errors.ts'
 import { createEmit, registerEmitter } from '../events.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
-import { spentForMs } from '../quota.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
-import type { TokenStore } from '../store/token-store.ts'
 import { waitFor } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
-import { backgroundPauseMs, Cooldown, mayRequest, Quotas, RenewalLimit } from './rate-limit.ts'
-import type { Acquisition, SharedResult, SharedToken } from './shared-token.ts'
-import {
-  ClientCredential,
-  expiredOnArrival,
-  isFrameworkError,
-  lostRequest,
-  type ProviderContext,
-  refusedElsewhere,
-  requestToken,
-} from './token-request.ts'
+import { ClientCredential } from './client-credential.ts'
+import type { ProviderContext } from './context.ts'
+import { type Failure, RequestLimits } from './rate-limit.ts'
+import { canLoseRuns, isLost, Runs } from './runs.ts'
+import type { Acquisition, Begun, SharedToken } from './shared-token.ts'
+import { expiredOnArrival, lostRequest } from './token-errors.ts'
+import { TokenRequest } from './token-request.ts'
 
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
@@ -88,7 +79,13 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
   if ('document' in globalThis && globalThis.process?.versions?.node === undefined) {
     throw new ConfigurationError(
       'merchant-auth does not run in a browser',
-      [{ option: 'clientSecret', reason: 'belongs on a server: anybody who opens the page could read it' }],
+      [
+        {
+          option: 'clientSecret',
+          kind: 'invalid',
+          reason: 'belongs on a server: anybody who opens the page could read it',
+        },
+      ],
       'ERR_BROWSER',
     )
   }
@@ -97,34 +94,20 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 
 // After a wait the token can be gone only if a clock jumped. This limits the retries.
 const MAX_LOOKS = 3
-/** How often the store is read again (ms) while no token may be requested. */
-const LOOK_AGAIN_MS = 1_000
+/** A background renewal that finds another process at work looks again soon. */
+const LEASED_AGAIN_MS = 1_000
+/** A caller that waited for so much of `timeoutMs` behind a failed run has no time left for its own. */
+const MAX_TURN_SHARE = 0.75
 
-/** Ends the pause that other processes share. */
-const NO_PAUSE = { gapMs: 0, remainsMs: 0, callersMs: 0 }
+/** How an acquisition ended, if it did not fail. */
+type Outcome = 'acquired' | 'leased' | 'store-failed' | 'limited'
 
-/** Why no token may be requested: another process requests one, the store may be back soon, or a limit. */
-type Refusal = 'leased' | 'store-failed' | 'limited'
-
-/** Single flight: calls with the same key share one run. One for all providers, because there may be thousands. */
-const singleFlight = /* @__PURE__ */ pMemoize((_key: string, run: () => Promise<void>) => run(), {
-  cache: false,
-})
-
-let providers = 0
-
-/** Cloudflare Workers drop what a request started when that request ends. */
-const mayLose = (): boolean => globalThis.navigator?.userAgent === 'Cloudflare-Workers'
-
-/** Whether an error says that a run was dropped, rather than how it failed. */
-function isLost(error: unknown): boolean {
-  return mayLose() && !(error instanceof MerchantAuthError) && !isFrameworkError(error)
-}
-
-/** A run that calls with the same key share, and the signal of one of them. */
-interface Shared {
+/** A run that calls with the same key share. */
+interface SharedRun {
   readonly key: string
-  readonly run: () => Promise<void>
+  /** `startedAt`: when (monotonic ms) the first of them began to wait. */
+  readonly run: (startedAt: number) => Promise<void>
+  /** Ends the wait of one call. */
   readonly signal: AbortSignal | undefined
 }
 
@@ -132,36 +115,26 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly environment: Environment
   readonly #options: ResolvedOptions
   readonly #context: ProviderContext
-  /** Only with a store. Loaded on first use, because encryption takes time to load. */
-  #shared: SharedToken | undefined
-  #sharedLookAt = Number.NEGATIVE_INFINITY
+  readonly #limits: RequestLimits
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
-  /** Serializes everything that may send a token request; each task first checks again whether it has to. */
-  #endpointLock = new Mutex()
-  /** The task that has the lock. */
-  #task: Promise<void> = Promise.resolve()
-  readonly #cooldown = new Cooldown()
-  readonly #renewalLimits = new Map<string | undefined, RenewalLimit>()
-  /** Part of the single-flight keys. */
-  #id = ++providers
-  readonly #rejected = new RejectedTokens()
+  /** Everything that may send a token request: each run first checks again whether it has to. */
+  #runs = new Runs()
+  /** Only with a store. Loaded on first use, because encryption takes time to load. */
+  #shared: SharedToken | undefined
   #cached: CachedToken | undefined
   /** The number of tokens cached so far. */
   #tokens = 0
-  #lastFailure: unknown
-  /** Whether a background renewal runs, or was lost while this token was cached. */
-  #isRenewing = false
-  /** When (monotonic ms) the next background renewal may be tried. */
-  #nextRenewalAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ResolvedOptions) {
-    const { credential, encryptionKeys = [], environment, onEvent } = options
+    const { clock, credential, encryptionKeys = [], environment, onEvent } = options
     const emit = createEmit(onEvent, environment.name)
     const secrets = new UsedSecrets()
     this.environment = environment
     this.#options = options
-    this.#context = { emit, secrets, quotas: new Quotas(), closed: this.#closing.signal }
+    this.#limits = new RequestLimits(clock)
+    const rejected = new RejectedTokens()
+    this.#context = { emit, secrets, limits: this.#limits, rejected, closed: this.#closing.signal }
     this.#destinations = destinationsOf(environment)
     registerEmitter(this, this.#context)
     for (const key of encryptionKeys) secrets.keep(key, key)
@@ -179,7 +152,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (cached === undefined) return undefined
     const servableForMs = cached.servableForMs(this.#options.clock)
     if (servableForMs <= 0) return undefined
-    if (servableForMs <= cached.windowMs) this.#renewInBackground()
+    if (servableForMs <= cached.windowMs) this.#startBackgroundRenewal()
     return cached.token
   }
 
@@ -189,8 +162,8 @@ class ClientCredentialsProvider implements TokenProvider {
       signal?.throwIfAborted()
       const token = this.currentToken()
       if (token !== undefined) return token
-      if (!this.#lookIsDue) this.#assertNoCooldown()
-      await this.#share({ key: '', run: () => this.#acquireFirst(), signal })
+      if (!this.#isLookDue) this.#assertNoCooldown()
+      await this.#share({ key: 'caller', run: (startedAt) => this.#acquireForCaller(startedAt), signal })
     }
     throw expiredOnArrival(this.#endpoint)
   }
@@ -201,115 +174,100 @@ class ClientCredentialsProvider implements TokenProvider {
   ): Promise<AccessToken | undefined> {
     signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
-    const newer = this.#otherThan(value)
+    const newer = this.#servableOtherThan(value)
     if (newer !== undefined) return newer
     const api = this.#destinations(String(url)).api
-    if (url === undefined || api !== undefined) this.#rejected.add(value)
+    const isOutside = url !== undefined && api === undefined // such a 401 does not mean that the token is invalid
+    if (!isOutside) this.#context.rejected.add(value)
     if (this.#servable() === undefined) return await this.getToken({ signal })
-    if (url !== undefined && api === undefined) return undefined // a 401 from a URL outside apiUrls does not mean that the token is invalid
+    if (isOutside) return undefined
     this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
-    this.#renewalLimit(api).rejected(this.#now())
-    if (this.#endpointLock.isLocked() || this.#lookIsDue || this.#mayRenew(api)) {
-      // The key contains the number of the token, because keys may be inspected and must not contain its value.
-      await this.#share({ key: `${this.#tokens} ${api?.url}`, run: () => this.#replace(value, api), signal })
+    this.#limits.rejected(api?.url)
+    const mayRenew = this.#limits.mayRequest('rejection', api?.url)
+    if (!mayRenew && !this.#isLookDue && !this.#runs.has()) {
+      this.#refuseRenewal(api)
+      return undefined
     }
-    return this.#otherThan(value)
+    // The key contains the number of the token, because keys may be inspected and must not contain its value.
+    const key = `rejection ${this.#tokens} ${api?.url}`
+    await this.#share({ key, run: (startedAt) => this.#replaceRejected(value, { api, startedAt }), signal })
+    return this.#servableOtherThan(value)
   }
 
   async close(): Promise<void> {
     this.#cached = undefined
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
-    const idle = this.#inTurn(async () => await this.#shared?.settled())
-    await waitFor(idle, { limitMs: this.#runLimitMs }).catch(() => {}) // it may be lost
+    const settled = this.#runs.share('close', async () => await this.#shared?.settled())
+    await waitFor(settled, { limitMs: this.#lostAfterMs }).catch(() => {})
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
 
-  /** How long (ms) callers wait for a run. With a store it also waits for another process's lease. */
-  get #runLimitMs(): number | undefined {
-    const { store, timeoutMs } = this.#options
-    if (!mayLose()) return undefined // each of its steps has a limit
-    return store ? 3 * timeoutMs + 10_000 : timeoutMs + 1_000
-  }
-
   /**
-   * Waits for the run of a key. On Cloudflare Workers a run may be lost with the request that started it: it never ends, and
-   * in newer versions its promise rejects with an error of the runtime. Then its key, its lock and its write are no longer
+   * Waits for a run. Where it was lost, it keeps its key and its turn, and its write may be lost, too: nothing of it is
    * waited for, and another run starts.
    */
-  async #share({ key, run, signal }: Shared, isSecond = false): Promise<void> {
-    const id = this.#id
-    const lock = this.#endpointLock
+  async #share({ key, run, signal }: SharedRun, isSecond = false): Promise<void> {
+    const runs = this.#runs
+    const startedAt = this.#now()
     try {
-      await waitFor(singleFlight(`${id} ${key}`, run), { signal, limitMs: this.#runLimitMs })
+      const shared = runs.share(key, () => run(startedAt))
+      await waitFor(shared, { signal, limitMs: this.#lostAfterMs })
     } catch (error) {
       if (signal?.aborted || !isLost(error)) throw error
-      if (this.#id === id) {
-        this.#id = ++providers
-        if (this.#endpointLock === lock) this.#endpointLock = new Mutex()
-        this.#shared = undefined // its last write may be lost, too
+      if (this.#runs === runs) {
+        this.#runs = new Runs()
+        this.#shared = undefined
       }
       if (isSecond) throw lostRequest(this.#endpoint)
       await this.#share({ key, run, signal }, true)
     }
   }
 
-  /** Runs a task when no other one has the lock. One that was lost keeps it. */
-  async #inTurn(task: () => Promise<void>): Promise<void> {
-    while (mayLose() && this.#endpointLock.isLocked()) {
-      const before = this.#task
-      await before.catch((error: unknown) => {
-        if (isLost(error) && this.#task === before) this.#endpointLock = new Mutex()
-      })
-    }
-    this.#task = this.#endpointLock.runExclusive(task)
-    await this.#task
+  /** After this time (ms) a run counts as lost; undefined: never, as each of its steps has a limit. */
+  get #lostAfterMs(): number | undefined {
+    if (!canLoseRuns()) return undefined
+    const { store, timeoutMs } = this.#options
+    // A run also waits for the lease of another process. Otherwise its own timers end it first.
+    return store ? 3 * timeoutMs + 10_000 : timeoutMs + 1
   }
 
   /** Acquires a token for the callers that have none. */
-  async #acquireFirst(): Promise<void> {
-    const startedAt = this.#now()
-    await this.#inTurn(async () => {
-      if (this.#servable() !== undefined) return
-      const notBefore = (): number => this.#cooldown.endsForCallersAt
-      if ((await this.#acquire({ startedAt, background: false, notBefore })) !== 'acquired')
-        this.#assertNoCooldown()
-    })
+  async #acquireForCaller(startedAt: number): Promise<void> {
+    if (this.#servable() !== undefined) return
+    if ((await this.#acquire({ purpose: 'caller', startedAt })) !== 'acquired') this.#assertNoCooldown()
   }
 
   /** Replaces a token that an API rejected. */
-  async #replace(rejected: string, api: Api | undefined): Promise<void> {
-    const startedAt = this.#now()
-    await this.#inTurn(async () => {
-      if (this.#otherThan(rejected) !== undefined) return
-      const rejection = { api: api?.url, limit: this.#renewalLimit(api) }
-      // The token may have expired in the meantime: then this is for callers without a token.
-      const isValid = this.#servable() !== undefined
-      const notBefore = (): number =>
-        isValid
-          ? Math.max(this.#cooldown.endsAt, this.#context.quotas.renewalsAt)
-          : this.#cooldown.endsForCallersAt
-      const acquisition = { startedAt, background: false, notBefore, replaces: rejected, rejection }
-      if ((await this.#acquire(acquisition)) === 'acquired') {
-        // The token endpoint may have issued the same token again.
-        if (this.#otherThan(rejected) !== undefined)
-          this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
-      } else if (this.#mayRenew(api)) this.#assertNoCooldown(this.#cooldown.endsAt)
-    })
+  async #replaceRejected(
+    rejected: string,
+    { api, startedAt }: { readonly api: Api | undefined; readonly startedAt: number },
+  ): Promise<void> {
+    if (this.#servableOtherThan(rejected) !== undefined) return
+    if (this.#servable() === undefined) return await this.#acquireForCaller(startedAt) // it has expired in the meantime
+    const acquisition = { purpose: 'rejection', api: api?.url, startedAt, replaces: rejected } as const
+    if ((await this.#acquire(acquisition)) !== 'acquired') this.#refuseRenewal(api)
+    // The token endpoint may have issued the same token again.
+    else if (this.#servableOtherThan(rejected) !== undefined)
+      this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
   }
 
-  #renewInBackground(): void {
-    if (this.#isRenewing || this.#now() < this.#nextRenewalAt) return
-    if (this.#now() < this.#cooldown.endsForBackgroundAt) return
-    this.#isRenewing = true
-    this.#inTurn(() => this.#renewExpiring())
-      .catch(() => {}) // closed
-      .finally(() => {
-        this.#isRenewing = false
-      })
+  /** Why a rejected token is not renewed now: throws the last failure during a cooldown, else emits `renewal-suppressed`. */
+  #refuseRenewal(api: Api | undefined): void {
+    this.#assertNoCooldown()
+    // A limit holds renewals back only until the token expires.
+    const waitMs = this.#limits.nextAt('rejection', api?.url) - this.#now()
+    const nextRenewalMs = Math.min(waitMs, this.#servableForMs)
+    if (nextRenewalMs > 0)
+      this.#context.emit({ type: 'renewal-suppressed', nextRenewalMs, ...(api && { api: api.label }) })
+  }
+
+  #startBackgroundRenewal(): void {
+    if (this.#runs.has('background') || !this.#limits.mayRequest('background')) return
+    this.#runs.share('background', () => this.#renewExpiring()).catch(() => {}) // closed
   }
 
   /** Replaces a token in its refresh window. If that fails, the current token stays in use. */
@@ -317,89 +275,78 @@ class ClientCredentialsProvider implements TokenProvider {
     const { clock } = this.#options
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
+    if (!this.#limits.mayRequest('background')) return // an earlier run failed
     const startedAt = this.#now()
-    if (startedAt < Math.max(this.#cooldown.endsForBackgroundAt, this.#nextRenewalAt)) return
-    const notBefore = (): number =>
-      Math.max(this.#cooldown.endsForBackgroundAt, this.#context.quotas.renewalsAt)
-    let retryAfterMs = 0
-    let latestMs = Number.POSITIVE_INFINITY
+    const waitsForStoreUntil = startedAt + cached.servableForMs(clock) - cached.withoutStoreMs
+    const replaces = cached.token.value
+    let limitMs = Number.POSITIVE_INFINITY
     try {
-      const replaces = cached.token.value
-      const outcome = await this.#acquire({ startedAt, background: true, notBefore, replaces })
-      if (outcome === 'acquired') {
-        this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
-        return
+      switch (await this.#acquire({ purpose: 'background', startedAt, replaces, waitsForStoreUntil })) {
+        case 'acquired':
+          this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
+          return
+        case 'leased':
+          limitMs = Math.min(LEASED_AGAIN_MS, cached.windowMs / 10)
+          break
+        case 'store-failed':
+          limitMs = waitsForStoreUntil - this.#now()
       }
-      if (outcome === 'store-failed') latestMs = cached.servableForMs(clock) - cached.withoutStoreMs
-      if (outcome === 'leased') latestMs = Math.min(LOOK_AGAIN_MS, cached.windowMs / 10)
     } catch {
-      retryAfterMs = (this.#lastFailure as Partial<TokenRequestError> | undefined)?.retryAfterMs ?? 0
+      // Its failure is an event.
     }
-    const pauseMs = Math.max(backgroundPauseMs(cached.servableForMs(clock)), retryAfterMs)
-    this.#nextRenewalAt = this.#now() + Math.min(pauseMs, latestMs)
+    this.#limits.pauseBackground(cached.servableForMs(clock), limitMs)
   }
 
-  /** Acquires a token and caches it, or says why no token may be requested. Call only under the lock. */
-  async #acquire(acquisition: Acquisition): Promise<'acquired' | Refusal> {
+  /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
+  async #acquire(acquisition: Acquisition): Promise<Outcome> {
     this.#assertOpen()
-    const { store, timeoutMs } = this.#options
-    const { background, startedAt } = acquisition
-    // A caller that waited for another caller's failed request has no time left for its own.
-    if (this.#lastFailure !== undefined && this.#now() - startedAt > 0.75 * timeoutMs) throw this.#failure()
+    const { purpose, api, startedAt } = acquisition
+    const { timeoutMs } = this.#options
+    const { lastFailure } = this.#limits
+    if (lastFailure !== undefined && this.#now() - startedAt > MAX_TURN_SHARE * timeoutMs)
+      throw this.#errorFor(lastFailure)
     const credential = new ClientCredential(this.#options, this.#context)
-    const token = store && (await this.#sharedToken(store))
-    const shared = await token?.begin(acquisition, credential)
-    let result: SharedResult = {}
+    const begun = await this.#begin(acquisition, credential)
+    if (begun.kind === 'found') {
+      this.#limits.quotasReported(begun.token.quotas)
+      this.#accept(begun.token, 'store', startedAt)
+      return 'acquired'
+    }
+    if (begun.kind !== 'request') return begun.kind
+    const requestedAt = this.#now()
+    let requested: CachedToken | undefined
     try {
-      if (shared?.found !== undefined) {
-        this.#context.quotas.note(shared.found.quotas, this.#now())
-        this.#accept(shared.found, 'store', startedAt)
-        return 'acquired'
-      }
-      if (shared?.isPausedElsewhere) this.#lastFailure = refusedElsewhere(this.#endpoint)
-      if (shared?.isLeased) return 'leased'
-      if (!(shared?.mayRequest ?? mayRequest(acquisition, this.#now()))) return 'limited'
-      if (background && shared?.storeFailed && this.#servableForMs > (this.#cached?.withoutStoreMs ?? 0))
-        return 'store-failed'
-      const waitedMs = shared?.waitedMs ?? 0
-      const requested = await this.#request(acquisition, credential, startedAt + timeoutMs + waitedMs)
-      // Other processes still remember the pause of an earlier 429.
-      result = { requested, pause: this.#cooldown.pause(this.#now()) && NO_PAUSE }
+      const request = new TokenRequest(this.#options, {
+        ...this.#context,
+        background: purpose === 'background',
+        credential,
+        deadline: startedAt + timeoutMs + begun.waitedMs,
+        // A renewal leaves what a failed attempt reports as reserved for callers without a token.
+        mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(purpose, api),
+      })
+      requested = await request.send()
+      if (purpose === 'rejection') this.#limits.renewed(api, requestedAt)
       this.#accept(requested, 'endpoint', startedAt)
       return 'acquired'
     } catch (error) {
       this.#assertOpen()
       if (isFrameworkError(error)) throw error
-      this.#lastFailure = error
-      const { status = 0, retryAfterMs = 0, answer } = error as Partial<TokenRequestError>
-      const leastMs = Math.max(retryAfterMs, spentForMs(answer?.quotas))
-      this.#cooldown.failed(this.#now(), { status, retryAfterMs: leastMs, background })
-      if (status === 429) result = { pause: this.#cooldown.pause(this.#now()) }
-      throw this.#failure()
+      throw this.#errorFor(this.#limits.failed(error, purpose, api))
     } finally {
-      if (shared !== undefined) token?.end(shared, result)
+      begun.share(requested)
     }
   }
 
-  async #request(
-    { background, rejection }: Acquisition,
-    credential: ClientCredential,
-    deadline: number,
-  ): Promise<CachedToken> {
-    const requestedAt = this.#now()
-    // A renewal leaves what is reserved for callers without a token.
-    const mayRetry = (): boolean =>
-      this.#servable() === undefined || this.#now() >= this.#context.quotas.renewalsAt
-    try {
-      const context = { ...this.#context, background, credential, deadline, mayRetry }
-      const requested = await requestToken(this.#options, context)
-      rejection?.limit.renewed(requestedAt)
-      return requested
-    } catch (error) {
-      if (this.#servable() !== undefined && !isFrameworkError(error))
-        rejection?.limit.failed(this.#now(), { refused: isRefusal(error) })
-      throw error
+  /** Whether to use a token of the store, to request one, or neither. */
+  async #begin(acquisition: Acquisition, credential: ClientCredential): Promise<Begun> {
+    const { store } = this.#options
+    if (store === undefined) {
+      const mayRequest = this.#limits.mayRequest(acquisition.purpose, acquisition.api)
+      return mayRequest ? { kind: 'request', share: () => {}, waitedMs: 0 } : { kind: 'limited' }
     }
+    const { SharedToken } = await import('./shared-token.ts')
+    this.#shared ??= new SharedToken(store, this.#options, this.#context)
+    return await this.#shared.begin(acquisition, credential)
   }
 
   #accept(cached: CachedToken, source: 'endpoint' | 'store', startedAt: number): void {
@@ -407,10 +354,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#cached = cached
     this.#context.secrets.keep('token', cached.token.value)
     this.#tokens += 1
-    this.#cooldown.succeeded()
-    this.#nextRenewalAt = Number.NEGATIVE_INFINITY
-    this.#isRenewing = false
-    this.#lastFailure = undefined
+    this.#limits.succeeded()
     this.#context.emit({
       type: 'token-acquired',
       source,
@@ -421,16 +365,9 @@ class ClientCredentialsProvider implements TokenProvider {
     })
   }
 
-  async #sharedToken(store: TokenStore): Promise<SharedToken> {
-    this.#sharedLookAt = this.#now()
-    const context = { ...this.#context, rejected: this.#rejected, cooldown: this.#cooldown }
-    this.#shared ??= new (await import('./shared-token.ts')).SharedToken(store, this.#options, context)
-    return this.#shared
-  }
-
   /** Whether to read the store again, even if no token may be requested. */
-  get #lookIsDue(): boolean {
-    return this.#options.store !== undefined && this.#now() - this.#sharedLookAt >= LOOK_AGAIN_MS
+  get #isLookDue(): boolean {
+    return this.#options.store !== undefined && (this.#shared?.isLookDue ?? true)
   }
 
   /** For messages: its path might contain a secret by mistake. */
@@ -446,59 +383,33 @@ class ClientCredentialsProvider implements TokenProvider {
     return this.#cached?.servableForMs(this.#options.clock) ?? 0
   }
 
+  /** The cached token, if it may be used. Unlike `currentToken()` this starts nothing. */
   #servable(): AccessToken | undefined {
     return this.#servableForMs > 0 ? this.#cached?.token : undefined
   }
 
-  #otherThan(value: string): AccessToken | undefined {
-    const token = this.currentToken()
+  #servableOtherThan(value: string): AccessToken | undefined {
+    const token = this.#servable()
     return token?.value === value ? undefined : token
-  }
-
-  #renewalLimit(api: Api | undefined): RenewalLimit {
-    const limit = this.#renewalLimits.get(api?.url) ?? new RenewalLimit()
-    this.#renewalLimits.set(api?.url, limit)
-    return limit
-  }
-
-  #mayRenew(api: Api | undefined): boolean {
-    const limit = this.#renewalLimit(api)
-    // In the cooldown the caller gets the last failure.
-    const isCooldown = this.#now() < this.#cooldown.endsAt
-    const limitMs = isCooldown ? limit.tokensWaitMs(this.#now()) : limit.waitMs(this.#now())
-    const quotaMs = this.#context.quotas.renewalsAt - this.#now()
-    // A quota holds renewals back only until the token expires.
-    const nextRenewalMs = Math.max(limitMs, Math.min(quotaMs, this.#servableForMs))
-    if (nextRenewalMs <= 0) return true
-    this.#context.emit({
-      type: 'renewal-suppressed',
-      nextRenewalMs,
-      ...(api && { api: api.label }),
-    })
-    return false
   }
 
   #assertOpen(): void {
     if (this.#closing.signal.aborted) throw new ProviderClosedError()
   }
 
-  #assertNoCooldown(endsAt = this.#cooldown.endsForCallersAt): void {
-    if (endsAt > this.#now()) throw this.#failure(endsAt, true)
+  #assertNoCooldown(): void {
+    const { lastFailure } = this.#limits
+    if (lastFailure !== undefined && lastFailure.endsAt > this.#now())
+      throw this.#errorFor(lastFailure, { isRepeated: true })
   }
 
-  /** The last failure, with the rest of the cooldown. */
-  #failure(endsAt = this.#cooldown.endsForCallersAt, isRepeated = false): unknown {
+  /** The error of a failed acquisition for a caller, with the rest of the cooldown. */
+  #errorFor({ error, endsAt }: Failure, { isRepeated = false } = {}): unknown {
     const remainsMs = Math.max(0, endsAt - this.#now())
     const until = new Date(this.#options.clock.epochMs() + remainsMs).toISOString()
-    const { status } = this.#lastFailure as Partial<TokenRequestError>
-    const hasNote = remainsMs > 0 && (isRepeated || status === 429)
+    const hasNote =
+      remainsMs > 0 && (isRepeated || (error instanceof TokenRequestError && error.status === 429))
     const note = ` The token endpoint is not asked again for ${Math.ceil(remainsMs)} ms, until ${until}.`
-    return copyForCaller(this.#lastFailure, remainsMs, hasNote ? note : '')
+    return copyForCaller(error, remainsMs, hasNote ? note : '')
   }
-}
-
-/** Whether the token endpoint refused the request, or returned something else than a token. */
-function isRefusal(error: unknown): boolean {
-  const { status = 0 } = error as Partial<TokenRequestError>
-  return error instanceof TokenResponseError || (status >= 300 && status < 500 && status !== 408)
 }

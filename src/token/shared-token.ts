@@ -1,120 +1,130 @@
 /** The token that processes share through a store: look for it, wait for the lease, look again, request, write. */
 import { createHash } from 'node:crypto'
 import { clientOf, type ResolvedOptions } from '../options.ts'
+import { shownUrl } from '../redact.ts'
 import { type Entry, SafeStore } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
 import { type AccessToken, CachedToken } from './access-token.ts'
-import {
-  type Cooldown,
-  mayRequest,
-  type RenewalHistory,
-  type RequestLimits,
-  type SharedPause,
-} from './rate-limit.ts'
-import { attemptEndsAt, type ClientCredential, type ProviderContext } from './token-request.ts'
+import type { ClientCredential } from './client-credential.ts'
+import type { ProviderContext } from './context.ts'
+import { attemptEndsAt } from './deadlines.ts'
+import type { Purpose, RenewalHistory, SharedPause } from './rate-limit.ts'
+import { refusedElsewhere } from './token-errors.ts'
 
 // A process that waits for another process's token sees it within 100 ms.
 const LOOK_EVERY_MS = 50
 /** Extra wait for the request of the next lease holder after one died. */
 const MAX_GRACE_MS = 1_000
-const LIMIT_ENTRY_MS = 24 * 60 * 60_000
+/** How often the store is read while no token may be requested. */
+const LOOK_AGAIN_MS = 1_000
+/** After a failed look, calls wait for no other one for this time: a store that hangs would hold up each of them. */
+const LOOK_AFTER_FAILURE_MS = 30_000
 
+const LIMIT_ENTRY_MS = 24 * 60 * 60_000
 /** Longer than the pause itself, so that the next one is longer, whichever process begins it. */
 const PAUSE_ENTRY_MS = 2 * 60 * 60_000
+/** The shortest time to live: a store cannot delete. */
+const NO_ENTRY_MS = 1
 
 // Entries are encrypted, so only this package wrote them.
 type TokenEntry = Pick<CachedToken, 'lifetimeMs' | 'quotas'> & Pick<AccessToken, 'value' | 'scope'>
 
-/** Why, and under which limits, a token is acquired. */
-export interface Acquisition extends RequestLimits {
+/** Why a token is acquired. */
+export interface Acquisition {
+  readonly purpose: Purpose
+  /** The base URL of the API that rejected a token. */
+  readonly api?: string | undefined
   /** When (monotonic ms) it began. `timeoutMs` counts from there, without the wait for other processes. */
   readonly startedAt: number
-  /** Whether it is a background renewal, which accepts another process's token only before its refresh window. */
-  readonly background: boolean
   /** The value of the token that is to be replaced. */
   readonly replaces?: string | undefined
+  /** Until when (monotonic ms) it waits for a store that fails, rather than request a token without it. */
+  readonly waitsForStoreUntil?: number | undefined
 }
 
-/** The parts of a provider that its shared token needs. */
-export interface SharedTokenContext extends ProviderContext {
-  /** The tokens that APIs rejected. */
-  readonly rejected: { has(value: string): boolean }
-  readonly cooldown: Cooldown
-}
+/**
+ * What an acquisition may do: use the token that was `found`, or `request` one. Otherwise another process has the lease
+ * (`leased`), the store fails and may be back soon (`store-failed`), or a limit forbids a request (`limited`).
+ */
+export type Begun =
+  | { readonly kind: 'found'; readonly token: CachedToken }
+  | { readonly kind: 'request'; readonly share: Share; readonly waitedMs: number }
+  | { readonly kind: 'leased' | 'store-failed' | 'limited' }
 
-/** What an acquisition shares with other processes. */
-export interface SharedResult {
-  readonly requested?: CachedToken
-  /** The pause after a 429, or its end. */
-  readonly pause?: SharedPause | undefined
-}
+/** Ends an acquisition that requested a token. Other processes learn the token, or the pause after a 429. */
+export type Share = (token?: CachedToken) => void
 
 /** One provider's access to the shared token. It makes one acquisition at a time. */
 export class SharedToken {
   readonly #store: TokenStore
   readonly #options: ResolvedOptions
-  readonly #context: SharedTokenContext
+  readonly #context: ProviderContext
   #safe: { readonly firstKey: string; readonly store: SafeStore } | undefined
+  /** When (monotonic ms) a call that may request no token looks for one again. */
+  #nextLookAt = Number.NEGATIVE_INFINITY
+  /** Until when (monotonic ms) calls do without the store, because a look failed. */
+  #isDownUntil = Number.NEGATIVE_INFINITY
+  /** Whether other processes may know of a pause after a 429. */
+  #isPauseShared = false
   /** The token that was requested last after a look failed. */
   #late: CachedToken | undefined
+  #beginning: Promise<unknown> = Promise.resolve()
   #writing: Promise<void> = Promise.resolve()
   /** The last acquisition's write and the release of its lease. */
   #ending: Promise<void> = Promise.resolve()
 
-  constructor(store: TokenStore, options: ResolvedOptions, context: SharedTokenContext) {
+  constructor(store: TokenStore, options: ResolvedOptions, context: ProviderContext) {
     this.#store = store
     this.#options = options
     this.#context = context
   }
 
-  /** Resolves with an acquisition that found another process's token, may request one, or neither. */
-  async begin(acquisition: Acquisition, credential: ClientCredential): Promise<SharedAcquisition> {
-    const { closed } = this.#context
+  /** Whether to look for another process's token, even if this one may request none. */
+  get isLookDue(): boolean {
+    return this.#now() >= this.#nextLookAt
+  }
+
+  /** Looks for the token, and waits for the right to request one. */
+  async begin(acquisition: Acquisition, credential: ClientCredential): Promise<Begun> {
+    const beginning = this.#begin(acquisition, credential)
+    this.#beginning = beginning
+    return await untilAborted(beginning, this.#context.closed)
+  }
+
+  async #begin(acquisition: Acquisition, credential: ClientCredential): Promise<Begun> {
     const from = this.#now()
-    const written = this.#writing.catch(() => {}) // on Cloudflare Workers it may be lost with its request
-    await untilAborted(written, closed) // the last token can be found
+    this.#nextLookAt = Number.POSITIVE_INFINITY // this one has to end first
+    await this.#writing.catch(() => {}) // now the last token can be found; on Cloudflare Workers the write may be lost
     const wroteMs = this.#now() - from
+    const isDown = this.#isDownFor(acquisition)
     const late = { ...acquisition, startedAt: acquisition.startedAt + wroteMs }
-    const store = await untilAborted(this.#open(late, credential), closed)
-    const context = { ...this.#context, options: this.#options, acquisition, credential }
-    const shared = new SharedAcquisition(store, context)
-    try {
-      const lookedAt = this.#now()
-      await untilAborted(shared.begin(), closed)
-      shared.waitedMs = wroteMs + this.#now() - lookedAt
-      return shared
-    } catch (error) {
-      this.end(shared)
-      throw error
+    const store = isDown ? undefined : await this.#open(late, credential)
+    const session = new Session(store, { hasLookFailed: isDown })
+    const lookedAt = this.#now()
+    const begun = await this.#lookAndLease(session, acquisition)
+    this.#noteLook(session)
+    if (begun.kind !== 'ready' || this.#context.closed.aborted) {
+      this.#ending = session.end()
+      return begun.kind === 'ready' ? { kind: 'limited' } : begun
+    }
+    return {
+      kind: 'request',
+      waitedMs: wroteMs + this.#now() - lookedAt,
+      share: (token) => this.#end(session, { acquisition, credential, token }),
     }
   }
 
-  /** Ends an acquisition and shares its result. Only the next acquisition waits for the write. */
-  end(shared: SharedAcquisition, result: SharedResult = {}): void {
-    // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
-    const isShared = this.#options.encryptionKeys || shared.credential.last === this.#safe?.firstKey
-    this.#writing = shared.write(isShared ? result : { pause: result.pause })
-    this.#ending = this.#writing.then(() => shared.release())
-    if (shared.lookFailed && isShared && result.requested !== undefined) this.#writeLate(result.requested)
+  /** A look that is not waited for finds out whether the store is back. */
+  #isDownFor({ purpose }: Acquisition): boolean {
+    return purpose !== 'background' && this.#now() < this.#isDownUntil
   }
 
-  /** Shares a token that was requested after the look failed, as soon as the store answers: a slow connection is open then. */
-  #writeLate(cached: CachedToken): void {
-    const store = this.#safe?.store
-    this.#late = cached
-    store
-      ?.answers()
-      .then(async () => {
-        if (this.#late === cached && !this.#context.closed.aborted)
-          await store.write('token', tokenEntryOf(cached, this.#options))
-      })
-      .catch(() => {}) // the store is down
-  }
-
-  /** Resolves when everything is written or the store has failed. */
-  async settled(): Promise<void> {
-    await this.#ending
+  #noteLook({ store, hasFailed }: Session): void {
+    const now = this.#now()
+    if (hasFailed) this.#isDownUntil = now + LOOK_AFTER_FAILURE_MS
+    else if (store !== undefined) this.#isDownUntil = Number.NEGATIVE_INFINITY
+    this.#nextLookAt = Math.max(now + LOOK_AGAIN_MS, this.#isDownUntil)
   }
 
   /**
@@ -123,12 +133,12 @@ export class SharedToken {
    */
   async #open(acquisition: Acquisition, credential: ClientCredential): Promise<SafeStore | undefined> {
     const { clock, encryptionKeys, timeoutMs } = this.#options
-    const { background, startedAt } = acquisition
-    if (credential.mayChange && !mayRequest(acquisition, this.#now())) return this.#safe?.store
-    const deadline = startedAt + timeoutMs
-    const endsAt = attemptEndsAt(this.#options, { attempt: 1, background, deadline })
-    const keys = encryptionKeys ?? [(await credential.askAhead(endsAt)) ?? '']
-    const firstKey = keys[0]
+    const { purpose, startedAt } = acquisition
+    if (credential.mayChange && !this.#mayRequest(acquisition)) return this.#safe?.store
+    const attempt = { attempt: 1, background: purpose === 'background', deadline: startedAt + timeoutMs }
+    const first = (): Promise<string> => credential.first(attemptEndsAt(this.#options, attempt))
+    const keys = encryptionKeys ?? [await first().catch(() => '')] // the attempt fails with the same error
+    const [firstKey] = keys
     if (!firstKey) return this.#safe?.store
     if (this.#safe?.firstKey !== firstKey) {
       const client = hashOf(clientOf(this.#options))
@@ -139,92 +149,51 @@ export class SharedToken {
     return this.#safe.store
   }
 
-  #now(): number {
-    return this.#options.clock.monotonicMs()
-  }
-}
-
-interface SharedAcquisitionContext extends SharedTokenContext {
-  readonly acquisition: Acquisition
-  readonly credential: ClientCredential
-  readonly options: ResolvedOptions
-}
-
-/** One acquisition of the shared token. Without a store, or after it fails, it proceeds immediately. */
-export class SharedAcquisition {
-  /** Another process's token. */
-  found: CachedToken | undefined
-  /** Whether this process may request one. */
-  mayRequest = false
-  /** Whether another process holds the lease, for which a background renewal does not wait. */
-  isLeased = false
-  /** Whether the store failed, so that the process continues without it. */
-  storeFailed = false
-  /** Whether it failed already in the first look. */
-  lookFailed = false
-  /** Whether the token endpoint refused another process, which began a pause for all. */
-  isPausedElsewhere = false
-  /** How long (ms) it waited for other processes. */
-  waitedMs = 0
-  readonly credential: ClientCredential
-  #store: SafeStore | undefined
-  readonly #acquisition: Acquisition
-  readonly #options: ResolvedOptions
-  readonly #context: SharedTokenContext
-  #releaseLease: (() => Promise<void>) | undefined
-  #beginning: Promise<void> = Promise.resolve()
-
-  constructor(store: SafeStore | undefined, context: SharedAcquisitionContext) {
-    this.#store = store
-    this.credential = context.credential
-    this.#acquisition = context.acquisition
-    this.#options = context.options
-    this.#context = context
-  }
-
-  /** Resolves when `found` and `mayRequest` are final. */
-  begin(): Promise<void> {
-    this.#beginning = this.#begin()
-    return this.#beginning
-  }
-
-  async #begin(): Promise<void> {
-    const { rejection } = this.#acquisition
-    const isFound = await this.#look()
-    this.lookFailed = this.storeFailed
-    if (isFound || !this.#isAllowed) return
-    if (rejection !== undefined) {
-      await this.#readLimit()
-      // Another process that renewed meanwhile wrote the newer token before the limit.
-      if (rejection.limit.waitMs(this.#now()) > 0 && (await this.#look())) return
-      if (!this.#isAllowed) return
+  /** Resolves with `ready` if this process may request a token. Without a store, or after it fails, it goes on at once. */
+  async #lookAndLease(
+    session: Session,
+    acquisition: Acquisition,
+  ): Promise<Begun | { readonly kind: 'ready' }> {
+    const { purpose, waitsForStoreUntil = Number.NEGATIVE_INFINITY } = acquisition
+    const found = await this.#find(session, acquisition)
+    if (found !== undefined) return found
+    session.hasLookFailed ||= session.hasFailed
+    if (!this.#mayRequest(acquisition)) return { kind: 'limited' }
+    if (purpose === 'rejection') {
+      await this.#adoptRenewals(session, acquisition)
+      // Another process that renewed meanwhile wrote the newer token before its history.
+      if (!this.#mayRequest(acquisition))
+        return (await this.#find(session, acquisition)) ?? { kind: 'limited' }
     }
-    if (!(await this.#acquireLease())) return
+    const other = await this.#waitForLease(session, acquisition)
+    if (other !== undefined) return other
     // Another process may have renewed, or been refused, while this one waited.
-    await this.#readLimit()
-    await this.#readPause()
-    this.mayRequest = this.#isAllowed
+    if (purpose === 'rejection') await this.#adoptRenewals(session, acquisition)
+    await this.#adoptPause(session)
+    if (!this.#mayRequest(acquisition)) return { kind: 'limited' }
+    if (session.hasFailed && this.#now() < waitsForStoreUntil) return { kind: 'store-failed' }
+    return { kind: 'ready' }
   }
 
-  get #isAllowed(): boolean {
-    return mayRequest(this.#acquisition, this.#now())
+  #mayRequest({ purpose, api }: Acquisition): boolean {
+    return this.#context.limits.mayRequest(purpose, api)
   }
 
   /** Looks for a usable token. */
-  async #look(): Promise<boolean> {
-    this.found = await this.#attempt(async (store) => {
+  async #find(session: Session, acquisition: Acquisition): Promise<Begun | undefined> {
+    const token = await session.attempt(async (store) => {
       for await (const entry of store.read<TokenEntry>('token')) {
-        const cached = this.#usable(entry)
+        const cached = this.#usable(entry, acquisition)
         if (cached !== undefined) return cached
       }
       return undefined
     })
-    return this.found !== undefined
+    return token && { kind: 'found', token }
   }
 
   /** The remaining lifetime comes from the store's TTL, because the writer's clock may be wrong. */
-  #usable({ content, ttlMs, readAt }: Entry<TokenEntry>): CachedToken | undefined {
-    const { background, replaces } = this.#acquisition
+  #usable({ content, ttlMs, readAt }: Entry<TokenEntry>, acquisition: Acquisition): CachedToken | undefined {
+    const { purpose, replaces } = acquisition
     const { value, scope, lifetimeMs, quotas } = content
     if (value === replaces || this.#context.rejected.has(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
@@ -234,104 +203,155 @@ export class SharedAcquisition {
       .filter(({ resetsInMs = 1 }) => resetsInMs > 0)
     const response = { value, scope, lifetimeMs, sentAt, quotas: aged }
     const cached = new CachedToken(response, this.#options, this.#context.secrets)
-    const leastMs = background ? cached.windowMs : 0
+    const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
     return cached.servableForMs(this.#options.clock) > leastMs ? cached : undefined
   }
 
   /**
-   * Waits until this process may request a token; false if another process wrote one. A holder that died blocks for as
-   * long as its lease, and the next holder needs time, too. After that this process requests one without the lease. A
-   * background renewal does not wait for other processes.
+   * Waits until this process may request a token; resolves with undefined then. A holder that died blocks for as long as
+   * its lease, and the next holder needs time, too. After that this process requests one without the lease. A background
+   * renewal does not wait for other processes.
    */
-  async #acquireLease(): Promise<boolean> {
-    const { clock } = this.#options
+  async #waitForLease(session: Session, acquisition: Acquisition): Promise<Begun | undefined> {
+    const { clock, timeoutMs } = this.#options
     const { closed } = this.#context
-    const giveUpAt = this.#now() + this.#leaseMs + Math.min(this.#leaseMs / 4, MAX_GRACE_MS)
+    const leaseMs = Math.ceil(timeoutMs) // a token request takes no longer
+    const giveUpAt = this.#now() + leaseMs + Math.min(leaseMs / 4, MAX_GRACE_MS)
     for (;;) {
-      this.#releaseLease = await this.#attempt((store) => store.lease('token', this.#leaseMs))
-      if (this.#releaseLease !== undefined) return !(await this.#look())
-      if (!this.#store?.hasLeases) return true
-      if (this.#acquisition.background) {
-        this.isLeased = true
-        return false
-      }
-      if (this.#now() >= giveUpAt) return true
+      session.releaseLease = await session.attempt((store) => store.lease('token', leaseMs))
+      if (session.releaseLease !== undefined) return await this.#find(session, acquisition)
+      if (!session.store?.hasLeases) return undefined
+      if (acquisition.purpose === 'background') return { kind: 'leased' }
+      if (this.#now() >= giveUpAt) return undefined
       await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
-      if (await this.#look()) return false
+      const found = await this.#find(session, acquisition)
+      if (found !== undefined) return found
     }
   }
 
-  /** Merges the limits of the processes that renewed for this API before. */
-  async #readLimit(): Promise<void> {
-    const { rejection } = this.#acquisition
-    if (rejection === undefined) return
-    await this.#attempt(async (store) => {
-      for await (const { content, ttlMs } of store.read<RenewalHistory>(limitName(rejection.api))) {
+  /** Counts the renewals of the processes that renewed for this API before. */
+  async #adoptRenewals(session: Session, { api }: Acquisition): Promise<void> {
+    await session.attempt(async (store) => {
+      for await (const { content, ttlMs } of store.read<RenewalHistory>(renewalsName(api))) {
         const { gapMs, renewedAgoMs } = content
         const ageMs = Math.max(0, LIMIT_ENTRY_MS - ttlMs)
         const history = { gapMs, renewedAgoMs: renewedAgoMs.map((agoMs) => agoMs + ageMs) }
-        rejection.limit.adopt(history, this.#now())
+        this.#context.limits.adoptRenewals(api, history)
       }
     })
   }
 
   /** Continues the pause that a 429 began in another process. */
-  async #readPause(): Promise<void> {
-    await this.#attempt(async (store) => {
-      for await (const { content, ttlMs } of store.read<SharedPause>('pause')) {
-        const { gapMs, remainsMs, callersMs } = content
+  async #adoptPause(session: Session): Promise<void> {
+    const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, this.#context.secrets))
+    await session.attempt(async (store) => {
+      for await (const { content, ttlMs } of store.read<SharedPause | null>('pause')) {
+        if (content === null) continue // it is over
         const ageMs = Math.max(0, PAUSE_ENTRY_MS - ttlMs)
-        const pause = { gapMs, remainsMs: remainsMs - ageMs, callersMs: callersMs - ageMs }
-        const wasAllowed = this.#isAllowed
-        this.#context.cooldown.adopt(pause, this.#now())
-        if (wasAllowed && !this.#isAllowed) this.isPausedElsewhere = true
+        this.#context.limits.adoptPause({ ...content, remainsMs: content.remainsMs - ageMs }, error)
+        this.#isPauseShared = true
       }
     })
   }
 
-  /** Writes the result, if this process holds the lease or the store has none. */
-  async write({ requested, pause }: SharedResult): Promise<void> {
+  /** Ends an acquisition: shares its result, then releases its lease. Only the next acquisition waits for the write. */
+  #end(session: Session, { acquisition, credential, token }: Ended): void {
+    // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
+    const isForAll = this.#options.encryptionKeys || credential.latest === this.#safe?.firstKey
+    // Without the lease another process may write, too.
+    const mayWrite = session.releaseLease !== undefined || session.store?.hasLeases === false
+    if (mayWrite) {
+      const isPauseOver = token !== undefined && this.#isPauseShared
+      this.#writing = this.#write(session, acquisition, { token: isForAll ? token : undefined, isPauseOver })
+    }
+    this.#ending = this.#writing.then(() => session.end())
+    if (session.hasLookFailed && isForAll && token !== undefined) this.#writeLate(token)
+  }
+
+  async #write(
+    session: Session,
+    acquisition: Acquisition,
+    { token, isPauseOver }: { readonly token: CachedToken | undefined; readonly isPauseOver: boolean },
+  ): Promise<void> {
+    const pause = this.#context.limits.sharedPause
+    if (token !== undefined) await session.attempt((store) => this.#writeToken(store, acquisition, token))
+    if (pause !== undefined)
+      await session.attempt((store) => store.write('pause', { content: pause, ttlMs: () => PAUSE_ENTRY_MS }))
+    else if (isPauseOver)
+      await session.attempt((store) => store.write('pause', { content: null, ttlMs: () => NO_ENTRY_MS }))
+    this.#isPauseShared = pause !== undefined || (this.#isPauseShared && !isPauseOver)
+  }
+
+  async #writeToken(store: SafeStore, { purpose, api }: Acquisition, token: CachedToken): Promise<void> {
+    await store.write('token', tokenEntryOf(token, this.#options))
+    if (purpose !== 'rejection') return
+    // After the token: see where the history is read.
+    const content = this.#context.limits.renewalHistory(api)
+    await store.write(renewalsName(api), { content, ttlMs: () => LIMIT_ENTRY_MS })
+  }
+
+  /**
+   * Shares a token that was requested after the look failed, as soon as the store answers: a connection that is slow at a
+   * cold start is open then.
+   */
+  #writeLate(token: CachedToken): void {
+    const store = this.#safe?.store
+    this.#late = token
+    store
+      ?.answers()
+      .then(async () => {
+        if (this.#late === token && !this.#context.closed.aborted)
+          await store.write('token', tokenEntryOf(token, this.#options))
+      })
+      .catch(() => {}) // the store is down
+  }
+
+  /** Resolves when everything is written or the store has failed. */
+  async settled(): Promise<void> {
     await this.#beginning.catch(() => {})
-    if (this.#releaseLease === undefined && this.#store?.hasLeases) return
-    if (requested !== undefined) await this.#attempt((store) => this.#writeToken(store, requested))
-    if (pause !== undefined) {
-      const entryMs = pause.gapMs === 0 ? 1 : PAUSE_ENTRY_MS // a store cannot delete
-      await this.#attempt((store) => store.write('pause', { content: pause, ttlMs: () => entryMs }))
-    }
-  }
-
-  async #writeToken(store: SafeStore, cached: CachedToken): Promise<void> {
-    const { rejection } = this.#acquisition
-    await store.write('token', tokenEntryOf(cached, this.#options))
-    if (rejection === undefined) return // after the token: see where the limit is read
-    const content = rejection.limit.history(this.#now())
-    await store.write(limitName(rejection.api), { content, ttlMs: () => LIMIT_ENTRY_MS })
-  }
-
-  /** Releases the lease, for other processes. */
-  async release(): Promise<void> {
-    await this.#releaseLease?.().catch(() => {}) // the lease expires
-  }
-
-  /** Runs a store operation. After a failure, which emits an event, the acquisition continues without the store. */
-  async #attempt<T>(act: (store: SafeStore) => Promise<T>): Promise<T | undefined> {
-    if (this.#store === undefined) return undefined
-    try {
-      return await act(this.#store)
-    } catch {
-      this.#store = undefined
-      this.storeFailed = true
-      return undefined
-    }
-  }
-
-  /** A lease lasts as long as a token request may take. */
-  get #leaseMs(): number {
-    return Math.ceil(this.#options.timeoutMs)
+    await this.#ending
   }
 
   #now(): number {
     return this.#options.clock.monotonicMs()
+  }
+}
+
+/** An acquisition that ended; `token`: with one that was requested. */
+interface Ended {
+  readonly acquisition: Acquisition
+  readonly credential: ClientCredential
+  readonly token: CachedToken | undefined
+}
+
+/** The store during one acquisition, which continues without it after an operation fails. */
+class Session {
+  store: SafeStore | undefined
+  hasFailed = false
+  /** Whether its first look failed, or was left out because the store is down. */
+  hasLookFailed: boolean
+  releaseLease: (() => Promise<void>) | undefined
+
+  constructor(store: SafeStore | undefined, { hasLookFailed }: { readonly hasLookFailed: boolean }) {
+    this.store = store
+    this.hasLookFailed = hasLookFailed
+  }
+
+  /** Runs an operation; resolves with undefined if it fails, which emits an event. */
+  async attempt<T>(act: (store: SafeStore) => Promise<T>): Promise<T | undefined> {
+    if (this.store === undefined) return undefined
+    try {
+      return await act(this.store)
+    } catch {
+      this.store = undefined
+      this.hasFailed = true
+      return undefined
+    }
+  }
+
+  /** Releases the lease, for other processes. */
+  async end(): Promise<void> {
+    await this.releaseLease?.().catch(() => {}) // the lease expires
   }
 }
 
@@ -344,7 +364,7 @@ function tokenEntryOf(
   return { content: { value, scope, lifetimeMs, quotas }, ttlMs: () => cached.remainsMs(clock) }
 }
 
-function limitName(api: string | undefined): string {
+function renewalsName(api: string | undefined): string {
   return `renewals-${hashOf(JSON.stringify([api ?? '']))}`
 }
 

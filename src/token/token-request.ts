@@ -1,22 +1,24 @@
-/** One token request (RFC 6749 §4.4.2): the client's credential, the POST to the token endpoint, its failures and its retries. */
-import { readClock } from '../clock.ts'
+/** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
+import { type Instant, readClock } from '../clock.ts'
 import {
+  isFrameworkError,
   MerchantAuthError,
   type ResponseIssue,
   TokenRequestError,
   type TokenRequestFailure,
   TokenResponseError,
 } from '../errors.ts'
-import type { Emitter } from '../events.ts'
 import type { ResolvedOptions } from '../options.ts'
 import { type Quota, quotaInText, spentForMs } from '../quota.ts'
-import { redactedCause, shownUrl, type UsedSecrets } from '../redact.ts'
+import { redactedCause, shownUrl } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
-import { warnIfWeak } from '../warnings.ts'
 import { CachedToken } from './access-token.ts'
-import type { Quotas } from './rate-limit.ts'
+import type { ClientCredential } from './client-credential.ts'
+import type { ProviderContext } from './context.ts'
+import { attemptEndsAt } from './deadlines.ts'
+import { adviceFor } from './rejection.ts'
+import { expiredOnArrival } from './token-errors.ts'
 import {
-  adviceFor,
   isRedirect,
   type OAuthError,
   quotasIn,
@@ -24,21 +26,18 @@ import {
   readRetryAfter,
   readTokenResponse,
   redirectTarget,
-  TOO_MANY,
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
 /** RFC 7523 §2.2. */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-/** What the parts of a provider share besides its options. */
-export interface ProviderContext extends Emitter {
-  /** The client secrets and tokens used so far, to be kept out of errors and events. */
-  readonly secrets: UsedSecrets
-  /** What the token endpoint said about its quotas. */
-  readonly quotas: Quotas
-  /** Aborted when the provider is closed. */
-  readonly closed: AbortSignal
+/** One request that was sent. */
+interface Exchange {
+  readonly sentAt: Instant
+  /** When (monotonic ms) its response must have been read. */
+  readonly endsAt: number
+  readonly signal: AbortSignal
 }
 
 /** What a token request needs besides the options. */
@@ -52,124 +51,8 @@ export interface TokenRequestContext extends ProviderContext {
   readonly mayRetry: () => boolean
 }
 
-/**
- * Requests a token, with up to `retries` further attempts before the deadline; in the background with one attempt.
- *
- * @throws {@link TokenRequestError}
- * @throws {@link TokenResponseError}
- */
-export function requestToken(options: ResolvedOptions, context: TokenRequestContext): Promise<CachedToken> {
-  return new TokenRequest(options, context).send()
-}
-
-/**
- * When (monotonic ms) an attempt must have ended: at most half of `timeoutMs` if another attempt may follow, otherwise all
- * that is left. A background renewal may be followed by the request of a waiting caller.
- */
-export function attemptEndsAt(
-  { clock, retries, timeoutMs }: ResolvedOptions,
-  { attempt, deadline, background }: { attempt: number; deadline: number; background: boolean },
-): number {
-  const isLast = attempt > retries && !background
-  return isLast ? deadline : Math.min(clock.monotonicMs() + timeoutMs / 2, deadline)
-}
-
-/** The error for a token that expired before it could be used; `endpoint` is shown as it is. */
-export function expiredOnArrival(endpoint: string): TokenResponseError {
-  return new TokenResponseError(
-    `POST ${endpoint} returned a token that expired before it could be used. ` +
-      'Its lifetime is shorter than the request took.',
-    [{ field: 'expires_in', reason: 'is shorter than the request took' }],
-  )
-}
-
-/** The error for a process that shares the pause of another process, which the token endpoint refused. */
-export function refusedElsewhere(endpoint: string): TokenRequestError {
-  return new TokenRequestError(
-    `POST ${endpoint} returned 429 to another process that shares the store. ${TOO_MANY}`,
-    { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true, attempts: 1 },
-  )
-}
-
-/** The token request was sent by another call, which ended before it, as on Cloudflare Workers. */
-export function lostRequest(endpoint: string): TokenRequestError {
-  return new TokenRequestError(`POST ${endpoint} was lost: use waitUntil().`, {
-    code: 'ERR_TOKEN_TIMEOUT',
-    retryable: true,
-    attempts: 1,
-  })
-}
-
-/** Whether a framework steers itself by this error, as Next.js does while it prerenders a page. */
-export function isFrameworkError(error: unknown): boolean {
-  return typeof (error as { readonly digest?: unknown } | undefined)?.digest === 'string'
-}
-
-/** The credential for one token: a client secret, or what a function of the caller returns. */
-export class ClientCredential {
-  readonly #options: ResolvedOptions
-  readonly #context: ProviderContext
-  /** The last one that was obtained. */
-  last: string | undefined
-  #ahead: Promise<string> | undefined
-
-  constructor(options: ResolvedOptions, context: ProviderContext) {
-    this.#options = options
-    this.#context = context
-  }
-
-  /** Whether the function may return another one. */
-  get mayChange(): boolean {
-    return typeof this.#options.credential.value === 'function'
-  }
-
-  /**
-   * The credential, if it is available before `endsAt` (monotonic ms).
-   *
-   * @throws an error whose message completes "The … function …"
-   */
-  ask(endsAt: number): Promise<string> {
-    const asked = this.#ahead ?? this.#askNow(endsAt)
-    this.#ahead = undefined
-    return asked
-  }
-
-  /** Like `ask`, but resolves with undefined on failure. The next `ask` reuses the result. */
-  async askAhead(endsAt: number): Promise<string | undefined> {
-    this.#ahead = this.#askNow(endsAt)
-    return await this.#ahead.catch(() => undefined)
-  }
-
-  async #askNow(endsAt: number): Promise<string> {
-    const { credential } = this.#options
-    const { option, value } = credential
-    this.last = typeof value === 'string' ? value : await this.#call(value, endsAt)
-    if (option === 'clientSecret' && this.mayChange) warnIfWeak(this.last)
-    this.#context.secrets.add(this.last)
-    return this.last
-  }
-
-  async #call(credential: () => string | Promise<string>, endsAt: number): Promise<string> {
-    const { closed, secrets } = this.#context
-    const ask = async (): Promise<unknown> => {
-      try {
-        return await credential()
-      } catch (error) {
-        if (isFrameworkError(error)) throw error
-        throw new Error('threw', { cause: redactedCause(error, secrets) })
-      }
-    }
-    const late = (): Error => new Error('did not answer in time')
-    const returned = (await within(this.#options.clock, { endsAt, closed }, ask, late)) ?? ''
-    if (typeof returned !== 'string') throw new Error('returned no string')
-    // Files end with line breaks, and a JWT has none.
-    const value = this.#options.credential.option === 'clientAssertion' ? returned.trim() : returned
-    if (value === '') throw new Error('returned nothing')
-    return value
-  }
-}
-
-class TokenRequest {
+/** A token request with its retries. */
+export class TokenRequest {
   readonly #options: ResolvedOptions
   readonly #context: TokenRequestContext
   #attempts = 0
@@ -186,6 +69,12 @@ class TokenRequest {
     return shownUrl(this.#options.endpoint, this.#context.secrets)
   }
 
+  /**
+   * Requests a token, with up to `retries` further attempts before the deadline; in the background with one attempt.
+   *
+   * @throws {@link TokenRequestError}
+   * @throws {@link TokenResponseError}
+   */
   async send(): Promise<CachedToken> {
     const { background, closed } = this.#context
     const retries = background ? 0 : this.#options.retries
@@ -223,7 +112,7 @@ class TokenRequest {
     const endsAt = until()
     this.#attempts += 1
     this.#quotas = []
-    const credential = await this.#askForCredential(endsAt)
+    const credential = await this.#ask(endsAt, { isFirst: attempt === 1 })
     try {
       return await this.#post(credential, endsAt)
     } catch (error) {
@@ -235,9 +124,11 @@ class TokenRequest {
     }
   }
 
-  async #askForCredential(endsAt: number): Promise<string> {
+  /** Asks for the credential of an attempt. */
+  async #ask(endsAt: number, { isFirst }: { readonly isFirst: boolean }): Promise<string> {
+    const { credential } = this.#context
     try {
-      return await this.#context.credential.ask(endsAt)
+      return await (isFirst ? credential.first(endsAt) : credential.another(endsAt))
     } catch (error) {
       if (isFrameworkError(error)) throw error
       const { message, cause } = error as Error
@@ -260,51 +151,54 @@ class TokenRequest {
     // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
     if (background && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
-    const credential = await this.#askForCredential(endsAt).catch(() => undefined) // the rejection says more
+    const credential = await this.#ask(endsAt, { isFirst: false }).catch(() => undefined) // the rejection says more
     return credential === rejected ? undefined : credential
   }
 
+  /** Sends one request, and reads the token in its response. */
   async #post(credential: string, endsAt: number): Promise<CachedToken> {
     const { clock } = this.#options
+    const { closed, emit, secrets } = this.#context
     const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
-    return await within(
-      clock,
-      { endsAt, closed: this.#context.closed },
-      (signal) => this.#exchange(credential, endsAt, signal),
-      () =>
-        this.#failure(
-          `POST ${this.#endpoint} returned no response within ${leftMs} ms. ` +
-            'The token endpoint hangs or is slow: try again later, or raise timeoutMs.',
-          { code: 'ERR_TOKEN_TIMEOUT', retryable: true },
-        ),
+    const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
+      emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
+      this.#quotas = []
+      const sentAt = readClock(clock)
+      let response: Response | undefined
+      try {
+        // The global fetch is looked up at each use: tests and tools replace it.
+        const { endpoint, fetch = globalThis.fetch } = this.#options
+        response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
+        return await this.#read(response, { sentAt, endsAt, signal })
+      } catch (error) {
+        if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
+        throw this.#networkFailure(redactedCause(error, secrets), { isIncomplete: response !== undefined })
+      }
+    }
+    return await within(clock, { endsAt, closed }, exchange, () =>
+      this.#failure(
+        `POST ${this.#endpoint} returned no response within ${leftMs} ms. ` +
+          'The token endpoint hangs or is slow: try again later, or raise timeoutMs.',
+        { code: 'ERR_TOKEN_TIMEOUT', retryable: true },
+      ),
     )
   }
 
-  async #exchange(credential: string, endsAt: number, signal: AbortSignal): Promise<CachedToken> {
-    const { emit, secrets } = this.#context
-    emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
-    const sentAt = readClock(this.#options.clock)
-    let response: Response | undefined
-    this.#quotas = []
-    try {
-      response = await this.#fetch(credential, signal)
-      this.#quotas = await quotasIn(response, secrets)
-      this.#context.quotas.note(this.#quotas, this.#options.clock.monotonicMs())
-      if (isRedirect(response)) throw this.#redirectFailure(response)
-      if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
-      const read = await readTokenResponse(response, sentAt, secrets)
-      if (Array.isArray(read)) throw this.#badResponse(read)
-      const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
-      if (cached.servableForMs(this.#options.clock) > 0) return cached
-      throw expiredOnArrival(this.#endpoint)
-    } catch (error) {
-      if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
-      throw this.#networkFailure(redactedCause(error, secrets), response !== undefined)
-    }
+  async #read(response: Response, { sentAt, endsAt, signal }: Exchange): Promise<CachedToken> {
+    const { limits, secrets } = this.#context
+    this.#quotas = await quotasIn(response, secrets)
+    limits.quotasReported(this.#quotas)
+    if (isRedirect(response)) throw this.#redirectFailure(response)
+    if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
+    const read = await readTokenResponse(response, sentAt, secrets)
+    if (Array.isArray(read)) throw this.#badResponse(read)
+    const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
+    if (cached.servableForMs(this.#options.clock) > 0) return cached
+    throw expiredOnArrival(this.#endpoint)
   }
 
-  #fetch(value: string, signal: AbortSignal): Promise<Response> {
-    const { bodyFormat, clientId, credential, endpoint, environment, tokenParameters } = this.#options
+  #requestWith(value: string): RequestInit {
+    const { bodyFormat, clientId, credential, environment, tokenParameters } = this.#options
     const proof =
       credential.option === 'clientSecret'
         ? { client_secret: value }
@@ -316,31 +210,34 @@ class TokenRequest {
       grant_type: 'client_credentials',
       ...tokenParameters,
     }
-    const json = bodyFormat === 'json'
-    // The global one is looked up at each use: tests and tools replace it.
-    const send = this.#options.fetch ?? globalThis.fetch
-    return send(endpoint, {
+    const isJson = bodyFormat === 'json'
+    return {
       method: 'POST',
       headers: {
-        'content-type': json ? 'application/json' : 'application/x-www-form-urlencoded',
+        'content-type': isJson ? 'application/json' : 'application/x-www-form-urlencoded',
         accept: 'application/json',
       },
-      body: json ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
+      body: isJson ? JSON.stringify(fields) : new URLSearchParams(fields).toString(),
       redirect: 'manual', // a 307 would forward the secret to another host
       cache: 'no-store', // Next.js caches POSTs of its fetch
-      signal,
-    })
+    }
   }
 
   /** There was no response, or an incomplete one. */
-  #networkFailure(cause: Error | undefined, began: boolean): TokenRequestError {
+  #networkFailure(
+    cause: Error | undefined,
+    { isIncomplete }: { readonly isIncomplete: boolean },
+  ): TokenRequestError {
     const code = codeOf(cause)
-    const [what, advice] = began
-      ? ['received an incomplete response', 'Try again later, or check the network, proxies and firewalls.']
-      : ['received no response', 'Check authUrl and the network.']
     const reason = code === undefined ? '' : ` (${code})`
-    const message = `POST ${this.#endpoint} ${what}${reason}. ${advice}`
-    return this.#failure(message, { code: 'ERR_TOKEN_NETWORK', retryable: true, cause })
+    const text = isIncomplete
+      ? `received an incomplete response${reason}. Try again later, or check the network, proxies and firewalls.`
+      : `received no response${reason}. Check authUrl and the network.`
+    return this.#failure(`POST ${this.#endpoint} ${text}`, {
+      code: 'ERR_TOKEN_NETWORK',
+      retryable: true,
+      cause,
+    })
   }
 
   #badResponse(issues: ResponseIssue[]): TokenResponseError {

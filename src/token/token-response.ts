@@ -3,9 +3,8 @@ import { TextDecoder } from 'node:util' // not a global in jsdom
 import * as z from 'zod/mini'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
-import type { ResolvedOptions } from '../options.ts'
 import { type Quota, redactQuotas } from '../quota.ts'
-import { redact, type UsedSecrets } from '../redact.ts'
+import { printable, redact, type UsedSecrets } from '../redact.ts'
 
 /** A token as the token endpoint or the store returned it. */
 export interface TokenResponse {
@@ -114,18 +113,11 @@ export interface OAuthError {
 /** Reads an error body; fields that do not conform to RFC 6749 are omitted. */
 export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
   const body = parseJson(String(await readText(response)))
-  return {
-    error: shown(fieldOf(body, 'error'), 100, secrets),
-    errorDescription: shown(fieldOf(body, 'error_description'), 300, secrets),
+  const textOf = (name: string, length: number): string | undefined => {
+    const value = fieldOf(body, name)
+    return typeof value === 'string' && value !== '' ? printable(value, { length, secrets }) : undefined
   }
-}
-
-/** One line of printable characters, without secrets. Redacted before it is cut, so that no half of one remains. */
-function shown(value: unknown, length: number, secrets: Iterable<string>): string | undefined {
-  if (typeof value !== 'string' || value === '') return undefined
-  return redact(value, secrets)
-    .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
-    .slice(0, length)
+  return { error: textOf('error', 100), errorDescription: textOf('error_description', 300) }
 }
 
 /** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */
@@ -163,29 +155,4 @@ export function redirectTarget(response: Response, secrets: Iterable<string>): s
   const base = response.url || undefined
   if (location === null || !URL.canParse(location, base)) return ''
   return redact(new URL(location, base).origin, secrets).slice(0, 100)
-}
-
-/** What to do about a 429. */
-export const TOO_MANY = 'Too many token requests: try again later.'
-
-/** The errors of a server that does not understand the format of the body. */
-const FORMAT_ERRORS: ReadonlySet<string | undefined> = new Set([
-  undefined,
-  'invalid_request',
-  'unsupported_grant_type',
-])
-
-/** What to do about an error status. */
-export function adviceFor(
-  status: number,
-  { error }: OAuthError,
-  { bodyFormat, credential }: Pick<ResolvedOptions, 'bodyFormat' | 'credential'>,
-): string {
-  if (status === 401 || error === 'invalid_client') return `Check authUrl, clientId and ${credential.option}.`
-  if (status === 403 || error === 'access_denied') return 'Check that this client may ask for this audience.'
-  if (status === 429) return TOO_MANY
-  if (status === 408 || status >= 500) return 'The token endpoint is in trouble: try again later.'
-  const isFormat = status === 415 || (status === 400 && FORMAT_ERRORS.has(error))
-  const format = " A server that takes a form instead of JSON needs bodyFormat: 'form'."
-  return `Check authUrl, clientId and audience.${bodyFormat === 'json' && isFormat ? format : ''}`
 }

@@ -59,6 +59,14 @@ describe('a failed token request', () => {
     expect(last?.error).toBe(error)
   })
 
+  it('does not suggest a form where a form was sent', async () => {
+    at.test.fail('token', { kind: 'status', status: 400 })
+    const { last } = await check(at, ['--body-format', 'form'])
+    expect(last?.advice).toBe(
+      'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL.',
+    )
+  })
+
   it.each([
     [429, 30, 'Too many tokens were requested. Try again in 30 s.'],
     [503, 3_600, 'Try again in 3600 s.'], // longer than the package itself waits

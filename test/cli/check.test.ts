@@ -87,6 +87,26 @@ describe('check', () => {
     expect(at.test.requests('token')).toHaveLength(length)
   })
 
+  it('reads the API URLs from a YAML block in --dotenv, and MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS', async () => {
+    const { merchant, inStore } = at.test.environment.apiUrls
+    const dotenv = join(folder(), '.env')
+    const insecure = 'MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS'
+    writeFileSync(
+      dotenv,
+      `MERCHANT_AUTH_API_URLS="merchant=${merchant}\ninStore=${inStore}"\n${insecure}=yes`,
+    )
+    const args = ['--dotenv', dotenv]
+    const rejected = await check(at, args, { MERCHANT_AUTH_API_URLS: '' })
+    expect(rejected).toMatchObject({ code: 3, last: { text: `${insecure}: must be true or false` } })
+    const variables = { MERCHANT_AUTH_API_URLS: '', [insecure]: 'true' }
+    const { code, steps } = await check(at, [...args, '--call', `${inStore}/orders`], variables)
+    expect(code).toBe(0)
+    expect(steps[0]?.data).toMatchObject({ apiUrls: { merchant, inStore } })
+    const url = ['--auth-url', 'http://sandbox.invalid:4000']
+    const allowed = await check(at, url, { [insecure]: 'true' })
+    expect(allowed.last?.step).toBe('name')
+  })
+
   it('makes exactly one token request and one API call', async () => {
     const { code, steps } = await check(at, ['--call', `${at.test.merchantUrl}/orders`])
     expect(code).toBe(0)

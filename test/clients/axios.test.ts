@@ -61,7 +61,7 @@ describe('attachAuth', () => {
     problemsIn(() => attachAuth(instance as never, provided(), { header }))
 
   it('rejects what is not an axios instance', () => {
-    expect(problemsWith({})).toEqual([{ option: 'instance', reason: 'must be an axios instance' }])
+    expect(problemsWith({})).toMatchObject([{ option: 'instance', kind: 'invalid' }])
   })
 
   it('rejects what is not a provider', () => {
@@ -75,14 +75,16 @@ describe('attachAuth', () => {
     ['common', { common: { 'X-TOKEN': 'one' } }],
   ])('rejects an instance with a default header of the token’s name for %s', (_, headers) => {
     const reason = expect.stringMatching(/default header X-Token[\s\S]*instance\.defaults\.headers/)
-    expect(problemsWith(axios.create({ headers }), 'X-Token')).toEqual([{ option: 'instance', reason }])
+    expect(problemsWith(axios.create({ headers }), 'X-Token')).toEqual([
+      { option: 'instance', kind: 'conflict', reason },
+    ])
     expect(problemsWith(axios.create({ headers }))).toEqual([])
   })
 
   it('rejects a second token on one instance until the first one is detached', async () => {
     const api = axios.create({ baseURL: ground.env.merchantUrl })
     const detach = attachAuth(api, ground.tokens)
-    const already = [{ option: 'instance', reason: expect.stringMatching(/already/) }]
+    const already = [{ option: 'instance', kind: 'conflict', reason: expect.stringMatching(/already/) }]
     expect(problemsWith(api)).toEqual(already)
     detach()
     expect(await rejectionOf(api.get('/x'))).toMatchObject({ status: 401 })

@@ -11,16 +11,16 @@ describe('the options of createTelemetry', () => {
     problemsIn(() => createTelemetry(options as TelemetryOptions)).map(Object.values)
 
   it.each([5, null, 'options', []])('are rejected as a whole if they are %j', (value) => {
-    expect(problemsOf(value)).toEqual([['options', 'must be an object of options']])
+    expect(problemsOf(value)).toEqual([['options', 'invalid', 'must be an object of options']])
   })
 
   it('are rejected with every problem', () => {
     const tracerProvider = new MeterProvider()
     expect(problemsOf({ attributes: ['m-1'], meterProvider: {}, tracerProvider, attribute: 5 })).toEqual([
-      ['attribute', 'is not an option; did you mean attributes?'],
-      ['attributes', 'must be an object'],
-      ['meterProvider', 'must have the function getMeter'],
-      ['tracerProvider', 'must have the function getTracer'],
+      ['attribute', 'unknown', 'is not an option; did you mean attributes?'],
+      ['attributes', 'invalid', 'must be an object'],
+      ['meterProvider', 'invalid', 'must have the function getMeter'],
+      ['tracerProvider', 'invalid', 'must have the function getTracer'],
     ])
   })
 

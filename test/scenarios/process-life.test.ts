@@ -39,7 +39,7 @@ async function runAgainst(
 const TOKEN = { access_token: 'a.b.c', token_type: 'Bearer', expires_in: 600 }
 
 describe('a process', () => {
-  it('ends while a failed background renewal waits for its retry', async () => {
+  it('ends after a background renewal that failed', async () => {
     const ended = await runAgainst(
       `await tokens.getToken()
        later(570_000) // into the refresh window
@@ -67,5 +67,25 @@ describe('a process', () => {
       ],
     )
     expect(ended).toEqual({ said: 'true d.e.f', code: 0 })
+  })
+
+  it('stays alive while a caller waits in the pause before a retry, when no connection is open', async () => {
+    const ended = await runAgainst('console.log((await tokens.getToken()).value)', [
+      { status: 503, headers: { 'retry-after': '1' } },
+      { status: 200, token: TOKEN },
+    ])
+    expect(ended).toEqual({ said: 'a.b.c', code: 0 })
+  })
+
+  it('ends in such a pause once no caller waits any more', async () => {
+    const ended = await runAgainst(
+      `const caller = new AbortController()
+       const waiting = tokens.getToken({ signal: caller.signal })
+       await failed.promise
+       caller.abort(new Error('gone'))
+       console.log(await waiting.catch(({ message }) => message))`,
+      [{ status: 503, headers: { 'retry-after': '3000' } }],
+    )
+    expect(ended).toEqual({ said: 'gone', code: 0 })
   })
 })

@@ -23,6 +23,11 @@ export function problemsIn(make: () => unknown): ConfigurationError['problems'] 
   return problems
 }
 
+/** The names of the invalid options, each with the kind of its problem. */
+export function kindsOf(make: () => unknown): [option: string, kind: string][] {
+  return problemsIn(make).map(({ option, kind }) => [option, kind])
+}
+
 /** The names of the invalid options. */
 export function problemsOf(make: () => unknown): string[] {
   return problemsIn(make).map(({ option }) => option)

@@ -44,7 +44,10 @@ export function configurationError(
   option: unknown = expect.any(String),
   reason: unknown = expect.any(String),
 ) {
-  return expect.objectContaining({ code: 'ERR_CONFIGURATION', problems: [{ option, reason }] })
+  return expect.objectContaining({
+    code: 'ERR_CONFIGURATION',
+    problems: [expect.objectContaining({ option, reason })],
+  })
 }
 
 /** What a client needs to know about an environment. */

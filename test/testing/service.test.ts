@@ -89,8 +89,14 @@ describe('the token endpoint of the sandbox', () => {
     expect(use.env.counts.issued).toBe(0)
   })
 
+  it('rejects GET, and says what is allowed', async () => {
+    const response = await requestToken(use.env, { method: 'GET', body: null })
+    expect(response.headers.get('allow')).toBe('POST')
+    expect(await errorOf(response)).toMatchObject({ status: 405, error: 'invalid_request' })
+    expect(use.env.counts).toMatchObject({ token: 1, issued: 0, unauthorized: 0 })
+  })
+
   it.each<[what: string, request: () => Sent, status: number, error: string]>([
-    ['GET', () => ({ method: 'GET', body: null }), 405, 'invalid_request'],
     ['another grant type', withField('grant_type', 'password'), 400, 'unsupported_grant_type'],
     ['another client', withField('client_id', 'nobody'), 401, 'invalid_client'],
     ['a wrong secret', withField('client_secret', 'wrong'), 401, 'invalid_client'],
@@ -98,7 +104,6 @@ describe('the token endpoint of the sandbox', () => {
   ])('rejects %s', async (_, request, status, error) => {
     const response = await requestToken(use.env, request())
     expect(response.headers.get('cache-control')).toBe('no-store')
-    expect(response.headers.get('allow')).toBe(status === 405 ? 'POST' : null)
     expect(await errorOf(response)).toEqual({ status, error, error_description: expect.any(String) })
     expect(use.env.counts).toMatchObject({ token: 1, issued: 0, unauthorized: 0 })
   })

@@ -1,18 +1,15 @@
-/** Signed assertions instead of a client secret (RFC 7523), and extra fields of the token request. */
-import { createAuthFetch, createTokenProvider } from 'merchant-auth'
+/** Signed assertions instead of a client secret (RFC 7523). */
+import { createTokenProvider } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import type { WithClientAssertion } from '../../src/options.ts'
-import { Fleet } from '../store/fleet.ts'
 import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock } from '../support/clock.ts'
 import { problemsOf } from '../support/problems.ts'
-import { noteSecret } from '../support/recorded.ts'
 import {
   type Answer,
   acquired,
   ENVIRONMENT,
   failed,
-  granted,
   rig,
   SECRET,
   status,
@@ -78,17 +75,6 @@ describe('a clientAssertion function', () => {
     expect(made.endpoint.count).toBe(0)
   })
 
-  it('that throws an error quoting an assertion has the assertion hidden', async () => {
-    const assertion = 'eyJoZWFkIjp7fX0.eyJib2R5Ijp7fX0.c2lnbmF0dXJl'
-    noteSecret(assertion)
-    const error = await failed(
-      withAssertion([], () => {
-        throw new Error(`The vault does not take ${assertion}, sorry`)
-      }),
-    )
-    expect((error.cause as Error).message).toBe('The vault does not take [hidden], sorry')
-  })
-
   it('has its assertion sent without a byte order mark and a trailing line break', async () => {
     const made = withAssertion([], () => '\ufeffhead.body.signature\r\n')
     await made.provider.getToken()
@@ -107,103 +93,6 @@ describe('a clientAssertion function', () => {
     expect(wrong({ clientAssertion, store, encryptionKeys: ['a key of at least thirty-two bytes'] })).toEqual(
       [],
     )
-  })
-})
-
-describe('tokenParameters', () => {
-  const tokenParameters = { organization: 'org_1', resource: 'a b&c' }
-
-  it.each(['json', 'form'] as const)(
-    'are sent as extra fields of the token request: %s',
-    async (bodyFormat) => {
-      const made = rig([], { tokenParameters, bodyFormat })
-      await made.provider.getToken()
-      const body = String(made.endpoint.requests[0]?.init.body)
-      const fields = bodyFormat === 'json' ? JSON.parse(body) : Object.fromEntries(new URLSearchParams(body))
-      expect(fields).toEqual({
-        client_id: 'client-1',
-        client_secret: SECRET,
-        audience: ENVIRONMENT.audience,
-        grant_type: 'client_credentials',
-        ...tokenParameters,
-      })
-    },
-  )
-
-  it('are copied when the provider is created', async () => {
-    const given: Record<string, string> = { organization: 'org_1' }
-    const made = rig([], { tokenParameters: given })
-    given['organization'] = 'org_2'
-    await made.provider.getToken()
-    expect(bodiesOf(made)[0]).toMatchObject({ organization: 'org_1' })
-  })
-
-  it('cannot set the fields that the provider sets, and must be strings', () => {
-    const wrong = (tokenParameters: unknown) =>
-      problemsOf(() =>
-        createTokenProvider({
-          environment: ENVIRONMENT,
-          clientId: 'c',
-          clientSecret: SECRET,
-          tokenParameters: tokenParameters as Record<string, string>,
-        }),
-      )
-    const own = [
-      'client_id',
-      'client_secret',
-      'client_assertion',
-      'client_assertion_type',
-      'audience',
-      'grant_type',
-    ]
-    expect(wrong(Object.fromEntries(own.map((name) => [name, 'x'])))).toEqual(
-      own.map((name) => `tokenParameters.${name}`),
-    )
-    expect(wrong({ organization: 5 })).toEqual(['tokenParameters.organization'])
-    expect(wrong('organization')).toEqual(['tokenParameters'])
-    expect(wrong(['organization'])).toEqual(['tokenParameters'])
-    expect(wrong(new Map([['organization', 'org_1']]))).toEqual(['tokenParameters'])
-    expect(wrong(Promise.resolve({ organization: 'org_1' }))).toEqual(['tokenParameters'])
-    expect(wrong(Object.assign(Object.create(null), { organization: 'org_1' }))).toEqual([])
-    expect(wrong({ '': 'org_1' })).toEqual(['tokenParameters.'])
-  })
-
-  it('separate the tokens in a store, regardless of their order', async () => {
-    const fleet = new Fleet()
-    const [plain, one, other, same] = [
-      await fleet.begin({}),
-      await fleet.begin({ tokenParameters: { organization: 'org_1', b: 'c' } }),
-      await fleet.begin({ tokenParameters: { organization: 'org_2', b: 'c' } }),
-      await fleet.begin({ tokenParameters: { b: 'c', organization: 'org_1' } }),
-    ]
-    expect(new Set([plain.token, one.token, other.token]).size).toBe(3)
-    expect(same.token).toBe(one.token)
-    expect(fleet.endpoint.count).toBe(3)
-  })
-})
-
-describe('the token-withheld event', () => {
-  it('hides the cached token after any number of assertions', async () => {
-    const made = withAssertion([granted({ expires_in: 86_400 })], signing())
-    const { value } = await made.provider.getToken()
-    made.endpoint.otherwise = status(503)
-    await made.clock.advance((86_400 - 3_600) * 1_000)
-    for (let minute = 0; minute < 59; minute += 1) {
-      await made.clock.advance(60_000)
-      made.provider.currentToken()
-    }
-    expect(made.endpoint.count).toBeGreaterThan(17)
-    const send = createAuthFetch(made.provider, { fetch: async () => new Response() })
-    await send(`https://elsewhere.example/${value}`)
-    expect(made.events.at(-1)).toMatchObject({ type: 'token-withheld' })
-    expect(JSON.stringify(made.events)).not.toContain(value)
-  })
-
-  it('hides a secret that was never sent', async () => {
-    const { provider, events } = rig()
-    const send = createAuthFetch(provider, { fetch: async () => new Response() })
-    await send(`https://elsewhere.example/${encodeURIComponent(SECRET)}`)
-    expect(events).toMatchObject([{ type: 'token-withheld', url: 'https://elsewhere.example/[hidden]' }])
   })
 })
 

@@ -65,6 +65,17 @@ describe('the cooldown after consecutive failures', () => {
     ])
   })
 
+  it.each<[seconds: string, lengths: number[]]>([
+    ['7', [7_000, 10_000, 20_000, 40_000]],
+    ['30', [30_000, 30_000, 30_000, 40_000]],
+  ])(
+    'lasts as long as the first 429 says, and doubles from 10 s after further ones: %s s',
+    async (seconds, lengths) => {
+      const made = always(status(429, '', { 'retry-after': seconds }))
+      expect(await cooldowns(made, lengths.length)).toEqual(lengths)
+    },
+  )
+
   it('is reset by a success', async () => {
     const made = rig([status(503), status(503), status(503), granted(), status(503)], { retries: 0 })
     expect(await cooldowns(made, 3)).toEqual([1_000, 2_000, 4_000])
@@ -76,7 +87,8 @@ describe('the cooldown after consecutive failures', () => {
   it.each([
     [429, '300', 300_000],
     [429, '7200', 3_600_000],
-    [429, '0', 10_000],
+    [429, '7', 7_000],
+    [429, '0', 1_000],
     [503, '60', 60_000],
   ])(
     'follows Retry-After within its limits: status %i, Retry-After %s s, cooldown %i ms',
@@ -131,15 +143,14 @@ describe('a call during the cooldown', () => {
     expect(endpoint.count).toBe(1)
   })
 
-  it('for a rejected token fails after a failed background renewal, but not once the token has expired', async () => {
+  it('for a rejected token rejects with the last error, but not once the token has expired', async () => {
     const { provider, endpoint, clock } = rig([granted({ expires_in: 100 }), status(503)], { retries: 0 })
     const token = await provider.getToken()
-    await clock.advance(90_000)
-    provider.currentToken()
     await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503 })
     await expect(provider.renewToken(token)).rejects.toMatchObject({ status: 503, retryAfterMs: 1_000 })
     expect(endpoint.count).toBe(2)
-    clock.stepWallClock(10_000)
+    clock.stepWallClock(100_000)
+    await clock.advance(1_000)
     expect(await provider.renewToken(token)).toBeDefined()
     expect(endpoint.count).toBe(3)
   })

@@ -28,16 +28,33 @@ describe('the lifetime of a token', () => {
     },
   )
 
-  /** `wall` steps the wall clock, the first time while the request is in flight. */
-  it.each<[name: string, takesMs: number, wall: number[], leftMs: number]>([
-    ['counts from the moment the request was sent', 4_000, [0], 986_000],
-    ['ends by the monotonic clock even if the wall clock was set back', 0, [0, -3_600_000], 990_000],
-    ['ends by the wall clock if the machine slept', 0, [0, 989_999, 1], 0],
-    ['is not extended if the wall clock is set ahead and back', 0, [0, 600_000, -600_000], 390_000],
-    ['does not resume after the wall clock ended it and is set back', 0, [0, 2_000_000, -2_000_000], 0],
-    ['includes a sleep of the machine during the request', 0, [600_000], 390_000],
-    ['includes a sleep of the machine after the wall clock was set back', 0, [0, -600_000, 600_000], 390_000],
-  ])('%s', async (_, takesMs, [sleptMs = 0, ...wall], leftMs) => {
+  interface Life {
+    /** How far the wall clock is set ahead or back while the request is in flight, which takes so long (ms). */
+    readonly inFlight?: { readonly stepMs?: number; readonly takesMs?: number }
+    /** Steps of the wall clock afterwards (ms); the token is handed out after each. */
+    readonly steps?: readonly number[]
+    /** How long (ms) the token is handed out from then on. */
+    readonly leftMs: number
+  }
+  it.each<[name: string, life: Life]>([
+    ['counts from the moment the request was sent', { inFlight: { takesMs: 4_000 }, leftMs: 986_000 }],
+    [
+      'ends by the monotonic clock even if the wall clock was set back',
+      { steps: [-3_600_000], leftMs: 990_000 },
+    ],
+    [
+      'is not extended if the wall clock is set ahead and back',
+      { steps: [600_000, -600_000], leftMs: 390_000 },
+    ],
+    [
+      'includes a sleep of the machine during the request',
+      { inFlight: { stepMs: 600_000 }, leftMs: 390_000 },
+    ],
+    [
+      'includes a sleep of the machine after the wall clock was set back',
+      { steps: [-600_000, 600_000], leftMs: 390_000 },
+    ],
+  ])('%s', async (_, { inFlight: { stepMs: sleptMs = 0, takesMs = 0 } = {}, steps = [], leftMs }) => {
     const made = rig([], { refreshAheadMs: 0 })
     const { provider, clock, endpoint } = made
     endpoint.answers.push(async (init) => {
@@ -48,14 +65,24 @@ describe('the lifetime of a token', () => {
     const sentAt = clock.epochMs()
     const token = await acquired(made, takesMs)
     expect(token.expiresAt).toBe(sentAt + 1_000_000)
-    for (const [n, stepMs] of wall.entries()) {
+    for (const stepMs of steps) {
       clock.stepWallClock(stepMs)
-      const ended = leftMs === 0 && (n > 0 || stepMs > 990_000)
-      expect(provider.currentToken()).toBe(ended ? undefined : token)
+      expect(provider.currentToken()).toBe(token)
     }
-    await clock.advance(Math.max(0, leftMs - 1))
-    expect(provider.currentToken()).toBe(leftMs === 0 ? undefined : token)
+    await clock.advance(leftMs - 1)
+    expect(provider.currentToken()).toBe(token)
     await clock.advance(1)
+    expect(provider.currentToken()).toBeUndefined()
+  })
+
+  it('ends by the wall clock if the machine slept, and does not resume if the clock is set back', async () => {
+    const { provider, clock } = rig([], { refreshAheadMs: 0 })
+    const token = await provider.getToken()
+    clock.stepWallClock(989_999)
+    expect(provider.currentToken()).toBe(token)
+    clock.stepWallClock(1)
+    expect(provider.currentToken()).toBeUndefined()
+    clock.stepWallClock(-2_000_000)
     expect(provider.currentToken()).toBeUndefined()
   })
 

@@ -244,6 +244,38 @@ describe('a rejected token', () => {
     expect(endpoint.count).toBe(2)
   })
 
+  it.each([
+    ['fresh', 100_000],
+    ['in its refresh window', 900_000],
+  ])('is renewed with all attempts: %s', async (_, ageMs) => {
+    const { provider, endpoint, clock } = rig([granted()], { retries: 1 })
+    const token = await provider.getToken()
+    await clock.advance(ageMs)
+    endpoint.answers.push(status(503), granted())
+    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
+    await clock.advance(0) // the pause between the attempts
+    expect((await renewal)?.value).not.toBe(token.value)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('is renewed right after a background renewal that failed, unless that was refused with a 429', async () => {
+    for (const [answer, isRenewed] of [
+      [status(503), true],
+      [status(400), true],
+      [status(429), false],
+      [status(503, '', { 'retry-after': '20' }), false],
+    ] as const) {
+      const { provider, clock, endpoint } = rig([granted(), answer])
+      const token = await provider.getToken()
+      await clock.advance(900_000)
+      provider.currentToken()
+      await clock.advance(0)
+      expect(endpoint.count).toBe(2)
+      const newer = await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => undefined)
+      expect(newer !== undefined).toBe(isRenewed)
+    }
+  })
+
   it('yields no new token if the token endpoint returns the same one, and can be renewed later', async () => {
     const { provider, endpoint, clock } = rig([], { retries: 0 })
     endpoint.otherwise = granted({ access_token: 'the.same.token' })

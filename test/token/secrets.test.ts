@@ -4,12 +4,12 @@ import { Console } from 'node:console'
 import { PassThrough } from 'node:stream'
 import { inspect } from 'node:util'
 import { serialize } from 'node:v8'
-import type { TokenRequestError } from 'merchant-auth'
+import { createAuthFetch, type TokenRequestError } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { thrownBy } from '../support/problems.ts'
 import { forget } from '../support/recorded.ts'
-import { failed, granted, rejection, rig, SECRET, status } from './harness.ts'
+import { failed, granted, type Rig, rejection, rig, SECRET, status } from './harness.ts'
 
 /** As consoles and loggers write a value, at any depth. */
 const inspected = (value: unknown): string => inspect(value, { depth: Infinity, maxStringLength: null })
@@ -66,14 +66,6 @@ describe('the log output of', () => {
 beforeEach(() => void vi.spyOn(process, 'emitWarning').mockReturnValue())
 afterEach(() => void vi.restoreAllMocks())
 
-it('a client secret is hidden in text from the token endpoint', async () => {
-  const echo = `unknown ${SECRET}`
-  const made = rig([status(401, { error: echo, error_description: echo })], { retries: 0 })
-  const hidden = { error: 'unknown [hidden]' }
-  expect(await failed(made)).toMatchObject({ ...hidden, errorDescription: 'unknown [hidden]' })
-  expect(made.events.at(-1)).toMatchObject(hidden)
-})
-
 it("a client secret that is one of the package's own words changes none of them", async () => {
   const outcome = async (clientSecret: string): Promise<unknown> => {
     const { provider, events } = rig([status(503)], { clientSecret, retries: 0 })
@@ -88,22 +80,76 @@ it("a client secret that is one of the package's own words changes none of them"
 
 describe('a short client secret', () => {
   it.each([
-    ['7 characters, one warning', 'sevench', 1],
-    ['6 characters from a function, one warning', () => 'sixchr', 1],
-    ['8 characters, no warning', '8 is ok!', 0],
-  ])('emits at most one process warning, which does not contain it: %s', async (_, clientSecret, count) => {
-    const rigs = [rig([], { clientSecret }), rig([], { clientSecret })]
-    const warnings = vi.mocked(process.emitWarning).mock.calls
-    // A text is known before the first token is requested.
-    expect(warnings).toHaveLength(typeof clientSecret === 'string' ? count : 0)
-    for (const { provider } of rigs) await provider.getToken()
-    expect(warnings).toHaveLength(count)
-    for (const warning of warnings) {
-      expect(warning).toEqual([
-        expect.stringContaining('fewer than 8 characters'),
-        { code: 'MERCHANT_AUTH_WEAK_SECRET' },
-      ])
-      expect(JSON.stringify(warning)).not.toMatch(/sevench|sixchr/)
+    ['7 characters, one warning at once', 'sevench', 1, 1],
+    ['6 characters from a function, one warning when it is asked', () => 'sixchr', 0, 1],
+    ['8 characters, no warning', '8 is ok!', 0, 0],
+  ])(
+    'emits at most one process warning, which does not contain it: %s',
+    async (_, clientSecret, first, all) => {
+      const rigs = [rig([], { clientSecret }), rig([], { clientSecret })]
+      const warnings = vi.mocked(process.emitWarning).mock.calls
+      expect(warnings).toHaveLength(first)
+      for (const { provider } of rigs) await provider.getToken()
+      expect(warnings).toHaveLength(all)
+      for (const warning of warnings) {
+        expect(warning).toEqual([
+          expect.stringContaining('fewer than 8 characters'),
+          { code: 'MERCHANT_AUTH_WEAK_SECRET' },
+        ])
+        expect(JSON.stringify(warning)).not.toMatch(/sevench|sixchr/)
+      }
+    },
+  )
+})
+
+describe('the token-withheld event', () => {
+  const OWN_SECRET = 'the-secret-that-was-pasted'
+  const elsewhere = async ({ provider }: Rig, text: string): Promise<void> => {
+    const send = createAuthFetch(provider, { fetch: async () => new Response() })
+    await send(`https://elsewhere.example/of/${encodeURIComponent(text)}/x`)
+  }
+  const hidden = { type: 'token-withheld', url: 'https://elsewhere.example/of/[hidden]/x' }
+
+  it('hides a client secret that was never sent', async () => {
+    const made = rig([], { clientSecret: OWN_SECRET })
+    await elsewhere(made, OWN_SECRET)
+    expect(made.events).toMatchObject([hidden])
+  })
+
+  it('hides the cached token after any number of assertions', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    let jti = 0
+    const clientAssertion = () => `head.claims-of-jti-${++jti}.signature`
+    const made = rig([granted({ expires_in: 86_400 })], { clientSecret: undefined, clientAssertion })
+    const { value } = await made.provider.getToken()
+    made.endpoint.otherwise = status(503)
+    await made.clock.advance((86_400 - 3_600) * 1_000)
+    for (let minute = 0; minute < 59; minute += 1) {
+      await made.clock.advance(60_000)
+      made.provider.currentToken()
     }
+    expect(made.endpoint.count).toBeGreaterThan(17)
+    await elsewhere(made, value)
+    expect(made.events.at(-1)).toMatchObject(hidden)
+  })
+})
+
+describe('an error that quotes a secret has it hidden:', () => {
+  const failing = (quoted: string) => () =>
+    Promise.reject(new Error(`The vault does not take ${quoted}, sorry`))
+
+  it('an assertion, by its form', async () => {
+    const clientAssertion = failing('eyJoZWFkIjp7fX0.eyJib2R5Ijp7fX0.c2lnbmF0dXJl')
+    const { cause } = await failed(rig([], { clientSecret: undefined, clientAssertion, retries: 0 }))
+    expect(cause).toMatchObject({ message: 'The vault does not take [hidden], sorry' })
+  })
+
+  it('an encryption key', async () => {
+    const encryptionKey = 'marlin-marlin-marlin-marlin-marlin'
+    const clientSecret = failing(encryptionKey)
+    const made = rig([], { clientSecret, encryptionKeys: [encryptionKey], retries: 0 })
+    const { cause } = await failed(made)
+    expect(cause).toMatchObject({ message: 'The vault does not take [hidden], sorry' })
+    expect(inspected(made.provider)).not.toContain('marlin')
   })
 })

@@ -162,7 +162,7 @@ describe('a token request that was lost with the request that sent it, as on Clo
   it('is sent again by the calls that wait for it', async () => {
     const { provider, endpoint } = losing([deaf])
     const waiting = [provider.getToken(), provider.getToken()]
-    await vi.advanceTimersByTimeAsync(5_999)
+    await vi.advanceTimersByTimeAsync(5_000)
     expect(endpoint.count).toBe(1)
     await vi.advanceTimersByTimeAsync(1)
     const [first, second] = await Promise.all(waiting)

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, type Operation, slow } from '../store/memory-store.ts'
-import { leaseHeldByAnother } from '../store/scenes.ts'
+import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
 import { runProgram } from '../support/program.ts'
-import { ENVIRONMENT } from './harness.ts'
+import { ENVIRONMENT, MERCHANT_URL, rejection, status } from './harness.ts'
 
 const WAYS = ['throws', 'rejects', 'hangs'] as const
 /** How long a call waits for the first operation of a process, and for a later one. */
@@ -97,6 +97,42 @@ describe('a process whose first look at the store failed', () => {
     expect(await fleet.tookMs(provider.close())).toBe(0)
     await fleet.pass(5_000)
     expect(fleet.store.keys).toEqual([])
+  })
+})
+
+describe('a store that hangs', () => {
+  /** Makes a call each second; resolves with how long (ms) those took that had to wait. */
+  const waits = async (fleet: Fleet, call: () => Promise<unknown>): Promise<number[]> => {
+    const tookMs: number[] = []
+    for (let second = 0; second < 65; second += 1) {
+      tookMs.push(await fleet.tookMs(call()))
+      await fleet.skip(1_000)
+    }
+    return tookMs.filter((ms) => ms > 0)
+  }
+
+  it('holds up one call in 30 s at most while the token endpoint fails', async () => {
+    const fleet = new Fleet()
+    const { provider } = fleet.start({ retries: 0 })
+    fleet.store.failAlways(FAILURES.hangs)
+    fleet.endpoint.otherwise = status(503)
+    expect(await waits(fleet, () => rejection(provider.getToken()))).toEqual([2_000, 1_000, 1_000])
+  })
+
+  it('holds up one call in 30 s at most while the rate limit allows no renewal', async () => {
+    const fleet = longLived()
+    const process = fleet.start()
+    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128]) {
+      expect(await renewedAfterRejection(fleet, process)).toBe(true)
+      await fleet.skip(seconds * 1_000)
+    }
+    expect(await renewedAfterRejection(fleet, process)).toBe(true)
+    fleet.store.failAlways(FAILURES.hangs)
+    const token = await process.provider.getToken()
+    await fleet.skip(1_000)
+    const call = (): Promise<unknown> => process.provider.renewToken(token, { url: MERCHANT_URL })
+    expect(await waits(fleet, call)).toEqual([1_000, 1_000, 1_000])
+    expect(fleet.endpoint.count).toBe(10)
   })
 })
 

@@ -2,7 +2,7 @@
 import type { TokenProviderOptions } from 'merchant-auth'
 import { expect, it } from 'vitest'
 import { findLeaks } from '../support/leaks.ts'
-import { type Answer, failed, granted, type Rig, rig, status } from '../token/harness.ts'
+import { type Answer, failed, granted, type Rig, rig, status } from './harness.ts'
 
 /** Made of characters that JSON, URLs and forms each encode differently. */
 const SECRET = `hush+"hush"/it's<me>&you=`

@@ -1,0 +1,40 @@
+/** The text files that operators name in variables and flags: how their bytes are read, and what makes one unusable. */
+import { TextDecoder } from 'node:util' // not a global in jsdom
+import type { Flaw } from './errors.ts'
+
+/** The text of a file, or why it cannot be used. */
+export type FileText =
+  | {
+      readonly text: string
+      /** Whether the file began with a byte order mark, which is not in the text. */
+      readonly wasMarked: boolean
+      readonly flaw?: undefined
+    }
+  | { readonly text?: undefined; readonly wasMarked?: undefined; readonly flaw: Flaw }
+
+const NOT_UTF_8 =
+  'names a file that is not in UTF-8. Windows PowerShell 5 writes UTF-16, except with: … | Out-File -Encoding ascii FILE'
+
+/** Decodes the bytes of a file. */
+export function decodeFile(bytes: Buffer): FileText {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes) // drops the byte order mark
+    if (!text.includes('\0')) return { text, wasMarked: bytes.indexOf('\uFEFF') === 0 }
+  } catch {
+    // Not UTF-8.
+  }
+  return { flaw: { kind: 'unavailable', reason: NOT_UTF_8 } }
+}
+
+/** The text of a file that a secret or an assertion is alone in. The line break at its end does not belong to it. */
+export function decodeSecretFile(bytes: Buffer): FileText {
+  const file = decodeFile(bytes)
+  if (file.flaw !== undefined) return file
+  const text = file.text.replace(/[\r\n]+$/, '')
+  return text === '' ? { flaw: { kind: 'unavailable', reason: 'names an empty file' } } : { ...file, text }
+}
+
+/** The result for a file whose reading failed. */
+export function unreadableFile({ code }: NodeJS.ErrnoException): FileText {
+  return { flaw: { kind: 'unavailable', reason: `names a file that cannot be read (${code})` } }
+}

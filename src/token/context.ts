@@ -1,0 +1,16 @@
+/** What the parts of a provider share besides its options. */
+import type { Emitter } from '../events.ts'
+import type { UsedSecrets } from '../redact.ts'
+import type { RejectedTokens } from './access-token.ts'
+import type { RequestLimits } from './rate-limit.ts'
+
+export interface ProviderContext extends Emitter {
+  /** The client secrets and tokens used so far, to be kept out of errors and events. */
+  readonly secrets: UsedSecrets
+  /** When a token may be requested. */
+  readonly limits: RequestLimits
+  /** The tokens that APIs rejected. */
+  readonly rejected: RejectedTokens
+  /** Aborted when the provider is closed. */
+  readonly closed: AbortSignal
+}

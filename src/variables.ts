@@ -1,0 +1,195 @@
+/** Environment variables as the options of a provider, for `optionsFromEnv` and the command. Files are read by the callers. */
+import type { Environment } from './environments.ts'
+import type { Flaw, Problem } from './errors.ts'
+import { similarName } from './names.ts'
+import {
+  checkOptions,
+  type TokenProviderOptions,
+  type WithClientAssertion,
+  type WithClientSecret,
+} from './options.ts'
+
+/** The client proves its identity by one of them. */
+export const CREDENTIALS = [
+  'MERCHANT_AUTH_CLIENT_SECRET',
+  'MERCHANT_AUTH_CLIENT_SECRET_FILE',
+  'MERCHANT_AUTH_CLIENT_ASSERTION_FILE',
+] as const
+const [CLIENT_SECRET, CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE] = CREDENTIALS
+
+const ALLOW_INSECURE = 'MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS'
+
+/** The variable that sets each option. */
+const VARIABLES = {
+  'environment.authUrl': 'MERCHANT_AUTH_URL',
+  'environment.audience': 'MERCHANT_AUTH_AUDIENCE',
+  'environment.apiUrls': 'MERCHANT_AUTH_API_URLS',
+  'environment.allowInsecureRequests': ALLOW_INSECURE,
+  clientId: 'MERCHANT_AUTH_CLIENT_ID',
+  clientSecret: CLIENT_SECRET,
+  tokenParameters: 'MERCHANT_AUTH_TOKEN_PARAMETERS',
+  timeoutMs: 'MERCHANT_AUTH_TIMEOUT_MS',
+  refreshAheadMs: 'MERCHANT_AUTH_REFRESH_AHEAD_MS',
+  expiryMarginMs: 'MERCHANT_AUTH_EXPIRY_MARGIN_MS',
+} as const
+
+/** The variables that are read. */
+export const VARIABLE_NAMES: readonly string[] = [
+  ...Object.values(VARIABLES),
+  CLIENT_SECRET_FILE,
+  CLIENT_ASSERTION_FILE,
+]
+
+/** Environment variables by name; undefined if one is not set. @inline */
+export type Variables = Readonly<Record<string, string | undefined>>
+
+/** The variables that are set. An empty one counts as unset. */
+export function setVariables(env: Variables): Variables {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim()))
+}
+
+/** Where the client's credential comes from. */
+export interface CredentialSource {
+  readonly variable: (typeof CREDENTIALS)[number]
+  /** The file that the variable names. */
+  readonly file: string | undefined
+}
+
+/** Where the client's credential comes from: `MERCHANT_AUTH_CLIENT_SECRET` if no variable for it is set. */
+export function credentialSource(variables: Variables): CredentialSource {
+  const variable = CREDENTIALS.find((name) => variables[name] !== undefined) ?? CLIENT_SECRET
+  return { variable, file: variable === CLIENT_SECRET ? undefined : variables[variable]?.trim() }
+}
+
+/** What is needed besides the variables. */
+interface Context {
+  /** Returns the secret or the assertion. */
+  readonly readCredential: () => string | Promise<string>
+  /** Why its file cannot be used. */
+  readonly flaw: Flaw | undefined
+  /** The names that `MERCHANT_AUTH_API_URLS` must contain. */
+  readonly apis?: readonly string[] | undefined
+}
+
+/** The options that variables set, with their frozen environment, or every problem, each by the variable's name. */
+export function readVariables(
+  variables: Variables,
+  { readCredential, flaw, apis = [] }: Context,
+): TokenProviderOptions | Problem[] {
+  const source = credentialSource(variables)
+  const read = (option: keyof typeof VARIABLES): string | undefined => variables[VARIABLES[option]]?.trim()
+  const problems: Problem[] = []
+  if (flaw !== undefined) problems.push({ option: source.variable, ...flaw })
+  for (const name of CREDENTIALS)
+    if (name !== source.variable && variables[name] !== undefined) {
+      const reason = `must not be set together with ${source.variable}`
+      problems.push({ option: name, kind: 'conflict', reason })
+    }
+  const parameters = read('tokenParameters')
+  const allowInsecureRequests = read('environment.allowInsecureRequests')
+  const durations = (['timeoutMs', 'refreshAheadMs', 'expiryMarginMs'] as const).flatMap((option) => {
+    const text = read(option)
+    return text === undefined ? [] : [[option, Number(text)] as const]
+  })
+  const options: TokenProviderOptions = {
+    environment: {
+      authUrl: read('environment.authUrl') ?? '',
+      audience: read('environment.audience') ?? '',
+      apiUrls: apiUrlsFrom(read('environment.apiUrls') ?? '', apis, problems),
+      ...(allowInsecureRequests !== undefined && {
+        allowInsecureRequests: booleanFrom(allowInsecureRequests, problems),
+      }),
+    },
+    clientId: read('clientId') ?? '',
+    ...credentialFrom(source, variables, readCredential),
+    ...(parameters !== undefined && { tokenParameters: parametersFrom(parameters, problems) }),
+    ...Object.fromEntries(durations),
+  }
+  const resolved = checkOptions(options)
+  if (Array.isArray(resolved)) problems.push(...resolved)
+  else if (problems.length === 0) return { ...options, environment: resolved.environment }
+  return problems.map((problem) => ofVariable(problem, variables))
+}
+
+/** Always a function if one is set, because inspect would show a string. */
+function credentialFrom(
+  { variable }: CredentialSource,
+  variables: Variables,
+  read: Context['readCredential'],
+): WithClientSecret | WithClientAssertion {
+  if (variable === CLIENT_ASSERTION_FILE) return { clientAssertion: read }
+  return { clientSecret: variables[variable] === undefined ? '' : read }
+}
+
+/** The problem of an option as that of its variable, with a note on a set variable that has almost this name. */
+function ofVariable(problem: Problem, variables: Variables): Problem {
+  const [path, variable] = Object.entries(VARIABLES).find(([path]) => problem.option.startsWith(path)) ?? []
+  if (path === undefined || variable === undefined) return problem
+  if (variables[variable] !== undefined) {
+    const reason = problem.kind === 'insecure' ? INSECURE : problem.reason
+    return { option: variable + problem.option.slice(path.length), kind: problem.kind, reason }
+  }
+  const isSecret = variable === CLIENT_SECRET
+  const others = isSecret ? `, and neither is ${CLIENT_SECRET_FILE} or ${CLIENT_ASSERTION_FILE}` : ''
+  const names = isSecret ? CREDENTIALS : [variable]
+  const known = names.flatMap((name) => [name, name.replace('CLIENT_', '')])
+  const similar = Object.keys(variables)
+    .filter((name) => name.startsWith('MERCHANT_AUTH_') && !VARIABLE_NAMES.includes(name))
+    .find((name) => similarName(name, known))
+  const note = similar === undefined ? '' : `, but ${similar} is: check its spelling`
+  return { option: variable, kind: 'missing', reason: `is not set${others}${note}` }
+}
+
+const INSECURE = `must use https (http is allowed for loopback hosts, or with ${ALLOW_INSECURE}=true)`
+
+/** A part of a list: its name, or '', and its value. */
+type Part = readonly [name: string, value: string]
+
+/** The parts of a list: `name=value`, or only a value. */
+function partsOf(text: string, separators: RegExp): readonly Part[] {
+  const parts = text.split(separators).map((part) => part.trim())
+  return parts
+    .filter((part) => part !== '')
+    .map((part) => {
+      const [, name = '', value = part] = /^([\w.-]+)\s*=\s*(.*)$/s.exec(part) ?? []
+      return [name, value]
+    })
+}
+
+/** The values by name. */
+function namedValues(parts: readonly Part[], option: string, problems: Problem[]): Record<string, string> {
+  const names = new Set(parts.map(([name]) => name))
+  if (names.has('') || names.size < parts.length) {
+    const reason = 'must give each value a name of its own: name=value,…'
+    problems.push({ option, kind: 'invalid', reason })
+  }
+  return Object.fromEntries(parts.filter(([name]) => name !== ''))
+}
+
+function parametersFrom(text: string, problems: Problem[]): Record<string, string> {
+  return namedValues(partsOf(text, /[,\r\n]/), 'tokenParameters', problems)
+}
+
+/** Base URLs by name, or as a list if none has a name. */
+function apiUrlsFrom(text: string, apis: readonly string[], problems: Problem[]): Environment['apiUrls'] {
+  if (text === '') return []
+  const option = 'environment.apiUrls'
+  if (/;\s*(?:[\w.-]+\s*=|https?:)/.test(text)) {
+    const reason = 'must separate the base URLs by commas or white space, not by semicolons'
+    problems.push({ option, kind: 'invalid', reason })
+  }
+  const parts = partsOf(text.replace(/\s*=\s*/g, '='), /[,\s]/)
+  for (const api of apis)
+    if (parts.every(([name]) => name !== api))
+      problems.push({ option, kind: 'missing', reason: `must name the API ${api}: ${api}=https://…` })
+  const hasNames = parts.some(([name]) => name !== '')
+  return hasNames ? namedValues(parts, option, problems) : parts.map(([, url]) => url)
+}
+
+function booleanFrom(text: string, problems: Problem[]): boolean {
+  if (text !== 'true' && text !== 'false') {
+    const option = 'environment.allowInsecureRequests'
+    problems.push({ option, kind: 'invalid', reason: 'must be true or false' })
+  }
+  return text === 'true'
+}

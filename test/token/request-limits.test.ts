@@ -1,0 +1,202 @@
+/** The table of the contract: when a token may be requested, by purpose and by what happened before. */
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { TokenRequestError, TokenResponseError } from '../../src/errors.ts'
+import type { Quota } from '../../src/quota.ts'
+import { type Purpose, RequestLimits } from '../../src/token/rate-limit.ts'
+
+const MERCHANT = 'https://api.test.example/merchant'
+const IN_STORE = 'https://api.test.example/in-store'
+
+let now = 0
+let limits = new RequestLimits({ monotonicMs: () => now })
+
+beforeEach(() => {
+  vi.spyOn(Math, 'random').mockReturnValue(0.5) // no jitter
+  now = 0
+  limits = new RequestLimits({ monotonicMs: () => now })
+})
+
+/** The error of a response with this status; 0: there was none. */
+function failure(
+  status: number,
+  { retryAfterS, quotas }: { retryAfterS?: number; quotas?: Quota[] } = {},
+): unknown {
+  const retryAfterMs = retryAfterS === undefined ? undefined : retryAfterS * 1_000
+  const code = status === 0 ? 'ERR_TOKEN_NETWORK' : 'ERR_TOKEN_STATUS'
+  const known = { retryable: true, attempts: 1, retryAfterMs, answer: { retryAfterMs, quotas } }
+  return new TokenRequestError('', { code, ...known, ...(status > 0 && { status }) })
+}
+
+function hourly(remaining: number, resetsInS: number): Quota[] {
+  return [{ scope: 'client', name: 'per_hour', limit: 10, remaining, resetsInMs: resetsInS * 1_000 }]
+}
+
+function fails(purpose: Purpose, ...errors: unknown[]): void {
+  for (const error of errors) limits.failed(error, purpose, MERCHANT)
+}
+
+/** A background renewal fails, 400 s before the token may no longer be used. */
+function failsInBackground(error: unknown): void {
+  fails('background', error)
+  limits.pauseBackground(400_000)
+}
+
+/** The merchant API rejects the tokens that replace each other at these times (s). */
+function renewedAt(...seconds: number[]): void {
+  for (const second of seconds) {
+    now = second * 1_000
+    limits.rejected(MERCHANT)
+    limits.renewed(MERCHANT, now)
+    limits.succeeded()
+  }
+}
+
+const HOUR = 3_600
+
+/** In how many seconds a token may be requested: 0 is now. `rejection` is by the merchant API. */
+type Row = [situation: string, before: () => void, seconds: Record<Purpose, number>]
+
+const TABLE: Row[] = [
+  ['nothing has happened', () => {}, { caller: 0, rejection: 0, background: 0 }],
+  ['no connection', () => fails('caller', failure(0)), { caller: 1, rejection: 1, background: 1 }],
+  ['a 503', () => fails('caller', failure(503)), { caller: 1, rejection: 1, background: 1 }],
+  ['two', () => fails('caller', failure(503), failure(503)), { caller: 2, rejection: 2, background: 2 }],
+  [
+    'six',
+    () => fails('caller', ...Array.from({ length: 6 }, () => failure(503))),
+    { caller: 5, rejection: 5, background: 5 },
+  ],
+  [
+    'a 503 with Retry-After: 20',
+    () => fails('caller', failure(503, { retryAfterS: 20 })),
+    { caller: 20, rejection: 20, background: 20 },
+  ],
+  [
+    'a 503 with Retry-After: 300',
+    () => fails('caller', failure(503, { retryAfterS: 300 })),
+    { caller: 60, rejection: 60, background: 60 },
+  ],
+  ['a 400', () => fails('caller', failure(400)), { caller: 1, rejection: 1, background: 1 }],
+  [
+    'six',
+    () => fails('caller', ...Array.from({ length: 6 }, () => failure(400))),
+    { caller: 30, rejection: 30, background: 30 },
+  ],
+  [
+    'an invalid token response',
+    () => fails('caller', new TokenResponseError('', [])),
+    { caller: 1, rejection: 1, background: 1 },
+  ],
+  ['a 429', () => fails('caller', failure(429)), { caller: 10, rejection: 10, background: 10 }],
+  ['two', () => fails('caller', failure(429), failure(429)), { caller: 20, rejection: 20, background: 20 }],
+  [
+    'ten',
+    () => fails('caller', ...Array.from({ length: 10 }, () => failure(429))),
+    { caller: HOUR / 2, rejection: HOUR / 2, background: HOUR / 2 },
+  ],
+  [
+    'a 429 with Retry-After: 7',
+    () => fails('caller', failure(429, { retryAfterS: 7 })),
+    { caller: 7, rejection: 7, background: 7 },
+  ],
+  [
+    'two',
+    () => fails('caller', failure(429, { retryAfterS: 7 }), failure(429, { retryAfterS: 7 })),
+    { caller: 10, rejection: 10, background: 10 },
+  ],
+  [
+    'a 429 with Retry-After: 0',
+    () => fails('caller', failure(429, { retryAfterS: 0 })),
+    { caller: 1, rejection: 1, background: 1 },
+  ],
+  [
+    'a 429 with Retry-After: 86400',
+    () => fails('caller', failure(429, { retryAfterS: 86_400 })),
+    { caller: HOUR, rejection: HOUR, background: HOUR },
+  ],
+  [
+    'a 429 with a spent quota',
+    () => fails('caller', failure(429, { quotas: hourly(0, 1_800) })),
+    { caller: 1_800, rejection: 1_800, background: 1_800 },
+  ],
+  [
+    'a quota with 3 of 10 left',
+    () => limits.quotasReported(hourly(3, 600)),
+    { caller: 0, rejection: 0, background: 0 },
+  ],
+  [
+    'a quota with 2 of 10 left',
+    () => limits.quotasReported(hourly(2, 600)),
+    { caller: 0, rejection: 600, background: 600 },
+  ],
+  [
+    'a renewal after a rejection failed with a 503',
+    () => fails('rejection', failure(503)),
+    { caller: 1, rejection: 1, background: 1 },
+  ],
+  [
+    'four',
+    () => fails('rejection', failure(503), failure(503), failure(503), failure(503)),
+    { caller: 5, rejection: 8, background: 5 },
+  ],
+  [
+    'a background renewal failed with a 503',
+    () => failsInBackground(failure(503)),
+    { caller: 0, rejection: 0, background: 100 },
+  ],
+  [
+    'with a 503 and Retry-After: 300',
+    () => failsInBackground(failure(503, { retryAfterS: 300 })),
+    { caller: 60, rejection: 60, background: 300 },
+  ],
+  ['with a 400', () => failsInBackground(failure(400)), { caller: 0, rejection: 0, background: 100 }],
+  ['with a 429', () => failsInBackground(failure(429)), { caller: 10, rejection: 10, background: 100 }],
+  [
+    'with a 429 and a spent quota',
+    () => failsInBackground(failure(429, { quotas: hourly(0, 600) })),
+    { caller: 600, rejection: 600, background: 600 },
+  ],
+  ['one rejected token was renewed', () => renewedAt(0), { caller: 0, rejection: 1, background: 0 }],
+  ['three', () => renewedAt(0, 1, 3), { caller: 0, rejection: 4, background: 0 }],
+  [
+    'twelve in an hour, each after a minute and a half without a rejection',
+    () => renewedAt(...Array.from({ length: 12 }, (_, n) => 90 * n)),
+    { caller: 0, rejection: HOUR - 11 * 90, background: 0 },
+  ],
+  [
+    'sixty in a day',
+    () => renewedAt(...Array.from({ length: 60 }, (_, n) => 400 * n)),
+    { caller: 0, rejection: 24 * HOUR - 59 * 400, background: 0 },
+  ],
+  [
+    'a success ends every pause',
+    () => {
+      failsInBackground(failure(503, { retryAfterS: 300 }))
+      fails('caller', failure(429))
+      limits.succeeded()
+    },
+    { caller: 0, rejection: 0, background: 0 },
+  ],
+]
+
+describe('a token may be requested in so many seconds', () => {
+  it.each(TABLE)('after: %s', (_, before, expected) => {
+    before()
+    const inSeconds = (purpose: Purpose): number =>
+      Math.max(0, limits.nextAt(purpose, MERCHANT) - now) / 1_000
+    expect({
+      caller: inSeconds('caller'),
+      rejection: inSeconds('rejection'),
+      background: inSeconds('background'),
+    }).toEqual(expected)
+  })
+
+  it('for each API by itself, where rejections are limited', () => {
+    renewedAt(0)
+    expect([MERCHANT, IN_STORE, undefined].map((api) => limits.mayRequest('rejection', api))).toEqual([
+      false,
+      true,
+      true,
+    ])
+  })
+})

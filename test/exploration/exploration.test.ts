@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 // Loaded up front: the provider imports them on first use, which takes time that no schedule knows of.
 import '../../src/token/quota-headers.ts'
 import '../../src/token/shared-token.ts'
@@ -29,7 +29,6 @@ vi.mock('jose/jwe/compact/decrypt', () => ({
 const bounds = inject('deep') ? 'deep' : 'quick'
 const MOST_SCHEDULES = { quick: 20_000, deep: 2_000_000 }
 const { stackTraceLimit } = Error
-const report: string[] = []
 let unhandled = 0
 const onUnhandled = (): void => {
   unhandled += 1
@@ -48,8 +47,6 @@ afterEach(() => {
   vi.restoreAllMocks()
   vi.unstubAllGlobals()
 })
-
-afterAll(() => console.info(report.join('\n')))
 
 /** Runs one schedule of a world. */
 function schedulesOf(plan: Plan): (choose: Choose) => Promise<void> {
@@ -71,10 +68,8 @@ describe('a small world, in every order of its events', () => {
     const from = performance.now()
     const count = await explore(schedulesOf(plan), { most: MOST_SCHEDULES[bounds] })
     const seconds = (performance.now() - from) / 1_000
-    report.push(
-      `${name}: all ${count} schedules of at most ${plan.events[bounds]} events, in ${seconds.toFixed(1)} s`,
-    )
-    console.info(report.at(-1))
+    const { [bounds]: events } = plan.events
+    console.info(`${name}: all ${count} schedules of at most ${events} events, in ${seconds.toFixed(1)} s`)
   })
 })
 

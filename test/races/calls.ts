@@ -2,7 +2,6 @@
 import { isMerchantAuthError, type TokenProvider } from '../../src/index.ts'
 import type { ScheduledClock } from '../support/clock.ts'
 import { currentRequest, IncomingRequest } from './incoming.ts'
-import { REWRITTEN } from './limits.ts'
 import type { Referee } from './referee.ts'
 
 export const APIS = ['https://api.test.example/merchant', 'https://api.test.example/in-store'] as const
@@ -168,7 +167,7 @@ export class Calls {
     for (const call of this.waiting) {
       if (call.sending || call.name === 'close()' || (lost > 0 && isRunning)) continue
       const since = lost > 0 ? Math.max(call.since, at) : call.since
-      const limitMs = timeoutMs + (lost > 0 && !REWRITTEN ? 1_000 : 1)
+      const limitMs = timeoutMs + 1
       if (until > since + limitMs * Math.max(1, lost))
         referee.problem('patience', `${call.name} has waited since ${since} ms`)
     }

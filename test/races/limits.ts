@@ -3,9 +3,6 @@
  * documented, with numbers of their own: nothing here comes from the code under test.
  */
 
-/** Rules that `src` does not follow yet: its cooldowns and its lost runs are about to be rewritten. */
-export const REWRITTEN = false
-
 /** Who needs a token: a caller without one, a call whose token an API rejected, or nobody yet. */
 export type Purpose = 'caller' | 'rejection' | 'background'
 
@@ -77,13 +74,13 @@ export class Pauses {
     const ownPauseMs = Math.max(0.75 * quarterMs, namedMs)
 
     // A failed background renewal holds back nobody else, but for a 429, and for what the answer asked for.
-    const holdsOthers = background === 'no' || (isRefusal && REWRITTEN)
+    const holdsOthers = background === 'no' || isRefusal
     const forOthers = {
       leastMs: holdsOthers ? cooldown.leastMs : obeyedMs,
       mostMs: holdsOthers || background === 'maybe' ? cooldown.mostMs : obeyedMs,
     }
     this.#begin('caller', at, forOthers)
-    this.#begin('rejection', at, REWRITTEN ? forOthers : { ...forOthers, mostMs: cooldown.mostMs })
+    this.#begin('rejection', at, forOthers)
 
     const cooldownForBackgroundMs = isRefusal || background !== 'yes' ? cooldown.leastMs : 0
     const leastMs = {
@@ -122,14 +119,14 @@ export class Pauses {
     const { inARow, all, doubled } = this.#refusals
     const namedWithinMs = Math.min(namedMs ?? 0, HOUR_MS)
     const pauseMs = (isFirst: boolean, doublings: number): number =>
-      isFirst && namedMs !== undefined && REWRITTEN
+      isFirst && namedMs !== undefined
         ? Math.max(namedWithinMs, SECOND_MS)
         : Math.max(Math.min(10 * SECOND_MS * 2 ** doublings, 30 * MINUTE_MS), namedWithinMs)
     const range = {
       leastMs: pauseMs(inARow === 0, inARow === 0 ? 0 : doubled),
       mostMs: pauseMs(all === 0 && earlierRefusals === 0, all + earlierRefusals),
     }
-    if (inARow > 0 || namedMs === undefined || !REWRITTEN) this.#refusals.doubled += 1
+    if (inARow > 0 || namedMs === undefined) this.#refusals.doubled += 1
     this.#refusals.inARow += 1
     this.#refusals.all += 1
     return range

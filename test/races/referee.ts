@@ -4,7 +4,7 @@ import type { ScheduledClock } from '../support/clock.ts'
 import type { Answer, Sent } from './endpoint.ts'
 import { Grant, type GrantOptions } from './grant.ts'
 import { currentRequest, type IncomingRequest } from './incoming.ts'
-import { Pauses, type Purpose, REWRITTEN, RenewalLimit, ReservedQuotas } from './limits.ts'
+import { Pauses, type Purpose, RenewalLimit, ReservedQuotas } from './limits.ts'
 
 /** What must hold in every race, and in every explored schedule. */
 const RULES = {
@@ -352,7 +352,6 @@ export class Referee {
     const isTried =
       attempt > this.#options.retries || !isRetried(answer) || now - at >= this.#options.timeoutMs / 2
     if (status === 429 || namedMs !== undefined || (background !== 'yes' && isTried)) this.#excuses += 1
-    if (background !== 'no' && !REWRITTEN) this.#excuses += 1
     this.#running = undefined
   }
 

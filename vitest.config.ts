@@ -8,6 +8,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** How many schedules the races are tried in. */
     schedules: number
+    /** Whether worlds are explored with larger bounds. */
+    deep: boolean
     /** Whether milliseconds count: on a quiet machine alone. */
     quiet: boolean
   }
@@ -16,7 +18,7 @@ declare module 'vitest' {
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 /** Much of it waits, or runs in other processes: coverage would cost a third more, and tell nothing more. */
-const WHOLE = ['cli', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
+const WHOLE = ['cli', 'exploration', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
 const INSTALLED = ['test/{dist,types}/**/*.test.ts']
 
 /** What takes coverage takes it of all projects, so that this one has to be told. */
@@ -79,7 +81,11 @@ export default defineConfig(({ mode }) => ({
     maxWorkers: availableParallelism() + 1, // one more than cores: many tests wait for processes and servers
     testTimeout: 2 * PATIENCE_MS,
     hookTimeout: 2 * PATIENCE_MS, // the search for secrets after each test
-    provide: { schedules: mode === 'deep' ? 200_000 : 5_000, quiet: mode === 'timing' },
+    provide: {
+      schedules: mode === 'deep' ? 200_000 : 5_000,
+      deep: mode === 'deep',
+      quiet: mode === 'timing',
+    },
     coverage: {
       provider: 'v8',
       include: ['src/**'],

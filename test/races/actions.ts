@@ -1,14 +1,14 @@
 /** The possible events of a race: what callers do, what happens around them, and how the endpoint answers. */
 import fc from 'fast-check'
 import type { Answer } from './endpoint.ts'
-import type { GrantOptions } from './grant.ts'
+import type { RefereeOptions } from './referee.ts'
 
 export type Action =
   | { readonly does: 'getToken'; readonly abortable: boolean }
   | { readonly does: 'call'; readonly api: number; readonly abortable: boolean }
   | { readonly does: 'currentToken' }
   | { readonly does: 'renewToken'; readonly nth: number; readonly api: number | undefined }
-  | { readonly does: 'abort'; readonly nth: number }
+  | { readonly does: 'abort' | 'drop'; readonly nth: number }
   | { readonly does: 'advance' | 'stepWallClock' | 'freeze'; readonly ms: number }
   | { readonly does: 'revoke' }
   | { readonly does: 'rejectAll'; readonly api: number; readonly rejects: boolean }
@@ -27,6 +27,7 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
     arbitrary: fc.record({ does: fc.constant('renewToken'), nth, api: fc.option(api, { nil: undefined }) }),
   },
   { weight: 9, arbitrary: fc.record({ does: fc.constant('abort'), nth }) },
+  { weight: 6, arbitrary: fc.record({ does: fc.constant('drop'), nth }) },
   { weight: 24, arbitrary: fc.record({ does: fc.constant('advance'), ms: passing }) },
   { weight: 3, arbitrary: fc.record({ does: fc.constant('freeze'), ms: passing }) },
   {
@@ -47,6 +48,18 @@ const anAnswer: fc.Arbitrary<Answer> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('token'),
       lifetimeSeconds: fc.constantFrom(1, 5, 20, 100, 1_000, 36_000),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('token'),
+      lifetimeSeconds: fc.constantFrom(100, 1_000),
+      quota: fc.record({
+        limit: fc.constant(10),
+        remaining: fc.constantFrom(0, 2, 3),
+        resetsInSeconds: fc.constantFrom(5, 100, 1_000),
+      }),
     }),
   },
   {
@@ -78,11 +91,12 @@ const someOptions = fc.record({
   retries: fc.nat(2),
   expiryMarginMs: fc.constantFrom(undefined, undefined, 0, 2_000),
   refreshAheadMs: fc.constantFrom(undefined, undefined, 0, 60_000),
+  onWorkers: fc.boolean(),
 })
 
-export interface RaceOptions extends GrantOptions {
-  readonly timeoutMs: number
-  readonly retries: number
+interface RaceOptions extends RefereeOptions {
+  /** Whether it runs on Cloudflare Workers, where calls may be dropped with all they started. */
+  readonly onWorkers: boolean
 }
 
 /** A race, before the schedule interleaves it. */

@@ -1,11 +1,19 @@
 /** A token endpoint under the control of a schedule: it gives the answers of a list in order, then tokens. */
 import type { ScheduledClock } from '../support/clock.ts'
+import { currentRequest } from './incoming.ts'
+import type { AnsweredQuota } from './limits.ts'
 import type { Referee } from './referee.ts'
 
 /** How it answers one request. */
 export type Answer =
-  | { readonly kind: 'token'; readonly lifetimeSeconds: number }
-  | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: number }
+  | { readonly kind: 'token'; readonly lifetimeSeconds: number; readonly quota?: AnsweredQuota }
+  | {
+      readonly kind: 'status'
+      readonly status: number
+      /** In seconds. */
+      readonly retryAfter?: number
+      readonly quota?: AnsweredQuota
+    }
   /** `deaf`: a token arrives after the request was aborted. */
   | { readonly kind: 'no connection' | 'bad body' | 'hang' | 'hang at body' | 'deaf' }
 
@@ -49,6 +57,8 @@ export class ModelEndpoint {
 
   readonly fetch: typeof fetch = (_, init = {}) => {
     const signal = init.signal as AbortSignal
+    const request = currentRequest()
+    if (request?.ended) return new Promise(() => {}) // never sent
     const answer = this.#answers.shift() ?? HEALTHY
     const sent = { at: this.#clock.monotonicMs(), wallAt: this.#clock.epochMs(), aheadMs: 0 }
     this.#sent.add(sent)
@@ -60,13 +70,15 @@ export class ModelEndpoint {
         ended = true
         this.#sent.delete(sent)
       }
+      request?.starts(() => end(undefined))
       signal.addEventListener('abort', () => {
+        if (request?.ended) return
         end(undefined)
         if (answer.kind !== 'deaf') reject(signal.reason)
       })
       if (answer.kind === 'hang') return
       this.#later(`the token endpoint answers: ${JSON.stringify(answer)}`).then(() => {
-        if (signal.aborted !== (answer.kind === 'deaf')) return
+        if (request?.ended || signal.aborted !== (answer.kind === 'deaf')) return
         const response = this.#responseTo(answer, sent, signal)
         if (response === undefined) reject(new TypeError('fetch failed'))
         else resolve(response)
@@ -85,21 +97,34 @@ export class ModelEndpoint {
       case 'hang at body':
         return new Response(halfABody(signal))
       case 'status': {
-        const headers = answer.retryAfter === undefined ? {} : { 'retry-after': `${answer.retryAfter}` }
-        return new Response('{}', { status: answer.status, headers })
+        return new Response('{}', { status: answer.status, headers: headersOf(answer) })
       }
       case 'deaf':
         return tokenResponse('too-late', 1_000)
       case 'token': {
         const { lifetimeSeconds } = answer
-        return tokenResponse(this.#referee.issues(sent, lifetimeSeconds * 1_000), lifetimeSeconds)
+        const value = this.#referee.issues(sent, lifetimeSeconds * 1_000)
+        return tokenResponse(value, lifetimeSeconds, headersOf(answer))
       }
     }
   }
 }
 
-function tokenResponse(value: string, seconds: number): Response {
-  return Response.json({ access_token: value, expires_in: seconds, token_type: 'Bearer' })
+function tokenResponse(value: string, seconds: number, headers: Record<string, string> = {}): Response {
+  return Response.json({ access_token: value, expires_in: seconds, token_type: 'Bearer' }, { headers })
+}
+
+/** The headers of an answer that say when to ask again, and what is left of the quota. */
+export function headersOf({
+  quota,
+  ...answer
+}: Answer & { readonly kind: 'token' | 'status' }): Record<string, string> {
+  const retryAfter = 'retryAfter' in answer ? answer.retryAfter : undefined
+  const inText = quota && `b=per_hour;q=${quota.limit};r=${quota.remaining};t=${quota.resetsInSeconds}`
+  return {
+    ...(retryAfter !== undefined && { 'retry-after': `${retryAfter}` }),
+    ...(inText !== undefined && { 'auth0-client-quota-limit': inText }),
+  }
 }
 
 function halfABody(signal: AbortSignal): ReadableStream {

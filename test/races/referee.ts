@@ -1,109 +1,94 @@
 /** Finds every violation of a rule from what is observable outside a provider. */
 import type { AuthEvent } from '../../src/index.ts'
 import type { ScheduledClock } from '../support/clock.ts'
-import type { RaceOptions } from './actions.ts'
 import type { Answer, Sent } from './endpoint.ts'
-import { Grant } from './grant.ts'
+import { Grant, type GrantOptions } from './grant.ts'
+import { currentRequest, type IncomingRequest } from './incoming.ts'
+import { Pauses, type Purpose, RenewalLimit, ReservedQuotas } from './limits.ts'
 
-/** What must hold in every race. */
+/** What must hold in every race, and in every explored schedule. */
 const RULES = {
-  inFlight: 'at most one token request in flight',
+  inFlight: 'at most one token request in flight that is not lost',
+  fleet: 'processes that share a store with leases have at most one token request in flight',
   margin: 'no token is handed out past its margin, on either clock',
   atOnce: 'no call waits while a valid token is cached, or during a cooldown',
   need: 'no unnecessary renewal, and none for a token that was already replaced',
   twice: 'no call is made a third time',
-  retries: 'no more attempts than `retries` allows',
+  retries: 'no more attempts than `retries` allows, and only one in the background',
+  effort: 'no call fails before all attempts failed, unless a limit or a pause forbids them',
   cooldown: 'cooldowns, and the pauses of background renewals, are respected',
   rateLimit: 'the rate limit of renewals after rejections is respected',
+  quota: 'a quota that is nearly spent pays for no renewal of a valid token',
+  patience: 'a wait ends within `timeoutMs`, that for a lost run with a new request or an error',
   settles: 'every call settles',
   signals: 'an aborted call ends at once, with the reason of its signal',
   errors: 'each caller gets its own error, of a class of this package',
   closed: 'after `close()` no call waits, gets a token or causes a token request',
   recovery: 'a caller without a token causes a token request, and gets a token once all faults end',
   rest: 'no timer is left behind',
-  unhandled: 'no unhandled rejection',
 } as const
 
 type Rule = keyof typeof RULES
 
-/** A failed acquisition, and how long the provider must back off after it. */
-interface Failure {
-  readonly at: number
-  readonly leastMs: number
-  readonly mostMs: number
-  readonly retryAfterMs: number
-  /** How long a background renewal must at least pause after it. */
-  readonly pauseMs: number
-  /** Whether possibly (`background`) or certainly (`surelyBackground`) no caller waited for it. */
-  readonly background: boolean
-  readonly surelyBackground: boolean
+/** The options of the provider that the rules depend on. */
+export interface RefereeOptions extends GrantOptions {
+  readonly timeoutMs: number
+  readonly retries: number
 }
 
-const NO_FAILURE: Failure = {
-  at: Number.NEGATIVE_INFINITY,
-  leastMs: 0,
-  mostMs: 0,
-  retryAfterMs: 0,
-  pauseMs: 0,
-  background: true,
-  surelyBackground: false,
-}
-
-/** An acquisition in flight, and the APIs whose rejections are its only possible reason. */
+/** An acquisition in flight. */
 interface Acquisition {
   readonly at: number
-  readonly background: boolean
-  readonly surelyBackground: boolean
-  readonly apis: ReadonlySet<string>
+  /** Whether it is a renewal in the background. */
+  readonly background: 'yes' | 'maybe' | 'no'
+  /** The APIs whose rejections may be its reason, and whether there can be no other. */
+  readonly apis: readonly string[]
+  readonly isForRejection: boolean
+  /** The request of a server that runs it. */
+  readonly request: IncomingRequest | undefined
+  /** How many 429s it got so far. */
+  refusals: number
 }
 
-/** The rejections of one API: how often they may cause a renewal. */
-class RateLimit {
-  #gapMs = 0
-  #openAt = Number.NEGATIVE_INFINITY
-  #lastRejection = Number.POSITIVE_INFINITY
-
-  rejected(now: number): void {
-    if (now - this.#lastRejection > this.#gapMs + 60_000) {
-      this.#gapMs = 0
-      this.#openAt = Number.NEGATIVE_INFINITY
-    }
-    this.#lastRejection = now
-  }
-
-  isOpen(now: number): boolean {
-    return this.#openAt <= now
-  }
-
-  renewed(at: number): void {
-    this.#gapMs = Math.min(this.#gapMs === 0 ? 1_000 : this.#gapMs * 2, 1_800_000)
-    this.#openAt = at + this.#gapMs
-  }
+/** What the processes know of each other that share a store. */
+export interface Fleet {
+  readonly grants: Map<string, Grant>
+  readonly referees: Referee[]
+  /** Whether the store has leases, and works. */
+  leases: boolean
+  /** Until when (monotonic ms) a 429 holds back all of them. */
+  refusedUntil: number
 }
 
 export class Referee {
   readonly problems: string[] = []
   readonly #clock: ScheduledClock
-  readonly #options: RaceOptions
-  readonly #grants = new Map<string, Grant>()
+  readonly #options: RefereeOptions
+  readonly #fleet: Fleet
+  /** Whether tokens may also come from a store, which takes time. */
+  readonly #hasStore: boolean
   readonly #rejected = new Map<string, Set<string>>()
-  readonly #rateLimits = new Map<string, RateLimit>()
+  readonly #limits = new Map<string, RenewalLimit>()
+  readonly #pauses = new Pauses()
+  readonly #quotas = new ReservedQuotas()
   #current: Grant | undefined
-  #failure: Failure | undefined
-  /** Since the last success, with a 429 and otherwise. */
-  #refusals = 0
-  #failures = 0
-  #only4xx = true
   #lastAnswer: Answer | undefined
   #inFlight = 0
   #requests = 0
+  #excuses = 0
   #closed = false
-  /** The acquisition in flight. */
   #running: Acquisition | undefined
+  /** Whether the last acquisition was lost: calls may wait for it, as long as their patience allows. */
+  #isLost = false
+  #lost = 0
+  #lastBegan = Number.NEGATIVE_INFINITY
 
-  constructor(clock: ScheduledClock, options: RaceOptions) {
+  constructor(clock: ScheduledClock, options: RefereeOptions, fleet?: Fleet) {
     this.#clock = clock
     this.#options = options
+    this.#hasStore = fleet !== undefined
+    this.#fleet = fleet ?? { grants: new Map(), referees: [], leases: false, refusedUntil: 0 }
+    this.#fleet.referees.push(this)
   }
 
   /** How many token requests there were. */
@@ -113,6 +98,15 @@ export class Referee {
 
   get closed(): boolean {
     return this.#closed
+  }
+
+  get timeoutMs(): number {
+    return this.#options.timeoutMs
+  }
+
+  /** How many acquisitions failed so far in a way that all who waited have to accept. */
+  get excuses(): number {
+    return this.#fleet.referees.reduce((sum, referee) => sum + referee.#excuses, 0)
   }
 
   problem(rule: Rule, what: string): void {
@@ -125,7 +119,7 @@ export class Referee {
   }
 
   wallClockStepped(ms: number): void {
-    for (const grant of this.#grants.values()) grant.wallClockStepped(ms)
+    for (const grant of this.#fleet.grants.values()) grant.wallClockStepped(ms)
   }
 
   requestBegins(): void {
@@ -133,28 +127,43 @@ export class Referee {
     this.#inFlight += 1
     this.#requests += 1
     if (this.#inFlight > 1) this.problem('inFlight', `${this.#inFlight} token requests in flight`)
+    const others = this.#fleet.referees.filter((other) => other !== this && other.#holdsLease)
+    if (this.#fleet.leases && others.length > 0) this.problem('fleet', 'another process requests a token')
   }
 
+  /** Whether a request is in flight, and began when its lease cannot have expired. */
+  get #holdsLease(): boolean {
+    return this.#inFlight > 0 && this.#clock.monotonicMs() < this.#lastBegan + this.#options.timeoutMs
+  }
+
+  /** `answer`: undefined if it was aborted, or lost. */
   requestEnds(answer: Answer | undefined): void {
     this.#inFlight -= 1
     this.#lastAnswer = answer
+    if (answer !== undefined && 'quota' in answer && answer.quota !== undefined)
+      this.#quotas.answered(answer.quota, this.#clock.monotonicMs())
   }
 
   /** The endpoint issues a token. Returns its value. */
   issues(sent: Sent, lifetimeMs: number): string {
-    const value = `token-${this.#grants.size + 1}`
-    this.#grants.set(value, new Grant(value, sent, lifetimeMs, this.#options))
+    const value = `token-${this.#fleet.grants.size + 1}`
+    this.#fleet.grants.set(value, new Grant(value, sent, lifetimeMs, this.#options))
     return value
   }
 
   /** The tokens that were issued, oldest first. */
   get issued(): string[] {
-    return [...this.#grants.keys()]
+    return [...this.#fleet.grants.keys()]
+  }
+
+  /** The value of the token that the provider acquired last. */
+  get current(): string | undefined {
+    return this.#current?.value
   }
 
   /** A token is handed out, which must happen before its margin and before close(). */
   handedOut(value: string, to: string): void {
-    const grant = this.#grants.get(value)
+    const grant = this.#fleet.grants.get(value)
     if (grant === undefined) {
       this.problem('margin', `${to} got a token that was never issued`)
       return
@@ -173,7 +182,7 @@ export class Referee {
     if (this.#closed || value !== this.#current?.value || !this.maybeServable()) return
     const apis = this.#rejected.get(value) ?? new Set()
     this.#rejected.set(value, apis.add(api))
-    if (isReported) this.#rateLimitOf(api).rejected(this.#clock.monotonicMs())
+    if (isReported) this.#limitOf(api).rejected(this.#clock.monotonicMs())
   }
 
   /** Whether the current token may be handed out, however the wall clock was stepped. */
@@ -187,27 +196,87 @@ export class Referee {
 
   /** Whether calls must fail at once. */
   certainlyCooling(): boolean {
-    const { at, leastMs, background } = this.#failure ?? NO_FAILURE
-    const cooling = !background && this.#clock.monotonicMs() < at + leastMs
-    return cooling && !this.maybeServable() && this.#running === undefined && !this.#closed
+    return this.#isIdle && this.#clock.monotonicMs() < this.#pauses.earliest('caller')
   }
 
   /** Whether a call without a token must cause a request. */
   mustAsk(): boolean {
-    if (this.#closed || this.#running !== undefined || this.maybeServable()) return false
-    const { at, mostMs, retryAfterMs, surelyBackground } = this.#failure ?? NO_FAILURE
-    return this.#clock.monotonicMs() >= at + (surelyBackground ? retryAfterMs : mostMs)
+    return this.#isIdle && this.#clock.monotonicMs() >= this.#pauses.latest('caller')
+  }
+
+  /** Whether there is neither a token nor anything to wait for. */
+  get #isIdle(): boolean {
+    const isWaiting = this.#hasStore || this.#running !== undefined || this.#isLost
+    return !this.#closed && !isWaiting && !this.maybeServable()
+  }
+
+  /** Whether a call may fail without any further request. */
+  mayFail(): boolean {
+    const now = this.#clock.monotonicMs()
+    return this.#fleet.referees.some(
+      (referee) => referee.#closed || now < referee.#pauses.latest('caller') || this.maybeServable(),
+    )
+  }
+
+  /** Whether a call with this token, which `api` has just rejected, must get another one. */
+  mustRenew(value: string, api: string): boolean {
+    if (this.#closed || value !== this.#current?.value || !this.certainlyServable()) return false
+    const now = this.#clock.monotonicMs()
+    const isHeldBack = this.#fleet.referees.some(({ pauses }) => now < pauses.latest('rejection'))
+    const isLimited = this.#fleet.referees.some((referee) => !referee.#limitOf(api).isCertainlyOpen(now))
+    return !isHeldBack && !isLimited && !this.#quotas.isReserved(now)
+  }
+
+  /** Whether a call with this token, which an API has just rejected, must be sent again at once. */
+  isReplaced(value: string): boolean {
+    return !this.#closed && value !== this.#current?.value && this.certainlyServable()
+  }
+
+  /** When (monotonic ms) something changes by itself: the current token, a pause, or a limit. */
+  get landmarks(): number[] {
+    const now = this.#clock.monotonicMs()
+    const remainsMs = this.#current?.certainlyRemainsMs(this.#clock) ?? Number.NaN
+    const purposes: Purpose[] = ['caller', 'rejection', 'background']
+    const pauses = purposes.flatMap((purpose) => {
+      const [least, most] = [this.#pauses.earliest(purpose), this.#pauses.latest(purpose)]
+      return [least - 1, least, most]
+    })
+    const limits = [...this.#limits.values()].flatMap(({ opensAt }) => [opensAt - 1, opensAt])
+    return [
+      now + remainsMs - (this.#current?.windowMs ?? 0),
+      now + remainsMs,
+      ...pauses,
+      ...limits,
+      this.#quotas.endsAt,
+    ]
+  }
+
+  /** When (monotonic ms) the last acquisition began, whether one is in flight, and how many were lost. */
+  get acquisition(): { readonly at: number; readonly isRunning: boolean; readonly lost: number } {
+    return { at: this.#lastBegan, isRunning: this.#running !== undefined, lost: this.#lost }
+  }
+
+  /** What belongs to this request of a server is lost: all who wait for it may get an error. */
+  lost(request: IncomingRequest): void {
+    if (this.#running?.request !== request) return
+    this.#running = undefined
+    this.#isLost = true
+    this.#lost += 1
+    this.#excuses += 1
   }
 
   /** Follows the acquisitions by the provider's events. */
   readonly hears = (event: AuthEvent): void => {
+    if (currentRequest()?.ended) return // nothing comes of it
     if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#acquisitionBegins()
-      const retries = this.#running?.surelyBackground ? 0 : this.#options.retries
+      const retries = this.#running?.background === 'yes' ? 0 : this.#options.retries
       if (event.attempt > retries + 1) this.problem('retries', `attempt ${event.attempt}`)
     } else if (event.type === 'token-acquired') this.#acquired()
-    else if (event.type === 'token-request-failed' && event.nextTryMs === undefined)
-      this.#failed(event.status)
+    else if (event.type === 'token-request-failed') {
+      if (event.nextTryMs === undefined) this.#failed(event)
+      else if (event.status === 429 && this.#running) this.#running.refusals += 1
+    }
   }
 
   #acquisitionBegins(): void {
@@ -215,84 +284,101 @@ export class Referee {
     const current = this.maybeServable() ? this.#current : undefined
     const certain = this.certainlyServable()
     const inWindow = current !== undefined && current.certainlyRemainsMs(this.#clock) <= current.windowMs
-    const apis = this.#rejected.get(current?.value ?? '') ?? new Set<string>()
-    const mayRenew = [...apis].filter((api) => this.#rateLimitOf(api).isOpen(now))
-    if (certain && !inWindow && mayRenew.length === 0) {
-      if (apis.size === 0) this.problem('need', 'no API rejected the current token')
-      else this.problem('rateLimit', `asked for ${[...apis].join()}`)
-    }
-    const failure = this.#failure
-    if (failure !== undefined) {
-      const leastMs = this.#leastMsAfter(failure, { certain, inWindow, isRejected: apis.size > 0 })
-      if (now < failure.at + leastMs)
-        this.problem('cooldown', `a token request ${now - failure.at} ms after a failure`)
-    }
-    const rejectionOnly = certain && !inWindow
+    const apis = [...(this.#rejected.get(current?.value ?? '') ?? [])]
+    const open = apis.filter((api) => this.#limitOf(api).isOpen(now))
+    const purposes: Purpose[] = []
+    if (!certain) purposes.push('caller')
+    if (inWindow) purposes.push('background')
+    if (current !== undefined && open.length > 0) purposes.push('rejection')
+
+    if (purposes.length === 0 && apis.length === 0) this.problem('need', 'no API rejected the current token')
+    if (purposes.length === 0 && apis.length > 0) this.problem('rateLimit', `asked for ${apis.join()}`)
+    const earliest = Math.min(...purposes.map((purpose) => this.#pauses.earliest(purpose)))
+    if (purposes.length > 0 && now < earliest)
+      this.problem('cooldown', `a token request for ${purposes.join(' or ')} ${earliest - now} ms too early`)
+    if (certain && this.#quotas.isReserved(now)) this.problem('quota', 'a renewal')
+    if (this.#fleet.leases) this.#checkFleet({ isForCaller: !certain })
+
+    const isForRejection = certain && !inWindow
+    this.#lastBegan = now
+    this.#isLost = false
     this.#running = {
       at: now,
-      background: current !== undefined,
-      surelyBackground: certain && inWindow && apis.size === 0,
-      apis: new Set(rejectionOnly ? mayRenew : []),
+      background: !inWindow ? 'no' : certain && apis.length === 0 ? 'yes' : 'maybe',
+      apis: isForRejection ? open : apis,
+      isForRejection,
+      request: currentRequest(),
+      refusals: 0,
     }
   }
 
-  /** The shortest time without a request after a failure, as far as the reason for the request is known. */
-  #leastMsAfter(
-    { background, surelyBackground, leastMs, pauseMs, retryAfterMs }: Failure,
-    { certain, inWindow, isRejected }: { certain: boolean; inWindow: boolean; isRejected: boolean },
-  ): number {
-    if (!background) return leastMs
-    if (!certain) return retryAfterMs
-    if (!inWindow) return leastMs // a renewal after a rejection
-    return surelyBackground && !isRejected ? pauseMs : Math.min(leastMs, pauseMs)
+  /** Whether another process's 429, or its token, makes this request unnecessary. */
+  #checkFleet({ isForCaller }: { readonly isForCaller: boolean }): void {
+    const waitMs = this.#fleet.refusedUntil - this.#clock.monotonicMs()
+    if (waitMs > 0) this.problem('cooldown', `the pause of another process lasts ${waitMs} ms more`)
+    const others = this.#fleet.referees.filter((other) => other !== this)
+    const shared = this.#fleet.grants.get(others.map(({ current }) => current).find(Boolean) ?? '')
+    if (shared === undefined || this.#rejected.has(shared.value) || shared === this.#current) return
+    const usefulMs = shared.certainlyRemainsMs(this.#clock) - (isForCaller ? 0 : shared.windowMs)
+    if (usefulMs > 0) this.problem('need', `another process has ${shared.value}`)
   }
 
   #acquired(): void {
-    const { apis = new Set<string>(), at = 0 } = this.#running ?? {}
+    const { apis = [], at = 0, isForRejection = false } = this.#running ?? {}
     const [api] = apis
-    if (apis.size === 1 && api !== undefined) {
-      this.#rateLimitOf(api).renewed(at)
-    }
+    if (isForRejection && apis.length === 1 && api !== undefined) this.#limitOf(api).renewed(at)
+    else for (const one of apis) this.#limitOf(one).mayBeStricter()
     this.#running = undefined
-    this.#failure = undefined
-    this.#failures = 0
-    this.#refusals = 0
-    this.#only4xx = true
-    this.#current = [...this.#grants.values()].at(-1)
+    this.#fleet.refusedUntil = 0
+    this.#pauses.succeeded()
+    this.#current = [...this.#fleet.grants.values()].at(-1)
   }
 
-  #failed(status: number | undefined): void {
-    const isRefusal = status === 429
-    if (isRefusal) this.#refusals += 1
-    else this.#failures += 1
-    this.#only4xx &&= status !== undefined && status >= 400 && status < 500
-    const doubled = isRefusal ? 10_000 * 2 ** (this.#refusals - 1) : 1_000 * 2 ** (this.#failures - 1)
-    const [leastMaxMs, mostMaxMs] = isRefusal
-      ? [1_800_000, 1_800_000]
-      : [this.#only4xx ? 30_000 : 5_000, 30_000]
+  #failed({ attempt, status }: Extract<AuthEvent, { type: 'token-request-failed' }>): void {
+    const now = this.#clock.monotonicMs()
+    const { at = 0, apis = [], background = 'no', refusals = 0 } = this.#running ?? {}
     const answer = this.#lastAnswer
-    const retryAfter = status !== undefined && answer?.kind === 'status' ? (answer.retryAfter ?? 0) : 0
-    const retryAfterMs = Math.min(retryAfter * 1_000, isRefusal ? 3_600_000 : 60_000)
-    const leftMs = this.#current?.certainlyRemainsMs(this.#clock) ?? 0
-    const quarterMs = Math.min(Math.max(leftMs / 4, 5_000), 300_000)
-    this.#failure = {
-      at: this.#clock.monotonicMs(),
-      leastMs: Math.max(Math.min(doubled, leastMaxMs), retryAfterMs),
-      mostMs: Math.max(Math.min(doubled, mostMaxMs), retryAfterMs),
-      retryAfterMs,
-      pauseMs: Math.max(0.75 * quarterMs, retryAfter * 1_000),
-      background: this.#running?.background ?? false,
-      surelyBackground: this.#running?.surelyBackground ?? false,
-    }
+    const namedMs = status !== undefined && answer?.kind === 'status' ? namedIn(answer, status) : undefined
+    this.#pauses.failed({
+      at: now,
+      status,
+      namedMs,
+      earlierRefusals: refusals,
+      background,
+      servableForMs: this.#current?.certainlyRemainsMs(this.#clock) ?? 0,
+    })
+    if (status === 429) this.#fleet.refusedUntil = this.#pauses.earliest('caller')
+    for (const api of apis) this.#limitOf(api).mayBeStricter()
+    const isTried =
+      attempt > this.#options.retries || !isRetried(answer) || now - at >= this.#options.timeoutMs / 2
+    if (status === 429 || namedMs !== undefined || (background !== 'yes' && isTried)) this.#excuses += 1
     this.#running = undefined
   }
 
-  #rateLimitOf(api: string): RateLimit {
-    let rateLimit = this.#rateLimits.get(api)
-    if (rateLimit === undefined) {
-      rateLimit = new RateLimit()
-      this.#rateLimits.set(api, rateLimit)
-    }
-    return rateLimit
+  private get pauses(): Pauses {
+    return this.#pauses
   }
+
+  #limitOf(api: string): RenewalLimit {
+    let limit = this.#limits.get(api)
+    if (limit === undefined) {
+      limit = new RenewalLimit()
+      this.#limits.set(api, limit)
+    }
+    return limit
+  }
+}
+
+/** The time (ms) that an answer names: by Retry-After, or where a 429 says that a quota is spent, until it is full. */
+function namedIn({ retryAfter, quota }: Answer & { kind: 'status' }, status: number): number | undefined {
+  const resetsInSeconds = status === 429 && quota?.remaining === 0 ? quota.resetsInSeconds : undefined
+  if (retryAfter === undefined && resetsInSeconds === undefined) return undefined
+  return 1_000 * Math.max(retryAfter ?? 0, resetsInSeconds ?? 0)
+}
+
+/** Whether another attempt follows this answer, where attempts are left and somebody waits. */
+function isRetried(answer: Answer | undefined): boolean {
+  if (answer === undefined) return true // a time-out
+  if (answer.kind === 'status') return answer.status === 408 || answer.status >= 500
+  return answer.kind !== 'bad body' && answer.kind !== 'token'
 }

@@ -34,8 +34,8 @@ export class MemoryStore implements TokenStore {
     return this.#run({ operation: 'set', key, ttlMs }, async () => this.put(key, value, ttlMs))
   }
 
-  /** Applies a fault to every operation. */
-  failAlways(fault: Fault): void {
+  /** Applies a fault to every operation; undefined ends it. */
+  failAlways(fault: Fault | undefined): void {
     for (const operation of ['get', 'set', 'lease', 'release'] as const) this.faults[operation] = fault
   }
 

@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
+// Loaded up front: the provider imports them on first use, which takes time that no schedule knows of.
+import '../../src/token/quota-headers.ts'
+import '../../src/token/shared-token.ts'
+import { forget } from '../support/recorded.ts'
+import { type Choose, explore, replay } from './explorer.ts'
+import { type Plan, World } from './world.ts'
+import { WORLDS } from './worlds.ts'
+
+// Encryption runs on other threads, and every schedule would have to wait for them.
+vi.mock('jose/jwe/compact/encrypt', () => ({
+  CompactEncrypt: class {
+    readonly #plaintext: Uint8Array
+    constructor(plaintext: Uint8Array) {
+      this.#plaintext = plaintext
+    }
+    setProtectedHeader(): this {
+      return this
+    }
+    encrypt(): Promise<string> {
+      return Promise.resolve(Buffer.from(this.#plaintext).toString('base64'))
+    }
+  },
+}))
+vi.mock('jose/jwe/compact/decrypt', () => ({
+  compactDecrypt: (encrypted: string) => Promise.resolve({ plaintext: Buffer.from(encrypted, 'base64') }),
+}))
+
+const bounds = inject('deep') ? 'deep' : 'quick'
+const MOST_SCHEDULES = { quick: 20_000, deep: 2_000_000 }
+const { stackTraceLimit } = Error
+let unhandled = 0
+const onUnhandled = (): void => {
+  unhandled += 1
+}
+
+beforeEach(() => {
+  vi.spyOn(Math, 'random').mockReturnValue(0) // no jitter: pauses and windows are exact
+  Error.stackTraceLimit = 0 // stacks take a third of the time
+  unhandled = 0
+  process.on('unhandledRejection', onUnhandled)
+})
+
+afterEach(() => {
+  process.off('unhandledRejection', onUnhandled)
+  Error.stackTraceLimit = stackTraceLimit
+  vi.restoreAllMocks()
+  vi.unstubAllGlobals()
+})
+
+/** Runs one schedule of a world. */
+function schedulesOf(plan: Plan): (choose: Choose) => Promise<void> {
+  let world: World
+  if (plan.onWorkers) {
+    vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
+    vi.stubGlobal('setTimeout', (run: () => void, ms: number) => world.clock.timers.setTimeout(run, ms))
+    vi.stubGlobal('clearTimeout', (timer: AbortController) => world.clock.timers.clearTimeout(timer))
+  }
+  return async (choose) => {
+    world = new World(plan, plan.events[bounds])
+    await world.run(choose).finally(forget)
+    if (unhandled > 0) throw new Error('no unhandled rejection')
+  }
+}
+
+describe('a small world, in every order of its events', () => {
+  it.for(Object.entries(WORLDS))('%s', { timeout: 3_600_000 }, async ([name, plan]) => {
+    const from = performance.now()
+    const count = await explore(schedulesOf(plan), { most: MOST_SCHEDULES[bounds] })
+    const seconds = (performance.now() - from) / 1_000
+    const { [bounds]: events } = plan.events
+    console.info(`${name}: all ${count} schedules of at most ${events} events, in ${seconds.toFixed(1)} s`)
+  })
+})
+
+describe('the explorer', () => {
+  const chosen = async (choose: Choose): Promise<string> => {
+    const first = ['a', 'b', 'c'][choose(['a', 'b', 'c'])] as string
+    return first === 'b' ? first : `${first}${choose(['0', '1'])}`
+  }
+
+  it('makes every choice, in every combination, once', async () => {
+    const seen: string[] = []
+    const count = await explore(async (choose) => void seen.push(await chosen(choose)), { most: 5 })
+    expect({ seen, count }).toEqual({ seen: ['a0', 'a1', 'b', 'c0', 'c1'], count: 5 })
+  })
+
+  it('fails if there are more schedules than expected', async () => {
+    const exploring = explore(async (choose) => void (await chosen(choose)), { most: 4 })
+    await expect(exploring).rejects.toThrow('There are more than 4 schedules')
+  })
+
+  it('prints the choices of a schedule that fails, which replay it', async () => {
+    const run = async (choose: Choose): Promise<void> => {
+      if ((await chosen(choose)) === 'c0') throw new Error('broken')
+    }
+    await expect(explore(run, { most: 5 })).rejects.toThrow('Schedule 4: broken\nReplay it by ["c","0"]')
+    await expect(replay(run, ['c', '0'])).rejects.toThrow('broken')
+    await replay(run, ['c', '1'])
+  })
+})

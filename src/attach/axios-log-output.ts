@@ -70,18 +70,15 @@ export function hideRequest(outcome: unknown, header: Header | undefined, depth 
   if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) hideInStream(data, request)
 }
 
-/** Users log requests, too. They lead to their headers, their agents, and sockets that serve other calls now. */
+/**
+ * Users log requests, too. They lead to their headers, their agents, and sockets that serve other calls now. Copies have
+ * the summary, too; and to define it as non-enumerable costs each call 1 µs more.
+ */
 function showSummary(request: object): void {
-  Reflect.defineProperty(request, inspect.custom, SUMMARY)
-  Reflect.defineProperty(request, 'toJSON', SUMMARY)
+  if (Object.isExtensible(request)) Object.assign(request, SUMMARY)
 }
 
-const SUMMARY: PropertyDescriptor = {
-  value: summaryOf,
-  enumerable: false,
-  configurable: true,
-  writable: true,
-}
+const SUMMARY = { [inspect.custom]: summaryOf, toJSON: summaryOf }
 
 function summaryOf(this: SentRequest): object {
   const { method, url, protocol, host, path } = this._currentRequest ?? this

@@ -399,10 +399,10 @@ it.each([
 ])("Node's own agent keeps its enumerable members, if it is used %s", async (_, config) => {
   const api = ground.api({ adapter: 'http', ...config })
   const { request } = await api.get('/orders')
-  expectNoToken({ request })
+  expectNoToken(request)
   fail({ kind: 'status', status: 500 })
   const error = (await rejectionOf(api.get('/orders'))) as AxiosError
-  expectNoToken({ request: error.request })
+  expectNoToken(error.request)
   await api.request(error.config ?? {})
   const members = ['options', 'requests', 'sockets', 'freeSockets', 'keepAlive', 'maxSockets']
   expect(Object.keys(globalAgent)).toEqual(expect.arrayContaining(members))

@@ -1,5 +1,5 @@
 /** Keeps the token out of what is logged of axios' responses and errors; their `request` and `config` still work. */
-import http from 'node:http'
+import http, { OutgoingMessage } from 'node:http'
 import https from 'node:https'
 import { inspect } from 'node:util'
 import { HIDDEN } from '../redact.ts'
@@ -35,6 +35,7 @@ function hideAgent(agent: unknown, holder: object, key: string): void {
 /** A request of Node.js or of follow-redirects, which is sent as one of Node.js, or a Request of fetch. */
 interface SentRequest {
   _header?: unknown
+  readonly _options?: { readonly headers?: Record<string, unknown> }
   readonly _currentRequest?: SentRequest
   readonly _redirectable?: SentRequest
   readonly headers?: Headers
@@ -85,11 +86,22 @@ function summaryOf(this: SentRequest): object {
   return url === undefined ? { method, protocol, host, path } : { method, url }
 }
 
-/** From the parts of a request that users log by name. */
-function removeHeader(request: SentRequest, { key, value }: Header): void {
-  for (const one of [request, request._currentRequest])
-    if (typeof one?._header === 'string') one._header = one._header.replace(value, HIDDEN)
+/** The symbol by which requests of Node.js have their headers: for each name in lower case, the name and the value. */
+const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
+  ({ description }) => description === 'kOutHeaders',
+)
+
+/** From the parts of a request that users log by name, or that its response and its socket lead to. */
+function removeHeader(request: SentRequest, { name, key, value }: Header): void {
+  const sent = request._currentRequest ?? request
+  if (typeof sent._header === 'string') sent._header = sent._header.replace(value, HIDDEN)
+  if (OUT_HEADERS !== undefined) replaceValue(Reflect.get(sent, OUT_HEADERS), key, [name, HIDDEN])
+  replaceValue((request._redirectable ?? request)._options?.headers, name, HIDDEN)
   if (typeof request.headers?.delete === 'function') request.headers.delete(key)
+}
+
+function replaceValue(headers: unknown, name: string, value: unknown): void {
+  if (isObject(headers) && name in headers) Reflect.set(headers, name, value)
 }
 
 /** A response that is a stream leads to its socket, and the errors that it emits later to the request of follow-redirects. */

@@ -63,6 +63,7 @@ describe.each(EVERY_ADAPTER)('with the adapter %s, no token is in', (_, adapter)
   it('a response, whose request still works', async () => {
     const response = await api().post('/orders', { a: 1 })
     expectNoToken(response)
+    for (const part of ['res', 'socket']) expect(findLeaks(response.request[part], secrets), part).toEqual([])
     expect(response.request).toBeDefined()
     expect(Object.keys(response)).not.toContain('request')
     expect(String(response.request.url ?? response.request.path)).toMatch(/\/merchant\/orders$/)

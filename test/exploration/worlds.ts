@@ -65,22 +65,22 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     events: { quick: 5, deep: 8 },
   },
-  'an API that has rejected 11 tokens in an hour': {
+  'an API that has rejected 12 tokens in an hour': {
     start: 'a fresh token',
     lifetimeSeconds: 36_000,
-    renewals: { count: 11, everyMs: 200_000 },
+    renewals: { count: 12, everyMs: 200_000 },
     callers: [
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
     events: { quick: 4, deep: 7 },
   },
-  'an API that has rejected 59 tokens in a day': {
+  'an API that has rejected 60 tokens in a day': {
     start: 'a fresh token',
     lifetimeSeconds: 36_000,
-    renewals: { count: 59, everyMs: 301_000 },
+    renewals: { count: 60, everyMs: 301_000 },
     callers: [{ do: 'call an API', count: 2 }],
-    events: { quick: 3, deep: 6 },
+    events: { quick: 4, deep: 6 },
   },
   'a quota that is nearly spent': {
     start: 'a fresh token',

@@ -14,10 +14,13 @@ export class ExploredEndpoint {
   readonly pending = new Set<PendingRequest>()
   readonly #clock: ScheduledClock
   readonly #referee: Referee
+  readonly #isDeaf: boolean
 
-  constructor(clock: ScheduledClock, referee: Referee) {
+  /** `isDeaf`: requests ignore that they are aborted, so that a token may arrive afterwards. */
+  constructor(clock: ScheduledClock, referee: Referee, { isDeaf }: { readonly isDeaf: boolean }) {
     this.#clock = clock
     this.#referee = referee
+    this.#isDeaf = isDeaf
   }
 
   readonly fetch: typeof fetch = (_, init = {}) => {
@@ -27,24 +30,27 @@ export class ExploredEndpoint {
     const sent = { at: this.#clock.monotonicMs(), wallAt: this.#clock.epochMs(), aheadMs: 0 }
     this.#referee.requestBegins()
     return new Promise((resolve, reject) => {
+      let isOver = false
       const end = (answer: Answer | undefined): void => {
-        if (!this.pending.delete(pending)) return
-        isOver?.()
-        this.#referee.requestEnds(answer)
+        if (!isOver) this.#referee.requestEnds(answer)
+        isOver = true
+        endStarted?.()
+        if (answer !== undefined || !this.#isDeaf) this.pending.delete(pending)
       }
       const pending: PendingRequest = {
         answer: (answer) => {
           end(answer)
-          if (answer.kind === 'no connection') reject(new TypeError('fetch failed'))
+          if (signal.aborted) resolve(fakeResponse(200, TOO_LATE, {}))
+          else if (answer.kind === 'no connection') reject(new TypeError('fetch failed'))
           else resolve(this.#responseTo(answer, sent))
         },
       }
       this.pending.add(pending)
-      const isOver = request?.starts(() => end(undefined))
+      const endStarted = request?.starts(() => end(undefined))
       signal.addEventListener('abort', () => {
         if (request?.ended) return
         end(undefined)
-        reject(signal.reason)
+        if (!this.#isDeaf) reject(signal.reason)
       })
     })
   }
@@ -65,6 +71,9 @@ export class ExploredEndpoint {
     }
   }
 }
+
+/** A token that nobody may get. */
+const TOO_LATE = JSON.stringify({ access_token: 'too-late', expires_in: 100, token_type: 'Bearer' })
 
 /** As much of a Response as a token request reads: a real one, with its streams, takes longer than the rest of a schedule. */
 function fakeResponse(status: number, body: string, headers: Readonly<Record<string, string>>): Response {

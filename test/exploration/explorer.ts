@@ -34,7 +34,7 @@ export async function explore(run: Run, { most }: { readonly most: number }): Pr
       await run(choose)
     } catch (error) {
       const names = JSON.stringify(namesOf(path, depth))
-      throw new Error(`Schedule ${schedules}: ${(error as Error).message}\nReplay it by ${names}`, {
+      throw new Error(`Schedule ${schedules}: ${(error as Error).message}\nreplay(…, ${names})`, {
         cause: error,
       })
     }
@@ -56,6 +56,7 @@ export async function replay(run: Run, names: readonly string[]): Promise<void> 
     if (chosen === -1) throw new Error(`'${name}' is not possible, but: ${alternatives.join(', ')}`)
     return chosen
   })
+  if (depth < names.length) throw new Error(`Over after ${depth} choices`)
 }
 
 /** The path to the next schedule: the last choice that has an alternative left is replaced by it. Empty if there is none. */

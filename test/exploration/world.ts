@@ -3,6 +3,7 @@ import { createAuthFetch, createTokenProvider, type TokenProvider } from '../../
 import { APIS, type Call, Calls } from '../races/calls.ts'
 import type { Answer } from '../races/endpoint.ts'
 import { IncomingClock } from '../races/incoming.ts'
+import type { AnsweredQuota } from '../races/limits.ts'
 import { type Fleet, Referee } from '../races/referee.ts'
 import { FAILURES, MemoryStore } from '../store/memory-store.ts'
 import { settled } from '../support/clock.ts'
@@ -20,20 +21,26 @@ export interface Callers {
 }
 
 /** What may happen besides callers, answers and time. */
-type Trouble = 'failures' | 'aborts' | 'revocations' | 'refusing' | 'drops' | 'closes' | 'outages'
+type Trouble = 'failures' | 'aborts' | 'revocations' | 'drops' | 'closes' | 'outages'
 
 /** A world, and the bounds within which it is explored. */
 export interface Plan {
   /** What the token of the first process is when the schedules begin. */
   readonly start: 'no token' | 'a fresh token' | 'a token in its window' | 'an expired token'
+  /** Whether the request before that of the first token failed. Needs a world without retries. */
+  readonly failedBefore?: boolean
+  /** How often the first API rejected a token before the schedules begin; it rejects the later ones, too. */
+  readonly renewals?: { readonly count: number; readonly everyMs: number }
   readonly callers: readonly Callers[]
   /** How the token endpoint may answer, besides a token. */
   readonly answers?: readonly Answer[]
-  /** What else it says when it issues a token. */
-  readonly token?: Partial<Answer & { readonly kind: 'token' }>
+  /** What it says of its quota when it issues a token. */
+  readonly quota?: AnsweredQuota
+  /** **100**. */
+  readonly lifetimeSeconds?: number
   /**
    * How often each may happen; never, if it is not named. `revocations`: the APIs reject all tokens issued so far.
-   * `refusing`: the first API rejects every token. `drops`: a request that a server handles ends, with all it started.
+   * `drops`: a request that a server handles ends, with all it started.
    * `outages`: the store hangs; a second one ends the first.
    */
   readonly most?: Partial<Record<Trouble, number>>
@@ -41,6 +48,8 @@ export interface Plan {
   readonly events: { readonly quick: number; readonly deep: number }
   readonly retries?: number
   readonly onWorkers?: boolean
+  /** Whether the `fetch` of token requests ignores that they are aborted. */
+  readonly isDeaf?: boolean
   /** A store that the processes share. */
   readonly store?: 'with leases' | 'without leases'
 }
@@ -61,10 +70,12 @@ interface Alternative {
 }
 
 const TIMEOUT_MS = 10_000
-/** Handed out for 95 s, renewed in the background from 75 s on. */
-const TOKEN = { kind: 'token', lifetimeSeconds: 100 } as const
+/** A token of 100 s is handed out for 95 s, and renewed in the background from 75 s on. */
+const LIFETIME_SECONDS = 100
 const WINDOW_BEGINS_MS = 75_000
 const TOKEN_ENDS_MS = 95_000
+/** After the first failure. */
+const COOLDOWN_MS = 1_000
 /** Longer than any pause. */
 const LONG_MS = 3_601_000
 /** A timer of this or more only keeps a process alive. */
@@ -99,11 +110,11 @@ export class World {
   }
 
   #start(name: string): Process {
-    const { retries = 1 } = this.#plan
+    const { retries = 1, isDeaf = false } = this.#plan
     const { clock } = this
     const options = { timeoutMs: TIMEOUT_MS, retries, expiryMarginMs: undefined, refreshAheadMs: undefined }
     const referee = new Referee(clock, options, this.#fleet)
-    const endpoint = new ExploredEndpoint(clock, referee)
+    const endpoint = new ExploredEndpoint(clock, referee, { isDeaf })
     const provider = createTokenProvider({
       environment: {
         authUrl: 'https://auth.test.example',
@@ -149,12 +160,40 @@ export class World {
 
   /** What happened before the schedule begins. */
   async #prepare(): Promise<void> {
-    const { start } = this.#plan
+    const { start, failedBefore = false } = this.#plan
     if (start === 'no token') return
+    if (failedBefore) await this.#fail()
     this.#processes[0]?.calls.getToken('the first caller', { abortable: false })
     await this.#runToTheEnd()
     if (start === 'a token in its window') this.clock.advance(WINDOW_BEGINS_MS)
     if (start === 'an expired token') this.clock.advance(TOKEN_ENDS_MS)
+    const { count, everyMs } = this.#plan.renewals ?? { count: 0, everyMs: 0 }
+    for (const { calls } of this.#processes) calls.rejectAll(APIS[0], count > 0)
+    for (let renewal = 0; renewal < count; renewal += 1) {
+      this.clock.advance(everyMs)
+      this.#processes[0]?.calls.call(APIS[0], { abortable: false })
+      await this.#runToTheEnd()
+    }
+  }
+
+  /** One acquisition fails, and its cooldown ends. */
+  async #fail(): Promise<void> {
+    this.#processes[0]?.calls.getToken('the caller before', { abortable: false })
+    await this.#settle({ over: false })
+    for (const request of this.#processes[0]?.endpoint.pending ?? [])
+      request.answer({ kind: 'status', status: 503 })
+    await this.#settle({ over: false })
+    this.clock.advance(COOLDOWN_MS)
+  }
+
+  /** The answer with a token. */
+  get #token(): Answer {
+    return { kind: 'token', lifetimeSeconds: this.#plan.lifetimeSeconds ?? LIFETIME_SECONDS }
+  }
+
+  get #quota(): { readonly quota?: AnsweredQuota } {
+    const { quota } = this.#plan
+    return quota === undefined ? {} : { quota }
   }
 
   /** Once everything works, and no pause can last, a process gets a token; then it is closed. */
@@ -179,9 +218,9 @@ export class World {
     }
     for (const { name, endpoint, calls, referee } of this.#processes) {
       for (const request of endpoint.pending) {
-        add(`${name}token request gets a token`, () => request.answer({ ...TOKEN, ...this.#plan.token }))
+        add(`${name}token request gets a token`, () => request.answer({ ...this.#token, ...this.#quota }))
         for (const answer of this.#plan.answers ?? [])
-          this.#add(alternatives, 'failures', `${name}token request gets ${JSON.stringify(answer)}`, () =>
+          this.#add(alternatives, 'failures', `${name}token request gets ${nameOf(answer)}`, () =>
             request.answer(answer),
           )
       }
@@ -197,9 +236,6 @@ export class World {
       }
       if (!calls.isRevoked && referee.current !== undefined)
         this.#add(alternatives, 'revocations', `${name}tokens are revoked`, () => calls.revoke())
-      this.#add(alternatives, 'refusing', `${name}first API rejects every token`, () =>
-        calls.rejectAll(APIS[0], true),
-      )
       if (!referee.closed) this.#add(alternatives, 'closes', `${name}provider is closed`, () => calls.close())
     }
     this.#add(alternatives, 'outages', 'the store hangs, or works again', () => this.#storeChanges())
@@ -276,7 +312,7 @@ export class World {
       const [call] = this.#apiAnswers.keys()
       const ms = this.clock.untilNextWakeMs() ?? NEVER_MS
       if (this.#dueTimers.length > 0) this.#fire()
-      else if (request !== undefined) request.answer(TOKEN)
+      else if (request !== undefined) request.answer(this.#token)
       else if (call !== undefined) this.#apiAnswer(call)
       else if (ms < NEVER_MS) this.#pass(ms)
       else return await this.#settle({ over: true })
@@ -293,4 +329,10 @@ export class World {
       if (referee.problems.length > 0) throw new Error(referee.problems.join('\n'))
     }
   }
+}
+
+function nameOf(answer: Answer): string {
+  if (answer.kind !== 'status') return answer.kind
+  const { status, retryAfter } = answer
+  return retryAfter === undefined ? `${status}` : `${status} for ${retryAfter} s`
 }

@@ -19,6 +19,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
   },
   'callers without a token, and pauses': {
     start: 'an expired token',
+    failedBefore: true,
     callers: [{ do: 'get a token', count: 3 }],
     answers: [BROKEN, DENIED, REFUSED, REFUSED_FOR_7_S],
     most: { failures: 3 },
@@ -57,16 +58,33 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
   },
   'an API that rejects every token': {
     start: 'a fresh token',
+    renewals: { count: 2, everyMs: 5_000 },
     callers: [
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
-    most: { refusing: 1 },
     events: { quick: 5, deep: 8 },
+  },
+  'an API that has rejected 12 tokens in an hour': {
+    start: 'a fresh token',
+    lifetimeSeconds: 36_000,
+    renewals: { count: 12, everyMs: 200_000 },
+    callers: [
+      { do: 'call an API', count: 2 },
+      { do: 'call an API', api: 1, count: 1 },
+    ],
+    events: { quick: 4, deep: 7 },
+  },
+  'an API that has rejected 60 tokens in a day': {
+    start: 'a fresh token',
+    lifetimeSeconds: 36_000,
+    renewals: { count: 60, everyMs: 301_000 },
+    callers: [{ do: 'call an API', count: 2 }],
+    events: { quick: 4, deep: 6 },
   },
   'a quota that is nearly spent': {
     start: 'a fresh token',
-    token: { quota: { limit: 10, remaining: 2, resetsInSeconds: 30 } },
+    quota: { limit: 10, remaining: 2, resetsInSeconds: 30 },
     callers: [{ do: 'call an API', count: 2 }],
     most: { revocations: 1 },
     events: { quick: 6, deep: 9 },
@@ -79,6 +97,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     answers: [BROKEN],
     most: { closes: 1, failures: 1 },
+    isDeaf: true,
     events: { quick: 6, deep: 9 },
   },
   'a lost run': {
@@ -118,7 +137,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     most: { revocations: 1, outages: 1 },
     store: 'with leases',
-    events: { quick: 5, deep: 8 },
+    events: { quick: 5, deep: 7 },
   },
   'two processes, and a token in its window': {
     start: 'a token in its window',

@@ -163,9 +163,10 @@ export class RenewalLimit {
     return this.#isCertain && this.isOpen(now)
   }
 
-  /** When (monotonic ms) the present gap ends. */
-  get opensAt(): number {
-    return this.#opensAt
+  /** When (monotonic ms) the present gap ends, and when the twelfth last and the sixtieth last renewal no longer count. */
+  get landmarks(): number[] {
+    const [twelfth = Number.NaN, sixtieth = Number.NaN] = [this.#renewals.at(-12), this.#renewals.at(-60)]
+    return [this.#opensAt, twelfth + HOUR_MS, sixtieth + DAY_MS]
   }
 
   /** A renewal that certainly was for this API. */

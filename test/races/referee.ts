@@ -78,7 +78,7 @@ export class Referee {
   #excuses = 0
   #closed = false
   #running: Acquisition | undefined
-  /** Whether the last acquisition was lost: calls may wait for it, as long as their patience allows. */
+  /** Whether a run was lost since the last acquisition began: calls may wait for it, as long as their patience allows. */
   #isLost = false
   #lost = 0
   #lastBegan = Number.NEGATIVE_INFINITY
@@ -241,25 +241,21 @@ export class Referee {
       const [least, most] = [this.#pauses.earliest(purpose), this.#pauses.latest(purpose)]
       return [least - 1, least, most]
     })
-    const limits = [...this.#limits.values()].flatMap(({ opensAt }) => [opensAt - 1, opensAt])
-    return [
-      now + remainsMs - (this.#current?.windowMs ?? 0),
-      now + remainsMs,
-      ...pauses,
-      ...limits,
-      this.#quotas.endsAt,
-    ]
+    const limits = [...this.#limits.values()].flatMap(({ landmarks }) =>
+      landmarks.flatMap((at) => [at - 1, at]),
+    )
+    const windowMs = this.#current?.windowMs ?? 0
+    return [now + remainsMs - windowMs, now + remainsMs, ...pauses, ...limits, this.#quotas.endsAt]
   }
 
-  /** When (monotonic ms) the last acquisition began, whether one is in flight, and how many were lost. */
+  /** When (monotonic ms) the last acquisition began, whether one is in flight, and how many may have been lost. */
   get acquisition(): { readonly at: number; readonly isRunning: boolean; readonly lost: number } {
     return { at: this.#lastBegan, isRunning: this.#running !== undefined, lost: this.#lost }
   }
 
-  /** What belongs to this request of a server is lost: all who wait for it may get an error. */
+  /** The run that this request of a server began is lost, also if it waits for its turn: all who wait may get an error. */
   lost(request: IncomingRequest): void {
-    if (this.#running?.request !== request) return
-    this.#running = undefined
+    if (this.#running?.request === request) this.#running = undefined
     this.#isLost = true
     this.#lost += 1
     this.#excuses += 1

@@ -13,10 +13,10 @@ import {
   status,
   withoutJitter,
 } from './harness.ts'
+import { HOUR_MS, type Service, simulate } from './spent-quota.ts'
 
 const random = withoutJitter()
 
-const HOUR_MS = 3_600_000
 const CLIENT = 'Auth0-Client-Quota-Limit'
 const ORGANIZATION = 'Auth0-Organization-Quota-Limit'
 
@@ -311,81 +311,24 @@ describe('a quota with a fifth or less left', () => {
   })
 })
 
-interface Bucket {
-  readonly name: string
-  readonly limit: number
-  readonly lastsMs: number
-}
-
-/** A token endpoint that counts requests: a bucket is reset `lastsMs` after its first request. */
-class CountingEndpoint {
-  readonly #buckets: (Bucket & { left: number; fullAt: number })[]
-  readonly #lifetimeMs: number
-  #validUntil = 0
-  /** The smallest fraction of a limit that a renewal left. */
-  leastLeft = 1
-  requests = 0
-  rejected = 0
-
-  constructor(buckets: readonly Bucket[], lifetimeSeconds: number) {
-    this.#buckets = buckets.map((bucket) => ({ ...bucket, left: bucket.limit, fullAt: 0 }))
-    this.#lifetimeMs = lifetimeSeconds * 1_000
-  }
-
-  answer(now: number): Answer {
-    const isRenewal = now < this.#validUntil - 10_000 // before the margin
-    this.requests += 1
-    for (const bucket of this.#buckets) {
-      if (now >= bucket.fullAt) Object.assign(bucket, { left: bucket.limit, fullAt: now + bucket.lastsMs })
-    }
-    const isSpent = this.#buckets.some(({ left }) => left === 0)
-    for (const bucket of this.#buckets) {
-      bucket.left = Math.max(0, bucket.left - 1)
-      if (isRenewal) this.leastLeft = Math.min(this.leastLeft, bucket.left / bucket.limit)
-    }
-    const parts = this.#buckets.map(
-      ({ name, limit, left, fullAt }) =>
-        `b=${name};q=${limit};r=${left};t=${Math.ceil((fullAt - now) / 1_000)}`,
-    )
-    const headers = { [CLIENT]: parts.join() }
-    if (isSpent) {
-      this.rejected += 1
-      return status(429, '', headers)
-    }
-    this.#validUntil = now + this.#lifetimeMs
-    return grantedWith(headers, { expires_in: this.#lifetimeMs / 1_000 })
-  }
-}
-
 describe('an API that rejects everything for a day, beside a healthy one', () => {
-  const hourAndDay = [
-    { name: 'per_hour', limit: 10, lastsMs: HOUR_MS },
-    { name: 'per_day', limit: 50, lastsMs: 24 * HOUR_MS },
-  ]
+  const HOUR_AND_DAY = [
+    [10, HOUR_MS],
+    [50, 24 * HOUR_MS],
+  ] as const
   it.each([
-    { lifetimeSeconds: 36_000, everySeconds: 20, buckets: hourAndDay },
-    { lifetimeSeconds: 86_400, everySeconds: 62, buckets: hourAndDay },
-    {
-      lifetimeSeconds: 3_600,
-      everySeconds: 30,
-      buckets: [{ name: 'half_a_day', limit: 50, lastsMs: 12 * HOUR_MS }],
-    },
+    { lifetimeS: 36_000, callEveryMs: 20_000, quotas: HOUR_AND_DAY },
+    { lifetimeS: 86_400, callEveryMs: 62_000, quotas: HOUR_AND_DAY },
+    { lifetimeS: 3_600, callEveryMs: 30_000, quotas: [[50, 12 * HOUR_MS]] as const },
   ])(
-    'leaves a fifth of each quota and never an expired token for the healthy one (tokens of $lifetimeSeconds s)',
-    async ({ lifetimeSeconds, everySeconds, buckets }) => {
+    'leaves a fifth of each quota and never an expired token for the healthy one (tokens of $lifetimeS s)',
+    async ({ lifetimeS, callEveryMs, quotas }) => {
       random.mockReset()
-      let now = 0
-      const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
-      const endpoint = new CountingEndpoint(buckets, lifetimeSeconds)
-      const { provider } = rig([], { clock, fetch: async () => await endpoint.answer(now)({}) })
-      for (; now < 24 * HOUR_MS; now += everySeconds * 1_000) {
-        const token = await provider.getToken() // the healthy API is called with this one
-        expect(token.expiresAt).toBeGreaterThan(now)
-        await provider.renewToken(token, { url: MERCHANT_URL })
-      }
-      expect(endpoint.leastLeft).toBeGreaterThanOrEqual(1 / 5)
-      expect(endpoint.requests).toBeGreaterThan(10)
-      expect(endpoint.rejected).toBe(0)
+      const service: Service = { quotas, lifetimeS, saysWhen: 'quotas' }
+      const day = await simulate({ processes: 1, service, spent: 0, rejects: true, callEveryMs })
+      expect(day.leastLeft).toBeGreaterThanOrEqual(1 / 5)
+      expect(day.tokens).toBeGreaterThan(10)
+      expect([day.requests - day.tokens, day.failedCalls]).toEqual([0, 0]) // no 429
     },
   )
 })

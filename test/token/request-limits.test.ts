@@ -203,6 +203,33 @@ const TABLE: Row[] = [
     },
     { caller: 0, rejection: 0, background: 0 },
   ],
+  [
+    'two of a 503, a success, a 503',
+    () => {
+      fails('caller', failure(503), failure(503))
+      limits.succeeded()
+      fails('caller', failure(503))
+    },
+    { caller: 1, rejection: 1, background: 1 },
+  ],
+  [
+    'two of a 429, a success, a 429',
+    () => {
+      fails('caller', failure(429), failure(429))
+      limits.succeeded()
+      fails('caller', failure(429))
+    },
+    { caller: 10, rejection: 10, background: 10 },
+  ],
+  [
+    'a 429, a success, a 429 with Retry-After: 7',
+    () => {
+      fails('caller', failure(429))
+      limits.succeeded()
+      fails('caller', failure(429, { retryAfterS: 7 }))
+    },
+    { caller: 7, rejection: 7, background: 7 },
+  ],
 ]
 
 describe('a token may be requested in so many seconds', () => {

@@ -71,6 +71,7 @@ describe('a shared token in its refresh window', () => {
     expect(fleet.endpoint.count).toBe(1)
     release()
     await fleet.skip(1_000) // the process does not wait, and tries again with a later call
+    expect(fleet.endpoint.count).toBe(1)
     provider.currentToken()
     await fleet.pass(50)
     expect(fleet.endpoint.count).toBe(2)

@@ -72,7 +72,7 @@ const afterDeployment = (service: Service, setUp: Row[1]): SetUp[] =>
   [10, 50].flatMap((spent) => bothWindows(service).map((each) => ({ ...setUp, service: each, spent })))
 for (const [name, setUp] of [ONE, ...SEPARATE, SHARED])
   await printRow([name, ...afterDeployment(HOUR_AND_DAY, setUp)], recovery)
-const saysWhen = afterDeployment({ ...HOUR_AND_DAY, saysWhen: true }, { processes: 4 })
+const saysWhen = afterDeployment({ ...HOUR_AND_DAY, saysWhen: 'retry-after' }, { processes: 4 })
 await printRow(['4 without a store, with an exact `Retry-After`', ...saysWhen], recovery)
 
 printHead('processes', [

@@ -1,4 +1,4 @@
-// Whether the process ends or stays alive with a background renewal.
+// Whether the process ends or stays alive: with a background renewal, in a pause, with a store.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -53,6 +53,28 @@ describe('a process', () => {
     expect(ended).toEqual({ said: 'true', code: 0 })
   })
 
+  it('ends while a background renewal hangs', async () => {
+    const ended = await runProgram(`
+      const asked = Promise.withResolvers()
+      let calls = 0
+      const tokens = createTokenProvider({
+        environment: { authUrl: 'https://a.example', audience: 'https://b.example', apiUrls: ['https://b.example'] },
+        clientId: 'c', clientSecret: 'swordfish', timeoutMs: 3_600_000, clock,
+        fetch: async () => {
+          calls += 1
+          if (calls === 1) return Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' })
+          asked.resolve()
+          return await new Promise(() => {})
+        },
+      })
+      await tokens.getToken()
+      later(570_000) // into the refresh window
+      tokens.currentToken()
+      await asked.promise
+      console.log(calls)`)
+    expect(ended).toEqual({ said: '2', code: 0 })
+  })
+
   it('stays alive while a caller waits for a background renewal', async () => {
     const ended = await runAgainst(
       `await tokens.getToken()
@@ -87,5 +109,33 @@ describe('a process', () => {
       [{ status: 503, headers: { 'retry-after': '3000' } }],
     )
     expect(ended).toEqual({ said: 'gone', code: 0 })
+  })
+})
+
+/** Runs a program whose provider has the store `{ get, set, ...store }`; resolves with output and exit code. */
+const runWithStore = (store: string, work: string) =>
+  runProgram(`
+    const hang = () => new Promise(() => {})
+    const tokens = createTokenProvider({
+      environment: { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] },
+      clientId: 'c', clientSecret: 'swordfish',
+      store: { get: async () => undefined, set: async () => {}, ...${store} },
+      timeoutMs: 2_000,
+      fetch: async () => Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' }),
+    })
+    ${work}`)
+
+const GET = "await tokens.getToken(); console.log('token')"
+const CLOSE = "await tokens.close(); console.log('closed')"
+
+describe.concurrent('a process with a store', () => {
+  const others = '{ lease: async () => (looks += 1) > 5 ? async () => {} : undefined }'
+  it.each([
+    ['stays alive while a call waits for a store that hangs', '{ get: hang }', GET, 'token'],
+    ['stays alive while a call waits for another process', others, `globalThis.looks = 0; ${GET}`, 'token'],
+    ['is not kept alive by a write that hangs', '{ set: hang }', GET, 'token'],
+    ['stays alive while close() waits for a store', '{ set: hang }', `${GET}; ${CLOSE}`, 'token\nclosed'],
+  ])('%s', async (_, store, work, said) => {
+    expect(await runWithStore(store, work)).toEqual({ said, code: 0 })
   })
 })

@@ -2,7 +2,7 @@
 import type { TokenProviderOptions } from 'merchant-auth'
 import { expect, it } from 'vitest'
 import { findLeaks } from '../support/leaks.ts'
-import { type Answer, failed, granted, type Rig, rig, status } from './harness.ts'
+import { type Answer, failed, granted, grantedWith, type Rig, rig, status } from './harness.ts'
 
 /** Made of characters that JSON, URLs and forms each encode differently. */
 const SECRET = `hush+"hush"/it's<me>&you=`
@@ -32,6 +32,10 @@ const ECHOES: [where: string, answer: Answer][] = [
   ['HTML', status(500, `<html><pre>${SECRET}</pre></html>`)],
   ['the location of a redirect', status(302, '', { location: PATH })],
   ['headers', status(429, '', { 'retry-after': SECRET, 'www-authenticate': SECRET })],
+  [
+    'the name of a quota',
+    status(429, '', { 'Auth0-Client-Quota-Limit': `b="${SECRET.replaceAll('"', '\\"')}";q=10;r=0;t=60` }),
+  ],
   ['the status text', () => new Response('', { status: 400, statusText: SECRET })],
   ['every field of a 200', granted({ access_token: SECRET, expires_in: SECRET, token_type: SECRET })],
   ['the message of an error of fetch', rejects(new TypeError(`cannot send ${BODY} to ${PATH}`))],
@@ -76,4 +80,14 @@ it('an expired token that the token endpoint echoes shows nowhere', async () => 
   await made.clock.advance(990_000)
   made.endpoint.otherwise = status(400, { error: TOKEN, error_description: `you had ${TOKEN}` })
   await failsWithoutLeak(made, [TOKEN])
+})
+
+it('the token of a response that echoes it as the name of a quota shows in no event', async () => {
+  const quota = { 'Auth0-Client-Quota-Limit': `b="${TOKEN}";q=10;r=0;t=60` }
+  const { provider, events } = rig([grantedWith(quota, { access_token: TOKEN })])
+  expect((await provider.getToken()).value).toBe(TOKEN)
+  expect(events).toContainEqual(
+    expect.objectContaining({ quota: [expect.objectContaining({ name: '[hidden]', remaining: 0 })] }),
+  )
+  expect(findLeaks(events, [TOKEN])).toEqual([])
 })

@@ -2,24 +2,21 @@
 import { describe, expect, it } from 'vitest'
 import { Fleet } from '../store/fleet.ts'
 import { settled } from '../support/clock.ts'
-import { noteSecret } from '../support/recorded.ts'
 import {
   type Answer,
   acquired,
-  failed,
   granted,
   grantedWith,
   MERCHANT_URL,
   noConnection,
   rig,
-  SECRET,
   status,
   withoutJitter,
 } from './harness.ts'
+import { HOUR_MS, type Service, simulate } from './spent-quota.ts'
 
 const random = withoutJitter()
 
-const HOUR_MS = 3_600_000
 const CLIENT = 'Auth0-Client-Quota-Limit'
 const ORGANIZATION = 'Auth0-Organization-Quota-Limit'
 
@@ -143,19 +140,35 @@ describe('the quotas of a response', () => {
     }
   })
 
-  it('are in the event of the failed response that reported them, and in no other event', async () => {
-    const headers = { ...hourly(7, 3_540) }
-    const answers = [noConnection, status(503, '', headers), noConnection, grantedWith({})]
-    const made = rig(answers, { retries: 3 })
-    await acquired(made)
-    const emitted = made.events.map((event) => [event.type, 'quota' in event ? event.quota : undefined])
-    expect(emitted.filter(([type]) => type !== 'token-requested')).toEqual([
-      ['token-request-failed', undefined],
-      ['token-request-failed', [perHour]],
-      ['token-request-failed', undefined],
-      ['token-acquired', undefined],
-    ])
-  })
+  it.each<[then: string, secrets: string[], answers: Answer[], quotas: unknown[]]>([
+    [
+      'no connection',
+      ['secret-no-1'],
+      [noConnection, status(503, '', hourly(7, 3_540)), noConnection, grantedWith({})],
+      [undefined, [perHour], undefined, undefined],
+    ],
+    [
+      'a secret that cannot be read',
+      ['secret-no-1', ''],
+      [status(503, '', hourly(7, 3_540)), granted()],
+      [[perHour], undefined, undefined],
+    ],
+    [
+      'no connection for the attempt with another secret',
+      ['secret-no-1', 'secret-no-2'],
+      [status(401, '', hourly(7, 3_540)), noConnection, granted()],
+      [[perHour], undefined, undefined],
+    ],
+  ])(
+    'are in the event of the failed response that reported them, and in no later event: then %s',
+    async (_, secrets, answers, quotas) => {
+      const clientSecret = (): string => secrets.shift() ?? 'secret-no-3' // an empty one is an error
+      const made = rig(answers, { retries: 3, clientSecret })
+      await acquired(made)
+      const ended = made.events.filter(({ type }) => type !== 'token-requested')
+      expect(ended.map((event) => ('quota' in event ? event.quota : undefined))).toEqual(quotas)
+    },
+  )
 
   it('are not emitted again for a token from the store', async () => {
     const fleet = new Fleet()
@@ -169,65 +182,23 @@ describe('the quotas of a response', () => {
     expect(events).toMatchObject([{ type: 'token-acquired', source: 'store' }])
     expect(events[0]).not.toHaveProperty('quota')
   })
-
-  it.each([
-    [
-      'the client secret',
-      SECRET.replaceAll('+', '-').replaceAll('=', ''),
-      SECRET.replaceAll('+', '-').replaceAll('=', ''),
-    ],
-    ['the token of the same response', 'head.body.signature-of-this', SECRET],
-  ])('hide a secret that the service echoes as a name: %s', async (_, echoed, clientSecret) => {
-    noteSecret(echoed)
-    const headers = { [CLIENT]: `b="${echoed}";q=10;r=0;t=60` }
-    const answers = [grantedWith(headers, { access_token: 'head.body.signature-of-this' })]
-    const made = rig([...answers, status(429, '', headers)], { clientSecret, retries: 0 })
-    const token = await made.provider.getToken()
-    await made.clock.advance(990_000)
-    const error = await failed(made)
-    expect(token.value).toBe('head.body.signature-of-this')
-    expect(error.message).toContain('[hidden]')
-    expect(JSON.stringify([made.events, error.message])).not.toContain(echoed)
-    expect(made.events[1]).toMatchObject({ quota: [{ name: '[hidden]', remaining: 0 }] })
-  })
-})
-
-it.each([
-  ['the secret cannot be read', 503, undefined],
-  ['no connection for the attempt with another secret', 401, 'rotated-secret'],
-])('a failure event does not contain the quota of the response before it: %s', async (_, first, second) => {
-  const secrets = ['first-secret', second]
-  const clientSecret = (): string => secrets.shift() ?? '' // an empty one is an error
-  const made = rig([status(first, '', hourly(7, 3_540)), noConnection], { retries: 1, clientSecret })
-  await failed(made, 1_000)
-  const failures = made.events.filter(({ type }) => type === 'token-request-failed')
-  const quotas = failures.map((event) => ('quota' in event ? event.quota : undefined))
-  expect(quotas.slice(0, 2)).toEqual([[perHour], undefined])
 })
 
 describe('a quota with a fifth or less left', () => {
-  it.each<[left: string, headers: Headers, isReserved: boolean]>([
-    ['3 of 10', hourly(3, 5_000), false],
-    ['2 of 10', hourly(2, 5_000), true],
-    ['0 of 10', hourly(0, 5_000), true],
-    ['0 of an unknown limit', { [CLIENT]: 'b=x;r=0;t=5000' }, true],
-    ['1 of an unknown limit', { [CLIENT]: 'b=x;r=1;t=5000' }, false],
-    ['2 of 10, without a reset time', hourly(2), true],
-    ['2 of 10, reset in 0 s', hourly(2, 0), false],
-    ['9 of 10 an hour, 10 of 50 a day', { [CLIENT]: 'b=h;q=10;r=9;t=60,b=d;q=50;r=10;t=5000' }, true],
-    ['1 of 4', { [CLIENT]: 'b=h;q=4;r=1;t=5000' }, false],
-    ['1 of 5', { [CLIENT]: 'b=h;q=5;r=1;t=5000' }, true],
-    ['2 of 10 of the organization', { [ORGANIZATION]: 'b=h;q=10;r=2;t=5000' }, true],
-    ['2 of 10, by RateLimit', { ratelimit: '"h";r=2;t=5000', 'ratelimit-policy': '"h";q=10' }, true],
-    ['2 of 10 with 999999999999999 s to go', hourly(2, 999_999_999_999_999), true],
-  ])('prevents renewals, unlike one with more left: %s', async (_, headers, isReserved) => {
-    const made = rig([grantedWith(headers)])
-    const { provider, clock, endpoint, events } = made
+  it.each<[left: string, headers: Headers]>([
+    ['2 of 10', hourly(2, 5_000)],
+    ['0 of 10', hourly(0, 5_000)],
+    ['0 of an unknown limit', { [CLIENT]: 'b=x;r=0;t=5000' }],
+    ['2 of 10, without a reset time', hourly(2)],
+    ['9 of 10 an hour, 10 of 50 a day', { [CLIENT]: 'b=h;q=10;r=9;t=60,b=d;q=50;r=10;t=5000' }],
+    ['1 of 5', { [CLIENT]: 'b=h;q=5;r=1;t=5000' }],
+    ['2 of 10 of the organization', { [ORGANIZATION]: 'b=h;q=10;r=2;t=5000' }],
+    ['2 of 10, by RateLimit', { ratelimit: '"h";r=2;t=5000', 'ratelimit-policy': '"h";q=10' }],
+    ['2 of 10 with 999999999999999 s to go', hourly(2, 999_999_999_999_999)],
+  ])('prevents renewals: %s', async (_, headers) => {
+    const { provider, clock, endpoint, events } = rig([grantedWith(headers)])
     const token = await provider.getToken()
-    const renewed = await provider.renewToken(token, { url: MERCHANT_URL })
-    expect(renewed === undefined).toBe(isReserved)
-    expect(endpoint.count).toBe(isReserved ? 1 : 2)
-    if (!isReserved) return
+    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeUndefined()
     expect(events.at(-1)).toMatchObject({
       type: 'renewal-suppressed',
       api: MERCHANT_URL.replace('/orders', ''),
@@ -236,6 +207,18 @@ describe('a quota with a fifth or less left', () => {
     expect(await provider.getToken()).toBe(token)
     await settled()
     expect(endpoint.count).toBe(1)
+  })
+
+  it.each<[left: string, headers: Headers]>([
+    ['3 of 10', hourly(3, 5_000)],
+    ['1 of an unknown limit', { [CLIENT]: 'b=x;r=1;t=5000' }],
+    ['2 of 10, full again in 0 s', hourly(2, 0)],
+    ['1 of 4', { [CLIENT]: 'b=h;q=4;r=1;t=5000' }],
+  ])('prevents no renewal if it has more left: %s', async (_, headers) => {
+    const { provider, endpoint } = rig([grantedWith(headers)])
+    const token = await provider.getToken()
+    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toBeDefined()
+    expect(endpoint.count).toBe(2)
   })
 
   it('prevents the retry of a failed renewal', async () => {
@@ -282,12 +265,8 @@ describe('a quota with a fifth or less left', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it.each<[name: string, answer: Answer, isReserved: boolean]>([
-    ['enough left', grantedWith(hourly(9, 5_000)), false],
-    ['another quota', grantedWith({ [CLIENT]: 'b=per_day;q=50;r=40;t=5000' }), true],
-    ['no quota', grantedWith({}), true],
-    ['enough left in a failure', status(503, '', hourly(9, 5_000)), false],
-  ])('applies until a response reports more of it: %s', async (_, answer, isReserved) => {
+  /** How many requests a renewal causes after the next response was this one. */
+  const renewalsAfter = async (answer: Answer): Promise<number> => {
     const made = rig([grantedWith(hourly(2, 5_000)), answer], { retries: 0 })
     await made.provider.getToken()
     await made.clock.advance(990_000)
@@ -295,8 +274,22 @@ describe('a quota with a fifth or less left', () => {
     await made.clock.advance(1_000)
     const token = await made.provider.getToken()
     const before = made.endpoint.count
-    expect((await made.provider.renewToken(token)) === undefined).toBe(isReserved)
-    expect(made.endpoint.count - before).toBe(isReserved ? 0 : 1)
+    await made.provider.renewToken(token)
+    return made.endpoint.count - before
+  }
+
+  it.each<[name: string, answer: Answer]>([
+    ['of another quota', grantedWith({ [CLIENT]: 'b=per_day;q=50;r=40;t=5000' })],
+    ['of no quota', grantedWith({})],
+  ])('still applies after a report %s', async (_, answer) => {
+    expect(await renewalsAfter(answer)).toBe(0)
+  })
+
+  it.each<[name: string, answer: Answer]>([
+    ['with a token', grantedWith(hourly(9, 5_000))],
+    ['with a failure', status(503, '', hourly(9, 5_000))],
+  ])('applies until a response reports enough of it: %s', async (_, answer) => {
+    expect(await renewalsAfter(answer)).toBe(1)
   })
 
   it('is known to each process that acquires the token from the store', async () => {
@@ -318,136 +311,24 @@ describe('a quota with a fifth or less left', () => {
   })
 })
 
-describe('a 429 with a spent quota', () => {
-  it.each<[name: string, headers: Headers, cooldownMs: number]>([
-    ['lasts until the quota is reset', hourly(0, 1_800), 1_800_000],
-    ['lasts an hour at most', hourly(0, 80_000), HOUR_MS],
-    [
-      'lasts until the last spent quota is reset',
-      { [CLIENT]: 'b=h;q=10;r=0;t=60,b=d;q=50;r=0;t=900,b=w;r=1;t=2000' },
-      900_000,
-    ],
-    ['lasts as long as a longer Retry-After', { ...hourly(0, 60), 'retry-after': '120' }, 120_000],
-    ['lasts longer than a shorter Retry-After', { ...hourly(0, 120), 'retry-after': '60' }, 120_000],
-    ['has the usual length without a reset time', hourly(0), 10_000],
-    ['has the usual length if the quota is not spent', hourly(1, 1_800), 10_000],
-  ])('starts a cooldown that %s', async (_, headers, cooldownMs) => {
-    const made = rig([status(429, '', headers)], { retries: 0 })
-    const error = await failed(made)
-    expect(error).toMatchObject({ status: 429, retryAfterMs: cooldownMs })
-    await made.clock.advance(cooldownMs - 1)
-    expect(await failed(made)).toMatchObject({ status: 429, retryAfterMs: 1 })
-    await made.clock.advance(1)
-    expect(await made.provider.getToken()).toBeDefined()
-    expect(made.endpoint.count).toBe(2)
-  })
-
-  it('is not retried before the quota is reset', async () => {
-    const made = rig([status(429, '', hourly(0, 60))])
-    expect(await failed(made)).toMatchObject({ attempts: 1, retryAfterMs: 60_000 })
-    const soon = rig([status(429, '', hourly(0, 2))])
-    await acquired(soon, 2_000)
-    expect(soon.endpoint.count).toBe(2)
-  })
-
-  it('names the spent quotas and their reset times in the error message', async () => {
-    const { message } = await failed(rig([status(429, '', hourly(0, 1_800))]))
-    expect(message).toContain(
-      'The quota per_hour has 0 of 10 token requests left; it is full again in 1800 s.',
-    )
-    const two = await failed(rig([status(429, '', { ratelimit: '"burst";r=0, "day";r=0' })], { retries: 0 }))
-    const texts = ['burst', 'day'].map((name) => `The quota ${name} has 0 token requests left.`)
-    expect(two.message).toContain(texts.join(' '))
-  })
-
-  it('in a background renewal starts a cooldown for calls after expiry', async () => {
-    const made = rig([granted(), status(429, '', hourly(0, 600))])
-    const token = await made.provider.getToken()
-    await made.clock.advance(800_000)
-    expect(await made.provider.getToken()).toBe(token)
-    await made.clock.advance(190_000)
-    expect(await failed(made)).toMatchObject({ status: 429, retryAfterMs: 410_000 })
-    await made.clock.advance(410_000)
-    expect(await made.provider.getToken()).toBeDefined()
-    expect(made.endpoint.count).toBe(3)
-  })
-})
-
-interface Bucket {
-  readonly name: string
-  readonly limit: number
-  readonly lastsMs: number
-}
-
-/** A token endpoint that counts requests: a bucket is reset `lastsMs` after its first request. */
-class CountingEndpoint {
-  readonly #buckets: (Bucket & { left: number; fullAt: number })[]
-  readonly #lifetimeMs: number
-  #validUntil = 0
-  /** The smallest fraction of a limit that a renewal left. */
-  leastLeft = 1
-  requests = 0
-  rejected = 0
-
-  constructor(buckets: readonly Bucket[], lifetimeSeconds: number) {
-    this.#buckets = buckets.map((bucket) => ({ ...bucket, left: bucket.limit, fullAt: 0 }))
-    this.#lifetimeMs = lifetimeSeconds * 1_000
-  }
-
-  answer(now: number): Answer {
-    const isRenewal = now < this.#validUntil - 10_000 // before the margin
-    this.requests += 1
-    for (const bucket of this.#buckets) {
-      if (now >= bucket.fullAt) Object.assign(bucket, { left: bucket.limit, fullAt: now + bucket.lastsMs })
-    }
-    const isSpent = this.#buckets.some(({ left }) => left === 0)
-    for (const bucket of this.#buckets) {
-      bucket.left = Math.max(0, bucket.left - 1)
-      if (isRenewal) this.leastLeft = Math.min(this.leastLeft, bucket.left / bucket.limit)
-    }
-    const parts = this.#buckets.map(
-      ({ name, limit, left, fullAt }) =>
-        `b=${name};q=${limit};r=${left};t=${Math.ceil((fullAt - now) / 1_000)}`,
-    )
-    const headers = { [CLIENT]: parts.join() }
-    if (isSpent) {
-      this.rejected += 1
-      return status(429, '', headers)
-    }
-    this.#validUntil = now + this.#lifetimeMs
-    return grantedWith(headers, { expires_in: this.#lifetimeMs / 1_000 })
-  }
-}
-
 describe('an API that rejects everything for a day, beside a healthy one', () => {
-  const hourAndDay = [
-    { name: 'per_hour', limit: 10, lastsMs: HOUR_MS },
-    { name: 'per_day', limit: 50, lastsMs: 24 * HOUR_MS },
-  ]
+  const HOUR_AND_DAY = [
+    [10, HOUR_MS],
+    [50, 24 * HOUR_MS],
+  ] as const
   it.each([
-    { lifetimeSeconds: 36_000, everySeconds: 20, buckets: hourAndDay },
-    { lifetimeSeconds: 86_400, everySeconds: 62, buckets: hourAndDay },
-    {
-      lifetimeSeconds: 3_600,
-      everySeconds: 30,
-      buckets: [{ name: 'half_a_day', limit: 50, lastsMs: 12 * HOUR_MS }],
-    },
+    { lifetimeS: 36_000, callEveryMs: 20_000, quotas: HOUR_AND_DAY },
+    { lifetimeS: 86_400, callEveryMs: 62_000, quotas: HOUR_AND_DAY },
+    { lifetimeS: 3_600, callEveryMs: 30_000, quotas: [[50, 12 * HOUR_MS]] as const },
   ])(
-    'leaves a fifth of each quota and never an expired token for the healthy one (tokens of $lifetimeSeconds s)',
-    async ({ lifetimeSeconds, everySeconds, buckets }) => {
+    'leaves a fifth of each quota and never an expired token for the healthy one (tokens of $lifetimeS s)',
+    async ({ lifetimeS, callEveryMs, quotas }) => {
       random.mockReset()
-      let now = 0
-      const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
-      const endpoint = new CountingEndpoint(buckets, lifetimeSeconds)
-      const { provider } = rig([], { clock, fetch: async () => await endpoint.answer(now)({}) })
-      for (; now < 24 * HOUR_MS; now += everySeconds * 1_000) {
-        const token = await provider.getToken() // the healthy API is called with this one
-        expect(token.expiresAt).toBeGreaterThan(now)
-        await provider.renewToken(token, { url: MERCHANT_URL })
-      }
-      expect(endpoint.leastLeft).toBeGreaterThanOrEqual(1 / 5)
-      expect(endpoint.requests).toBeGreaterThan(10)
-      expect(endpoint.rejected).toBe(0)
+      const service: Service = { quotas, lifetimeS, saysWhen: 'quotas' }
+      const day = await simulate({ processes: 1, service, spent: 0, rejects: true, callEveryMs })
+      expect(day.leastLeft).toBeGreaterThanOrEqual(1 / 5)
+      expect(day.tokens).toBeGreaterThan(10)
+      expect([day.requests - day.tokens, day.failedCalls]).toEqual([0, 0]) // no 429
     },
   )
 })

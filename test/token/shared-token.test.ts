@@ -1,39 +1,12 @@
-/** One token for all processes that share a store, and how long it lives in each of them. */
-import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { elsewhere, Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { FAILURES, MemoryStore, slow } from '../store/memory-store.ts'
-import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import {
-  ENVIRONMENT,
-  granted,
-  hang,
-  IN_STORE_URL,
-  MERCHANT_URL,
-  rejection,
-  rig,
-  SECRET,
-  status,
-  withoutJitter,
-} from './harness.ts'
+import { sharing } from '../store/scenes.ts'
+import { ENVIRONMENT, granted, hang, MERCHANT_URL, rejection, withoutJitter } from './harness.ts'
 
 withoutJitter()
 
 describe('a provider without a store', () => {
-  it.each([SECRET, async () => SECRET])(
-    'sends each token request without delay: clientSecret %s',
-    async (clientSecret) => {
-      const { provider, endpoint } = rig([], { clientSecret, store: undefined })
-      for (const requests of [1, 2]) {
-        const token = provider.currentToken()
-        const waiting = token === undefined ? provider.getToken() : provider.renewToken(token)
-        for (let turn = 0; turn < 12; turn += 1) await Promise.resolve()
-        expect(endpoint.count).toBe(requests)
-        await waiting
-      }
-    },
-  )
-
   it('acquires its own token from the endpoint while other processes share one', async () => {
     const fleet = new Fleet()
     const { token } = await fleet.begin()
@@ -46,14 +19,13 @@ describe('a provider without a store', () => {
 
 describe('a token in the store', () => {
   it.each([{ scope: 'merchant' }, {}])(
-    'is acquired by the next process with a single read: %j',
+    'is acquired by the next process without a request or a lease: %j',
     async (scope) => {
       const fleet = new Fleet()
       fleet.endpoint.answers.push(granted(scope))
       const first = fleet.start()
       const { value } = await first.provider.getToken()
       await quiet()
-      expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'get', 'set', 'release'])
       fleet.store.asked.length = 0
       await fleet.clock.advance(300_000)
       const { provider, events } = fleet.start()
@@ -63,7 +35,8 @@ describe('a token in the store', () => {
         ...{ value, tokenType: 'Bearer', expiresAt: fleet.clock.epochMs() + 700_000 },
         ...scope,
       })
-      expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get']])
+      expect(fleet.endpoint.count).toBe(1)
+      expect(fleet.store.operations).not.toContain('lease')
       expect(events).toEqual([
         {
           type: 'token-acquired',
@@ -238,104 +211,5 @@ describe('a newer token of another process', () => {
     const newer = await other.provider.renewToken(token, { url })
     expect([newer?.value, fleet.endpoint.count]).toEqual([one.provider.currentToken()?.value, 2])
     expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
-  })
-
-  it('is looked for at most once a second while the rate limit allows no renewal', async () => {
-    const { fleet, one, newer } = await oneHasNewerToken()
-    await fleet.skip(1_000)
-    const latest = String((await one.provider.renewToken(newer, { url }))?.value)
-    await quiet()
-    fleet.store.asked.length = 0
-    await fleet.skip(500)
-    const reject = async (times: number): Promise<void> => {
-      for (let time = 0; time < times; time += 1)
-        expect(await one.provider.renewToken(latest, { url })).toBeUndefined()
-    }
-    await reject(10)
-    await fleet.skip(499)
-    await reject(10)
-    expect(fleet.store.operations).toEqual([])
-    await fleet.skip(1)
-    await reject(10)
-    await quiet()
-    expect(fleet.store.operations).toEqual(['get'])
-    await fleet.skip(499)
-    await reject(10)
-    expect(fleet.store.operations).toEqual(['get'])
-  })
-
-  it('is acquired during the cooldown after a failed request; without one, the error is repeated', async () => {
-    const { fleet, one, other, token } = await sharing(2)
-    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
-    await rejection(one.provider.renewToken(token, { url }))
-    await fleet.skip(400)
-    const error = await rejection(one.provider.renewToken(token, { url }))
-    expect(error).toMatchObject({ status: 400, retryAfterMs: 19_600 })
-    expect(fleet.endpoint.count).toBe(2)
-    const newer = await other.provider.renewToken(token, { url: IN_STORE_URL })
-    await fleet.skip(600)
-    expect((await one.provider.renewToken(token, { url }))?.value).toBe(newer?.value)
-    expect(fleet.endpoint.count).toBe(3)
-  })
-})
-
-describe('the pause after a 429', () => {
-  it('holds back every process of the fleet, and the error says why and until when', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(429))
-    const one = fleet.start()
-    expect(await rejection(one.provider.getToken())).toMatchObject({ status: 429, retryAfterMs: 10_000 })
-    await quiet()
-    await fleet.skip(4_000)
-    const other = fleet.start()
-    const error = await rejection(other.provider.getToken())
-    expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 429, retryAfterMs: 6_000 })
-    expect(error.message).toBe(
-      'POST https://auth.test.example/oauth/token returned 429 to another process that shares the store. ' +
-        'Too many token requests: try again later. ' +
-        'The token endpoint is not asked again for 6000 ms, until 2026-01-01T00:00:10.000Z.',
-    )
-    expect(fleet.endpoint.count).toBe(1)
-    await fleet.skip(6_000)
-    const { value } = await other.provider.getToken()
-    await quiet()
-    expect((await one.provider.getToken()).value).toBe(value)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
-  it('doubles with each further one, whichever process gets it, and starts over after a token', async () => {
-    const fleet = new Fleet()
-    const refused = async (): Promise<unknown> => {
-      fleet.endpoint.answers = [status(429)]
-      const { retryAfterMs } = await rejection<TokenRequestError>(fleet.start().provider.getToken())
-      await quiet()
-      await fleet.skip(Number(retryAfterMs))
-      return retryAfterMs
-    }
-    expect([await refused(), await refused(), await refused()]).toEqual([10_000, 20_000, 40_000])
-    fleet.endpoint.answers = []
-    await fleet.tokenOf()
-    await quiet()
-    await fleet.skip(1_000_000)
-    expect(await refused()).toBe(10_000)
-  })
-
-  it('that a background renewal began holds back everything else, too', async () => {
-    const { fleet, one, other } = await sharing(2)
-    await fleet.skip(984_000)
-    fleet.endpoint.answers.push(status(429))
-    one.provider.currentToken()
-    await quiet()
-    other.provider.currentToken()
-    await quiet()
-    await fleet.skip(6_000) // the token has expired
-    for (const { provider } of [one, other])
-      expect(await rejection(provider.getToken())).toMatchObject({ status: 429, retryAfterMs: 4_000 })
-    expect(fleet.endpoint.count).toBe(2)
-    await fleet.skip(4_000)
-    const { value } = await other.provider.getToken()
-    await quiet()
-    expect((await one.provider.getToken()).value).toBe(value)
-    expect(fleet.endpoint.count).toBe(3)
   })
 })

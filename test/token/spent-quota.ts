@@ -1,7 +1,7 @@
 /** Simulates processes for hours whose token endpoint counts every request, refused ones included. */
 import { Fleet, type Process } from '../store/fleet.ts'
 import { thinOut } from '../support/recorded.ts'
-import { granted, IN_STORE_URL, status } from './harness.ts'
+import { grantedWith, IN_STORE_URL, status } from './harness.ts'
 
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 60 * MINUTE_MS
@@ -12,8 +12,8 @@ export interface Service {
   readonly quotas: readonly (readonly [limit: number, windowMs: number])[]
   /** Whether each request counts for this time, and not until the time that began with the first request is over. */
   readonly sliding?: boolean
-  /** Whether a 429 says when the next request will be accepted. */
-  readonly saysWhen?: boolean
+  /** What says when requests will be accepted: a 429 by Retry-After, or each response by its quotas; default: nothing. */
+  readonly saysWhen?: 'retry-after' | 'quotas'
   readonly lifetimeS: number
 }
 
@@ -32,6 +32,8 @@ export interface SetUp {
 export interface Outcome {
   readonly requests: number
   readonly tokens: number
+  /** The smallest part of a quota that a token request left while there was a token. */
+  readonly leastLeft: number
   readonly failedCalls: number
   /** The longest time (min) in which a process could make no call. */
   readonly downMin: number
@@ -39,14 +41,21 @@ export interface Outcome {
   readonly recoveredMin: number | undefined
 }
 
+const MARGIN_MS = 10_000
+
 /** Lets the fleet's token endpoint count its requests. */
-function countRequests({ endpoint, clock }: Fleet, service: Service, spent: number): { tokens: number } {
-  const { quotas, sliding = false, saysWhen = false, lifetimeS } = service
-  const counted = { tokens: 0 }
+function countRequests(
+  { endpoint, clock }: Fleet,
+  { quotas, sliding = false, saysWhen, lifetimeS }: Service,
+  spent: number,
+): Pick<Outcome, 'tokens' | 'leastLeft'> {
+  const counted = { tokens: 0, leastLeft: 1 }
   const spentAt = Array.from({ length: spent }, () => clock.monotonicMs())
   const buckets = quotas.map(([limit, windowMs]) => ({ limit, windowMs, askedAt: [...spentAt] }))
+  let validUntil = Number.NEGATIVE_INFINITY
   endpoint.otherwise = (init) => {
     const now = clock.monotonicMs()
+    const isRenewal = now < validUntil
     const waitsMs = buckets.map((bucket) => {
       const { askedAt, limit, windowMs } = bucket
       if (!sliding && now >= Number(askedAt[0]) + windowMs) bucket.askedAt = []
@@ -54,11 +63,20 @@ function countRequests({ endpoint, clock }: Fleet, service: Service, spent: numb
       bucket.askedAt.push(now)
       return last === undefined ? 0 : Math.max(0, last + windowMs - now)
     })
+    const reports = buckets.map(({ limit, windowMs, askedAt }, n) => {
+      const left = Math.max(0, limit - askedAt.length)
+      if (isRenewal) counted.leastLeft = Math.min(counted.leastLeft, left / limit)
+      return `b=bucket-${n};q=${limit};r=${left};t=${Math.ceil((Number(askedAt[0]) + windowMs - now) / 1_000)}`
+    })
     const waitMs = Math.max(...waitsMs)
-    if (waitMs > 0)
-      return status(429, '', saysWhen ? { 'retry-after': String(Math.ceil(waitMs / 1_000)) } : {})(init)
+    const headers = {
+      ...(saysWhen === 'retry-after' && { 'retry-after': String(Math.ceil(waitMs / 1_000)) }),
+      ...(saysWhen === 'quotas' && { 'Auth0-Client-Quota-Limit': reports.join() }),
+    }
+    if (waitMs > 0) return status(429, '', headers)(init)
     counted.tokens += 1
-    return granted({ expires_in: lifetimeS })(init)
+    validUntil = now + lifetimeS * 1_000 - MARGIN_MS
+    return grantedWith(saysWhen === 'quotas' ? headers : {}, { expires_in: lifetimeS })(init)
   }
   return counted
 }

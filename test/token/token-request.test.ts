@@ -13,6 +13,7 @@ import {
   failed,
   granted,
   hang,
+  MERCHANT_URL,
   noConnection,
   type Rig,
   rejection,
@@ -274,6 +275,20 @@ describe('a failed attempt', () => {
   })
 
   it.each([
+    ['fresh', 100_000],
+    ['in its refresh window', 900_000],
+  ])('is retried when it was to renew a rejected token: %s', async (_, ageMs) => {
+    const { provider, endpoint, clock } = rig([granted()], { retries: 1 })
+    const token = await provider.getToken()
+    await clock.advance(ageMs)
+    endpoint.answers.push(status(503), granted())
+    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
+    await clock.advance(0) // the pause between the attempts
+    expect((await renewal)?.value).not.toBe(token.value)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it.each([
     [undefined, 3],
     [0, 1],
     [1, 2],
@@ -381,4 +396,14 @@ describe('Retry-After', () => {
       expect(made.endpoint.count).toBe(1)
     },
   )
+
+  it('is not needed for another attempt once a spent quota is full again', async () => {
+    const spentFor = (seconds: number): Answer =>
+      status(429, '', { 'Auth0-Client-Quota-Limit': `b=per_hour;q=10;r=0;t=${seconds}` })
+    const late = rig([spentFor(60)])
+    expect(await failed(late)).toMatchObject({ attempts: 1, retryAfterMs: 60_000 })
+    const soon = rig([spentFor(2)])
+    await acquired(soon, 2_000)
+    expect(soon.endpoint.count).toBe(2)
+  })
 })

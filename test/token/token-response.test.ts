@@ -210,6 +210,18 @@ describe('the error message for a status', () => {
     )
   })
 
+  it('names the spent quotas and when they are full again', async () => {
+    const spent = (headers: Record<string, string>) => failure(status(429, '', headers))
+    const one = await spent({ 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=0;t=1800' })
+    expect(one.message).toContain(
+      'The quota per_hour has 0 of 10 token requests left; it is full again in 1800 s.',
+    )
+    const two = await spent({ ratelimit: '"burst";r=0, "day";r=0' })
+    expect(two.message).toContain(
+      'The quota burst has 0 token requests left. The quota day has 0 token requests left.',
+    )
+  })
+
   it.each([
     ['https://x.example/?secret', '', ' to https://x.example'],
     ['/login', 'https://idp.example/oauth/token', ' to https://idp.example'],

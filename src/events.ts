@@ -2,6 +2,7 @@
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { Environment } from './environments.ts'
 import type { Quota } from './quota.ts'
+import { warnStoreFailed } from './warnings.ts'
 
 interface AuthEventBase {
   /** The environment's name, if it has one. */
@@ -109,13 +110,23 @@ const diagnostics: Channel = channel('merchant-auth')
 /** Emits an event. A function that creates it is called only if somebody listens. */
 export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
-/** Emits the events of one provider. Errors of `onEvent` are ignored. */
+/**
+ * Emits the events of one provider. Errors of `onEvent` are ignored. A store that fails while nobody listens is a process
+ * warning, once.
+ */
 export function createEmit(
   onEvent: ((event: AuthEvent) => void) | undefined,
   environment: string | undefined,
 ): Emit {
+  let hasWarned = false
   return (given) => {
-    if (onEvent === undefined && !diagnostics.hasSubscribers) return
+    if (onEvent === undefined && !diagnostics.hasSubscribers) {
+      if (!hasWarned && typeof given === 'object' && given.type === 'store-failed') {
+        hasWarned = true
+        warnStoreFailed(given)
+      }
+      return
+    }
     const created = typeof given === 'function' ? given() : given
     const event = Object.freeze(environment === undefined ? created : { ...created, environment })
     try {

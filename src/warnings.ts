@@ -1,4 +1,5 @@
 /** Process warnings about mistakes that would otherwise go unnoticed: each is emitted once, with a code. */
+import type { StoreFailedEvent, TokenWithheldEvent } from './events.ts'
 import { LEAST_SECRET, UsedSecrets } from './redact.ts'
 
 const weak = new UsedSecrets()
@@ -13,28 +14,62 @@ export function warnIfWeak(secret: string): void {
   )
 }
 
-const withheld = /* @__PURE__ */ new WeakSet<object>()
-
-/** Warns about a call without the token on the origin of an API, once for each provider. */
-export function warnWithheld(provider: object, shownUrl: () => string): void {
-  if (withheld.has(provider)) return
-  withheld.add(provider)
-  process.emitWarning(
-    `A call to ${shownUrl()} was sent without the token: an API is on the same origin, but the URL is not below an ` +
-      'entry of apiUrls. If it needs the token, add its base URL to apiUrls.',
-    { code: 'MERCHANT_AUTH_WITHHELD' },
-  )
+/** A call that was sent without the token, although it probably needed it. */
+export interface CallWithoutToken {
+  readonly reason: TokenWithheldEvent['reason']
+  /** Its URL, for messages. */
+  readonly url: string
+  /** The header that carries the token. */
+  readonly header: string
+  /** The base URLs in `apiUrls`. */
+  readonly baseUrls: readonly string[]
+  /** The status of its response, if that is why. */
+  readonly status?: number
+  /** How many calls there were, if that is why. */
+  readonly calls?: number
 }
 
-/** So many calls with a header of their own, before any call needed the token, are a mistake. */
-const MOST_OWN_HEADERS = 10
+/** Warns about a call that was sent without the token: what was called, and why; then what to change. */
+export function warnWithheld(call: CallWithoutToken): void {
+  const { url, calls, status } = call
+  const what =
+    calls === undefined
+      ? `A call to ${url} was sent without the token`
+      : `${calls} calls, the last one to ${url}, were sent without the token, and no call needed it`
+  const returned = status === undefined ? '' : ` and returned ${status}`
+  const { because, change } = explanationOf(call)
+  process.emitWarning(`${what}${returned}: ${because}.\n${change}`, { code: 'MERCHANT_AUTH_WITHHELD' })
+}
 
-/** Warns about an attachment whose calls all have a header of their own. */
-export function warnOwnHeader(count: number, header: string): void {
-  if (count !== MOST_OWN_HEADERS) return
+function explanationOf({ reason, header, baseUrls }: CallWithoutToken): { because: string; change: string } {
+  const bases = baseUrls.join(', ')
+  switch (reason) {
+    case 'destination':
+      return {
+        because: `its URL is not below a base URL in apiUrls (${bases})`,
+        change:
+          'If it needs the token, add its base URL to apiUrls, or call one that is there: ' +
+          'localhost and 127.0.0.1, and the hosts of two environments, are different.',
+      }
+    case 'own-header':
+      return {
+        because: `the caller set the header ${header}`,
+        change: `Remove the code that sets it, for example an old interceptor, on calls to ${bases}.`,
+      }
+    case 'own-credentials':
+      return {
+        because: "axios' auth option, or a user name in the URL, replaces the token",
+        change: `Remove it from calls to ${bases}.`,
+      }
+  }
+}
+
+/** Warns about a token store that failed while nobody listened to the events. */
+export function warnStoreFailed({ operation, code }: Pick<StoreFailedEvent, 'operation' | 'code'>): void {
   process.emitWarning(
-    `${count} calls had their own ${header} header, and none needed the token. Remove the code that sets it.`,
-    { code: 'MERCHANT_AUTH_OWN_HEADER' },
+    `The token store failed (${operation}${code === undefined ? '' : `, ${code}`}), so this process requests tokens of its ` +
+      'own.\nCheck the store. Further failures are store-failed events only: listen to them with onEvent.',
+    { code: 'MERCHANT_AUTH_STORE_FAILED' },
   )
 }
 

@@ -1,6 +1,8 @@
 // Process warnings about mistakes that are hard to find otherwise: each has a code and is emitted once.
 import { setImmediate } from 'node:timers/promises'
+import type { AxiosAdapter } from 'axios'
 import {
+  type AttachOptions,
   createAuthFetch,
   createTokenProvider,
   type TokenProvider,
@@ -12,6 +14,7 @@ import { MemoryStore } from './store/memory-store.ts'
 import { ManualClock } from './support/clock.ts'
 import { collectGarbage } from './support/garbage.ts'
 import { useGround } from './support/ground.ts'
+import { runProgram } from './support/program.ts'
 import { forget } from './support/recorded.ts'
 
 let warnings: [message: string, code: string | undefined][]
@@ -25,8 +28,20 @@ afterEach(() => void vi.restoreAllMocks())
 
 describe('the warning MERCHANT_AUTH_WITHHELD', () => {
   const ground = useGround()
+  const CODE = 'MERCHANT_AUTH_WITHHELD'
+  const own = { headers: { authorization: 'Bearer old' } }
+  const basesOf = (): string => `${ground.env.merchantUrl}, ${ground.env.inStoreUrl}`
+  /** A fetch whose network answers with this status. */
+  const fetchThatGets = (status: number, attach: AttachOptions = {}) =>
+    createAuthFetch(createStaticTokenProvider({ environment: ground.env.environment }), {
+      ...attach,
+      fetch: async () => new Response(null, { status }),
+    })
+  const call = async (send: typeof fetch, count: number, init?: RequestInit): Promise<void> => {
+    for (let made = 0; made < count; made += 1) await send(`${ground.env.merchantUrl}/orders`, init)
+  }
 
-  it('is emitted once per provider for calls to the origin of an API but outside apiUrls', async () => {
+  it('is emitted for the first call on the origin of an API, but below none', async () => {
     const { origin } = new URL(ground.env.merchantUrl)
     const send = createAuthFetch(ground.tokens)
     await send(`${ground.env.merchantUrl}/orders`)
@@ -35,50 +50,140 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
     await send(`${origin}/other`)
     expect(warnings).toEqual([
       [
-        expect.stringMatching(`${origin}/merchant2/orders was sent without the token: .*apiUrls`),
-        'MERCHANT_AUTH_WITHHELD',
+        `A call to ${origin}/merchant2/orders was sent without the token: its URL is not below a base URL in apiUrls ` +
+          `(${basesOf()}).\n` +
+          'If it needs the token, add its base URL to apiUrls, or call one that is there: localhost and 127.0.0.1, and ' +
+          'the hosts of two environments, are different.',
+        CODE,
       ],
     ])
   })
 
-  it('is not emitted for another origin, a call with its own header, the token endpoint or an ambiguous path', async () => {
-    const answer = async (): Promise<Response> => new Response()
-    const tokens = createStaticTokenProvider({ environment: ground.env.environment })
-    const send = createAuthFetch(tokens, { fetch: answer })
-    await send('https://elsewhere.example/orders')
-    await send(`${ground.env.merchantUrl}/orders`, { headers: { authorization: 'Basic abc' } })
-    await send(`${ground.env.environment.authUrl}/oauth/token`, { method: 'POST' })
-    await send(`${ground.env.merchantUrl}/orders/a%2Fb`) // below an entry, but ambiguous
-    expect(warnings).toEqual([])
+  it('is emitted for the first call without the token that gets a 401, by fetch', async () => {
+    const url = ground.env.merchantUrl.replace('127.0.0.1', 'localhost')
+    const send = fetchThatGets(401)
+    for (let made = 0; made < 12; made += 1) expect((await send(`${url}/orders`)).status).toBe(401)
+    expect(warnings).toEqual([
+      [
+        expect.stringMatching(
+          `^A call to ${url}/orders was sent without the token and returned 401: its URL is not below .*\\n.*localhost`,
+        ),
+        CODE,
+      ],
+    ])
   })
-})
 
-describe('the warning MERCHANT_AUTH_OWN_HEADER', () => {
-  const ground = useGround()
-  const call = async (send: typeof fetch, count: number, init?: RequestInit): Promise<void> => {
-    for (let made = 0; made < count; made += 1) await send(`${ground.env.merchantUrl}/orders`, init)
-  }
-  const own = { headers: { authorization: 'Bearer old' } }
-  const client = () => createAuthFetch(ground.tokens, { fetch: async () => new Response() })
+  it.each([
+    [
+      "axios' auth",
+      { auth: { username: 'a', password: 'b' } },
+      /^.* and returned 401: axios' auth option.*\nRemove it/,
+    ],
+    [
+      'a header of the caller',
+      own,
+      /^.* and returned 401: the caller set the header Authorization\.\nRemove the code/,
+    ],
+  ])('is emitted for the first call that gets a 401, by axios: %s', async (_, config, message) => {
+    const adapter: AxiosAdapter = async (sent) => {
+      return { config: sent, status: 401, statusText: '', headers: {}, data: '' }
+    }
+    const api = ground.api({ adapter, validateStatus: () => true })
+    for (let made = 0; made < 3; made += 1) await api.get('/orders', config)
+    expect(warnings).toEqual([[expect.stringMatching(message), CODE]])
+  })
 
-  it('is emitted once if the first ten calls all have a header of their own', async () => {
-    const send = client()
+  it('is emitted for the tenth call with a header of its own, if no call needed the token', async () => {
+    const send = fetchThatGets(200)
     await call(send, 9, own)
     expect(warnings).toEqual([])
     await call(send, 20, own)
     expect(warnings).toEqual([
       [
-        expect.stringMatching(/^10 calls had their own Authorization header, .* Remove the code/),
-        'MERCHANT_AUTH_OWN_HEADER',
+        expect.stringMatching(
+          /^10 calls, the last one to .*, were sent without the token, and no call needed it: the caller set the header/,
+        ),
+        CODE,
       ],
     ])
   })
 
-  it('is not emitted if calls need the token, too', async () => {
-    const send = client()
-    await call(send, 1)
-    await call(send, 20, own)
+  it('is emitted once for each attachment', async () => {
+    for (const send of [fetchThatGets(401), fetchThatGets(401)]) await call(send, 12, own)
+    expect(warnings).toHaveLength(2)
+  })
+
+  it.each<[string, () => Promise<void>]>([
+    [
+      'calls of another origin',
+      async () => void (await fetchThatGets(200)('https://elsewhere.example/orders')),
+    ],
+    [
+      'calls with their own header, where others need the token',
+      async () => {
+        const send = fetchThatGets(200)
+        await call(send, 1)
+        await call(send, 20, own)
+      },
+    ],
+    [
+      'a status that does not renew',
+      async () => {
+        await call(fetchThatGets(403), 1, own)
+        await call(fetchThatGets(401, { renewOnStatus: [] }), 1, own)
+      },
+    ],
+    [
+      'the token endpoint',
+      async () => {
+        const { authUrl } = ground.env.environment
+        await fetchThatGets(401)(`${authUrl}/oauth/token`, { method: 'POST' })
+      },
+    ],
+    [
+      'an ambiguous path',
+      async () => void (await fetchThatGets(200)(`${ground.env.merchantUrl}/orders/a%2Fb`)),
+    ],
+  ])('is not emitted for %s', async (_, make) => {
+    await make()
     expect(warnings).toEqual([])
+  })
+})
+
+// In a program, because these tests themselves subscribe to the channel.
+describe.concurrent('the warning MERCHANT_AUTH_STORE_FAILED', () => {
+  const warningsOf = async (listening: string): Promise<string> => {
+    const { said } = await runProgram(`
+      const { subscribe } = await import('node:diagnostics_channel')
+      let onEvent
+      ${listening}
+      process.on('warning', ({ code, message }) => console.log(code + ': ' + message))
+      const fail = () => Promise.reject(Object.assign(new Error(), { code: 'ENOTDIR' }))
+      const tokens = createTokenProvider({
+        environment: { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] },
+        clientId: 'c', clientSecret: 'swordfish', onEvent, clock,
+        store: { get: fail, set: fail },
+        fetch: async () => Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' }),
+      })
+      await tokens.getToken()
+      later(600_000)
+      await tokens.getToken()
+      await tokens.close()`)
+    return said
+  }
+
+  it('is emitted once for a provider whose store fails while nobody listens', async () => {
+    expect(await warningsOf('')).toBe(
+      'MERCHANT_AUTH_STORE_FAILED: The token store failed (get, ENOTDIR), so this process requests tokens of its own.\n' +
+        'Check the store. Further failures are store-failed events only: listen to them with onEvent.',
+    )
+  })
+
+  it.each([
+    ['listener', 'onEvent = () => {}'],
+    ['subscriber of the channel', "subscribe('merchant-auth', () => {})"],
+  ])('is not emitted if there is a %s', async (_, listening) => {
+    expect(await warningsOf(listening)).toBe('')
   })
 })
 

@@ -3,14 +3,12 @@
  * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { type Destinations, destinationsOf } from '../destinations.ts'
-import { emitterOf, type TokenWithheldEvent } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
-import { shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { warnOwnHeader, warnWithheld } from '../warnings.ts'
 import { watchBody } from './body.ts'
 import type { Header } from './headers.ts'
+import { WithheldCalls, type WithheldReason } from './withheld.ts'
 
 /** How much of a discarded response is read, and for how long (ms), so that its connection can be reused. */
 export const MAX_DRAINED_BYTES: number = 64 * 1024
@@ -24,10 +22,8 @@ export interface AttachContext extends ResolvedAttach {
   readonly isAuthorization: boolean
   /** The header that carries this token. */
   headerFor(token: AccessToken): Header
-  /** How many calls had a header of their own; infinite once a call needed the token. */
-  ownHeaders: number
-  /** Emits `token-withheld` for a call to this URL. */
-  emitWithheld(reason: TokenWithheldEvent['reason'], url: string): void
+  /** The calls that go without the token. */
+  readonly withheld: WithheldCalls
 }
 
 /** Checks the options of an attachment; `takes` says which further options are allowed. */
@@ -37,7 +33,6 @@ export function createAttachContext(
   takes?: { readonly fetch: boolean },
 ): AttachContext {
   const attach = resolveAttach(tokens, options, takes)
-  const { emit, secrets } = emitterOf(tokens)
   const destinations = destinationsOf(tokens.environment)
   const { header: name, headerKey: key, prefix } = attach
   // One string for all calls: clients check and hash each character of a new one.
@@ -47,35 +42,34 @@ export function createAttachContext(
     tokens,
     destinations,
     isAuthorization: key === 'authorization',
-    ownHeaders: 0,
+    withheld: new WithheldCalls(tokens, { ...attach, destinations }),
     headerFor: ({ value }) => {
       if (value !== last.token) last = { token: value, header: { name, key, value: prefix + value } }
       return last.header
     },
-    emitWithheld: (reason, url) => {
-      if (destinations(url).isOnApiOrigin) warnWithheld(tokens, () => shownUrl(url, secrets))
-      emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
-    },
   }
 }
 
-/** Whether a call gets the token, by its URL and what the caller set. Emits `token-withheld` where it does not. */
-export function shouldAttach(
+/** Whether a call gets the token; `token-request`: it never does, because a token request would wait for itself. */
+export type Decision = 'attach' | 'token-request' | WithheldReason
+
+/** Decides on a call, by its URL and what the caller set; notes it, and emits `token-withheld` where it goes without the token. */
+export function admit(
   context: AttachContext,
   url: string,
   own: { readonly header: boolean; readonly credentials?: boolean },
-): boolean {
-  const { api, isTokenEndpoint, hasUserInfo } = context.destinations(url)
-  if (isTokenEndpoint) return false // a token request would wait for itself
-  const hasCredentials = context.isAuthorization && (own.credentials === true || hasUserInfo)
+): Decision {
+  const { destinations, isAuthorization, withheld } = context
+  const { api, isTokenEndpoint, hasUserInfo } = destinations(url)
+  if (isTokenEndpoint) return 'token-request'
+  const hasCredentials = isAuthorization && (own.credentials === true || hasUserInfo)
   if (api !== undefined && !own.header && !hasCredentials) {
-    context.ownHeaders = Number.POSITIVE_INFINITY
-    return true
+    withheld.tokenNeeded()
+    return 'attach'
   }
   const reason = api === undefined ? 'destination' : own.header ? 'own-header' : 'own-credentials'
-  if (reason === 'own-header') warnOwnHeader(++context.ownHeaders, context.header)
-  context.emitWithheld(reason, url)
-  return false
+  withheld.sent(reason, url)
+  return reason
 }
 
 /** A wait for a token. */

@@ -5,7 +5,7 @@ import importedAxios from 'axios'
 import { startTimer } from '../clock.ts'
 import { isMerchantAuthError } from '../errors.ts'
 import { onAbort } from '../waiting.ts'
-import { type AttachContext, shouldAttach, type Wait } from './authorize.ts'
+import { type AttachContext, admit, type Decision, type Wait } from './authorize.ts'
 import type { AxiosAdapterOption, AxiosConfig, AxiosModule } from './axios-types.ts'
 import { getHeader } from './headers.ts'
 
@@ -21,11 +21,11 @@ export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string 
   return given === '' ? baseURL : `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
 }
 
-/** Whether the token is attached to a call of this URL. Emits `token-withheld` where it is not. */
-export function getsToken(config: AxiosConfig, url: string, context: AttachContext): boolean {
+/** Decides whether a call of this URL gets the token: see {@link admit}. */
+export function admitConfig(config: AxiosConfig, url: string, context: AttachContext): Decision {
   const { headers, auth, socketPath } = config
   const header = getHeader(headers, context.headerKey) !== undefined
-  return shouldAttach(context, socketPath ? '' : url, { header, credentials: Boolean(auth) })
+  return admit(context, socketPath ? '' : url, { header, credentials: Boolean(auth) })
 }
 
 /** What axios resolves an adapter to: in Node.js the first of http and fetch, or a function before them. */

@@ -5,7 +5,7 @@ import type { AttachOptions, TokenProviderOptions } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { acquire, createAttachContext } from './authorize.ts'
-import { addConfig, DEFAULT_ADAPTERS, getsToken, startWait, urlOf } from './axios-config.ts'
+import { addConfig, admitConfig, DEFAULT_ADAPTERS, startWait, urlOf } from './axios-config.ts'
 import { createRedirectGuard, withoutRedirects } from './axios-redirects.ts'
 import type { AxiosBeforeRedirect, AxiosConfig, AxiosRequestInterceptor } from './axios-types.ts'
 import { clearHeader, getHeader, type Header } from './headers.ts'
@@ -50,7 +50,7 @@ export function createAuthInterceptor(
       if (getHeader(config.headers, headerKey) === placed.header.value) clearHeader(config.headers, headerKey)
     }
     const url = urlOf(config)
-    if (!getsToken(config, url, context)) return config
+    if (admitConfig(config, url, context) !== 'attach') return config
     const token = tokens.currentToken()
     if (token !== undefined) return addHeader(config, url, token)
     const call = {

@@ -19,9 +19,9 @@ import {
 import {
   adapterKind,
   addConfig,
+  admitConfig,
   axiosOf,
   DEFAULT_ADAPTERS,
-  getsToken,
   startWait,
   urlOf,
 } from './axios-config.ts'
@@ -123,9 +123,12 @@ function callAdapter(
   context: AttachContext,
 ): Promise<AxiosResponse> {
   const url = urlOf(config)
-  if (getsToken(config, url, context))
-    return authorize(new AxiosCall({ url, config, adapter }, context), context)
-  return runAdapter(config, adapter).then((outcome) => settle(config, outcome))
+  const decision = admitConfig(config, url, context)
+  if (decision === 'attach') return authorize(new AxiosCall({ url, config, adapter }, context), context)
+  return runAdapter(config, adapter).then((outcome) => {
+    if (decision !== 'token-request') context.withheld.answered(decision, url, outcome.response?.status)
+    return settle(config, outcome)
+  })
 }
 
 /** What an adapter resolved or rejected with. `failure`: what the call rejects with, whether or not there is a response. */

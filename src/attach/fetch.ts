@@ -5,12 +5,12 @@ import type { TokenProvider } from '../token/provider.ts'
 import {
   type AttachContext,
   type AuthorizedCall,
+  admit,
   authorize,
   createAttachContext,
   MAX_DRAINED_BYTES,
   MAX_DRAINING_MS,
   type Rejection,
-  shouldAttach,
 } from './authorize.ts'
 import { canSendAgain, isObject, isWebStream } from './body.ts'
 import { hasHeader, withHeader } from './headers.ts'
@@ -78,8 +78,13 @@ function fetchWithToken(
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
   const headers = copyOf(init?.headers ?? request?.headers)
-  if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
-    return wrapped(input, init)
+  const decision = admit(context, url, { header: hasHeader(headers, context.headerKey) })
+  if (decision === 'token-request') return wrapped(input, init)
+  if (decision !== 'attach')
+    return wrapped(input, init).then((response) => {
+      context.withheld.answered(decision, url, response.status)
+      return response
+    })
 
   const { isAuthorization, renewOnStatus } = context
   const options: RequestInit = { ...init } // now, because callers fill one object for many calls

@@ -5,7 +5,7 @@
  */
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { createAttachContext, shouldAttach } from './authorize.ts'
+import { admit, createAttachContext } from './authorize.ts'
 import { isObject } from './body.ts'
 import { type HeaderList, hasHeader, isHeaderList } from './headers.ts'
 import { UndiciCall } from './undici-call.ts'
@@ -57,13 +57,13 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       if (!isCall(given, handler)) return dispatch(given, handler)
       const url = urlOf(given, connected)
       if (!isResolved(given)) {
-        context.emitWithheld('destination', url)
+        context.withheld.sent('destination', url)
         return dispatch(given, handler)
       }
       const headers = isPairs(given.headers) ? recordOf(given.headers) : (given.headers ?? {})
       // A generator of headers can be read only once.
       const options = isPairs(given.headers) ? { ...given, headers } : given
-      if (!shouldAttach(context, url, { header: hasHeader(headers, context.headerKey) }))
+      if (admit(context, url, { header: hasHeader(headers, context.headerKey) }) !== 'attach')
         return dispatch(options, handler)
       return new UndiciCall({ context, dispatch, handler, url, options, headers }).start()
     }

@@ -15,7 +15,7 @@ const ROUNDS = isCheck || isAgainst ? 101 : 61
 const WARM_UP_TURNS = 10
 const WARM_UP_CALLS = 400
 /** As in call-cost.ts: a short run beside other programs must pass, and `npm run bench` has no such room. */
-const TOLERANCE = isCheck ? 1.1 : 1
+const TOLERANCE = isCheck ? 1.25 : 1 // beside other programs a handwritten interceptor measured up to 1.11
 const TOLERANCE_AGAINST = 1.05
 
 interface Group {

@@ -159,7 +159,7 @@ const FIRST_COOLDOWN_MS = SECOND_MS
 const MAX_COOLDOWN_MS = 5 * SECOND_MS
 const MAX_COOLDOWN_4XX_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
-/** Some services count refused requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
+/** Some services count rejected requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
 const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
 const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
 const MIN_RETRY_AFTER_429_MS = SECOND_MS
@@ -262,7 +262,7 @@ class Quotas {
   /** Records the quotas of a response that arrived now. */
   note(quotas: readonly Quota[], now: number): void {
     for (const [key, fullAt] of this.#reserved)
-      if (fullAt <= now || fullAt === Number.POSITIVE_INFINITY) this.#reserved.delete(key)
+      if (fullAt === Number.POSITIVE_INFINITY) this.#reserved.delete(key) // it never said when
     for (const quota of quotas) {
       if (isReserved(quota))
         this.#reserved.set(keyOf(quota), now + (quota.resetsInMs ?? Number.POSITIVE_INFINITY))

@@ -232,6 +232,59 @@ const TABLE: Row[] = [
   ],
 ]
 
+describe('the pause of another process', () => {
+  const own = failure(503, { retryAfterS: 20 })
+  const other = failure(429)
+  const adopt = (gapS: number, remainsS: number): void =>
+    limits.adoptPause({ gapMs: gapS * 1_000, remainsMs: remainsS * 1_000 }, () => other)
+
+  it.each<[pause: string, before: () => void, endsInS: number, error: unknown]>([
+    ['holds back this one, too', () => adopt(20, 5), 5, other],
+    ['does not, once it is over', () => adopt(20, -1), Number.NEGATIVE_INFINITY, undefined],
+    ['extends a shorter one', () => [fails('caller', own), adopt(20, 25)], 25, own],
+    ['does not shorten a longer one', () => [fails('caller', own), adopt(20, 5)], 20, own],
+    [
+      'replaces the error of one that is over',
+      () => {
+        fails('caller', own)
+        now = 20_000
+        adopt(20, 5)
+      },
+      5,
+      other,
+    ],
+  ])('%s', (_, before, endsInS, error) => {
+    before()
+    expect((limits.nextAt('caller') - now) / 1_000).toBe(endsInS)
+    expect(limits.lastFailure?.error).toBe(error)
+  })
+
+  it.each([
+    { gapS: 0, nextS: 10 },
+    { gapS: 20, nextS: 40 },
+  ])('makes the next 429 one more in a row: a gap of $gapS s, then $nextS s', ({ gapS, nextS }) => {
+    adopt(gapS, 1)
+    now = 1_000
+    fails('caller', failure(429, { retryAfterS: 1 }))
+    expect(limits.nextAt('caller')).toBe(1_000 + nextS * 1_000)
+  })
+})
+
+describe('the renewals of another process', () => {
+  it('do not shorten the gap after those of this one', () => {
+    renewedAt(0, 1, 3)
+    limits.adoptRenewals(MERCHANT, { gapMs: 1_000, renewedAgoMs: [500] })
+    expect(limits.nextAt('rejection', MERCHANT)).toBe(7_000)
+  })
+})
+
+it('a quota that never said when it is full again is reserved until the next response', () => {
+  limits.quotasReported([{ scope: 'client', name: 'per_hour', limit: 10, remaining: 1 }])
+  expect(limits.mayRequest('rejection', MERCHANT)).toBe(false)
+  limits.quotasReported([{ scope: 'client', name: 'per_day', limit: 50, remaining: 40, resetsInMs: 1_000 }])
+  expect(limits.mayRequest('rejection', MERCHANT)).toBe(true)
+})
+
 describe('a token may be requested in so many seconds', () => {
   it.each(TABLE)('after: %s', (_, before, expected) => {
     before()

@@ -93,17 +93,20 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 }
 
 // After a wait the token can be gone only if a clock jumped. This limits the retries.
-const MAX_LOOKS = 3
+const MAX_ROUNDS = 3
 /** A background renewal that finds another process at work looks again soon. */
 const LEASED_AGAIN_MS = 1_000
 /** A caller that waited for more than this part of `timeoutMs`, behind a run that failed, has no time left for its own. */
 const MAX_QUEUED_PART = 0.75
 
-/** How an acquisition ended, if it did not fail. */
+/**
+ * How an acquisition ended, if it did not fail: with a token; because another process has the lease, or the store fails and
+ * may be back soon (background renewals wait for neither); or because a limit forbids a request.
+ */
 type Outcome = 'acquired' | Exclude<Begun['kind'], 'found' | 'request'>
 
 /** The time of an acquisition: see {@link Acquisition}. */
-type Turn = Pick<Acquisition, 'startedAt' | 'deadline'>
+type Turn = Pick<Acquisition, 'waitingSince' | 'deadline'>
 
 /** A run that calls with the same key join. */
 interface JoinedRun {
@@ -120,7 +123,10 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #limits: RequestLimits
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
-  /** Everything that may send a token request: each run first checks again whether it has to. */
+  /**
+   * Everything that may send a token request: one run at a time, in order; calls with the same key share one. Each run first
+   * checks again whether it has to.
+   */
   #runs: Runs
   /** Only with a store. Loaded on first use, because encryption takes time to load. */
   #sharedToken: SharedToken | undefined
@@ -160,12 +166,12 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
-    for (let look = 0; look < MAX_LOOKS; look += 1) {
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
       this.#assertOpen()
       signal?.throwIfAborted()
       const token = this.currentToken()
       if (token !== undefined) return token
-      if (!this.#isLookDue) this.#assertNoCooldown()
+      if (!this.#isStoreReadDue) this.#assertNoCooldown()
       await this.#join({ key: 'caller', run: (turn) => this.#acquireForCaller(turn), signal })
     }
     throw expiredOnArrival(this.#endpoint)
@@ -186,7 +192,7 @@ class ClientCredentialsProvider implements TokenProvider {
     if (isOutside) return undefined
     this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
     this.#limits.rejected(api?.url)
-    if (!this.#limits.mayRequest('rejection', api?.url) && !this.#mayBeReplaced) {
+    if (!this.#limits.mayRequest('rejection', api?.url) && !this.#mayGetTokenAnyway) {
       this.#reportNoRenewal(api)
       return undefined
     }
@@ -212,12 +218,12 @@ class ClientCredentialsProvider implements TokenProvider {
   async #join({ key, run, signal }: JoinedRun, isSecond = false): Promise<void> {
     this.#replaceLostRuns()
     const runs = this.#runs
-    const startedAt = this.#now()
-    const storeMs = this.#storeMs
+    const waitingSince = this.#now()
+    const storeMsBefore = this.#storeMs
     // Earlier runs may have waited for the store, too.
-    const deadline = (): number => startedAt + this.#options.timeoutMs + this.#storeMs - storeMs
+    const deadline = (): number => waitingSince + this.#options.timeoutMs + this.#storeMs - storeMsBefore
     try {
-      const joined = runs.join(key, () => run({ startedAt, deadline: deadline() }))
+      const joined = runs.join(key, () => run({ waitingSince, deadline: deadline() }))
       await waitFor(joined, { signal, limitMs: this.#lostAfterMs })
     } catch (error) {
       if (signal?.aborted || !isLost(error)) throw error
@@ -289,47 +295,48 @@ class ClientCredentialsProvider implements TokenProvider {
     const cached = this.#cached
     if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
     if (!this.#limits.mayRequest('background')) return // an earlier run failed
-    const startedAt = this.#now()
-    const waitsForStoreUntil = startedAt + cached.servableForMs(clock) - cached.withoutStoreMs
+    const waitingSince = this.#now()
+    const waitsForStoreUntil = waitingSince + cached.servableForMs(clock) - cached.withoutStoreMs
     const acquisition: Acquisition = {
       purpose: 'background',
       replaces: cached.token.value,
-      startedAt,
-      deadline: startedAt + this.#options.timeoutMs,
+      waitingSince,
+      deadline: waitingSince + this.#options.timeoutMs,
       waitsForStoreUntil,
     }
-    let limitMs = Number.POSITIVE_INFINITY
+    let maxPauseMs = Number.POSITIVE_INFINITY
     try {
       switch (await this.#acquire(acquisition)) {
         case 'acquired':
           this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
           return
         case 'leased':
-          limitMs = Math.min(LEASED_AGAIN_MS, cached.windowMs / 10)
+          maxPauseMs = Math.min(LEASED_AGAIN_MS, cached.windowMs / 10)
           break
         case 'store-failed':
-          limitMs = waitsForStoreUntil - this.#now()
+          maxPauseMs = waitsForStoreUntil - this.#now()
       }
     } catch {
       // Its failure is an event.
     }
-    this.#limits.pauseBackground(cached.servableForMs(clock), limitMs)
+    this.#limits.pauseBackground(cached.servableForMs(clock), maxPauseMs)
   }
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
   async #acquire(acquisition: Acquisition): Promise<Outcome> {
     this.#assertOpen()
-    const { purpose, api, startedAt, deadline } = acquisition
+    const { purpose, api, waitingSince, deadline } = acquisition
     const { lastFailure } = this.#limits
     const leftMs = deadline - this.#now()
     const isLate = leftMs < (1 - MAX_QUEUED_PART) * this.#options.timeoutMs
-    if (isLate && lastFailure !== undefined && lastFailure.at >= startedAt) throw this.#errorFor(lastFailure)
-    const storeMs = this.#storeMs
+    if (isLate && lastFailure !== undefined && lastFailure.at >= waitingSince)
+      throw this.#errorFor(lastFailure)
+    const storeMsBefore = this.#storeMs
     const credential = new ClientCredential(this.#options, this.#context)
     const begun = await this.#begin(acquisition, credential)
     if (begun.kind === 'found') {
       this.#limits.quotasReported(begun.token.quotas)
-      this.#accept(begun.token, 'store', startedAt)
+      this.#accept(begun.token, 'store', waitingSince)
       return 'acquired'
     }
     if (begun.kind !== 'request') return begun.kind
@@ -339,14 +346,14 @@ class ClientCredentialsProvider implements TokenProvider {
       const request = new TokenRequest(this.#options, {
         ...this.#context,
         credential,
-        deadline: deadline + this.#storeMs - storeMs,
+        deadline: deadline + this.#storeMs - storeMsBefore,
         purpose,
         // A renewal leaves what a failed attempt reports as reserved for callers without a token.
         mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(purpose, api),
       })
       requested = await request.send()
       if (purpose === 'rejection') this.#limits.renewed(api, requestedAt)
-      this.#accept(requested, 'endpoint', startedAt)
+      this.#accept(requested, 'endpoint', waitingSince)
       return 'acquired'
     } catch (error) {
       this.#assertOpen()
@@ -369,7 +376,7 @@ class ClientCredentialsProvider implements TokenProvider {
     return await this.#sharedToken.begin(acquisition, credential)
   }
 
-  #accept(cached: CachedToken, source: 'endpoint' | 'store', startedAt: number): void {
+  #accept(cached: CachedToken, source: 'endpoint' | 'store', waitingSince: number): void {
     this.#assertOpen()
     this.#cached = cached
     this.#context.secrets.keep('token', cached.token.value)
@@ -378,7 +385,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#context.emit({
       type: 'token-acquired',
       source,
-      durationMs: this.#now() - startedAt,
+      durationMs: this.#now() - waitingSince,
       lifetimeMs: cached.lifetimeMs,
       remainsMs: cached.remainsMs(this.#options.clock),
       ...(source === 'endpoint' && cached.quotas.length > 0 ? { quota: cached.quotas } : undefined),
@@ -386,8 +393,8 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** Whether a run under way, or a look at the store, may yield a token although none may be requested. */
-  get #mayBeReplaced(): boolean {
-    return this.#isLookDue || (this.#runs.has() && !this.#sharedToken?.isDown)
+  get #mayGetTokenAnyway(): boolean {
+    return this.#isStoreReadDue || (this.#runs.has() && !this.#sharedToken?.isDown)
   }
 
   /** How long (ms) runs have waited for the store so far. */
@@ -396,7 +403,7 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** Whether to read the store again, even if no token may be requested. */
-  get #isLookDue(): boolean {
+  get #isStoreReadDue(): boolean {
     return this.#options.store !== undefined && (this.#sharedToken?.isLookDue ?? true)
   }
 

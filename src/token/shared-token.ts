@@ -36,7 +36,7 @@ export interface Acquisition {
   /** The base URL of the API that rejected a token. */
   readonly api?: string | undefined
   /** When (monotonic ms) the first of its callers began to wait. */
-  readonly startedAt: number
+  readonly waitingSince: number
   /** When (monotonic ms) it must have ended; what it waits for the store comes on top. */
   readonly deadline: number
   /** The value of the token that is to be replaced. */

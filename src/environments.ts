@@ -128,7 +128,8 @@ function apiUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
 }
 
 function baseUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
-  if (typeof value !== 'string' || !URL.canParse(value)) return flawOf(value, 'must be an absolute URL')
+  if (typeof value !== 'string' || !URL.canParse(value))
+    return flawOf(value, 'must be an absolute URL, which begins with https://')
   const url = new URL(value)
   if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
     const reason = 'must use https (http is allowed for loopback hosts, or with allowInsecureRequests: true)'
@@ -147,8 +148,8 @@ function urlReason(value: string, { protocol, username, password }: URL): string
   return undefined
 }
 
-/** localhost and its subdomains (RFC 6761), 127.0.0.0/8 and ::1, as the URL parser normalizes them. */
-function isLoopback(hostname: string): boolean {
+/** Whether a host is this machine: localhost and its subdomains (RFC 6761), 127.0.0.0/8 and ::1, as the URL parser normalizes them. */
+export function isLoopback(hostname: string): boolean {
   return /^(?:(?:.+\.)?localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }
 

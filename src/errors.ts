@@ -106,7 +106,8 @@ export class TokenRequestError extends MerchantAuthError {
   readonly attempts: number
   /**
    * How long (ms) this package sends no further token request: the rest of the cooldown, Retry-After (RFC 9110 §10.2.3)
-   * within its limits, and after a 429 the time until a spent quota is full again. Calls fail immediately until then.
+   * within its limits, and after a 429 the time until a spent quota is full again. Calls fail immediately until then. It
+   * does not promise that a later request succeeds: with `retryable: false`, correct the cause first.
    */
   readonly retryAfterMs: number | undefined
   /** Whether the same request may succeed later without any change by the caller. */

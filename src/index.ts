@@ -5,6 +5,8 @@
  *
  * @module merchant-auth
  */
+import { refuseOldNode } from './node-version.ts'
+
 export { createAuthFetch } from './attach/fetch.ts'
 export type { Clock } from './clock.ts'
 export { defineEnvironments, type Environment } from './environments.ts'
@@ -36,3 +38,5 @@ export type { Quota } from './quota.ts'
 export type { TokenStore } from './store/token-store.ts'
 export type { AccessToken } from './token/access-token.ts'
 export { createTokenProvider, type TokenProvider } from './token/provider.ts'
+
+refuseOldNode()

@@ -71,7 +71,7 @@ function credentialReader(
 ): () => string | Promise<string> {
   if (file === undefined) return () => variables[variable] ?? ''
   return async () => {
-    const { text, flaw } = decodeSecretFile(await readFile(file))
+    const { text, flaw } = await readFile(file).then(decodeSecretFile, unreadableFile)
     if (flaw !== undefined) throw new Error(`${variable} ${flaw.reason}`)
     return text
   }

@@ -48,6 +48,14 @@ export function setVariables(env: Variables): Variables {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim()))
 }
 
+/**
+ * The name of a variable behind a byte order mark. The mark at the beginning of a file becomes part of the first name,
+ * and so does `export`, with `node --env-file` and `parseEnv`.
+ */
+export function nameAfterMark(name: string): string | undefined {
+  return /^\uFEFF\s*(?:export\s+)?(\w+)$/.exec(name)?.[1]
+}
+
 /** Where the client's credential comes from. */
 export interface CredentialSource {
   readonly variable: (typeof CREDENTIALS)[number]
@@ -121,7 +129,7 @@ function credentialFrom(
   return { clientSecret: variables[variable] === undefined ? '' : read }
 }
 
-/** The problem of an option as that of its variable, with a note on a set variable that has almost this name. */
+/** The problem of an option as that of its variable, with a note on a set variable that was probably meant to be it. */
 function ofVariable(problem: Problem, variables: Variables): Problem {
   const [path, variable] = Object.entries(VARIABLES).find(([path]) => problem.option.startsWith(path)) ?? []
   if (path === undefined || variable === undefined) return problem
@@ -131,14 +139,19 @@ function ofVariable(problem: Problem, variables: Variables): Problem {
   }
   const isSecret = variable === CLIENT_SECRET
   const others = isSecret ? `, and neither is ${CLIENT_SECRET_FILE} or ${CLIENT_ASSERTION_FILE}` : ''
-  const names = isSecret ? CREDENTIALS : [variable]
+  const names: readonly string[] = isSecret ? CREDENTIALS : [variable]
   const known = names.flatMap((name) => [name, name.replace('CLIENT_', '')])
   const similar = Object.keys(variables)
     .filter((name) => name.startsWith('MERCHANT_AUTH_') && !VARIABLE_NAMES.includes(name))
     .find((name) => similarName(name, known))
-  const note = similar === undefined ? '' : `, but ${similar} is: check its spelling`
-  return { option: variable, kind: 'missing', reason: `is not set${others}${note}` }
+  const misspelled = similar === undefined ? '' : `, but ${similar} is: check its spelling`
+  const isMarked = Object.keys(variables).some((name) => names.includes(nameAfterMark(name) ?? ''))
+  const reason = `is not set${others}${isMarked ? MARKED : misspelled}`
+  return { option: variable, kind: 'missing', reason }
 }
+
+const MARKED =
+  ', but a variable is whose name begins with a byte order mark: save the .env file as UTF-8 without one'
 
 const INSECURE = `must use https (http is allowed for loopback hosts, or with ${ALLOW_INSECURE}=true)`
 
@@ -179,11 +192,19 @@ function apiUrlsFrom(text: string, apis: readonly string[], problems: Problem[])
     problems.push({ option, kind: 'invalid', reason })
   }
   const parts = partsOf(text.replace(/\s*=\s*/g, '='), /[,\s]/)
-  for (const api of apis)
-    if (parts.every(([name]) => name !== api))
-      problems.push({ option, kind: 'missing', reason: `must name the API ${api}: ${api}=https://…` })
-  const hasNames = parts.some(([name]) => name !== '')
-  return hasNames ? namedValues(parts, option, problems) : parts.map(([, url]) => url)
+  const names = parts.map(([name]) => name).filter((name) => name !== '')
+  const missing = apis.filter((api) => !names.includes(api))
+  if (missing.length > 0) problems.push({ option, kind: 'missing', reason: missingNames(missing, names) })
+  return names.length > 0 ? namedValues(parts, option, problems) : parts.map(([, url]) => url)
+}
+
+/** Which names the caller uses that are missing, what is there instead, and how to write them. */
+function missingNames(missing: readonly string[], names: readonly string[]): string {
+  const all = new Intl.ListFormat('en')
+  const given = `has the name${names.length > 1 ? 's' : ''} ${all.format(names)}`
+  const read = all.format(missing.map((api) => `apiUrls.${api}`))
+  const example = missing.map((api) => `${api}=https://…`).join()
+  return `${names.length > 0 ? given : 'gives its base URLs no names'}, but the program reads ${read}: write ${example}`
 }
 
 function booleanFrom(text: string, problems: Problem[]): boolean {

@@ -2,15 +2,23 @@
 import type { StoreFailedEvent, TokenWithheldEvent } from './events.ts'
 import { LEAST_SECRET, UsedSecrets } from './redact.ts'
 
+/** Node.js prints the detail below the message. A log that records only `message` stays short. */
+function warn(code: `MERCHANT_AUTH_${string}`, message: string): void {
+  process.emitWarning(message, {
+    code,
+    detail: `See merchant-auth/docs/troubleshooting.md#${code.toLowerCase()}`,
+  })
+}
+
 const weak = new UsedSecrets()
 
 /** Warns about a short client secret, once for each. */
 export function warnIfWeak(secret: string): void {
   if (secret.length >= LEAST_SECRET || !weak.add(secret)) return
-  process.emitWarning(
+  warn(
+    'MERCHANT_AUTH_WEAK_SECRET',
     `A client secret of fewer than ${LEAST_SECRET} characters can be guessed, and is not hidden in errors and events if ` +
       'a server echoes it. Ask for another one.',
-    { code: 'MERCHANT_AUTH_WEAK_SECRET' },
   )
 }
 
@@ -38,13 +46,25 @@ export function warnWithheld(call: CallWithoutToken): void {
       : `${calls} calls, the last one to ${url}, were sent without the token, and no call needed it`
   const returned = status === undefined ? '' : ` and returned ${status}`
   const { because, change } = explanationOf(call)
-  process.emitWarning(`${what}${returned}: ${because}.\n${change}`, { code: 'MERCHANT_AUTH_WITHHELD' })
+  warn('MERCHANT_AUTH_WITHHELD', `${what}${returned}: ${because}.\n${change}`)
 }
 
-function explanationOf({ reason, header, baseUrls }: CallWithoutToken): { because: string; change: string } {
+/** A path below a base URL gets no token if it contains one. */
+const ENCODED_SEPARATOR = /%2f|%5c/i
+
+function explanationOf({ reason, url, header, baseUrls }: CallWithoutToken): {
+  because: string
+  change: string
+} {
   const bases = baseUrls.join(', ')
   switch (reason) {
     case 'destination':
+      if (ENCODED_SEPARATOR.test(url) && baseUrls.some((base) => url.startsWith(base)))
+        return {
+          because:
+            'its path contains an encoded slash or backslash, which some servers decode before they route the call',
+          change: `Send that value in the query, or set the header ${header} in the call.`,
+        }
       return {
         because: `its URL is not below a base URL in apiUrls (${bases})`,
         change:
@@ -66,10 +86,10 @@ function explanationOf({ reason, header, baseUrls }: CallWithoutToken): { becaus
 
 /** Warns about a token store that failed while nobody listened to the events. */
 export function warnStoreFailed({ operation, code }: Pick<StoreFailedEvent, 'operation' | 'code'>): void {
-  process.emitWarning(
-    `The token store failed (${operation}${code === undefined ? '' : `, ${code}`}), so this process requests tokens of its ` +
-      'own.\nCheck the store. Further failures are store-failed events only: listen to them with onEvent.',
-    { code: 'MERCHANT_AUTH_STORE_FAILED' },
+  warn(
+    'MERCHANT_AUTH_STORE_FAILED',
+    `The token store failed (${operation}${code === undefined ? '' : `, ${code}`}), so this process may request tokens of ` +
+      'its own.\nCheck the store. Further failures are store-failed events only: listen to them with onEvent.',
   )
 }
 
@@ -94,10 +114,10 @@ export function countProvider(provider: object, client: string, endpoint: string
   collected.register(provider, client, provider)
   if (count <= MOST_PROVIDERS || warned.has(client)) return
   warned.add(client)
-  process.emitWarning(
+  warn(
+    'MERCHANT_AUTH_PROVIDERS',
     `${count} token providers for the same client, audience and token endpoint (${endpoint}) exist at once, and each ` +
       'requests its own token. Create one at startup, and share it; close() unused ones.',
-    { code: 'MERCHANT_AUTH_PROVIDERS' },
   )
 }
 

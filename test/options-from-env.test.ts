@@ -91,13 +91,34 @@ describe('optionsFromEnv', () => {
       { apis: ['merchant'] },
     ).environment
     expect(new URL(apiUrls.merchant).href).toBe(merchant)
-    const problems = problemsIn(() => optionsFromEnv(GOOD, { apis: ['merchant', 'inStore'] }))
-    const [option, kind] = ['MERCHANT_AUTH_API_URLS', 'missing']
-    expect(problems).toEqual([
-      { option, kind, reason: 'must name the API merchant: merchant=https://…' },
-      { option, kind, reason: 'must name the API inStore: inStore=https://…' },
-    ])
   })
+
+  it.each([
+    [
+      merchant,
+      ['merchant', 'inStore'],
+      'gives its base URLs no names, but the program reads apiUrls.merchant and apiUrls.inStore: ' +
+        'write merchant=https://…,inStore=https://…',
+    ],
+    [
+      `Merchant=${merchant},inStore=${inStore}`,
+      ['merchant', 'inStore'],
+      'has the names Merchant and inStore, but the program reads apiUrls.merchant: write merchant=https://…',
+    ],
+    [
+      `shop=${merchant}`,
+      ['merchant'],
+      'has the name shop, but the program reads apiUrls.merchant: write merchant=https://…',
+    ],
+  ])(
+    'says what MERCHANT_AUTH_API_URLS=%s has instead of the names %j',
+    (MERCHANT_AUTH_API_URLS, apis, reason) => {
+      const variables = { ...GOOD, MERCHANT_AUTH_API_URLS }
+      expect(problemsIn(() => optionsFromEnv(variables, { apis }))).toEqual([
+        { option: 'MERCHANT_AUTH_API_URLS', kind: 'missing', reason },
+      ])
+    },
+  )
 
   it('reads the durations', () => {
     const durations = {
@@ -159,6 +180,24 @@ describe('optionsFromEnv', () => {
     expect(reasonsOf(wrong)).toEqual([
       expect.stringMatching(/^is not set.*, but MERCHANT_AUTH_SECRET is: check its spelling$/),
       'is not set, but MERCHANT_AUTH_API_URL is: check its spelling',
+    ])
+  })
+
+  it('points out a byte order mark that belongs to the name of a variable', () => {
+    const { MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_SECRET, ...rest } = GOOD
+    const mark = 'begins with a byte order mark: save the .env file as UTF-8 without one'
+    for (const name of ['\uFEFFMERCHANT_AUTH_URL', '\uFEFFexport MERCHANT_AUTH_URL']) {
+      const variables = { ...rest, MERCHANT_AUTH_CLIENT_SECRET, [name]: MERCHANT_AUTH_URL }
+      expect(reasonsOf(variables)).toEqual([`is not set, but a variable is whose name ${mark}`])
+    }
+    expect(reasonsOf({ ...rest, MERCHANT_AUTH_URL, '\uFEFFMERCHANT_AUTH_CLIENT_SECRET': SECRET })).toEqual([
+      expect.stringContaining(mark),
+    ])
+  })
+
+  it('says how a URL begins', () => {
+    expect(reasonsOf({ ...GOOD, MERCHANT_AUTH_URL: 'auth.example' })).toEqual([
+      'must be an absolute URL, which begins with https://',
     ])
   })
 
@@ -251,6 +290,9 @@ describe('optionsFromEnv', () => {
     await expect(other.getToken()).rejects.toMatchObject({ code: 'ERR_CLIENT_SECRET' })
     await rm(file)
     await using another = createTokenProvider({ ...options, retries: 0 })
-    await expect(another.getToken()).rejects.toMatchObject({ code: 'ERR_CLIENT_SECRET' })
+    await expect(another.getToken()).rejects.toMatchObject({
+      code: 'ERR_CLIENT_SECRET',
+      cause: { message: 'MERCHANT_AUTH_CLIENT_SECRET_FILE names a file that cannot be read (ENOENT)' },
+    })
   })
 })

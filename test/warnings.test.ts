@@ -10,6 +10,7 @@ import {
 } from 'merchant-auth'
 import { createStaticTokenProvider } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { warnStoreFailed } from '../src/warnings.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { ManualClock } from './support/clock.ts'
 import { collectGarbage } from './support/garbage.ts'
@@ -25,6 +26,16 @@ beforeEach(() => {
   vi.spyOn(process, 'emitWarning').mockImplementation(note as typeof process.emitWarning)
 })
 afterEach(() => void vi.restoreAllMocks())
+
+describe('every warning', () => {
+  it('names the place in the manual that explains it, beside its message', () => {
+    warnStoreFailed({ operation: 'get', code: undefined })
+    expect(vi.mocked(process.emitWarning)).toHaveBeenCalledWith(expect.not.stringContaining('docs/'), {
+      code: 'MERCHANT_AUTH_STORE_FAILED',
+      detail: 'See merchant-auth/docs/troubleshooting.md#merchant_auth_store_failed',
+    })
+  })
+})
 
 describe('the warning MERCHANT_AUTH_WITHHELD', () => {
   const ground = useGround()
@@ -93,6 +104,18 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
     expect(warnings).toEqual([[expect.stringMatching(message), CODE]])
   })
 
+  it('says that an encoded slash is why, where the URL is below a base URL', async () => {
+    await fetchThatGets(401)(`${ground.env.merchantUrl}/orders/2026%2F17`)
+    expect(warnings).toEqual([
+      [
+        expect.stringMatching(
+          /\/merchant\/orders\/2026%2F17 was sent without the token and returned 401: its path contains an encoded slash .*\nSend that value in the query/,
+        ),
+        CODE,
+      ],
+    ])
+  })
+
   it('is emitted for the tenth call with a header of its own, if no call needed the token', async () => {
     const send = fetchThatGets(200)
     await call(send, 9, own)
@@ -141,6 +164,20 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
       },
     ],
     [
+      'the token endpoint of another environment',
+      async () => {
+        await fetchThatGets(401)('https://auth.example/oauth/token', { method: 'POST' })
+      },
+    ],
+    [
+      'calls of another service with credentials of their own, on the origin of an API or elsewhere',
+      async () => {
+        const { origin } = new URL(ground.env.merchantUrl)
+        for (const url of ['https://elsewhere.example/orders', `${origin}/in-store-of-others/orders`])
+          await fetchThatGets(401)(url, own)
+      },
+    ],
+    [
       'an ambiguous path',
       async () => void (await fetchThatGets(200)(`${ground.env.merchantUrl}/orders/a%2Fb`)),
     ],
@@ -174,7 +211,7 @@ describe.concurrent('the warning MERCHANT_AUTH_STORE_FAILED', () => {
 
   it('is emitted once for a provider whose store fails while nobody listens', async () => {
     expect(await warningsOf('')).toBe(
-      'MERCHANT_AUTH_STORE_FAILED: The token store failed (get, ENOTDIR), so this process requests tokens of its own.\n' +
+      'MERCHANT_AUTH_STORE_FAILED: The token store failed (get, ENOTDIR), so this process may request tokens of its own.\n' +
         'Check the store. Further failures are store-failed events only: listen to them with onEvent.',
     )
   })

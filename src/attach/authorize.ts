@@ -42,7 +42,7 @@ export function createAttachContext(
     tokens,
     destinations,
     isAuthorization: key === 'authorization',
-    withheld: new WithheldCalls(tokens, { ...attach, destinations }),
+    withheld: new WithheldCalls(tokens, destinations, attach),
     headerFor: ({ value }) => {
       if (value !== last.token) last = { token: value, header: { name, key, value: prefix + value } }
       return last.header
@@ -50,8 +50,11 @@ export function createAttachContext(
   }
 }
 
-/** Whether a call gets the token; `token-request`: it never does, because a token request would wait for itself. */
-export type Decision = 'attach' | 'token-request' | WithheldReason
+/**
+ * Whether a call gets the token, or why not. `foreign`: it is not meant to. The provider's own token request would wait for
+ * itself, and a call of another service has credentials of its own.
+ */
+export type Decision = 'attach' | 'foreign' | WithheldReason
 
 /** Decides on a call, by its URL and what the caller set; notes it, and emits `token-withheld` where it goes without the token. */
 export function admit(
@@ -61,13 +64,18 @@ export function admit(
 ): Decision {
   const { destinations, isAuthorization, withheld } = context
   const { api, isTokenEndpoint, hasUserInfo } = destinations(url)
-  if (isTokenEndpoint) return 'token-request'
+  if (isTokenEndpoint) return 'foreign'
   const hasCredentials = isAuthorization && (own.credentials === true || hasUserInfo)
   if (api !== undefined && !own.header && !hasCredentials) {
     withheld.tokenNeeded()
     return 'attach'
   }
-  const reason = api === undefined ? 'destination' : own.header ? 'own-header' : 'own-credentials'
+  if (api === undefined) {
+    const isForeign = own.header || hasCredentials
+    withheld.sent('destination', url, { isForeign })
+    return isForeign ? 'foreign' : 'destination'
+  }
+  const reason = own.header ? 'own-header' : 'own-credentials'
   withheld.sent(reason, url)
   return reason
 }

@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig } from './axios-types.ts'
 import { isObject } from './body.ts'
-import type { Header } from './headers.ts'
+import { type Header, headerName } from './headers.ts'
 
 /** The agents of callers whose properties are hidden. */
 const hiddenAgents = new WeakSet<object>()
@@ -66,7 +66,7 @@ export function hideRequest(outcome: unknown, header: Header | undefined, depth 
   if (cause !== undefined) hideRequest(cause, header, depth + 1)
   if (!isObject(request)) return
   hide(outcome, ['request'])
-  if (request !== data) showSummary(request)
+  if (request !== data) Object.assign(request, SUMMARY)
   if (header !== undefined) removeHeader(request, header)
   if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) hideInStream(data, request)
 }
@@ -75,10 +75,6 @@ export function hideRequest(outcome: unknown, header: Header | undefined, depth 
  * Users log requests, too. They lead to their headers, their agents, and sockets that serve other calls now. Copies have
  * the summary, too; and to define it as non-enumerable costs each call 1 µs more.
  */
-function showSummary(request: object): void {
-  if (Object.isExtensible(request)) Object.assign(request, SUMMARY)
-}
-
 const SUMMARY = { [inspect.custom]: summaryOf, toJSON: summaryOf }
 
 function summaryOf(this: SentRequest): object {
@@ -96,7 +92,8 @@ function removeHeader(request: SentRequest, { name, key, value }: Header): void 
   const sent = request._currentRequest ?? request
   if (typeof sent._header === 'string') sent._header = sent._header.replace(value, HIDDEN)
   if (OUT_HEADERS !== undefined) replaceValue(Reflect.get(sent, OUT_HEADERS), key, [name, HIDDEN])
-  replaceValue((request._redirectable ?? request)._options?.headers, name, HIDDEN)
+  const { headers } = (request._redirectable ?? request)._options ?? {}
+  replaceValue(headers, headerName(headers, key) ?? name, HIDDEN)
   if (typeof request.headers?.delete === 'function') request.headers.delete(key)
 }
 
@@ -106,7 +103,7 @@ function replaceValue(headers: unknown, name: string, value: unknown): void {
 
 /** A response that is a stream leads to its socket, and the errors that it emits later to the request of follow-redirects. */
 function hideInStream(data: object, { socket, _redirectable }: SentRequest): void {
-  if (isObject(_redirectable)) showSummary(_redirectable)
+  if (isObject(_redirectable)) Object.assign(_redirectable, SUMMARY)
   hide(data, Object.getOwnPropertySymbols(data)) // the headers sent over HTTP/2
   if (isObject(socket)) hide(socket, ['_httpMessage', 'parser', ...Object.getOwnPropertySymbols(socket)])
 }

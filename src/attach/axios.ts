@@ -126,7 +126,7 @@ function callAdapter(
   const decision = admitConfig(config, url, context)
   if (decision === 'attach') return authorize(new AxiosCall({ url, config, adapter }, context), context)
   return runAdapter(config, adapter).then((outcome) => {
-    if (decision !== 'token-request') context.withheld.answered(decision, url, outcome.response?.status)
+    if (decision !== 'foreign') context.withheld.answered(decision, url, outcome.response?.status)
     return settle(config, outcome)
   })
 }

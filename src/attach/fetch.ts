@@ -79,7 +79,7 @@ function fetchWithToken(
   const url = request?.url ?? String(input)
   const headers = copyOf(init?.headers ?? request?.headers)
   const decision = admit(context, url, { header: hasHeader(headers, context.headerKey) })
-  if (decision === 'token-request') return wrapped(input, init)
+  if (decision === 'foreign') return wrapped(input, init)
   if (decision !== 'attach')
     return wrapped(input, init).then((response) => {
       context.withheld.answered(decision, url, response.status)

@@ -44,7 +44,12 @@ export function withHeader<Form extends HeaderRecord | HeaderList | Headers>(
     copy.set(name, value)
     return copy as Form
   }
-  if (!isHeaderList(headers)) return { ...headers, [name]: value }
+  if (!isHeaderList(headers)) {
+    const copy: Record<string, unknown> = { ...headers, [name]: value }
+    // An undefined header of the caller's, which fetch would send as text.
+    for (const other in copy) if (other !== name && isNamed(other, key)) delete copy[other]
+    return copy as Form
+  }
   const others = headers.filter((_, at) => !isNamed(headers[at - (at % 2)], key))
   return [...others, name, value] as HeaderList as Form
 }

@@ -2,6 +2,7 @@
 import type { Destinations } from '../destinations.ts'
 import { apisOf } from '../environments.ts'
 import { emitterOf, type TokenWithheldEvent } from '../events.ts'
+import type { ResolvedAttach } from '../options.ts'
 import { shownUrl } from '../redact.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { type CallWithoutToken, warnWithheld } from '../warnings.ts'
@@ -12,30 +13,20 @@ export type WithheldReason = TokenWithheldEvent['reason']
 /** So many calls with a header of their own, where no call needs the token, are a mistake. */
 const MOST_OWN_HEADERS = 10
 
+/** The URL of a token request, such as that of a provider for another environment through one global fetch. */
+const TOKEN_REQUEST = /^[^?#]*\/oauth\/token(?:$|[?#])/
+
 export class WithheldCalls {
   readonly #tokens: TokenProvider
-  readonly #header: string
-  readonly #renewOnStatus: readonly number[]
   readonly #destinations: Destinations
+  readonly #attach: ResolvedAttach
   #ownHeaders = 0
   #hasWarned = false
 
-  constructor(
-    tokens: TokenProvider,
-    {
-      destinations,
-      header,
-      renewOnStatus,
-    }: {
-      readonly destinations: Destinations
-      readonly header: string
-      readonly renewOnStatus: readonly number[]
-    },
-  ) {
+  constructor(tokens: TokenProvider, destinations: Destinations, attach: ResolvedAttach) {
     this.#tokens = tokens
     this.#destinations = destinations
-    this.#header = header
-    this.#renewOnStatus = renewOnStatus
+    this.#attach = attach
   }
 
   /** A call gets the token: a header of its own on another one may be meant. */
@@ -43,18 +34,24 @@ export class WithheldCalls {
     this.#ownHeaders = Number.POSITIVE_INFINITY
   }
 
-  /** A call is sent without the token. */
-  sent(reason: WithheldReason, url: string): void {
+  /** A call is sent without the token; `isForeign`: it has credentials of its own for another service. */
+  sent(
+    reason: WithheldReason,
+    url: string,
+    { isForeign = false }: { readonly isForeign?: boolean } = {},
+  ): void {
     const { emit, secrets } = emitterOf(this.#tokens)
     emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     if (reason === 'own-header') this.#ownHeaders += 1
     if (this.#ownHeaders === MOST_OWN_HEADERS) this.#warn(reason, url, { calls: MOST_OWN_HEADERS })
-    if (reason === 'destination' && this.#destinations(url).isOnApiOrigin) this.#warn(reason, url, {})
+    if (reason === 'destination' && !isForeign && this.#destinations(url).isOnApiOrigin)
+      this.#warn(reason, url, {})
   }
 
   /** A response to a call that was sent without the token arrived. */
   answered(reason: WithheldReason, url: string, status: number | undefined): void {
-    if (status !== undefined && this.#renewOnStatus.includes(status)) this.#warn(reason, url, { status })
+    if (status === undefined || !this.#attach.renewOnStatus.includes(status)) return
+    if (!TOKEN_REQUEST.test(url)) this.#warn(reason, url, { status })
   }
 
   #warn(reason: WithheldReason, url: string, seen: Pick<CallWithoutToken, 'calls' | 'status'>): void {
@@ -65,7 +62,7 @@ export class WithheldCalls {
     warnWithheld({
       reason,
       url: shownUrl(url, secrets),
-      header: this.#header,
+      header: this.#attach.header,
       baseUrls: apisOf(environment).map((api) => api.url),
       ...seen,
     })

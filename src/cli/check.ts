@@ -4,7 +4,7 @@ import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
 import { tokenEndpoint } from '../environments.ts'
 import type { TokenAcquiredEvent } from '../events.ts'
-import { similarName } from '../names.ts'
+import type { TokenProviderOptions } from '../options.ts'
 import { isReserved, leftInText, type Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
@@ -13,16 +13,18 @@ import { jwtFindings } from './check-jwt.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
 import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
+import { dotenvWarnings } from './dotenv.ts'
+import { optionRemarks } from './option-remarks.ts'
 import { type Finding, jsonReport, type Report, type Step, textReport } from './report.ts'
 import {
   HEADER_FLAGS,
   type Header,
+  optionsFrom,
   readHeader,
-  readSettings,
+  readSources,
   SETTINGS_FLAGS,
   SETTINGS_HELP,
-  type Settings,
-  unknownVariables,
+  type Sources,
   unreadDotenv,
 } from './settings.ts'
 import { instantText, Redactor } from './terminal.ts'
@@ -57,12 +59,12 @@ Example:
     const flags = parseFlags(args, { ...SETTINGS_FLAGS, ...FLAGS })
     const { call, json } = flags
     if (call !== undefined && !isPlainUrl(call))
-      throw new UsageError('--call must be an absolute URL without a user name and a password.')
+      throw new UsageError('--call must be an absolute URL (https://…) without a user name and a password.')
     const header = readHeader(flags)
     const report = (json ? jsonReport : textReport)(context.stdout)
     try {
-      const settings = await readSettings(flags, context)
-      const exitCode = await new Check(settings, report, context).run(call, header)
+      const sources = await readSources(flags, context)
+      const exitCode = await new Check(sources, report, context).run(call, header)
       context.signal.throwIfAborted()
       return report.end(exitCode)
     } catch (error) {
@@ -75,30 +77,32 @@ Example:
   },
 }
 
-/** The names of the APIs in the type of `optionsFromEnv()`. */
-const API_NAMES = ['merchant', 'inStore']
-
 /** The steps of one check. Those that the signal ends reject. */
 class Check {
-  readonly #settings: Settings
+  readonly #sources: Sources
   readonly #report: Report
   readonly #context: CommandContext
   readonly #redactor = new Redactor()
   #acquired: TokenAcquiredEvent | undefined
   #quotas: readonly Quota[] = []
 
-  constructor(settings: Settings, report: Report, context: CommandContext) {
-    this.#settings = settings
+  constructor(sources: Sources, report: Report, context: CommandContext) {
+    this.#sources = sources
     this.#report = report
     this.#context = context
-    this.#redactor.secrets.add(settings.secret) // before any output: the secret may be in the wrong variable
+    this.#redactor.secrets.add(sources.secret) // before any output: the secret may be in the wrong variable
   }
 
-  /** Resolves with the exit code. */
+  /**
+   * Resolves with the exit code.
+   *
+   * @throws ConfigurationError
+   */
   async run(call: string | undefined, header: Header): Promise<number> {
-    const { options } = this.#settings
+    this.#reportDotenv()
+    const options = optionsFrom(this.#sources)
     const shownCall = call === undefined ? '' : this.#redactor.show(shownUrl(call))
-    this.#reportOptions()
+    this.#reportOptions(options)
     if (call !== undefined && destinationsOf(options.environment)(call).api === undefined) {
       this.#report.add({
         step: 'call',
@@ -117,9 +121,10 @@ class Check {
       },
     })
     try {
-      const exitCode = await this.#requestToken(tokens)
+      const exitCode = await this.#requestToken(tokens, options)
       if (exitCode !== EXIT.ok || call === undefined) return exitCode
-      const finding = await this.#callApi(call, createAuthFetch(tokens, { ...header, renewOnStatus: [] }))
+      const authFetch = createAuthFetch(tokens, { ...header, renewOnStatus: [] })
+      const finding = await this.#callApi(call, { authFetch, timeoutMs: options.timeoutMs })
       this.#report.add({ ...finding, text: `GET ${shownCall} ${finding.text}` })
       return finding.result === 'ok' ? EXIT.ok : EXIT.call
     } finally {
@@ -127,12 +132,19 @@ class Check {
     }
   }
 
-  #reportOptions(): void {
+  /** What the file of `--dotenv` may be the reason for, also if the options are invalid. */
+  #reportDotenv(): void {
+    const { dotenv, variables } = this.#sources
+    if (dotenv === undefined) return
+    const context = { env: this.#context.env, used: variables, show: this.#redactor.show }
+    for (const warning of dotenvWarnings(dotenv, context))
+      this.#report.add({ step: 'options', result: 'warning', ...warning })
+  }
+
+  #reportOptions(options: TokenProviderOptions): void {
     const { show } = this.#redactor
-    const { markedFiles, options, secret, secretFile, variables } = this.#settings
+    const { secretFile } = this.#sources
     const { environment, clientId, tokenParameters = {} } = options
-    const add = (result: Finding['result'], text: string, more?: Pick<Finding, 'advice' | 'data'>): void =>
-      this.#report.add({ step: 'options', result, text, ...more })
     const shown = (values: Readonly<Record<string, string>> | readonly string[]): [string, string][] =>
       Object.entries(values).map(([key, value]) => [show(key), show(value)])
     const areNamed = !Array.isArray(environment.apiUrls)
@@ -154,30 +166,13 @@ class Check {
       `client ID\t${data.clientId}`,
       `${options.clientAssertion ? 'assertion' : 'client secret'}\tfrom ${data.secretSource}`,
     ].join('\n')
-    add('ok', text, { data })
-    for (const url of Object.values<string>(environment.apiUrls))
-      if (new URL(url).pathname === '/') add('info', `every URL of ${show(url)} gets the token`)
-    for (const file of markedFiles)
-      add('info', `the file ${show(file)} began with a byte order mark, which was dropped`)
-    if (!areNamed) add('info', 'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant')
-    for (const [name] of areNamed ? apis : []) {
-      const known = similarName(name, API_NAMES)
-      if (known === undefined || apis.some(([other]) => other === known)) continue
-      const advice = `Rename ${name} if programs read apiUrls.${known}.`
-      add('warning', `no API URL has the name ${known}`, { advice })
-    }
-    for (const [name, similar] of unknownVariables(variables)) {
-      const advice = similar === undefined ? 'Check its spelling, or remove it.' : `Did you mean ${similar}?`
-      add('warning', `${show(name)} is not a variable of this package`, { advice })
-    }
-    if (!options.clientAssertion && /^["'\s]|["'\s]$/.test(secret)) {
-      const advice = 'If it is not part of the secret, remove it.'
-      add('warning', 'the client secret begins or ends with a space or a quote', { advice })
-    }
+    this.#report.add({ step: 'options', result: 'ok', text, data })
+    for (const remark of optionRemarks(options, this.#sources, show))
+      this.#report.add({ step: 'options', ...remark })
   }
 
   /** Requests a token, and reports every step up to it. Resolves with the exit code. */
-  async #requestToken(tokens: TokenProvider): Promise<number> {
+  async #requestToken(tokens: TokenProvider, options: TokenProviderOptions): Promise<number> {
     const { env, signal } = this.#context
     const { environment } = tokens
     const { show, secrets } = this.#redactor
@@ -189,9 +184,7 @@ class Check {
       this.#reportToken(token, environment.audience)
       return EXIT.ok
     } catch (error) {
-      const diagnosis = signal.aborted
-        ? undefined
-        : diagnose(error, { connection, options: this.#settings.options })
+      const diagnosis = signal.aborted ? undefined : diagnose(error, { connection, options })
       if (diagnosis === undefined) throw error
       this.#reportSteps(diagnosis.finding.step, environment.authUrl, connection)
       this.#report.add(diagnosis.finding)
@@ -212,7 +205,7 @@ class Check {
       ['name', isResolved ? this.#redactor.show(hostname) : undefined],
       ['connection', (socket?.address ?? host) + (socket && proxy ? ', a proxy' : '')],
       ['tls', protocol === 'https:' ? (socket?.tls ?? 'connected') : undefined],
-      ['answer', `success${duration}`],
+      ['response', `success${duration}`],
       ['token', undefined],
     ]
     for (const [step, text] of steps) {
@@ -238,11 +231,17 @@ class Check {
   }
 
   /** Calls the API once: a new token would be rejected for the same reason. */
-  async #callApi(url: string, authFetch: typeof fetch): Promise<Finding> {
+  async #callApi(
+    url: string,
+    {
+      authFetch,
+      timeoutMs = 10_000,
+    }: { readonly authFetch: typeof fetch; readonly timeoutMs?: number | undefined },
+  ): Promise<Finding> {
     const { env, signal } = this.#context
     const { show, secrets } = this.#redactor
     const { connection, stop } = watchConnection(url, env, show)
-    const timeout = AbortSignal.timeout(this.#settings.options.timeoutMs ?? 10_000)
+    const timeout = AbortSignal.timeout(timeoutMs)
     const either = AbortSignal.any([signal, timeout])
     const startedAt = performance.now()
     try {

@@ -2,12 +2,15 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { isLoopback } from '../environments.ts'
 import type { CommandContext } from './command.ts'
 
 /** What is known about the connection for a request. The names of hosts are fit to be shown. */
 export interface Connection {
   /** Host and port of the URL. */
   readonly host: string
+  /** Whether that host is this machine. */
+  readonly isLoopback: boolean
   /** The proxy that was used, and whether it was reached. */
   proxy?: { readonly host: string; readonly connected: boolean }
   /** The connection on which the request was sent: its address, such as `203.0.113.7:443`, and what is known of its TLS. */
@@ -32,10 +35,14 @@ export function watchConnection(
   env: CommandContext['env'],
   show: (text: string) => string,
 ): { readonly connection: Connection; readonly stop: () => void } {
-  const { origin, host } = new URL(url)
+  const { origin, host, hostname } = new URL(url)
   const options = [...process.execArgv, env['NODE_OPTIONS']].join(' ')
   const isUsed = env['NODE_USE_ENV_PROXY'] === '1' || options.includes('--use-env-proxy')
-  const connection: Connection = { host: show(host), proxyHint: isUsed ? undefined : proxyHintFor(env) }
+  const connection: Connection = {
+    host: show(host),
+    isLoopback: isLoopback(hostname),
+    proxyHint: isUsed ? undefined : proxyHintFor(env),
+  }
   const onConnect = ({ connectParams }: Message, connected: boolean): void => {
     const to = connectParams?.host
     if (isUsed && to !== undefined && to !== host) connection.proxy = { host: show(to), connected }

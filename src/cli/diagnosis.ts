@@ -25,7 +25,7 @@ export interface Circumstances {
 /** Diagnoses the error of a token request; undefined where it is not one. */
 export function diagnose(
   error: unknown,
-  { connection = { host: '' }, unread, options }: Circumstances,
+  { connection = { host: '', isLoopback: false }, unread, options }: Circumstances,
 ): Diagnosis | undefined {
   if (!isMerchantAuthError(error)) return undefined
   const failed = (exitCode: number, finding: Omit<Finding, 'result' | 'code'>): Diagnosis => ({
@@ -52,12 +52,12 @@ export function diagnose(
     const said = [oauth, errorDescription].filter((part) => part !== undefined).join(': ')
     const text = `the token endpoint returned ${status}${said && `, ${printable(said)}`}`
     const advice = adviceForRejection(error, options)
-    return failed(EXIT.rejected, { step: 'answer', text, advice, status, error: oauth })
+    return failed(EXIT.rejected, { step: 'response', text, advice, status, error: oauth })
   }
   if (code === 'ERR_TOKEN_REDIRECT') {
     const to = answer?.location ? ` to ${answer.location}` : ''
     const text = `the token endpoint returned ${status}, a redirect${to}; following it would expose the credentials`
-    return failed(EXIT.rejected, { step: 'answer', text, advice: REDIRECT, status })
+    return failed(EXIT.rejected, { step: 'response', text, advice: REDIRECT, status })
   }
   if (code === 'ERR_TOKEN_TIMEOUT') return failed(EXIT.unreachable, diagnoseTimeout(connection))
   return failed(EXIT.unreachable, diagnoseNetwork(error, connection))
@@ -156,6 +156,9 @@ const CONNECTION: Readonly<Record<string, string>> = {
   ETIMEDOUT: TIMED_OUT,
   UND_ERR_CONNECT_TIMEOUT: TIMED_OUT,
 }
+const NO_SANDBOX =
+  'Nothing listens on this port. If it is the sandbox, is it running? Each start has a new port and a new secret: write ' +
+  'its output to .env again. Otherwise check the port in the URL, and whether the service is running.'
 const UNKNOWN_AUTHORITY =
   'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
   'its certificate: NODE_EXTRA_CA_CERTS=ca.pem, or NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
@@ -190,9 +193,10 @@ export function diagnoseNetwork(error: Error, connection: Connection): NetworkFi
     return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: known + hint, cause }
   if (socket !== undefined) {
     const text = `${host} closed the connection without a valid response${reason}`
-    return { step: 'answer', text, advice: CLOSED, cause }
+    return { step: 'response', text, advice: CLOSED, cause }
   }
-  const advice = (known ?? CONNECTION_UNKNOWN) + hint
+  const isLocal = cause === 'ECONNREFUSED' && connection.isLoopback
+  const advice = isLocal ? NO_SANDBOX : (known ?? CONNECTION_UNKNOWN) + hint
   return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice, cause }
 }
 
@@ -221,7 +225,7 @@ export function diagnoseTimeout(connection: Connection): NetworkFinding {
   const { host, socket, proxy, proxyHint } = connection
   if (socket !== undefined) {
     const advice = `${host} accepts connections, but does not respond, or is slow. Try again later, or allow more time with --timeout-ms.`
-    return { step: 'answer', text: 'no response in time', advice }
+    return { step: 'response', text: 'no response in time', advice }
   }
   if (proxy !== undefined) return diagnoseProxy(connection, ' in time')
   const hint = proxyHint ?? 'If this network requires a proxy, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1.'

@@ -1,15 +1,19 @@
 #!/usr/bin/env node
 /** The program `merchant-auth`: the process around a command. */
 import type { Writable } from 'node:stream'
+import { requiresNode } from '../node-version.ts'
 import { EXIT, SIGNAL_CODES } from './command.ts'
 import { runCommandLine } from './command-line.ts'
 import { isInForeground } from './sandbox-keys.ts'
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 22 || (major === 22 && minor < 12)) {
-  console.error(`merchant-auth: requires Node.js 22.12 or later; this is ${process.versions.node}`)
+  console.error(`merchant-auth: ${requiresNode(process.versions.node)}`)
   process.exit(EXIT.unexpected)
 }
+
+/** How often it is checked whether npx has ended. */
+const PARENT_CHECK_MS = 250
 
 const stop = new AbortController()
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -24,6 +28,15 @@ for (const signal of SIGNALS) {
 function die(signal: (typeof SIGNALS)[number]): void {
   process.removeAllListeners(signal)
   if (process.platform !== 'win32') process.kill(process.pid, signal)
+}
+
+// npx forwards a signal to the shell that it started in between, which ends without this process.
+if (process.env['npm_lifecycle_event'] === 'npx') {
+  const parent = process.ppid
+  const check = (): void => {
+    if (process.ppid !== parent) stop.abort('SIGTERM')
+  }
+  setInterval(check, PARENT_CHECK_MS).unref()
 }
 
 let unwritten: string | undefined

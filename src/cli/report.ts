@@ -1,15 +1,16 @@
 /** What a check found, step by step: as lines for people, or as one JSON object. */
 import { arrow, type Output, paint } from './terminal.ts'
 
+/** The steps, and how lines for people write their names. */
 const TITLES = {
   options: 'Options',
   name: 'Name',
   connection: 'Connection',
   tls: 'TLS',
-  answer: 'Response',
+  response: 'Response',
   token: 'Token',
   jwt: 'JWT',
-  call: 'API call',
+  call: 'Call',
 } as const
 
 export type Step = keyof typeof TITLES

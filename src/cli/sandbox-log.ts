@@ -9,8 +9,15 @@ export type LogFormat = (request: SandboxRequest, environment: string, fault: st
 
 const COLORS = { '2': 'green', '3': 'cyan', '4': 'yellow', '5': 'red' } as const
 
-/** For people. The environment is named where it is not the one whose variables were printed. */
-export function lineFormat(stderr: Output, expected: string): LogFormat {
+interface LineOptions {
+  /** The environment whose variables were printed. Lines name only the other one. */
+  readonly environment: string
+  /** Whether lines name the client. */
+  readonly showsClients: boolean
+}
+
+/** For people. */
+export function lineFormat(stderr: Output, { environment: expected, showsClients }: LineOptions): LogFormat {
   return (request, environment, fault) => {
     const { at, method, path, durationMs = 0 } = request
     const status = String(request.status ?? '---')
@@ -23,19 +30,25 @@ export function lineFormat(stderr: Output, expected: string): LogFormat {
       printable(method, { length: 16 }).padEnd(6),
       printable(path, { length: 60 }).padEnd(16),
       `${paint(color, status, stderr)} ${`${Math.round(durationMs)} ms`.padStart(7)}`,
-      outcomeOf(request, fault),
+      outcomeOf(request, { fault, showsClient: showsClients }),
     ]
     return parts.join('  ').trimEnd()
   }
 }
 
-function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
-  const { target, jti, status, error, errorDescription } = request
+interface OutcomeOptions {
+  readonly fault: string | undefined
+  readonly showsClient: boolean
+}
+
+function outcomeOf(request: SandboxRequest, { fault, showsClient }: OutcomeOptions): string {
+  const { target, jti, clientId, status, error, errorDescription } = request
   const parts: string[] = []
   if (jti !== undefined) parts.push(`${target === 'token' ? 'issued' : 'token'} ${jti.slice(0, 8)}`)
   if (error === 'unauthorized') parts.push('no token')
   else if (error !== undefined)
     parts.push(errorDescription === undefined ? error : `${error}: ${errorDescription}`)
+  if (showsClient && clientId !== undefined) parts.push(`client ${clientId}`)
   if (fault !== undefined) parts.push(`fault ${fault}`)
   else if (status === undefined) parts.push('the client disconnected')
   return printable(parts.join(', '), { length: 160 })
@@ -43,8 +56,8 @@ function outcomeOf(request: SandboxRequest, fault: string | undefined): string {
 
 /** JSON for programs. */
 export const jsonFormat: LogFormat = (request, environment, fault) => {
-  const { id, at, target, method, path, status, durationMs, jti, error, errorDescription } = request
+  const { id, at, target, method, path, status, durationMs, clientId, jti, error, errorDescription } = request
   const time = new Date(at).toISOString()
   const known = { time, environment, id, target, method, path, status, durationMs }
-  return JSON.stringify({ ...known, jti, error, errorDescription, fault })
+  return JSON.stringify({ ...known, clientId, jti, error, errorDescription, fault })
 }

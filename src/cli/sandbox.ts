@@ -1,7 +1,13 @@
 /** `merchant-auth sandbox`: the sandbox of merchant-auth/testing in a terminal, from its start to its end. */
 import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError } from '../errors.ts'
-import { type Sandbox, type SandboxEnvironment, type SandboxOptions, startSandbox } from '../testing/index.ts'
+import {
+  type Sandbox,
+  type SandboxClient,
+  type SandboxEnvironment,
+  type SandboxOptions,
+  startSandbox,
+} from '../testing/index.ts'
 import { onAbort } from '../waiting.ts'
 import {
   type Command,
@@ -20,8 +26,10 @@ import { type Keyboard, paint } from './terminal.ts'
 
 const FLAGS = {
   environment: { type: 'string' },
+  host: { type: 'string' },
   port: { type: 'string' },
   'production-port': { type: 'string' },
+  client: { type: 'string', multiple: true },
   'shared-api-url': { type: 'boolean' },
   json: { type: 'boolean' },
   'lifetime-seconds': { type: 'string' },
@@ -38,12 +46,16 @@ const FLAGS = {
 export const sandboxCommand: Command = {
   help: `Usage: npx merchant-auth sandbox [flags]
 
-Runs the service on 127.0.0.1, as two environments, until Ctrl-C ends it. Prints
-the variables for clients on stdout, and everything else on stderr.
+Runs the service on this machine, as two environments, until Ctrl-C ends it.
+Prints the variables for clients on stdout, and everything else on stderr.
 
   --environment NAME     whose variables: test or production; default: test
+  --host HOST            name or address to listen on; default: 127.0.0.1.
+                         0.0.0.0 is all: the network can get tokens, too
   --port N               port of test; default: 0, any free port
   --production-port N    port of production; default: 0
+  --client ID:SECRET     accept this client, not a new one; repeatable; never
+                         real credentials
   --shared-api-url       one base URL for both APIs
   --json                 log requests as JSON lines, for programs
 
@@ -67,7 +79,8 @@ Behavior of both environments:
 Keys, in a terminal:
 ${KEYS_HELP}
 
-Exit codes: 0 ended by Ctrl-C, q or SIGTERM, 2 command line, 3 port in use
+Exit codes: 0 ended by Ctrl-C, q or SIGTERM, 2 command line, 3 host or port
+not available
 
 Example:
   npx merchant-auth sandbox --fault token:status=503,times=3 > .env
@@ -80,7 +93,8 @@ Example:
     const flags = parseFlags(all, FLAGS)
     const { json = false } = flags
     const environment = choiceOf('--environment', flags.environment, ['test', 'production']) ?? 'test'
-    const format = json ? jsonFormat : lineFormat(stderr, environment)
+    const showsClients = (flags.client ?? []).length > 1
+    const format = json ? jsonFormat : lineFormat(stderr, { environment, showsClients })
     let faults: SandboxFaults | undefined
     const sandbox = await start(flags, (request, name) => {
       stderr.write(`${format(request, name, faults?.labelOf(request.fault))}\n`)
@@ -90,11 +104,13 @@ Example:
       for (const fault of flags.fault ?? []) faults.queueFlag(fault)
       const stdin = json || stderr.isTTY !== true ? undefined : context.stdin
       const keyboard = stdin?.isTTY === true ? stdin : undefined
-      stdout.write(variables(sandbox[environment]))
+      stdout.write(exports(sandbox[environment]))
       if (!json) {
         const bold = (text: string): string => paint('bold', text, stderr)
         stderr.write(`${bold('The sandbox is running.')} Press Ctrl-C to end it.\n\n`)
-        stderr.write(`${urls(sandbox, bold)}\n${HOW_TO_BEGIN}\n\n`)
+        stderr.write(`${urls(sandbox, bold)}\n`)
+        if (sandbox.test.environment.allowInsecureRequests) stderr.write(`${OPEN}\n\n`)
+        stderr.write(`${HOW_TO_BEGIN}\n\n`)
         if (keyboard !== undefined) stderr.write(`${bold('Keys')}\n${KEYS_HELP}\n\n`)
       }
       await untilEnded(faults, keyboard, context)
@@ -112,18 +128,21 @@ function flagOf(option: string): string {
   if (option === 'ports.test') return '--port'
   if (option === 'ports.production') return '--production-port'
   if (option === 'header') return '--header-name'
+  if (option.startsWith('clients')) return '--client'
   return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
 /**
  * @throws UsageError where a flag has an invalid value
- * @throws ConfigurationError where a port cannot be used
+ * @throws ConfigurationError where the host or a port cannot be used
  */
 async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']): Promise<Sandbox> {
   const rejected = flags['reject-all-tokens']
   const numberOf = (text: string | undefined): number | undefined =>
     text === undefined ? text : Number(text)
   const options = {
+    host: flags.host,
+    clients: flags.client?.map(clientOf),
     ports: { test: numberOf(flags.port), production: numberOf(flags['production-port']) },
     sharedApiUrl: flags['shared-api-url'],
     onRequest,
@@ -148,6 +167,14 @@ async function start(flags: SandboxFlags, onRequest: SandboxOptions['onRequest']
   }
 }
 
+/** The client of a flag. The id ends at the first colon. */
+function clientOf(flag: string): SandboxClient {
+  const [, clientId, clientSecret] = /^([^:\s'"`]+):([^\s'"`]+)$/.exec(flag) ?? []
+  if (clientId === undefined || clientSecret === undefined)
+    throw new UsageError('--client must be ID:SECRET, without white space and quotes.')
+  return { clientId, clientSecret }
+}
+
 /** Waits for the signal or the key that ends the sandbox, and does what other keys stand for. */
 async function untilEnded(
   faults: SandboxFaults,
@@ -167,18 +194,10 @@ async function untilEnded(
   releaseKeys?.()
 }
 
-/** Lines that a shell and `node --env-file` read alike: no value needs quotes. */
-function variables({ environment, clientId, clientSecret }: SandboxEnvironment): string {
-  return Object.entries({
-    URL: environment.authUrl,
-    AUDIENCE: environment.audience,
-    API_URLS: Object.entries(environment.apiUrls)
-      .map((entry) => entry.join('='))
-      .join(','),
-    CLIENT_ID: clientId,
-    CLIENT_SECRET: clientSecret,
-  })
-    .map(([name, value]) => `export MERCHANT_AUTH_${name}=${value}\n`)
+/** Lines that a shell and `node --env-file` read alike. */
+function exports({ variables }: SandboxEnvironment): string {
+  return Object.entries(variables)
+    .map(([name, value]) => `export ${name}=${/^[\w.:/=,-]*$/.test(value) ? value : `'${value}'`}\n`)
     .join('')
 }
 
@@ -192,6 +211,9 @@ function urls({ test, production }: Sandbox, bold: (text: string) => string): st
   )
   return lines.join('')
 }
+
+const OPEN = `Whoever reaches this host can get tokens of the sandbox, and everything is sent
+without encryption. Use no real credentials.`
 
 const HOW_TO_BEGIN = `Write the variables to a file, and use them in another terminal:
   npx merchant-auth sandbox > .env

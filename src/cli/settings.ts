@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError, type Problem } from '../errors.ts'
 import { similarName } from '../names.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { decodeFile, decodeSecretFile, type FileText, unreadableFile } from '../text-file.ts'
@@ -18,6 +18,7 @@ import {
 } from '../variables.ts'
 import { untilAborted } from '../waiting.ts'
 import { type CommandContext, choiceOf, type FlagValues, UsageError } from './command.ts'
+import type { Dotenv } from './dotenv.ts'
 
 const WHAT = 'The configuration cannot be used'
 /** A Redis store for `token`. */
@@ -86,46 +87,67 @@ export function readHeader(flags: FlagValues<typeof HEADER_FLAGS>): Header {
   return { header, scheme }
 }
 
-export interface Settings {
-  readonly options: TokenProviderOptions
+/** Variables, and what the files contain that they name. */
+export interface Sources {
+  readonly variables: Variables
   /** The client secret, or the assertion. */
   readonly secret: string
   /** The file that it comes from; else it is in `MERCHANT_AUTH_CLIENT_SECRET`. */
   readonly secretFile: string | undefined
-  readonly variables: Variables
-  /** The files that began with a byte order mark. */
-  readonly markedFiles: readonly string[]
+  /** The contents of that file. */
+  readonly secretContent: FileText
+  readonly dotenv: Dotenv | undefined
+  readonly bodyFormat: 'json' | 'form'
 }
 
 /**
- * Reads the options of a provider from flags and environment variables. The file of the secret or the assertion is read
- * only once, because it may be a pipe.
+ * Reads flags, environment variables, and files. The file of the secret or the assertion is read only once, because it may
+ * be a pipe.
  *
- * @throws ConfigurationError with every problem, by the variable's name
+ * @throws ConfigurationError where the file of `--dotenv` cannot be read
  */
-export async function readSettings(
+export async function readSources(
   flags: FlagValues<typeof SETTINGS_FLAGS>,
   { env, signal }: CommandContext,
-): Promise<Settings> {
+): Promise<Sources> {
   const bodyFormat = choiceOf('--body-format', flags['body-format'], ['json', 'form']) ?? 'json'
-  const dotenv = await readFileOf(flags.dotenv, decodeFile, signal)
-  if (dotenv.flaw !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', ...dotenv.flaw }])
+  const file = await readFileOf(flags.dotenv, decodeFile, signal)
+  if (file.flaw !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', ...file.flaw }])
+  const dotenv = flags.dotenv === undefined ? undefined : { path: flags.dotenv, ...file }
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
-  const set = { ...setVariables(parseEnv(dotenv.text)), ...setVariables(env) }
+  const set = { ...setVariables(parseEnv(file.text)), ...setVariables(env) }
   const variables = setVariables(override(set, Object.fromEntries(byFlag)))
 
-  const { variable, file } = credentialSource(variables)
-  const content = await readFileOf(file, decodeSecretFile, signal)
-  const secret = (file === undefined ? variables[variable] : content.text) ?? ''
-  const options = readVariables(variables, { readCredential: () => secret, flaw: content.flaw })
-  if (Array.isArray(options)) throw new ConfigurationError(WHAT, options)
-  const markedFiles = [
-    ...(flags.dotenv !== undefined && dotenv.wasMarked ? [flags.dotenv] : []),
-    ...(file !== undefined && content.wasMarked ? [file] : []),
-  ]
-  return { options: { ...options, bodyFormat }, secret, secretFile: file, variables, markedFiles }
+  const { variable, file: secretFile } = credentialSource(variables)
+  const secretContent = await readFileOf(secretFile, decodeSecretFile, signal)
+  const secret = (secretFile === undefined ? variables[variable] : secretContent.text) ?? ''
+  return { variables, secret, secretFile, secretContent, dotenv, bodyFormat }
+}
+
+/**
+ * The options of a provider.
+ *
+ * @throws ConfigurationError with every problem, by the variable's name
+ */
+export function optionsFrom({ variables, secret, secretContent, bodyFormat }: Sources): TokenProviderOptions {
+  const options = readVariables(variables, { readCredential: () => secret, flaw: secretContent.flaw })
+  const placeholders = placeholderProblems({ ...variables, [credentialSource(variables).variable]: secret })
+  if (Array.isArray(options)) throw new ConfigurationError(WHAT, [...options, ...placeholders])
+  if (placeholders.length > 0) throw new ConfigurationError(WHAT, placeholders)
+  return { ...options, bodyFormat }
+}
+
+/** Values of the README's `.env`. Programs may use them, as tests without a network do; here a request would follow. */
+const PLACEHOLDER = /^your-client-(?:id|secret)$|https?:\/\/(?:[\w-]+\.)*example\.com(?![\w.-])/
+
+function placeholderProblems(variables: Variables): Problem[] {
+  return VARIABLE_NAMES.filter((name) => PLACEHOLDER.test(variables[name]?.trim() ?? '')).map((option) => ({
+    option,
+    kind: 'invalid',
+    reason: 'still has the value of an example: replace it with your own',
+  }))
 }
 
 /** Variables, and those of flags, which take precedence. What proves the client's identity counts as one setting. */

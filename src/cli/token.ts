@@ -13,8 +13,9 @@ import { watchConnection } from './connection.ts'
 import { diagnose } from './diagnosis.ts'
 import {
   HEADER_FLAGS,
+  optionsFrom,
   readHeader,
-  readSettings,
+  readSources,
   SETTINGS_FLAGS,
   SETTINGS_HELP,
   STORE_VARIABLE,
@@ -42,7 +43,8 @@ the exit codes of npx merchant-auth check.
   --header             print the header line: Authorization: Bearer …
   --header-name NAME   header that carries the token; implies --header
   --scheme SCHEME      scheme before the token, '' for none; implies --header
-  --json               print JSON: { accessToken, expiresAt, … }
+  --json               print JSON: { accessToken, tokenType, scope, expiresAt
+                       (ms since 1970), expiresInSeconds }
   --store URL          share the token, encrypted, in Redis (needs the package
                        redis or ioredis); variable: MERCHANT_AUTH_STORE
   --min-validity SECONDS
@@ -81,9 +83,9 @@ Example:
     let options: TokenProviderOptions | undefined
     let isStale = false
     try {
-      const settings = await readSettings(flags, context)
-      const { secret, variables } = settings
-      options = settings.options
+      const sources = await readSources(flags, context)
+      const { secret, variables } = sources
+      options = optionsFrom(sources)
       redactor.secrets.add(secret)
       const redisUrl = flags.store ?? variables[STORE_VARIABLE]
       if (redisUrl !== undefined && options.clientAssertion !== undefined)

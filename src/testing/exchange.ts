@@ -1,15 +1,16 @@
-/** HTTP on loopback: the server, and one request with its response, whatever its client does meanwhile. */
+/** HTTP: the server, and one request with its response, whatever its client does meanwhile. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { ConfigurationError } from '../errors.ts'
 
 /** How many connections may wait to be accepted: a test may start thousands of calls at once. */
 const BACKLOG = 4096
 
 /** A server that listens. */
-export interface LoopbackServer {
-  /** `http://127.0.0.1:PORT` */
+export interface SandboxServer {
+  /** `http://HOST:PORT`, as clients call it. */
   readonly origin: string
   /** Handles each request from now on. */
   handle(handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>): void
@@ -17,17 +18,24 @@ export interface LoopbackServer {
   stop(): Promise<void>
 }
 
+/** Where a server listens. */
+interface Address {
+  readonly host: string
+  readonly port: number
+  /** The name of the port's option, for the error. */
+  readonly option: string
+}
+
 /**
- * Starts a server on 127.0.0.1 that handles no requests yet.
+ * Starts a server that handles no requests yet.
  *
- * @param option the name of the port's option, for the error
- * @throws {@link ConfigurationError} if the port is not available
+ * @throws {@link ConfigurationError} if the host or the port is not available
  */
-export async function listenOnLoopback(port: number, option: string): Promise<LoopbackServer> {
+export async function startServer({ host, port, option }: Address): Promise<SandboxServer> {
   // With a keep-alive timeout, a connection could close just when its client sends the next request.
   const server = createServer({ keepAliveTimeout: 0 })
   const pending = new Set<Promise<void>>()
-  const handle: LoopbackServer['handle'] = (handler) => {
+  const handle: SandboxServer['handle'] = (handler) => {
     server.on('request', (request, response) => {
       const handled = handler(request, response).finally(() => pending.delete(handled))
       pending.add(handled)
@@ -40,12 +48,30 @@ export async function listenOnLoopback(port: number, option: string): Promise<Lo
     await Promise.all([closed, ...pending])
   }
   try {
-    await once(server.listen({ port, host: '127.0.0.1', backlog: BACKLOG }), 'listening')
+    await once(server.listen({ port, host, backlog: BACKLOG }), 'listening')
   } catch (error) {
-    const reason = `cannot be listened on (${(error as NodeJS.ErrnoException).code}). Take another port, or 0 for a free one`
-    throw new ConfigurationError('The sandbox cannot start', [{ option, kind: 'unavailable', reason }])
+    const { code = '' } = error as NodeJS.ErrnoException
+    const problem = PORT_CODES.includes(code)
+      ? { option, reason: `cannot be listened on (${code}). Take another port, or 0 for a free one` }
+      : {
+          option: 'host',
+          reason: `cannot be listened on (${code}). Take an address of this machine, or a name of it`,
+        }
+    throw new ConfigurationError('The sandbox cannot start', [{ ...problem, kind: 'unavailable' }])
   }
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, handle, stop }
+  return { origin: `http://${callable(host)}:${(server.address() as AddressInfo).port}`, handle, stop }
+}
+
+/** The codes of errors that another port may avoid. */
+const PORT_CODES = ['EADDRINUSE', 'EACCES']
+
+/** The host in a URL. Nobody can call an address that stands for all of a machine: its first one in a network is taken. */
+function callable(host: string): string {
+  if (host === '0.0.0.0' || host === '::') {
+    const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+    return addresses.find(({ family, internal }) => family === 'IPv4' && !internal)?.address ?? '127.0.0.1'
+  }
+  return host.includes(':') ? `[${host}]` : host
 }
 
 /** A response, ready to be sent. */

@@ -1,13 +1,16 @@
 /**
- * For tests: the service on loopback, and a provider with a fixed token.
+ * For tests: the service on this machine, and a provider with a fixed token.
  *
  * @module merchant-auth/testing
  */
+import { refuseOldNode } from '../node-version.ts'
+
 export { startSandbox } from './sandbox.ts'
 export { createStaticTokenProvider, type StaticTokenProviderOptions } from './static-provider.ts'
 export type {
   Fault,
   Sandbox,
+  SandboxClient,
   SandboxCounts,
   SandboxEnvironment,
   SandboxOptions,
@@ -15,3 +18,5 @@ export type {
   SandboxSettings,
   SandboxTarget,
 } from './types.ts'
+
+refuseOldNode()

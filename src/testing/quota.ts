@@ -20,7 +20,7 @@ interface Bucket {
   times: number[]
 }
 
-/** Counts token requests. */
+/** Counts the token requests of one client. */
 export class RequestQuota {
   readonly #buckets: readonly Bucket[]
 

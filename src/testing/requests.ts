@@ -64,19 +64,21 @@ export function headersOf({ rawHeaders }: IncomingMessage): Record<string, strin
 
 /** What distinguishes credentials from other text. */
 export interface KnownCredentials {
-  /** Every client secret that is or was accepted. */
+  /** Every client secret that is or was accepted; with several clients, those of the first one. */
   readonly secrets: ReadonlySet<string>
+  /** The secrets of further clients, which are searched for verbatim only: there may be thousands. */
+  readonly furtherSecrets: readonly string[]
   /** The `jti` of a token that this environment issued. */
   jtiOf(token: string): string | undefined
 }
 
 /** The text with the known tokens replaced by their names, and with the known client secrets hidden. */
-export function hide(text: string, { secrets, jtiOf }: KnownCredentials): string {
+export function hide(text: string, { secrets, furtherSecrets, jtiOf }: KnownCredentials): string {
   const named = text.replace(/[\w.-]+/g, (run) => {
     const jti = jtiOf(run)
     return jti === undefined ? run : `[token ${jti}]`
   })
-  return redact(named, secrets)
+  return redact(named, [...secrets, ...furtherSecrets.filter((secret) => named.includes(secret))])
 }
 
 /** Headers, or the fields of a token request, with credentials hidden. */

@@ -1,8 +1,8 @@
-/** The sandbox: the documented service on loopback, as two environments that share nothing. */
+/** The sandbox: the documented service on this machine, as two environments that share nothing. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { frozenEnvironment } from '../environments.ts'
-import { Exchange, type LoopbackServer, listenOnLoopback } from './exchange.ts'
+import { frozenEnvironment, isLoopback } from '../environments.ts'
+import { Exchange, type SandboxServer, startServer } from './exchange.ts'
 import { answerWithFault, FaultQueue, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
 import {
@@ -19,6 +19,7 @@ import {
   apiError,
   apiUnauthorized,
   Issuer,
+  type KnownClient,
   readTokenRequest,
   tokenAnswer,
   tokenError,
@@ -29,6 +30,7 @@ import { changedSettings, checkedOptions, DEFAULT_SETTINGS } from './settings.ts
 import type {
   Fault,
   Sandbox,
+  SandboxClient,
   SandboxCounts,
   SandboxEnvironment,
   SandboxOptions,
@@ -36,27 +38,35 @@ import type {
   SandboxSettings,
   SandboxTarget,
 } from './types.ts'
+import { variablesOf } from './variables.ts'
 
 /**
- * Starts the service on 127.0.0.1, for tests and for trying things out: token endpoints that issue signed tokens,
+ * Starts the service on this machine, for tests and for trying things out: token endpoints that issue signed tokens,
  * APIs that check them and return what they received, and faults on demand. It keeps the process alive until
  * it is closed.
  *
- * @param options the settings of both environments, the ports and a listener; by default the system chooses free ports
+ * @param options the settings of both environments, their clients, the host, the ports and a listener; by default the system chooses free ports
  * @returns the sandbox, once it listens; `await using` closes it
- * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every wrong option, or with the port that is in use
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every wrong option, or with the host or the port that is not available
  * @example
  * await using sandbox = await startSandbox()
  * await using tokens = createTokenProvider(sandbox.test.options)
  * const response = await createAuthFetch(tokens)(`${sandbox.test.merchantUrl}/orders`)
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { ports = {}, onRequest, sharedApiUrl = false, ...settings } = checkedOptions(options)
-  const servers: LoopbackServer[] = []
-  const start = async (name: 'production' | 'test'): Promise<LoopbackEnvironment> => {
-    const server = await listenOnLoopback(ports[name] ?? 0, `ports.${name}`)
+  const {
+    host = '127.0.0.1',
+    ports = {},
+    clients,
+    onRequest,
+    sharedApiUrl = false,
+    ...settings
+  } = checkedOptions(options)
+  const servers: SandboxServer[] = []
+  const start = async (name: 'production' | 'test'): Promise<RunningEnvironment> => {
+    const server = await startServer({ host, port: ports[name] ?? 0, option: `ports.${name}` })
     servers.push(server)
-    const environment = new LoopbackEnvironment(name, server, { sharedApiUrl, onRequest }) // at once: the first request may have arrived
+    const environment = new RunningEnvironment(name, server, { clients, sharedApiUrl, onRequest }) // at once: the first request may have arrived
     environment.configure(settings)
     return environment
   }
@@ -72,11 +82,15 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   throw [production, test].find((started) => started.status === 'rejected')?.reason
 }
 
+/** Whom a token request names that cannot be read, or has an id that no client has. */
+const NOBODY: KnownClient = { clientId: '', secrets: new Set(), quota: new RequestQuota('') }
+
 const REJECTS_ALL = 'The API rejects every token at the moment'
 
 /** One environment on its own port: first what a test may tell it to do, then how it responds to requests. */
-class LoopbackEnvironment implements SandboxEnvironment {
+class RunningEnvironment implements SandboxEnvironment {
   readonly environment: SandboxEnvironment['environment']
+  readonly variables: SandboxEnvironment['variables']
   readonly clientId: string
   readonly clientSecret: string
   readonly merchantUrl: string
@@ -85,15 +99,15 @@ class LoopbackEnvironment implements SandboxEnvironment {
   readonly #faults = new FaultQueue()
   readonly #log = new RequestLog()
   readonly #known: KnownCredentials & { readonly secrets: Set<string> }
-  #accepted: ReadonlySet<string>
+  /** By id. */
+  readonly #clients: ReadonlyMap<unknown, KnownClient>
   #settings = DEFAULT_SETTINGS
-  #quota = new RequestQuota('')
   readonly #usedIds = new Set<string>()
 
   constructor(
     name: 'production' | 'test',
-    server: LoopbackServer,
-    { sharedApiUrl, onRequest }: Pick<SandboxOptions, 'sharedApiUrl' | 'onRequest'>,
+    server: SandboxServer,
+    { clients, sharedApiUrl, onRequest }: Pick<SandboxOptions, 'clients' | 'sharedApiUrl' | 'onRequest'>,
   ) {
     const authUrl = server.origin
     const audience = `https://${name}.sandbox.example`
@@ -101,12 +115,31 @@ class LoopbackEnvironment implements SandboxEnvironment {
     const apiUrls = { merchant: authUrl + paths[0], inStore: authUrl + paths[1] }
     this.merchantUrl = apiUrls.merchant
     this.inStoreUrl = apiUrls.inStore
-    this.environment = frozenEnvironment({ name, authUrl, audience, apiUrls })
-    this.clientId = `${name}-client`
-    this.clientSecret = `${name}-secret-${randomBytes(16).toString('hex')}`
+    const isInsecure = !isLoopback(new URL(authUrl).hostname)
+    this.environment = frozenEnvironment({
+      ...{ name, authUrl, audience, apiUrls },
+      ...(isInsecure && { allowInsecureRequests: true }),
+    })
+    const own = {
+      clientId: `${name}-client`,
+      clientSecret: `${name}-secret-${randomBytes(16).toString('hex')}`,
+    }
+    const [first = own, ...others]: readonly SandboxClient[] = clients ?? []
+    this.clientId = first.clientId
+    this.clientSecret = first.clientSecret
+    this.variables = variablesOf(this.environment, first)
+    this.#clients = new Map(
+      [first, ...others].map(({ clientId, clientSecret }) => [
+        clientId,
+        { clientId, secrets: new Set([clientSecret]), quota: new RequestQuota('') },
+      ]),
+    )
     this.#issuer = new Issuer({ issuer: authUrl, audience })
-    this.#accepted = new Set([this.clientSecret])
-    this.#known = { secrets: new Set(this.#accepted), jtiOf: (token) => this.#issuer.jtiOf(token) }
+    this.#known = {
+      secrets: new Set([this.clientSecret]),
+      furtherSecrets: others.map(({ clientSecret }) => clientSecret),
+      jtiOf: (token) => this.#issuer.jtiOf(token),
+    }
     const report = async (request: SandboxRequest): Promise<void> => onRequest?.(request, name)
     server.handle(async (request, response) => {
       const recorded = await this.#handle(request, response)
@@ -125,11 +158,13 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   configure(settings: Partial<SandboxSettings>): void {
     this.#settings = changedSettings(this.#settings, settings)
-    if (settings.quota !== undefined) this.#quota = new RequestQuota(settings.quota)
+    if (settings.quota === undefined) return
+    for (const client of this.#clients.values()) client.quota = new RequestQuota(settings.quota)
   }
 
   acceptSecrets(...secrets: string[]): void {
-    this.#accepted = new Set(secrets)
+    const client = this.#clients.get(this.clientId)
+    if (client !== undefined) client.secrets = new Set(secrets)
     for (const secret of secrets) this.#known.secrets.add(secret)
   }
 
@@ -172,7 +207,8 @@ class LoopbackEnvironment implements SandboxEnvironment {
       return {
         'x-request-id': String(recorded.id),
         ...(queued && { 'x-sandbox-fault': queued.id }),
-        ...(target === 'token' && this.#quota.headers(Date.now(), this.#settings)),
+        ...(target === 'token' &&
+          this.#clients.get(recorded.clientId)?.quota.headers(Date.now(), this.#settings)),
       }
     })
     const duration = exchange.over.then(() => performance.now() - startedAt)
@@ -201,23 +237,24 @@ class LoopbackEnvironment implements SandboxEnvironment {
 
   async #receiveTokenRequest(recorded: RecordedRequest, exchange: Exchange): Promise<UsualAnswer> {
     const settings = this.#settings
-    const isSpent = this.#quota.charge(Date.now(), settings)
     const body = await exchange.readBody()
     const read = readTokenRequest(exchange.request.headers['content-type'], body, settings)
     if (read.fields !== undefined) recorded.fields = hideIn(read.fields, this.#known)
+    const client = this.#clients.get(read.fields?.['client_id']) ?? NOBODY
+    if (client !== NOBODY) recorded.clientId = client.clientId
+    const isSpent = client.quota.charge(Date.now(), settings)
     await exchange.wait(settings.tokenLatencyMs)
     return async () => {
       if (isSpent) return tokenError(429, 'too_many_requests', 'The quota of token requests is spent')
       const error = await tokenErrorOf(recorded.method, read, {
         ...this.environment,
-        clientId: this.clientId,
+        client,
         assertionKey: settings.assertionKey,
-        secrets: this.#accepted,
         usedIds: this.#usedIds,
       })
       if (error !== undefined) return error
       const { lifetimeSeconds } = this.#settings
-      const { value, jti } = await this.#issuer.issue(this.clientId, lifetimeSeconds)
+      const { value, jti } = await this.#issuer.issue(client.clientId, lifetimeSeconds)
       this.#log.counts.issued += 1
       recorded.jti = jti
       return tokenAnswer(value, lifetimeSeconds)
@@ -231,7 +268,7 @@ class LoopbackEnvironment implements SandboxEnvironment {
     // Before the body: the token is checked as it is on arrival.
     const verdict = token === undefined ? undefined : this.#issuer.check(token)
     const body = await exchange.readBody()
-    if (verdict?.jti !== undefined) recorded.jti = verdict.jti
+    Object.assign(recorded, verdict?.token)
     recorded.body = body
     await exchange.wait(typeof apiLatencyMs === 'number' ? apiLatencyMs : apiLatencyMs())
     return () => {

@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { decodeJwt, errors, generateKeyPair, jwtVerify, SignJWT } from 'jose'
 import { type Answer, jsonAnswer } from './exchange.ts'
+import type { RequestQuota } from './quota.ts'
 import { publicKeyOf } from './settings.ts'
 import type { SandboxRequest, SandboxSettings, SandboxTarget } from './types.ts'
 
@@ -10,10 +11,17 @@ const SCOPE = 'merchant'
 
 /** The result of checking a token. */
 export interface Verdict {
-  /** The token's id, if this environment signed it. */
-  readonly jti?: string
+  /** The token's id and its client, if this environment signed it. */
+  readonly token?: { readonly jti: string; readonly clientId: string }
   /** What is wrong with it, for an `error_description` (RFC 6750 §3); undefined: nothing. */
   readonly problem?: string
+}
+
+interface IssuedToken {
+  readonly jti: string
+  readonly clientId: string
+  readonly expiresAt: number
+  revoked: boolean
 }
 
 /** Issues, checks and revokes the tokens of one environment. */
@@ -21,25 +29,25 @@ export class Issuer {
   readonly #keys = generateKeyPair(ALGORITHM)
   readonly #claims: { readonly issuer: string; readonly audience: string }
   /** By value, oldest first. */
-  readonly #issued = new Map<string, { readonly jti: string; readonly expiresAt: number; revoked: boolean }>()
+  readonly #issued = new Map<string, IssuedToken>()
 
   constructor(claims: { readonly issuer: string; readonly audience: string }) {
     this.#claims = claims
   }
 
   /** Signs a token that expires `lifetimeSeconds` from now, to the millisecond. */
-  async issue(sub: string, lifetimeSeconds: number): Promise<{ value: string; jti: string }> {
+  async issue(clientId: string, lifetimeSeconds: number): Promise<{ value: string; jti: string }> {
     const { privateKey } = await this.#keys
     const issuedAt = Date.now()
     const expiresAt = issuedAt + lifetimeSeconds * 1000
     const jti = randomUUID()
     const { issuer: iss, audience: aud } = this.#claims
     // A NumericDate may have a fraction (RFC 7519 §2).
-    const claims = { scope: SCOPE, jti, iss, aud, sub, iat: issuedAt / 1000, exp: expiresAt / 1000 }
+    const claims = { scope: SCOPE, jti, iss, aud, sub: clientId, iat: issuedAt / 1000, exp: expiresAt / 1000 }
     const value = await new SignJWT(claims)
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
       .sign(privateKey)
-    this.#issued.set(value, { jti, expiresAt, revoked: false })
+    this.#issued.set(value, { jti, clientId, expiresAt, revoked: false })
     return { value, jti }
   }
 
@@ -64,9 +72,10 @@ export class Issuer {
   check(value: string): Verdict {
     const issued = this.#issued.get(value)
     if (issued === undefined) return { problem: this.#problemOfUnknown(value) }
-    const { jti, revoked, expiresAt } = issued
-    if (revoked) return { jti, problem: 'The token was revoked' }
-    return Date.now() < expiresAt ? { jti } : { jti, problem: 'The token has expired' }
+    const { jti, clientId, revoked, expiresAt } = issued
+    const token = { jti, clientId }
+    if (revoked) return { token, problem: 'The token was revoked' }
+    return Date.now() < expiresAt ? { token } : { token, problem: 'The token has expired' }
   }
 
   #problemOfUnknown(value: string): string {
@@ -135,11 +144,19 @@ function jsonObject(text: string): Fields | undefined {
   }
 }
 
-/** What a token endpoint knows of its client. */
-export interface Client extends Pick<SandboxSettings, 'assertionKey'> {
+/** What a token endpoint knows of a client. */
+export interface KnownClient {
   readonly clientId: string
+  /** The secrets that are accepted now. */
+  secrets: ReadonlySet<string>
+  quota: RequestQuota
+}
+
+/** What a token request must match. */
+export interface Expected extends Pick<SandboxSettings, 'assertionKey'> {
+  /** The client that the request names. */
+  readonly client: KnownClient
   readonly audience: string
-  readonly secrets: ReadonlySet<string>
   readonly authUrl: string
   /** The ids of the assertions that were used. */
   readonly usedIds: Set<string>
@@ -148,8 +165,9 @@ export interface Client extends Pick<SandboxSettings, 'assertionKey'> {
 /** What is wrong with the proof of a client's identity; undefined: nothing. */
 async function proofProblem(
   fields: Fields,
-  { clientId, secrets, authUrl, usedIds, assertionKey }: Client,
+  { client, authUrl, usedIds, assertionKey }: Expected,
 ): Promise<string | undefined> {
+  const { clientId, secrets } = client
   if (fields['client_id'] !== clientId) return UNKNOWN_CLIENT
   if (assertionKey === undefined || fields['client_assertion'] === undefined)
     return secrets.has(String(fields['client_secret'])) ? undefined : UNKNOWN_CLIENT
@@ -187,16 +205,16 @@ export function tokenError(status: number, code: string, description: string): A
 export async function tokenErrorOf(
   method: string,
   { fields = {}, problem }: TokenRequest,
-  client: Client,
+  expected: Expected,
 ): Promise<Answer | undefined> {
   if (method !== 'POST') return tokenError(405, 'invalid_request', 'The method must be POST')
   if (problem !== undefined) return tokenError(400, 'invalid_request', problem)
   if (fields['grant_type'] !== 'client_credentials') {
     return tokenError(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
   }
-  const unproven = await proofProblem(fields, client)
+  const unproven = await proofProblem(fields, expected)
   if (unproven !== undefined) return tokenError(401, 'invalid_client', unproven)
-  if (fields['audience'] !== client.audience) {
+  if (fields['audience'] !== expected.audience) {
     return tokenError(403, 'access_denied', 'The client may not ask for this audience')
   }
   return undefined

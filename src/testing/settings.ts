@@ -4,7 +4,7 @@ import * as z from 'zod/mini'
 import { fn, headerName, ms, problemsOf, schemeName, strict } from '../checks.ts'
 import { ConfigurationError } from '../errors.ts'
 import { isQuota } from './quota.ts'
-import type { SandboxOptions, SandboxSettings } from './types.ts'
+import type { SandboxClient, SandboxOptions, SandboxSettings } from './types.ts'
 
 export const DEFAULT_SETTINGS: SandboxSettings = {
   lifetimeSeconds: 3600,
@@ -62,12 +62,23 @@ export function publicKeyOf(key: NonNullable<SandboxSettings['assertionKey']>): 
 
 const shape = z.partial(strict(settingShapes))
 
+const HOST = 'must be the name or the address of a host'
+const CLIENTS = 'must be a list of at least one client'
+const CREDENTIAL = 'must be a non-empty string'
+const credential = z.string(CREDENTIAL).check(z.minLength(1, CREDENTIAL))
+const haveOwnIds = (clients: readonly SandboxClient[]): boolean =>
+  new Set(clients.map(({ clientId }) => clientId)).size === clients.length
+
 const PORT = 'must be a port from 0 to 65535'
 const port = z.optional(z.int(PORT).check(z.gte(0, PORT), z.lte(65_535, PORT)))
 const optionsShape = z.partial(
   strict({
     ...settingShapes,
     ports: strict({ production: port, test: port }),
+    host: z.string(HOST).check(z.minLength(1, HOST)),
+    clients: z
+      .array(strict({ clientId: credential, clientSecret: credential }), CLIENTS)
+      .check(z.minLength(1, CLIENTS), z.refine(haveOwnIds, 'must have different client ids')),
     sharedApiUrl: z.boolean(BOOLEAN),
     onRequest: fn<NonNullable<SandboxOptions['onRequest']>>('must be a function'),
   }),

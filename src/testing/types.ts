@@ -16,6 +16,23 @@ export interface SandboxOptions extends Partial<SandboxSettings> {
       }
     | undefined
   /**
+   * The name or the address of this machine where it listens, and which is in its URLs; `0.0.0.0`: all addresses, with the
+   * first one in a network in the URLs. Whoever reaches a host other than a loopback host can get tokens of the sandbox,
+   * over http: use no real credentials there.
+   * @default '127.0.0.1'
+   */
+  readonly host?: string | undefined
+  /**
+   * The clients that both environments accept, at least one, in place of one client of their own. Each gets tokens of its
+   * own, and has a quota of its own.
+   * @default one client for each environment, with a new secret in every sandbox
+   * @example
+   * const clients = ['store-1', 'store-2'].map((clientId) => ({ clientId, clientSecret: `secret of ${clientId}` }))
+   * await using sandbox = await startSandbox({ clients })
+   * const tokens = clients.map((client) => createTokenProvider({ ...sandbox.test.options, ...client }))
+   */
+  readonly clients?: readonly SandboxClient[] | undefined
+  /**
    * Whether both APIs have one base URL, as at services that publish one address for both. Requests to it count as
    * requests to the merchant API; faults and settings for the in-store API do not apply.
    * @default false
@@ -33,7 +50,15 @@ export interface SandboxOptions extends Partial<SandboxSettings> {
   readonly onRequest?: ((request: SandboxRequest, environment: 'production' | 'test') => void) | undefined
 }
 
-/** The service on loopback: two environments, each with its own port, audience, client and signing keys. */
+/** A client that the token endpoint accepts. */
+export interface SandboxClient {
+  /** The client id. */
+  readonly clientId: string
+  /** The client secret. */
+  readonly clientSecret: string
+}
+
+/** The service on this machine: two environments, each with its own port, audience, client and signing keys. */
 export interface Sandbox extends AsyncDisposable {
   /** The environment named `production`. */
   readonly production: SandboxEnvironment
@@ -59,9 +84,16 @@ export interface SandboxEnvironment {
     /** The base URLs of the two APIs. */
     readonly apiUrls: Readonly<Record<'merchant' | 'inStore', string>>
   }
-  /** The client id that the token endpoint accepts. */
+  /**
+   * The environment variables that `optionsFromEnv` reads: for a service under test, which gets the same as in `options`.
+   *
+   * @example
+   * Object.assign(process.env, sandbox.test.variables)
+   */
+  readonly variables: Readonly<Record<string, string>>
+  /** The client id that the token endpoint accepts; with `clients`, the first one. */
   readonly clientId: string
-  /** The client secret that it accepts at first, different in every sandbox. */
+  /** The client secret that it accepts at first, different in every sandbox; with `clients`, the first client's. */
   readonly clientSecret: string
   /** Base URL of the merchant API. It returns what it received, for any method and path below. */
   readonly merchantUrl: string
@@ -79,7 +111,7 @@ export interface SandboxEnvironment {
   configure(settings: Partial<SandboxSettings>): void
   /**
    * Replaces the client secrets that the token endpoint accepts: two during a rotation, none for a client that was
-   * locked. Tokens issued before stay valid.
+   * locked. Tokens issued before stay valid. With `clients`, these are the secrets of the first one.
    */
   acceptSecrets(...secrets: string[]): void
   /**
@@ -144,7 +176,7 @@ export interface SandboxSettings {
    */
   readonly scheme: string
   /**
-   * How many token requests the client may make, failed ones included: numbers by minute (`m`), hour (`h`) or day (`d`),
+   * How many token requests each client may make, failed ones included: numbers by minute (`m`), hour (`h`) or day (`d`),
    * separated by commas, such as `10/h,50/d`. Every response of the token endpoint says what is left
    * (`Auth0-Client-Quota-Limit`); with nothing left it is 429. A new value starts a new count. `''`: no limit.
    * @default ''
@@ -276,6 +308,8 @@ export interface SandboxRequest {
   readonly headers: Readonly<Record<string, string>>
   /** The bytes of an API request, as far as they arrived; absent for other requests, because their bodies contain the secret. */
   readonly body?: SandboxBody
+  /** The client, if it is known: the one that requested a token, or the one whose token the request carried. */
+  readonly clientId?: string
   /** The fields of a token request, with `client_secret` hidden; absent if they could not be read. */
   readonly fields?: Readonly<Record<string, unknown>>
   /** The `jti` of the token that it carried, valid or not, if this environment issued it, or of the token in its response. */

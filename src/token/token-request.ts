@@ -1,5 +1,6 @@
 /** One token request (RFC 6749 §4.4.2): the POST to the token endpoint, its failures and its retries. */
 import { type Instant, readClock } from '../clock.ts'
+import { isLoopback } from '../environments.ts'
 import {
   isFrameworkError,
   MerchantAuthError,
@@ -32,6 +33,9 @@ import {
 const FIRST_PAUSE_MS = 200
 /** RFC 7523 §2.2. */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+const NOTHING_LISTENS =
+  'Nothing listens on this port: check authUrl. If it is the sandbox, is it running? Each start has a new port and a new secret.'
 
 /** One request that was sent. */
 interface Exchange {
@@ -232,12 +236,17 @@ export class TokenRequest {
     const reason = code === undefined ? '' : ` (${code})`
     const text = isIncomplete
       ? `received an incomplete response${reason}. Try again later, or check the network, proxies and firewalls.`
-      : `received no response${reason}. Check authUrl and the network.`
+      : `received no response${reason}. ${this.#noResponseAdvice(code)}`
     return this.#failure(`POST ${this.#endpoint} ${text}`, {
       code: 'ERR_TOKEN_NETWORK',
       retryable: true,
       cause,
     })
+  }
+
+  #noResponseAdvice(code: string | undefined): string {
+    const isLocal = isLoopback(new URL(this.#options.endpoint).hostname)
+    return isLocal && code === 'ECONNREFUSED' ? NOTHING_LISTENS : 'Check authUrl and the network.'
   }
 
   #badResponse(issues: ResponseIssue[]): TokenResponseError {

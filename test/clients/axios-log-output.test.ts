@@ -418,6 +418,14 @@ it('a request shows what was called when it is logged', async () => {
   expect(request._header).toContain('Authorization: [hidden]')
 })
 
+it('the options of a request show no token, whatever case an undefined header of the caller has', async () => {
+  const headers = { authorization: undefined }
+  const { request } = await ground.api({ adapter: 'http' }).get('/orders', { headers } as never)
+  const shown = request._redirectable?._options ?? request._options
+  expect(Object.values(shown.headers)).toContain('[hidden]')
+  expectNoToken(shown)
+})
+
 it("the caller's keep-alive agent still works, and is the one on the config", async () => {
   const httpAgent = new Agent({ keepAlive: true, maxSockets: 7 })
   const api = ground.api({ adapter: 'http', httpAgent })

@@ -35,6 +35,14 @@ async function argumentsFor(
   return { input: target, init: final }
 }
 
+it('a header of the caller that is undefined is replaced by the token, whatever its case', async () => {
+  const { init } = await argumentsFor(URL_CALLED, {
+    headers: { authorization: undefined, 'X-Mine': '1' } as never,
+  })
+  expect(init.headers).toEqual({ Authorization: AUTHORIZATION, 'X-Mine': '1' })
+  expect(init.headers).not.toHaveProperty('authorization')
+})
+
 it('createAuthFetch reports all invalid options in one error', () => {
   const invalid = { fetch: 1, header: '', other: 1 } as never
   const expected = ['tokens', 'header', 'fetch', 'other']

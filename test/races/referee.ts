@@ -347,7 +347,11 @@ export class Referee {
     for (const api of apis) this.#limitOf(api).mayBeStricter()
     const isTried =
       attempt > this.#options.retries || !isRetried(answer) || now - at >= this.#options.timeoutMs / 2
-    if (status === 429 || namedMs !== undefined || (background !== 'yes' && isTried)) this.#excuses += 1
+    // Only a process that was suspended ends an attempt so late. Calls that waited before have no time left, and later ones
+    // share their run.
+    const wasSuspended = now - at >= this.#options.timeoutMs
+    if (status === 429 || namedMs !== undefined || wasSuspended || (background !== 'yes' && isTried))
+      this.#excuses += 1
     this.#running = undefined
   }
 

@@ -5,6 +5,7 @@ import {
   type Answer,
   breaksOff,
   deaf,
+  ENVIRONMENT,
   failed,
   granted,
   noConnection,
@@ -258,6 +259,17 @@ describe('the error message without a complete response', () => {
     const error = await failure(answer, { timeoutMs }, timeoutMs ?? 10_000)
     expect(error.message).toBe(`${WHERE} ${message}`)
   })
+
+  it.each(['http://127.0.0.1:4000', 'http://localhost:4000', 'http://[::1]:4000'])(
+    'suggests the sandbox if nothing listens at %s',
+    async (authUrl) => {
+      const error = await failure(noConnection, { environment: { ...ENVIRONMENT, authUrl } })
+      expect(error.message).toBe(
+        `POST ${authUrl}/oauth/token received no response (ECONNREFUSED). Nothing listens on this port: check authUrl. ` +
+          'If it is the sandbox, is it running? Each start has a new port and a new secret.',
+      )
+    },
+  )
 })
 
 it('a token that expired before it arrived is rejected', async () => {

@@ -3,10 +3,9 @@ import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import axios from 'axios'
 import { startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './recipes/support/service-env.ts'
 
 const sandbox = await startSandbox({ sharedApiUrl: true }) // as at services that have one address for both APIs
-Object.assign(process.env, serviceEnv(sandbox.test))
+Object.assign(process.env, sandbox.test.variables)
 const { api, tokens } = await import('./recipes/parts/axios-client.ts')
 
 const first = await api.get('/orders/1')

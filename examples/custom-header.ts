@@ -3,12 +3,11 @@ import assert from 'node:assert/strict'
 import { subscribe } from 'node:diagnostics_channel'
 import type { AuthEvent } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './recipes/support/service-env.ts'
 
 const sandbox = await startSandbox()
 sandbox.test.configure({ header: 'X-Access-Token', scheme: '' })
 const { merchantUrl } = sandbox.test
-Object.assign(process.env, serviceEnv(sandbox.test))
+Object.assign(process.env, sandbox.test.variables)
 const { api, authFetch } = await import('./recipes/parts/custom-header-clients.ts')
 const { tokens } = await import('./recipes/parts/tokens.ts')
 

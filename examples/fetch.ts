@@ -3,11 +3,10 @@ import assert from 'node:assert/strict'
 import { createTokenProvider } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 import { sendWithToken } from './recipes/parts/send-with-token.ts'
-import { serviceEnv } from './recipes/support/service-env.ts'
 
 const sandbox = await startSandbox()
 const { inStoreUrl } = sandbox.test
-Object.assign(process.env, serviceEnv(sandbox.test))
+Object.assign(process.env, sandbox.test.variables)
 const { authFetch, tokens } = await import('./recipes/parts/fetch-client.ts')
 
 const responses = await Promise.all(

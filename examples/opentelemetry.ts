@@ -8,7 +8,6 @@ import { createAuthFetch, createTokenProvider } from 'merchant-auth'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { startSandbox } from 'merchant-auth/testing'
 import { explainFailure } from './recipes/parts/explain-failure.ts'
-import { serviceEnv } from './recipes/support/service-env.ts'
 
 // The exporter needs a port: one that is free now.
 const listener = createServer().listen(0, '127.0.0.1')
@@ -18,7 +17,7 @@ await new Promise((resolve) => listener.close(resolve))
 
 const sandbox = await startSandbox({ quota: '10/h' })
 const { environment, clientId, merchantUrl } = sandbox.test
-Object.assign(process.env, serviceEnv(sandbox.test), { METRICS_PORT: String(port) })
+Object.assign(process.env, sandbox.test.variables, { METRICS_PORT: String(port) })
 const { tokens } = await import('./recipes/parts/telemetry.ts')
 await import('./recipes/parts/log-events.ts')
 const authFetch = createAuthFetch(tokens)

@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict'
 import { startSandbox } from 'merchant-auth/testing'
 import { request } from 'undici'
-import { serviceEnv } from './recipes/support/service-env.ts'
 
 const sandbox = await startSandbox()
 const { merchantUrl } = sandbox.test
-Object.assign(process.env, serviceEnv(sandbox.test))
+Object.assign(process.env, sandbox.test.variables)
 const { createOrder, dispatcher } = await import('./recipes/parts/undici-client.ts')
 const { tokens } = await import('./recipes/parts/tokens.ts')
 

@@ -5,12 +5,11 @@ import axiosRetry from 'axios-retry'
 import { createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
 
 try {
-  Object.assign(process.env, serviceEnv(sandbox.test))
+  Object.assign(process.env, sandbox.test.variables)
   const { api } = await import('./parts/axios-retry-client.ts')
   const { tokens } = await import('./parts/tokens.ts')
   console.log('attachAuth, then axiosRetry:')

@@ -7,11 +7,10 @@ import cluster from 'node:cluster'
 import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import axios from 'axios'
-import type { AuthEvent } from 'merchant-auth'
+import { type AuthEvent, optionsFromEnv } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { startSandbox } from 'merchant-auth/testing'
 import { hasRedis, startRedis } from './support/redis.ts'
-import { serviceEnv } from './support/service-env.ts'
 
 const WORKERS = 4
 const CALLS = 25
@@ -20,7 +19,7 @@ async function runPrimary(): Promise<void> {
   await using sandbox = await startSandbox()
   await using redis = await startRedis()
   const workers = Array.from({ length: WORKERS }, () =>
-    cluster.fork({ ...serviceEnv(sandbox.test), REDIS_URL: redis.url }),
+    cluster.fork({ ...sandbox.test.variables, REDIS_URL: redis.url }),
   )
   const ends = await Promise.all(workers.map((worker) => once(worker, 'exit')))
   assert.deepEqual(
@@ -45,9 +44,10 @@ async function runWorker(id: number): Promise<void> {
   const { redis, tokens } = await (client === 'redis'
     ? import('./parts/redis-tokens.ts')
     : import('./parts/ioredis-tokens.ts'))
-  const api = axios.create({ baseURL: process.env['MERCHANT_AUTH_URL'] ?? '' })
+  const { apiUrls } = optionsFromEnv(process.env, { apis: ['merchant'] }).environment
+  const api = axios.create({ baseURL: apiUrls.merchant })
   attachAuth(api, tokens)
-  const answers = await Promise.all(Array.from({ length: CALLS }, (_, n) => api.get(`/merchant/orders/${n}`)))
+  const answers = await Promise.all(Array.from({ length: CALLS }, (_, n) => api.get(`/orders/${n}`)))
   assert.ok(answers.every(({ status }) => status === 200))
   console.log(`  worker ${id}, ${client}: ${answers.length} calls, token from: ${sources.join(', ')}`)
   await tokens.close()

@@ -14,7 +14,6 @@ import dynalite from 'dynalite'
 import { createAuthFetch, createTokenProvider, optionsFromEnv, type TokenStore } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 import { dynamoDBTokenStore } from './parts/dynamodb-token-store.ts'
-import { serviceEnv } from './support/service-env.ts'
 
 const TABLE = 'merchant-auth'
 const PROCESSES = 2
@@ -22,7 +21,7 @@ const FUNCTIONS = 25
 
 /** Execution environments: they start, wait for their first invocation, and make one call each. */
 async function runFunctions(): Promise<void> {
-  const options = optionsFromEnv()
+  const options = optionsFromEnv(process.env, { apis: ['merchant'] })
   const functions = Array.from({ length: FUNCTIONS }, () => {
     const store = dynamoDBTokenStore(new DynamoDBClient(), TABLE)
     return createAuthFetch(createTokenProvider({ ...options, store }))
@@ -70,7 +69,7 @@ async function run(): Promise<void> {
   })
   await using sandbox = await startSandbox()
   sandbox.test.configure({ tokenLatencyMs: 200 })
-  Object.assign(process.env, serviceEnv(sandbox.test), {
+  Object.assign(process.env, sandbox.test.variables, {
     AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${(database.address() as AddressInfo).port}`,
     AWS_REGION: 'eu-central-1',
     AWS_ACCESS_KEY_ID: 'emulated',

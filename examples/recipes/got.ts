@@ -3,11 +3,10 @@ import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import { HTTPError } from 'got'
 import { type SandboxTarget, startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
 const { environment, inStoreUrl } = sandbox.test
-Object.assign(process.env, serviceEnv(sandbox.test))
+Object.assign(process.env, sandbox.test.variables)
 const { tokens } = await import('./parts/tokens.ts')
 const { api: client } = await import('./parts/got-client.ts')
 const api = client.extend({

@@ -3,11 +3,10 @@ import assert from 'node:assert/strict'
 import { inspect } from 'node:util'
 import { isHTTPError } from 'ky'
 import { type SandboxTarget, startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
 const { inStoreUrl } = sandbox.test
-Object.assign(process.env, serviceEnv(sandbox.test))
+Object.assign(process.env, sandbox.test.variables)
 const { api } = await import('./parts/ky-client.ts')
 const { tokens } = await import('./parts/tokens.ts')
 

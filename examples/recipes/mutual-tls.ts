@@ -17,7 +17,7 @@ import { fetchWith } from './parts/fetch-with.ts'
 import { createAuthority } from './support/certificates.ts'
 import { startTlsFront } from './support/relays.ts'
 import { rootCause } from './support/root-cause.ts'
-import { serviceEnv } from './support/service-env.ts'
+import { variablesAt } from './support/variables-at.ts'
 
 const authority = await createAuthority()
 const { key, cert } = await authority.issue('merchant-service')
@@ -40,7 +40,7 @@ const folder = mkdtempSync(join(tmpdir(), 'certificate-'))
 writeFileSync(join(folder, 'client.key'), key)
 writeFileSync(join(folder, 'client.crt'), cert)
 process.chdir(folder)
-Object.assign(process.env, serviceEnv(sandbox.test, url))
+Object.assign(process.env, variablesAt(sandbox.test, url))
 const { api, authFetch, tokens } = await import('./parts/certified-client.ts')
 process.chdir('/')
 rmSync(folder, { recursive: true })

@@ -1,10 +1,9 @@
 /** A typed client by openapi-fetch, on a fetch that carries the token and renews it after a 401. */
 import assert from 'node:assert/strict'
 import { startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './support/service-env.ts'
 
 const sandbox = await startSandbox()
-Object.assign(process.env, serviceEnv(sandbox.test))
+Object.assign(process.env, sandbox.test.variables)
 const { api } = await import('./parts/openapi-client.ts')
 const { tokens } = await import('./parts/tokens.ts')
 

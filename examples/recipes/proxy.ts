@@ -18,7 +18,7 @@ import { fetchWith } from './parts/fetch-with.ts'
 import { createAuthority } from './support/certificates.ts'
 import { startTap, startTlsFront } from './support/relays.ts'
 import { rootCause } from './support/root-cause.ts'
-import { serviceEnv } from './support/service-env.ts'
+import { variablesAt } from './support/variables-at.ts'
 
 interface Service {
   readonly environment: Environment
@@ -63,7 +63,7 @@ async function main(): Promise<void> {
 
   // undici's fetch through the proxy, for the token request and for the calls.
   setDefaultCACertificates([...getCACertificates(), ca]) // a service with a public certificate does not need this
-  Object.assign(process.env, serviceEnv(sandbox.test, url), { HTTPS_PROXY: proxyUrl })
+  Object.assign(process.env, variablesAt(sandbox.test, url), { HTTPS_PROXY: proxyUrl })
   const { authFetch, tokens } = await import('./parts/proxied-client.ts')
   const sale = await authFetch(`${url}/merchant/sales`, { method: 'POST', body: '{"amount":1200}' })
   assert.equal(sale.status, 200)

@@ -6,7 +6,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './support/service-env.ts'
 
 /** One sale. Then it waits for its end. */
 async function runTerminal(): Promise<void> {
@@ -19,7 +18,7 @@ async function runTerminal(): Promise<void> {
 async function run(): Promise<void> {
   await using sandbox = await startSandbox()
   const folder = mkdtempSync(join(tmpdir(), 'terminal-'))
-  const env = { ...process.env, ...serviceEnv(sandbox.test), STATE_DIRECTORY: folder }
+  const env = { ...process.env, ...sandbox.test.variables, STATE_DIRECTORY: folder }
   const start = async (end: 'shutdown' | 'power failure'): Promise<void> => {
     const terminal = fork(new URL(import.meta.url), { env })
     const [status] = await once(terminal, 'message')

@@ -8,9 +8,9 @@ const at = eachWithSandbox()
 
 describe('a failed token request', () => {
   it.each([
-    ['a status', { kind: 'status', status: 503 }, 5, { step: 'answer', code: 'ERR_TOKEN_STATUS' }],
-    ['a reset', { kind: 'reset' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK', cause: 'ECONNRESET' }],
-    ['a truncated response', { kind: 'truncated-body' }, 4, { step: 'answer', code: 'ERR_TOKEN_NETWORK' }],
+    ['a status', { kind: 'status', status: 503 }, 5, { step: 'response', code: 'ERR_TOKEN_STATUS' }],
+    ['a reset', { kind: 'reset' }, 4, { step: 'response', code: 'ERR_TOKEN_NETWORK', cause: 'ECONNRESET' }],
+    ['a truncated response', { kind: 'truncated-body' }, 4, { step: 'response', code: 'ERR_TOKEN_NETWORK' }],
   ] as const)(
     'with %s is not retried, and is reported with machine-readable codes',
     async (_, fault, code, finding) => {
@@ -55,7 +55,7 @@ describe('a failed token request', () => {
     at.test.fail('token', { kind: 'status', status, body: error && { error } })
     const { code, last } = await check(at)
     expect(code).toBe(5)
-    expect(last).toMatchObject({ step: 'answer', status, advice: expect.stringContaining(advice) })
+    expect(last).toMatchObject({ step: 'response', status, advice: expect.stringContaining(advice) })
     expect(last?.error).toBe(error)
   })
 
@@ -129,7 +129,7 @@ describe('a token request without a response', () => {
     if (step !== 'connection') return
     const sent = await checkFailing([cause], { sent: true })
     const closed = expect.stringMatching(/https:.*mutual TLS/)
-    expect(sent.last).toMatchObject({ step: 'answer', cause, advice: closed })
+    expect(sent.last).toMatchObject({ step: 'response', cause, advice: closed })
   })
 
   it.each([
@@ -143,9 +143,22 @@ describe('a token request without a response', () => {
     expect(last?.text).toMatch(/^no connection to 127\.0\.0\.1:\d+ in time$/)
   })
 
+  it.each([
+    ['http://127.0.0.1:4000', true],
+    ['http://localhost:4000', true],
+    ['https://auth.example:4000', false],
+  ])('asks whether the sandbox is running if nothing listens at %s', async (url, isLocal) => {
+    const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+    vi.stubGlobal('fetch', () => Promise.reject(new TypeError('fetch failed', { cause })))
+    const { code, last } = await check(at, ['--auth-url', url])
+    expect(code).toBe(4)
+    expect(last).toMatchObject({ step: 'connection', cause: 'ECONNREFUSED' })
+    expect(last?.advice?.includes('a new port and a new secret')).toBe(isLocal)
+  })
+
   it('distinguishes a failure behind a proxy from a proxy that cannot be reached', async () => {
     const sent = await checkFailing(['ECONNRESET'], { proxy: PROXY, sent: true })
-    expect(sent.last).toMatchObject({ step: 'answer' })
+    expect(sent.last).toMatchObject({ step: 'response' })
     expect((await checkFailing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
       step: 'connection',
       text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
@@ -156,7 +169,7 @@ describe('a token request without a response', () => {
     const port = await startHttps(await certificate('localhost'))
     const { code, last } = await check(at, ['--auth-url', `http://localhost:${port}`])
     expect(code).toBe(4)
-    expect(last).toMatchObject({ step: 'answer', cause: 'UND_ERR_SOCKET' })
+    expect(last).toMatchObject({ step: 'response', cause: 'UND_ERR_SOCKET' })
     expect(last?.advice).toContain('https:')
   })
 })

@@ -37,23 +37,30 @@ describe('check', () => {
     ],
     [
       'a URL without a path',
-      { MERCHANT_AUTH_API_URLS: 'merchant=https://api.example.com' },
+      { MERCHANT_AUTH_API_URLS: 'merchant=https://api.example' },
       'info',
-      'every URL of https://api.example.com gets the token',
+      'every URL of https://api.example gets the token',
       undefined,
     ],
     [
       'an API with almost the usual name',
-      { MERCHANT_AUTH_API_URLS: 'Merchant=https://api.example.com/m' },
+      { MERCHANT_AUTH_API_URLS: 'Merchant=https://api.example/m' },
       'warning',
-      'no API URL has the name merchant',
-      'Rename Merchant if programs read apiUrls.merchant.',
+      'no API URL has the name merchant: programs that read apiUrls.merchant fail',
+      'Write merchant instead of Merchant.',
     ],
     [
       'API URLs without names',
-      { MERCHANT_AUTH_API_URLS: 'https://api.example.com/m' },
+      { MERCHANT_AUTH_API_URLS: 'https://api.example/m' },
+      'warning',
+      'the API URLs have no names: programs that read apiUrls.merchant fail',
+      'Write merchant=https://…, or read apiUrls[0].',
+    ],
+    [
+      'APIs with other names',
+      { MERCHANT_AUTH_API_URLS: 'shop=https://api.example/m' },
       'info',
-      'the API URLs have no names: programs read apiUrls[0], not apiUrls.merchant',
+      'no API URL has the name merchant: programs that read apiUrls.merchant fail',
       undefined,
     ],
   ])('points out %s', async (_, variables, result, text, advice) => {
@@ -101,7 +108,7 @@ describe('check', () => {
     const variables = { MERCHANT_AUTH_API_URLS: '', [insecure]: 'true' }
     const { code, steps } = await check(at, [...args, '--call', `${inStore}/orders`], variables)
     expect(code).toBe(0)
-    expect(steps[0]?.data).toMatchObject({ apiUrls: { merchant, inStore } })
+    expect(steps.find(({ data }) => data)?.data).toMatchObject({ apiUrls: { merchant, inStore } })
     const url = ['--auth-url', 'http://sandbox.invalid:4000']
     const allowed = await check(at, url, { [insecure]: 'true' })
     expect(allowed.last?.step).toBe('name')
@@ -185,19 +192,136 @@ describe('check', () => {
     })
   })
 
-  it('drops a byte order mark at the start of a file, and reports it', async () => {
+  it('drops a byte order mark, and warns where Node.js does not', async () => {
     const dotenv = join(folder(), '.env')
-    writeFileSync(dotenv, '\ufeffMERCHANT_AUTH_CLIENT_ID=test-client\n')
     const file = join(folder(), 'secret')
     writeFileSync(file, `\ufeff${at.test.clientSecret}`)
     const flags = ['--dotenv', dotenv, '--client-secret-file', file]
-    const { code, steps } = await check(at, flags, { MERCHANT_AUTH_CLIENT_ID: '' })
-    expect(code).toBe(0)
-    const marks = steps.filter(({ text }) => text.includes('byte order mark')).map(({ text }) => text)
-    expect(marks).toEqual(
-      [dotenv, file].map((name) => `the file ${name} began with a byte order mark, which was dropped`),
+    const marks = async (text: string) => {
+      writeFileSync(dotenv, `\ufeff${text}\n`)
+      const { code, steps } = await check(at, flags, { MERCHANT_AUTH_CLIENT_ID: '' })
+      expect(code).toBe(0)
+      return steps.filter(({ text }) => text.includes('byte order mark'))
+    }
+    const dropped = {
+      result: 'info',
+      text: `the file ${file} began with a byte order mark, which was dropped`,
+    }
+    const warning = {
+      result: 'warning',
+      text: `the file ${dotenv} begins with a byte order mark, so node --env-file does not set MERCHANT_AUTH_CLIENT_ID`,
+      advice: expect.stringContaining('Save it as UTF-8 without a byte order mark.'),
+    }
+    expect(await marks('export MERCHANT_AUTH_CLIENT_ID=test-client')).toMatchObject([warning, dropped])
+    expect(await marks('# a comment\nMERCHANT_AUTH_CLIENT_ID=test-client')).toMatchObject([dropped])
+  })
+
+  it.each([
+    ['at a #', 'Sword#fish-7', true],
+    ['at its first character', '#Swordfish-7', true],
+    ['not before a comment', 'Swordfish-7 # of the #1 client', false],
+    ['not in quotes', "'Sword#fish-7'", false],
+  ])('says that Node.js cuts an unquoted value in --dotenv %s', async (_, value, isCut) => {
+    noteSecret('fish-7')
+    const dotenv = join(folder(), '.env')
+    const name = 'MERCHANT_AUTH_CLIENT_SECRET'
+    writeFileSync(dotenv, `export ${name}=${value}\nMERCHANT_AUTH_URL=https://unused.example#1\n`)
+    const { steps } = await check(at, ['--dotenv', dotenv], { [name]: undefined })
+    expect(steps.filter(({ text }) => text.includes('cut'))).toEqual(
+      isCut
+        ? [
+            {
+              step: 'options',
+              result: 'warning',
+              text: `${name} is cut at its first # in the file ${dotenv}, because it is not in quotes`,
+              advice: `Write ${name}='…'.`,
+            },
+          ]
+        : [],
     )
   })
+
+  it('names the variables of --dotenv that the shell sets otherwise', async () => {
+    const { MERCHANT_AUTH_URL, MERCHANT_AUTH_AUDIENCE } = at.variables
+    const dotenv = join(folder(), '.env')
+    writeFileSync(
+      dotenv,
+      [
+        `MERCHANT_AUTH_AUDIENCE="${MERCHANT_AUTH_AUDIENCE}"`,
+        `MERCHANT_AUTH_URL=${MERCHANT_AUTH_URL}/other`,
+        'MERCHANT_AUTH_CLIENT_ID=another',
+        'MERCHANT_AUTH_CLIENT_SECRET=another-secret',
+      ].join('\n'),
+    )
+    const overridden = async (...args: string[]) =>
+      (await check(at, ['--dotenv', dotenv, ...args])).steps.filter(({ text }) => text.includes('the shell'))
+    expect(await overridden('--auth-url', `${MERCHANT_AUTH_URL}/oauth/token`)).toEqual([
+      {
+        step: 'options',
+        result: 'warning',
+        text: `the file ${dotenv} sets MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_CLIENT_SECRET to other values than the shell, which takes precedence`,
+        advice: 'To use the file: unset MERCHANT_AUTH_CLIENT_ID MERCHANT_AUTH_CLIENT_SECRET',
+      },
+    ])
+    writeFileSync(dotenv, `MERCHANT_AUTH_URL=${MERCHANT_AUTH_URL}\nMERCHANT_AUTH_TIMEOUT_MS=5000\n`)
+    expect(await overridden()).toEqual([])
+  })
+
+  it('warns about the file before it rejects the options', async () => {
+    const dotenv = join(folder(), '.env')
+    writeFileSync(dotenv, `MERCHANT_AUTH_URL=${at.variables['MERCHANT_AUTH_URL']}\n`)
+    const { code, steps } = await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_URL: 'nowhere' })
+    expect(code).toBe(3)
+    expect(steps).toMatchObject([{ result: 'warning' }, { result: 'failed', code: 'ERR_CONFIGURATION' }])
+  })
+
+  it.each([
+    ['MERCHANT_AUTH_URL', 'https://auth.test.example.com', ' (--auth-url)'],
+    ['MERCHANT_AUTH_AUDIENCE', 'https://api.test.example.com', ' (--audience)'],
+    ['MERCHANT_AUTH_API_URLS', 'merchant=https://api.test.example.com/merchant', ' (--api-url)'],
+    ['MERCHANT_AUTH_CLIENT_ID', 'your-client-id', ' (--client-id)'],
+    ['MERCHANT_AUTH_CLIENT_SECRET', 'your-client-secret', ' (--client-secret-file)'],
+  ])('recognizes the placeholder of %s, and requests no token', async (name, value, flag) => {
+    noteSecret('your-client-secret')
+    const { code, steps } = await check(at, [], { [name]: value })
+    expect(code).toBe(3)
+    expect(steps.map(({ text }) => text)).toEqual([
+      `${name}${flag}: still has the value of an example: replace it with your own`,
+    ])
+    expect(at.test.counts.token).toBe(0)
+  })
+
+  it('recognizes the placeholder in a secret file', async () => {
+    const file = join(folder(), 'secret')
+    writeFileSync(file, 'your-client-secret\n')
+    const { code, last } = await check(at, ['--client-secret-file', file])
+    expect(code).toBe(3)
+    expect(last?.text).toMatch(/^MERCHANT_AUTH_CLIENT_SECRET_FILE .* of an example/)
+  })
+
+  const ORIGIN = 'https://service.example'
+  it.each<[result: Finding['result'] | undefined, authUrl: string, apiUrls: string]>([
+    ['warning', `${ORIGIN}/merchant`, `merchant=${ORIGIN}/merchant,inStore=${ORIGIN}/in-store`],
+    ['info', `${ORIGIN}/merchant/v1/oauth/token`, `merchant=${ORIGIN}/merchant`], // perhaps that of the whole service
+    [undefined, ORIGIN, `merchant=${ORIGIN}/merchant,inStore=${ORIGIN}/in-store`],
+    [undefined, `${ORIGIN}/auth`, `merchant=${ORIGIN},inStore=${ORIGIN}/in-store`],
+    // A base URL of the whole service, with its token endpoint.
+    [undefined, `${ORIGIN}/v1`, `merchant=${ORIGIN}/v1,inStore=${ORIGIN}/v1`],
+    [undefined, `${ORIGIN}/v1/auth`, `merchant=${ORIGIN}/v1,inStore=${ORIGIN}/v1/in-store`],
+  ])(
+    'points out before the request that the token endpoint is below an API: %s for %s and %s',
+    async (result, authUrl, apiUrls) => {
+      vi.stubGlobal('fetch', () => Promise.reject(new TypeError('fetch failed')))
+      onTestFinished(() => void vi.unstubAllGlobals())
+      const changed = { MERCHANT_AUTH_URL: authUrl, MERCHANT_AUTH_API_URLS: apiUrls }
+      const { steps } = await check(at, [], changed)
+      const text = `the token endpoint is below the API URL ${ORIGIN}/merchant (merchant)`
+      const advice = 'MERCHANT_AUTH_URL may be the URL of the API instead of that of the token endpoint.'
+      expect(steps.filter(({ text }) => text.includes('token endpoint is below'))).toEqual(
+        result === undefined ? [] : [{ step: 'options', result, text, advice }],
+      )
+    },
+  )
 
   it('rejects a file in UTF-16, with the line that works in Windows PowerShell 5', async () => {
     const dotenv = join(folder(), '.env')
@@ -306,6 +430,14 @@ describe('check --call', () => {
 })
 
 describe('the report of check', () => {
+  it('has the same names of steps for people and in JSON', async () => {
+    const args = ['--call', `${at.test.merchantUrl}/orders`]
+    const { stdout } = await run(['check', ...args], at.variables)
+    const { steps } = await check(at, args)
+    const titles = [...stdout.matchAll(/^\S (\w+)/gm)].map(([, title = '']) => title.toLowerCase())
+    expect(titles).toEqual([...new Set(steps.map(({ step }) => step))])
+  })
+
   it('counts its warnings in JSON', async () => {
     issue(at, jwt({ aud: 'x', exp: 1 }))
     const { stdout } = await run(['check', '--json'], at.variables)

@@ -33,7 +33,7 @@ describe('the command line', () => {
 
   const SECRET = /^A client secret or an assertion cannot be passed on the command line/
   const ARGUMENT = 'Unexpected argument. A value must follow its flag, as in --flag VALUE.'
-  const CALL = '--call must be an absolute URL without a user name and a password.'
+  const CALL = '--call must be an absolute URL (https://…) without a user name and a password.'
   it.each<[args: string, message: string | RegExp]>([
     ['chekc', 'Unknown command. Did you mean check?'],
     ['help HORSE', 'Unknown command.'],

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -61,6 +62,30 @@ describe('the program merchant-auth', () => {
     expect((await lines.next()).value).toBe('143')
   })
 
+  it.each([
+    ['ends', 'npx', true],
+    ['goes on', '', false],
+  ])('%s when its parent does, if that is "%s"', async (_, parent, ends) => {
+    // npx starts a shell that runs the program, and passes SIGTERM on to the shell only.
+    const args = ['-c', '"$0" "$1" sandbox & echo $!; wait', process.execPath, MAIN]
+    const env = { PATH: process.env['PATH'], npm_lifecycle_event: parent }
+    const shell = spawn('sh', args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const lines = createInterface(shell.stdout)[Symbol.asyncIterator]()
+    const pid = Number((await lines.next()).value)
+    const [, url = ''] = /URL=(.*)/.exec(String((await lines.next()).value)) ?? []
+    const status = async () => (await fetch(url).catch(() => undefined))?.status
+    expect(await status()).toBe(404)
+    const exited = once(shell, 'exit')
+    shell.kill()
+    await exited
+    if (ends) await expect.poll(status, { timeout: PATIENCE_MS }).toBe(undefined)
+    else {
+      await setTimeout(1_000) // four times the interval in which it looks
+      expect(await status()).toBe(404)
+      process.kill(pid)
+    }
+  })
+
   it('reads the secret from a pipe', async () => {
     const env = { PATH: process.env['PATH'], ...at.variables, SECRET: at.test.clientSecret }
     const command = 'printf %s "$SECRET" | "$0" "$1" token --client-secret-file /dev/stdin'
@@ -72,7 +97,7 @@ describe('the program merchant-auth', () => {
     const pipe = join(folder(), 'pipe')
     execFileSync('mkfifo', [pipe])
     const { child, ended } = program(['token', '--client-secret-file', pipe], at.variables)
-    await new Promise((resolve) => setTimeout(resolve, 1_500)) // nothing shows when it starts to wait
+    await setTimeout(1_500) // nothing shows when it starts to wait
     child.kill('SIGTERM')
     expect(await ended).toEqual({ ...SILENT, code: null, signal: 'SIGTERM' })
   })

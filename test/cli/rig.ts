@@ -16,7 +16,7 @@ import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { runCommandLine } from '../../src/cli/command-line.ts'
 import type { Finding } from '../../src/cli/report.ts'
 import { noteSecret } from '../support/recorded.ts'
-import { type Client, until } from '../testing/calls.ts'
+import { until } from '../testing/calls.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
@@ -104,22 +104,11 @@ export function namedUrls(apiUrls: Environment['apiUrls']): string {
     .join(',')
 }
 
-/** The variables for an environment of the sandbox. */
-function variablesFor({ environment, clientId, clientSecret }: Client) {
-  return {
-    MERCHANT_AUTH_URL: environment.authUrl,
-    MERCHANT_AUTH_AUDIENCE: environment.audience,
-    MERCHANT_AUTH_API_URLS: namedUrls(environment.apiUrls),
-    MERCHANT_AUTH_CLIENT_ID: clientId,
-    MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
-  }
-}
-
 /** The sandbox of the current test, and the variables for it. */
 export interface Place {
   sandbox: Sandbox
   test: SandboxEnvironment
-  variables: ReturnType<typeof variablesFor>
+  variables: SandboxEnvironment['variables']
 }
 
 /** A sandbox for each test of the file. */
@@ -127,7 +116,7 @@ export function eachWithSandbox(): Readonly<Place> {
   const place = {} as Place
   beforeEach(async () => {
     const sandbox = await startSandbox()
-    Object.assign(place, { sandbox, test: sandbox.test, variables: variablesFor(sandbox.test) })
+    Object.assign(place, { sandbox, test: sandbox.test, variables: sandbox.test.variables })
   })
   afterEach(() => place.sandbox.close())
   return place

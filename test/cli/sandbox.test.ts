@@ -33,6 +33,56 @@ describe('the variables of the sandbox command', () => {
   })
 })
 
+describe('a host other than a loopback host', () => {
+  it('makes the variables allow http, and the command says what it opens', async () => {
+    const { command, client } = await sandbox(['--host', '0.0.0.0'])
+    const isReachable = !client.environment.authUrl.includes('127.0.0.1') // a machine without a network
+    expect(command.stdout().includes('export MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=true\n')).toBe(isReachable)
+    expect(command.stderr().includes('Whoever reaches this host can get tokens')).toBe(isReachable)
+  })
+
+  it('ends the command with exit code 3 if it is not one of this machine', async () => {
+    const { code, stderr } = await run(['sandbox', '--host', 'nowhere.invalid'])
+    expect(code).toBe(3)
+    expect(stderr).toMatch(/^merchant-auth: --host cannot be listened on \([A-Z_]+\)\. /)
+  })
+})
+
+describe('the clients of the sandbox command', () => {
+  it('are those of --client; the variables are those of the first, and the log names each', async () => {
+    const flags = '--client store-1:first-secret$ --client store-2:a:b=second-secret'.split(' ')
+    const { command, client, merchantUrl, lines } = await sandbox(flags)
+    expect(client).toMatchObject({ clientId: 'store-1', clientSecret: 'first-secret$' })
+    const second = { ...client, clientId: 'store-2', clientSecret: 'a:b=second-secret' }
+    await freshToken(client)
+    await lines(1)
+    const token = await freshToken(second)
+    await lines(2)
+    await call(merchantUrl, token)
+    const logged = await lines(3)
+    expect(logged.map((line) => withPlaceholders(line).replace(/^.*N ms {2}/, ''))).toEqual([
+      'issued JTI, client store-1',
+      'issued JTI, client store-2',
+      'token JTI, client store-2',
+    ])
+    const file = join(folder(), '.env')
+    writeFileSync(file, command.stdout())
+    const print = 'printf %s "$MERCHANT_AUTH_CLIENT_SECRET"'
+    const { stdout } = await promisify(execFile)('sh', ['-c', `. "$0"; ${print}`, file])
+    expect(stdout).toBe('first-secret$')
+  })
+
+  it.each(['store-1', 'store-1:', ':HUNTER2', 'store-1:HUNTER2 x', 'a:HUNTER2"'])(
+    'are rejected if the flag is not ID:SECRET, and the message has no secret: %s',
+    async (client) => {
+      const { code, stderr } = await run(['sandbox', '--client', client])
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/^merchant-auth: --client must be ID:SECRET/)
+      expect(stderr).not.toContain('HUNTER2')
+    },
+  )
+})
+
 describe('the settings of the sandbox command', () => {
   it.each(['test', 'production'])('apply to the %s environment', async (environment) => {
     const flags = `--lifetime-seconds 7 --reject-all-tokens=in-store --header-name X-Token --scheme= --environment ${environment}`
@@ -154,8 +204,8 @@ HH:MM:SS.mmm  production  GET     /merchant         401  N ms  no token
     const merchant = { target: 'merchant', method: 'GET', path: '/merchant/%C2%9B' }
     const inStore = { target: 'in-store', method: 'GET', path: '/in-store' }
     expect(printed.map((line) => JSON.parse(line))).toEqual([
-      { ...common, id: 1, ...issued, status: 200, jti },
-      { ...common, id: 2, ...merchant, status: 200, jti, fault: 'text=x' },
+      { ...common, id: 1, ...issued, status: 200, clientId: 'test-client', jti },
+      { ...common, id: 2, ...merchant, status: 200, clientId: 'test-client', jti, fault: 'text=x' },
       { ...common, id: 3, ...inStore, status: 418, fault: 'status=418' },
     ])
     expect(command.stderr()).toBe(`${printed.join('\n')}\n`)

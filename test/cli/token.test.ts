@@ -46,6 +46,8 @@ describe('token', () => {
     expect(rest).toEqual({ tokenType: 'Bearer', scope: 'merchant', expiresInSeconds: expect.any(Number) })
     expect(rest.expiresInSeconds).toBeGreaterThan(580)
     expect(rest.expiresInSeconds).toBeLessThanOrEqual(600)
+    const help = await run(['token', '--help'])
+    expect(help.stdout.replace(/\s+/g, ' ')).toContain('expiresAt (ms since 1970), expiresInSeconds')
   })
 
   it.each([

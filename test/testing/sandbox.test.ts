@@ -1,10 +1,13 @@
 // The sandbox as a whole: its two separate environments, its options, and close().
 import { execFile } from 'node:child_process'
+import { networkInterfaces } from 'node:os'
 import { promisify } from 'node:util'
+import { decodeJwt } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { createAuthFetch } from '../../src/attach/fetch.ts'
 import { defineEnvironments } from '../../src/environments.ts'
 import { ConfigurationError } from '../../src/errors.ts'
+import { optionsFromEnv } from '../../src/options-from-env.ts'
 import { startSandbox } from '../../src/testing/index.ts'
 import { createTokenProvider } from '../../src/token/provider.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
@@ -19,6 +22,8 @@ import {
   until,
   useSandbox,
 } from './calls.ts'
+
+const CLIENT = { clientId: 'a', clientSecret: 'secret of a' }
 
 describe('startSandbox', () => {
   const use = useSandbox()
@@ -55,6 +60,85 @@ describe('startSandbox', () => {
     expect(use.env.counts).toEqual({ token: 1, merchant: 1, 'in-store': 1, issued: 1, unauthorized: 0 })
     expect(before).toEqual({ token: 0, merchant: 0, 'in-store': 0, issued: 0, unauthorized: 0 })
     expect(use.sandbox.production.counts).toEqual(before)
+  })
+})
+
+describe('the variables of an environment', () => {
+  it('are read by optionsFromEnv as its options', async () => {
+    await using sandbox = await startSandbox()
+    for (const env of [sandbox.test, sandbox.production]) {
+      const { environment, clientId, clientSecret } = optionsFromEnv(env.variables)
+      const { authUrl, audience, apiUrls } = env.environment
+      expect(environment).toMatchObject({ authUrl, audience, apiUrls })
+      expect(clientId).toBe(env.clientId)
+      expect(await (clientSecret as () => Promise<string>)()).toBe(env.clientSecret)
+      expect(env.variables).not.toHaveProperty('MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS')
+    }
+  })
+
+  it('allow http if the host is not a loopback host, and a token can be got by them', async () => {
+    await using sandbox = await startSandbox({ host: '0.0.0.0' })
+    const { variables, environment } = sandbox.test
+    const [address] = Object.values(networkInterfaces()).flatMap((list) =>
+      (list ?? []).filter(({ family, internal }) => family === 'IPv4' && !internal),
+    )
+    const port = new URL(environment.authUrl).port
+    expect(environment.authUrl).toBe(`http://${address?.address ?? '127.0.0.1'}:${port}`)
+    expect(variables['MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS']).toBe(address && 'true')
+    await using tokens = createTokenProvider(optionsFromEnv(variables))
+    expect((await tokens.getToken()).scope).toBe('merchant')
+    expect((await fetch(`http://127.0.0.1:${port}/merchant`)).status).toBe(401)
+  })
+})
+
+describe('the clients of startSandbox', () => {
+  const clients = ['store-1', 'store-2'].map((clientId) => ({ clientId, clientSecret: `${clientId}-secret` }))
+
+  it('get tokens of their own, and requests name them', async () => {
+    const reported: unknown[] = []
+    await using sandbox = await startSandbox({
+      clients,
+      onRequest: ({ target, clientId }) => reported.push([target, clientId]),
+    })
+    for (const client of clients) {
+      await using tokens = createTokenProvider({ ...sandbox.test.options, ...client })
+      const { value } = await tokens.getToken()
+      expect(decodeJwt(value).sub).toBe(client.clientId)
+      expect((await call(sandbox.test.merchantUrl, value)).status).toBe(200)
+    }
+    await call(`${sandbox.test.merchantUrl}?secret=store-2-secret`, undefined)
+    await requestToken(sandbox.test, { fields: { ...goodFields(sandbox.test), client_id: 'store-3' } })
+    await sandbox.close()
+    expect(reported).toEqual([
+      ['token', 'store-1'],
+      ['merchant', 'store-1'],
+      ['token', 'store-2'],
+      ['merchant', 'store-2'],
+      ['merchant', undefined],
+      ['token', undefined],
+    ])
+    expect(JSON.stringify(sandbox.test.requests())).not.toMatch(/store-\d-secret/)
+  })
+
+  it('are rejected with the secret of another one, in both environments', async () => {
+    await using sandbox = await startSandbox({ clients })
+    for (const env of [sandbox.test, sandbox.production]) {
+      expect([env.clientId, env.clientSecret]).toEqual(['store-1', 'store-1-secret'])
+      expect(env.variables['MERCHANT_AUTH_CLIENT_ID']).toBe('store-1')
+      expect((await requestToken(env)).status).toBe(200)
+      const fields = { ...goodFields(env), client_id: 'store-2' }
+      expect((await requestToken(env, { fields })).status).toBe(401)
+    }
+  })
+
+  it('have a quota each', async () => {
+    await using sandbox = await startSandbox({ clients, quota: '1/h' })
+    const statusOf = async ({ clientId, clientSecret }: (typeof clients)[number]) =>
+      (await requestToken({ ...sandbox.test, clientId, clientSecret })).status
+    const [first, second] = clients
+    expect(await statusOf(first as never)).toBe(200)
+    expect(await statusOf(first as never)).toBe(429)
+    expect(await statusOf(second as never)).toBe(200)
   })
 })
 
@@ -95,6 +179,11 @@ describe('the options of startSandbox', () => {
     ['lifetimeSeconds', { lifetimeSeconds: 0 }],
     ['port', { port: 4000 }],
     ['quota', { quota: '10/y' }],
+    ['host', { host: '' }],
+    ['host', { host: 'nowhere.invalid' }],
+    ['clients', { clients: [] }],
+    ['clients', { clients: [CLIENT, CLIENT] }],
+    ['clients[0].clientSecret', { clients: [{ ...CLIENT, clientSecret: '' }] }],
   ])('are rejected if invalid: %s %o', async (option, options) => {
     const start = startSandbox(options as object)
     await expect(start).rejects.toBeInstanceOf(ConfigurationError)

@@ -2,7 +2,8 @@ import { waitUntil } from 'cloudflare:workers'
 import { setTimeout } from 'node:timers/promises'
 import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
 
-const options = optionsFromEnv() // process.env has the Worker's variables and secrets
+// process.env has the Worker's variables and secrets.
+const options = optionsFromEnv(process.env, { apis: ['merchant'] })
 
 // Outside of the handler: once for each isolate, not for each request.
 const tokens = createTokenProvider({

@@ -9,7 +9,7 @@ import { fetchWith } from './fetch-with.ts'
 
 const certificate = { key: readFileSync('client.key'), cert: readFileSync('client.crt') }
 const certified = fetchWith(new Agent({ connect: certificate }))
-const options = optionsFromEnv()
+const options = optionsFromEnv(process.env, { apis: ['merchant'] })
 export const tokens = createTokenProvider({ ...options, fetch: certified })
 
 export const authFetch = createAuthFetch(tokens, { fetch: certified })

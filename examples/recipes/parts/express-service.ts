@@ -6,7 +6,7 @@ import { createTokenProvider, isMerchantAuthError, optionsFromEnv } from 'mercha
 import { attachAuth } from 'merchant-auth/axios'
 import { firstToken, pauseAfter } from './first-token.ts'
 
-const options = optionsFromEnv()
+const options = optionsFromEnv(process.env, { apis: ['merchant'] })
 const tokens = createTokenProvider(options)
 const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
 attachAuth(api, tokens)

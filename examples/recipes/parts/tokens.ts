@@ -1,6 +1,6 @@
 /** The provider of a service. Shown in docs/recipes.md. */
 import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 
-const options = optionsFromEnv()
+const options = optionsFromEnv(process.env, { apis: ['merchant'] })
 export const { environment } = options
 export const tokens = createTokenProvider(options)

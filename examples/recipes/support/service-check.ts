@@ -6,7 +6,6 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
-import { serviceEnv } from './service-env.ts'
 
 /** How long (ms) the end of a service may take here. */
 const END_LIMIT_MS = 30_000
@@ -114,7 +113,7 @@ function startService(program: URL, sandbox: SandboxEnvironment): ChildProcess {
       ...process.env,
       HOST: '127.0.0.1',
       PORT: '0',
-      ...serviceEnv(sandbox),
+      ...sandbox.variables,
     },
   })
 }

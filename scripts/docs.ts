@@ -55,21 +55,25 @@ function pagesWithOldExamples(): string[] {
   })
 }
 
-/** The code without the comment at the top of its file. Its imports name files as TypeScript compiles them. */
+/** The code without the comment at the top of its file. */
 function exampleOf(name: string): string {
-  const code = readFileSync(join(root, name), 'utf8')
-    .replace(/^\/\*\*.*?\*\/\n/s, '')
-    .replaceAll(/(from '\.\/[\w-]+)\.ts'/g, "$1.js'")
+  const code = withCompiledNames(readFileSync(join(root, name), 'utf8').replace(/^\/\*\*.*?\*\/\n/s, ''))
   const language = extname(name).slice(1)
-  return `<!-- example: ${name} -->\n\n\`\`\`${language}\n// ${basename(name)}\n${code}\`\`\`\n\n<!-- /example -->`
+  const comment = language === 'yaml' ? '#' : '//'
+  return `<!-- example: ${name} -->\n\n\`\`\`${language}\n${comment} ${basename(name)}\n${code}\`\`\`\n\n<!-- /example -->`
 }
 
 /** What changes from one file to another, with all lines that stay. */
 function diffOf(before: string, after: string): string {
   const args = ['diff', '--no-index', '--no-color', '--no-ext-diff', '--unified=1000', before, after]
   const { stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' })
-  const lines = stdout.replace(/^.*\n@@ .*?\n/s, '').replaceAll(/^ $/gm, '')
+  const lines = withCompiledNames(stdout.replace(/^.*\n@@ .*?\n/s, '').replaceAll(/^ $/gm, ''))
   return `<!-- diff: ${before} ${after} -->\n\n\`\`\`diff\n${lines}\`\`\`\n\n<!-- /diff -->`
+}
+
+/** Imports name files as TypeScript compiles them. docs/compatibility.md says what else is possible. */
+function withCompiledNames(code: string): string {
+  return code.replaceAll(/(from |import\()'(\.\/[\w-]+)\.ts'/g, "$1'$2.js'")
 }
 
 /** `./dist/attach/axios.js` comes from src/attach/axios.ts. */

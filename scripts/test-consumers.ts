@@ -1,11 +1,11 @@
 /**
  * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
- * `module: commonjs`, also with `lib` ES2020, Jest without flags, ts-jest, NestJS, Next.js, generated clients, a handler
- * of AWS Lambda, and bundles of esbuild and webpack. The manual shows some of their files.
+ * `module: commonjs`, also with `lib` ES2020, Jest without flags, ts-jest, NestJS 11, Next.js, generated clients, a handler
+ * of AWS Lambda, and bundles of esbuild and webpack. NestJS 12 and Hono are ES modules. The manual shows some of their files.
  *
  * npm run test:consumers
  */
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { install, output, pack, root } from './check-package/packed.ts'
@@ -20,7 +20,14 @@ const PROJECTS = {
     'bundles/build.js ../bundled',
     'lambda/main.js',
   ],
-  NestJS: ['node_modules/typescript/bin/tsc -p nest', 'nest/main.js'],
+  'NestJS 12, NestJS 11, and Hono': [
+    'node_modules/typescript/bin/tsc -p nest',
+    'nest/main.js',
+    'node_modules/typescript/bin/tsc -p nest-11',
+    'nest-11/main.js',
+    'node_modules/typescript/bin/tsc -p hono',
+    'hono/main.js',
+  ],
   'Next.js': ['next/main.mts'],
   'Generated clients': [
     'node_modules/@hey-api/openapi-ts/bin/run.js -f clients/openapi-ts.config.js --silent',
@@ -37,6 +44,12 @@ try {
     recursive: true,
     filter: (path) => !path.endsWith('node_modules'),
   })
+  // The same application, in the folder where NestJS 11 is installed.
+  for (const file of ['main.ts', 'merchant-auth.module.ts', 'orders.module.ts'])
+    cpSync(join(project, 'nest', file), join(project, 'nest-11', file))
+  // Other frameworks use the module of Next.js without its first line, as docs/frameworks.md says.
+  const module = readFileSync(join(project, 'next/lib/merchant.ts'), 'utf8')
+  writeFileSync(join(project, 'hono/merchant.ts'), module.replace("import 'server-only'\n", ''))
   mkdirSync(join(folder, 'bundled')) // outside of the project: nothing is installed there
   const { tarball } = await pack(folder)
   await install(project, [tarball, '--ignore-scripts'])

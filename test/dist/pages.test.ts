@@ -122,12 +122,14 @@ describe('README.md', () => {
     const settings = readFileSync(join(folder, 'tsconfig.json'), 'utf8')
     for (const name of ['strict', 'noUncheckedIndexedAccess', 'exactOptionalPropertyTypes'])
       expect(settings).toMatch(new RegExp(`^ *"${name}": true`, 'm'))
+    // What README.md says of TypeScript: the types of Node.js are those of this repository.
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+    const nodeTypes = ['--types', 'node', '--typeRoots', join(root, 'node_modules/@types')]
     writeFileSync(join(folder, 'app.ts'), axiosProgram)
     writeFileSync(join(folder, 'fetch.ts'), fetchProgram)
-    await compile('--noEmit', '--pretty', 'false')
+    await compile('--noEmit', '--pretty', 'false', ...nodeTypes)
     writeFileSync(join(folder, 'wrong.ts'), axiosProgram.replace('.merchant', '.merchant?.wrong'))
-    await expect(compile('--noEmit', '--pretty', 'false')).rejects.toMatchObject({
+    await expect(compile('--noEmit', '--pretty', 'false', ...nodeTypes)).rejects.toMatchObject({
       stdout: expect.stringMatching(/^wrong\.ts\(\d+,\d+\): error TS2339/),
     })
   })

@@ -15,7 +15,9 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 
-const COMPATIBILITY_DATE = '2026-08-05'
+const NEWEST = 'compatibilityDate = "2026-08-05"'
+/** The oldest that the manual promises: the first one with `node:fs`. */
+const OLDEST = 'compatibilityDate = "2025-09-15", compatibilityFlags = ["nodejs_compat"]'
 /** workerd says so once, when a token arrives for a request that was cancelled while it waited. */
 const WAITER_LEFT = 'A promise was resolved or rejected from a different request context'
 const [workerd = ''] = process.argv.slice(2)
@@ -41,6 +43,7 @@ interface Setup {
   readonly isolates?: number
   readonly script?: string
   readonly variables?: Readonly<Record<string, string>>
+  readonly compatibility?: string
 }
 
 let failed = 0
@@ -60,7 +63,7 @@ async function check(name: string, setup: Setup, run: (world: World) => Promise<
   const ending = new AbortController()
   try {
     const isolates = await startIsolates(
-      { isolates: 1, script: 'worker.mjs', ...setup, variables },
+      { isolates: 1, script: 'worker.mjs', compatibility: NEWEST, ...setup, variables },
       ending.signal,
     )
     await run({ service: sandbox.test, isolates })
@@ -76,7 +79,7 @@ async function check(name: string, setup: Setup, run: (world: World) => Promise<
 
 /** Starts a workerd with as many services of one Worker, and resolves with their addresses when they listen. */
 async function startIsolates(
-  { isolates, script, variables }: Required<Setup>,
+  { isolates, script, variables, compatibility }: Required<Setup>,
   signal: AbortSignal,
 ): Promise<string[]> {
   const names = Array.from({ length: isolates }, (_, nth) => `isolate-${nth}`)
@@ -93,7 +96,7 @@ const config :Workerd.Config = (
 );
 const worker :Workerd.Worker = (
   modules = [(name = "worker.mjs", esModule = embed "${script}")],
-  compatibilityDate = "${COMPATIBILITY_DATE}",
+  ${compatibility},
   globalOutbound = "loopback",
   bindings = [${[...bindings, ...(hasStore ? [store] : [])]}],
   ${hasStore ? 'durableObjectNamespaces = [(className = "TokenEntries", uniqueKey = "tokens")],' : ''}
@@ -265,9 +268,14 @@ await check(
   },
 )
 
-await check('the Worker of the manual calls the API', { script: 'recipe.mjs' }, async ({ isolates }) => {
-  assert.equal((await fetch(`${isolates[0]}/orders`)).status, 200)
-})
+for (const compatibility of [NEWEST, OLDEST])
+  await check(
+    `the Worker of the manual calls the API, with ${compatibility}`,
+    { script: 'recipe.mjs', compatibility },
+    async ({ isolates }) => {
+      assert.equal((await fetch(`${isolates[0]}/orders`)).status, 200)
+    },
+  )
 
 console.log(failed === 0 ? 'done' : `${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

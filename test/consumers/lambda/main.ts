@@ -28,10 +28,10 @@ async function main(): Promise<void> {
   await once(secrets, 'listening')
   const lambda = fork(join(__dirname, 'runtime.js'), [bundle], {
     env: {
-      AUTH_URL: environment.authUrl,
-      AUDIENCE: environment.audience,
-      MERCHANT_URL: merchantUrl,
-      CLIENT_ID: clientId,
+      MERCHANT_AUTH_URL: environment.authUrl,
+      MERCHANT_AUTH_AUDIENCE: environment.audience,
+      MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
+      MERCHANT_AUTH_CLIENT_ID: clientId,
       SECRET_ID: 'prod/merchant',
       AWS_SESSION_TOKEN: 'session',
       PARAMETERS_SECRETS_EXTENSION_HTTP_PORT: `${(secrets.address() as AddressInfo).port}`,

@@ -1,14 +1,18 @@
-/** A NestJS application, compiled with the options of `nest new`: CommonJS, because its package.json has no `type`. */
+/** A NestJS application, compiled with the options of `nest new`: an ES module with NestJS 12, and CommonJS with NestJS 11. */
 import 'reflect-metadata'
 import assert from 'node:assert/strict'
-import { type BeforeApplicationShutdown, Inject, Injectable, Module } from '@nestjs/common'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type BeforeApplicationShutdown, type DynamicModule, Inject, Injectable } from '@nestjs/common'
+import { ConfigModule } from '@nestjs/config'
 import { NestFactory } from '@nestjs/core'
 import { Test } from '@nestjs/testing'
 import { AxiosError } from 'axios'
 import type { TokenProvider } from 'merchant-auth'
 import { createStaticTokenProvider, type Sandbox, startSandbox } from 'merchant-auth/testing'
-import { TOKENS } from './merchant-auth.module'
-import { Orders, OrdersModule } from './orders.module'
+import { TOKENS } from './merchant-auth.module.js'
+import { Orders, OrdersModule } from './orders.module.js'
 
 /** Makes a call after the modules were destroyed, like a request that is still in flight. */
 @Injectable()
@@ -20,29 +24,43 @@ class LastOrder implements BeforeApplicationShutdown {
   }
 }
 
-@Module({ imports: [OrdersModule], providers: [LastOrder] })
 class AppModule {}
+
+/** The application, whose variables are in a `.env` file. */
+function appModule(envFilePath: string): DynamicModule {
+  const imports = [ConfigModule.forRoot({ envFilePath }), OrdersModule]
+  return { module: AppModule, imports, providers: [LastOrder] }
+}
 
 async function main(): Promise<void> {
   const sandbox = await startSandbox()
   const { environment, clientId, clientSecret } = sandbox.test
   const { merchant, inStore } = environment.apiUrls
-  Object.assign(process.env, {
+  const folder = mkdtempSync(join(tmpdir(), 'merchant-auth-nest-'))
+  const file = join(folder, '.env')
+  const variables = {
     MERCHANT_AUTH_URL: environment.authUrl,
     MERCHANT_AUTH_AUDIENCE: environment.audience,
     MERCHANT_AUTH_API_URLS: `merchant=${merchant},inStore=${inStore}`,
     MERCHANT_AUTH_CLIENT_ID: clientId,
     MERCHANT_AUTH_CLIENT_SECRET: clientSecret,
-  })
-  await overridesProvider(sandbox)
-  await callsAndShutsDown(sandbox)
+  }
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`)
+  writeFileSync(file, lines.join(''))
+  try {
+    await overridesProvider(sandbox, file)
+    for (const name of Object.keys(variables)) delete process.env[name]
+    await callsAndShutsDown(sandbox, file)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 }
 
 /** A test of the application overrides the provider. */
-async function overridesProvider(sandbox: Sandbox): Promise<void> {
+async function overridesProvider(sandbox: Sandbox, file: string): Promise<void> {
   const value = 'static'
   const tokens = createStaticTokenProvider({ environment: sandbox.test.environment, value })
-  const builder = Test.createTestingModule({ imports: [AppModule] })
+  const builder = Test.createTestingModule({ imports: [appModule(file)] })
   const testing = await builder.overrideProvider(TOKENS).useValue(tokens).compile()
   await assert.rejects(
     testing.get(Orders).place(1200),
@@ -51,8 +69,8 @@ async function overridesProvider(sandbox: Sandbox): Promise<void> {
   assert.equal(sandbox.test.counts.token, 0)
 }
 
-async function callsAndShutsDown(sandbox: Sandbox): Promise<void> {
-  const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error'] })
+async function callsAndShutsDown(sandbox: Sandbox, file: string): Promise<void> {
+  const app = await NestFactory.createApplicationContext(appModule(file), { logger: ['error'] })
   app.enableShutdownHooks(['SIGTERM'], { useProcessExit: true })
   const orders = app.get(Orders)
   const tokens: TokenProvider = app.get(TOKENS)

@@ -5,14 +5,17 @@ import { attachAuth } from 'merchant-auth/axios'
 
 export const TOKENS = Symbol('TOKENS')
 
+/** Called when the application starts: ConfigModule.forRoot() has read the .env file by then. */
+const readOptions = () => optionsFromEnv(process.env, { apis: ['merchant'] })
+
 /** Import it in the modules that call the APIs: they share this HttpService and one token. */
 @Module({
   imports: [
     HttpModule.registerAsync({
-      useFactory: () => ({ baseURL: optionsFromEnv().environment.apiUrls.merchant, timeout: 10_000 }),
+      useFactory: () => ({ baseURL: readOptions().environment.apiUrls.merchant, timeout: 10_000 }),
     }),
   ],
-  providers: [{ provide: TOKENS, useFactory: () => createTokenProvider(optionsFromEnv()) }],
+  providers: [{ provide: TOKENS, useFactory: () => createTokenProvider(readOptions()) }],
   exports: [HttpModule, TOKENS],
 })
 export class MerchantAuthModule implements OnApplicationShutdown {

@@ -1,7 +1,7 @@
 import { HttpService } from '@nestjs/axios'
 import { Inject, Injectable, Module } from '@nestjs/common'
 import { firstValueFrom } from 'rxjs'
-import { MerchantAuthModule } from './merchant-auth.module'
+import { MerchantAuthModule } from './merchant-auth.module.js'
 
 @Injectable()
 export class Orders {

@@ -58,7 +58,6 @@ async function refusesClientComponents(): Promise<void> {
 function variables(sandbox: Sandbox): Record<string, string> {
   const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
   return {
-    MERCHANT_URL: merchantUrl,
     MERCHANT_AUTH_URL: environment.authUrl,
     MERCHANT_AUTH_AUDIENCE: environment.audience,
     MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,

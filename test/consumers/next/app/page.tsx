@@ -4,7 +4,7 @@ import { merchantFetch } from '../lib/merchant'
 
 async function Orders() {
   await connection() // the rest runs for each request, and not in `next build`
-  const response = await merchantFetch(`${process.env.MERCHANT_URL}/orders`)
+  const response = await merchantFetch('/orders')
   return <p>{`The API returned ${response.status}`}</p>
 }
 

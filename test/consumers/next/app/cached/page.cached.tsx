@@ -5,7 +5,7 @@ import { merchantFetch } from '../../lib/merchant'
 
 async function orders() {
   'use cache'
-  const response = await merchantFetch(`${process.env.MERCHANT_URL}/orders`)
+  const response = await merchantFetch('/orders')
   return `The API returned ${response.status}`
 }
 

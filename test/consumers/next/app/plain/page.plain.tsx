@@ -4,6 +4,6 @@ import { merchantFetch } from '../../lib/merchant'
 export const fetchCache = 'default-cache'
 
 export default async function Page() {
-  const response = await merchantFetch(`${process.env.MERCHANT_URL}/orders`, { cache: 'no-store' })
+  const response = await merchantFetch('/orders', { cache: 'no-store' })
   return <p>{`The API returned ${response.status}`}</p>
 }

@@ -37,9 +37,12 @@ export interface Chart {
   }[]
 }
 
+/** Pages of the package with tables between `<!-- bench -->` and `<!-- /bench -->`. */
+export const PAGES = ['README.md', 'docs/coming-from-elsewhere.md', 'docs/speed.md'] as const
+
 /** A table that is written into a page of the package, between its two comments. */
 export interface Summary {
-  readonly page: 'README.md' | 'docs/speed.md'
+  readonly page: (typeof PAGES)[number]
   readonly columns: readonly string[]
   readonly rows: Section['rows']
 }
@@ -52,8 +55,8 @@ export interface Section {
   readonly notes?: readonly string[]
   readonly checks: readonly Check[]
   readonly chart?: Chart
-  /** A shorter table, for a page of the package. */
-  readonly summary?: Summary
+  /** Tables for pages of the package. */
+  readonly summary?: Summary | readonly Summary[]
 }
 
 const job = process.env['BENCH_JOB']

@@ -92,9 +92,10 @@ const END = '<!-- /bench -->'
 export function pageWith(page: Summary['page'], text: string, sections: readonly Section[]): string {
   const [start, end] = [text.indexOf(START), text.indexOf(END)]
   if (start < 0 || end < start) throw new Error(`${page} has no place for the summary: ${START} … ${END}`)
-  const tables = sections.flatMap(({ summary }) =>
-    summary?.page === page ? [table(summary.columns, summary.rows)] : [],
-  )
+  const tables = sections
+    .flatMap(({ summary = [] }) => summary)
+    .filter((summary) => summary.page === page)
+    .map(({ columns, rows }) => table(columns, rows))
   const facts = new Map(machine())
   const source = `Measured on ${facts.get('Date')} with Node.js ${facts.get('Node.js')} on ${facts.get('Processor')} by \`npm run bench\` in a clone.`
   return `${text.slice(0, start + START.length)}\n${[...tables, source].join('\n\n')}\n${text.slice(end)}`

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { Check, Section } from './part.ts'
+import { type Check, PAGES, type Section } from './part.ts'
 import { checkInText, figuresOf, isMissed, pageWith, resultsPage } from './report.ts'
 
 const PARTS = ['price', 'sockets', 'cost', 'steady', 'crowd', 'matrix', 'memory', 'start', 'size']
@@ -13,7 +13,7 @@ const PARTS_AGAINST = ['price', 'sockets', 'cost']
 const HELP = `npm run bench [-- OPTIONS]
 
 Measures this package and its peers: about 13 minutes on two cores that do nothing else.
-Writes bench/RESULTS.md, bench/charts/ and the tables in README.md and docs/speed.md.
+Writes bench/RESULTS.md, bench/charts/ and the tables in ${PAGES.join(', ')}.
 
   --check           only what has a check, in short, for CI; writes nothing
   --against FOLDER  this build beside an earlier one, a folder with package.json and dist; writes nothing
@@ -115,11 +115,11 @@ async function writeReport(): Promise<void> {
   mkdirSync(here('charts/'))
   for (const { chart } of sections) if (chart) writeFileSync(here(`charts/${chart.file}`), await draw(chart))
   writeFileSync(here('RESULTS.md'), resultsPage(sections, Math.ceil(seconds() / 60)))
-  for (const page of ['README.md', 'docs/speed.md'] as const) {
+  for (const page of PAGES) {
     const file = here(`../${page}`)
     writeFileSync(file, pageWith(page, readFileSync(file, 'utf8'), sections))
   }
-  console.log('\nbench/RESULTS.md, bench/charts/ and the tables in README.md and docs/speed.md are written.')
+  console.log(`\nbench/RESULTS.md, bench/charts/ and the tables in ${PAGES.join(', ')} are written.`)
 }
 
 function seconds(): number {

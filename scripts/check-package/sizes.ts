@@ -17,14 +17,14 @@ const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./undici'], limitBytes: 12_500 },
   { entries: ['./redis'], limitBytes: 8_500 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
-  { entries: ['./testing'], limitBytes: 26_500 },
+  { entries: ['./testing'], limitBytes: 27_000 },
   { entries: ['.', './axios'], limitBytes: 31_000 },
   { entries: ['.', './axios'], required: true, limitBytes: 51_000 },
-  { entries: ['./testing'], required: true, limitBytes: 37_500 },
+  { entries: ['./testing'], required: true, limitBytes: 38_500 },
 ]
 
-const TARBALL_PACKED_BYTES = 590_000
-const TARBALL_UNPACKED_BYTES = 2_120_000
+const TARBALL_PACKED_BYTES = 620_000
+const TARBALL_UNPACKED_BYTES = 2_250_000
 
 /** This package and its dependencies, without optional peers. */
 const INSTALLED_PACKAGES = 2

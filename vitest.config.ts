@@ -36,6 +36,7 @@ export default defineConfig(({ mode }) => ({
       { find: /^merchant-auth$/, replacement: at('./test/support/subject/index.ts') },
       { find: /^merchant-auth\/axios$/, replacement: at('./test/support/subject/axios.ts') },
       { find: /^merchant-auth\/redis$/, replacement: at('./src/store/redis.ts') },
+      { find: /^merchant-auth\/file$/, replacement: at('./src/store/file.ts') },
       { find: /^merchant-auth\/undici$/, replacement: at('./src/attach/undici.ts') },
       { find: /^merchant-auth\/opentelemetry$/, replacement: at('./src/opentelemetry/index.ts') },
       { find: /^merchant-auth\/testing$/, replacement: at('./test/support/subject/testing.ts') },

@@ -55,7 +55,7 @@ export interface Problem {
    *
    * - `missing`: the option is required, and not given or empty
    * - `invalid`: its value cannot be used
-   * - `insecure`: it is an `http:` URL of a host other than a loopback host
+   * - `insecure`: it is an `http:` URL of a host other than a loopback host, or a directory that other users can write
    * - `unknown`: there is no such option, or not in this place
    * - `conflict`: it cannot be combined with another option, or with what exists already
    * - `unavailable`: it names a file, a port or a package that cannot be used

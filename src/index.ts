@@ -1,6 +1,6 @@
 /**
  * The token provider, and fetch. {@link createTokenProvider} acquires the access token of one environment and renews it;
- * {@link createAuthFetch} attaches it to fetch calls. Other clients, the Redis store and test tools are separate entry
+ * {@link createAuthFetch} attaches it to fetch calls. Other clients, the stores and test tools are separate entry
  * points, and this one loads none of them.
  *
  * @module merchant-auth

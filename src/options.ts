@@ -99,8 +99,8 @@ export interface GeneralOptions {
    */
   readonly bodyFormat?: 'json' | 'form' | undefined
   /**
-   * A store that shares the token between processes: `createRedisTokenStore` of `merchant-auth/redis`, or your own. No
-   * call fails because the store fails.
+   * A store that shares the token between processes: `createFileTokenStore` of `merchant-auth/file` on one machine,
+   * `createRedisTokenStore` of `merchant-auth/redis` on many, or your own. No call fails because the store fails.
    * @default none: the token is cached in the memory of this process
    */
   readonly store?: TokenStore | undefined

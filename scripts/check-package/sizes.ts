@@ -16,6 +16,7 @@ const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./axios'], limitBytes: 27_500 },
   { entries: ['./undici'], limitBytes: 12_500 },
   { entries: ['./redis'], limitBytes: 8_500 },
+  { entries: ['./file'], limitBytes: 4_000 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 27_000 },
   { entries: ['.', './axios'], limitBytes: 31_000 },

@@ -6,7 +6,7 @@ import { CompactEncrypt } from 'jose/jwe/compact/encrypt'
 import { type Clock, type Instant, readClock } from '../clock.ts'
 import type { Emit, StoreFailedEvent } from '../events.ts'
 import { within } from '../waiting.ts'
-import { storeErrorCode, type TokenStore } from './token-store.ts'
+import { storeErrorCode, type TokenStore, UNREADABLE } from './token-store.ts'
 
 /** After it the provider continues without the store. */
 const OPERATION_TIMEOUT_MS = 1_000
@@ -51,18 +51,18 @@ export class SafeStore {
   }
 
   /**
-   * Reads an entry, once for each encryption key: entries are written with the first one. One that cannot be decrypted
-   * emits an event and counts as absent.
+   * Reads an entry, once for each encryption key: entries are written with the first one. One that is damaged or cannot be
+   * decrypted emits an event and counts as absent.
    */
   async *read<T>(name: string): AsyncGenerator<Entry<T>> {
     const { clock, emit } = this.#context
     for (const encryption of this.#keys) {
       const key = this.#keyOf(name, encryption)
       const readAt = readClock(clock) // the time of the round trip counts as elapsed
-      const found = await this.#run('get', () => this.#store.get(key))
+      const found = await this.#run('get', () => this.#store.get(key)).catch(absentIfUnreadable)
       if (!found || found.ttlMs <= 0) continue // a store may return null
       const content = await encryption.decrypt(key, found.value)
-      if (content === undefined) emit({ type: 'store-failed', operation: 'get', code: 'UNREADABLE' })
+      if (content === undefined) emit({ type: 'store-failed', operation: 'get', code: UNREADABLE })
       else yield { content: content as T, ttlMs: found.ttlMs, readAt }
     }
   }
@@ -120,6 +120,10 @@ export class SafeStore {
       this.#timeoutMs = OPERATION_TIMEOUT_MS
     }
   }
+}
+
+function absentIfUnreadable(error: unknown): undefined {
+  if (storeErrorCode(error) !== UNREADABLE) throw error
 }
 
 function timedOut(): Error {

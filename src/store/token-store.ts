@@ -4,12 +4,13 @@
  * Stores values for all processes that share a token. The provider encrypts them. A store may be slow, fail or hang
  * without failing a call.
  *
- * @see createRedisTokenStore in `merchant-auth/redis`
+ * @see createFileTokenStore in `merchant-auth/file`, createRedisTokenStore in `merchant-auth/redis`
  */
 export interface TokenStore {
   /**
    * The value of `key` and its remaining time to live (ms), measured by the store's clock; undefined if there is none or it
-   * has expired.
+   * has expired. Rejects with an error whose `code` is `UNREADABLE` if the entry is damaged: it counts as absent then, and is
+   * replaced.
    *
    * @param key at most 120 characters of `A-Z a-z 0-9 - _ .`
    */
@@ -37,6 +38,9 @@ export interface TokenStore {
    */
   lease?(key: string, ttlMs: number): Promise<(() => Promise<void>) | undefined>
 }
+
+/** The code of an entry that is damaged, or that cannot be decrypted. */
+export const UNREADABLE = 'UNREADABLE'
 
 /** The code of a store's failure (ECONNREFUSED), or the word in capitals that a Redis error begins with (READONLY, OOM). */
 export function storeErrorCode(error: unknown): string | undefined {

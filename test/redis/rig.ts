@@ -1,10 +1,9 @@
 /** Shared by the tests on real Redis servers: the servers, and processes that share a token through them. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { AuthEvent, TokenProviderOptions } from 'merchant-auth'
 import { createRedisTokenStore, type TokenStore } from 'merchant-auth/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest'
+import { eventually } from '../store/contract.ts'
 import { type Process as Member, sourcesOf } from '../store/fleet.ts'
-import { PATIENCE_MS } from '../support/patience.ts'
 import {
   type RedisCluster,
   type RedisServer,
@@ -15,7 +14,7 @@ import {
 import { rig as provide, ScriptedEndpoint } from '../token/harness.ts'
 import { CLIENTS, type Client, type Connection, connect, LAYOUTS, type Layout } from './clients.ts'
 
-export { type Member, sourcesOf }
+export { eventually, type Member, sourcesOf }
 
 /** Without redis-server these tests are skipped, but in CI they fail. */
 export const SKIPPED = redisMissing() !== undefined && !process.env['CI']
@@ -174,18 +173,6 @@ export function failuresOf(events: readonly AuthEvent[]): string[] {
   return events.flatMap((event) =>
     event.type === 'store-failed' ? [`${event.operation} ${event.code}`] : [],
   )
-}
-
-export async function eventually(
-  what: string,
-  condition: () => Promise<boolean>,
-  everyMs = 50,
-): Promise<void> {
-  const endsAt = performance.now() + PATIENCE_MS
-  while (!(await condition())) {
-    if (performance.now() > endsAt) throw new Error(`Waited ${PATIENCE_MS} ms for ${what}`)
-    await sleep(everyMs)
-  }
 }
 
 async function alone(): Promise<RedisCluster> {

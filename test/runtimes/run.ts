@@ -56,7 +56,9 @@ function knownRuntimes(): Runtime[] {
     binary: 'bin/node',
     args,
   })
-  const allowed = ['--allow-net=127.0.0.1', '--allow-env', `--allow-read=${folder}`] // the package needs no more
+  // The package needs no more, and writes only in the file store.
+  const access = [`--allow-read=${folder}`, `--allow-write=${folder}`]
+  const allowed = ['--allow-net=127.0.0.1', '--allow-env', ...access]
   return [
     // It supports type stripping and require() of ES modules, but marks both as experimental.
     node('node-22-oldest', '--experimental-strip-types', '--disable-warning=ExperimentalWarning'),

@@ -5,9 +5,12 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { inspect } from 'node:util'
 import axios, { AxiosError } from 'axios'
 import {
@@ -21,6 +24,7 @@ import {
   TokenResponseError,
 } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { createFileTokenStore } from 'merchant-auth/file'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 
 const { bun, deno, node } = process.versions
@@ -91,7 +95,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 const require = createRequire(import.meta.url)
-const ENTRIES = ['', '/axios', '/redis', '/undici', '/opentelemetry', '/testing']
+const ENTRIES = ['', '/axios', '/redis', '/file', '/undici', '/opentelemetry', '/testing']
 
 for (const entry of ENTRIES.map((path) => `merchant-auth${path}`))
   await check(`import and require() of ${entry} provide the same objects`, async () => {
@@ -337,6 +341,25 @@ await check('providers share a token through a store, which gets it encrypted', 
   assert.equal(values[0], values[1])
   assert.equal(world.service.counts.token, 1)
   assert.ok(entries.size > 0 && ![...entries.values()].join().includes(String(values[0])))
+})
+
+await check('a token is in files, encrypted, for the next process', async (world) => {
+  const folder = mkdtempSync(join(tmpdir(), 'tokens-'))
+  const values: string[] = []
+  for (let nth = 0; nth < 3; nth += 1) {
+    const tokens = world.provider({ store: createFileTokenStore(folder) })
+    values.push((await tokens.getToken()).value)
+    await tokens.close()
+  }
+  assert.equal(new Set(values).size, 1)
+  assert.equal(world.service.counts.token, 1)
+  assert.deepEqual(
+    world.events.filter(({ type }) => type === 'store-failed'),
+    [],
+  )
+  const written = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'))
+  assert.ok(written.length > 2 && !written.join().includes(String(values[0])))
+  rmSync(folder, { recursive: true })
 })
 
 await check('events reach onEvent and the diagnostics channel', async (world) => {

@@ -13,6 +13,7 @@ import {
   type TokenStore,
 } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
+import { createFileTokenStore } from 'merchant-auth/file'
 import { createTelemetry } from 'merchant-auth/opentelemetry'
 import { createRedisTokenStore, type RedisTokenStoreOptions } from 'merchant-auth/redis'
 import { createStaticTokenProvider, startSandbox } from 'merchant-auth/testing'
@@ -78,6 +79,7 @@ export const stores: readonly TokenStore[] = [
   createRedisTokenStore(createSentinel({ name: 'main', sentinelRootNodes: [] })),
   createRedisTokenStore(new Redis()),
   createRedisTokenStore(new RedisCluster([])),
+  createFileTokenStore('.tokens'),
 ]
 export const redisOptions: RedisTokenStoreOptions = { keyPrefix: 'shop:' }
 export const shared: TokenProvider = createTokenProvider({

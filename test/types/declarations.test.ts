@@ -23,12 +23,14 @@ const REQUIRING_CALLER = `
 import axios = require('axios')
 import auth = require('merchant-auth')
 import authAxios = require('merchant-auth/axios')
+import authFile = require('merchant-auth/file')
 import authRedis = require('merchant-auth/redis')
 import ioredis = require('ioredis')
 declare const options: auth.TokenProviderOptions
 const api: axios.AxiosInstance = axios.create()
 api.interceptors.request.use(authAxios.createAuthInterceptor(options))
 authAxios.attachAuth(api, auth.createTokenProvider(options))
+auth.createTokenProvider({ ...options, store: authFile.createFileTokenStore('.tokens') })
 auth.createTokenProvider({ ...options, store: authRedis.createRedisTokenStore(new ioredis.Redis()) })
 `
 

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => sandbox.close())
 
 test('every entry resolves to the CommonJS build', () => {
-  for (const entry of ['', '/axios', '/redis', '/undici', '/opentelemetry', '/testing'])
+  for (const entry of ['', '/axios', '/redis', '/file', '/undici', '/opentelemetry', '/testing'])
     expect(require.resolve(`merchant-auth${entry}`)).toMatch(/\.cjs$/)
 })
 

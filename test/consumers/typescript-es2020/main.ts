@@ -8,6 +8,7 @@ import {
   optionsFromEnv,
 } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
+import * as file from 'merchant-auth/file'
 import * as redis from 'merchant-auth/redis'
 import { startSandbox } from 'merchant-auth/testing'
 import * as undici from 'merchant-auth/undici'
@@ -26,7 +27,7 @@ function missingVariables(): string[] {
 
 async function main(): Promise<void> {
   assert.ok(missingVariables().includes('MERCHANT_AUTH_CLIENT_ID'))
-  for (const entry of [redis, undici]) assert.ok(Object.keys(entry).length > 0)
+  for (const entry of [file, redis, undici]) assert.ok(Object.keys(entry).length > 0)
   const sandbox = await startSandbox()
   const { environment, clientId, clientSecret, merchantUrl } = sandbox.test
   const tokens = createTokenProvider({ environment, clientId, clientSecret })

@@ -1,0 +1,365 @@
+/** The file store: its directory, its files, and what it does with those that it cannot use. */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createFileTokenStore } from 'merchant-auth/file'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { problemsIn } from '../support/problems.ts'
+import { rejection } from '../token/harness.ts'
+import { describeTokenStore } from './contract.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const LONG_MS = 60_000
+const isWindows = process.platform === 'win32'
+
+const folders: string[] = []
+
+/** A new folder, with mode 0700. */
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'file-store-'))
+  folders.push(folder)
+  return folder
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+/** The wall clock is set to a time from now; timers run as usual. */
+function setClock(aheadMs: number): void {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + aheadMs })
+}
+
+const namesIn = (folder: string, pattern = /\.(?:entry|lease|tmp)$/): string[] =>
+  readdirSync(folder).filter((name) => pattern.test(name))
+const modeOf = (path: string): number => statSync(path).mode & 0o777
+
+/** A store with an entry, and the path of the entry's file. */
+async function withEntry(ttlMs = LONG_MS) {
+  const folder = newFolder()
+  const store = createFileTokenStore(folder)
+  await store.set('key', 'value', ttlMs)
+  return { folder, store, path: join(folder, namesIn(folder)[0] ?? '') }
+}
+
+describe('the contract of a token store', () => {
+  let folder: string
+  describeTokenStore(async () => {
+    if (!existsSync(folder ?? '')) folder = newFolder()
+    return createFileTokenStore(folder)
+  })
+})
+
+describe('the directory', () => {
+  it('is created with its parents, for its owner only, and ignored by git', async () => {
+    const folder = join(newFolder(), 'var', 'tokens')
+    await createFileTokenStore(folder).set('key', 'value', LONG_MS)
+    if (!isWindows) expect(modeOf(folder)).toBe(0o700)
+    expect(readFileSync(join(folder, '.gitignore'), 'utf8')).toBe('*\n')
+  })
+
+  it('gets no .gitignore where it has files already', async () => {
+    const folder = newFolder()
+    writeFileSync(join(folder, 'program.js'), '')
+    await createFileTokenStore(folder).set('key', 'value', LONG_MS)
+    expect(readdirSync(folder)).not.toContain('.gitignore')
+  })
+
+  it('stays the same when the working directory changes', async () => {
+    const folder = newFolder()
+    vi.spyOn(process, 'cwd').mockReturnValue(folder)
+    const store = createFileTokenStore('tokens')
+    vi.spyOn(process, 'cwd').mockReturnValue(newFolder())
+    await store.set('key', 'value', LONG_MS)
+    expect(namesIn(join(folder, 'tokens'))).toHaveLength(1)
+  })
+
+  it.skipIf(isWindows).each([0o777, 0o770, 0o702])(
+    'is rejected where others can write it: mode %o',
+    (mode) => {
+      const folder = newFolder()
+      chmodSync(folder, mode)
+      expect(problemsIn(() => createFileTokenStore(folder))).toMatchObject([
+        { option: 'directory', kind: 'insecure' },
+      ])
+    },
+  )
+
+  it.skipIf(isWindows).each([0o755, 0o750])(
+    'is accepted where others can only read it: mode %o',
+    async (mode) => {
+      const folder = newFolder()
+      chmodSync(folder, mode)
+      await createFileTokenStore(folder).set('key', 'value', LONG_MS)
+      for (const name of readdirSync(folder)) expect(modeOf(join(folder, name))).toBe(0o600)
+    },
+  )
+
+  it.each([[''], [undefined], [5], [{}]])('must be the path of one: %j', (path) => {
+    expect(problemsIn(() => createFileTokenStore(path as string))).toMatchObject([
+      { option: 'directory', kind: 'missing' },
+    ])
+  })
+
+  it('is created again if it is removed while the process runs', async () => {
+    const { folder, store } = await withEntry()
+    const release = await store.lease?.('key', LONG_MS)
+    rmSync(folder, { recursive: true })
+    expect(await store.get('key')).toBeUndefined()
+    await release?.()
+    await store.set('key', 'newer', LONG_MS)
+    expect(await store.get('key')).toMatchObject({ value: 'newer' })
+    rmSync(folder, { recursive: true })
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+  })
+
+  it('that is a file fails every operation, and no process', async () => {
+    const path = join(newFolder(), 'file')
+    writeFileSync(path, '')
+    const store = createFileTokenStore(path)
+    expect(await rejection(store.get('key'))).toMatchObject({ code: 'ENOTDIR' })
+    expect(await rejection(store.set('key', 'value', LONG_MS))).toHaveProperty('code')
+    expect(await rejection(Promise.resolve(store.lease?.('key', LONG_MS)))).toHaveProperty('code')
+    expect(readFileSync(path, 'utf8')).toBe('')
+  })
+})
+
+describe('an entry', () => {
+  it.skipIf(isWindows)('is one file for its owner only, and so is a lease', async () => {
+    const { folder, store } = await withEntry()
+    await store.lease?.('key', LONG_MS)
+    expect(namesIn(folder).map((name) => modeOf(join(folder, name)))).toEqual([0o600, 0o600])
+  })
+
+  it.each([['k'.repeat(300)], ['../../key'], ['CON'], ['Key: with "characters"\0']])(
+    'may have any key: %j',
+    async (key) => {
+      const folder = newFolder()
+      const store = createFileTokenStore(folder)
+      await store.set(key, 'value', LONG_MS)
+      expect(await store.get(key)).toMatchObject({ value: 'value' })
+      expect(await store.lease?.(key, LONG_MS)).toBeTypeOf('function')
+      expect(namesIn(folder)).toHaveLength(2)
+    },
+  )
+
+  it('has the old value or the new one for its readers, however often it is replaced', async () => {
+    const { folder, store } = await withEntry()
+    const values = ['a'.repeat(4_000), 'b'.repeat(4_000)]
+    await store.set('key', values[0] ?? '', LONG_MS)
+    let isDone = false
+    const writing = (async () => {
+      for (let turn = 0; turn < 100; turn += 1) await store.set('key', values[turn % 2] ?? '', LONG_MS)
+      isDone = true
+    })()
+    const reader = createFileTokenStore(folder)
+    while (!isDone) expect(values).toContain((await reader.get('key'))?.value)
+    await writing
+    expect(namesIn(folder)).toHaveLength(1)
+  })
+
+  it.each([
+    ['truncated', (path: string) => truncateSync(path, 20)],
+    ['empty', (path: string) => truncateSync(path, 0)],
+    ['foreign', (path: string) => writeFileSync(path, '{"value":5}')],
+    ['not JSON', (path: string) => writeFileSync(path, Buffer.from([0xff, 0xfe, 0]))],
+  ])('that is %s is UNREADABLE until it is replaced', async (_, damage) => {
+    const { store, path } = await withEntry()
+    damage(path)
+    expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE' })
+    await store.set('key', 'newer', LONG_MS)
+    expect(await store.get('key')).toMatchObject({ value: 'newer' })
+  })
+
+  it.skipIf(isWindows)('that is a symbolic link is not followed, and is replaced', async () => {
+    const { folder, store, path } = await withEntry()
+    const target = join(folder, 'target')
+    renameSync(path, target)
+    const before = readFileSync(target)
+    symlinkSync(target, path)
+    expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE' })
+    await store.set('key', 'newer', LONG_MS)
+    expect(await store.get('key')).toMatchObject({ value: 'newer' })
+    expect(readFileSync(target)).toEqual(before)
+  })
+
+  it.skipIf(isWindows || process.getuid?.() === 0)(
+    'fails with EACCES where the directory cannot be written',
+    async () => {
+      const { folder, store } = await withEntry()
+      chmodSync(folder, 0o500)
+      expect(await store.get('key')).toMatchObject({ value: 'value' })
+      expect(await rejection(store.set('key', 'newer', LONG_MS))).toMatchObject({ code: 'EACCES' })
+      expect(await rejection(Promise.resolve(store.lease?.('key', LONG_MS)))).toMatchObject({
+        code: 'EACCES',
+      })
+      chmodSync(folder, 0o700)
+    },
+  )
+})
+
+describe('the time of an entry', () => {
+  it('is over when the wall clock says so', async () => {
+    const { store } = await withEntry()
+    setClock(LONG_MS - 1_000)
+    expect((await store.get('key'))?.ttlMs).toBeLessThanOrEqual(1_000)
+    setClock(1_000)
+    expect(await store.get('key')).toBeUndefined()
+  })
+
+  it.each([-HOUR_MS, -3_000])(
+    'is over when the clock was set back to before it was written: by %d ms',
+    async (ms) => {
+      const { store } = await withEntry(DAY_MS)
+      setClock(ms)
+      expect(await store.get('key')).toBeUndefined()
+    },
+  )
+
+  it('is not longer after the clock was set back a little', async () => {
+    const { store } = await withEntry()
+    setClock(-1_000)
+    expect((await store.get('key'))?.ttlMs).toBeLessThanOrEqual(LONG_MS)
+  })
+
+  it.each([
+    ['earlier', -LONG_MS],
+    ['later, as after the clock was set back', HOUR_MS],
+  ])('is over when the file was written %s', async (_, ms) => {
+    const { store, path } = await withEntry()
+    const seconds = (Date.now() + ms) / 1_000
+    utimesSync(path, seconds, seconds)
+    expect(await store.get('key')).toBeUndefined()
+  })
+
+  it('is not longer for a copy of the file', async () => {
+    const { store, path } = await withEntry()
+    setClock(LONG_MS - 1_000)
+    const seconds = Date.now() / 1_000
+    utimesSync(path, seconds, seconds)
+    expect((await store.get('key'))?.ttlMs).toBeLessThanOrEqual(1_000)
+  })
+})
+
+describe('a lease', () => {
+  const leaseIn = (folder: string): string => join(folder, namesIn(folder, /\.lease$/)[0] ?? '')
+
+  it('of a killed holder ends with its time, whatever the clock was set to', async () => {
+    const { store } = await withEntry()
+    await store.lease?.('key', LONG_MS)
+    setClock(-HOUR_MS)
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+    setClock(LONG_MS)
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+  })
+
+  it('that has no content yet is held for a second, and one with damaged content is not', async () => {
+    const { folder, store } = await withEntry()
+    await store.lease?.('key', LONG_MS)
+    truncateSync(leaseIn(folder), 0)
+    expect(await store.lease?.('key', LONG_MS)).toBeUndefined()
+    setClock(1_500)
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+    for (const name of namesIn(folder, /\.lease$/)) writeFileSync(join(folder, name), 'foreign')
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+  })
+
+  it('is never granted to a process that saw an earlier state of the directory', async () => {
+    const { folder, store } = await withEntry()
+    const releaseFirst = await store.lease?.('key', LONG_MS)
+    const first = leaseIn(folder)
+    await releaseFirst?.()
+    await store.lease?.('key', LONG_MS)
+    rmSync(first)
+    // A late process creates the second number, which is free again, and finds the third.
+    const releaseSecond = await store.lease?.('key', LONG_MS)
+    expect(releaseSecond).toBeUndefined()
+  })
+
+  it.skipIf(isWindows)('that is a symbolic link changes no other file', async () => {
+    const { folder, store } = await withEntry()
+    const release = await store.lease?.('key', LONG_MS)
+    const target = join(newFolder(), 'target')
+    writeFileSync(target, 'of the user')
+    const path = leaseIn(folder)
+    rmSync(path)
+    symlinkSync(target, path)
+    await release?.().catch(() => {})
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+    expect(readFileSync(target, 'utf8')).toBe('of the user')
+  })
+})
+
+describe('what is not needed any more', () => {
+  const acquireAndRelease = async (store: ReturnType<typeof createFileTokenStore>, key = 'key') => {
+    const release = await store.lease?.(key, LONG_MS)
+    await release?.()
+  }
+
+  it('is one file for each entry and one for its lease, however often both are used', async () => {
+    const { folder, store } = await withEntry()
+    for (let turn = 0; turn < 10; turn += 1) {
+      await acquireAndRelease(store)
+      await store.set('key', `value ${turn}`, LONG_MS)
+    }
+    expect(namesIn(folder)).toHaveLength(2)
+  })
+
+  it('is removed: what killed writers left after 10 s, and unused entries and leases after a day', async () => {
+    const { folder, store } = await withEntry()
+    await acquireAndRelease(store)
+    const left = join(
+      folder,
+      `${namesIn(folder, /entry$/)[0]?.replace('.entry', '')}.${crypto.randomUUID()}.tmp`,
+    )
+    writeFileSync(left, '{"val')
+    await acquireAndRelease(store)
+    expect(existsSync(left)).toBe(true)
+    setClock(11_000)
+    await acquireAndRelease(store)
+    expect(existsSync(left)).toBe(false)
+    setClock(DAY_MS + LONG_MS)
+    await acquireAndRelease(createFileTokenStore(folder), 'another key')
+    expect(namesIn(folder)).toHaveLength(1)
+  })
+
+  it('leaves the files of others alone', async () => {
+    const { folder, store } = await withEntry()
+    const others = ['notes.tmp', 'data.entry', '1.lease']
+    for (const name of others) writeFileSync(join(folder, name), '')
+    setClock(30 * DAY_MS)
+    await acquireAndRelease(store)
+    expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
+  })
+
+  it('includes entries whose time is not over yet, although they were written long ago: they stay', async () => {
+    const { folder, store } = await withEntry(10 * DAY_MS)
+    setClock(5 * DAY_MS)
+    await acquireAndRelease(createFileTokenStore(folder), 'another key')
+    expect(await store.get('key')).toMatchObject({ value: 'value' })
+  })
+})
+
+it('a folder in the place of an entry fails its operations', async () => {
+  const { store, path } = await withEntry()
+  rmSync(path)
+  mkdirSync(path)
+  expect(await rejection(store.get('key'))).toMatchObject({ code: 'EISDIR' })
+  expect(await rejection(store.set('key', 'newer', LONG_MS))).toMatchObject({ code: expect.any(String) })
+})

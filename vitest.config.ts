@@ -18,7 +18,7 @@ declare module 'vitest' {
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 /** Much of it waits, or runs in other processes: coverage would cost a third more, and tell nothing more. */
-const WHOLE = ['cli', 'exploration', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
+const WHOLE = ['cli', 'exploration', 'file', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
 const INSTALLED = ['test/{dist,types}/**/*.test.ts']
 
 /** What takes coverage takes it of all projects, so that this one has to be told. */

@@ -1,6 +1,6 @@
 /**
- * Many processes of one service, and their token requests: with one Redis for all of them, then with a Redis that is killed
- * half-way. Needs redis-server.
+ * Many processes of one service, and their token requests: with one Redis for all of them, with a Redis that is killed
+ * half-way, and with one directory of files. Needs redis-server.
  *
  * Only this finds what needs real processes: event loops, connections and clocks of their own, a start at the same moment,
  * a machine with more processes than cores. The tests simulate processes as providers that share one event loop.
@@ -10,7 +10,9 @@
  * --processes: how many. More than about 8 for each core need longer lifetimes, too.
  * --lifetime: how long a token lives (s). Each run takes two lifetimes.
  */
-import { availableParallelism } from 'node:os'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
@@ -51,6 +53,20 @@ async function startRedisStore(): Promise<SharedStore> {
   }
 }
 
+async function startDirectory(): Promise<SharedStore> {
+  const directory = mkdtempSync(join(tmpdir(), 'fleet-'))
+  const remove = (): void => rmSync(directory, { recursive: true, force: true })
+  return {
+    address: directory,
+    kinds: ['file'],
+    kill: async () => {
+      remove()
+      writeFileSync(directory, '') // otherwise the next process creates it again
+    },
+    [Symbol.asyncDispose]: async () => remove(),
+  }
+}
+
 interface Run {
   readonly name: string
   readonly start: () => Promise<SharedStore>
@@ -61,6 +77,8 @@ interface Run {
 const RUNS: readonly Run[] = [
   { name: 'one Redis', start: startRedisStore, isKilled: false },
   { name: 'killed Redis', start: startRedisStore, isKilled: true },
+  { name: 'one directory', start: startDirectory, isKilled: false },
+  { name: 'lost directory', start: startDirectory, isKilled: true },
 ]
 
 interface Result {

@@ -3,7 +3,7 @@ import type { Environment } from 'merchant-auth'
 
 /** A store that processes share: how worker.ts opens it, and where it is. */
 export interface StoreAddress {
-  readonly kind: 'node-redis' | 'ioredis'
+  readonly kind: 'node-redis' | 'ioredis' | 'file'
   readonly address: string
 }
 

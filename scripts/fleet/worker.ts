@@ -4,6 +4,7 @@ import { constants, setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AuthEvent, createAuthFetch, createTokenProvider, type TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
+import { createFileTokenStore } from 'merchant-auth/file'
 import { createRedisTokenStore, type TokenStore } from 'merchant-auth/redis'
 import { MOST_DURATIONS, noFigures, type Report, type StoreAddress, type Task } from './protocol.ts'
 
@@ -25,6 +26,7 @@ const OPEN: Record<StoreAddress['kind'], (address: string) => Promise<Connection
     await redis.connect()
     return { store: createRedisTokenStore(redis), end: () => redis.destroy() }
   },
+  file: async (directory) => ({ store: createFileTokenStore(directory), end: () => {} }),
   ioredis: async (url) => {
     const { Redis } = await import('ioredis')
     const redis = new Redis(url, { lazyConnect: true })

@@ -1,0 +1,147 @@
+/** The file store with real processes, which are killed, and with file systems that are full or read-only. */
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createFileTokenStore } from 'merchant-auth/file'
+import { startSandbox } from 'merchant-auth/testing'
+import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { eventually } from '../store/contract.ts'
+import { type Rig, rig } from '../token/harness.ts'
+import type { Message, Work } from './worker.ts'
+
+const AT_ONCE = 4
+const KILLS = inject('deep') ? 200 : 40
+const TIMEOUT_MS = 2_000
+
+const folders: string[] = []
+const mounts: string[] = []
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'file-processes-'))
+  folders.push(folder)
+  return folder
+}
+afterEach(() => {
+  for (const folder of mounts.splice(0)) spawnSync('umount', [folder])
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+function start(work: Work, onMessage: (message: Message) => void): ChildProcess {
+  const child = fork(new URL('worker.ts', import.meta.url), [JSON.stringify(work)])
+  child.on('message', (message) => onMessage(message as Message))
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return child
+}
+
+it('processes that are killed at any moment leave no damaged entry, no lease for longer than its time, and no files', async () => {
+  await using sandbox = await startSandbox({ lifetimeSeconds: 1, tokenLatencyMs: 20 })
+  const directory = newFolder()
+  const { environment, clientId, clientSecret } = sandbox.test
+  const work = { directory, options: { environment, clientId, clientSecret, timeoutMs: TIMEOUT_MS } }
+  const messages: Message[] = []
+  let kills = 0
+  const killAgainAndAgain = async (): Promise<void> => {
+    while (kills < KILLS) {
+      kills += 1
+      const child = start(work, (message) => messages.push(message))
+      await once(child, 'message')
+      await sleep(Math.random() * 800)
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, killAgainAndAgain))
+
+  expect(messages.filter((message) => 'failure' in message)).toEqual([])
+  const waits = messages.map((message) => ('tookMs' in message ? message.tookMs : 0))
+  // A lease lives for `timeoutMs`, a quarter more is for the request of the next holder, and then everybody makes its own.
+  if (inject('quiet')) expect(Math.max(...waits)).toBeLessThan(2 * TIMEOUT_MS)
+  const left = readdirSync(directory)
+  // The token and its lease, the last holder's and the next one's, and what the last processes were writing.
+  expect(left.length).toBeLessThanOrEqual(4 + AT_ONCE)
+  console.log(
+    `${kills} kills: ${messages.length} tokens seen, ${sandbox.test.counts.token} token requests, longest wait ` +
+      `${Math.round(Math.max(...waits))} ms, files: ${left.length}`,
+  )
+})
+
+it('20 restarts make one token request', async () => {
+  await using sandbox = await startSandbox()
+  const { environment, clientId, clientSecret } = sandbox.test
+  const work = { directory: newFolder(), options: { environment, clientId, clientSecret } }
+  const tokens = new Set<string>()
+  for (let starts = 0; starts < 20; starts += 1) {
+    const child = start(work, () => {})
+    const [message] = (await once(child, 'message')) as [Message]
+    tokens.add('token' in message ? message.token : message.failure)
+    if (starts === 0)
+      await eventually('the token to be written', async () =>
+        readdirSync(work.directory).some((name) => name.endsWith('.entry')),
+      )
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  expect(tokens.size).toBe(1)
+  expect(sandbox.test.counts.token).toBe(1)
+})
+
+describe('a directory that cannot be used fails no call, and each failure is an event:', () => {
+  /** A small file system in memory, if this user may mount one. */
+  function mounted(options: string): string | undefined {
+    const folder = newFolder()
+    const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `${options},mode=0700`, 'tmpfs', folder])
+    if (status !== 0) return undefined
+    mounts.push(folder)
+    return folder
+  }
+
+  /** The codes of a process's first acquisition. */
+  const codesIn = async (directory: string): Promise<string[]> => {
+    const { provider, events }: Rig = rig([], { clock: undefined, store: createFileTokenStore(directory) })
+    expect((await provider.getToken()).value).toMatch(/^head\.body/)
+    await provider.close()
+    return events.flatMap((event) =>
+      event.type === 'store-failed' ? [`${event.operation} ${event.code}`] : [],
+    )
+  }
+
+  it('a full disk', async ({ skip }) => {
+    const folder = mounted('size=32k')
+    if (folder === undefined) return skip('only root can mount a file system')
+    expect(() => writeFileSync(join(folder, 'full'), Buffer.alloc(64 * 1_024))).toThrow('ENOSPC')
+    expect(await codesIn(folder)).toEqual(['lease ENOSPC'])
+    expect(readdirSync(folder)).toEqual(['full'])
+    rmSync(join(folder, 'full'))
+    expect(await codesIn(folder)).toEqual([])
+  })
+
+  it('a read-only file system', async ({ skip }) => {
+    const folder = mounted('size=1m')
+    if (folder === undefined) return skip('only root can mount a file system')
+    spawnSync('mount', ['-o', 'remount,ro', folder])
+    expect(await codesIn(folder)).toEqual(['lease EROFS'])
+  })
+
+  it('a file in its place', async () => {
+    const path = join(newFolder(), 'file')
+    writeFileSync(path, '')
+    expect(await codesIn(path)).toEqual(['get ENOTDIR'])
+  })
+
+  it.skipIf(process.getuid?.() === 0)('no permission', async () => {
+    const folder = newFolder()
+    chmodSync(folder, 0o500)
+    expect(await codesIn(folder)).toEqual(['lease EACCES'])
+    chmodSync(folder, 0o700)
+  })
+
+  it('a damaged entry, which is replaced', async () => {
+    const folder = newFolder()
+    expect(await codesIn(folder)).toEqual([])
+    for (const name of readdirSync(folder)) writeFileSync(join(folder, name), 'foreign')
+    expect(await codesIn(folder)).toEqual(['get UNREADABLE', 'get UNREADABLE'])
+    expect(await codesIn(folder)).toEqual([])
+  })
+})

@@ -1,0 +1,41 @@
+/** A process that shares a token in a directory, and uses it until it is killed. It reports what it gets, and what fails. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
+import { createFileTokenStore } from 'merchant-auth/file'
+
+/** What a worker gets as its argument, as JSON. */
+export interface Work {
+  readonly directory: string
+  readonly options: Pick<TokenProviderOptions, 'clientId' | 'timeoutMs' | 'environment'> & {
+    readonly clientSecret: string
+  }
+}
+
+/** What it sends, for each token and each failure. */
+export type Message = { readonly token: string; readonly tookMs: number } | { readonly failure: string }
+
+const EVERY_MS = 5
+
+const { directory, options } = JSON.parse(process.argv[2] ?? '') as Work
+const send = (message: Message): unknown => process.send?.(message)
+process.on('disconnect', () => process.exit()) // the parent is gone
+
+const tokens = createTokenProvider({
+  ...options,
+  store: createFileTokenStore(directory),
+  onEvent: (event) => {
+    if (event.type === 'store-failed') send({ failure: `store-failed ${event.operation} ${event.code}` })
+  },
+})
+let last = ''
+for (;;) {
+  const from = performance.now()
+  try {
+    const { value } = await tokens.getToken()
+    if (value !== last) send({ token: value, tookMs: performance.now() - from })
+    last = value
+  } catch (error) {
+    send({ failure: String(error) })
+  }
+  await sleep(EVERY_MS)
+}

@@ -1,0 +1,144 @@
+/** Leases of the file store in every order of the operations on its directory, within bounds. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createFileTokenStore } from 'merchant-auth/file'
+import { afterAll, afterEach, beforeEach, expect, inject, it, onTestFinished, vi } from 'vitest'
+import { type Choose, explore } from '../exploration/explorer.ts'
+import { untilIdle, VirtualFiles } from './virtual-files.ts'
+
+const TTL_MS = 10_000
+const NAME = '2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683' // SHA-256 of "key"
+
+const directory = vi.hoisted(() => ({ api: {} as object }))
+vi.mock('node:fs/promises', () => {
+  const forwarded = ['open', 'readdir', 'rename', 'stat', 'unlink'].map((name) => [
+    name,
+    (...args: unknown[]) => Reflect.get(directory.api, name)(...args),
+  ])
+  return Object.fromEntries(forwarded)
+})
+
+const folder = mkdtempSync(join(tmpdir(), 'file-lease-')) // which stays empty
+afterAll(() => rmSync(folder, { recursive: true }))
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }))
+afterEach(() => void vi.useRealTimers())
+
+interface World {
+  readonly processes: readonly string[]
+  /** How often each process wants the lease. */
+  readonly rounds: number
+  /** How often another process may go on although the present one could. */
+  readonly switches: number
+  /** How many processes may be killed. */
+  readonly kills?: number
+  /** How often the time of a lease may pass while operations wait. */
+  readonly ends?: number
+  /** The leases at the beginning, by number: whether they are released, or belong to a process that was killed long ago. */
+  readonly left?: Readonly<Record<number, 'released' | 'expired'>>
+}
+
+/** Runs one schedule. Throws if two processes have the lease at once, or if nobody can have it any more. */
+async function run(world: World, choose: Choose): Promise<void> {
+  const files = new VirtualFiles()
+  directory.api = files.api
+  for (const [number, state] of Object.entries(world.left ?? {}))
+    files.files.set(`${NAME}.${number}.lease`, {
+      text: state === 'released' ? 'released' : JSON.stringify({ value: '', ttlMs: 1, endsAt: 1 }),
+      mtimeMs: 0,
+    })
+  /** When their leases end. The time of a lease begins before it is granted. */
+  const holders = new Map<string, number>()
+  const hold = (by: string): void => {
+    const isHeld = ([, endsAt]: [string, number]): boolean => endsAt > Date.now()
+    holders.set(by, JSON.parse(files.writtenBy(by)).endsAt)
+    const all = [...holders].filter(isHeld)
+    if (all.length > 1) throw new Error(`${all.map(([name]) => name)} have the lease`)
+  }
+  const failures: unknown[] = []
+  const begin = async (by: string): Promise<void> => {
+    const store = createFileTokenStore(folder)
+    for (let round = 0; round < world.rounds; round += 1) {
+      const release = await store.lease?.('key', TTL_MS)
+      if (release === undefined) continue
+      hold(by)
+      await files.work()
+      holders.delete(by)
+      await release()
+    }
+  }
+  for (const by of world.processes) {
+    files.by = by
+    begin(by).catch((error) => failures.push(error))
+    await untilIdle()
+  }
+  let [current = ''] = world.processes
+  let { switches, kills = 0, ends = 0 } = world
+  while (files.waiting.length > 0 && failures.length === 0) {
+    const isWaiting = files.waiting.some(({ by }) => by === current)
+    const own = files.waiting.filter(({ by }) => by === current)
+    const others = files.waiting.filter(({ by }) => by !== current)
+    const next = isWaiting && switches === 0 ? own : [...own, ...others]
+    const alternatives = [
+      ...next.map((operation) => ({ name: `${operation.by}: ${operation.what}`, operation })),
+      ...(kills > 0 && isWaiting ? [{ name: `kill ${current}`, operation: undefined }] : []),
+      ...(ends > 0 ? [{ name: 'time', operation: undefined }] : []),
+    ]
+    const chosen = alternatives[choose(alternatives.map(({ name }) => name))]
+    if (chosen?.operation !== undefined) {
+      if (isWaiting && chosen.operation.by !== current) switches -= 1
+      current = chosen.operation.by
+      await files.perform(chosen.operation)
+    } else if (chosen?.name === 'time') {
+      ends -= 1
+      vi.setSystemTime(Date.now() + TTL_MS)
+    } else {
+      kills -= 1
+      for (const operation of own) files.waiting.splice(files.waiting.indexOf(operation), 1)
+    }
+  }
+  if (failures.length > 0) throw failures[0]
+  // Whatever happened: when all times are over, the next process has the lease, and one or two files are left.
+  vi.setSystemTime(Date.now() + TTL_MS)
+  files.by = 'the last one'
+  const last = createFileTokenStore(folder).lease?.('key', TTL_MS)
+  await untilIdle()
+  for (let steps = 0; files.waiting[0] !== undefined; steps += 1) {
+    if (steps > 100) throw new Error('the last one never ends')
+    await files.perform(files.waiting[0])
+  }
+  if ((await last) === undefined) throw new Error(`nobody has the lease: ${[...files.files.keys()]}`)
+}
+
+const isDeep = inject('deep')
+const [one, several, many] = isDeep ? [3, 4, 6] : [1, 2, 3]
+
+it.each<[string, World]>([
+  ['two processes that start at once', { processes: ['A', 'B'], rounds: 1, switches: 99 }],
+  [
+    'two processes that find an expired lease',
+    { processes: ['A', 'B'], rounds: 1, switches: many, left: { 7: 'expired' } },
+  ],
+  ['two processes, twice each', { processes: ['A', 'B'], rounds: 2, switches: many }],
+  ['three processes that start at once', { processes: ['A', 'B', 'C'], rounds: 1, switches: several }],
+  [
+    'three processes that find an expired lease',
+    { processes: ['A', 'B', 'C'], rounds: 1, switches: several, left: { 7: 'expired' } },
+  ],
+  [
+    'three processes, twice each, and a released lease',
+    { processes: ['A', 'B', 'C'], rounds: 2, switches: one, left: { 3: 'released' } },
+  ],
+  [
+    'two processes, one of which is killed, and a time that ends',
+    { processes: ['A', 'B'], rounds: 1, switches: one, kills: 1, ends: 1, left: { 7: 'expired' } },
+  ],
+  [
+    'three processes, and times that end',
+    { processes: ['A', 'B', 'C'], rounds: 1, switches: one, ends: isDeep ? 2 : 1, left: { 7: 'expired' } },
+  ],
+])('%s: one has the lease, and it is never lost', async (_, world) => {
+  const schedules = await explore((choose) => run(world, choose), { most: 1_000_000 })
+  onTestFinished(() => console.log(`${schedules} schedules`))
+  expect(schedules).toBeGreaterThan(100)
+})

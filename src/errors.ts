@@ -1,4 +1,5 @@
 /** The errors of this package: one class for each kind of failure, stable codes, and the type guard. */
+import { inManual } from './manual.ts'
 import type { Quota } from './quota.ts'
 
 /**
@@ -165,7 +166,8 @@ export class TokenResponseError extends MerchantAuthError {
 export class ProviderClosedError extends MerchantAuthError {
   /** @internal */
   constructor() {
-    super('The token provider is closed. Create a new one with createTokenProvider().', 'ERR_PROVIDER_CLOSED')
+    const what = 'The token provider is closed. Create a new one with createTokenProvider().'
+    super(`${what} See ${inManual('providerclosederror')}`, 'ERR_PROVIDER_CLOSED')
   }
 }
 

@@ -1,13 +1,11 @@
 /** Process warnings about mistakes that would otherwise go unnoticed: each is emitted once, with a code. */
 import type { StoreFailedEvent, TokenWithheldEvent } from './events.ts'
+import { inManual } from './manual.ts'
 import { LEAST_SECRET, UsedSecrets } from './redact.ts'
 
 /** Node.js prints the detail below the message. A log that records only `message` stays short. */
 function warn(code: `MERCHANT_AUTH_${string}`, message: string): void {
-  process.emitWarning(message, {
-    code,
-    detail: `See merchant-auth/docs/troubleshooting.md#${code.toLowerCase()}`,
-  })
+  process.emitWarning(message, { code, detail: `See ${inManual(code.toLowerCase())}` })
 }
 
 const weak = new UsedSecrets()

@@ -74,7 +74,9 @@ describe('the browser check of createTokenProvider', () => {
     const thrown = thrownBy(() => createTokenProvider(options))
     vi.unstubAllGlobals()
     expect(thrown).toBeInstanceOf(ConfigurationError)
-    const reason = 'belongs on a server: anybody who opens the page could read it'
+    const reason =
+      'belongs on a server: anybody who opens the page could read it. ' +
+      'See merchant-auth/docs/troubleshooting.md#in-client-code'
     expect(thrown).toMatchObject({ code: 'ERR_BROWSER', problems: [{ option: 'clientSecret', reason }] })
   })
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
-it.each(['index.ts', 'testing/index.ts'])(
+it.each(['index.ts', 'attach/axios.ts', 'testing/index.ts'])(
   'src/%s names the oldest Node.js if a function is missing that it has',
   async (entry) => {
     const { href } = new URL(`../src/${entry}`, import.meta.url)

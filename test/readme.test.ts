@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
-import { brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
+import { anchorsOf, brokenLinks, linksOf } from '../scripts/check-package/contents.ts'
 import { root } from '../scripts/check-package/packed.ts'
 import { VARIABLE_NAMES } from '../src/variables.ts'
 import { ATTACH_OPTIONS, ENVIRONMENT_OPTIONS, PROVIDER_OPTIONS } from './support/option-names.ts'
@@ -22,6 +22,9 @@ const pages = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ..
   text: readFileSync(join(root, name), 'utf8'),
 }))
 const readme = textOf('README.md')
+const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => readFileSync(join(root, 'src', name), 'utf8'))
 
 function textOf(name: string): string {
   return pages.find((page) => page.name === name)?.text ?? ''
@@ -105,16 +108,21 @@ describe('README.md and docs', () => {
     expect(headings.sort()).toEqual(codes.sort())
   })
 
+  it('have every section of docs/troubleshooting.md that a message names', () => {
+    const named = sources.flatMap((source) => [...source.matchAll(/inManual\('(.+?)'\)/g)])
+    const sections = named.map(([, section]) => section)
+    expect(sections.length).toBeGreaterThan(0)
+    expect([...anchorsOf(textOf('docs/troubleshooting.md'))]).toEqual(expect.arrayContaining(sections))
+  })
+
   it.each([
     'merchant-auth does not run in a browser',
     'The token provider is closed. Create a new one with createTokenProvider().',
-    'Too many token requests: try again later.',
+    'Too many token requests: try again later',
+    'requires Node.js 22.12 or later',
     'The token endpoint is not asked again for',
     'returned no response within',
   ])('quote the message as it is in docs/troubleshooting.md: %s', (message) => {
-    const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts'))
-      .map((name) => readFileSync(join(root, 'src', name), 'utf8'))
     expect(sources.some((source) => source.includes(message))).toBe(true)
     expect(textOf('docs/troubleshooting.md')).toContain(message)
   })

@@ -80,7 +80,7 @@ function withoutCode(text: string): string {
 }
 
 /** The anchors that GitHub and npm give to the headings of a page. */
-function anchorsOf(page: string): Set<string> {
+export function anchorsOf(page: string): Set<string> {
   const headings = [...withoutCode(page).matchAll(/^#+ (.+)$/gm)].map(({ 1: heading = '' }) => heading)
   const plain = headings.map((heading) => heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_\- ]/gu, ''))
   return new Set(plain.map((heading) => heading.replaceAll(' ', '-')))

@@ -4,6 +4,7 @@
  * @module merchant-auth/axios
  */
 import { ConfigurationError, type Problem } from '../errors.ts'
+import { refuseOldNode } from '../node-version.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import {
@@ -40,6 +41,8 @@ import { clearHeader, getHeader, type Header } from './headers.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
+
+refuseOldNode() // createAuthInterceptor needs no other entry
 
 /** The adapter of a call that may get the token. */
 interface WrappedAdapter extends AxiosAdapter {

@@ -212,8 +212,8 @@ function urls({ test, production }: Sandbox, bold: (text: string) => string): st
   return lines.join('')
 }
 
-const OPEN = `Whoever reaches this host can get tokens of the sandbox, and everything is sent
-without encryption. Use no real credentials.`
+const OPEN = `Anyone who can reach this host can get tokens of the sandbox, and nothing is
+encrypted. Never use real credentials.`
 
 const HOW_TO_BEGIN = `Write the variables to a file, and use them in another terminal:
   npx merchant-auth sandbox > .env

@@ -55,7 +55,7 @@ export async function startServer({ host, port, option }: Address): Promise<Sand
       ? { option, reason: `cannot be listened on (${code}). Take another port, or 0 for a free one` }
       : {
           option: 'host',
-          reason: `cannot be listened on (${code}). Take an address of this machine, or a name of it`,
+          reason: `cannot be listened on (${code}). Take an address or a name of this machine`,
         }
     throw new ConfigurationError('The sandbox cannot start', [{ ...problem, kind: 'unavailable' }])
   }

@@ -17,8 +17,8 @@ export interface SandboxOptions extends Partial<SandboxSettings> {
     | undefined
   /**
    * The name or the address of this machine where it listens, and which is in its URLs; `0.0.0.0`: all addresses, with the
-   * first one in a network in the URLs. Whoever reaches a host other than a loopback host can get tokens of the sandbox,
-   * over http: use no real credentials there.
+   * first one in a network in the URLs. Anyone who can reach a host other than a loopback host can get tokens of the
+   * sandbox, over http: never use real credentials there.
    * @default '127.0.0.1'
    */
   readonly host?: string | undefined

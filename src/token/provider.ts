@@ -9,6 +9,7 @@ import {
   TokenRequestError,
 } from '../errors.ts'
 import { createEmit, registerEmitter } from '../events.ts'
+import { inManual } from '../manual.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
 import { waitFor } from '../waiting.ts'
@@ -83,7 +84,7 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
         {
           option: 'clientSecret',
           kind: 'invalid',
-          reason: 'belongs on a server: anybody who opens the page could read it',
+          reason: `belongs on a server: anybody who opens the page could read it. See ${inManual('in-client-code')}`,
         },
       ],
       'ERR_BROWSER',

@@ -1,4 +1,5 @@
 /** What it means that the token endpoint rejected a request, and what to do about it. */
+import { inManual } from '../manual.ts'
 import type { ResolvedOptions } from '../options.ts'
 import type { OAuthError } from './token-response.ts'
 
@@ -64,7 +65,7 @@ function reasonOfStatus(status: number, oauthError: string): RejectionReason {
 }
 
 /** What to do about a 429. */
-export const TOO_MANY = 'Too many token requests: try again later.'
+export const TOO_MANY: string = `Too many token requests: try again later (${inManual('429-from-the-token-endpoint')}).`
 const CHECK = 'Check authUrl, clientId and audience.'
 
 /** What to do about a rejection, in terms of the options. */

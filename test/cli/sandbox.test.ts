@@ -38,7 +38,7 @@ describe('a host other than a loopback host', () => {
     const { command, client } = await sandbox(['--host', '0.0.0.0'])
     const isReachable = !client.environment.authUrl.includes('127.0.0.1') // a machine without a network
     expect(command.stdout().includes('export MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS=true\n')).toBe(isReachable)
-    expect(command.stderr().includes('Whoever reaches this host can get tokens')).toBe(isReachable)
+    expect(command.stderr().includes('Anyone who can reach this host can get tokens')).toBe(isReachable)
   })
 
   it('ends the command with exit code 3 if it is not one of this machine', async () => {

@@ -22,7 +22,7 @@ describe('the pause after a 429', () => {
     expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 429, retryAfterMs: 6_000 })
     expect(error.message).toBe(
       'POST https://auth.test.example/oauth/token returned 429 to another process that shares the store. ' +
-        'Too many token requests: try again later. ' +
+        'Too many token requests: try again later (merchant-auth/docs/troubleshooting.md#429-from-the-token-endpoint). ' +
         'The token endpoint is not asked again for 6000 ms, until 2026-01-01T00:00:10.000Z.',
     )
     expect(fleet.endpoint.count).toBe(1)

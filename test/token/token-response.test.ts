@@ -206,7 +206,8 @@ describe('the error message for a status', () => {
   it('includes the Retry-After of the endpoint', async () => {
     const error = await failure(status(429, oauth('slow_down'), { 'retry-after': '45' }))
     expect(error.message).toBe(
-      `${WHERE} returned 429 (slow_down). It asks for a pause of 45000 ms. Too many token requests: try again later. ` +
+      `${WHERE} returned 429 (slow_down). It asks for a pause of 45000 ms. Too many token requests: try again later ` +
+        '(merchant-auth/docs/troubleshooting.md#429-from-the-token-endpoint). ' +
         'The token endpoint is not asked again for 45000 ms, until 2026-01-01T00:00:45.000Z.',
     )
   })

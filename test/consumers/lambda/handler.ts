@@ -5,7 +5,7 @@ const { environment, clientId } = optionsFromEnv(
   { apis: ['merchant'] },
 )
 
-/** Asked for before each token request. The extension "AWS Parameters and Secrets" caches it. */
+/** Called before each token request. The extension "AWS Parameters and Secrets" caches the secret. */
 async function clientSecret(): Promise<string> {
   const port = process.env.PARAMETERS_SECRETS_EXTENSION_HTTP_PORT ?? '2773'
   const secretId = encodeURIComponent(process.env.SECRET_ID ?? '')

@@ -15,10 +15,6 @@ export class UsedSecrets implements Iterable<string> {
   /** Those in use, by what they are. */
   readonly #kept = new Map<string, string>()
 
-  has(secret: unknown): boolean {
-    return this.#secrets.has(secret as string)
-  }
-
   /** Adds a secret, or marks it as the most recently used. Returns whether it is new. */
   add(secret: string): boolean {
     const isNew = !this.#secrets.delete(secret)

@@ -116,6 +116,8 @@ export interface AuthorizedCall<Outcome, Result> extends WaitingCall {
   statusOf(outcome: Outcome): number | undefined
   /** What a 401 says about the token. */
   rejectionOf(outcome: Outcome): Rejection
+  /** Called with a response that waits for another token, and that nobody reads meanwhile. */
+  hold?(outcome: Outcome): void
   /** Returns the response to the caller, or throws the client's error. */
   settle(outcome: Outcome): Result
   /** Frees the connection of a response that the caller does not get. */
@@ -158,6 +160,7 @@ async function sendAgain<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   { tokens }: AttachContext,
 ): Promise<Result> {
+  call.hold?.(outcome)
   const token = await renew(rejected, call, tokens).catch((reason: unknown) => {
     call.discard(outcome)
     throw reason

@@ -48,7 +48,7 @@ interface SentRequest {
 }
 
 /** The parts of a response, or of an error that an adapter rejects with. */
-interface Outcome {
+interface ResponseOrError {
   readonly request?: unknown
   readonly data?: unknown
   readonly response?: unknown
@@ -61,19 +61,19 @@ const MAX_CAUSES = 5
 /** Hides the request of a response, or of an error, its response and its causes. */
 export function hideRequest(outcome: unknown, header: Header | undefined, depth = 0): void {
   if (!isObject(outcome) || depth > MAX_CAUSES) return
-  const { request, data, response, cause } = outcome as Outcome
+  const { request, data, response, cause } = outcome as ResponseOrError
   if (response !== undefined) hideRequest(response, header, depth + 1)
   if (cause !== undefined) hideRequest(cause, header, depth + 1)
   if (!isObject(request)) return
   hide(outcome, ['request'])
   if (request !== data) Object.assign(request, SUMMARY)
-  if (header !== undefined) removeHeader(request, header)
+  if (header !== undefined) hideHeader(request, header)
   if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) hideInStream(data, request)
 }
 
 /**
- * Users log requests, too. They lead to their headers, their agents, and sockets that serve other calls now. Copies have
- * the summary, too; and to define it as non-enumerable costs each call 1 µs more.
+ * Log output of a request: what was called. The request itself leads to its headers, its agent, and a socket that may serve
+ * other calls now. Enumerable, so that copies of the request have it, too; to define it otherwise costs each call 1 µs more.
  */
 const SUMMARY = { [inspect.custom]: summaryOf, toJSON: summaryOf }
 
@@ -87,8 +87,8 @@ const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
   ({ description }) => description === 'kOutHeaders',
 )
 
-/** From the parts of a request that users log by name, or that its response and its socket lead to. */
-function removeHeader(request: SentRequest, { name, key, value }: Header): void {
+/** Hides the token in the parts of a request that users log by name, or that its response and its socket lead to. */
+function hideHeader(request: SentRequest, { name, key, value }: Header): void {
   const sent = request._currentRequest ?? request
   if (typeof sent._header === 'string') sent._header = sent._header.replace(value, HIDDEN)
   if (OUT_HEADERS !== undefined) replaceValue(Reflect.get(sent, OUT_HEADERS), key, [name, HIDDEN])

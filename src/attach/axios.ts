@@ -224,6 +224,12 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     return { challenge, redirected: this.#isRedirected || wasRedirected(response?.request) }
   }
 
+  /** A stream that fails while it has no listener would end the process. */
+  hold({ response }: Outcome): void {
+    const { data } = response ?? {}
+    if (isNodeStream(data)) data.on('error', () => {})
+  }
+
   settle(outcome: Outcome): AxiosResponse {
     return settle(this.#config, outcome, this.#header)
   }

@@ -23,14 +23,15 @@ export type { UndiciInterceptor } from './undici-types.ts'
 
 /**
  * An interceptor for undici's `dispatcher.compose(…)`: it attaches the token to calls below the environment's `apiUrls`.
- * When an API answers 401, it renews the token once and repeats the call. All other calls pass through unchanged.
+ * When an API returns 401, it renews the token once and repeats the call. All other calls pass through unchanged.
  *
  * Calls without a body are repeated, and calls whose body is a string, a Buffer or another view, an ArrayBuffer, a Blob
  * or a FormData. Streams, iterables and generators are sent once: the caller gets the 401. undici's `fetch` sends every
  * body as an iterable, and every redirect as a call of its own: for fetch, use `createAuthFetch`.
  *
- * The order in `compose(…)`: `dns`, `cache`, `deduplicate`, `retry` and `redirect` first, then this one. A redirect
- * interceptor that comes after it makes a redirect from another origin to an API a call with the token.
+ * The order in `compose(…)`: `dns`, `cache`, `deduplicate`, `retry` and `redirect` first, then this one, then the others.
+ * A redirect interceptor that comes after it makes a redirect from another origin to an API a call with the token. With
+ * `responseError` before it, which turns a 401 into an error, the token is not renewed.
  *
  * A call that waits for a token is not the dispatcher's yet: its `close()` fails the call.
  *

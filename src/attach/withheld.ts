@@ -42,8 +42,10 @@ export class WithheldCalls {
   ): void {
     const { emit, secrets } = emitterOf(this.#tokens)
     emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
-    if (reason === 'own-header') this.#ownHeaders += 1
-    if (this.#ownHeaders === MOST_OWN_HEADERS) this.#warn(reason, url, { calls: MOST_OWN_HEADERS })
+    if (reason === 'own-header') {
+      this.#ownHeaders += 1
+      if (this.#ownHeaders === MOST_OWN_HEADERS) this.#warn(reason, url, { calls: MOST_OWN_HEADERS })
+    }
     if (reason === 'destination' && !isForeign && this.#destinations(url).isOnApiOrigin)
       this.#warn(reason, url, {})
   }

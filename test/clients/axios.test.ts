@@ -17,7 +17,7 @@ import axios, {
   type InternalAxiosRequestConfig,
 } from 'axios'
 import axiosRetry from 'axios-retry'
-import type { AttachOptions, TokenProvider } from 'merchant-auth'
+import type { AccessToken, AttachOptions, TokenProvider } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
@@ -260,6 +260,24 @@ describe('the stream of a 401 that no caller gets', () => {
       expect((await discarded(headers)).destroyed).toBe(true)
     },
   )
+
+  it('may fail while the token is renewed, and afterwards', async () => {
+    const data = new PassThrough()
+    const renewing = Promise.withResolvers<void>()
+    const renewal = Promise.withResolvers<AccessToken>()
+    const renew: TokenProvider['renewToken'] = () => {
+      renewing.resolve()
+      return renewal.promise
+    }
+    const adapter = answering([{ status: 401, data, headers: { 'Content-Length': '5' } }])
+    const call = axiosWith(provided({ current, renew }), { adapter }).get(MERCHANT_URL)
+    const fail = () => data.emit('error', new Error('read ECONNRESET')) // throws where nobody listens
+    await renewing.promise
+    expect(fail).not.toThrow()
+    renewal.resolve(token('second.token'))
+    expect(await call).toMatchObject({ status: 200 })
+    expect(fail).not.toThrow()
+  })
 
   it('is canceled if it is a ReadableStream', async () => {
     const cancel = vi.fn()

@@ -158,11 +158,13 @@ export function emitterOf(provider: {
   readonly environment: Environment
   currentToken(): { readonly value: string } | undefined
 }): Emitter {
+  const registered = emitters.get(provider)
+  if (registered !== undefined) return registered
   const secrets = {
     *[Symbol.iterator]() {
       const token = provider.currentToken()
       if (token !== undefined) yield token.value
     },
   }
-  return emitters.get(provider) ?? { emit: createEmit(undefined, provider.environment.name), secrets }
+  return { emit: createEmit(undefined, provider.environment.name), secrets }
 }

@@ -72,8 +72,8 @@ export interface TokenProvider {
  * @example
  * const tokens = createTokenProvider({
  *   environment: environments.test,
- *   clientId: process.env.CLIENT_ID ?? '',
- *   clientSecret: process.env.CLIENT_SECRET ?? '',
+ *   clientId: process.env.MERCHANT_AUTH_CLIENT_ID ?? '',
+ *   clientSecret: process.env.MERCHANT_AUTH_CLIENT_SECRET ?? '',
  * })
  */
 export function createTokenProvider(options: TokenProviderOptions): TokenProvider {

@@ -111,7 +111,7 @@ async function run(world: World, choose: Choose): Promise<void> {
 }
 
 const isDeep = inject('deep')
-const [one, several, many] = isDeep ? [3, 4, 6] : [1, 2, 3]
+const [one, several, many] = isDeep ? [2, 3, 5] : [1, 2, 3]
 
 it.each<[string, World]>([
   ['two processes that start at once', { processes: ['A', 'B'], rounds: 1, switches: 99 }],

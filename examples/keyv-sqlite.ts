@@ -1,4 +1,4 @@
-/** Cron jobs and command lines that share one token by a file: a Keyv store on SQLite. It starts itself four times. */
+/** Processes that share one token through a database: a Keyv store, here on SQLite. It starts itself four times. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -18,7 +18,7 @@ interface Job {
   readonly merchantUrl: string
 }
 
-/** What a cron job does: one call, and the end. */
+/** What each process does: one call, and the end. */
 async function runJob({ file, environment, clientId, clientSecret, merchantUrl }: Job): Promise<void> {
   const sqlite = new KeyvSqlite({ uri: `sqlite://${file}`, driver: 'node:sqlite', busyTimeout: 1_000 })
   const keyv = new Keyv({ store: sqlite, throwOnErrors: true })

@@ -1,37 +1,52 @@
 /**
- * node:cluster with four workers that share one token through Redis, two of them with each client: 100 calls, one token
- * request. Needs redis-server.
+ * node:cluster with eight workers that share one token through files: 200 calls, one token request. A worker that replaces a
+ * killed one finds the token, too.
  */
 import assert from 'node:assert/strict'
-import cluster from 'node:cluster'
+import cluster, { type Worker } from 'node:cluster'
 import { subscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import axios from 'axios'
-import { type AuthEvent, optionsFromEnv } from 'merchant-auth'
+import type { AuthEvent } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
-import { startSandbox } from 'merchant-auth/testing'
-import { hasRedis, startRedis } from './support/redis.ts'
+import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 
-const WORKERS = 4
+const WORKERS = 8
 const CALLS = 25
 
 async function runPrimary(): Promise<void> {
   await using sandbox = await startSandbox()
-  await using redis = await startRedis()
-  const workers = Array.from({ length: WORKERS }, () =>
-    cluster.fork({ ...sandbox.test.variables, REDIS_URL: redis.url }),
-  )
-  const ends = await Promise.all(workers.map((worker) => once(worker, 'exit')))
-  assert.deepEqual(
-    ends,
-    workers.map(() => [0, null]),
-  )
-  const { token, merchant, unauthorized } = sandbox.test.counts
-  assert.deepEqual(
-    { token, merchant, unauthorized },
-    { token: 1, merchant: WORKERS * CALLS, unauthorized: 0 },
-  )
-  console.log(`${WORKERS} workers, ${merchant} calls, ${token} token request`)
+  const folder = mkdtempSync(join(tmpdir(), 'cluster-'))
+  cluster.setupPrimary({ cwd: folder })
+  const fork = (): Worker => cluster.fork(sandbox.test.variables)
+  try {
+    const workers = Array.from({ length: WORKERS }, fork)
+    await Promise.all(workers.map((worker) => once(worker, 'message')))
+    assert.deepEqual(countsOf(sandbox.test), { token: 1, merchant: WORKERS * CALLS, unauthorized: 0 })
+    console.log(`${WORKERS} workers, ${WORKERS * CALLS} calls, ${sandbox.test.counts.token} token request`)
+
+    const [killed, ...others] = workers
+    killed?.process.kill('SIGKILL')
+    const replacement = fork()
+    await once(replacement, 'message')
+    assert.deepEqual(countsOf(sandbox.test), { token: 1, merchant: (WORKERS + 1) * CALLS, unauthorized: 0 })
+    console.log(`One was killed and replaced: ${sandbox.test.counts.token} token request`)
+
+    const ends = [...others, replacement].map(async (worker) => {
+      worker.send('end')
+      assert.deepEqual(await once(worker, 'exit'), [0, null])
+    })
+    await Promise.all(ends)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+function countsOf({ counts: { token, merchant, unauthorized } }: Pick<SandboxEnvironment, 'counts'>): object {
+  return { token, merchant, unauthorized }
 }
 
 async function runWorker(id: number): Promise<void> {
@@ -40,27 +55,17 @@ async function runWorker(id: number): Promise<void> {
     const event = message as AuthEvent
     if (event.type === 'token-acquired') sources.push(event.source)
   })
-  const client = id % 2 === 0 ? 'redis' : 'ioredis'
-  const { redis, tokens } = await (client === 'redis'
-    ? import('./parts/redis-tokens.ts')
-    : import('./parts/ioredis-tokens.ts'))
-  const { apiUrls } = optionsFromEnv(process.env, { apis: ['merchant'] }).environment
-  const api = axios.create({ baseURL: apiUrls.merchant })
+  const { environment, tokens } = await import('./parts/file-tokens.ts')
+  const api = axios.create({ baseURL: environment.apiUrls.merchant })
   attachAuth(api, tokens)
   const answers = await Promise.all(Array.from({ length: CALLS }, (_, n) => api.get(`/orders/${n}`)))
   assert.ok(answers.every(({ status }) => status === 200))
-  console.log(`  worker ${id}, ${client}: ${answers.length} calls, token from: ${sources.join(', ')}`)
-  await tokens.close()
-  if ('destroy' in redis) redis.destroy()
-  else redis.disconnect()
-  cluster.worker?.disconnect()
+  console.log(`  worker ${id}: ${answers.length} calls, token from: ${sources.join(', ')}`)
+  process.once('message', async () => {
+    await tokens.close()
+    cluster.worker?.disconnect()
+  })
+  process.send?.('done')
 }
 
-if (cluster.worker !== undefined) await runWorker(cluster.worker.id)
-else if (hasRedis()) await runPrimary()
-else {
-  console.log(
-    'redis-server is not installed (apt-get install redis-server): the workers have nothing to share a token through.',
-  )
-  process.exitCode = process.env['CI'] === undefined ? 0 : 1
-}
+await (cluster.worker === undefined ? runPrimary() : runWorker(cluster.worker.id))

@@ -1,10 +1,10 @@
-/** The program of a terminal, whose token is in a file. Shown in docs/shops-and-terminals.md. */
+/** The program of a terminal, whose token survives restarts. Shown in docs/shops-and-terminals.md. */
 import { randomUUID } from 'node:crypto'
 import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
-import { fileTokenStore } from './file-token-store.ts'
+import { createFileTokenStore } from 'merchant-auth/file'
 
 const options = optionsFromEnv()
-const store = fileTokenStore(process.env['STATE_DIRECTORY'] ?? '/var/lib/terminal')
+const store = createFileTokenStore(process.env['STATE_DIRECTORY'] ?? '/var/lib/terminal')
 export const tokens = createTokenProvider({ ...options, store })
 const authFetch = createAuthFetch(tokens)
 

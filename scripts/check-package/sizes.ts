@@ -19,13 +19,13 @@ const FIRST_LOADS: readonly FirstLoad[] = [
   { entries: ['./file'], limitBytes: 4_000 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 27_000 },
-  { entries: ['.', './axios'], limitBytes: 31_300 },
+  { entries: ['.', './axios'], limitBytes: 31_600 },
   { entries: ['.', './axios'], required: true, limitBytes: 52_500 },
   { entries: ['./testing'], required: true, limitBytes: 38_500 },
 ]
 
-const TARBALL_PACKED_BYTES = 626_000
-const TARBALL_UNPACKED_BYTES = 2_260_000
+const TARBALL_PACKED_BYTES = 660_000
+const TARBALL_UNPACKED_BYTES = 2_400_000
 
 /** This package and its dependencies, without optional peers. */
 const INSTALLED_PACKAGES = 2

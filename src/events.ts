@@ -2,6 +2,7 @@
 import { type Channel, channel } from 'node:diagnostics_channel'
 import type { Environment } from './environments.ts'
 import type { Quota } from './quota.ts'
+import type { TokenStore } from './store/token-store.ts'
 import { warnStoreFailed } from './warnings.ts'
 
 interface AuthEventBase {
@@ -112,19 +113,17 @@ export type Emit = (event: AuthEvent | (() => AuthEvent)) => void
 
 /**
  * Emits the events of one provider. Errors of `onEvent` are ignored. A store that fails while nobody listens is a process
- * warning, once.
+ * warning.
  */
 export function createEmit(
   onEvent: ((event: AuthEvent) => void) | undefined,
   environment: string | undefined,
+  store?: TokenStore,
 ): Emit {
-  let hasWarned = false
   return (given) => {
     if (onEvent === undefined && !diagnostics.hasSubscribers) {
-      if (!hasWarned && typeof given === 'object' && given.type === 'store-failed') {
-        hasWarned = true
-        warnStoreFailed(given)
-      }
+      if (store !== undefined && typeof given === 'object' && given.type === 'store-failed')
+        warnStoreFailed(store, given)
       return
     }
     const created = typeof given === 'function' ? given() : given

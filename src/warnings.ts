@@ -82,8 +82,15 @@ function explanationOf({ reason, url, header, baseUrls }: CallWithoutToken): {
   }
 }
 
-/** Warns about a token store that failed while nobody listened to the events. */
-export function warnStoreFailed({ operation, code }: Pick<StoreFailedEvent, 'operation' | 'code'>): void {
+const failedStores = new WeakSet<object>()
+
+/** Warns about a token store that failed while nobody listened to the events, once for each, however many providers share it. */
+export function warnStoreFailed(
+  store: object,
+  { operation, code }: Pick<StoreFailedEvent, 'operation' | 'code'>,
+): void {
+  if (failedStores.has(store)) return
+  failedStores.add(store)
   warn(
     'MERCHANT_AUTH_STORE_FAILED',
     `The token store failed (${operation}${code === undefined ? '' : `, ${code}`}), so this process may request tokens of ` +

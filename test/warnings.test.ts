@@ -29,7 +29,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 describe('every warning', () => {
   it('names the place in the manual that explains it, beside its message', () => {
-    warnStoreFailed({ operation: 'get', code: undefined })
+    warnStoreFailed({}, { operation: 'get', code: undefined })
     expect(vi.mocked(process.emitWarning)).toHaveBeenCalledWith(expect.not.stringContaining('docs/'), {
       code: 'MERCHANT_AUTH_STORE_FAILED',
       detail: 'See merchant-auth/docs/troubleshooting.md#merchant_auth_store_failed',
@@ -189,32 +189,41 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
 
 // In a program, because these tests themselves subscribe to the channel.
 describe.concurrent('the warning MERCHANT_AUTH_STORE_FAILED', () => {
-  const warningsOf = async (listening: string): Promise<string> => {
+  const warningsOf = async (listening: string, stores = 1): Promise<string> => {
     const { said } = await runProgram(`
       const { subscribe } = await import('node:diagnostics_channel')
       let onEvent
       ${listening}
       process.on('warning', ({ code, message }) => console.log(code + ': ' + message))
       const fail = () => Promise.reject(Object.assign(new Error(), { code: 'ENOTDIR' }))
-      const tokens = createTokenProvider({
-        environment: { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] },
-        clientId: 'c', clientSecret: 'swordfish', onEvent, clock,
-        store: { get: fail, set: fail },
-        fetch: async () => Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' }),
-      })
-      await tokens.getToken()
-      later(600_000)
-      await tokens.getToken()
-      await tokens.close()`)
+      const stores = Array.from({ length: ${stores} }, () => ({ get: fail, set: fail }))
+      for (const store of [...stores, ...stores]) {
+        const tokens = createTokenProvider({
+          environment: { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] },
+          clientId: 'c', clientSecret: 'swordfish', onEvent, clock, store,
+          fetch: async () => Response.json({ access_token: 'a', expires_in: 600, token_type: 'bearer' }),
+        })
+        await tokens.getToken()
+        later(600_000)
+        await tokens.getToken()
+        await tokens.close()
+      }`)
     return said
   }
 
-  it('is emitted once for a provider whose store fails while nobody listens', async () => {
-    expect(await warningsOf('')).toBe(
-      'MERCHANT_AUTH_STORE_FAILED: The token store failed (get, ENOTDIR), so this process may request tokens of its own.\n' +
-        'Check the store. Further failures are store-failed events only: listen to them with onEvent.',
-    )
-  })
+  const WARNING =
+    'MERCHANT_AUTH_STORE_FAILED: The token store failed (get, ENOTDIR), so this process may request tokens of its own.\n' +
+    'Check the store. Further failures are store-failed events only: listen to them with onEvent.'
+
+  it.each([
+    [1, WARNING],
+    [2, `${WARNING}\n${WARNING}`],
+  ])(
+    'is emitted once for a store that fails while nobody listens, whatever providers share it: %i',
+    async (stores, said) => {
+      expect(await warningsOf('', stores)).toBe(said)
+    },
+  )
 
   it.each([
     ['listener', 'onEvent = () => {}'],

@@ -137,7 +137,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   constructor(options: ResolvedOptions) {
     const { clock, credential, encryptionKeys = [], environment, onEvent } = options
-    const emit = createEmit(onEvent, environment.name)
+    const emit = createEmit(onEvent, environment.name, options.store)
     const secrets = new UsedSecrets()
     this.environment = environment
     this.#options = options

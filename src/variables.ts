@@ -19,6 +19,9 @@ const [CLIENT_SECRET, CLIENT_SECRET_FILE, CLIENT_ASSERTION_FILE] = CREDENTIALS
 
 const ALLOW_INSECURE = 'MERCHANT_AUTH_ALLOW_INSECURE_REQUESTS'
 
+/** A directory, or the URL of a Redis. */
+export const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
+
 /** The variable that sets each option. */
 const VARIABLES = {
   'environment.authUrl': 'MERCHANT_AUTH_URL',
@@ -31,6 +34,7 @@ const VARIABLES = {
   timeoutMs: 'MERCHANT_AUTH_TIMEOUT_MS',
   refreshAheadMs: 'MERCHANT_AUTH_REFRESH_AHEAD_MS',
   expiryMarginMs: 'MERCHANT_AUTH_EXPIRY_MARGIN_MS',
+  store: STORE_VARIABLE,
 } as const
 
 /** The variables that are read. */
@@ -75,19 +79,25 @@ interface Context {
   readonly readCredential: () => string | Promise<string>
   /** Why its file cannot be used. */
   readonly flaw: Flaw | undefined
+  /** Why the store cannot be used. */
+  readonly storeFlaw: Flaw | undefined
   /** The names that `MERCHANT_AUTH_API_URLS` must contain. */
   readonly apis?: readonly string[] | undefined
 }
 
-/** The options that variables set, with their frozen environment, or every problem, each by the variable's name. */
+/**
+ * The options that variables set, with their frozen environment, or every problem, each by the variable's name. The store
+ * is not among them: the callers open it.
+ */
 export function readVariables(
   variables: Variables,
-  { readCredential, flaw, apis = [] }: Context,
+  { readCredential, flaw, storeFlaw, apis = [] }: Context,
 ): TokenProviderOptions | Problem[] {
   const source = credentialSource(variables)
   const read = (option: keyof typeof VARIABLES): string | undefined => variables[VARIABLES[option]]?.trim()
   const problems: Problem[] = []
   if (flaw !== undefined) problems.push({ option: source.variable, ...flaw })
+  if (storeFlaw !== undefined) problems.push({ option: 'store', ...storeFlaw })
   for (const name of CREDENTIALS)
     if (name !== source.variable && variables[name] !== undefined) {
       const reason = `must not be set together with ${source.variable}`
@@ -134,7 +144,8 @@ function ofVariable(problem: Problem, variables: Variables): Problem {
   const [path, variable] = Object.entries(VARIABLES).find(([path]) => problem.option.startsWith(path)) ?? []
   if (path === undefined || variable === undefined) return problem
   if (variables[variable] !== undefined) {
-    const reason = problem.kind === 'insecure' ? INSECURE : problem.reason
+    const isInsecureUrl = problem.kind === 'insecure' && path !== 'store'
+    const reason = isInsecureUrl ? INSECURE : problem.reason
     return { option: variable + problem.option.slice(path.length), kind: problem.kind, reason }
   }
   const isSecret = variable === CLIENT_SECRET

@@ -1,9 +1,11 @@
 // optionsFromEnv: the options that it reads from environment variables, its errors, and files whose secret is replaced.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
-import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
+import { type AuthEvent, createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { kindsOf as kinds, problemsIn } from './support/problems.ts'
@@ -294,5 +296,111 @@ describe('optionsFromEnv', () => {
       code: 'ERR_CLIENT_SECRET',
       cause: { message: 'MERCHANT_AUTH_CLIENT_SECRET_FILE names a file that cannot be read (ENOENT)' },
     })
+  })
+})
+
+describe('MERCHANT_AUTH_STORE', () => {
+  const storeOf = (MERCHANT_AUTH_STORE: string) => optionsFromEnv({ ...GOOD, MERCHANT_AUTH_STORE }).store
+  afterEach(() => void vi.restoreAllMocks())
+
+  it.each<[kind: string, textFor: (directory: string) => string]>([
+    ['a path', (directory) => directory],
+    ['a relative path', () => ' ./tokens '],
+    ['a relative path after file:', () => 'file:./tokens'],
+    ['a file URL', (directory) => pathToFileURL(directory).href],
+  ])('is a directory, which is created: %s', async (_, textFor) => {
+    const directory = join(folder, 'tokens')
+    vi.spyOn(process, 'cwd').mockReturnValue(folder)
+    const store = storeOf(textFor(directory))
+    expect(await readdir(directory)).toEqual(['.gitignore'])
+    vi.restoreAllMocks() // the working directory may change
+    await store?.set('key', 'value', 60_000)
+    expect(await readdir(directory)).toHaveLength(2)
+    expect(await store?.get('key')).toMatchObject({ value: 'value' })
+    const release = await store?.lease?.('key', 60_000)
+    expect(await store?.lease?.('key', 60_000)).toBeUndefined()
+    await release?.()
+    expect(await store?.lease?.('key', 60_000)).toBeTypeOf('function')
+  })
+
+  it('shares the token between the providers of two processes', async () => {
+    await using sandbox = await startSandbox()
+    const variables = { ...sandbox.test.variables, MERCHANT_AUTH_STORE: join(folder, 'tokens') }
+    await using first = createTokenProvider(optionsFromEnv(variables))
+    const { value } = await first.getToken()
+    await first.close() // it has written the token then
+    await using second = createTokenProvider(optionsFromEnv(variables))
+    expect((await second.getToken()).value).toBe(value)
+    expect(sandbox.test.counts.token).toBe(1)
+  })
+
+  it.each([
+    'http://redis:6379',
+    'localhost:6379',
+    '127.0.0.1:6379',
+    'redis:localhost',
+    'redis://localhost/one',
+    'file:',
+    'file://host/tokens',
+  ])('is rejected if it is %s', (MERCHANT_AUTH_STORE) => {
+    expect(kindsOf({ ...GOOD, MERCHANT_AUTH_STORE })).toEqual([['MERCHANT_AUTH_STORE', 'invalid']])
+    expect(existsSync(MERCHANT_AUTH_STORE)).toBe(false)
+  })
+
+  it.skipIf(process.platform === 'win32')(
+    'is rejected if others can write the directory, with all other problems',
+    async () => {
+      await chmod(folder, 0o770)
+      const variables = { ...GOOD, MERCHANT_AUTH_CLIENT_ID: '', MERCHANT_AUTH_STORE: folder }
+      expect(problemsIn(() => optionsFromEnv(variables))).toMatchObject([
+        {
+          option: 'MERCHANT_AUTH_STORE',
+          kind: 'insecure',
+          reason: expect.stringContaining('that only its owner can write'),
+        },
+        { option: 'MERCHANT_AUTH_CLIENT_ID' },
+      ])
+    },
+  )
+
+  /** The token comes without the store, and these are the codes of the store's failures. */
+  const codesOf = async (MERCHANT_AUTH_STORE: string) => {
+    await using sandbox = await startSandbox()
+    const codes: (string | undefined)[] = []
+    const onEvent = (event: AuthEvent): void => void (event.type === 'store-failed' && codes.push(event.code))
+    const options = optionsFromEnv({ ...sandbox.test.variables, MERCHANT_AUTH_STORE })
+    await using tokens = createTokenProvider({ ...options, onEvent })
+    expect((await tokens.getToken()).value).toMatch(/./)
+    return codes
+  }
+
+  it('fails no call if the directory cannot be created', async () => {
+    const file = join(folder, 'file')
+    await writeFile(file, '')
+    expect(await codesOf(join(file, 'tokens'))).toContain('ENOTDIR')
+  })
+
+  it.each(['redis://localhost:6379', 'rediss://user:word@redis.example:6380/1?family=6'])(
+    'is the URL of a Redis, whose store fails until the service passes its own: %s',
+    async (url) => {
+      expect(new Set(await codesOf(url))).toEqual(new Set(['NO_REDIS_CLIENT']))
+      await expect(storeOf(url)?.get('key')).rejects.toThrow('pass store: createRedisTokenStore(client)')
+      await expect(storeOf(url)?.set('key', 'value', 1)).rejects.toThrow()
+      const options = optionsFromEnv({ ...GOOD, MERCHANT_AUTH_STORE: url })
+      expect(inspect(options, { depth: 9 }) + JSON.stringify(options)).not.toContain('word')
+    },
+  )
+
+  it('needs encryptionKeys with an assertion', async () => {
+    const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
+    const file = join(folder, 'assertion')
+    await writeFile(file, 'one.two.three')
+    const variables = {
+      MERCHANT_AUTH_CLIENT_ASSERTION_FILE: file,
+      MERCHANT_AUTH_STORE: join(folder, 'tokens'),
+    }
+    const options = optionsFromEnv({ ...rest, ...variables })
+    expect(kinds(() => createTokenProvider(options))).toEqual([['encryptionKeys', 'missing']])
+    await createTokenProvider({ ...options, encryptionKeys: ['k'.repeat(32)] }).close()
   })
 })

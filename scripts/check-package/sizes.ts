@@ -12,20 +12,20 @@ interface FirstLoad {
 }
 
 const FIRST_LOADS: readonly FirstLoad[] = [
-  { entries: ['.'], limitBytes: 28_000 },
+  { entries: ['.'], limitBytes: 28_500 },
   { entries: ['./axios'], limitBytes: 27_500 },
   { entries: ['./undici'], limitBytes: 12_500 },
   { entries: ['./redis'], limitBytes: 8_500 },
   { entries: ['./file'], limitBytes: 4_000 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 27_000 },
-  { entries: ['.', './axios'], limitBytes: 31_000 },
-  { entries: ['.', './axios'], required: true, limitBytes: 51_000 },
+  { entries: ['.', './axios'], limitBytes: 31_300 },
+  { entries: ['.', './axios'], required: true, limitBytes: 52_500 },
   { entries: ['./testing'], required: true, limitBytes: 38_500 },
 ]
 
-const TARBALL_PACKED_BYTES = 620_000
-const TARBALL_UNPACKED_BYTES = 2_250_000
+const TARBALL_PACKED_BYTES = 626_000
+const TARBALL_UNPACKED_BYTES = 2_260_000
 
 /** This package and its dependencies, without optional peers. */
 const INSTALLED_PACKAGES = 2

@@ -10,6 +10,7 @@ import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { jwtFindings } from './check-jwt.ts'
+import { storeFinding } from './check-store.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
 import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
@@ -36,7 +37,7 @@ const FLAGS = {
 } as const
 
 export const checkCommand: Command = {
-  help: `Usage: npx merchant-auth check [--call URL] [--json] [flags]
+  help: `Usage: npx merchant-auth check [--call URL] [--store DIRECTORY] [--json] [flags]
 
 Makes one token request, and reports what fails, why, and what to do. It prints
 neither the secret nor the token.
@@ -44,6 +45,8 @@ neither the secret nor the token.
   --call URL           send a GET request with the token to a URL of an API
   --header-name NAME   header that carries the token; default: Authorization
   --scheme SCHEME      scheme before the token; default: Bearer; '' for none
+  --store DIRECTORY    check the store, too: a directory, or redis://…; whether
+                       it can be written, and what it holds for this client
   --json               print JSON: { ok, exitCode, warnings, steps }
 
 ${SETTINGS_HELP}
@@ -112,6 +115,7 @@ class Check {
       })
       return EXIT.call
     }
+    await this.#reportStore(options)
     const tokens = createTokenProvider({
       ...options,
       retries: 0, // the check reports the first failure
@@ -169,6 +173,14 @@ class Check {
     this.#report.add({ step: 'options', result: 'ok', text, data })
     for (const remark of optionRemarks(options, this.#sources, show))
       this.#report.add({ step: 'options', ...remark })
+  }
+
+  /** The token of this check is not written to the store. */
+  async #reportStore(options: TokenProviderOptions): Promise<void> {
+    const { location, secret } = this.#sources
+    if (location?.kind === undefined) return
+    const { signal } = this.#context
+    this.#report.add(await storeFinding(location, options, { secret, signal, show: this.#redactor.show }))
   }
 
   /** Requests a token, and reports every step up to it. Resolves with the exit code. */

@@ -4,6 +4,7 @@ import { arrow, type Output, paint } from './terminal.ts'
 /** The steps, and how lines for people write their names. */
 const TITLES = {
   options: 'Options',
+  store: 'Store',
   name: 'Name',
   connection: 'Connection',
   tls: 'TLS',

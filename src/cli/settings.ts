@@ -7,11 +7,13 @@ import { headerName, schemeName } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import { similarName } from '../names.ts'
 import type { TokenProviderOptions } from '../options.ts'
+import { locateStore } from '../store/location.ts'
 import { decodeFile, decodeSecretFile, type FileText, unreadableFile } from '../text-file.ts'
 import {
   CREDENTIALS,
   credentialSource,
   readVariables,
+  STORE_VARIABLE,
   setVariables,
   VARIABLE_NAMES,
   type Variables,
@@ -21,8 +23,6 @@ import { type CommandContext, choiceOf, type FlagValues, UsageError } from './co
 import type { Dotenv } from './dotenv.ts'
 
 const WHAT = 'The configuration cannot be used'
-/** A Redis store for `token`. */
-export const STORE_VARIABLE = 'MERCHANT_AUTH_STORE'
 
 /** The flags of every command that requests a token. */
 export const SETTINGS_FLAGS = {
@@ -34,6 +34,7 @@ export const SETTINGS_FLAGS = {
   'client-assertion-file': { type: 'string' },
   'token-parameter': { type: 'string', multiple: true },
   'timeout-ms': { type: 'string' },
+  store: { type: 'string' },
   'body-format': { type: 'string' },
   dotenv: { type: 'string' },
 } as const
@@ -48,6 +49,7 @@ const FLAG_OF = {
   MERCHANT_AUTH_CLIENT_ASSERTION_FILE: 'client-assertion-file',
   MERCHANT_AUTH_TOKEN_PARAMETERS: 'token-parameter',
   MERCHANT_AUTH_TIMEOUT_MS: 'timeout-ms',
+  [STORE_VARIABLE]: 'store',
 } as const
 
 export const SETTINGS_HELP: string = `Configuration, by flags or by variables; flags take precedence:
@@ -96,6 +98,8 @@ export interface Sources {
   readonly secretFile: string | undefined
   /** The contents of that file. */
   readonly secretContent: FileText
+  /** Where the store is. */
+  readonly location: ReturnType<typeof locateStore>
   readonly dotenv: Dotenv | undefined
   readonly bodyFormat: 'json' | 'form'
 }
@@ -123,19 +127,27 @@ export async function readSources(
   const { variable, file: secretFile } = credentialSource(variables)
   const secretContent = await readFileOf(secretFile, decodeSecretFile, signal)
   const secret = (secretFile === undefined ? variables[variable] : secretContent.text) ?? ''
-  return { variables, secret, secretFile, secretContent, dotenv, bodyFormat }
+  const location = locateStore(variables[STORE_VARIABLE])
+  return { variables, secret, secretFile, secretContent, location, dotenv, bodyFormat }
 }
 
 /**
- * The options of a provider.
+ * The options of a provider, without the store.
  *
  * @throws ConfigurationError with every problem, by the variable's name
+ * @throws UsageError if there is a store, and no secret that its entries can be encrypted with
  */
-export function optionsFrom({ variables, secret, secretContent, bodyFormat }: Sources): TokenProviderOptions {
-  const options = readVariables(variables, { readCredential: () => secret, flaw: secretContent.flaw })
+export function optionsFrom(sources: Sources): TokenProviderOptions {
+  const { variables, secret, secretContent, location, bodyFormat } = sources
+  const flaws = { flaw: secretContent.flaw, storeFlaw: location?.flaw }
+  const options = readVariables(variables, { readCredential: () => secret, ...flaws })
   const placeholders = placeholderProblems({ ...variables, [credentialSource(variables).variable]: secret })
   if (Array.isArray(options)) throw new ConfigurationError(WHAT, [...options, ...placeholders])
   if (placeholders.length > 0) throw new ConfigurationError(WHAT, placeholders)
+  if (location !== undefined && options.clientAssertion !== undefined)
+    throw new UsageError(
+      "A store needs a client secret, which encrypts its entries, instead of an assertion. Without the store: --store ''",
+    )
   return { ...options, bodyFormat }
 }
 
@@ -175,17 +187,18 @@ async function readFileOf(
 
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
 export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {
-  const known = [...VARIABLE_NAMES, STORE_VARIABLE]
   return Object.keys(variables)
-    .filter((name) => /^MERCHANT_AUTH_/i.test(name) && !known.includes(name))
-    .map((name) => [name, similarName(name, known) ?? known.find((one) => one.startsWith(name))])
+    .filter((name) => /^MERCHANT_AUTH_/i.test(name) && !VARIABLE_NAMES.includes(name))
+    .map((name) => [
+      name,
+      similarName(name, VARIABLE_NAMES) ?? VARIABLE_NAMES.find((one) => one.startsWith(name)),
+    ])
 }
 
 /** The flags that can be used instead of variables. */
 const FLAGS_BY_VARIABLE: Readonly<Record<string, string>> = {
   ...FLAG_OF,
   MERCHANT_AUTH_CLIENT_SECRET: FLAG_OF.MERCHANT_AUTH_CLIENT_SECRET_FILE,
-  [STORE_VARIABLE]: 'store',
 }
 
 /** The flag that can be used instead of a variable, which may have a place behind its name: `MERCHANT_AUTH_API_URLS[1]`. */

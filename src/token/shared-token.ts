@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { clientOf, type ResolvedOptions } from '../options.ts'
 import { shownUrl } from '../redact.ts'
-import { type Entry, SafeStore } from '../store/safe-store.ts'
+import { type Entry, SafeStore, type SafeStoreContext } from '../store/safe-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
 import { type AccessToken, CachedToken } from './access-token.ts'
@@ -56,6 +56,15 @@ export type Begun =
 
 /** Shares the token, or else the pause after a 429, with other processes, and releases the lease. */
 export type EndRequest = (token?: CachedToken) => void
+
+/** The entries of the options' client in a store. Its token is the entry `token`. */
+export function entriesOfClient(
+  store: TokenStore,
+  options: ResolvedOptions,
+  context: Pick<SafeStoreContext, 'encryptionKeys' | 'emit'>,
+): SafeStore {
+  return new SafeStore(store, { ...context, client: hashOf(clientOf(options)), clock: options.clock })
+}
 
 /** One provider's access to the shared token. It makes one acquisition at a time. */
 export class SharedToken {
@@ -161,7 +170,7 @@ export class SharedToken {
    * token may be requested, too.
    */
   async #open(acquisition: Acquisition, credential: ClientCredential): Promise<SafeStore | undefined> {
-    const { clock, encryptionKeys } = this.#options
+    const { encryptionKeys } = this.#options
     if (encryptionKeys === undefined && credential.mayChange && !this.#mayRequest(acquisition))
       return this.#safe?.store
     const { purpose, deadline } = acquisition
@@ -171,9 +180,8 @@ export class SharedToken {
     const [firstKey] = keys
     if (!firstKey) return this.#safe?.store
     if (this.#safe?.firstKey !== firstKey) {
-      const client = hashOf(clientOf(this.#options))
       const { emit } = this.#context
-      const store = new SafeStore(this.#store, { client, encryptionKeys: keys, clock, emit })
+      const store = entriesOfClient(this.#store, this.#options, { encryptionKeys: keys, emit })
       this.#safe = { firstKey, store }
     }
     return this.#safe.store

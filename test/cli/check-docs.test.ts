@@ -1,12 +1,13 @@
 // docs/command.md shows the actual output of `check` for a correct configuration and for each failure.
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import * as tls from 'node:tls'
 import type { Fault } from 'merchant-auth/testing'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { freePort } from '../testing/calls.ts'
 import { certificate, startHttps } from './certificates.ts'
-import { eachWithSandbox, run, type Variables } from './rig.ts'
+import { eachWithSandbox, folder, run, type Variables } from './rig.ts'
 
 const page = readFileSync(new URL('../../docs/command.md', import.meta.url), 'utf8')
 const at = eachWithSandbox()
@@ -27,6 +28,7 @@ async function outputOf(args: readonly string[], changed: Variables = {}): Promi
     .replace(/(?<=(?:127\.0\.0\.1|localhost):)\d+/g, (found) => (found === port ? '4000' : '4001'))
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-21T13:00:00Z')
     .replace(/\b\d+ ms\b/g, '12 ms')
+    .replace(/(?<=is valid for )\d+ s/, '3580 s')
 }
 
 /** The same output without the details of the options, which are correct. */
@@ -41,6 +43,20 @@ describe('docs/command.md shows the output of check below the heading', () => {
   it('Everything is correct', async () => {
     const all = await outputOf(['--call', `${at.test.merchantUrl}/orders`])
     expect(all).toBe(blockBelow('Everything is correct'))
+  })
+
+  it('The token is shared', async () => {
+    vi.spyOn(process, 'cwd').mockReturnValue(folder())
+    onTestFinished(() => void vi.restoreAllMocks())
+    const args = ['--store', '.tokens']
+    expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
+    const brief = (await briefOutputOf(args)).replace(resolve('.tokens'), '/home/shop/.tokens')
+    expect(brief).toBe(blockBelow('The token is shared'))
+  })
+
+  it('The store cannot be used', async () => {
+    const args = ['--store', `redis://127.0.0.1:${await freePort()}`]
+    expect(await briefOutputOf(args)).toBe(blockBelow('The store cannot be used'))
   })
 
   it('Options are missing', async () => {

@@ -1,8 +1,10 @@
 // `token` prints the token, or nothing, on stdout, and shares it in a store.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
-import { eachWithSandbox, run, type Variables } from './rig.ts'
+import { eachWithSandbox, folder, run, type Variables } from './rig.ts'
 
 const at = eachWithSandbox()
 
@@ -72,6 +74,25 @@ describe('token', () => {
 })
 
 describe('token --store', () => {
+  it('shares the token in a directory, encrypted', async () => {
+    const directory = join(folder(), 'tokens')
+    const first = await token(['--store', directory])
+    expect(first).toMatchObject({ code: 0, stderr: '' })
+    expect(await token([], { MERCHANT_AUTH_STORE: `file:${directory}` })).toEqual(first)
+    expect(at.test.counts.token).toBe(1)
+    const files = readdirSync(directory).map((name) => readFileSync(join(directory, name), 'utf8'))
+    expect(files.join()).not.toContain(first.stdout.trim())
+  })
+
+  it('prints a token if the directory cannot be used, and reports that', async () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    const { code, stdout, stderr } = await token(['--store', join(file, 'tokens')])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^[\w.-]+\n$/)
+    expect(stderr).toBe('merchant-auth: the store failed (ENOTDIR); this token is not shared\n')
+  })
+
   it('prints a token if Redis cannot be reached, and reports that without the password', async () => {
     noteSecret('redis horse')
     const url = 'redis://user:redis%20horse@127.0.0.1:1'

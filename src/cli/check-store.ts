@@ -1,0 +1,126 @@
+/** What `check` finds out about the store: which one it is, whether it can be written, and what it holds for this client. */
+import type { StoreFailedEvent } from '../events.ts'
+import { resolveOptions, type TokenProviderOptions } from '../options.ts'
+import { shownUrl } from '../redact.ts'
+import type { StoreLocation } from '../store/location.ts'
+import type { SafeStore } from '../store/safe-store.ts'
+import { UNREADABLE } from '../store/token-store.ts'
+import { entriesOfClient } from '../token/shared-token.ts'
+import type { Finding } from './report.ts'
+import { INSTALL_CLIENT, NO_CLIENT, openStore } from './store.ts'
+import { instantText } from './terminal.ts'
+
+/** How long (ms) the entry and the lease live that show whether the store can be written. */
+const PROBE_MS = 1_000
+
+interface StoreContext {
+  /** The client secret, which the entries are encrypted with. */
+  readonly secret: string
+  readonly signal: AbortSignal
+  /** Makes a text fit to be shown. */
+  readonly show: (text: string) => string
+}
+
+/** A store that cannot be used is a warning: no call fails because of it. */
+export async function storeFinding(
+  location: StoreLocation,
+  options: TokenProviderOptions,
+  { secret, signal, show }: StoreContext,
+): Promise<Finding> {
+  const { kind, place } = location
+  const shown = show(kind === 'directory' ? place : shownUrl(place))
+  const name = kind === 'directory' ? `the directory ${shown}` : shown
+  const step = 'store'
+  const opened = await openStore(location, signal)
+  if (opened.kind === 'no-client') {
+    const data = { kind, place: shown, writable: false }
+    const text = `${name} cannot be checked: it ${NO_CLIENT}`
+    return { step, result: 'warning', text, advice: INSTALL_CLIENT, data }
+  }
+  const unusable = (what: string, code: string | undefined): Finding => ({
+    step,
+    result: 'warning',
+    text: `${name} cannot be ${what}${code === undefined ? '' : ` (${code})`}`,
+    advice: `${NO_CALL_FAILS} ${adviceFor(kind, code)}`,
+    cause: code,
+    data: { kind, place: shown, writable: false },
+  })
+  if (opened.kind === 'failed') return unusable('used', opened.code)
+
+  let failure: StoreFailedEvent['code']
+  const entries = entriesOfClient(opened.store, resolveOptions(options), {
+    encryptionKeys: [secret],
+    emit: (given) => {
+      const event = typeof given === 'function' ? given() : given
+      if (event.type === 'store-failed') failure = event.code
+    },
+  })
+  try {
+    const remainsMs = await tokenRemainsMs(entries)
+    const isUnreadable = failure === UNREADABLE
+    const isWritable = await probe(entries)
+    if (!isWritable) return unusable('written', failure)
+    const written = `${name} can be written`
+    const data = { kind, place: shown, writable: true }
+    if (isUnreadable)
+      return {
+        step,
+        result: 'warning',
+        text: `${written}\nits entry for this client cannot be decrypted`,
+        advice: UNREADABLE_ADVICE,
+        data,
+      }
+    if (remainsMs === undefined)
+      return { step, result: 'ok', text: `${written}\n${HOLDS_NONE}`, data: { ...data, token: null } }
+    const expiresAt = Date.now() + remainsMs
+    const validity = `valid for ${Math.round(remainsMs / 1000)} s, until ${instantText(expiresAt / 1000)}`
+    const text = `${written}\nits token for this client is ${validity}`
+    return { step, result: 'ok', text, data: { ...data, token: { remainsMs, expiresAt } } }
+  } catch {
+    return unusable('used', failure)
+  } finally {
+    opened.close()
+  }
+}
+
+/** How long the client's token is valid; undefined if there is none. */
+async function tokenRemainsMs(entries: SafeStore): Promise<number | undefined> {
+  for await (const { ttlMs } of entries.read('token')) return ttlMs
+  return undefined
+}
+
+/** Whether the store can be written, and has leases, as a process needs them that requests a token. */
+async function probe(entries: SafeStore): Promise<boolean> {
+  try {
+    await entries.write('check', { content: null, ttlMs: () => PROBE_MS })
+    const release = await entries.lease('check', PROBE_MS) // another check may have it
+    await release?.()
+    return true
+  } catch {
+    return false
+  }
+}
+
+const HOLDS_NONE = 'it holds no token for this client and this client secret'
+const NO_CALL_FAILS = 'No call fails because of that, but each process requests a token of its own.'
+const UNREADABLE_ADVICE =
+  'It is damaged, or another program wrote it. It counts as absent, and the next token replaces it.'
+
+const OWNER = 'The user that runs the service must own the directory: chown, chmod 700.'
+const DISK_FULL = 'The disk or the quota is full.'
+const NOT_A_DIRECTORY = 'A part of its path is not a directory: correct MERCHANT_AUTH_STORE.'
+const DIRECTORY_ADVICE: Readonly<Record<string, string>> = {
+  EACCES: OWNER,
+  EPERM: OWNER,
+  EROFS: 'The file system is read-only: name a directory on another one, such as a volume.',
+  ENOSPC: DISK_FULL,
+  EDQUOT: DISK_FULL,
+  ENOTDIR: NOT_A_DIRECTORY,
+}
+const CHECK_DIRECTORY = 'Check its path, its owner and its files.'
+const CHECK_REDIS =
+  'Check the URL, whether Redis is running, and whether its user may use EVAL, GET, SET, DEL and PTTL on merchant-auth:*.'
+
+function adviceFor(kind: StoreLocation['kind'], code = ''): string {
+  return kind === 'redis' ? CHECK_REDIS : (DIRECTORY_ADVICE[code] ?? CHECK_DIRECTORY)
+}

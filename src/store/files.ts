@@ -1,0 +1,273 @@
+/** The entries and leases of a file token store: the files in its directory. */
+import { createHash, randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { type FileHandle, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { storeErrorCode, type TokenStore, UNREADABLE } from './token-store.ts'
+
+/** What an entry or a lease contains, as JSON. */
+interface Content {
+  readonly value: string
+  readonly ttlMs: number
+  readonly endsAt: number
+}
+
+/** A file as it was read; without content if that is damaged, or of others. */
+interface ReadFile {
+  readonly content: Content | undefined
+  readonly isEmpty: boolean
+  /** When it was written, by the writer's wall clock: the time of the file itself. */
+  readonly writtenAt: number
+}
+
+/** Links are not followed. Windows has no such flag. */
+const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
+
+/** A clock that is set back by more than this makes entries useless. File systems may round times to 2 s. */
+const CLOCK_TOLERANCE_MS = 2_000
+/** A lease has its content this soon after it was created, or nobody holds it. */
+const CREATION_MS = 1_000
+/** What a writer that was killed left: operations of a store may take 2 s. */
+const LEFTOVER_MS = 10_000
+/** Entries and leases of a client that is not used any more. */
+const UNUSED_MS = 24 * 60 * 60 * 1_000
+const CLEAN_UNUSED_EVERY_MS = 60 * 60 * 1_000
+
+const RELEASED = 'released'
+
+/**
+ * The store of a directory. `optionsFromEnv` loads this module when it is needed, so it imports little that the main entry has,
+ * too: bundlers would move that to chunks of their own.
+ *
+ * @param folder its absolute path
+ * @param prepare creates the directory again if it was removed while the process ran
+ */
+export function storeOfFiles(folder: string, prepare: () => void): TokenStore {
+  const pathOf = (name: string): string => join(folder, name)
+  const leases = new Leases(folder)
+  return {
+    async get(key) {
+      const file = await read(pathOf(entryName(key)))
+      if (file === undefined) return undefined
+      if (file.content === undefined) throw unreadable()
+      const ttlMs = remainsMs(file)
+      return ttlMs > 0 ? { value: file.content.value, ttlMs } : undefined
+    },
+    async set(key, value, ttlMs) {
+      const temporary = pathOf(`${hashOf(key)}.${randomUUID()}.tmp`)
+      await prepared(prepare, async () => {
+        await create(temporary, { value, ttlMs }, { isFlushed: true })
+        await replace(pathOf(entryName(key)), temporary)
+      })
+    },
+    async lease(key, ttlMs) {
+      return await prepared(prepare, () => leases.acquire(hashOf(key), ttlMs))
+    },
+  }
+}
+
+/** Runs an operation; once more if the directory was removed while the process ran. */
+async function prepared<T>(prepare: () => void, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (error) {
+    if (storeErrorCode(error) !== 'ENOENT') throw error
+    prepare()
+    return await act()
+  }
+}
+
+function unreadable(): Error {
+  return Object.assign(new Error('The entry is damaged, or not an entry'), { code: UNREADABLE })
+}
+
+/**
+ * Leases by exclusive creation: the files of one key have numbers, and whoever creates the next one has the lease. A number is
+ * never used twice, so that no process removes or releases the lease of another one, however late it wakes: the highest one
+ * stays when it is released.
+ */
+class Leases {
+  readonly #folder: string
+  #cleanUnusedAt = Date.now()
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  async acquire(name: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
+    const seen = await this.#numbers(name)
+    if (await this.#isHeld(name, seen)) return undefined
+    const number = Math.max(0, ...seen) + 1
+    const path = this.#pathOf(name, number)
+    try {
+      await create(path, { value: '', ttlMs }, { isFlushed: false })
+    } catch (error) {
+      if (storeErrorCode(error) === 'EEXIST') return undefined
+      throw error
+    }
+    // This process may have been late: others created higher numbers, and removed this one. Each creates first and looks then,
+    // so that of two processes at least one sees the other.
+    const others = (await this.#numbers(name)).filter((other) => other !== number)
+    if (others.some((other) => other > number) || (await this.#isHeld(name, others))) {
+      await remove(path)
+      return undefined
+    }
+    return async () => {
+      await release(path)
+      await this.#clean(name, number).catch(() => {}) // the next holder does it
+    }
+  }
+
+  #pathOf(name: string, number: number): string {
+    return join(this.#folder, `${name}.${number}.lease`)
+  }
+
+  async #numbers(name: string): Promise<number[]> {
+    const names = await readdir(this.#folder)
+    return names.flatMap((file) => leaseOf(file, name) ?? [])
+  }
+
+  async #isHeld(name: string, numbers: readonly number[]): Promise<boolean> {
+    const files = await Promise.all(numbers.map((number) => read(this.#pathOf(name, number))))
+    return files.some((file) => {
+      if (file === undefined) return false
+      if (file.isEmpty) return Math.abs(Date.now() - file.writtenAt) < CREATION_MS
+      return remainsMs(file) > 0
+    })
+  }
+
+  /** Removes what nobody needs: earlier leases, what writers left that were killed, and now and then what is unused. */
+  async #clean(name: string, number: number): Promise<void> {
+    const now = Date.now()
+    const isForUnused = now >= this.#cleanUnusedAt
+    if (isForUnused) this.#cleanUnusedAt = now + CLEAN_UNUSED_EVERY_MS
+    for (const file of await readdir(this.#folder)) {
+      const path = join(this.#folder, file)
+      const lease = leaseOf(file, name)
+      if (lease !== undefined) {
+        if (lease < number) await remove(path)
+      } else if (TEMPORARY.test(file)) await removeOlder(path, now - LEFTOVER_MS)
+      else if (isForUnused && OWN.test(file)) await removeUnused(path, now - UNUSED_MS)
+    }
+  }
+}
+
+const OWN = /^[0-9a-f]{64}\.(?:\d+\.lease|entry)$/
+const TEMPORARY = /^[0-9a-f]{64}\.[0-9a-f-]{36}\.tmp$/
+
+/** The name of a key's files. It has a fixed length, whatever the key, and file systems that ignore case may have it. */
+function hashOf(key: string): string {
+  return createHash('sha256').update(key).digest('hex')
+}
+
+function entryName(key: string): string {
+  return `${hashOf(key)}.entry`
+}
+
+/** The number of a lease, if the file is one. */
+function leaseOf(file: string, name: string): number | undefined {
+  const [, number] = file.startsWith(name) ? (/^\.(\d+)\.lease$/.exec(file.slice(name.length)) ?? []) : []
+  return number === undefined ? undefined : Number(number)
+}
+
+/** What remains of the time (ms): the least of what the content and the time of the file say; 0 after the clock was set back. */
+function remainsMs({ content, writtenAt }: ReadFile): number {
+  const ageMs = Date.now() - writtenAt
+  if (content === undefined || ageMs < -CLOCK_TOLERANCE_MS) return 0
+  const { ttlMs, endsAt } = content
+  return Math.floor(Math.min(ttlMs, ttlMs - ageMs, endsAt - Date.now()))
+}
+
+/** Resolves with undefined if there is no such file. */
+async function read(path: string): Promise<ReadFile | undefined> {
+  let file: FileHandle | undefined
+  try {
+    file = await open(path, constants.O_RDONLY | NO_FOLLOW)
+    const { mtimeMs } = await file.stat()
+    const text = await file.readFile('utf8')
+    return { content: contentOf(text), isEmpty: text === '', writtenAt: mtimeMs }
+  } catch (error) {
+    const code = storeErrorCode(error)
+    if (code === 'ENOENT') return undefined
+    if (code === 'ELOOP') return { content: undefined, isEmpty: false, writtenAt: 0 }
+    throw error
+  } finally {
+    await file?.close()
+  }
+}
+
+function contentOf(text: string): Content | undefined {
+  try {
+    const { value, ttlMs, endsAt } = JSON.parse(text) as { readonly [Name in keyof Content]?: unknown }
+    if (typeof value !== 'string' || typeof ttlMs !== 'number' || typeof endsAt !== 'number') return undefined
+    return { value, ttlMs, endsAt }
+  } catch {
+    return undefined
+  }
+}
+
+/** Creates a file that does not exist yet, and removes it again if that fails. `isFlushed`: it survives a power failure. */
+async function create(
+  path: string,
+  { value, ttlMs }: Omit<Content, 'endsAt'>,
+  { isFlushed }: { readonly isFlushed: boolean },
+): Promise<void> {
+  const now = Date.now()
+  const content: Content = { value, ttlMs, endsAt: now + ttlMs }
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await file.writeFile(JSON.stringify(content))
+    // The clock of a file system, for example one that a container shares with its host, may differ.
+    await file.utimes(now / 1_000, now / 1_000)
+    if (isFlushed) await file.sync()
+    await file.close()
+  } catch (error) {
+    await file.close().catch(() => {})
+    await remove(path)
+    throw error
+  }
+}
+
+/** Renames a file over another one. Windows fails while a process reads that one, which is a matter of milliseconds. */
+async function replace(path: string, temporary: string): Promise<void> {
+  for (let pauseMs = 10; ; pauseMs *= 2) {
+    try {
+      return await rename(temporary, path)
+    } catch (error) {
+      if (process.platform !== 'win32' || pauseMs > 160) {
+        await remove(temporary)
+        throw error
+      }
+      await sleep(pauseMs)
+    }
+  }
+}
+
+/** Makes the content of a lease invalid. */
+async function release(path: string): Promise<void> {
+  try {
+    const file = await open(path, constants.O_WRONLY | NO_FOLLOW)
+    await file.writeFile(RELEASED).finally(() => file.close())
+  } catch (error) {
+    if (storeErrorCode(error) !== 'ENOENT') throw error
+  }
+}
+
+/** Removes a file, if it is there. */
+async function remove(path: string): Promise<void> {
+  await unlink(path).catch(() => {})
+}
+
+async function removeOlder(path: string, writtenBefore: number): Promise<void> {
+  const written = await stat(path).catch(() => undefined)
+  if (written !== undefined && written.mtimeMs < writtenBefore) await remove(path)
+}
+
+/** A process that writes the entry at this moment loses it, which costs the next cold start a token request. */
+async function removeUnused(path: string, endedBefore: number): Promise<void> {
+  const written = await stat(path).catch(() => undefined)
+  if (written === undefined || written.mtimeMs >= endedBefore) return
+  const file = await read(path).catch(() => undefined)
+  if ((file?.content?.endsAt ?? 0) < endedBefore) await remove(path)
+}

@@ -1,0 +1,98 @@
+/** Where processes share the token, as `MERCHANT_AUTH_STORE` and `--store` name it: a directory of this machine, or Redis. */
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Flaw } from '../errors.ts'
+import { prepareDirectory } from './directory.ts'
+import type { TokenStore } from './token-store.ts'
+
+/** Where a store is. */
+export interface StoreLocation {
+  readonly kind: 'directory' | 'redis'
+  /** The absolute path, or the URL, which may contain a password. */
+  readonly place: string
+  readonly flaw?: undefined
+}
+
+/** A location that cannot be used. */
+interface FlawedLocation {
+  readonly kind?: undefined
+  readonly flaw: Flaw
+}
+
+const INVALID: FlawedLocation = {
+  flaw: {
+    kind: 'invalid',
+    reason:
+      'must be the path of a directory, such as ./.tokens, or a URL such as redis://localhost:6379 or ' +
+      'rediss://user:password@host:6379/0',
+  },
+}
+
+/**
+ * Where the store is that this text names; undefined without a text. A directory is created if it is missing. One that
+ * cannot be created is not a flaw: the operations of its store fail, and no call does.
+ */
+export function locateStore(text: string | undefined): StoreLocation | FlawedLocation | undefined {
+  if (text === undefined) return undefined
+  const location = locationOf(text.trim())
+  const flaw = location.kind === 'directory' ? directoryFlaw(location.place) : undefined
+  return flaw === undefined ? location : { flaw }
+}
+
+function locationOf(text: string): StoreLocation | FlawedLocation {
+  if (/^rediss?:/.test(text)) {
+    const isRedis = /^rediss?:\/\/[^/]+(?:\/\d*)?(?:\?.*)?$/.test(text) && URL.canParse(text)
+    return isRedis ? { kind: 'redis', place: text } : INVALID
+  }
+  const path = text.startsWith('file:') ? pathOf(text) : text
+  // A name with a colon is a URL, or a host with its port. One letter is a drive of Windows.
+  if (path === undefined || path === '' || /^[\w+.-]{2,}:/.test(path)) return INVALID
+  return { kind: 'directory', place: resolve(path) }
+}
+
+/** The path in `file:./.tokens` and in `file:///var/lib/tokens`; undefined if such a URL is invalid. */
+function pathOf(text: string): string | undefined {
+  if (!text.startsWith('file://')) return text.slice('file:'.length)
+  try {
+    return fileURLToPath(text)
+  } catch {
+    return undefined
+  }
+}
+
+function directoryFlaw(directory: string): Flaw | undefined {
+  try {
+    return prepareDirectory(directory)
+  } catch {
+    return undefined
+  }
+}
+
+/** The store at a location. Redis needs a client, which only the caller has. */
+export function storeAt({ kind, place }: StoreLocation): TokenStore {
+  return kind === 'directory' ? fileStoreIn(place) : STORE_WITHOUT_CLIENT
+}
+
+/** The file store of a directory. Its code is loaded when it is used for the first time. */
+export function fileStoreIn(directory: string): TokenStore {
+  const prepare = (): void => void prepareDirectory(directory)
+  let loading: Promise<TokenStore> | undefined
+  const load = (): Promise<TokenStore> => {
+    loading ??= import('./files.ts').then(({ storeOfFiles }) => storeOfFiles(directory, prepare))
+    return loading
+  }
+  return {
+    get: async (key) => (await load()).get(key),
+    set: async (key, value, ttlMs) => (await load()).set(key, value, ttlMs),
+    lease: async (key, ttlMs) => (await load()).lease?.(key, ttlMs),
+  }
+}
+
+async function failWithoutClient(): Promise<never> {
+  const message =
+    'MERCHANT_AUTH_STORE is the URL of a Redis, which needs a client: pass store: createRedisTokenStore(client)'
+  throw Object.assign(new Error(message), { code: 'NO_REDIS_CLIENT' })
+}
+
+/** A store that fails, so that a Redis that nobody connected to does not go unnoticed. */
+const STORE_WITHOUT_CLIENT: TokenStore = { get: failWithoutClient, set: failWithoutClient }

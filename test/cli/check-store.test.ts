@@ -1,0 +1,227 @@
+// The step `store` of `check`: which store it is, whether it can be written, and what it holds for the client.
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { noteSecret } from '../support/recorded.ts'
+import { type RedisServer, redisMissing, startRedis } from '../support/redis-server.ts'
+import { assertionsFor, check, eachWithSandbox, folder, run, type Variables } from './rig.ts'
+
+const at = eachWithSandbox()
+
+/** Runs `check` with a store. The rest passes, whatever becomes of the store. */
+async function checked(store: string, changed: Variables = {}) {
+  const { code, steps } = await check(at, ['--store', store], changed)
+  expect(code).toBe(0)
+  return steps.filter(({ step }) => step === 'store')
+}
+
+/** Puts a token into the store, with the command `token`. */
+async function fill(store: string): Promise<string> {
+  const { code, stdout } = await run(['token', '--store', store], at.variables)
+  expect(code).toBe(0)
+  return stdout.trim()
+}
+
+const pathsIn = (directory: string, extension: string) =>
+  readdirSync(directory)
+    .filter((name) => name.endsWith(extension))
+    .map((name) => join(directory, name))
+
+const HOLDS_NONE = 'it holds no token for this client and this client secret'
+
+describe('check without a store', () => {
+  it('reports nothing about it', async () => {
+    const { steps } = await check(at)
+    expect(steps.map(({ step }) => step)).not.toContain('store')
+    expect(await checked('', { MERCHANT_AUTH_STORE: folder() })).toEqual([])
+  })
+})
+
+describe('check with a directory', () => {
+  it('reports that it can be written and is empty, requests a token, and does not store it', async () => {
+    const directory = join(folder(), 'tokens')
+    for (const _ of [1, 2])
+      expect(await checked(directory)).toEqual([
+        {
+          step: 'store',
+          result: 'ok',
+          text: `the directory ${directory} can be written\n${HOLDS_NONE}`,
+          data: { kind: 'directory', place: directory, writable: true, token: null },
+        },
+      ])
+    expect(at.test.counts.token).toBe(2)
+    expect(pathsIn(directory, '.entry')).toHaveLength(1) // that of the check itself
+  })
+
+  it('reports how long its token is valid, and does not show or renew it', async () => {
+    const directory = folder()
+    const token = await fill(directory)
+    const before = pathsIn(directory, '.entry').map((path) => readFileSync(path, 'utf8'))
+    at.test.configure({ lifetimeSeconds: 60 })
+    const found = await checked(directory, { MERCHANT_AUTH_STORE: 'redis://127.0.0.1:1' })
+    expect(found).toMatchObject([
+      { result: 'ok', data: { token: { remainsMs: expect.any(Number), expiresAt: expect.any(Number) } } },
+    ])
+    const [{ text = '', data = {} } = {}] = found
+    expect(text).toMatch(
+      /^the directory \S+ can be written\nits token for this client is valid for 3[56]\d\d s, until 20\S+Z$/,
+    )
+    const { remainsMs } = data['token'] as { remainsMs: number }
+    expect(remainsMs).toBeGreaterThan(3_500_000)
+    expect(remainsMs).toBeLessThanOrEqual(3_600_000)
+    expect(JSON.stringify(found)).not.toContain(token)
+    const after = pathsIn(directory, '.entry').map((path) => readFileSync(path, 'utf8'))
+    expect(after).toEqual(expect.arrayContaining(before))
+  })
+
+  it('finds no token of another secret or another client', async () => {
+    noteSecret('the next secret')
+    const directory = folder()
+    await fill(directory)
+    at.test.acceptSecrets('the next secret')
+    const [found] = await checked(directory, { MERCHANT_AUTH_CLIENT_SECRET: 'the next secret' })
+    expect(found?.text).toContain(HOLDS_NONE)
+  })
+
+  it.each([
+    ['is damaged', () => '{'],
+    ['was written by another program', (entry: object) => JSON.stringify({ ...entry, value: 'a.b.c.d.e' })],
+  ])('warns about an entry that %s', async (_, contentOf) => {
+    const directory = folder()
+    await fill(directory)
+    for (const path of pathsIn(directory, '.entry'))
+      writeFileSync(path, contentOf(JSON.parse(readFileSync(path, 'utf8'))))
+    expect(await checked(directory)).toMatchObject([
+      {
+        result: 'warning',
+        text: `the directory ${directory} can be written\nits entry for this client cannot be decrypted`,
+        advice: expect.stringContaining('the next token replaces it'),
+        data: { writable: true },
+      },
+    ])
+  })
+
+  it('warns about one that cannot be created', async () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    expect(await checked(join(file, 'tokens'))).toMatchObject([
+      {
+        result: 'warning',
+        text: `the directory ${join(file, 'tokens')} cannot be used (ENOTDIR)`,
+        advice: expect.stringMatching(
+          /^No call fails because of that.*A part of its path is not a directory/,
+        ),
+        cause: 'ENOTDIR',
+        data: { writable: false },
+      },
+    ])
+  })
+
+  it.each([
+    ['an entry', '.entry'],
+    ['a lease', '.lease'],
+  ])('warns about one in which %s cannot be written', async (_, extension) => {
+    const directory = folder()
+    await checked(directory)
+    for (const path of pathsIn(directory, extension)) {
+      rmSync(path)
+      mkdirSync(path)
+    }
+    expect(await checked(directory)).toMatchObject([
+      { result: 'warning', text: `the directory ${directory} cannot be written (EISDIR)` },
+    ])
+  })
+
+  it('leaves nothing that grows, and no lease that blocks', async () => {
+    const directory = folder()
+    for (const _ of [1, 2, 3]) await checked(directory)
+    expect(readdirSync(directory)).toHaveLength(3) // .gitignore, an entry and a lease
+    for (const path of pathsIn(directory, '.lease')) expect(readFileSync(path, 'utf8')).toMatch(/^released/)
+  })
+
+  it.skipIf(process.platform === 'win32')('rejects one that others can write', async () => {
+    const directory = folder()
+    chmodSync(directory, 0o777)
+    const { code, last } = await check(at, [], { MERCHANT_AUTH_STORE: directory })
+    expect(code).toBe(3)
+    expect(last).toMatchObject({
+      step: 'options',
+      text: expect.stringMatching(/^MERCHANT_AUTH_STORE \(--store\): must be .* only its owner can write/),
+    })
+    expect(at.test.counts.token).toBe(0)
+  })
+
+  it('needs a client secret', async () => {
+    const sign = await assertionsFor(at)
+    const file = join(folder(), 'assertion')
+    writeFileSync(file, await sign())
+    const args = ['check', '--client-assertion-file', file]
+    const variables = { ...at.variables, MERCHANT_AUTH_STORE: folder() }
+    expect(await run(args, variables)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('A store needs a client secret'),
+    })
+    expect(at.test.counts.token).toBe(0)
+    expect(await run([...args, '--store', ''], variables)).toMatchObject({ code: 0 })
+  })
+})
+
+describe('check with a Redis', () => {
+  const CLOSED = 'redis://user:redis%20horse@127.0.0.1:1/0?family=4'
+
+  it('warns that it cannot be reached, without its password', async () => {
+    noteSecret('redis horse')
+    expect(await checked(CLOSED)).toEqual([
+      {
+        step: 'store',
+        result: 'warning',
+        text: 'redis://127.0.0.1:1/0 cannot be used (ECONNREFUSED)',
+        advice: expect.stringMatching(
+          /^No call fails because of that.*Check the URL, whether Redis is running/,
+        ),
+        cause: 'ECONNREFUSED',
+        data: { kind: 'redis', place: 'redis://127.0.0.1:1/0', writable: false },
+      },
+    ])
+  })
+
+  it('warns if no client is installed', async () => {
+    for (const name of ['redis', 'ioredis']) {
+      vi.doMock(name, () => {
+        throw new Error('Cannot find package')
+      })
+      onTestFinished(() => void vi.doUnmock(name))
+    }
+    expect(await checked(CLOSED)).toMatchObject([
+      {
+        result: 'warning',
+        text: 'redis://127.0.0.1:1/0 cannot be checked: it needs a client',
+        advice: 'npm install redis',
+      },
+    ])
+  })
+
+  describe.skipIf(redisMissing() !== undefined)('that runs', () => {
+    let redis: RedisServer
+    beforeAll(async () => {
+      redis = await startRedis()
+    })
+    afterAll(() => redis[Symbol.asyncDispose]())
+
+    it('reports what it holds', async () => {
+      expect((await checked(redis.url))[0]?.text).toBe(`${redis.url} can be written\n${HOLDS_NONE}`)
+      await fill(redis.url)
+      const [found] = await checked(redis.url)
+      expect(found).toMatchObject({ result: 'ok', data: { kind: 'redis', writable: true } })
+      expect(found?.text).toContain('its token for this client is valid for 3')
+    })
+
+    it('warns if its user may not write', async () => {
+      await redis.command('acl', 'setuser', 'reader', 'on', '>right', '~*', '+@all', '-set')
+      const url = redis.url.replace('redis://', 'redis://reader:right@')
+      expect(await checked(url)).toMatchObject([
+        { result: 'warning', text: expect.stringMatching(/^redis:\/\/127\S+ cannot be written \([A-Z]+\)$/) },
+      ])
+    })
+  })
+})

@@ -345,8 +345,9 @@ export class Referee {
     })
     if (status === 429) this.#fleet.refusedUntil = this.#pauses.earliest('caller')
     for (const api of apis) this.#limitOf(api).mayBeStricter()
+    // A call that waited behind a run that failed may have no more than a quarter of its time left.
     const isTried =
-      attempt > this.#options.retries || !isRetried(answer) || now - at >= this.#options.timeoutMs / 2
+      attempt > this.#options.retries || !isRetried(answer) || now - at >= this.#options.timeoutMs / 4
     // Only a process that was suspended ends an attempt so late. Calls that waited before have no time left, and later ones
     // share their run.
     const wasSuspended = now - at >= this.#options.timeoutMs

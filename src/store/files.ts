@@ -1,6 +1,6 @@
 /** The entries and leases of a file token store: the files in its directory. */
 import { createHash, randomUUID } from 'node:crypto'
-import { constants } from 'node:fs'
+import { closeSync, constants, openSync, renameSync, utimesSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -34,6 +34,7 @@ const LEFTOVER_MS = 10_000
 const UNUSED_MS = 24 * 60 * 60 * 1_000
 const CLEAN_UNUSED_EVERY_MS = 60 * 60 * 1_000
 
+const FILE_MODE = 0o600
 const RELEASED = 'released'
 
 /**
@@ -55,11 +56,19 @@ export function storeOfFiles(folder: string, prepare: () => void): TokenStore {
       return ttlMs > 0 ? { value: file.content.value, ttlMs } : undefined
     },
     async set(key, value, ttlMs) {
-      const temporary = pathOf(`${hashOf(key)}.${randomUUID()}.tmp`)
-      await prepared(prepare, async () => {
-        await create(temporary, { value, ttlMs }, { isFlushed: true })
-        await replace(pathOf(entryName(key)), temporary)
-      })
+      const path = pathOf(entryName(key))
+      const temporaryPath = (): string => pathOf(`${hashOf(key)}.${randomUUID()}.tmp`)
+      const content = contentFor(value, ttlMs)
+      const isDone = finishAtExit(() => writeNow(path, temporaryPath(), content))
+      try {
+        await prepared(prepare, async () => {
+          const temporary = temporaryPath()
+          await create(temporary, content, { isFlushed: true })
+          await replace(path, temporary)
+        })
+      } finally {
+        isDone()
+      }
     },
     async lease(key, ttlMs) {
       return await prepared(prepare, () => leases.acquire(hashOf(key), ttlMs))
@@ -101,7 +110,7 @@ class Leases {
     const number = Math.max(0, ...seen) + 1
     const path = this.#pathOf(name, number)
     try {
-      await create(path, { value: '', ttlMs }, { isFlushed: false })
+      await create(path, contentFor('', ttlMs), { isFlushed: false })
     } catch (error) {
       if (storeErrorCode(error) === 'EEXIST') return undefined
       throw error
@@ -113,7 +122,9 @@ class Leases {
       await remove(path)
       return undefined
     }
+    const isDone = finishAtExit(() => releaseNow(path))
     return async () => {
+      isDone()
       await release(path)
       await this.#clean(name, number).catch(() => {}) // the next holder does it
     }
@@ -207,19 +218,26 @@ function contentOf(text: string): Content | undefined {
   }
 }
 
+function contentFor(value: string, ttlMs: number): Content {
+  return { value, ttlMs, endsAt: Date.now() + ttlMs }
+}
+
+/** The time of a file. The clock of its file system may differ, for example where a container shares one with its host. */
+function writtenAtSeconds({ endsAt, ttlMs }: Content): number {
+  return (endsAt - ttlMs) / 1_000
+}
+
 /** Creates a file that does not exist yet, and removes it again if that fails. `isFlushed`: it survives a power failure. */
 async function create(
   path: string,
-  { value, ttlMs }: Omit<Content, 'endsAt'>,
+  content: Content,
   { isFlushed }: { readonly isFlushed: boolean },
 ): Promise<void> {
-  const now = Date.now()
-  const content: Content = { value, ttlMs, endsAt: now + ttlMs }
-  const file = await open(path, 'wx', 0o600)
+  const file = await open(path, 'wx', FILE_MODE)
   try {
     await file.writeFile(JSON.stringify(content))
-    // The clock of a file system, for example one that a container shares with its host, may differ.
-    await file.utimes(now / 1_000, now / 1_000)
+    const seconds = writtenAtSeconds(content)
+    await file.utimes(seconds, seconds)
     if (isFlushed) await file.sync()
     await file.close()
   } catch (error) {
@@ -252,6 +270,45 @@ async function release(path: string): Promise<void> {
   } catch (error) {
     if (storeErrorCode(error) !== 'ENOENT') throw error
   }
+}
+
+/** What is under way in this process. */
+const unfinished = new Set<() => void>()
+
+/**
+ * Finishes an operation at once if the process exits before the returned function is called, as scripts do as soon as they have
+ * the token.
+ */
+function finishAtExit(finish: () => void): () => void {
+  if (unfinished.size === 0) process.on('exit', finishAll)
+  unfinished.add(finish)
+  return () => {
+    if (unfinished.delete(finish) && unfinished.size === 0) process.off('exit', finishAll)
+  }
+}
+
+/** The last one first: an entry is written before its lease is released. */
+function finishAll(): void {
+  for (const finish of [...unfinished].reverse()) {
+    try {
+      finish()
+    } catch {
+      // The store is not needed any more.
+    }
+  }
+}
+
+function writeNow(path: string, temporary: string, content: Content): void {
+  writeFileSync(temporary, JSON.stringify(content), { flag: 'wx', mode: FILE_MODE })
+  const seconds = writtenAtSeconds(content)
+  utimesSync(temporary, seconds, seconds)
+  renameSync(temporary, path)
+}
+
+function releaseNow(path: string): void {
+  const file = openSync(path, constants.O_WRONLY | NO_FOLLOW)
+  writeFileSync(file, RELEASED)
+  closeSync(file)
 }
 
 /** Removes a file, if it is there. */

@@ -67,15 +67,23 @@ export class SafeStore {
     }
   }
 
-  /** Writes an entry with the time to live `ttlMs()`, unless that is over. */
+  /**
+   * Writes an entry with the time to live `ttlMs()`, unless that is over.
+   *
+   * @param onBegun called when the store has been asked to write it: encryption takes time
+   */
   async write(
     name: string,
     { content, ttlMs }: { readonly content: unknown; readonly ttlMs: () => number },
+    onBegun?: () => void,
   ): Promise<void> {
     const key = this.#keyOf(name)
     const value = await this.#keys[0].encrypt(key, content)
-    const wholeMs = Math.floor(ttlMs()) // encryption took time
-    if (wholeMs >= 1) await this.#run('set', () => this.#store.set(key, value, wholeMs))
+    const wholeMs = Math.floor(ttlMs())
+    if (wholeMs < 1) return
+    const writing = this.#run('set', () => this.#store.set(key, value, wholeMs))
+    onBegun?.()
+    await writing
   }
 
   /**

@@ -361,7 +361,7 @@ class ClientCredentialsProvider implements TokenProvider {
       if (isFrameworkError(error)) throw error
       throw this.#errorFor(this.#limits.failed(error, purpose, api))
     } finally {
-      begun.end(requested)
+      await begun.end(requested)
     }
   }
 
@@ -370,7 +370,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const { store } = this.#options
     if (store === undefined) {
       const mayRequest = this.#limits.mayRequest(acquisition.purpose, acquisition.api)
-      return mayRequest ? { kind: 'request', end: () => {} } : { kind: 'limited' }
+      return mayRequest ? { kind: 'request', end: async () => {} } : { kind: 'limited' }
     }
     const { SharedToken } = await import('./shared-token.ts')
     this.#sharedToken ??= new SharedToken(store, this.#options, this.#context)

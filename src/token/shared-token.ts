@@ -54,8 +54,11 @@ export type Begun =
   | { readonly kind: 'request'; readonly end: EndRequest }
   | { readonly kind: 'leased' | 'store-failed' | 'limited' }
 
-/** Shares the token, or else the pause after a 429, with other processes, and releases the lease. */
-export type EndRequest = (token?: CachedToken) => void
+/**
+ * Shares the token, or else the pause after a 429, with other processes, and releases the lease. Resolves when the store has
+ * been asked to write the token: a program may end as soon as it has its token, and a store can finish its writes then.
+ */
+export type EndRequest = (token?: CachedToken) => Promise<void>
 
 /** The entries of the options' client in a store. Its token is the entry `token`. */
 export function entriesOfClient(
@@ -117,7 +120,9 @@ export class SharedToken {
     try {
       return await untilAborted(beginning, this.#context.closed)
     } catch (error) {
-      this.#beginning = beginning.then((begun) => begun.kind === 'request' && begun.end())
+      this.#beginning = beginning.then(async (begun) => {
+        if (begun.kind === 'request') await begun.end()
+      })
       throw error
     }
   }
@@ -295,8 +300,8 @@ export class SharedToken {
     })
   }
 
-  /** Ends an acquisition: shares its result, then releases its lease. Only the next acquisition waits for the write. */
-  #end(session: Session, { acquisition, credential, token }: Ended): void {
+  /** Ends an acquisition: shares its result, then releases its lease. Only the next acquisition waits for the end of the write. */
+  async #end(session: Session, { acquisition, credential, token }: Ended): Promise<void> {
     // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
     const isShareable =
       this.#options.encryptionKeys !== undefined || credential.latest === this.#safe?.firstKey
@@ -304,21 +309,36 @@ export class SharedToken {
     if (token !== undefined) this.#late = undefined
     // Without the lease another process may write, too.
     const mayWrite = session.releaseLease !== undefined || session.store?.hasLeases === false
+    const begun = Promise.withResolvers<void>()
     if (mayWrite) {
       const isPauseOver = token !== undefined && this.#isPauseShared
-      this.#writing = this.#write(session, acquisition, { token: shareable, isPauseOver })
+      const onBegun = begun.resolve
+      this.#writing = this.#write(session, acquisition, { token: shareable, isPauseOver, onBegun })
     }
     this.#ending = this.#writing.then(() => session.end())
     if (session.hasLookFailed && shareable !== undefined) this.#writeLate(shareable)
+    if (mayWrite && shareable !== undefined) await Promise.race([begun.promise, this.#ending])
   }
 
   async #write(
     session: Session,
     acquisition: Acquisition,
-    { token, isPauseOver }: { readonly token: CachedToken | undefined; readonly isPauseOver: boolean },
+    {
+      token,
+      isPauseOver,
+      onBegun,
+    }: {
+      readonly token: CachedToken | undefined
+      readonly isPauseOver: boolean
+      readonly onBegun: () => void
+    },
   ): Promise<void> {
     const pause = this.#context.limits.sharedPause
-    if (token !== undefined) await session.attempt((store) => this.#writeToken(store, acquisition, token))
+    if (token !== undefined)
+      await session.attempt(async (store) => {
+        await store.write('token', tokenEntryOf(token, this.#options), onBegun)
+        if (acquisition.purpose === 'rejection') await this.#writeRenewals(store, acquisition)
+      })
     if (pause !== undefined)
       await session.attempt((store) => store.write('pause', { content: pause, ttlMs: () => PAUSE_ENTRY_MS }))
     else if (isPauseOver)
@@ -326,10 +346,8 @@ export class SharedToken {
     this.#isPauseShared = pause !== undefined || (this.#isPauseShared && !isPauseOver)
   }
 
-  async #writeToken(store: SafeStore, { purpose, api }: Acquisition, token: CachedToken): Promise<void> {
-    await store.write('token', tokenEntryOf(token, this.#options))
-    if (purpose !== 'rejection') return
-    // After the token: see where the history is read.
+  /** After the token: see where the history is read. */
+  async #writeRenewals(store: SafeStore, { api }: Acquisition): Promise<void> {
     const content = this.#context.limits.renewalHistory(api)
     await store.write(renewalsName(api), { content, ttlMs: () => RENEWALS_ENTRY_MS })
   }

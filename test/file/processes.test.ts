@@ -1,10 +1,11 @@
 /** The file store with real processes, which are killed, and with file systems that are full or read-only. */
-import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { createFileTokenStore } from 'merchant-auth/file'
 import { startSandbox } from 'merchant-auth/testing'
 import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest'
@@ -94,6 +95,25 @@ it('20 restarts make one token request', async () => {
     await once(child, 'exit')
   }
   expect(tokens.size).toBe(1)
+  expect(sandbox.test.counts.token).toBe(1)
+})
+
+it('a script that ends as soon as it has its token leaves it to the next one', async () => {
+  await using sandbox = await startSandbox({ tokenLatencyMs: 20 })
+  const script = `
+    import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
+    await createTokenProvider(optionsFromEnv()).getToken()
+    process.exit()`
+  const env = { ...process.env, ...sandbox.test.variables, MERCHANT_AUTH_STORE: newFolder() }
+  for (let starts = 0; starts < 3; starts += 1) {
+    const { status } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+      env,
+    }).then(
+      () => ({ status: 0 }),
+      (error: { code: number }) => ({ status: error.code }),
+    )
+    expect(status).toBe(0)
+  }
   expect(sandbox.test.counts.token).toBe(1)
 })
 

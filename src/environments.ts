@@ -5,7 +5,7 @@ import { ConfigurationError, type Flaw, type Problem } from './errors.ts'
 /** One environment of the service: its token endpoint, its audience and its APIs. */
 export interface Environment {
   /**
-   * A name for messages and events, for example `test`.
+   * A name for events, for example `test`.
    * @default none; with `defineEnvironments`, the environment's key
    */
   readonly name?: string | undefined

@@ -3,11 +3,13 @@
  * cost little.
  */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import type { AuthEvent } from 'merchant-auth'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
 import { Shops } from './parts/shops.ts'
 
@@ -21,6 +23,9 @@ const services = new Map<string, SandboxEnvironment>(
   ]),
 )
 const secretsAsked: string[] = []
+const shopsWithEvents = new Set<string | undefined>()
+const noteShop = (event: unknown): unknown => shopsWithEvents.add((event as AuthEvent).environment)
+subscribe('merchant-auth', noteShop)
 const shops = new Shops({
   most: 3,
   accountOf: serviceOf,
@@ -70,8 +75,12 @@ try {
   await shops.leave(second)
   await waiting
   console.log(`${second} left: the call that waited for its token was rejected`)
+
+  unsubscribe('merchant-auth', noteShop)
+  assert.deepEqual([...shopsWithEvents].toSorted(), [first, second, third, fourth])
 } finally {
   await shops.close()
+  assert.throws(() => shops.apiOf('store-0a'), { message: 'The shops are closed' })
   await Promise.all(sandboxes.map((sandbox) => sandbox.close()))
 }
 

@@ -272,8 +272,11 @@ for (const compatibility of [NEWEST, OLDEST])
   await check(
     `the Worker of the manual calls the API, with ${compatibility}`,
     { script: 'recipe.mjs', compatibility },
-    async ({ isolates }) => {
-      assert.equal((await fetch(`${isolates[0]}/orders`)).status, 200)
+    async ({ service, isolates }) => {
+      assert.equal((await fetch(`${isolates[0]}/orders?state=open`)).status, 200)
+      assert.equal((await fetch(`${isolates[0]}/orders`, { method: 'POST' })).status, 405)
+      const paths = service.requests('merchant').map(({ path }) => path)
+      assert.deepEqual(paths, ['/merchant/orders?state=open'])
     },
   )
 

@@ -30,7 +30,7 @@ export class TokenEntries extends DurableObject {
 }
 
 // Looked up for each operation: a stub belongs to the request that created it.
-const entries = (): TokenEntries => env.TOKENS.getByName('tokens')
+const entries = () => env.TOKENS.getByName('tokens')
 
 /** Continues when the response has been returned. */
 function finish<T>(operation: Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 /** An axios instance for each of many merchants or stores. Shown in docs/shops-and-terminals.md. */
 import axios, { type AxiosInstance } from 'axios'
-import { createTokenProvider, type Environment, type TokenProvider } from 'merchant-auth'
+import { createTokenProvider, type Environment, type TokenProvider, type TokenStore } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 
 /** What your platform knows about a shop: a merchant, or one of its stores. */
@@ -18,8 +18,9 @@ export interface ShopsOptions {
   /** Shops beyond this number are removed, the least recently used one first. */
   readonly most: number
   readonly accountOf: (shopId: string) => Account
-  /** Called before each token request, so that no secret is kept here. */
+  /** A function, so that no secret is kept here. */
   readonly secretOf: (shopId: string) => Promise<string>
+  readonly store?: TokenStore
 }
 
 /** The most recently used shops, each with its own token. */
@@ -27,6 +28,7 @@ export class Shops {
   readonly #options: ShopsOptions
   /** In the order of their last use. */
   readonly #known = new Map<string, Shop>()
+  #isClosed = false
 
   constructor(options: ShopsOptions) {
     this.#options = options
@@ -34,6 +36,7 @@ export class Shops {
 
   /** Get it again for each call: the shop of one that you kept may have left. */
   apiOf(shopId: string): AxiosInstance {
+    if (this.#isClosed) throw new Error('The shops are closed')
     const shop = this.#known.get(shopId) ?? this.#create(shopId)
     this.#known.delete(shopId)
     this.#known.set(shopId, shop)
@@ -51,6 +54,7 @@ export class Shops {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     await Promise.all([...this.#known.keys()].map((shopId) => this.leave(shopId)))
   }
 
@@ -59,9 +63,11 @@ export class Shops {
   }
 
   #create(shopId: string): Shop {
-    const { environment, clientId } = this.#options.accountOf(shopId)
-    const clientSecret = (): Promise<string> => this.#options.secretOf(shopId)
-    const tokens = createTokenProvider({ environment, clientId, clientSecret })
+    const { accountOf, secretOf, store } = this.#options
+    const { environment, clientId } = accountOf(shopId)
+    const clientSecret = (): Promise<string> => secretOf(shopId)
+    const named = { ...environment, name: shopId } // events say which shop
+    const tokens = createTokenProvider({ environment: named, clientId, clientSecret, store })
     const api = axios.create({ baseURL: environment.apiUrls.merchant })
     attachAuth(api, tokens)
     return { tokens, api }

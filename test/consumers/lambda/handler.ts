@@ -1,6 +1,6 @@
 import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
 
-const { environment, clientId } = optionsFromEnv(
+const options = optionsFromEnv(
   { ...process.env, MERCHANT_AUTH_CLIENT_SECRET: 'not used' }, // required there, replaced below
   { apis: ['merchant'] },
 )
@@ -18,16 +18,16 @@ async function clientSecret(): Promise<string> {
 
 // Outside of the handler: once for each execution environment, not for each invocation.
 const tokens = createTokenProvider({
-  environment,
-  clientId,
+  timeoutMs: 5_000, // MERCHANT_AUTH_TIMEOUT_MS replaces it
+  ...options,
   clientSecret,
-  timeoutMs: 2_000, // less than the time-out of the function
+  clientAssertion: undefined, // the type of the options allows it instead of a secret
 })
 const authFetch = createAuthFetch(tokens)
 
 export async function handler(event: { orderId: string }): Promise<{ statusCode: number; body: string }> {
   const response = await authFetch(
-    `${environment.apiUrls.merchant}/orders/${encodeURIComponent(event.orderId)}`,
+    `${options.environment.apiUrls.merchant}/orders/${encodeURIComponent(event.orderId)}`,
   )
   return { statusCode: response.status, body: await response.text() }
 }

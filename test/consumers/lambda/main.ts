@@ -32,6 +32,7 @@ async function main(): Promise<void> {
       MERCHANT_AUTH_AUDIENCE: environment.audience,
       MERCHANT_AUTH_API_URLS: `merchant=${merchantUrl}`,
       MERCHANT_AUTH_CLIENT_ID: clientId,
+      MERCHANT_AUTH_TIMEOUT_MS: '2000',
       SECRET_ID: 'prod/merchant',
       AWS_SESSION_TOKEN: 'session',
       PARAMETERS_SECRETS_EXTENSION_HTTP_PORT: `${(secrets.address() as AddressInfo).port}`,

@@ -342,6 +342,8 @@ describe('MERCHANT_AUTH_STORE', () => {
     'redis://localhost/one',
     'file:',
     'file://host/tokens',
+    '~/.cache/tokens',
+    '$HOME/tokens',
   ])('is rejected if it is %s', (MERCHANT_AUTH_STORE) => {
     expect(kindsOf({ ...GOOD, MERCHANT_AUTH_STORE })).toEqual([['MERCHANT_AUTH_STORE', 'invalid']])
     expect(existsSync(MERCHANT_AUTH_STORE)).toBe(false)

@@ -1,6 +1,6 @@
 /** The directory of a file token store: only its owner may use it. */
-import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, opendirSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Flaw } from '../errors.ts'
 
 const OWNER_ONLY = 0o700
@@ -18,10 +18,32 @@ const SHARED: Flaw = {
  * @throws the error of the file system if it cannot be created or read
  */
 export function prepareDirectory(directory: string): Flaw | undefined {
-  mkdirSync(directory, { recursive: true, mode: OWNER_ONLY })
+  createDirectory(directory)
   if (process.platform !== 'win32' && (statSync(directory).mode & OTHERS_WRITE) !== 0) return SHARED
-  if (readdirSync(directory).length === 0) ignoreInGit(directory)
+  if (isEmpty(directory)) ignoreInGit(directory)
   return undefined
+}
+
+/** Creates a directory and its parents. Node.js does that, too, but never returns where a parent is in a file system such as /proc. */
+function createDirectory(directory: string): void {
+  if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return
+  const parent = dirname(directory)
+  if (parent !== directory) createDirectory(parent)
+  try {
+    mkdirSync(directory, OWNER_ONLY)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error // another process was faster
+  }
+}
+
+/** Reads the first name only: there may be thousands of files, and a store for each of thousands of clients. */
+function isEmpty(directory: string): boolean {
+  const opened = opendirSync(directory)
+  try {
+    return opened.readSync() === null
+  } finally {
+    opened.closeSync()
+  }
 }
 
 /** Tokens do not belong in a repository. A directory that has files already may be the user's own. */

@@ -21,8 +21,8 @@ const MISSING: Flaw = { kind: 'missing', reason: 'must be the path of a director
  * sees complete or not at all, also after a power failure. If it cannot be used, no call fails: the provider continues
  * without the store, and emits `store-failed`. The provider encrypts what it writes.
  *
- * The directory must be on a local file system. Times are those of the wall clock: after it was set back, entries written
- * before count as absent. On Windows, which has no modes, keep the directory below the user's profile.
+ * The directory must be on a local file system. Times are those of the wall clock: if it is set back to before an entry was
+ * written, that entry counts as absent. On Windows, which has no modes, keep the directory below the user's profile.
  *
  * @param directory its path, by default relative to the working directory; several stores and clients may share it
  * @returns a store for the option `store` of `createTokenProvider`

@@ -32,10 +32,11 @@ const CREATION_MS = 1_000
 const LEFTOVER_MS = 10_000
 /** Entries and leases of a client that is not used any more. */
 const UNUSED_MS = 24 * 60 * 60 * 1_000
-const CLEAN_UNUSED_EVERY_MS = 60 * 60 * 1_000
+const CLEAN_EVERY_MS = 60 * 60 * 1_000
 
 const FILE_MODE = 0o600
 const RELEASED = 'released'
+const TEMPORARY = '.tmp'
 
 /**
  * The store of a directory. `optionsFromEnv` loads this module when it is needed, so it imports little that the main entry has,
@@ -57,7 +58,7 @@ export function storeOfFiles(folder: string, prepare: () => void): TokenStore {
     },
     async set(key, value, ttlMs) {
       const path = pathOf(entryName(key))
-      const temporaryPath = (): string => pathOf(`${hashOf(key)}.${randomUUID()}.tmp`)
+      const temporaryPath = (): string => pathOf(`${hashOf(key)}.${randomUUID()}${TEMPORARY}`)
       const content = contentFor(value, ttlMs)
       const isDone = finishAtExit(() => writeNow(path, temporaryPath(), content))
       try {
@@ -69,6 +70,7 @@ export function storeOfFiles(folder: string, prepare: () => void): TokenStore {
       } finally {
         isDone()
       }
+      removeUnused(folder).catch(() => {}) // it takes time, and nobody waits for it
     },
     async lease(key, ttlMs) {
       return await prepared(prepare, () => leases.acquire(hashOf(key), ttlMs))
@@ -98,14 +100,13 @@ function unreadable(): Error {
  */
 class Leases {
   readonly #folder: string
-  #cleanUnusedAt = Date.now()
 
   constructor(folder: string) {
     this.#folder = folder
   }
 
   async acquire(name: string, ttlMs: number): Promise<(() => Promise<void>) | undefined> {
-    const seen = await this.#numbers(name)
+    const seen = numbersIn(await readdir(this.#folder), name)
     if (await this.#isHeld(name, seen)) return undefined
     const number = Math.max(0, ...seen) + 1
     const path = this.#pathOf(name, number)
@@ -117,7 +118,8 @@ class Leases {
     }
     // This process may have been late: others created higher numbers, and removed this one. Each creates first and looks then,
     // so that of two processes at least one sees the other.
-    const others = (await this.#numbers(name)).filter((other) => other !== number)
+    const files = await readdir(this.#folder)
+    const others = numbersIn(files, name).filter((other) => other !== number)
     if (others.some((other) => other > number) || (await this.#isHeld(name, others))) {
       await remove(path)
       return undefined
@@ -126,17 +128,15 @@ class Leases {
     return async () => {
       isDone()
       await release(path)
-      await this.#clean(name, number).catch(() => {}) // the next holder does it
+      for (const earlier of others) await remove(this.#pathOf(name, earlier))
+      const temporary = files.filter((file) => file.startsWith(name) && file.endsWith(TEMPORARY))
+      for (const left of temporary.map((file) => join(this.#folder, file)))
+        if (await isOlder(left, Date.now() - LEFTOVER_MS)) await remove(left)
     }
   }
 
   #pathOf(name: string, number: number): string {
     return join(this.#folder, `${name}.${number}.lease`)
-  }
-
-  async #numbers(name: string): Promise<number[]> {
-    const names = await readdir(this.#folder)
-    return names.flatMap((file) => leaseOf(file, name) ?? [])
   }
 
   async #isHeld(name: string, numbers: readonly number[]): Promise<boolean> {
@@ -147,25 +147,33 @@ class Leases {
       return remainsMs(file) > 0
     })
   }
-
-  /** Removes what nobody needs: earlier leases, what writers left that were killed, and now and then what is unused. */
-  async #clean(name: string, number: number): Promise<void> {
-    const now = Date.now()
-    const isForUnused = now >= this.#cleanUnusedAt
-    if (isForUnused) this.#cleanUnusedAt = now + CLEAN_UNUSED_EVERY_MS
-    for (const file of await readdir(this.#folder)) {
-      const path = join(this.#folder, file)
-      const lease = leaseOf(file, name)
-      if (lease !== undefined) {
-        if (lease < number) await remove(path)
-      } else if (TEMPORARY.test(file)) await removeOlder(path, now - LEFTOVER_MS)
-      else if (isForUnused && OWN.test(file)) await removeUnused(path, now - UNUSED_MS)
-    }
-  }
 }
 
-const OWN = /^[0-9a-f]{64}\.(?:\d+\.lease|entry)$/
-const TEMPORARY = /^[0-9a-f]{64}\.[0-9a-f-]{36}\.tmp$/
+/** The numbers of a key's leases. */
+function numbersIn(files: readonly string[], name: string): number[] {
+  return files
+    .filter((file) => file.startsWith(name))
+    .flatMap((file) => /^\.(\d+)\.lease$/.exec(file.slice(name.length))?.[1] ?? [])
+    .map(Number)
+}
+
+const OWN = /^[0-9a-f]{64}\.(?:\d+\.lease|entry|[0-9a-f-]{36}\.tmp)$/
+
+/** When (epoch ms) this process may look for unused files in a directory again: it may have thousands of stores there. */
+const cleanAgainAt = new Map<string, number>()
+
+/**
+ * Removes the files of clients that are not used any more. If one of them writes its entry at this moment, that is lost, and its
+ * next cold start requests a token.
+ */
+async function removeUnused(folder: string): Promise<void> {
+  const now = Date.now()
+  if (now < (cleanAgainAt.get(folder) ?? 0)) return
+  cleanAgainAt.set(folder, now + CLEAN_EVERY_MS)
+  const files = await readdir(folder)
+  for (const path of files.filter((file) => OWN.test(file)).map((file) => join(folder, file)))
+    if (await isUnused(path, now - UNUSED_MS)) await remove(path)
+}
 
 /** The name of a key's files. It has a fixed length, whatever the key, and file systems that ignore case may have it. */
 function hashOf(key: string): string {
@@ -174,12 +182,6 @@ function hashOf(key: string): string {
 
 function entryName(key: string): string {
   return `${hashOf(key)}.entry`
-}
-
-/** The number of a lease, if the file is one. */
-function leaseOf(file: string, name: string): number | undefined {
-  const [, number] = file.startsWith(name) ? (/^\.(\d+)\.lease$/.exec(file.slice(name.length)) ?? []) : []
-  return number === undefined ? undefined : Number(number)
 }
 
 /** What remains of the time (ms): the least of what the content and the time of the file say; 0 after the clock was set back. */
@@ -316,15 +318,15 @@ async function remove(path: string): Promise<void> {
   await unlink(path).catch(() => {})
 }
 
-async function removeOlder(path: string, writtenBefore: number): Promise<void> {
+/** Whether a file that is still there was written before a time. */
+async function isOlder(path: string, before: number): Promise<boolean> {
   const written = await stat(path).catch(() => undefined)
-  if (written !== undefined && written.mtimeMs < writtenBefore) await remove(path)
+  return written !== undefined && written.mtimeMs < before
 }
 
-/** A process that writes the entry at this moment loses it, which costs the next cold start a token request. */
-async function removeUnused(path: string, endedBefore: number): Promise<void> {
-  const written = await stat(path).catch(() => undefined)
-  if (written === undefined || written.mtimeMs >= endedBefore) return
+/** Whether a file was written, and has ended, before a time. */
+async function isUnused(path: string, before: number): Promise<boolean> {
+  if (!(await isOlder(path, before))) return false
   const file = await read(path).catch(() => undefined)
-  if ((file?.content?.endsAt ?? 0) < endedBefore) await remove(path)
+  return (file?.content?.endsAt ?? 0) < before
 }

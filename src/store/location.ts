@@ -28,6 +28,14 @@ const INVALID: FlawedLocation = {
   },
 }
 
+const UNEXPANDED: FlawedLocation = {
+  flaw: {
+    kind: 'invalid',
+    reason:
+      'must not contain ~ or $, which only a shell replaces: write an absolute path, or one such as ./.tokens',
+  },
+}
+
 /**
  * Where the store is that this text names; undefined without a text. A directory is created if it is missing. One that
  * cannot be created is not a flaw: the operations of its store fail, and no call does.
@@ -45,6 +53,7 @@ function locationOf(text: string): StoreLocation | FlawedLocation {
     return isRedis ? { kind: 'redis', place: text } : INVALID
   }
   const path = text.startsWith('file:') ? pathOf(text) : text
+  if (path !== undefined && /^~|\$/.test(path)) return UNEXPANDED
   // A name with a colon is a URL, or a host with its port. One letter is a drive of Windows.
   if (path === undefined || path === '' || /^[\w+.-]{2,}:/.test(path)) return INVALID
   return { kind: 'directory', place: resolve(path) }

@@ -129,6 +129,12 @@ describe('the directory', () => {
     expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
   })
 
+  it.runIf(process.platform === 'linux')('fails at once where none can be created', async () => {
+    const store = createFileTokenStore('/proc/tokens/of/this/test')
+    expect(await store.get('key')).toBeUndefined()
+    expect(await rejection(store.set('key', 'value', LONG_MS))).toMatchObject({ code: 'ENOENT' })
+  })
+
   it('that is a file fails every operation, and no process', async () => {
     const path = join(newFolder(), 'file')
     writeFileSync(path, '')
@@ -328,15 +334,15 @@ describe('what is not needed any more', () => {
       folder,
       `${namesIn(folder, /entry$/)[0]?.replace('.entry', '')}.${crypto.randomUUID()}.tmp`,
     )
-    writeFileSync(left, '{"val')
+    writeFileSync(left, readFileSync(join(folder, namesIn(folder, /entry$/)[0] ?? ''))) // it was killed before the renaming
     await acquireAndRelease(store)
     expect(existsSync(left)).toBe(true)
     setClock(11_000)
     await acquireAndRelease(store)
     expect(existsSync(left)).toBe(false)
     setClock(DAY_MS + LONG_MS)
-    await acquireAndRelease(createFileTokenStore(folder), 'another key')
-    expect(namesIn(folder)).toHaveLength(1)
+    await createFileTokenStore(folder).set('another key', 'value', LONG_MS)
+    await vi.waitFor(() => expect(namesIn(folder)).toHaveLength(1)) // nobody waits for it
   })
 
   it('leaves the files of others alone', async () => {
@@ -344,14 +350,17 @@ describe('what is not needed any more', () => {
     const others = ['notes.tmp', 'data.entry', '1.lease']
     for (const name of others) writeFileSync(join(folder, name), '')
     setClock(30 * DAY_MS)
-    await acquireAndRelease(store)
+    await store.set('another key', 'value', LONG_MS)
+    await vi.waitFor(() => expect(namesIn(folder)).toHaveLength(others.length + 1)) // without the old entry
     expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
   })
 
   it('includes entries whose time is not over yet, although they were written long ago: they stay', async () => {
     const { folder, store } = await withEntry(10 * DAY_MS)
+    await createFileTokenStore(folder).set('short', 'value', 1)
     setClock(5 * DAY_MS)
-    await acquireAndRelease(createFileTokenStore(folder), 'another key')
+    await store.set('another key', 'value', LONG_MS)
+    await vi.waitFor(() => expect(namesIn(folder)).toHaveLength(2)) // the short one is gone
     expect(await store.get('key')).toMatchObject({ value: 'value' })
   })
 })

@@ -5,7 +5,7 @@ import type { AuthEvent } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 
 const sandbox = await startSandbox()
-sandbox.test.configure({ header: 'X-Access-Token', scheme: '' })
+sandbox.test.configure({ header: 'X-Auth-Token', scheme: '' })
 const { merchantUrl } = sandbox.test
 Object.assign(process.env, sandbox.test.variables)
 const { api, authFetch } = await import('./recipes/parts/custom-header-clients.ts')
@@ -31,7 +31,7 @@ assert.equal(answer.status, 200)
 assert.equal(answer.data.headers['x-access-token'], `[token ${jti}]`)
 assert.equal(answer.data.headers['authorization'], undefined)
 
-const own = await authFetch(`${merchantUrl}/orders`, { headers: { 'X-Access-Token': 'mine' } })
+const own = await authFetch(`${merchantUrl}/orders`, { headers: { 'X-Auth-Token': 'mine' } })
 console.log(`A header that the caller set stays unchanged: ${own.status} (token-withheld: ${reasons})`)
 assert.equal(own.status, 401)
 assert.deepEqual(reasons, ['own-header'])

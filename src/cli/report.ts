@@ -51,8 +51,10 @@ export interface Report {
 export function textReport(stream: Output): Report {
   const indent = ' '.repeat(14)
   let lastStep: Step | undefined
+  let warnings = 0
   return {
     add({ step, result, text, advice }) {
+      if (result === 'warning') warnings += 1
       const title = step === lastStep ? '' : TITLES[step]
       lastStep = step
       const [mark, style] = RESULTS[result]
@@ -63,7 +65,9 @@ export function textReport(stream: Output): Report {
       if (advice) stream.write(arrow(indent, advice))
     },
     end(exitCode) {
-      const passed = paint('green', 'Passed.', stream)
+      const count = warnings === 1 ? '1 warning' : `${warnings} warnings`
+      const passed =
+        warnings === 0 ? paint('green', 'Passed.', stream) : paint('yellow', `Passed, with ${count}.`, stream)
       const failed = paint('red', `Failed (exit code ${exitCode}).`, stream)
       stream.write(`\n${exitCode === 0 ? passed : failed}\n`)
       return exitCode

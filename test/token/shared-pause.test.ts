@@ -19,7 +19,8 @@ describe('the pause after a 429', () => {
     await fleet.skip(4_000)
     const other = fleet.start()
     const error = await rejection(other.provider.getToken())
-    expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 429, retryAfterMs: 6_000 })
+    const known = { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true }
+    expect(error).toMatchObject({ ...known, retryAfterMs: 6_000 })
     expect(error.message).toBe(
       'POST https://auth.test.example/oauth/token returned 429 to another process that shares the store. ' +
         'Too many token requests: try again later. ' +

@@ -204,6 +204,22 @@ describe('a rejected token', () => {
     },
   )
 
+  it('is never acquired again, even if it is in the store after others were rejected', async () => {
+    const { fleet, provider, token } = await sharing()
+    const first = fleet.store.entry(fleet.store.tokenKey)
+    let rejected = token
+    for (let count = 0; count < 3; count += 1) {
+      await fleet.skip(10_000)
+      const newer = provider.renewToken(rejected, { url })
+      for (let call = 0; call < 20; call += 1) provider.renewToken(rejected, { url }) // other calls got a 401, too
+      rejected = String((await newer)?.value)
+    }
+    await quiet()
+    fleet.store.put(fleet.store.tokenKey, String(first?.value), 900_000)
+    await fleet.skip(10_000)
+    expect([token, rejected]).not.toContain((await provider.renewToken(rejected, { url }))?.value)
+  })
+
   it('causes no store operation if it was rejected outside apiUrls', async () => {
     const { fleet, provider, token } = await sharing()
     const renewal = provider.renewToken(token, { url: 'https://x.example/orders' })

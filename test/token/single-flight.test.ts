@@ -212,7 +212,11 @@ describe('a token request that was lost with the request that sent it, as on Clo
     const { provider, endpoint } = losing([deaf, deaf])
     const waiting = rejection(provider.getToken())
     await vi.advanceTimersByTimeAsync(12_000)
-    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryable: true })
+    expect(await waiting).toMatchObject({
+      message: 'POST https://auth.test.example/oauth/token was lost: use waitUntil().',
+      code: 'ERR_TOKEN_TIMEOUT',
+      retryable: true,
+    })
     await provider.getToken()
     expect(endpoint.count).toBe(3)
   })

@@ -286,6 +286,12 @@ describe('the error message without a complete response', () => {
       )
     },
   )
+
+  it('does not suggest the sandbox if a local server fails in another way', async () => {
+    const authUrl = 'http://127.0.0.1:4000'
+    const error = await failure(nameless, { environment: { ...ENVIRONMENT, authUrl } })
+    expect(error.message).toBe(`POST ${authUrl}/oauth/token received no response. ${NETWORK}`)
+  })
 })
 
 it('a token that expired before it arrived is rejected', async () => {

@@ -85,7 +85,7 @@ describe('a process in a cooldown', () => {
 
   it('looks for the token of another process at most once a second', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(400))
+    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
     const { provider } = fleet.start()
     await rejection(provider.getToken())
     await quiet()

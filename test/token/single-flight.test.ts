@@ -176,6 +176,25 @@ describe('a call that waits behind a background renewal', () => {
   })
 })
 
+describe('a call whose API may cause no renewal yet', () => {
+  it('gets the token of a renewal that is under way for another API', async () => {
+    const { provider, endpoint, clock } = rig([
+      granted(),
+      granted(),
+      () => clock.sleep(100).then(() => granted()({})),
+    ])
+    const second = await provider.renewToken(await provider.getToken(), { url: IN_STORE_URL })
+    const renewal = provider.renewToken(String(second?.value), { url: MERCHANT_URL })
+    await settled()
+    const joining = provider.renewToken(String(second?.value), { url: IN_STORE_URL })
+    await clock.advance(100)
+    const third = await renewal
+    expect([second, undefined]).not.toContain(third)
+    expect(await joining).toBe(third)
+    expect(endpoint.count).toBe(3)
+  })
+})
+
 describe('a token request that was lost with the request that sent it, as on Cloudflare Workers,', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -219,6 +238,27 @@ describe('a token request that was lost with the request that sent it, as on Clo
     })
     await provider.getToken()
     expect(endpoint.count).toBe(3)
+  })
+
+  it('holds up close() for no longer than timeoutMs', async () => {
+    const { provider } = losing([deaf])
+    const waiting = rejection(provider.getToken())
+    const closed = vi.fn()
+    const closing = provider.close().then(closed)
+    expect(await waiting).toMatchObject({ code: 'ERR_PROVIDER_CLOSED' })
+    await vi.advanceTimersByTimeAsync(5_001)
+    expect(closed).toHaveBeenCalled()
+    await closing
+  })
+
+  it('holds up no call without a token if it was a background renewal', async () => {
+    const { provider, clock } = losing([granted({ expires_in: 100 }), deaf])
+    const token = await provider.getToken()
+    clock.ms = 90_000
+    expect(provider.currentToken()).toBe(token)
+    await settled()
+    clock.ms = 96_000
+    expect((await provider.getToken()).value).not.toBe(token.value)
   })
 
   it('holds up no call if it was a background renewal, lost long before the token expired', async () => {

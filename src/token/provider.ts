@@ -311,7 +311,7 @@ class ClientCredentialsProvider implements TokenProvider {
           this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
           return
         case 'leased':
-          maxPauseMs = Math.min(LEASED_AGAIN_MS, cached.windowMs / 10)
+          maxPauseMs = LEASED_AGAIN_MS
           break
         case 'store-failed':
           maxPauseMs = waitsForStoreUntil - this.#now()

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
-import { ENVIRONMENT, granted, MERCHANT_URL, rejection, status } from './harness.ts'
+import { ENVIRONMENT, granted, hang, MERCHANT_URL, rejection, status } from './harness.ts'
 
 const fleetOf = (): { fleet: Fleet } & Process => {
   const fleet = new Fleet()
@@ -179,6 +179,17 @@ describe('a slow store operation', () => {
     expect(await fleet.tookMs(other.provider.getToken())).toBe(200)
     expect([...failuresOf(events), ...failuresOf(other.events)]).toEqual([])
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
+  })
+
+  it('does not extend the timeoutMs of later acquisitions', async () => {
+    const { fleet, provider } = fleetOf()
+    fleet.store.failAlways(slow(fleet.clock, 200))
+    await fleet.tookMs(provider.getToken())
+    await fleet.pass(400)
+    fleet.store.failAlways(undefined)
+    fleet.endpoint.otherwise = hang
+    const renewal = rejection(provider.renewToken(String(provider.currentToken()?.value)))
+    expect(await fleet.tookMs(renewal)).toBe(10_000)
   })
 })
 

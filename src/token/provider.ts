@@ -404,7 +404,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Whether to read the store again, even if no token may be requested. */
   get #isStoreReadDue(): boolean {
-    return this.#options.store !== undefined && (this.#sharedToken?.isLookDue ?? true)
+    return this.#sharedToken?.isLookDue ?? false
   }
 
   /** For messages: its path might contain a secret by mistake. */

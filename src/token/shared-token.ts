@@ -157,13 +157,12 @@ export class SharedToken {
   }
 
   /**
-   * The entries that this process can decrypt; undefined without a key. The function for the credential is called only if a
-   * token may be requested, too.
+   * The entries that this process can decrypt; undefined without a key. While no token may be requested, those of the last
+   * key: the function for the credential is not called.
    */
   async #open(acquisition: Acquisition, credential: ClientCredential): Promise<SafeStore | undefined> {
     const { clock, encryptionKeys } = this.#options
-    if (encryptionKeys === undefined && credential.mayChange && !this.#mayRequest(acquisition))
-      return this.#safe?.store
+    if (!this.#mayRequest(acquisition)) return this.#safe?.store
     const { purpose, deadline } = acquisition
     const first = (): Promise<string> =>
       credential.first(attemptEndsAt(this.#options, { attempt: 1, purpose, deadline }))
@@ -228,9 +227,10 @@ export class SharedToken {
     if (value === replaces || this.#context.rejected.has(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
-    const aged = quotas
-      .map((quota) => ({ ...quota, resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs }))
-      .filter(({ resetsInMs = 1 }) => resetsInMs > 0)
+    const aged = quotas.map((quota) => ({
+      ...quota,
+      resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs,
+    }))
     const response = { value, scope, lifetimeMs, sentAt, quotas: aged }
     const cached = new CachedToken(response, this.#options, this.#context.secrets)
     const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
@@ -276,6 +276,7 @@ export class SharedToken {
 
   /** Continues the pause that a 429 began in another process. */
   async #adoptPause(session: Session): Promise<void> {
+    this.#isPauseShared = false
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, this.#context.secrets))
     await session.attempt(async (store) => {
       for await (const { content, ttlMs } of store.read<SharedPause | null>('pause')) {
@@ -315,7 +316,6 @@ export class SharedToken {
       await session.attempt((store) => store.write('pause', { content: pause, ttlMs: () => PAUSE_ENTRY_MS }))
     else if (isPauseOver)
       await session.attempt((store) => store.write('pause', { content: null, ttlMs: () => DELETE_TTL_MS }))
-    this.#isPauseShared = pause !== undefined || (this.#isPauseShared && !isPauseOver)
   }
 
   async #writeToken(store: SafeStore, { purpose, api }: Acquisition, token: CachedToken): Promise<void> {

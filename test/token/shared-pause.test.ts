@@ -3,7 +3,7 @@ import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, quiet } from '../store/fleet.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import { IN_STORE_URL, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import { IN_STORE_URL, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
 
@@ -36,19 +36,36 @@ describe('the pause after a 429', () => {
 
   it('doubles with each further one, whichever process gets it, and starts over after a token', async () => {
     const fleet = new Fleet()
-    const refused = async (): Promise<unknown> => {
-      fleet.endpoint.answers = [status(429)]
+    const refused = async (by = status(429)): Promise<unknown> => {
+      fleet.endpoint.answers = [by]
       const { retryAfterMs } = await rejection<TokenRequestError>(fleet.start().provider.getToken())
       await quiet()
       await fleet.skip(Number(retryAfterMs))
       return retryAfterMs
     }
-    expect([await refused(), await refused(), await refused()]).toEqual([10_000, 20_000, 40_000])
+    expect([await refused(), await refused()]).toEqual([10_000, 20_000])
+    expect(await refused(status(400))).toBe(1_000)
+    expect(await refused()).toBe(40_000)
     fleet.endpoint.answers = []
     await fleet.tokenOf()
     await quiet()
     await fleet.skip(1_000_000)
     expect(await refused()).toBe(10_000)
+  })
+
+  it('is ignored once it is over, even if the store keeps its entry', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(429))
+    const one = fleet.start()
+    await rejection(one.provider.getToken())
+    await fleet.skip(10_000)
+    const { value } = await one.provider.getToken()
+    await quiet()
+    const other = fleet.start()
+    await other.provider.getToken()
+    const newer = await other.provider.renewToken(value, { url })
+    await quiet()
+    expect(await fleet.tokenOf()).toBe(newer?.value)
   })
 
   it('that a background renewal began holds back everything else, too', async () => {
@@ -80,6 +97,18 @@ describe('a process in a cooldown', () => {
     expect(await fleet.tookMs(first)).toBe(4_000)
     await fleet.skip(999)
     expect(await fleet.tookMs(rejection(provider.getToken()))).toBe(0)
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+  })
+
+  it('looks for the token of another process without calling its clientSecret function', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
+    const clientSecret = vi.fn(async () => SECRET)
+    const { provider } = fleet.start({ clientSecret })
+    await rejection(provider.getToken())
+    const { token } = await fleet.begin()
+    await fleet.skip(1_000)
+    expect((await provider.getToken()).value).toBe(token)
     expect(clientSecret).toHaveBeenCalledTimes(1)
   })
 

@@ -36,7 +36,7 @@ export function createAttachContext(
   const destinations = destinationsOf(tokens.environment)
   const { header: name, headerKey: key, prefix } = attach
   // One string for all calls: clients check and hash each character of a new one.
-  let last = { token: '', header: { name, key, value: '' } }
+  let last: { readonly token: string; readonly header: Header } | undefined
   return {
     ...attach,
     tokens,
@@ -44,7 +44,7 @@ export function createAttachContext(
     isAuthorization: key === 'authorization',
     withheld: new WithheldCalls(tokens, destinations, attach),
     headerFor: ({ value }) => {
-      if (value !== last.token) last = { token: value, header: { name, key, value: prefix + value } }
+      if (last?.token !== value) last = { token: value, header: { name, key, value: prefix + value } }
       return last.header
     },
   }

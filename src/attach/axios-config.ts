@@ -6,7 +6,7 @@ import { startTimer } from '../clock.ts'
 import { isMerchantAuthError } from '../errors.ts'
 import { onAbort } from '../waiting.ts'
 import { type AttachContext, admit, type Decision, type Wait } from './authorize.ts'
-import type { AxiosAdapterOption, AxiosConfig, AxiosModule } from './axios-types.ts'
+import type { AxiosAdapter, AxiosAdapterOption, AxiosConfig, AxiosModule } from './axios-types.ts'
 import { getHeader } from './headers.ts'
 
 /** The adapter of a config that names none. */
@@ -28,13 +28,9 @@ export function admitConfig(config: AxiosConfig, url: string, context: AttachCon
   return admit(context, socketPath ? '' : url, { header, credentials: Boolean(auth) })
 }
 
-/** What axios resolves an adapter to: in Node.js the first of http and fetch, or a function before them. */
-export function adapterKind(adapter: AxiosAdapterOption): 'http' | 'fetch' | 'function' {
-  for (const one of typeof adapter === 'object' ? adapter : [adapter]) {
-    if (one === 'http' || one === 'fetch') return one
-    if (typeof one === 'function') break
-  }
-  return 'function'
+/** The adapter that axios chooses: in Node.js the first one but xhr. */
+export function chosenAdapter(adapter: AxiosAdapterOption): AxiosAdapter | string | undefined {
+  return [adapter].flat().find((one) => one !== 'xhr')
 }
 
 /** Starts a wait that the caller's `signal`, `cancelToken` and `timeout` end with axios' own errors. */
@@ -46,7 +42,7 @@ export function startWait(config: AxiosConfig, adapter: AxiosAdapterOption): Wai
   const controller = new AbortController()
   const onTime = (): void => {
     const message = config.timeoutErrorMessage || `timeout of ${timeout}ms exceeded`
-    const clarify = adapterKind(adapter) === 'fetch' || config.transitional?.clarifyTimeoutError
+    const clarify = chosenAdapter(adapter) === 'fetch' || config.transitional?.clarifyTimeoutError
     controller.abort(new AxiosError(message, clarify ? 'ETIMEDOUT' : 'ECONNABORTED', config))
   }
   const onCancel = (reason: unknown): void => controller.abort(reason)

@@ -18,10 +18,10 @@ import {
   type Wait,
 } from './authorize.ts'
 import {
-  adapterKind,
   addConfig,
   admitConfig,
   axiosOf,
+  chosenAdapter,
   DEFAULT_ADAPTERS,
   startWait,
   urlOf,
@@ -197,7 +197,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     const { destinations, isAuthorization } = this.#context
     const { beforeRedirect: given, env, fetchOptions } = config
     const header = this.#context.headerFor(token)
-    const mayFetch = adapterKind(this.#adapter) !== 'http'
+    const mayFetch = chosenAdapter(this.#adapter) !== 'http'
     this.#header = header
     config.data = body
     config.headers[header.name] = header.value

@@ -8,8 +8,7 @@ const SENDABLE_AGAIN = new Set(['Blob', 'File', 'FormData', 'URLSearchParams', '
  * consumed by the first send; unknown kinds are treated like them.
  */
 export function canSendAgain(body: unknown): boolean {
-  if (body === undefined || body === null || typeof body === 'string') return true
-  if (!isObject(body)) return false
+  if (!isObject(body)) return true // text, or no body
   if (ArrayBuffer.isView(body)) return true
   if ('pipe' in body || Symbol.asyncIterator in body) return false
   return SENDABLE_AGAIN.has(Object.prototype.toString.call(body).slice('[object '.length, -1))

@@ -50,6 +50,7 @@ describe('a failed token request', () => {
     [400, 'invalid_target', AUDIENCE],
     [400, 'other', 'Check MERCHANT_AUTH_URL, MERCHANT_AUTH_CLIENT_ID and MERCHANT_AUTH_AUDIENCE.'],
     [404, undefined, NO_ENDPOINT],
+    [405, undefined, NO_ENDPOINT],
     [408, undefined, SERVICE],
   ])('with status %i and the error %s has its own advice', async (status, error, advice) => {
     at.test.fail('token', { kind: 'status', status, body: error && { error } })
@@ -57,6 +58,14 @@ describe('a failed token request', () => {
     expect(code).toBe(5)
     expect(last).toMatchObject({ step: 'response', status, advice: expect.stringContaining(advice) })
     expect(last?.error).toBe(error)
+  })
+
+  it.each([
+    [401, 'access_denied'],
+    [400, 'invalid_target'],
+  ])('with status %i and the OAuth error %s is one of the token endpoint itself', async (status, error) => {
+    at.test.fail('token', { kind: 'status', status, body: { error } })
+    expect((await check(at)).last?.advice).not.toContain(BETWEEN)
   })
 
   it('does not suggest a form where a form was sent', async () => {

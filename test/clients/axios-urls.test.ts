@@ -84,6 +84,7 @@ describe('with allowAbsoluteUrls: false', () => {
   it.each([
     [BASE, 'http://{OTHER}/x', `API /merchant/http://{OTHER}/x ${TOKEN}`],
     [BASE, '//{OTHER}/x', `API /merchant/{OTHER}/x ${TOKEN}`],
+    [BASE, '//../x', 'API /x no token'],
     ['http://{OTHER}', 'http://{API}/merchant/x', 'other /http://{API}/merchant/x no token'],
     ['http://{API}', '//{OTHER}/merchant', 'API /{OTHER}/merchant no token'],
   ])('baseURL %j and url %j: %s', async (baseURL, url, expected) => {

@@ -385,13 +385,21 @@ describe('a call without a token', () => {
     const { call } = down((api) => {
       api.interceptors.response.use(undefined, (error) => {
         names.push(`${error.config.method} ${error.config.url}`)
+        error.config = { ...error.config, url: '/43' }
         throw error
       })
     })
     const error = await call
     expect(names).toEqual(['get /42'])
-    expect(error).toMatchObject({ name: 'TokenRequestError', status: 503 })
+    expect(error).toMatchObject({ name: 'TokenRequestError', status: 503, config: { url: '/43' } })
     expect(inspect(error) + JSON.stringify(error)).not.toContain('baseURL')
+  })
+
+  it('rejects with an error by which a framework steers itself as it is', async () => {
+    const steering = Object.assign(new Error('bail out'), { digest: 'DYNAMIC_SERVER_USAGE' })
+    const api = axiosWith(provided({ get: () => Promise.reject(steering) }), { baseURL: MERCHANT_URL })
+    expect(await rejectionOf(api.get('/42'))).toBe(steering)
+    expect(steering).not.toHaveProperty('config')
   })
 
   it('is repeated by axios-retry, which costs a token request per cooldown', async () => {

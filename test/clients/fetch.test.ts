@@ -175,6 +175,7 @@ it.each<[string, () => Parameters<typeof fetch>]>([
   ['an invalid URL', () => ['not a url']],
   ['a GET with a body', () => [URL_CALLED, { body: 'x' }]],
   ['an invalid header name', () => [URL_CALLED, { headers: { 'X Mine': '1' } }]],
+  ['an invalid header name in a list', () => [URL_CALLED, { headers: [['X Mine', '1']] }]],
   [
     'a Request whose body was read',
     () => {

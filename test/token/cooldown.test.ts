@@ -82,6 +82,11 @@ describe('the cooldown after consecutive failures', () => {
     const made = always(status(429, '', { 'Auth0-Client-Quota-Limit': quotas }))
     expect(await cooldowns(made, 1)).toEqual([length])
   })
+
+  it('does not depend on a spent quota after a 503', async () => {
+    const made = always(status(503, '', { 'Auth0-Client-Quota-Limit': 'b=h;q=10;r=0;t=60' }))
+    expect(await cooldowns(made, 1)).toEqual([1_000])
+  })
 })
 
 describe('a background renewal that fails', () => {

@@ -1,8 +1,9 @@
 /** Foreign text with a secret in it: no error and no event that comes of it contains the secret. */
 import type { TokenProviderOptions } from 'merchant-auth'
 import { expect, it } from 'vitest'
+import { Fleet } from '../store/fleet.ts'
 import { findLeaks } from '../support/leaks.ts'
-import { type Answer, failed, granted, grantedWith, type Rig, rig, status } from './harness.ts'
+import { type Answer, failed, granted, grantedWith, type Rig, rejection, rig, status } from './harness.ts'
 
 /** Made of characters that JSON, URLs and forms each encode differently. */
 const SECRET = `hush+"hush"/it's<me>&you=`
@@ -78,6 +79,26 @@ it('an expired token that the token endpoint echoes shows nowhere', async () => 
   made.endpoint.answers.push(granted({ access_token: TOKEN }))
   await made.provider.getToken()
   await made.clock.advance(990_000)
+  made.endpoint.otherwise = status(400, { error: TOKEN, error_description: `you had ${TOKEN}` })
+  await failsWithoutLeak(made, [TOKEN])
+})
+
+it('an expired token of the store that the token endpoint echoes shows nowhere', async () => {
+  const fleet = new Fleet()
+  fleet.endpoint.answers.push(granted({ access_token: TOKEN }))
+  await fleet.begin()
+  const { provider, events } = fleet.start({ retries: 0 })
+  await provider.getToken()
+  await fleet.skip(990_000)
+  fleet.endpoint.otherwise = status(400, { error: TOKEN })
+  expect(findLeaks([await rejection(provider.getToken()), events], [TOKEN])).toEqual([])
+})
+
+it('the token of an invalid response that the token endpoint echoes shows nowhere', async () => {
+  const made = echoRig()
+  made.endpoint.answers.push(granted({ access_token: TOKEN, token_type: 'mac' }))
+  await failed(made)
+  await made.clock.advance(1_000)
   made.endpoint.otherwise = status(400, { error: TOKEN, error_description: `you had ${TOKEN}` })
   await failsWithoutLeak(made, [TOKEN])
 })

@@ -61,7 +61,7 @@ describe('the events of token requests and renewals', () => {
     await rejection(provider.renewToken(third ?? ''))
     const { remainsMs: __, ...dayLong } = acquiredAfter(2_000, 36_000_000)
     const STATUS = 'ERR_TOKEN_STATUS'
-    expect(events).toEqual(
+    expect(events).toStrictEqual(
       [
         requested(1),
         failedBy(1, 'ERR_TOKEN_NETWORK', { nextTryMs: 0 }),

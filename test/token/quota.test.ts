@@ -229,6 +229,17 @@ describe('a quota with a fifth or less left', () => {
     expect(endpoint.count).toBe(2)
   })
 
+  it('does not prevent the retry of a renewal during which the token expired', async () => {
+    const { provider, endpoint, clock } = rig([grantedWith(hourly(3, 5_000))])
+    const token = await provider.getToken()
+    await clock.advance(989_900)
+    endpoint.answers.push((init) => clock.sleep(100).then(() => status(503, '', hourly(2, 5_000))(init)))
+    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
+    await clock.advance(100)
+    expect((await renewal)?.value).not.toBe(token.value)
+    expect(endpoint.count).toBe(3)
+  })
+
   it('does not prevent token requests for callers without a token', async () => {
     const made = rig([grantedWith(hourly(1, 5_000)), grantedWith(hourly(0, 5_000))])
     const token = await made.provider.getToken()

@@ -155,6 +155,21 @@ describe('the lease', () => {
     expect([fleet.store.leased, fleet.store.keys]).toEqual([0, []])
   })
 
+  it('is not asked for by a call that waits behind its holder when both are closed', async () => {
+    const { fleet, provider } = await began()
+    const token = await provider.getToken()
+    await fleet.skip(800_000)
+    fleet.endpoint.answers.push(hang)
+    provider.currentToken()
+    await quiet()
+    fleet.store.asked.length = 0
+    const waiting = rejection(provider.renewToken(token))
+    await provider.close()
+    expect(await waiting).toBeInstanceOf(ProviderClosedError)
+    await quiet()
+    expect(fleet.store.operations).toEqual(['release'])
+  })
+
   it('is released, whenever its holder is closed after the last read under it', async () => {
     for (let turns = 0; turns < 60; turns += 1) {
       const { fleet, provider } = await began()
@@ -172,6 +187,7 @@ describe('the lease', () => {
       await quiet()
       await closing
       expect(fleet.store.leased, `closed after ${turns} microtasks`).toBe(0)
+      expect(provider.currentToken(), `closed after ${turns} microtasks`).toBeUndefined()
     }
   })
 

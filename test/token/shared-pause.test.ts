@@ -3,7 +3,7 @@ import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, quiet } from '../store/fleet.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import { IN_STORE_URL, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import { IN_STORE_URL, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
 withoutJitter()
 
@@ -19,7 +19,8 @@ describe('the pause after a 429', () => {
     await fleet.skip(4_000)
     const other = fleet.start()
     const error = await rejection(other.provider.getToken())
-    expect(error).toMatchObject({ code: 'ERR_TOKEN_STATUS', status: 429, retryAfterMs: 6_000 })
+    const known = { code: 'ERR_TOKEN_STATUS', status: 429, retryable: true }
+    expect(error).toMatchObject({ ...known, retryAfterMs: 6_000 })
     expect(error.message).toBe(
       'POST https://auth.test.example/oauth/token returned 429 to another process that shares the store. ' +
         'Too many token requests: try again later (merchant-auth/docs/troubleshooting.md#429-from-the-token-endpoint). ' +
@@ -35,19 +36,37 @@ describe('the pause after a 429', () => {
 
   it('doubles with each further one, whichever process gets it, and starts over after a token', async () => {
     const fleet = new Fleet()
-    const refused = async (): Promise<unknown> => {
-      fleet.endpoint.answers = [status(429)]
+    const refused = async (by = status(429)): Promise<unknown> => {
+      fleet.endpoint.answers = [by]
       const { retryAfterMs } = await rejection<TokenRequestError>(fleet.start().provider.getToken())
       await quiet()
       await fleet.skip(Number(retryAfterMs))
       return retryAfterMs
     }
-    expect([await refused(), await refused(), await refused()]).toEqual([10_000, 20_000, 40_000])
+    expect([await refused(), await refused()]).toEqual([10_000, 20_000])
+    expect(await refused(status(400))).toBe(1_000)
+    expect(await refused()).toBe(40_000)
     fleet.endpoint.answers = []
     await fleet.tokenOf()
     await quiet()
     await fleet.skip(1_000_000)
     expect(await refused()).toBe(10_000)
+  })
+
+  it('is ignored once it is over, even if the store keeps its entry', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(429))
+    const one = fleet.start()
+    await rejection(one.provider.getToken())
+    await quiet() // the pause is written
+    await fleet.skip(10_000)
+    const { value } = await one.provider.getToken()
+    await quiet()
+    const other = fleet.start()
+    await other.provider.getToken()
+    const newer = await other.provider.renewToken(value, { url })
+    await quiet()
+    expect(await fleet.tokenOf()).toBe(newer?.value)
   })
 
   it('that a background renewal began holds back everything else, too', async () => {
@@ -82,9 +101,21 @@ describe('a process in a cooldown', () => {
     expect(clientSecret).toHaveBeenCalledTimes(1)
   })
 
+  it('looks for the token of another process without calling its clientSecret function', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
+    const clientSecret = vi.fn(async () => SECRET)
+    const { provider } = fleet.start({ clientSecret })
+    await rejection(provider.getToken())
+    const { token } = await fleet.begin()
+    await fleet.skip(1_000)
+    expect((await provider.getToken()).value).toBe(token)
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+  })
+
   it('looks for the token of another process at most once a second', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(400))
+    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
     const { provider } = fleet.start()
     await rejection(provider.getToken())
     await quiet()

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
-import { MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
+import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
 
@@ -47,6 +47,25 @@ describe('a shared token in its refresh window', () => {
       expect([fleet.endpoint.count, sourcesOf(events)]).toEqual([2, ['endpoint']])
     },
   )
+
+  it('is acquired by a process that has none', async () => {
+    const { fleet, token } = await due()
+    expect(await fleet.tokenOf()).toBe(token)
+    expect(fleet.endpoint.count).toBe(1)
+  })
+
+  it('is not replaced by a stored token that is in its refresh window, too', async () => {
+    const fleet = new Fleet()
+    const { provider, token } = await fleet.begin()
+    fleet.store.remove(fleet.store.tokenKey)
+    await fleet.skip(10_000)
+    const other = await fleet.begin()
+    await fleet.skip(DUE_MS)
+    provider.currentToken()
+    await quiet()
+    expect([token, other.token]).not.toContain(provider.currentToken()?.value)
+    expect(fleet.endpoint.count).toBe(3)
+  })
 
   it('is replaced by a stored token that is not yet in its refresh window, however old', async () => {
     const fleet = new Fleet()
@@ -179,6 +198,17 @@ describe('a rejected token', () => {
     expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
   })
 
+  it('is renewed once for all processes, even if the endpoint returns the same token again', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = granted({ access_token: 'the.same.token' })
+    const processes = [await fleet.begin(), await fleet.begin()]
+    fleet.answerAfter(330, fleet.endpoint.otherwise)
+    const renewals = processes.map(({ provider }) => provider.renewToken('the.same.token', { url }))
+    await fleet.tookMs(Promise.all(renewals))
+    expect(await Promise.all(renewals)).toEqual([undefined, undefined])
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
   it('stays in the store until its renewal overwrites it', async () => {
     const { fleet, provider, token } = await sharing()
     fleet.answerAfter(1_000)
@@ -203,6 +233,22 @@ describe('a rejected token', () => {
       expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
     },
   )
+
+  it('is never acquired again, even if it is in the store after others were rejected', async () => {
+    const { fleet, provider, token } = await sharing()
+    const first = fleet.store.entry(fleet.store.tokenKey)
+    let rejected = token
+    for (let count = 0; count < 3; count += 1) {
+      await fleet.skip(10_000)
+      const newer = provider.renewToken(rejected, { url })
+      for (let call = 0; call < 20; call += 1) provider.renewToken(rejected, { url }) // other calls got a 401, too
+      rejected = String((await newer)?.value)
+    }
+    await quiet()
+    fleet.store.put(fleet.store.tokenKey, String(first?.value), 900_000)
+    await fleet.skip(10_000)
+    expect([token, rejected]).not.toContain((await provider.renewToken(rejected, { url }))?.value)
+  })
 
   it('causes no store operation if it was rejected outside apiUrls', async () => {
     const { fleet, provider, token } = await sharing()

@@ -176,6 +176,25 @@ describe('a call that waits behind a background renewal', () => {
   })
 })
 
+describe('a call whose API may cause no renewal yet', () => {
+  it('gets the token of a renewal that is under way for another API', async () => {
+    const { provider, endpoint, clock } = rig([
+      granted(),
+      granted(),
+      () => clock.sleep(100).then(() => granted()({})),
+    ])
+    const second = await provider.renewToken(await provider.getToken(), { url: IN_STORE_URL })
+    const renewal = provider.renewToken(String(second?.value), { url: MERCHANT_URL })
+    await settled()
+    const joining = provider.renewToken(String(second?.value), { url: IN_STORE_URL })
+    await clock.advance(100)
+    const third = await renewal
+    expect([second, undefined]).not.toContain(third)
+    expect(await joining).toBe(third)
+    expect(endpoint.count).toBe(3)
+  })
+})
+
 describe('a token request that was lost with the request that sent it, as on Cloudflare Workers,', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -198,11 +217,13 @@ describe('a token request that was lost with the request that sent it, as on Clo
   }
 
   it('is sent again by the calls that wait for it', async () => {
-    const { provider, endpoint } = losing([deaf])
+    const gate = Promise.withResolvers<void>()
+    const { provider, endpoint } = losing([deaf, () => gate.promise.then(() => granted()({}))])
     const waiting = [provider.getToken(), provider.getToken()]
     await vi.advanceTimersByTimeAsync(5_000)
     expect(endpoint.count).toBe(1)
     await vi.advanceTimersByTimeAsync(1)
+    gate.resolve()
     const [first, second] = await Promise.all(waiting)
     expect(second).toBe(first)
     expect(endpoint.count).toBe(2)
@@ -212,9 +233,23 @@ describe('a token request that was lost with the request that sent it, as on Clo
     const { provider, endpoint } = losing([deaf, deaf])
     const waiting = rejection(provider.getToken())
     await vi.advanceTimersByTimeAsync(12_000)
-    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryable: true })
+    expect(await waiting).toMatchObject({
+      message: 'POST https://auth.test.example/oauth/token was lost: use waitUntil().',
+      code: 'ERR_TOKEN_TIMEOUT',
+      retryable: true,
+    })
     await provider.getToken()
     expect(endpoint.count).toBe(3)
+  })
+
+  it('holds up no call without a token if it was a background renewal', async () => {
+    const { provider, clock } = losing([granted({ expires_in: 100 }), deaf])
+    const token = await provider.getToken()
+    clock.ms = 90_000
+    expect(provider.currentToken()).toBe(token)
+    await settled()
+    clock.ms = 96_000
+    expect((await provider.getToken()).value).not.toBe(token.value)
   })
 
   it('holds up no call if it was a background renewal, lost long before the token expired', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
-import { ENVIRONMENT, granted, MERCHANT_URL, rejection, status } from './harness.ts'
+import { ENVIRONMENT, granted, hang, MERCHANT_URL, rejection, SECRET, status } from './harness.ts'
 
 const fleetOf = (): { fleet: Fleet } & Process => {
   const fleet = new Fleet()
@@ -80,6 +80,41 @@ describe('a process whose first look at the store failed', () => {
     expect(await fleet.tokenOf()).toBe(token)
   })
 
+  it('still writes it after a background renewal that waited for the store in vain', async () => {
+    const { fleet, provider } = fleetOf()
+    const connected = fleet.clock.sleep(850_000)
+    fleet.store.failAlways((run) => connected.then(run))
+    await fleet.tookMs(provider.getToken())
+    const token = provider.currentToken()?.value
+    await fleet.skip(845_000) // the refresh window is open, whatever its jitter
+    provider.currentToken()
+    await fleet.pass(1_500)
+    expect(fleet.endpoint.count).toBe(1)
+    await fleet.skip(30_000)
+    expect(await fleet.tokenOf()).toBe(token)
+  })
+
+  it.each(['itself', 'another process'])(
+    'does not write it over a token that was requested later by %s',
+    async (by) => {
+      const { fleet, provider } = fleetOf()
+      const connected = fleet.clock.sleep(850_000)
+      fleet.store.faults.get = (run) => connected.then(run)
+      await fleet.tookMs(provider.getToken())
+      fleet.store.faults.get = undefined
+      await fleet.skip(845_000) // the refresh window is open, whatever its jitter
+      const other = by === 'itself' ? undefined : await fleet.tokenOf()
+      await quiet()
+      provider.currentToken()
+      await quiet()
+      const newer = provider.currentToken()?.value
+      expect(newer).toBe(other ?? newer)
+      await fleet.skip(30_000)
+      expect(await fleet.tokenOf()).toBe(newer)
+      expect(fleet.endpoint.count).toBe(2)
+    },
+  )
+
   it('writes nothing after it was closed', async () => {
     const { fleet, provider } = fleetOf()
     const connected = fleet.clock.sleep(5_000)
@@ -132,10 +167,24 @@ describe('a store that hangs', () => {
     await fleet.tookMs(provider.getToken())
     await fleet.pass(3_000)
     fleet.store.failAlways((run) => run())
-    await provider.renewToken(String(provider.currentToken()?.value), { url: MERCHANT_URL })
+    const { provider: other, token } = await fleet.begin()
+    expect(provider.currentToken()?.value).toBe(token)
+    const newer = await other.renewToken(token, { url: MERCHANT_URL })
     await quiet()
-    expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
-    expect(failuresOf(events)).toHaveLength(1)
+    expect((await provider.renewToken(token, { url: MERCHANT_URL }))?.value).toBe(newer?.value)
+    expect([fleet.endpoint.count, failuresOf(events).length]).toEqual([2, 1])
+  })
+
+  it('gets the token that was requested last while it hung, once it answers', async () => {
+    const fleet = longLived()
+    const { provider } = fleet.start({ retries: 0 })
+    const connected = fleet.clock.sleep(5_000)
+    fleet.store.failAlways((run) => connected.then(run))
+    await fleet.tookMs(provider.getToken())
+    const newer = await provider.renewToken(String(provider.currentToken()?.value), { url: MERCHANT_URL })
+    await fleet.pass(5_000)
+    expect(await fleet.tokenOf()).toBe(newer?.value)
+    expect(fleet.endpoint.count).toBe(2)
   })
 
   it('writes no token late that was rejected or replaced meanwhile', async () => {
@@ -169,6 +218,19 @@ describe('a store that hangs', () => {
   })
 })
 
+it('a store that rejects a read is used again a second later', async () => {
+  const fleet = longLived()
+  const { token: newer, provider: other } = await fleet.begin()
+  const { provider } = fleet.start()
+  fleet.store.faults.get = FAILURES.rejects
+  const { value } = await provider.getToken()
+  fleet.store.faults.get = undefined
+  await fleet.skip(1_000)
+  expect((await provider.renewToken(value, { url: MERCHANT_URL }))?.value).toBe(newer)
+  expect(other.currentToken()?.value).toBe(newer)
+  expect(fleet.endpoint.count).toBe(2)
+})
+
 describe('a slow store operation', () => {
   it('does not fail if it completes within the time limit', async () => {
     const { fleet, provider, events } = fleetOf()
@@ -180,6 +242,23 @@ describe('a slow store operation', () => {
     expect([...failuresOf(events), ...failuresOf(other.events)]).toEqual([])
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
+
+  it.each(['the token endpoint', 'the clientSecret function'])(
+    'does not extend the timeoutMs of later acquisitions: %s hangs',
+    async (what) => {
+      const fleet = new Fleet()
+      const secrets = what === 'the token endpoint' ? [SECRET, SECRET] : [SECRET]
+      const clientSecret = async (): Promise<string> => secrets.shift() ?? (await new Promise(() => {}))
+      const { provider } = fleet.start({ clientSecret, retries: 0 })
+      fleet.store.failAlways(slow(fleet.clock, 200))
+      await fleet.tookMs(provider.getToken())
+      await fleet.pass(400)
+      fleet.store.failAlways(undefined)
+      fleet.endpoint.otherwise = hang
+      const renewal = rejection(provider.renewToken(String(provider.currentToken()?.value)))
+      expect(await fleet.tookMs(renewal)).toBe(10_000)
+    },
+  )
 })
 
 it('an entry that cannot be decrypted counts as absent, emits store-failed, and is replaced', async () => {

@@ -338,6 +338,15 @@ describe('the pause before a retry', () => {
     expect(await failed(made, 600)).toMatchObject({ attempts: 3 })
     expect(made.endpoint.count).toBe(3)
   })
+
+  it('ends the token request if it lasts until timeoutMs, as in a process that was suspended', async () => {
+    const made = rig([status(503)])
+    const sleep = made.clock.sleep.bind(made.clock)
+    made.clock.sleep = (ms, signal) => sleep(ms === 0 ? 10_000 : ms, signal)
+    expect(await failed(made, 10_000)).toMatchObject({ status: 503, attempts: 1 })
+    expect(made.endpoint.count).toBe(1)
+    expect(pausesOf(made)).toEqual([0, undefined])
+  })
 })
 
 describe('Retry-After', () => {

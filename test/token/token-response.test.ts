@@ -46,12 +46,14 @@ describe('expires_in', () => {
   it.each([
     [1, 1],
     ['007', 7],
+    [315_360_000, 315_360_000],
+    [999_999_999_999, 315_360_000], // ten years at most: a later date does not exist
   ])('of %j is accepted as %i s', async (expires_in, seconds) => {
     const { provider, clock } = rig([granted({ expires_in })])
     expect((await provider.getToken()).expiresAt).toBe(clock.epochMs() + seconds * 1_000)
   })
 
-  it.each([undefined, 0, '0', 3_600.5, '-1', ' 3600 ', '0x10', '٣٦'])(
+  it.each([undefined, 0, '0', 3_600.5, '-1', ' 3600 ', '0x10', '٣٦', [3_600]])(
     'of %j is rejected, and the error names it',
     async (expires_in) => {
       await expectIssues(granted({ expires_in }), { expires_in: EXPIRES })
@@ -74,8 +76,9 @@ describe('access_token', () => {
 })
 
 describe('token_type and scope', () => {
-  it.each([undefined, '', 'mac', 'Bearer ', 'xBearer'])('token_type %j is rejected', (token_type) =>
-    expectIssues(granted({ token_type }), { token_type: BEARER }),
+  it.each([undefined, '', 'mac', 'Bearer ', 'xBearer', ['Bearer']])(
+    'token_type %j is rejected',
+    (token_type) => expectIssues(granted({ token_type }), { token_type: BEARER }),
   )
 
   const LONG = Array.from({ length: 6_000 }, (_, n) => `scope:${n}`).join(' ') // 64 KiB is the limit
@@ -102,9 +105,21 @@ describe('the token response', () => {
   it.each([
     ['a byte order mark', text(`\uFEFF${VALID}`)],
     ['status 201', () => new Response(VALID, { status: 201 })],
+    ['exactly 64 KiB', text(VALID.padEnd(65_536))],
   ])('with %s is accepted', async (_, answer) => {
     await expect(rig([answer]).provider.getToken()).resolves.toBeDefined()
   })
+
+  it('is decoded as a whole, wherever its chunks end', async () => {
+    const body = new TextEncoder().encode(VALID.replace('}', ',"scope":"händler"}'))
+    const chunks: Answer = () =>
+      new Response(ReadableStream.from(Array.from(body, (byte) => Uint8Array.of(byte))))
+    expect((await rig([chunks]).provider.getToken()).scope).toBe('händler')
+  })
+
+  it.each(['<html>', 'null', '[]', '"a.b.c"'])('that is not a JSON object is rejected: %s', (body) =>
+    expectIssues(text(body), { body: 'must be a JSON object' }),
+  )
 
   it('is rejected and its body canceled after 64 KiB', async () => {
     let pulled = 0
@@ -186,6 +201,7 @@ describe('the error message for a status', () => {
     [404, '<html>', '404', CHECK],
     [499, '', '499', CHECK],
     [401, '', '401', 'Check authUrl, clientId and clientSecret.'],
+    [401, oauth('access_denied'), '401 (access_denied)', 'Check authUrl, clientId and clientSecret.'],
     [400, oauth('invalid_client'), '400 (invalid_client)', 'Check authUrl, clientId and clientSecret.'],
     [403, '', '403', AUDIENCE],
     [400, oauth('access_denied'), '400 (access_denied)', AUDIENCE],
@@ -271,6 +287,12 @@ describe('the error message without a complete response', () => {
       )
     },
   )
+
+  it('does not suggest the sandbox if a local server fails in another way', async () => {
+    const authUrl = 'http://127.0.0.1:4000'
+    const error = await failure(nameless, { environment: { ...ENVIRONMENT, authUrl } })
+    expect(error.message).toBe(`POST ${authUrl}/oauth/token received no response. ${NETWORK}`)
+  })
 })
 
 it('a token that expired before it arrived is rejected', async () => {

@@ -145,6 +145,7 @@ describe.each(ONCE)('%s', (_, clients, make, headers) => {
     await until(() => ground.events.some(({ type }) => type === 'token-renewed'))
     expect((await send(call())).status).toBe(200)
     expect(ground.env.counts.token).toBe(2)
+    expect(ground.events).toContainEqual(expect.objectContaining({ type: 'token-rejected', api: 'merchant' }))
   })
 })
 

@@ -20,15 +20,15 @@ subscribe('merchant-auth', (message) => {
 // The sandbox answers with what it received, and hides the token in it.
 const response = await authFetch(`${merchantUrl}/orders`)
 const { headers, jti } = (await response.json()) as { headers: Record<string, string>; jti: string }
-console.log(`fetch: ${response.status}, x-access-token: ${headers['x-access-token']}`)
+console.log(`fetch: ${response.status}, x-auth-token: ${headers['x-auth-token']}`)
 assert.equal(response.status, 200)
-assert.equal(headers['x-access-token'], `[token ${jti}]`)
+assert.equal(headers['x-auth-token'], `[token ${jti}]`)
 assert.equal(headers['authorization'], undefined)
 
 const answer = await api.get('/orders')
-console.log(`axios: ${answer.status}, x-access-token: ${answer.data.headers['x-access-token']}`)
+console.log(`axios: ${answer.status}, x-auth-token: ${answer.data.headers['x-auth-token']}`)
 assert.equal(answer.status, 200)
-assert.equal(answer.data.headers['x-access-token'], `[token ${jti}]`)
+assert.equal(answer.data.headers['x-auth-token'], `[token ${jti}]`)
 assert.equal(answer.data.headers['authorization'], undefined)
 
 const own = await authFetch(`${merchantUrl}/orders`, { headers: { 'X-Auth-Token': 'mine' } })

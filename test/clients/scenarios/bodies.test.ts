@@ -194,10 +194,13 @@ describe('a 401 that the API sends before it reads the body', () => {
 
 describe('a stream that fails while its call waits for a token', () => {
   /** Makes a call with this body. Its token arrives after the body has failed. */
-  async function outcomeOf({ create }: Driver, body: unknown, stream: Readable) {
+  async function outcomeOf(
+    { create }: Driver,
+    { body, stream, error = new Error('cut off') }: { body: unknown; stream: Readable; error?: Error | null },
+  ) {
     await using server = await scripted((_, response) => response.end())
     const get: TokenProvider['getToken'] = async () => {
-      stream.destroy(new Error('cut off'))
+      stream.destroy(error ?? undefined)
       await new Promise((resolve) => setImmediate(resolve))
       return token('first.token')
     }
@@ -213,12 +216,17 @@ describe('a stream that fails while its call waits for a token', () => {
 
   it.each(CLIENTS)('fails the call with its error: $name', async (client) => {
     const stream = new PassThrough()
-    expect(await outcomeOf(client, stream, stream)).toContain('cut off')
+    expect(await outcomeOf(client, { body: stream, stream })).toContain('cut off')
+  })
+
+  it.each(CLIENTS)('fails the call if it is closed before its end: $name', async (client) => {
+    const stream = new PassThrough()
+    expect(await outcomeOf(client, { body: stream, stream, error: null })).toBeDefined()
   })
 
   it('fails the call of axios if it is part of a form', async () => {
     const [stream, data] = [new PassThrough(), new FormDataPackage()]
     data.append('file', stream)
-    expect(await outcomeOf(AXIOS_HTTP, data, stream)).toContain('cut off')
+    expect(await outcomeOf(AXIOS_HTTP, { body: data, stream })).toContain('cut off')
   })
 })

@@ -140,5 +140,5 @@ it.each<[string, World]>([
 ])('%s: one has the lease, and it is never lost', async (_, world) => {
   const schedules = await explore((choose) => run(world, choose), { most: 1_000_000 })
   onTestFinished(() => console.log(`${schedules} schedules`))
-  expect(schedules).toBeGreaterThan(100)
+  expect(schedules).toBeGreaterThan(50)
 })

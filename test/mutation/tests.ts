@@ -7,6 +7,7 @@ export function tests(...include: string[]): ViteUserConfig {
   const config = mergeConfig(base({ mode: 'test', command: 'serve' }), {
     test: {
       provide: { schedules: 250 },
+      isolate: false, // a mutant takes a third of the time
       testTimeout: 5_000, // a mutant that hangs is caught
       hookTimeout: 5_000,
     },

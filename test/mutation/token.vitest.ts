@@ -4,4 +4,5 @@ export default tests(
   'test/{clock,errors,events,options,redact,waiting,warnings}.test.ts',
   'test/token/*.test.ts',
   'test/races/*.test.ts',
+  'test/cli/check-failures.test.ts',
 )

@@ -71,6 +71,41 @@ it('gives a config that is sent again the current token, or none elsewhere', asy
   expect(other.seen[0]?.headers).not.toHaveProperty('authorization')
 })
 
+it('keeps the header that the caller sets on a config that is sent again', async () => {
+  const api = withToken()
+  const { config } = await api.get('/x')
+  const again = api.request({ ...config, headers: { ...config.headers, Authorization: 'Own one' } })
+  expect(await rejectionOf(again)).toMatchObject({ status: 401 })
+  expect(reasons()).toEqual(['own-header'])
+})
+
+it('rejects with an error that has the config of the call, for interceptors that read it', async () => {
+  ground.env.fail('token', { kind: 'status', status: 400 })
+  const error = await rejectionOf(withToken().get('/42'))
+  expect(error).toMatchObject({ name: 'TokenRequestError', config: { url: '/42' } })
+})
+
+it.each(['http', 'fetch'] as const)('follows the redirects of each of several APIs: %s', async (adapter) => {
+  const redirecting = () =>
+    scripted(({ path }, response) => {
+      if (path === '/to') response.writeHead(302, { location: '/y' })
+      response.end()
+    })
+  await using one = await redirecting()
+  await using other = await redirecting()
+  const apiUrls = [one.url, other.url]
+  const api = axios.create({ adapter, proxy: false })
+  api.interceptors.request.use(createAuthInterceptor(provided({ current: token('the.one.token'), apiUrls })))
+  const called: string[] = []
+  for (const url of apiUrls) await api.get(`${url}/to`, { beforeRedirect: () => void called.push(url) })
+  expect(called).toEqual(adapter === 'http' ? apiUrls : []) // fetch does not call it
+  for (const { seen } of [one, other])
+    expect(seen.map(({ path, headers }) => `${path} ${headers.authorization}`)).toEqual([
+      '/to Bearer the.one.token',
+      '/y Bearer the.one.token',
+    ])
+})
+
 it('follows a redirect, by the caller’s beforeRedirect, after a config was sent again 20 000 times', async () => {
   await using api = await scripted(({ path }, response) => {
     if (path === '/to') response.writeHead(302, { location: '/y' })

@@ -148,7 +148,10 @@ function urlReason(value: string, { protocol, username, password }: URL): string
   return undefined
 }
 
-/** Whether a host is this machine: localhost and its subdomains (RFC 6761), 127.0.0.0/8 and ::1, as the URL parser normalizes them. */
+/**
+ * Whether a host is this machine: localhost and its subdomains (RFC 6761), 127.0.0.0/8 and ::1, as the URL parser normalizes
+ * them.
+ */
 export function isLoopback(hostname: string): boolean {
   return /^(?:(?:.+\.)?localhost\.?|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 }

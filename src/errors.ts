@@ -211,7 +211,10 @@ export function isMerchantAuthError(value: unknown): value is MerchantAuthError 
   return (value as { [BRAND]?: unknown } | null | undefined)?.[BRAND] === true
 }
 
-/** Whether a framework steers itself by this error, as Next.js does while it prerenders a page: it has to be passed on as it is. */
+/**
+ * Whether a framework steers itself by this error, as Next.js does while it prerenders a page: it has to be passed on as it
+ * is.
+ */
 export function isFrameworkError(error: unknown): boolean {
   return typeof (error as { readonly digest?: unknown } | undefined)?.digest === 'string'
 }

@@ -65,7 +65,10 @@ export interface TokenRenewedEvent extends AuthEventBase {
   readonly reason: 'expiring' | 'rejected'
 }
 
-/** A rejected token was not renewed: renewals for this API are rate limited, or a quota is reserved for callers without a token. */
+/**
+ * A rejected token was not renewed: renewals for this API are rate limited, or a quota is reserved for callers without a
+ * token.
+ */
 export interface RenewalSuppressedEvent extends AuthEventBase {
   readonly type: 'renewal-suppressed'
   /** The name of the API that rejected the token, or its `apiUrls` entry if it has no name; undefined if unknown. */

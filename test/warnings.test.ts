@@ -84,6 +84,14 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
     ])
   })
 
+  it.each(['/oauth/tokens', '/orders?next=/oauth/token'])(
+    'is emitted for a call that only resembles a token request: %s',
+    async (path) => {
+      await fetchThatGets(401)(`https://elsewhere.example${path}`)
+      expect(warnings).toHaveLength(1)
+    },
+  )
+
   it.each([
     [
       "axios' auth",
@@ -139,7 +147,10 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
   it.each<[string, () => Promise<void>]>([
     [
       'calls of another origin',
-      async () => void (await fetchThatGets(200)('https://elsewhere.example/orders')),
+      async () => {
+        const send = fetchThatGets(200)
+        for (let made = 0; made < 12; made += 1) await send('https://elsewhere.example/orders')
+      },
     ],
     [
       'calls with their own header, where others need the token',
@@ -166,7 +177,8 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
     [
       'the token endpoint of another environment',
       async () => {
-        await fetchThatGets(401)('https://auth.example/oauth/token', { method: 'POST' })
+        for (const query of ['', '?tenant=1'])
+          await fetchThatGets(401)(`https://auth.example/oauth/token${query}`, { method: 'POST' })
       },
     ],
     [

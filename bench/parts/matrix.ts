@@ -326,7 +326,7 @@ const COLUMNS: readonly Column[] = [
     isInReadme: true,
   },
   {
-    head: 'redirects give another origin',
+    head: 'another origin gets by redirects',
     text: ({ redirects }) => redirects.join(', ') || 'nothing',
     value: ({ redirects }) => redirects.length,
     limit: 0,

@@ -56,7 +56,10 @@ export function createAttachContext(
  */
 export type Decision = 'attach' | 'foreign' | WithheldReason
 
-/** Decides on a call, by its URL and what the caller set; notes it, and emits `token-withheld` where it goes without the token. */
+/**
+ * Decides on a call, by its URL and what the caller set; notes it, and emits `token-withheld` where it goes without the
+ * token.
+ */
 export function admit(
   context: AttachContext,
   url: string,
@@ -185,7 +188,10 @@ export async function acquire(call: WaitingCall, tokens: TokenProvider): Promise
   }
 }
 
-/** Whether another token may help: the response is that of the URL called, and does not report a lack of scope (RFC 6750 §3.1). */
+/**
+ * Whether another token may help: the response is that of the URL called, and does not report a lack of scope (RFC 6750
+ * §3.1).
+ */
 export function isRejection(
   { renewOnStatus }: AttachContext,
   status: number | undefined,
@@ -198,7 +204,8 @@ export function isRejection(
 
 /**
  * The token to send a rejected call again with; undefined where the caller gets the API's own response: there is no other
- * token, or the call cannot be repeated. Then the renewal runs for the next call. Rejects only when the call's signal ends the wait.
+ * token, or the call cannot be repeated. Then the renewal runs for the next call. Rejects only when the call's signal ends
+ * the wait.
  */
 export async function renew(
   rejected: AccessToken,

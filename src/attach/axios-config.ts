@@ -1,4 +1,7 @@
-/** What the config of an axios call says: its URL, its adapter, its copy of axios, whether it gets the token, and for how long it waits. */
+/**
+ * What the config of an axios call says: its URL, its adapter, its copy of axios, whether it gets the token, and for how
+ * long it waits.
+ */
 // Not by its name: bundles of axios often have a banner that declares `createRequire`.
 import * as nodeModule from 'node:module'
 import importedAxios from 'axios'

@@ -139,7 +139,7 @@ type RequestHeaders = Record<string, string> | Headers
 
 /** A record is not parsed here. A `Headers` keeps the case of the names. */
 function copyOf(given: RequestInit['headers']): RequestHeaders {
-  if (given === undefined || given === null) return {}
+  if (given === undefined) return {}
   return Symbol.iterator in given ? new Headers(given) : { ...(given as Record<string, string>) }
 }
 

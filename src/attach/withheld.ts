@@ -46,8 +46,7 @@ export class WithheldCalls {
       this.#ownHeaders += 1
       if (this.#ownHeaders === MOST_OWN_HEADERS) this.#warn(reason, url, { calls: MOST_OWN_HEADERS })
     }
-    if (reason === 'destination' && !isForeign && this.#destinations(url).isOnApiOrigin)
-      this.#warn(reason, url, {})
+    if (!isForeign && this.#destinations(url).isOnApiOrigin) this.#warn(reason, url, {})
   }
 
   /** A response to a call that was sent without the token arrived. */

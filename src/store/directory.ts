@@ -24,7 +24,10 @@ export function prepareDirectory(directory: string): Flaw | undefined {
   return undefined
 }
 
-/** Creates a directory and its parents. Node.js does that, too, but never returns where a parent is in a file system such as /proc. */
+/**
+ * Creates a directory and its parents. Node.js does that, too, but never returns where a parent is in a file system such as
+ * /proc.
+ */
 function createDirectory(directory: string): void {
   if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return
   const parent = dirname(directory)

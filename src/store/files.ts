@@ -65,7 +65,8 @@ export function storeOfFiles(folder: string, prepare: () => void): TokenStore {
         await prepared(prepare, async () => {
           const temporary = temporaryPath()
           await create(temporary, content, { isFlushed: true })
-          await replace(path, temporary)
+          if (isOver(content)) await remove(temporary)
+          else await replace(path, temporary)
         })
       } finally {
         isDone()
@@ -125,14 +126,11 @@ class Leases {
       return undefined
     }
     const isDone = finishAtExit(() => releaseNow(path))
-    return async () => {
-      isDone()
-      await release(path)
-      for (const earlier of others) await remove(this.#pathOf(name, earlier))
-      const temporary = files.filter((file) => file.startsWith(name) && file.endsWith(TEMPORARY))
-      for (const left of temporary.map((file) => join(this.#folder, file)))
-        if (await isOlder(left, Date.now() - LEFTOVER_MS)) await remove(left)
-    }
+    for (const earlier of others) await remove(this.#pathOf(name, earlier))
+    const temporary = files.filter((file) => file.startsWith(name) && file.endsWith(TEMPORARY))
+    for (const left of temporary.map((file) => join(this.#folder, file)))
+      if (await isOlder(left, Date.now() - LEFTOVER_MS)) await remove(left)
+    return () => release(path).finally(isDone)
   }
 
   #pathOf(name: string, number: number): string {
@@ -224,6 +222,11 @@ function contentFor(value: string, ttlMs: number): Content {
   return { value, ttlMs, endsAt: Date.now() + ttlMs }
 }
 
+/** A process may have stopped, or been busy, for longer than a token lives. */
+function isOver({ endsAt }: Content): boolean {
+  return Date.now() >= endsAt
+}
+
 /** The time of a file. The clock of its file system may differ, for example where a container shares one with its host. */
 function writtenAtSeconds({ endsAt, ttlMs }: Content): number {
   return (endsAt - ttlMs) / 1_000
@@ -301,7 +304,8 @@ function finishAll(): void {
 }
 
 function writeNow(path: string, temporary: string, content: Content): void {
-  writeFileSync(temporary, JSON.stringify(content), { flag: 'wx', mode: FILE_MODE })
+  if (isOver(content)) return
+  writeFileSync(temporary, JSON.stringify(content), { flag: 'wx', mode: FILE_MODE, flush: true })
   const seconds = writtenAtSeconds(content)
   utimesSync(temporary, seconds, seconds)
   renameSync(temporary, path)

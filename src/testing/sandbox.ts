@@ -45,9 +45,11 @@ import { variablesOf } from './variables.ts'
  * APIs that check them and return what they received, and faults on demand. It keeps the process alive until
  * it is closed.
  *
- * @param options the settings of both environments, their clients, the host, the ports and a listener; by default the system chooses free ports
+ * @param options the settings of both environments, their clients, the host, the ports and a listener; by default the system
+ *   chooses free ports
  * @returns the sandbox, once it listens; `await using` closes it
- * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every wrong option, or with the host or the port that is not available
+ * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every wrong option, or with the host or the port that is not
+ *   available
  * @example
  * await using sandbox = await startSandbox()
  * await using tokens = createTokenProvider(sandbox.test.options)
@@ -66,7 +68,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const start = async (name: 'production' | 'test'): Promise<RunningEnvironment> => {
     const server = await startServer({ host, port: ports[name] ?? 0, option: `ports.${name}` })
     servers.push(server)
-    const environment = new RunningEnvironment(name, server, { clients, sharedApiUrl, onRequest }) // at once: the first request may have arrived
+    // At once: the first request may have arrived.
+    const environment = new RunningEnvironment(name, server, { clients, sharedApiUrl, onRequest })
     environment.configure(settings)
     return environment
   }

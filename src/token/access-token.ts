@@ -125,7 +125,6 @@ export class CachedToken extends Lifetime {
   constructor(response: TokenResponse, options: ResolvedOptions, secrets: UsedSecrets) {
     const { value, scope, lifetimeMs, sentAt, quotas } = response
     super(sentAt, lifetimeMs, options, Math.random())
-    secrets.add(value)
     const shown = scope === undefined ? undefined : redact(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs

@@ -129,7 +129,7 @@ class ClientCredentialsProvider implements TokenProvider {
    * checks again whether it has to.
    */
   #runs: Runs
-  /** Only with a store. Loaded on first use, because encryption takes time to load. */
+  /** Only with a store. */
   #sharedToken: SharedToken | undefined
   #cached: CachedToken | undefined
   /** The number of tokens cached so far. */
@@ -155,6 +155,7 @@ class ClientCredentialsProvider implements TokenProvider {
     // Providers that share a store also share its token.
     if (options.store === undefined)
       countProvider(this, clientOf(options), shownUrl(options.endpoint, secrets))
+    else loadSharedToken().catch(() => {}) // now, so that the first call need not wait for it
   }
 
   currentToken(): AccessToken | undefined {
@@ -372,7 +373,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const mayRequest = this.#limits.mayRequest(acquisition.purpose, acquisition.api)
       return mayRequest ? { kind: 'request', end: async () => {} } : { kind: 'limited' }
     }
-    const { SharedToken } = await import('./shared-token.ts')
+    const { SharedToken } = await loadSharedToken()
     this.#sharedToken ??= new SharedToken(store, this.#options, this.#context)
     return await this.#sharedToken.begin(acquisition, credential)
   }
@@ -405,7 +406,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   /** Whether to read the store again, even if no token may be requested. */
   get #isStoreReadDue(): boolean {
-    return this.#options.store !== undefined && (this.#sharedToken?.isLookDue ?? true)
+    return this.#sharedToken?.isLookDue ?? false
   }
 
   /** For messages: its path might contain a secret by mistake. */
@@ -451,3 +452,6 @@ class ClientCredentialsProvider implements TokenProvider {
     return copyForCaller(error, remainsMs, hasNote ? note : '')
   }
 }
+
+/** Not loaded without a store: encryption takes time. */
+const loadSharedToken = (): Promise<typeof import('./shared-token.ts')> => import('./shared-token.ts')

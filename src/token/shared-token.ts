@@ -56,7 +56,7 @@ export type Begun =
 
 /**
  * Shares the token, or else the pause after a 429, with other processes, and releases the lease. Resolves when the store has
- * been asked to write the token: a program may end as soon as it has its token, and a store can finish its writes then.
+ * been asked to write it: a program may end as soon as it has its token or an error, and a store can finish its writes then.
  */
 export type EndRequest = (token?: CachedToken) => Promise<void>
 
@@ -171,13 +171,12 @@ export class SharedToken {
   }
 
   /**
-   * The entries that this process can decrypt; undefined without a key. The function for the credential is called only if a
-   * token may be requested, too.
+   * The entries that this process can decrypt; undefined without a key. While no token may be requested, those of the last
+   * key: the function for the credential is not called.
    */
   async #open(acquisition: Acquisition, credential: ClientCredential): Promise<SafeStore | undefined> {
     const { encryptionKeys } = this.#options
-    if (encryptionKeys === undefined && credential.mayChange && !this.#mayRequest(acquisition))
-      return this.#safe?.store
+    if (!this.#mayRequest(acquisition)) return this.#safe?.store
     const { purpose, deadline } = acquisition
     const first = (): Promise<string> =>
       credential.first(attemptEndsAt(this.#options, { attempt: 1, purpose, deadline }))
@@ -241,9 +240,10 @@ export class SharedToken {
     if (value === replaces || this.#context.rejected.has(value)) return undefined
     const livedMs = Math.max(0, lifetimeMs - ttlMs)
     const sentAt = { monotonicMs: readAt.monotonicMs - livedMs, epochMs: readAt.epochMs - livedMs }
-    const aged = quotas
-      .map((quota) => ({ ...quota, resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs }))
-      .filter(({ resetsInMs = 1 }) => resetsInMs > 0)
+    const aged = quotas.map((quota) => ({
+      ...quota,
+      resetsInMs: quota.resetsInMs && quota.resetsInMs - livedMs,
+    }))
     const response = { value, scope, lifetimeMs, sentAt, quotas: aged }
     const cached = new CachedToken(response, this.#options, this.#context.secrets)
     const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
@@ -289,6 +289,7 @@ export class SharedToken {
 
   /** Continues the pause that a 429 began in another process. */
   async #adoptPause(session: Session): Promise<void> {
+    this.#isPauseShared = false
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, this.#context.secrets))
     await session.attempt(async (store) => {
       for await (const { content, ttlMs } of store.read<SharedPause | null>('pause')) {
@@ -300,7 +301,10 @@ export class SharedToken {
     })
   }
 
-  /** Ends an acquisition: shares its result, then releases its lease. Only the next acquisition waits for the end of the write. */
+  /**
+   * Ends an acquisition: shares its result, then releases its lease. Only the next acquisition waits for the end of the
+   * write.
+   */
   async #end(session: Session, { acquisition, credential, token }: Ended): Promise<void> {
     // A token for a new secret is not shared with processes that have the old secret, which may have been revoked.
     const isShareable =
@@ -317,7 +321,7 @@ export class SharedToken {
     }
     this.#ending = this.#writing.then(() => session.end())
     if (session.hasLookFailed && shareable !== undefined) this.#writeLate(shareable)
-    if (mayWrite && shareable !== undefined) await Promise.race([begun.promise, this.#ending])
+    if (mayWrite) await Promise.race([begun.promise, this.#writing])
   }
 
   async #write(
@@ -340,10 +344,11 @@ export class SharedToken {
         if (acquisition.purpose === 'rejection') await this.#writeRenewals(store, acquisition)
       })
     if (pause !== undefined)
-      await session.attempt((store) => store.write('pause', { content: pause, ttlMs: () => PAUSE_ENTRY_MS }))
+      await session.attempt((store) =>
+        store.write('pause', { content: pause, ttlMs: () => PAUSE_ENTRY_MS }, onBegun),
+      )
     else if (isPauseOver)
       await session.attempt((store) => store.write('pause', { content: null, ttlMs: () => DELETE_TTL_MS }))
-    this.#isPauseShared = pause !== undefined || (this.#isPauseShared && !isPauseOver)
   }
 
   /** After the token: see where the history is read. */

@@ -60,7 +60,7 @@ export async function readTokenResponse(
   if (text === '') throw new Error('The body is empty') // some proxies do this: it counts as incomplete
   const body = parseJson(text)
   const token = fieldOf(body, 'access_token')
-  if (typeof token === 'string' && token !== '') secrets.add(token) // even if the response is invalid
+  if (typeof token === 'string') secrets.add(token) // even if the response is invalid
   const parsed = z.safeParse(tokenResponse, body)
   if (!parsed.success) {
     return parsed.error.issues.map(({ path, message }) => ({

@@ -121,7 +121,22 @@ describe('an undici call with a cached token', () => {
     ['no headers', undefined, ATTACHED],
     ['null', null, ATTACHED],
     ['a record', { a: '1', b: ['2', '3'] }, { a: '1', b: ['2', '3'], ...ATTACHED }],
+    [
+      'another name of the same length',
+      { 'cache-control': 'no-store' },
+      { 'cache-control': 'no-store', ...ATTACHED },
+    ],
     ['a flat list', ['a', '1'], ['a', '1', 'Authorization', 'Bearer the.token']],
+    [
+      'its name as a value in a list',
+      ['a', 'authorization'],
+      ['a', 'authorization', 'Authorization', 'Bearer the.token'],
+    ],
+    [
+      'an undefined value in a list',
+      ['a', '1', 'authorization', undefined, 'b', '2'],
+      ['a', '1', 'b', '2', 'Authorization', 'Bearer the.token'],
+    ],
     ['a Map', new Map([['a', '1']]), { a: '1', ...ATTACHED }],
     ['Headers', new Headers({ a: '1' }), { a: '1', ...ATTACHED }],
     ['a generator', [['a', '1']].values(), { a: '1', ...ATTACHED }],

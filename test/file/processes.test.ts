@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { createFileTokenStore } from 'merchant-auth/file'
-import { startSandbox } from 'merchant-auth/testing'
+import { type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { eventually } from '../store/contract.ts'
 import { type Rig, rig } from '../token/harness.ts'
@@ -98,23 +98,42 @@ it('20 restarts make one token request', async () => {
   expect(sandbox.test.counts.token).toBe(1)
 })
 
-it('a script that ends as soon as it has its token leaves it to the next one', async () => {
-  await using sandbox = await startSandbox({ tokenLatencyMs: 20 })
-  const script = `
+describe('a script that exits as soon as it has its token, or an error,', () => {
+  const SCRIPT = `
     import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
-    await createTokenProvider(optionsFromEnv()).getToken()
+    await createTokenProvider(optionsFromEnv()).getToken().catch(() => {})
     process.exit()`
-  const env = { ...process.env, ...sandbox.test.variables, MERCHANT_AUTH_STORE: newFolder() }
-  for (let starts = 0; starts < 3; starts += 1) {
-    const { status } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
-      env,
-    }).then(
-      () => ({ status: 0 }),
-      (error: { code: number }) => ({ status: error.code }),
-    )
-    expect(status).toBe(0)
+
+  async function run(sandbox: Sandbox, directory: string): Promise<void> {
+    const env = { ...process.env, ...sandbox.test.variables, MERCHANT_AUTH_STORE: directory }
+    await promisify(execFile)(process.execPath, ['--input-type=module', '-e', SCRIPT], { env })
   }
-  expect(sandbox.test.counts.token).toBe(1)
+
+  it('leaves its token to the next one', async () => {
+    await using sandbox = await startSandbox({ tokenLatencyMs: 20 })
+    const directory = newFolder()
+    for (let starts = 0; starts < 3; starts += 1) await run(sandbox, directory)
+    expect(sandbox.test.counts.token).toBe(1)
+  })
+
+  it('leaves the pause after a 429 to the next one', async () => {
+    await using sandbox = await startSandbox()
+    sandbox.test.fail('token', { kind: 'status', status: 429, retryAfter: 3_600 })
+    const directory = newFolder()
+    for (let starts = 0; starts < 3; starts += 1) await run(sandbox, directory)
+    expect(sandbox.test.counts.token).toBe(1)
+  })
+
+  it('leaves no lease to wait for, and removes the one before', async () => {
+    await using sandbox = await startSandbox()
+    sandbox.test.fail('token', { kind: 'status', status: 400 }, { times: 3 })
+    const directory = newFolder()
+    const from = performance.now()
+    for (let starts = 0; starts < 3; starts += 1) await run(sandbox, directory)
+    expect(performance.now() - from).toBeLessThan(10_000) // the time of one lease
+    expect(sandbox.test.counts.token).toBe(3)
+    expect(filesIn(directory).filter((name) => name.endsWith('.lease'))).toHaveLength(1)
+  })
 })
 
 describe('a directory that cannot be used fails no call, and each failure is an event:', () => {

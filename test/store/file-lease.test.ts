@@ -32,8 +32,10 @@ interface World {
   readonly switches: number
   /** How many processes may be killed. */
   readonly kills?: number
-  /** How often the time of a lease may pass while operations wait. */
-  readonly ends?: number
+  /** How often time may pass while operations wait. */
+  readonly pauses?: number
+  /** How long a pause takes (ms); by default a lease ends in it. */
+  readonly pauseMs?: number
   /** The leases at the beginning, by number: whether they are released, or belong to a process that was killed long ago. */
   readonly left?: Readonly<Record<number, 'released' | 'expired'>>
 }
@@ -73,7 +75,8 @@ async function run(world: World, choose: Choose): Promise<void> {
     await untilIdle()
   }
   let [current = ''] = world.processes
-  let { switches, kills = 0, ends = 0 } = world
+  let { switches, kills = 0, pauses = 0 } = world
+  const { pauseMs = TTL_MS } = world
   while (files.waiting.length > 0 && failures.length === 0) {
     const isWaiting = files.waiting.some(({ by }) => by === current)
     const own = files.waiting.filter(({ by }) => by === current)
@@ -82,16 +85,16 @@ async function run(world: World, choose: Choose): Promise<void> {
     const alternatives = [
       ...next.map((operation) => ({ name: `${operation.by}: ${operation.what}`, operation })),
       ...(kills > 0 && isWaiting ? [{ name: `kill ${current}`, operation: undefined }] : []),
-      ...(ends > 0 ? [{ name: 'time', operation: undefined }] : []),
+      ...(pauses > 0 ? [{ name: 'pause', operation: undefined }] : []),
     ]
     const chosen = alternatives[choose(alternatives.map(({ name }) => name))]
     if (chosen?.operation !== undefined) {
       if (isWaiting && chosen.operation.by !== current) switches -= 1
       current = chosen.operation.by
       await files.perform(chosen.operation)
-    } else if (chosen?.name === 'time') {
-      ends -= 1
-      vi.setSystemTime(Date.now() + TTL_MS)
+    } else if (chosen?.name === 'pause') {
+      pauses -= 1
+      vi.setSystemTime(Date.now() + pauseMs)
     } else {
       kills -= 1
       for (const operation of own) files.waiting.splice(files.waiting.indexOf(operation), 1)
@@ -131,14 +134,46 @@ it.each<[string, World]>([
   ],
   [
     'two processes, one of which is killed, and a time that ends',
-    { processes: ['A', 'B'], rounds: 1, switches: one, kills: 1, ends: 1, left: { 7: 'expired' } },
+    { processes: ['A', 'B'], rounds: 1, switches: one, kills: 1, pauses: 1, left: { 7: 'expired' } },
+  ],
+  [
+    'two processes, one of which takes more than a second to create its lease',
+    { processes: ['A', 'B'], rounds: 1, switches: 3, pauses: 1, pauseMs: 2_000, left: { 7: 'expired' } },
   ],
   [
     'three processes, and times that end',
-    { processes: ['A', 'B', 'C'], rounds: 1, switches: one, ends: isDeep ? 2 : 1, left: { 7: 'expired' } },
+    { processes: ['A', 'B', 'C'], rounds: 1, switches: one, pauses: isDeep ? 2 : 1, left: { 7: 'expired' } },
   ],
 ])('%s: one has the lease, and it is never lost', async (_, world) => {
   const schedules = await explore((choose) => run(world, choose), { most: 1_000_000 })
   onTestFinished(() => console.log(`${schedules} schedules`))
   expect(schedules).toBeGreaterThan(50)
+})
+
+/** Each step: a process goes on until its next operation is the one described, or until it has none. */
+function inOrder(steps: readonly (readonly [by: string, next: RegExp])[]): Choose {
+  const rest = [...steps]
+  return (alternatives) => {
+    for (; rest[0] !== undefined; rest.shift()) {
+      const [by, next] = rest[0]
+      const index = alternatives.findIndex((name) => name.startsWith(by))
+      if (index >= 0 && !next.test(alternatives[index] ?? '')) return index
+    }
+    return 0
+  }
+}
+
+it('a process that wakes so late that its number was removed does not use it again', async () => {
+  const left = { 1: 'expired' } as const
+  const world = { processes: ['A', 'B', 'C'], rounds: 2, switches: 99, pauses: 1, left }
+  const order = inOrder([
+    ['A', /open .*\.1\.lease/],
+    ['B', /work/],
+    ['pause', /never/],
+    ['C', /remove .*\.2\.lease/],
+    ['C', /list/],
+    ['A', /work/],
+    ['B', /never/], // it releases the lease that it had: number 2
+  ])
+  await run(world, order)
 })

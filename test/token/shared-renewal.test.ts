@@ -198,6 +198,17 @@ describe('a rejected token', () => {
     expect(await fleet.tokenOf()).toBe(provider.currentToken()?.value)
   })
 
+  it('is renewed once for all processes that an API rejects it from', async () => {
+    const { fleet, processes, token } = await sharing(2)
+    fleet.answerAfter(330)
+    const renewals = Promise.all(processes.map(({ provider }) => provider.renewToken(token, { url })))
+    await fleet.tookMs(renewals)
+    const [newer, same] = await renewals
+    expect([token, undefined]).not.toContain(newer?.value)
+    expect(same?.value).toBe(newer?.value)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
   it('is renewed once for all processes, even if the endpoint returns the same token again', async () => {
     const fleet = new Fleet()
     fleet.endpoint.otherwise = granted({ access_token: 'the.same.token' })

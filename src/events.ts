@@ -93,7 +93,8 @@ export interface StoreFailedEvent extends AuthEventBase {
   readonly operation: 'get' | 'set' | 'lease'
   /**
    * Why, if known: the code of a system error (`ECONNREFUSED`; `ETIMEDOUT` for an operation that took too long), the
-   * first word of a Redis error (`READONLY`, `OOM`), or `UNREADABLE` for an entry that cannot be decrypted or parsed.
+   * first word of a Redis error (`READONLY`, `OOM`), the name of the error's class (`ClientClosedError`), or `UNREADABLE` for an
+   * entry that cannot be decrypted or parsed.
    */
   readonly code?: string | undefined
 }

@@ -126,7 +126,11 @@ class Check {
     })
     try {
       const exitCode = await this.#requestToken(tokens, options)
-      if (exitCode !== EXIT.ok || call === undefined) return exitCode
+      if (exitCode !== EXIT.ok) return exitCode
+      if (call === undefined) {
+        this.#report.add(NOT_CALLED)
+        return exitCode
+      }
       const authFetch = createAuthFetch(tokens, { ...header, renewOnStatus: [] })
       const finding = await this.#callApi(call, { authFetch, timeoutMs: options.timeoutMs })
       this.#report.add({ ...finding, text: `GET ${shownCall} ${finding.text}` })
@@ -292,6 +296,12 @@ function explainResponse(
   if (challenge !== null) detail = `\n${show(challenge)}`
   const advice = CALL_ADVICE[status] ?? (status >= 500 ? API_FAILS : CHECK_URL)
   return { ...failed, text: text + detail, advice }
+}
+
+const NOT_CALLED: Finding = {
+  step: 'call',
+  result: 'info',
+  text: 'no API was called: --call URL tests whether one accepts the token',
 }
 
 const UNKNOWN = 'This response does not show whether the API accepts the token.'

@@ -45,7 +45,7 @@ export function createFileTokenStore(directory: string): TokenStore {
 /** Creates the directory if it is missing. */
 function prepare(folder: string): void {
   const flaw = prepareDirectory(folder)
-  if (flaw !== undefined) throw unusable(flaw)
+  if (flaw !== undefined) throw unusable({ ...flaw, reason: `${folder} ${flaw.reason}` })
 }
 
 function unusable(flaw: Flaw): ConfigurationError {

@@ -42,8 +42,14 @@ export interface TokenStore {
 /** The code of an entry that is damaged, or that cannot be decrypted. */
 export const UNREADABLE = 'UNREADABLE'
 
-/** The code of a store's failure (ECONNREFUSED), or the word in capitals that a Redis error begins with (READONLY, OOM). */
+/**
+ * The code of a store's failure (ECONNREFUSED), the word in capitals that a Redis error begins with (READONLY, OOM), or the
+ * name of the error's class (ClientClosedError: a client that is not connected).
+ */
 export function storeErrorCode(error: unknown): string | undefined {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  return [code, message].map((text) => /^[A-Z][A-Z0-9_]+(?= |$)/.exec(String(text))?.[0]).find(Boolean)
+  const name = error instanceof Error ? /^\w+Error$/.exec(error.constructor.name)?.[0] : undefined
+  return (
+    [code, message].map((text) => /^[A-Z][A-Z0-9_]+(?= |$)/.exec(String(text))?.[0]).find(Boolean) ?? name
+  )
 }

@@ -153,6 +153,7 @@ describe('the code of a store-failed event', () => {
     ['CLUSTERDOWN', new Error('CLUSTERDOWN The cluster is down')],
     ['NOAUTH', new Error('NOAUTH')],
     ['ERR_STORE_2', { code: 'ERR_STORE_2' }],
+    ['ClientClosedError', new (class ClientClosedError extends Error {})('The client is closed')],
   ])('is %s', async (code, error) => {
     expect(await codeOf(error)).toEqual([{ type: 'store-failed', operation: 'get', code }])
   })

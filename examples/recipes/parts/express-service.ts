@@ -5,6 +5,7 @@ import express, { type ErrorRequestHandler } from 'express'
 import { createTokenProvider, isMerchantAuthError, optionsFromEnv } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { firstToken, pauseAfter } from './first-token.ts'
+import './log-events.ts'
 
 const options = optionsFromEnv(process.env, { apis: ['merchant'] })
 const tokens = createTokenProvider(options)
@@ -21,17 +22,24 @@ firstToken(tokens, ending.signal).then(
 )
 
 const app = express()
+app.use((_, response, next) => {
+  if (ending.signal.aborted) response.set('Connection', 'close') // see Shutdown
+  next()
+})
 app.get('/health/live', (_, response) => void response.sendStatus(200)) // requests no token
 app.get('/health/ready', (_, response) => void response.sendStatus(ready ? 200 : 503))
 app.get('/orders/:id', async (request, response) => {
   const order = await api.get(`/orders/${encodeURIComponent(request.params.id)}`)
   response.json(order.data)
 })
-const respondWithoutToken: ErrorRequestHandler = (error, _, response, next) => {
-  if (!isMerchantAuthError(error)) return next(error)
-  response.set('Retry-After', String(Math.ceil(pauseAfter(error) / 1_000))).sendStatus(503)
+const respondToFailure: ErrorRequestHandler = (error, _, response, next) => {
+  const isWithoutToken = isMerchantAuthError(error)
+  if (!isWithoutToken && !axios.isAxiosError(error)) return next(error)
+  console.error(error.message)
+  if (isWithoutToken) response.set('Retry-After', String(Math.ceil(pauseAfter(error) / 1_000)))
+  response.sendStatus(isWithoutToken ? 503 : 502) // a 401 of the API is not one of our caller
 }
-app.use(respondWithoutToken)
+app.use(respondToFailure)
 
 const { PORT = '3000', HOST = '0.0.0.0' } = process.env
 const server = app.listen(Number(PORT), HOST, () => {
@@ -41,9 +49,6 @@ const server = app.listen(Number(PORT), HOST, () => {
 process.once('SIGTERM', () => {
   ready = false
   ending.abort()
-  const sweep = setInterval(() => server.closeIdleConnections(), 100) // see Shutdown
-  server.close(async () => {
-    clearInterval(sweep)
-    await tokens.close() // last: requests in flight may still need the token
-  })
+  server.keepAliveTimeout = 1_000 // see Shutdown
+  server.close(() => tokens.close()) // last: requests in flight may still need the token
 })

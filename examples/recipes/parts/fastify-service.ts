@@ -5,6 +5,7 @@ import fastify from 'fastify'
 import { createTokenProvider, isMerchantAuthError, optionsFromEnv } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
 import { firstToken, pauseAfter } from './first-token.ts'
+import './log-events.ts'
 
 const options = optionsFromEnv(process.env, { apis: ['merchant'] })
 const tokens = createTokenProvider(options)
@@ -21,9 +22,11 @@ app.get<{ Params: { id: string } }>('/orders/:id', async ({ params }) => {
   return order.data
 })
 app.setErrorHandler((error, _, reply) => {
-  if (!isMerchantAuthError(error)) return reply.send(error)
-  const seconds = Math.ceil(pauseAfter(error) / 1_000)
-  return reply.code(503).header('Retry-After', seconds).send('No token')
+  const isWithoutToken = isMerchantAuthError(error)
+  if (!isWithoutToken && !axios.isAxiosError(error)) return reply.send(error)
+  console.error(error.message)
+  if (isWithoutToken) reply.header('Retry-After', Math.ceil(pauseAfter(error) / 1_000))
+  return reply.code(isWithoutToken ? 503 : 502).send() // a 401 of the API is not one of our caller
 })
 
 app.addHook('onSend', async (_, reply) => {

@@ -99,6 +99,13 @@ describe('a process in a cooldown', () => {
     await fleet.skip(999)
     expect(await fleet.tookMs(rejection(provider.getToken()))).toBe(0)
     expect(clientSecret).toHaveBeenCalledTimes(1)
+    await fleet.skip(1)
+    await fleet.tookMs(rejection(provider.getToken()))
+    await fleet.skip(1_500) // of a cooldown of 2 s
+    const error = rejection(provider.getToken())
+    expect(await fleet.tookMs(error)).toBe(0)
+    expect(await error).toMatchObject({ code: 'ERR_CLIENT_SECRET', retryAfterMs: 500 })
+    expect(clientSecret).toHaveBeenCalledTimes(2)
   })
 
   it('looks for the token of another process without calling its clientSecret function', async () => {

@@ -170,6 +170,25 @@ describe('a store that fails while a token is in its refresh window', () => {
   )
 })
 
+describe('a store that fails until shortly before a token expires', () => {
+  it('gets that token, even if its renewal failed, too', async () => {
+    const fleet = new Fleet()
+    const { provider } = fleet.start()
+    const connected = fleet.clock.sleep(970_000)
+    fleet.store.failAlways((run) => connected.then(run))
+    await fleet.tookMs(provider.getToken())
+    const token = provider.currentToken()?.value
+    fleet.endpoint.answers.push(status(503))
+    await fleet.skip(945_000) // the last quarter of the refresh window
+    provider.currentToken()
+    await fleet.pass(1_500)
+    expect(fleet.endpoint.count).toBe(2)
+    await fleet.skip(25_000)
+    expect(await fleet.tokenOf()).toBe(token)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+})
+
 const url = MERCHANT_URL
 const MERCHANT = 'https://api.test.example/merchant'
 

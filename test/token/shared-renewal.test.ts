@@ -97,6 +97,21 @@ describe('a shared token in its refresh window', () => {
     expect(provider.currentToken()?.value).not.toBe(token)
   })
 
+  it('is renewed soon after the release of a lease, even if the window is short', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(granted({ expires_in: 20 })) // a window of 4 s
+    const { provider, token } = await fleet.begin()
+    const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
+    await fleet.skip(15_000)
+    provider.currentToken()
+    await quiet()
+    release()
+    await fleet.skip(400)
+    provider.currentToken()
+    await quiet()
+    expect([token, undefined]).not.toContain(provider.currentToken()?.value)
+  })
+
   it('causes no store operation and no token request in the pause after a failed renewal', async () => {
     const { fleet, provider, token } = await due()
     fleet.endpoint.answers.push(status(400))

@@ -100,6 +100,12 @@ describe('writing the token', () => {
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
 
+  it('has begun when a call gets the token: a program may end then', async () => {
+    const fleet = new Fleet()
+    await fleet.tokenOf()
+    expect(fleet.store.operations).toContain('set')
+  })
+
   it('finishes before the next acquisition, and does not shorten its timeoutMs', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
-import { CODES, FAILURES } from '../store/memory-store.ts'
+import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
@@ -95,6 +95,25 @@ describe('a shared token in its refresh window', () => {
     await fleet.pass(50)
     expect(fleet.endpoint.count).toBe(2)
     expect(provider.currentToken()?.value).not.toBe(token)
+  })
+
+  it('is renewed behind a look at the store for an API that may cause no renewal yet', async () => {
+    const fleet = new Fleet()
+    const { provider, token } = await fleet.begin({ retries: 0 })
+    await fleet.skip(DUE_MS)
+    fleet.endpoint.otherwise = status(503)
+    for (const pauseMs of [1_000, 2_000, 4_000, 6_000]) {
+      expect(await rejection(provider.renewToken(token, { url }))).toMatchObject({ status: 503 })
+      await fleet.skip(pauseMs)
+    }
+    fleet.endpoint.otherwise = granted()
+    fleet.store.faults.get = slow(fleet.clock, 200)
+    const renewal = provider.renewToken(token, { url }) // its next one is allowed in 2 s
+    await quiet()
+    expect(provider.currentToken()?.value).toBe(token)
+    await fleet.pass(1_000)
+    expect(await renewal).toBeUndefined()
+    expect([token, undefined]).not.toContain(provider.currentToken()?.value)
   })
 
   it('is renewed soon after the release of a lease, even if the window is short', async () => {

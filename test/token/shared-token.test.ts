@@ -149,6 +149,22 @@ describe('a token in the store', () => {
     expect(provider.currentToken()).toBeUndefined()
   })
 
+  it('does not outlive a sleep of the machine after the wall clock was set back', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    await fleet.skip(300_000)
+    const { provider } = fleet.start({ refreshAheadMs: 0 })
+    const token = await provider.getToken()
+    for (const stepMs of [-400_000, 400_000]) {
+      fleet.clock.stepWallClock(stepMs)
+      expect(provider.currentToken()).toBe(token)
+    }
+    await fleet.skip(289_999)
+    expect(provider.currentToken()).toBe(token)
+    await fleet.skip(1)
+    expect(provider.currentToken()).toBeUndefined()
+  })
+
   it('has the margin and the refresh window of its full lifetime, however late it is acquired', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(granted({ expires_in: 100 }))

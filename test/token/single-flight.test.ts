@@ -162,7 +162,7 @@ describe('a call that waits behind a background renewal', () => {
     expect(made.endpoint.count).toBe(2)
   })
 
-  it('counts as one without a token if its rejected token expires meanwhile: no quota is reserved from it', async () => {
+  it('needs no quota to spare any longer if its rejected token expires meanwhile', async () => {
     const failure = status(503, '', { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=5000' })
     const { provider, endpoint, clock, token, answer } = await withGatedAnswer(failure)
     await clock.advance(989_999)
@@ -332,13 +332,13 @@ describe('a token request that was lost with the request that sent it, as on Clo
     expect(fleet.endpoint.count).toBe(3)
   })
 
-  it('does not hold up close(), and nor does a write to the store', async () => {
+  it('does not hold up close() by a write to the store that was lost, too', async () => {
     const store = new MemoryStore(new ManualClock())
     store.faults.set = FAILURES.hangs
     const { provider } = losing([], { store })
     await provider.getToken()
     const closing = provider.close()
-    await vi.advanceTimersByTimeAsync(25_000)
+    await vi.advanceTimersByTimeAsync(30_000)
     await expect(closing).resolves.toBeUndefined()
   })
 })

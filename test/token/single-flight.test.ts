@@ -349,3 +349,15 @@ it('a provider works where Node.js has no navigator (--no-experimental-global-na
   await expect(provider.getToken()).resolves.toBeDefined()
   vi.unstubAllGlobals()
 })
+
+it('a token request is not lost elsewhere, even if the timers of the process run ahead of its clock', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const gate = Promise.withResolvers<void>()
+  const { provider, endpoint } = rig([() => gate.promise.then(() => granted()({}))])
+  const waiting = provider.getToken()
+  await vi.advanceTimersByTimeAsync(60_000)
+  gate.resolve()
+  await expect(waiting).resolves.toBeDefined()
+  expect(endpoint.count).toBe(1)
+  vi.useRealTimers()
+})

@@ -67,6 +67,7 @@ describe('the browser check of createTokenProvider', () => {
   const options = { environment: ENVIRONMENT, clientId: 'c', clientSecret: SECRET }
   it.each([
     ['no process global', undefined],
+    ['a process without versions', {}],
     ['a process without versions.node', { versions: {} }],
   ])('throws ERR_BROWSER: %s', (_, process) => {
     vi.stubGlobal('document', {})

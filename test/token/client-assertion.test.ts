@@ -81,6 +81,13 @@ describe('a clientAssertion function', () => {
     expect(bodiesOf(made)[0]).toMatchObject({ client_assertion: 'head.body.signature' })
   })
 
+  it('may be short: the warning about a short client secret is not for it', async () => {
+    const emitWarning = vi.spyOn(process, 'emitWarning').mockReturnValue()
+    await withAssertion([], () => 'a.b.c').provider.getToken()
+    expect(emitWarning).not.toHaveBeenCalled()
+    emitWarning.mockRestore()
+  })
+
   it('excludes clientSecret, must be a function, and requires encryptionKeys with a store', () => {
     const wrong = (more: object) =>
       problemsOf(() => createTokenProvider({ environment: ENVIRONMENT, clientId: 'c', ...more } as never))

@@ -55,9 +55,9 @@ describe('close()', () => {
     expect(await error).toBeInstanceOf(ProviderClosedError)
   })
 
-  it('aborts a background renewal without an unhandled rejection', async () => {
+  it('aborts a background renewal without an unhandled rejection and an event of failure', async () => {
     const unhandled = unhandledRejections()
-    const { provider, endpoint, clock } = rig([granted(), hang])
+    const { provider, endpoint, clock, events } = rig([granted(), hang])
     await provider.getToken()
     await clock.advance(900_000)
     provider.currentToken()
@@ -65,6 +65,7 @@ describe('close()', () => {
     await provider.close()
     expect(await unhandled()).toBe(0)
     expect(endpoint.requests[1]?.init.signal?.aborted).toBe(true)
+    expect(events.map(({ type }) => type)).not.toContain('token-request-failed')
   })
 
   it.each(['idle', 'in a cooldown'])(

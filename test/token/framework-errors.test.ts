@@ -1,7 +1,16 @@
 /** Errors by which a framework steers itself, such as Next.js while it prerenders a page, pass through unchanged. */
 import { describe, expect, it } from 'vitest'
 import { settled } from '../support/clock.ts'
-import { granted, rejection, rig, SECRET, unhandledRejections } from './harness.ts'
+import {
+  granted,
+  IN_STORE_URL,
+  MERCHANT_URL,
+  rejection,
+  rig,
+  SECRET,
+  status,
+  unhandledRejections,
+} from './harness.ts'
 
 const bailout = Object.assign(new Error('Bail out of prerendering'), { digest: 'NEXT_PRERENDER_INTERRUPTED' })
 const bailsOut = () => Promise.reject(bailout)
@@ -21,6 +30,20 @@ describe('an error with a digest', () => {
     const { provider } = rig([], { clientSecret })
     expect(await rejection(provider.getToken())).toBe(bailout)
     expect(await provider.getToken()).toBeDefined()
+  })
+
+  it('that comes late does not make a call that waited fail with an older error', async () => {
+    const secrets = [() => SECRET, () => SECRET, () => clock.sleep(8_000).then(bailsOut)]
+    const clientSecret = (): string | Promise<string> => secrets.shift()?.() ?? SECRET
+    const { provider, clock } = rig([granted(), status(503)], { clientSecret, retries: 0 })
+    const token = await provider.getToken()
+    await rejection(provider.renewToken(token, { url: MERCHANT_URL }))
+    await clock.advance(1_000) // the cooldown
+    const first = rejection(provider.renewToken(token, { url: MERCHANT_URL }))
+    const second = provider.renewToken(token, { url: IN_STORE_URL })
+    await clock.advance(8_000)
+    expect(await first).toBe(bailout)
+    expect([token, undefined]).not.toContain(await second)
   })
 
   it('ends a background renewal in silence', async () => {

@@ -258,6 +258,31 @@ describe('the gap after a renewal', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
+  it('does not hold back another API that rejects the token at the same time', async () => {
+    const { fleet, one } = await oneRenewed()
+    await fleet.skip(1_000)
+    expect(await renewedAfterRejection(fleet, one)).toBe(true) // the gap is now 2 s
+    await fleet.skip(1_000)
+    const token = await one.provider.getToken()
+    const renewals = [MERCHANT_URL, IN_STORE_URL].map((url) => one.provider.renewToken(token, { url }))
+    expect([token, undefined]).not.toContain((await Promise.all(renewals))[1])
+    expect(fleet.endpoint.count).toBe(4)
+  })
+
+  it.each([0, 1])('is not announced for a token that expired %i ms ago', async (agoMs) => {
+    const { fleet, other } = await oneRenewed()
+    const old = await other.provider.getToken()
+    const token = await other.provider.renewToken(old, { url: MERCHANT_URL })
+    other.events.length = 0
+    fleet.store.faults.get = (run) => {
+      fleet.store.faults.get = undefined
+      fleet.clock.stepWallClock(10 * DAY_MS - 10_000 + agoMs)
+      return run()
+    }
+    expect(await other.provider.renewToken(String(token?.value), { url: MERCHANT_URL })).toBeUndefined()
+    expect(other.events.map(({ type }) => type)).toEqual(['token-rejected'])
+  })
+
   it('doubles with each renewal, whichever process makes it', async () => {
     const { fleet, one, other } = await oneRenewed()
     const processes = [other, one, fleet.start(), fleet.start(), other]

@@ -69,6 +69,31 @@ describe('the pause after a 429', () => {
     expect(await fleet.tokenOf()).toBe(newer?.value)
   })
 
+  it('is in the hands of the store when a call gets the error: a program may end then', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(429))
+    await rejection(fleet.start().provider.getToken())
+    expect(fleet.store.operations).toContain('set')
+  })
+
+  it('is deleted once, with the first token after it', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(status(429))
+    const { provider } = fleet.start()
+    await rejection(provider.getToken())
+    await quiet()
+    const deletions = () =>
+      fleet.store.asked.filter(({ operation, key }) => operation === 'set' && key.includes('.pause.'))
+    fleet.store.asked.length = 0
+    await fleet.skip(10_000)
+    const token = await provider.getToken()
+    await quiet()
+    expect(deletions()).toMatchObject([{ ttlMs: 1 }])
+    await provider.renewToken(token, { url })
+    await quiet()
+    expect(deletions()).toMatchObject([{ ttlMs: 1 }])
+  })
+
   it('that a background renewal began holds back everything else, too', async () => {
     const { fleet, one, other } = await sharing(2)
     await fleet.skip(984_000)
@@ -99,6 +124,13 @@ describe('a process in a cooldown', () => {
     await fleet.skip(999)
     expect(await fleet.tookMs(rejection(provider.getToken()))).toBe(0)
     expect(clientSecret).toHaveBeenCalledTimes(1)
+    await fleet.skip(1)
+    await fleet.tookMs(rejection(provider.getToken()))
+    await fleet.skip(1_500) // of a cooldown of 2 s
+    const error = rejection(provider.getToken())
+    expect(await fleet.tookMs(error)).toBe(0)
+    expect(await error).toMatchObject({ code: 'ERR_CLIENT_SECRET', retryAfterMs: 500 })
+    expect(clientSecret).toHaveBeenCalledTimes(2)
   })
 
   it('looks for the token of another process without calling its clientSecret function', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
-import { CODES, FAILURES } from '../store/memory-store.ts'
+import { CODES, FAILURES, slow } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
@@ -97,6 +97,40 @@ describe('a shared token in its refresh window', () => {
     expect(provider.currentToken()?.value).not.toBe(token)
   })
 
+  it('is renewed behind a look at the store for an API that may cause no renewal yet', async () => {
+    const fleet = new Fleet()
+    const { provider, token } = await fleet.begin({ retries: 0 })
+    await fleet.skip(DUE_MS)
+    fleet.endpoint.otherwise = status(503)
+    for (const pauseMs of [1_000, 2_000, 4_000, 6_000]) {
+      expect(await rejection(provider.renewToken(token, { url }))).toMatchObject({ status: 503 })
+      await fleet.skip(pauseMs)
+    }
+    fleet.endpoint.otherwise = granted()
+    fleet.store.faults.get = slow(fleet.clock, 200)
+    const renewal = provider.renewToken(token, { url }) // its next one is allowed in 2 s
+    await quiet()
+    expect(provider.currentToken()?.value).toBe(token)
+    await fleet.pass(1_000)
+    expect(await renewal).toBeUndefined()
+    expect([token, undefined]).not.toContain(provider.currentToken()?.value)
+  })
+
+  it('is renewed soon after the release of a lease, even if the window is short', async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(granted({ expires_in: 20 })) // a window of 4 s
+    const { provider, token } = await fleet.begin()
+    const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
+    await fleet.skip(15_000)
+    provider.currentToken()
+    await quiet()
+    release()
+    await fleet.skip(400)
+    provider.currentToken()
+    await quiet()
+    expect([token, undefined]).not.toContain(provider.currentToken()?.value)
+  })
+
   it('causes no store operation and no token request in the pause after a failed renewal', async () => {
     const { fleet, provider, token } = await due()
     fleet.endpoint.answers.push(status(400))
@@ -168,6 +202,25 @@ describe('a store that fails while a token is in its refresh window', () => {
       expect(fleet.endpoint.count).toBe(2)
     },
   )
+})
+
+describe('a store that fails until shortly before a token expires', () => {
+  it('gets that token, even if its renewal failed, too', async () => {
+    const fleet = new Fleet()
+    const { provider } = fleet.start()
+    const connected = fleet.clock.sleep(970_000)
+    fleet.store.failAlways((run) => connected.then(run))
+    await fleet.tookMs(provider.getToken())
+    const token = provider.currentToken()?.value
+    fleet.endpoint.answers.push(status(503))
+    await fleet.skip(945_000) // the last quarter of the refresh window
+    provider.currentToken()
+    await fleet.pass(1_500)
+    expect(fleet.endpoint.count).toBe(2)
+    await fleet.skip(25_000)
+    expect(await fleet.tokenOf()).toBe(token)
+    expect(fleet.endpoint.count).toBe(2)
+  })
 })
 
 const url = MERCHANT_URL

@@ -100,6 +100,12 @@ describe('writing the token', () => {
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
 
+  it('has begun when a call gets the token: a program may end then', async () => {
+    const fleet = new Fleet()
+    await fleet.tokenOf()
+    expect(fleet.store.operations).toContain('set')
+  })
+
   it('finishes before the next acquisition, and does not shorten its timeoutMs', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)
@@ -138,6 +144,22 @@ describe('a token in the store', () => {
     const token = await provider.getToken()
     expect(token.expiresAt).toBe(clock.epochMs() + 600_000)
     await fleet.skip(589_999) // the margin of 10 s ends its use
+    expect(provider.currentToken()).toBe(token)
+    await fleet.skip(1)
+    expect(provider.currentToken()).toBeUndefined()
+  })
+
+  it('does not outlive a sleep of the machine after the wall clock was set back', async () => {
+    const fleet = new Fleet()
+    await fleet.begin()
+    await fleet.skip(300_000)
+    const { provider } = fleet.start({ refreshAheadMs: 0 })
+    const token = await provider.getToken()
+    for (const stepMs of [-400_000, 400_000]) {
+      fleet.clock.stepWallClock(stepMs)
+      expect(provider.currentToken()).toBe(token)
+    }
+    await fleet.skip(289_999)
     expect(provider.currentToken()).toBe(token)
     await fleet.skip(1)
     expect(provider.currentToken()).toBeUndefined()

@@ -1,9 +1,10 @@
 /** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
-import type { Clock } from 'merchant-auth'
+import type { Clock, TokenProviderOptions } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { quiet } from '../store/fleet.ts'
-import { MemoryStore } from '../store/memory-store.ts'
+import { FAILURES, MemoryStore } from '../store/memory-store.ts'
+import { leaseHeldByAnother } from '../store/scenes.ts'
 import { ManualClock, settled } from '../support/clock.ts'
 import {
   type Answer,
@@ -161,6 +162,30 @@ describe('a call that waits behind a background renewal', () => {
     expect(made.endpoint.count).toBe(2)
   })
 
+  it('needs no quota to spare any longer if its rejected token expires meanwhile', async () => {
+    const failure = status(503, '', { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=5000' })
+    const { provider, endpoint, clock, token, answer } = await withGatedAnswer(failure)
+    await clock.advance(989_999)
+    provider.currentToken()
+    const renewal = provider.renewToken(token, { url: MERCHANT_URL })
+    await clock.advance(1)
+    answer()
+    expect([token, undefined]).not.toContain(await renewal)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('fails if its rejected token expires meanwhile and the renewal fails with a Retry-After', async () => {
+    const failure = status(503, '', { 'retry-after': '20' })
+    const { provider, endpoint, clock, token, answer } = await withGatedAnswer(failure)
+    await clock.advance(989_999)
+    provider.currentToken()
+    const renewal = rejection(provider.renewToken(token, { url: MERCHANT_URL }))
+    await clock.advance(1)
+    answer()
+    expect(await renewal).toMatchObject({ status: 503, retryAfterMs: 20_000 })
+    expect(endpoint.count).toBe(2)
+  })
+
   it('gets the new token for a rejected one without using up the rate limit', async () => {
     const { provider, endpoint, clock, token, answer } = await withGatedAnswer(granted())
     await clock.advance(800_000)
@@ -172,6 +197,22 @@ describe('a call that waits behind a background renewal', () => {
     expect(newer?.value).not.toBe(token.value)
     expect(endpoint.count).toBe(2)
     expect(await provider.renewToken(newer ?? token, { url: MERCHANT_URL })).toBeDefined()
+    expect(endpoint.count).toBe(3)
+  })
+})
+
+describe('a call that waits for most of its time behind a renewal for another API', () => {
+  it('has the rest for a renewal of its own if that one yields the same token again', async () => {
+    const same = granted({ access_token: 'the.same.token' })
+    const { provider, endpoint, clock } = rig([same, (init) => clock.sleep(8_000).then(() => same(init))], {
+      retries: 0,
+    })
+    const token = await provider.getToken()
+    const renewals = [MERCHANT_URL, IN_STORE_URL].map((url) => provider.renewToken(token, { url }))
+    await clock.advance(8_000)
+    const [first, second] = await Promise.all(renewals)
+    expect([undefined, 'the.same.token']).not.toContain(second?.value)
+    expect(first).toBeUndefined()
     expect(endpoint.count).toBe(3)
   })
 })
@@ -206,14 +247,14 @@ describe('a token request that was lost with the request that sent it, as on Clo
   })
 
   /** What was lost has no timers: it never ends. */
-  const losing = (answers: Answer[]) => {
+  const losing = (answers: Answer[], options: Partial<TokenProviderOptions> = {}) => {
     const clock = {
       ms: 0,
       monotonicMs: () => clock.ms,
       epochMs: () => clock.ms,
       sleep: () => new Promise(() => {}),
     }
-    return { ...rig(answers, { timeoutMs: 5_000, clock: clock as object as Clock }), clock }
+    return { ...rig(answers, { timeoutMs: 5_000, clock: clock as object as Clock, ...options }), clock }
   }
 
   it('is sent again by the calls that wait for it', async () => {
@@ -270,4 +311,53 @@ describe('a token request that was lost with the request that sent it, as on Clo
     await provider.getToken()
     expect(endpoint.count).toBe(3)
   })
+
+  it('is not one that failed', async () => {
+    const { provider, endpoint } = losing([status(400, { error: 'invalid_request' })])
+    expect(await rejection(provider.getToken())).toMatchObject({ status: 400, error: 'invalid_request' })
+    expect(endpoint.count).toBe(1)
+  })
+
+  it('is not one that waits for another process first', async () => {
+    const { fleet } = await leaseHeldByAnother(60_000)
+    fleet.endpoint.answers.push(hang)
+    fleet.answerAfter(2_400)
+    const { provider } = fleet.start({ timeoutMs: 5_000 })
+    const waiting = provider.getToken()
+    for (let passedMs = 0; passedMs < 11_000; passedMs += 50) {
+      await fleet.skip(50)
+      await vi.advanceTimersByTimeAsync(50)
+    }
+    expect(await waiting).toBe(provider.currentToken())
+    expect(fleet.endpoint.count).toBe(3)
+  })
+
+  it('does not hold up close() by a write to the store that was lost, too', async () => {
+    const store = new MemoryStore(new ManualClock())
+    store.faults.set = FAILURES.hangs
+    const { provider } = losing([], { store })
+    await provider.getToken()
+    const closing = provider.close()
+    await vi.advanceTimersByTimeAsync(30_000)
+    await expect(closing).resolves.toBeUndefined()
+  })
+})
+
+it('a provider works where Node.js has no navigator (--no-experimental-global-navigator)', async () => {
+  vi.stubGlobal('navigator', undefined)
+  const { provider } = rig()
+  await expect(provider.getToken()).resolves.toBeDefined()
+  vi.unstubAllGlobals()
+})
+
+it('a token request is not lost elsewhere, even if the timers of the process run ahead of its clock', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const gate = Promise.withResolvers<void>()
+  const { provider, endpoint } = rig([() => gate.promise.then(() => granted()({}))])
+  const waiting = provider.getToken()
+  await vi.advanceTimersByTimeAsync(60_000)
+  gate.resolve()
+  await expect(waiting).resolves.toBeDefined()
+  expect(endpoint.count).toBe(1)
+  vi.useRealTimers()
 })

@@ -216,6 +216,24 @@ describe('a store that hangs', () => {
     expect(await waits(fleet, call)).toEqual([1_000, 1_000, 1_000])
     expect(fleet.endpoint.count).toBe(10)
   })
+
+  it('holds up a background renewal, but behind it no call that may cause no renewal yet', async () => {
+    const fleet = new Fleet()
+    const { provider, token } = await fleet.begin({ retries: 0 })
+    const renew = (): Promise<unknown> => provider.renewToken(token, { url: MERCHANT_URL })
+    await fleet.skip(850_000) // the refresh window is open, whatever its jitter
+    fleet.endpoint.otherwise = status(503)
+    for (const pauseMs of [1_000, 2_000, 4_000, 6_000]) {
+      await rejection(renew())
+      await fleet.skip(pauseMs)
+    }
+    fleet.store.failAlways(FAILURES.hangs)
+    expect(await fleet.tookMs(renew())).toBe(1_000) // its next renewal is allowed in 1 s
+    provider.currentToken()
+    await quiet()
+    expect(await fleet.tookMs(renew())).toBe(0)
+    expect(provider.currentToken()?.value).toBe(token)
+  })
 })
 
 it('a store that rejects a read is used again a second later', async () => {

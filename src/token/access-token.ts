@@ -128,7 +128,7 @@ export class CachedToken extends Lifetime {
     const shown = scope === undefined ? undefined : redact(scope, secrets)
     this.token = createAccessToken(value, sentAt.epochMs + lifetimeMs, shown)
     this.lifetimeMs = lifetimeMs
-    this.quotas = quotas.length === 0 ? quotas : redactQuotas(quotas, secrets) // now with this token
+    this.quotas = redactQuotas(quotas, secrets) // now with this token
   }
 }
 

@@ -446,8 +446,7 @@ class ClientCredentialsProvider implements TokenProvider {
   #errorFor({ error, endsAt }: Failure, { isRepeated = false } = {}): unknown {
     const remainsMs = Math.max(0, endsAt - this.#now())
     const until = new Date(this.#options.clock.epochMs() + remainsMs).toISOString()
-    const hasNote =
-      remainsMs > 0 && (isRepeated || (error instanceof TokenRequestError && error.status === 429))
+    const hasNote = isRepeated || (error instanceof TokenRequestError && error.status === 429)
     const note = ` The token endpoint is not asked again for ${Math.ceil(remainsMs)} ms, until ${until}.`
     return copyForCaller(error, remainsMs, hasNote ? note : '')
   }

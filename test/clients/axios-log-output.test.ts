@@ -1,6 +1,9 @@
 // What callers of axios can log shows no token: inspect at any depth, JSON, toJSON, structuredClone, a spread. And it still works.
+import { once } from 'node:events'
 import { Agent, createServer as createHttpServer, globalAgent } from 'node:http'
 import { createServer } from 'node:http2'
+import { Agent as HttpsAgent, globalAgent as httpsGlobalAgent } from 'node:https'
+import { createServer as createTcpServer } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import axios, {
@@ -395,8 +398,25 @@ it("while another call is in flight on the caller's dispatcher, no token is in a
 })
 
 it.each([
+  ["the caller's https agent", () => new HttpsAgent({ keepAlive: true })],
+  ["Node's own https agent, given by the caller", () => httpsGlobalAgent],
+])('while another call is in flight on %s, no token is in an error', async (_, makeAgent) => {
+  const silent = createTcpServer() // the call waits for TLS
+  await using server = await listening(silent)
+  const baseURL = server.url.replace('http:', 'https:')
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [baseURL] })
+  const api = axiosWith(tokens, { baseURL, adapter: 'http', httpsAgent: makeAgent() })
+  const abort = new AbortController()
+  const other = rejectionOf(api.get('/waits', { signal: abort.signal }))
+  await once(silent, 'connection')
+  expectNoToken(await rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })))
+  abort.abort()
+  expectNoToken(await other)
+})
+
+it.each([
   ['by default', {}],
-  ['because the caller gave it', { httpAgent: globalAgent }],
+  ['because the caller gave it', { httpAgent: globalAgent, httpsAgent: httpsGlobalAgent }],
 ])("Node's own agent keeps its enumerable members, if it is used %s", async (_, config) => {
   const api = ground.api({ adapter: 'http', ...config })
   const { request } = await api.get('/orders')
@@ -406,7 +426,8 @@ it.each([
   expectNoToken(error.request)
   await api.request(error.config ?? {})
   const members = ['options', 'requests', 'sockets', 'freeSockets', 'keepAlive', 'maxSockets']
-  expect(Object.keys(globalAgent)).toEqual(expect.arrayContaining(members))
+  for (const agent of [globalAgent, httpsGlobalAgent])
+    expect(Object.keys(agent)).toEqual(expect.arrayContaining(members))
 })
 
 it('a request shows what was called when it is logged', async () => {

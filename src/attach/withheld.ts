@@ -35,11 +35,7 @@ export class WithheldCalls {
   }
 
   /** A call is sent without the token; `isForeign`: it has credentials of its own for another service. */
-  sent(
-    reason: WithheldReason,
-    url: string,
-    { isForeign = false }: { readonly isForeign?: boolean } = {},
-  ): void {
+  sent(reason: WithheldReason, url: string, { isForeign }: { readonly isForeign?: boolean } = {}): void {
     const { emit, secrets } = emitterOf(this.#tokens)
     emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     if (reason === 'own-header') {

@@ -190,6 +190,16 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
       },
     ],
     [
+      'a call of another service with credentials of its own, by axios',
+      async () => {
+        const adapter: AxiosAdapter = async (config) => {
+          return { config, status: 401, statusText: '', headers: {}, data: '' }
+        }
+        const api = ground.api({ adapter, validateStatus: () => true })
+        expect((await api.get('https://elsewhere.example/orders', own)).status).toBe(401)
+      },
+    ],
+    [
       'an ambiguous path',
       async () => void (await fetchThatGets(200)(`${ground.env.merchantUrl}/orders/a%2Fb`)),
     ],

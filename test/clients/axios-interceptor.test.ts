@@ -85,30 +85,35 @@ it('rejects with an error that has the config of the call, for interceptors that
   expect(error).toMatchObject({ name: 'TokenRequestError', config: { url: '/42' } })
 })
 
-it.each(['http', 'fetch'] as const)('follows the redirects of each API, by the beforeRedirect of the call: %s', async (adapter) => {
-  const redirecting = () =>
-    scripted(({ path }, response) => {
-      if (path === '/to') response.writeHead(302, { location: '/y' })
-      response.end()
-    })
-  await using one = await redirecting()
-  await using other = await redirecting()
-  const apiUrls = [one.url, other.url]
-  const api = axios.create({ adapter, proxy: false })
-  api.interceptors.request.use(createAuthInterceptor(provided({ current: token('the.one.token'), apiUrls })))
-  const called: string[] = []
-  const first = ({ href }: { href?: string }) => void called.push(`first ${href}`)
-  const second = ({ href }: { href?: string }) => void called.push(`second ${href}`)
-  await api.get(`${one.url}/to`, { beforeRedirect: first })
-  await api.get(`${one.url}/to`, { beforeRedirect: second })
-  await api.get(`${other.url}/to`, { beforeRedirect: second })
-  const each = [`first ${one.url}/y`, `second ${one.url}/y`, `second ${other.url}/y`]
-  expect(called).toEqual(adapter === 'http' ? each : []) // fetch does not call it
-  const sent = [one, other].flatMap(({ seen }) =>
-    seen.map(({ path, headers }) => `${path} ${headers.authorization}`),
-  )
-  expect(sent).toEqual(Array(3).fill(['/to Bearer the.one.token', '/y Bearer the.one.token']).flat())
-})
+it.each(['http', 'fetch'] as const)(
+  'follows the redirects of each API, by the beforeRedirect of the call: %s',
+  async (adapter) => {
+    const redirecting = () =>
+      scripted(({ path }, response) => {
+        if (path === '/to') response.writeHead(302, { location: '/y' })
+        response.end()
+      })
+    await using one = await redirecting()
+    await using other = await redirecting()
+    const apiUrls = [one.url, other.url]
+    const api = axios.create({ adapter, proxy: false })
+    api.interceptors.request.use(
+      createAuthInterceptor(provided({ current: token('the.one.token'), apiUrls })),
+    )
+    const called: string[] = []
+    const first = ({ href }: { href?: string }) => void called.push(`first ${href}`)
+    const second = ({ href }: { href?: string }) => void called.push(`second ${href}`)
+    await api.get(`${one.url}/to`, { beforeRedirect: first })
+    await api.get(`${one.url}/to`, { beforeRedirect: second })
+    await api.get(`${other.url}/to`, { beforeRedirect: second })
+    const each = [`first ${one.url}/y`, `second ${one.url}/y`, `second ${other.url}/y`]
+    expect(called).toEqual(adapter === 'http' ? each : []) // fetch does not call it
+    const sent = [one, other].flatMap(({ seen }) =>
+      seen.map(({ path, headers }) => `${path} ${headers.authorization}`),
+    )
+    expect(sent).toEqual(Array(3).fill(['/to Bearer the.one.token', '/y Bearer the.one.token']).flat())
+  },
+)
 
 it('follows a redirect, by the caller’s beforeRedirect, after a config was sent again 20 000 times', async () => {
   await using api = await scripted(({ path }, response) => {

@@ -1,10 +1,11 @@
 // An undici caller may abort, pause or throw at any point of a call: it ends as it does without the token.
 import { EventEmitter } from 'node:events'
 import { Readable } from 'node:stream'
+import { createAuthDispatch } from 'merchant-auth/undici'
 import { type Dispatcher, errors, fetch, request, stream } from 'undici'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
-import { token } from '../support/provided.ts'
+import { provided, token } from '../support/provided.ts'
 import {
   agentThatWaits,
   agentWith,
@@ -26,7 +27,7 @@ describe('an undici caller that aborts during the wait for a token', () => {
     const call = api === 'request' ? request(ORIGIN, options) : stream(ORIGIN, options, () => expect.fail())
     signal.emit('abort')
     const error = await failureOf(call)
-    expect(error).toBeInstanceOf(errors.RequestAbortedError)
+    for (const kind of [errors.RequestAbortedError, errors.UndiciError]) expect(error).toBeInstanceOf(kind)
     expect(error).toMatchObject({ name: 'AbortError', code: 'UND_ERR_ABORTED', message: 'Request aborted' })
   })
 
@@ -48,10 +49,42 @@ describe('an undici caller that aborts during the wait for a token', () => {
   })
 })
 
+it('an undici caller that aborts at the start of the wait asks for no token', async () => {
+  const get = vi.fn(() => Promise.reject(REASON))
+  const call = new RecordingHandler()
+  const body = new Readable({ read: () => {} })
+  call.onRequestStart = (controller) => controller.abort(REASON)
+  const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [ORIGIN], get })))
+  startCall(dispatcher, ORIGIN, { method: 'POST', body }, call)
+  await settled() // nobody else listens to the error of the body
+  expect([call.error, body.errored, get.mock.calls]).toEqual([REASON, REASON, []])
+})
+
+it('an undici caller that aborts when the token arrives has nothing dispatched', async () => {
+  const dispatched: unknown[] = []
+  const { dispatcher, give } = agentThatWaits(ORIGIN, () => (options, _) => dispatched.push(options) > 0)
+  const call = startCall(dispatcher, ORIGIN)
+  give()
+  call.controller?.abort(REASON)
+  await settled()
+  expect([call.events, call.error, dispatched]).toEqual([['start', 'error'], REASON, []])
+})
+
+it('an undici caller that aborts twice gets its first reason', () => {
+  const call = startCall(agentThatWaits(ORIGIN).dispatcher, ORIGIN)
+  call.controller?.abort(REASON)
+  call.controller?.abort(new Error('again'))
+  expect([call.controller?.reason, call.error, call.events]).toEqual([REASON, REASON, ['start', 'error']])
+})
+
 describe('an undici caller that aborts during a renewal', () => {
   it.each([5, 1024 * 1024])('gets its reason, and nothing more: after a 401 of %i bytes', async (size) => {
     await using api = await scripted((_, response) => void response.writeHead(401).end(Buffer.alloc(size)))
-    const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+    const dispatched: unknown[] = []
+    const { dispatcher, renew, isAsked } = agentWithRenewal(api, (dispatch) => (options, handler) => {
+      dispatched.push(options)
+      return dispatch(options, handler)
+    })
     const call = startCall(dispatcher, api.url)
     await until(isAsked)
     await settled(20)
@@ -59,7 +92,7 @@ describe('an undici caller that aborts during a renewal', () => {
     expect([call.events, call.error]).toEqual([['start', 'error'], REASON])
     renew(token('second.token'))
     await settled(20)
-    expect([call.events.length, api.seen.length]).toEqual([2, 1])
+    expect([call.events.length, dispatched.length]).toEqual([2, 1])
   })
 
   it('prevents the second send, also if undici has it in its queue', async () => {
@@ -105,18 +138,47 @@ it('an undici caller that pauses during the wait for a token gets no data before
   expect(call.body).toBe('data')
 })
 
-it('an undici call that waits for a token ignores what the caller changes in its options', async () => {
-  await using api = await scripted((_, response) => response.end())
-  const { dispatcher, give } = agentThatWaits(api.url)
-  const options = { origin: api.url, path: '/first', method: 'GET', headers: { a: '1' } }
+it('an undici caller that pauses before a 401 gets the response to the second send when it resumes', async () => {
+  const connections = new Set<unknown>()
+  await using api = await scripted((_, response, nth) => {
+    connections.add(response.socket)
+    response.writeHead(nth === 1 ? 401 : 200).end('data')
+  })
+  const { dispatcher, renew, isAsked } = agentWithRenewal(api)
   const call = new RecordingHandler()
-  dispatcher.dispatch(options, call)
-  options.path = '/second'
-  options.headers.a = '2'
-  give()
+  call.onRequestStart = (controller) => {
+    call.controller = controller
+    controller.pause()
+  }
+  startCall(dispatcher, api.url, {}, call)
+  await until(isAsked)
+  renew(token('second.token'))
+  await until(() => call.events.includes('answer 200'))
+  await settled(20)
+  expect([call.body, connections.size]).toEqual(['', 1])
+  call.controller?.resume()
   await call.ended
-  expect(api.seen).toMatchObject([{ path: '/first', headers: { a: '1' } }])
+  expect(call.body).toBe('data')
 })
+
+it.each<[string, (value: string) => Record<string, string> | string[]]>([
+  ['a record', (value) => ({ a: value })],
+  ['a flat list', (value) => ['a', value]],
+])(
+  'an undici call that waits for a token is not busy, and ignores changes of its options: %s',
+  async (_, make) => {
+    await using api = await scripted((__, response) => response.end())
+    const { dispatcher, give } = agentThatWaits(api.url)
+    const options = { origin: api.url, path: '/first', method: 'GET', headers: make('1') }
+    const call = new RecordingHandler()
+    expect(dispatcher.dispatch(options, call)).toBe(true)
+    options.path = '/second'
+    Object.assign(options.headers, make('2'))
+    give()
+    await call.ended
+    expect(api.seen).toMatchObject([{ path: '/first', headers: { a: '1' } }])
+  },
+)
 
 describe('an undici call ends with an error', () => {
   it('of its body stream that fails during the wait for a token', async () => {

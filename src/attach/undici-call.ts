@@ -313,6 +313,7 @@ function requestAborted(): Error {
     name: 'AbortError',
     code: 'UND_ERR_ABORTED',
     [Symbol.for('undici.error.UND_ERR')]: true,
+    [Symbol.for('undici.error.UND_ERR_ABORT')]: true,
     [Symbol.for('undici.error.UND_ERR_ABORTED')]: true,
   })
 }

@@ -1,6 +1,7 @@
 // An undici caller may abort, pause or throw at any point of a call: it ends as it does without the token.
 import { EventEmitter } from 'node:events'
-import { Readable } from 'node:stream'
+import { createServer } from 'node:http'
+import { type Duplex, Readable } from 'node:stream'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { type Dispatcher, errors, fetch, request, stream } from 'undici'
 import { describe, expect, it, vi } from 'vitest'
@@ -14,7 +15,7 @@ import {
   RecordingHandler,
   startCall,
 } from './undici-calls.ts'
-import { failureOf, scripted, until } from './world.ts'
+import { failureOf, listening, scripted, until } from './world.ts'
 
 const ORIGIN = 'http://127.0.0.1:4321'
 const REASON = new Error('enough')
@@ -27,7 +28,9 @@ describe('an undici caller that aborts during the wait for a token', () => {
     const call = api === 'request' ? request(ORIGIN, options) : stream(ORIGIN, options, () => expect.fail())
     signal.emit('abort')
     const error = await failureOf(call)
-    for (const kind of [errors.RequestAbortedError, errors.UndiciError]) expect(error).toBeInstanceOf(kind)
+    const { AbortError } = errors as typeof errors & { AbortError: typeof Error } // its types leave it out
+    for (const kind of [errors.RequestAbortedError, AbortError, errors.UndiciError])
+      expect(error).toBeInstanceOf(kind)
     expect(error).toMatchObject({ name: 'AbortError', code: 'UND_ERR_ABORTED', message: 'Request aborted' })
   })
 
@@ -70,6 +73,45 @@ it('an undici caller that aborts when the token arrives has nothing dispatched',
   expect([call.events, call.error, dispatched]).toEqual([['start', 'error'], REASON, []])
 })
 
+it('an undici caller that aborts before the response closes the connection', async () => {
+  let isClosed = false
+  await using api = await scripted((_, response) => {
+    response.on('close', () => {
+      isClosed = true
+    })
+  })
+  const call = startCall(agentWith(authFor(api)), api.url)
+  await until(() => api.seen.length === 1)
+  call.controller?.abort(REASON)
+  expect([call.events, call.error]).toEqual([['start', 'error'], REASON])
+  await until(() => isClosed, 2_000)
+})
+
+it('an undici caller that aborts after the end gets nothing more', async () => {
+  await using api = await scripted((_, response) => response.end())
+  const call = startCall(agentWith(authFor(api)), api.url)
+  await call.ended
+  call.controller?.abort(REASON)
+  await settled()
+  expect(call.events).toEqual(['start', 'answer 200', 'end'])
+})
+
+it('an undici caller that aborts after it got the connection by an upgrade gets nothing more', async () => {
+  const server = createServer().on('upgrade', (_, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n')
+  })
+  await using api = await listening(server)
+  const upgraded = Promise.withResolvers<Duplex>()
+  const onRequestUpgrade = (_: unknown, __: unknown, ___: unknown, socket: Duplex) => upgraded.resolve(socket)
+  const call = Object.assign(new RecordingHandler(), { onRequestUpgrade })
+  startCall(agentWith(authFor(api)), api.url, { upgrade: 'echo' }, call)
+  const socket = await upgraded.promise
+  call.controller?.abort(REASON)
+  await settled()
+  expect([call.events, socket.destroyed]).toEqual([['start'], false])
+  socket.destroy()
+})
+
 it('an undici caller that aborts twice gets its first reason', () => {
   const call = startCall(agentThatWaits(ORIGIN).dispatcher, ORIGIN)
   call.controller?.abort(REASON)
@@ -78,7 +120,11 @@ it('an undici caller that aborts twice gets its first reason', () => {
 })
 
 describe('an undici caller that aborts during a renewal', () => {
-  it.each([5, 1024 * 1024])('gets its reason, and nothing more: after a 401 of %i bytes', async (size) => {
+  it.each([
+    [5, 'another token'],
+    [1024 * 1024, 'another token'],
+    [5, 'none'],
+  ])('gets its reason, and nothing more: after a 401 of %i bytes, and %s', async (size, renewed) => {
     await using api = await scripted((_, response) => void response.writeHead(401).end(Buffer.alloc(size)))
     const dispatched: unknown[] = []
     const { dispatcher, renew, isAsked } = agentWithRenewal(api, (dispatch) => (options, handler) => {
@@ -90,7 +136,7 @@ describe('an undici caller that aborts during a renewal', () => {
     await settled(20)
     call.controller?.abort(REASON)
     expect([call.events, call.error]).toEqual([['start', 'error'], REASON])
-    renew(token('second.token'))
+    renew(renewed === 'none' ? undefined : token('second.token'))
     await settled(20)
     expect([call.events.length, dispatched.length]).toEqual([2, 1])
   })
@@ -136,6 +182,16 @@ it('an undici caller that pauses during the wait for a token gets no data before
   call.controller?.resume()
   await call.ended
   expect(call.body).toBe('data')
+})
+
+it('an undici caller that pauses and resumes during the wait for a token gets the data', async () => {
+  await using api = await scripted((_, response) => void response.end('data'))
+  const { dispatcher, give } = agentThatWaits(api.url)
+  const call = startCall(dispatcher, api.url)
+  call.controller?.pause()
+  call.controller?.resume()
+  give()
+  await until(() => call.body === 'data', 2_000)
 })
 
 it('an undici caller that pauses before a 401 gets the response to the second send when it resumes', async () => {

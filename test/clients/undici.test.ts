@@ -216,6 +216,40 @@ describe('an undici call, by what is sent,', () => {
   })
 })
 
+it('an undici handler gets the same callbacks as without the token', async () => {
+  await using api = await scripted((_, response) => void response.end('data'))
+  const callbacksWith = async (dispatcher: Dispatcher) => {
+    const called: string[] = []
+    const ended = Promise.withResolvers<void>()
+    const note = (name: string) => () => void called.push(name)
+    dispatcher.dispatch(
+      { origin: api.url, path: '/', method: 'POST', body: 'x' },
+      {
+        onRequestStart: note('onRequestStart'),
+        onBodySent: note('onBodySent'),
+        onRequestSent: note('onRequestSent'),
+        onResponseStarted: note('onResponseStarted'),
+        onResponseStart: note('onResponseStart'),
+        onResponseData: note('onResponseData'),
+        onResponseEnd: () => ended.resolve(),
+        onResponseError: (_, error) => ended.reject(error),
+      },
+    )
+    await ended.promise
+    return called
+  }
+  const expected = [
+    'onRequestStart',
+    'onBodySent',
+    'onRequestSent',
+    'onResponseStarted',
+    'onResponseStart',
+    'onResponseData',
+  ]
+  expect(await callbacksWith(agentWith())).toEqual(expected)
+  expect(await callbacksWith(agentWith(authFor(api)))).toEqual(expected)
+})
+
 // Node.js' own fetch has the handlers of an older undici: a usual mistake.
 it('undici says what is wrong with the handler of another version', async () => {
   await using api = await scripted((_, response) => response.end())

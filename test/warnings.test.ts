@@ -190,13 +190,14 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
       },
     ],
     [
-      'a call of another service with credentials of its own, by axios',
+      'calls of another service with credentials of their own, by axios',
       async () => {
         const adapter: AxiosAdapter = async (config) => {
           return { config, status: 401, statusText: '', headers: {}, data: '' }
         }
         const api = ground.api({ adapter, validateStatus: () => true })
-        expect((await api.get('https://elsewhere.example/orders', own)).status).toBe(401)
+        for (const config of [own, { auth: { username: 'a', password: 'b' } }])
+          expect((await api.get('https://elsewhere.example/orders', config)).status).toBe(401)
       },
     ],
     [

@@ -165,6 +165,13 @@ describe.each(EVERY_ADAPTER)('with the adapter %s, no token is in', (_, adapter)
   })
 })
 
+it('an error that is its own cause can be thrown by an adapter', async () => {
+  const circular = new AxiosError('no')
+  Object.assign(circular, { cause: circular, response: circular })
+  const adapter: CreateAxiosDefaults['adapter'] = () => Promise.reject(circular)
+  expect(await rejectionOf(ground.api({ adapter }).get('/orders'))).toBe(circular)
+})
+
 it('an error of an adapter that wraps the error of axios shows no token', async () => {
   fail({ kind: 'status', status: 500 })
   const wrapping: CreateAxiosDefaults['adapter'] = (config) =>
@@ -242,6 +249,7 @@ it('responses and errors over HTTP/2 show no token', async () => {
   const streamed = await api.get('/orders', { responseType: 'stream' })
   expectNoToken(streamed)
   expectNoToken(streamed.data)
+  expect(Object.keys(streamed.data)).not.toContain('toJSON') // it is the request, too
   streamed.data.resume()
 })
 
@@ -342,6 +350,25 @@ describe.each([
     })
   })
 
+  it.each([200, 500])(
+    'a stream with status %i that was read, when another call has its socket',
+    async (status) => {
+      await inFlight(async (api) => {
+        fail({ kind: 'text', body: 'short', status })
+        const call = api.get('/orders', { responseType: 'stream' })
+        const response = await call.catch((error: AxiosError) => error.response as AxiosResponse)
+        await read(response)
+        fail({ kind: 'hang' })
+        const abort = new AbortController()
+        const next = rejectionOf(api.get('/next', { signal: abort.signal }))
+        await until(() => ground.sent().some(({ path }) => path.endsWith('/next')))
+        expectNoToken(response.data)
+        abort.abort()
+        return await next
+      })
+    },
+  )
+
   it('a streamed response', async () => {
     await inFlight(async (api) => {
       const response = await api.get('/orders', { responseType: 'stream' })
@@ -437,6 +464,16 @@ it('a request shows what was called when it is logged', async () => {
   expect(JSON.parse(JSON.stringify(request))).toMatchObject({ method: 'GET', path: '/merchant/orders' })
   expect(request._header).toContain(`Host: ${host}`)
   expect(request._header).toContain('Authorization: [hidden]')
+  expect(request.getHeader('authorization')).toBe('[hidden]')
+  expectNoToken(request.getHeaders())
+})
+
+it('a Request of fetch shows what was called when it is logged', async () => {
+  const { request } = await ground.api({ adapter: 'fetch' }).get('/orders')
+  const called = { method: 'GET', url: `${ground.env.merchantUrl}/orders` }
+  expect(JSON.parse(JSON.stringify(request))).toEqual(called)
+  expect(inspect(request)).toBe(inspect(called))
+  expectNoToken(request.headers)
 })
 
 it('the options of a request show no token, whatever case an undefined header of the caller has', async () => {
@@ -451,8 +488,8 @@ it("the caller's keep-alive agent still works, and is the one on the config", as
   const httpAgent = new Agent({ keepAlive: true, maxSockets: 7 })
   const api = ground.api({ adapter: 'http', httpAgent })
   const { config } = await api.get('/1')
-  expect(config.httpAgent).toBe(httpAgent)
-  await api.request(config)
+  const again = await ground.api({ adapter: 'http' }).request(config)
+  for (const { httpAgent: used } of [config, again.config]) expect(used).toBe(httpAgent)
   await axios.get(`${ground.env.merchantUrl}/3`, { httpAgent, validateStatus: null })
   await until(() => Object.keys(httpAgent.freeSockets).length === 1) // all on one connection
   httpAgent.destroy()

@@ -172,6 +172,7 @@ describe('an undici call, by what is sent,', () => {
     ['dot segments', { path: '/merchant/../x' }],
     ['dot segments that lead into the API', { path: '/x/../merchant/y' }],
     ['a dot segment at the end', { path: '/merchant/..' }],
+    ['a dot segment at the end that stays in the API', { path: '/merchant/x/..' }],
     ['a dot segment before the query', { path: '/merchant/..?a' }],
     ['encoded dot segments', { path: '/merchant/%2e%2E/x' }],
     ['a half encoded dot segment', { path: '/merchant/.%2e/x' }],

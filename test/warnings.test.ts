@@ -190,6 +190,17 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
       },
     ],
     [
+      'calls of another service with credentials of their own, by axios',
+      async () => {
+        const adapter: AxiosAdapter = async (config) => {
+          return { config, status: 401, statusText: '', headers: {}, data: '' }
+        }
+        const api = ground.api({ adapter, validateStatus: () => true })
+        for (const config of [own, { auth: { username: 'a', password: 'b' } }])
+          expect((await api.get('https://elsewhere.example/orders', config)).status).toBe(401)
+      },
+    ],
+    [
       'an ambiguous path',
       async () => void (await fetchThatGets(200)(`${ground.env.merchantUrl}/orders/a%2Fb`)),
     ],

@@ -127,9 +127,11 @@ export interface AuthorizedCall<Outcome, Result> extends WaitingCall {
   discard(outcome: Outcome): void
 }
 
-/** The `WWW-Authenticate` header of a response, or '', and whether it came from a URL other than the one called. */
+/** What a response says about the token. */
 export interface Rejection {
-  readonly challenge: string
+  /** Its `WWW-Authenticate` header, if any, as the client has it. */
+  readonly challenge: unknown
+  /** Whether it came from a URL other than the one called. */
   readonly redirected: boolean
 }
 
@@ -197,9 +199,9 @@ export function isRejection(
   status: number | undefined,
   rejectionOf: () => Rejection,
 ): boolean {
-  if (status === undefined || !renewOnStatus.includes(status)) return false
+  if (!renewOnStatus.includes(status as number)) return false
   const { redirected, challenge } = rejectionOf()
-  return !redirected && !LACKS_SCOPE.test(challenge.replace(/\\([^"\\])/g, '$1'))
+  return !redirected && !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
 }
 
 /**

@@ -78,6 +78,7 @@ export function axiosOf({ headers }: AxiosConfig): AxiosModule {
   if (headers.constructor === imported.AxiosHeaders) return imported
   try {
     requiredAxios ??= nodeModule.createRequire(import.meta.url)('axios') as AxiosModule
+    if (headers.constructor === requiredAxios.AxiosHeaders) return requiredAxios
   } catch {} // bundled, without a node_modules folder
-  return headers.constructor === requiredAxios?.AxiosHeaders ? requiredAxios : imported
+  return imported
 }

@@ -18,18 +18,21 @@ export function hideInConfig(config: AxiosConfig): void {
   const { httpAgent, httpsAgent, fetchOptions, data } = config
   if (httpAgent) hideAgent(httpAgent, config, 'httpAgent')
   if (httpsAgent) hideAgent(httpsAgent, config, 'httpsAgent')
-  if (fetchOptions?.dispatcher) hideAgent(fetchOptions.dispatcher, fetchOptions, 'dispatcher')
+  if (fetchOptions?.dispatcher) hideMembers(fetchOptions.dispatcher)
   if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes', 'awaitDrainWriters'])
 }
 
-/** Agents have their sockets by name, by symbol, or in agents of their own. */
-function hideAgent(agent: unknown, holder: object, key: string): void {
+function hideAgent(agent: object, config: AxiosConfig, key: string): void {
   // Node's own agents belong to the whole process. A config that is sent again without one gets the same agent.
-  if (agent === http.globalAgent || agent === https.globalAgent) hide(holder, [key])
-  else if (isObject(agent) && !hiddenAgents.has(agent)) {
-    hiddenAgents.add(agent)
-    hide(agent, Reflect.ownKeys(agent))
-  }
+  if (agent === http.globalAgent || agent === https.globalAgent) hide(config, [key])
+  else hideMembers(agent)
+}
+
+/** Agents have their sockets by name, by symbol, or in agents of their own. */
+function hideMembers(agent: object): void {
+  if (hiddenAgents.has(agent)) return
+  hiddenAgents.add(agent)
+  hide(agent, Reflect.ownKeys(agent))
 }
 
 /** A request of Node.js or of follow-redirects, which is sent as one of Node.js, or a Request of fetch. */

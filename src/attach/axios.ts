@@ -220,8 +220,9 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   }
 
   rejectionOf({ response }: Outcome): Rejection {
-    const challenge = String(getHeader(response?.headers, 'www-authenticate') ?? '')
-    return { challenge, redirected: this.#isRedirected || wasRedirected(response?.request) }
+    const { headers, request } = response as AxiosResponse // it has a status
+    const challenge = getHeader(headers, 'www-authenticate')
+    return { challenge, redirected: this.#isRedirected || wasRedirected(request) }
   }
 
   /** A stream that fails while it has no listener would end the process. */
@@ -239,7 +240,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     const { data, headers } = response ?? {}
     if (isWebStream(data)) data.cancel().catch(() => {})
     if (!isNodeStream(data)) return
-    if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) data.resume?.()
-    else data.destroy?.()
+    if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) data.resume()
+    else data.destroy()
   }
 }

@@ -22,8 +22,8 @@ export function isObject(value: unknown): value is object {
 export interface NodeStream {
   on(event: string, listener: (error?: unknown) => void): void
   off(event: string, listener: (error?: unknown) => void): void
-  resume?(): void
-  destroy?(error?: unknown): void
+  resume(): void
+  destroy(error?: unknown): void
 }
 
 export function isNodeStream(body: unknown): body is NodeStream {

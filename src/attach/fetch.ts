@@ -147,7 +147,7 @@ const statusOf = (response: Response): number => response.status
 const settle = (response: Response): Response => response
 
 function rejectionOf({ headers, redirected }: Response): Rejection {
-  return { challenge: headers?.get('www-authenticate') ?? '', redirected }
+  return { challenge: headers?.get('www-authenticate'), redirected }
 }
 
 function discard(response: Response): void {

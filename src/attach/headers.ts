@@ -24,14 +24,16 @@ export function headerName(headers: object | undefined, key: string): string | u
 /** The value of a header in a record. */
 export function getHeader(headers: object | undefined, key: string): unknown {
   const name = headerName(headers, key)
-  return name === undefined ? undefined : (headers as HeaderRecord)[name]
+  return name && (headers as HeaderRecord)[name]
 }
 
 /** Whether there is a header of this name. */
 export function hasHeader(headers: HeaderRecord | HeaderList | Headers, key: string): boolean {
   if (isHeaders(headers)) return headers.has(key)
   if (!isHeaderList(headers)) return headerName(headers, key) !== undefined
-  return headers.some((name, at) => at % 2 === 0 && isNamed(name, key) && headers[at + 1] !== undefined)
+  return headers.some(
+    (name, at) => at % 2 === 0 && isNamed(name as string, key) && headers[at + 1] !== undefined,
+  )
 }
 
 /** A copy of the headers with this one, in place of any other of its name. */
@@ -50,7 +52,7 @@ export function withHeader<Form extends HeaderRecord | HeaderList | Headers>(
     for (const other in copy) if (other !== name && isNamed(other, key)) delete copy[other]
     return copy as Form
   }
-  const others = headers.filter((_, at) => !isNamed(headers[at - (at % 2)], key))
+  const others = headers.filter((_, at) => !isNamed(headers[at - (at % 2)] as string, key))
   return [...others, name, value] as HeaderList as Form
 }
 
@@ -69,6 +71,6 @@ function isHeaders(headers: HeaderRecord | HeaderList | Headers): headers is Hea
   return typeof (headers as Headers).append === 'function'
 }
 
-function isNamed(name: unknown, key: string): boolean {
-  return typeof name === 'string' && name.length === key.length && name.toLowerCase() === key
+function isNamed(name: string, key: string): boolean {
+  return name.length === key.length && name.toLowerCase() === key
 }

@@ -112,7 +112,7 @@ export class UndiciCall implements DispatchHandler, Controller {
   async #acquire(): Promise<void> {
     this.#headers = isHeaderList(this.#headers) ? [...this.#headers] : { ...this.#headers }
     this.#options = { ...this.#options }
-    this.#guarded(() => this.#handler.onRequestStart?.(this, null)) // from now on the caller can abort
+    this.#guarded(() => this.#handler.onRequestStart(this, null)) // from now on the caller can abort
     if (this.#isDone) return
     const acquired = await acquire(this, this.#context.tokens)
     if (!this.#isDone) this.#send(acquired, acquired.token)
@@ -139,7 +139,7 @@ export class UndiciCall implements DispatchHandler, Controller {
       return
     }
     if (this.paused) controller.pause()
-    this.#handler.onRequestStart?.(this, context)
+    this.#handler.onRequestStart(this, context)
   }
 
   onRequestUpgrade(controller: Controller, status: number, headers: ResponseHeaders, socket: unknown): void {
@@ -167,7 +167,7 @@ export class UndiciCall implements DispatchHandler, Controller {
 
   #isRejection(status: number, headers: ResponseHeaders): boolean {
     return isRejection(this.#context, status, () => ({
-      challenge: String(headers['www-authenticate'] ?? ''),
+      challenge: headers['www-authenticate'],
       redirected: this.#history !== undefined && this.#history.length > 1,
     }))
   }
@@ -258,7 +258,7 @@ export class UndiciCall implements DispatchHandler, Controller {
 function destroyBody(body: unknown, error: unknown): void {
   if (!isNodeStream(body)) return
   body.on('error', () => {})
-  body.destroy?.(error)
+  body.destroy(error)
 }
 
 /** A response that rejects the token, while the token is renewed: then it flows to the caller, or it is discarded. */

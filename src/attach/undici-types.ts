@@ -45,9 +45,9 @@ export interface Controller {
   resume(): void
 }
 
-/** Receives the response of a call. */
+/** Receives the response of a call. Older versions have handlers without `onRequestStart`. */
 export interface DispatchHandler {
-  onRequestStart?(controller: Controller, context: DispatchContext): void
+  onRequestStart(controller: Controller, context: DispatchContext): void
   onRequestUpgrade?(controller: Controller, status: number, headers: ResponseHeaders, socket: unknown): void
   onResponseStarted?(): void
   onResponseStart?(controller: Controller, status: number, headers: ResponseHeaders, text?: string): void

@@ -11,7 +11,6 @@ import { type HeaderList, hasHeader, isHeaderList } from './headers.ts'
 import { UndiciCall } from './undici-call.ts'
 import type {
   Dispatch,
-  DispatchHandler,
   DispatchOptions,
   HeaderPairs,
   HeaderValue,
@@ -55,7 +54,8 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
     (given, handler) => {
-      if (!isCall(given, handler)) return dispatch(given, handler)
+      // undici says itself what is wrong with the handlers of older versions.
+      if (typeof handler.onRequestStart !== 'function') return dispatch(given, handler)
       const url = urlOf(given, connected)
       if (!isResolved(given)) {
         context.withheld.sent('destination', url)
@@ -82,17 +82,7 @@ const UNRESOLVED = /^[^?]*(?:[\\#]|\/(?:\.|%2e){1,2}(?:[/?]|$))/i
 
 /** Whether the URL of the call is its origin and its path, in every server's eyes. */
 function isResolved({ path, method }: DispatchOptions): boolean {
-  return typeof path === 'string' && path[0] === '/' && method !== 'CONNECT' && !UNRESOLVED.test(path)
-}
-
-/** Whether undici takes these arguments. It says itself what is wrong with others, such as the handlers of older versions. */
-function isCall(options: DispatchOptions, handler: DispatchHandler): boolean {
-  return (
-    isObject(options) &&
-    isObject(options.headers ?? {}) &&
-    isObject(handler) &&
-    typeof handler.onRequestStart === 'function'
-  )
+  return path[0] === '/' && method !== 'CONNECT' && !UNRESOLVED.test(path)
 }
 
 /** Whether it is neither a record nor a flat list. */

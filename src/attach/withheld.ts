@@ -35,11 +35,7 @@ export class WithheldCalls {
   }
 
   /** A call is sent without the token; `isForeign`: it has credentials of its own for another service. */
-  sent(
-    reason: WithheldReason,
-    url: string,
-    { isForeign = false }: { readonly isForeign?: boolean } = {},
-  ): void {
+  sent(reason: WithheldReason, url: string, { isForeign }: { readonly isForeign?: boolean } = {}): void {
     const { emit, secrets } = emitterOf(this.#tokens)
     emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     if (reason === 'own-header') {
@@ -51,8 +47,8 @@ export class WithheldCalls {
 
   /** A response to a call that was sent without the token arrived. */
   answered(reason: WithheldReason, url: string, status: number | undefined): void {
-    if (status === undefined || !this.#attach.renewOnStatus.includes(status)) return
-    if (!TOKEN_REQUEST.test(url)) this.#warn(reason, url, { status })
+    if (!this.#attach.renewOnStatus.includes(status as number)) return
+    if (!TOKEN_REQUEST.test(url)) this.#warn(reason, url, { status: status as number })
   }
 
   #warn(reason: WithheldReason, url: string, seen: Pick<CallWithoutToken, 'calls' | 'status'>): void {

@@ -85,26 +85,35 @@ it('rejects with an error that has the config of the call, for interceptors that
   expect(error).toMatchObject({ name: 'TokenRequestError', config: { url: '/42' } })
 })
 
-it.each(['http', 'fetch'] as const)('follows the redirects of each of several APIs: %s', async (adapter) => {
-  const redirecting = () =>
-    scripted(({ path }, response) => {
-      if (path === '/to') response.writeHead(302, { location: '/y' })
-      response.end()
-    })
-  await using one = await redirecting()
-  await using other = await redirecting()
-  const apiUrls = [one.url, other.url]
-  const api = axios.create({ adapter, proxy: false })
-  api.interceptors.request.use(createAuthInterceptor(provided({ current: token('the.one.token'), apiUrls })))
-  const called: string[] = []
-  for (const url of apiUrls) await api.get(`${url}/to`, { beforeRedirect: () => void called.push(url) })
-  expect(called).toEqual(adapter === 'http' ? apiUrls : []) // fetch does not call it
-  for (const { seen } of [one, other])
-    expect(seen.map(({ path, headers }) => `${path} ${headers.authorization}`)).toEqual([
-      '/to Bearer the.one.token',
-      '/y Bearer the.one.token',
-    ])
-})
+it.each(['http', 'fetch'] as const)(
+  'follows the redirects of each API, by the beforeRedirect of the call: %s',
+  async (adapter) => {
+    const redirecting = () =>
+      scripted(({ path }, response) => {
+        if (path === '/to') response.writeHead(302, { location: '/y' })
+        response.end()
+      })
+    await using one = await redirecting()
+    await using other = await redirecting()
+    const apiUrls = [one.url, other.url]
+    const api = axios.create({ adapter, proxy: false })
+    api.interceptors.request.use(
+      createAuthInterceptor(provided({ current: token('the.one.token'), apiUrls })),
+    )
+    const called: string[] = []
+    const first = ({ href }: { href?: string }) => void called.push(`first ${href}`)
+    const second = ({ href }: { href?: string }) => void called.push(`second ${href}`)
+    await api.get(`${one.url}/to`, { beforeRedirect: first })
+    await api.get(`${one.url}/to`, { beforeRedirect: second })
+    await api.get(`${other.url}/to`, { beforeRedirect: second })
+    const each = [`first ${one.url}/y`, `second ${one.url}/y`, `second ${other.url}/y`]
+    expect(called).toEqual(adapter === 'http' ? each : []) // fetch does not call it
+    const sent = [one, other].flatMap(({ seen }) =>
+      seen.map(({ path, headers }) => `${path} ${headers.authorization}`),
+    )
+    expect(sent).toEqual(Array(3).fill(['/to Bearer the.one.token', '/y Bearer the.one.token']).flat())
+  },
+)
 
 it('follows a redirect, by the caller’s beforeRedirect, after a config was sent again 20 000 times', async () => {
   await using api = await scripted(({ path }, response) => {
@@ -133,6 +142,9 @@ it('ends its wait with the call’s signal and timeout', async () => {
   expect(await canceled).toBeInstanceOf(CanceledError)
   expect(await late).toMatchObject({ code: 'ECONNABORTED', message: 'timeout of 20ms exceeded' })
   expect(getEventListeners(abort.signal, 'abort')).toEqual([])
+  expect(await rejectionOf(withToken({ adapter: 'fetch' }).get('/x', { timeout: 20 }))).toMatchObject({
+    code: 'ETIMEDOUT',
+  })
 })
 
 it.each([

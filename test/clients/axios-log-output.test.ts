@@ -1,6 +1,9 @@
 // What callers of axios can log shows no token: inspect at any depth, JSON, toJSON, structuredClone, a spread. And it still works.
+import { once } from 'node:events'
 import { Agent, createServer as createHttpServer, globalAgent } from 'node:http'
 import { createServer } from 'node:http2'
+import { Agent as HttpsAgent, globalAgent as httpsGlobalAgent } from 'node:https'
+import { createServer as createTcpServer } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import axios, {
@@ -162,6 +165,13 @@ describe.each(EVERY_ADAPTER)('with the adapter %s, no token is in', (_, adapter)
   })
 })
 
+it('an error that is its own cause can be thrown by an adapter', async () => {
+  const circular = new AxiosError('no')
+  Object.assign(circular, { cause: circular, response: circular })
+  const adapter: CreateAxiosDefaults['adapter'] = () => Promise.reject(circular)
+  expect(await rejectionOf(ground.api({ adapter }).get('/orders'))).toBe(circular)
+})
+
 it('an error of an adapter that wraps the error of axios shows no token', async () => {
   fail({ kind: 'status', status: 500 })
   const wrapping: CreateAxiosDefaults['adapter'] = (config) =>
@@ -239,6 +249,7 @@ it('responses and errors over HTTP/2 show no token', async () => {
   const streamed = await api.get('/orders', { responseType: 'stream' })
   expectNoToken(streamed)
   expectNoToken(streamed.data)
+  expect(Object.keys(streamed.data)).not.toContain('toJSON') // it is the request, too
   streamed.data.resume()
 })
 
@@ -339,6 +350,25 @@ describe.each([
     })
   })
 
+  it.each([200, 500])(
+    'a stream with status %i that was read, when another call has its socket',
+    async (status) => {
+      await inFlight(async (api) => {
+        fail({ kind: 'text', body: 'short', status })
+        const call = api.get('/orders', { responseType: 'stream' })
+        const response = await call.catch((error: AxiosError) => error.response as AxiosResponse)
+        await read(response)
+        fail({ kind: 'hang' })
+        const abort = new AbortController()
+        const next = rejectionOf(api.get('/next', { signal: abort.signal }))
+        await until(() => ground.sent().some(({ path }) => path.endsWith('/next')))
+        expectNoToken(response.data)
+        abort.abort()
+        return await next
+      })
+    },
+  )
+
   it('a streamed response', async () => {
     await inFlight(async (api) => {
       const response = await api.get('/orders', { responseType: 'stream' })
@@ -395,8 +425,25 @@ it("while another call is in flight on the caller's dispatcher, no token is in a
 })
 
 it.each([
+  ["the caller's https agent", () => new HttpsAgent({ keepAlive: true })],
+  ["Node's own https agent, given by the caller", () => httpsGlobalAgent],
+])('while another call is in flight on %s, no token is in an error', async (_, makeAgent) => {
+  const silent = createTcpServer() // the call waits for TLS
+  await using server = await listening(silent)
+  const baseURL = server.url.replace('http:', 'https:')
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [baseURL] })
+  const api = axiosWith(tokens, { baseURL, adapter: 'http', httpsAgent: makeAgent() })
+  const abort = new AbortController()
+  const other = rejectionOf(api.get('/waits', { signal: abort.signal }))
+  await once(silent, 'connection')
+  expectNoToken(await rejectionOf(api.get('/orders', { signal: AbortSignal.abort() })))
+  abort.abort()
+  expectNoToken(await other)
+})
+
+it.each([
   ['by default', {}],
-  ['because the caller gave it', { httpAgent: globalAgent }],
+  ['because the caller gave it', { httpAgent: globalAgent, httpsAgent: httpsGlobalAgent }],
 ])("Node's own agent keeps its enumerable members, if it is used %s", async (_, config) => {
   const api = ground.api({ adapter: 'http', ...config })
   const { request } = await api.get('/orders')
@@ -406,7 +453,8 @@ it.each([
   expectNoToken(error.request)
   await api.request(error.config ?? {})
   const members = ['options', 'requests', 'sockets', 'freeSockets', 'keepAlive', 'maxSockets']
-  expect(Object.keys(globalAgent)).toEqual(expect.arrayContaining(members))
+  for (const agent of [globalAgent, httpsGlobalAgent])
+    expect(Object.keys(agent)).toEqual(expect.arrayContaining(members))
 })
 
 it('a request shows what was called when it is logged', async () => {
@@ -416,6 +464,16 @@ it('a request shows what was called when it is logged', async () => {
   expect(JSON.parse(JSON.stringify(request))).toMatchObject({ method: 'GET', path: '/merchant/orders' })
   expect(request._header).toContain(`Host: ${host}`)
   expect(request._header).toContain('Authorization: [hidden]')
+  expect(request.getHeader('authorization')).toBe('[hidden]')
+  expectNoToken(request.getHeaders())
+})
+
+it('a Request of fetch shows what was called when it is logged', async () => {
+  const { request } = await ground.api({ adapter: 'fetch' }).get('/orders')
+  const called = { method: 'GET', url: `${ground.env.merchantUrl}/orders` }
+  expect(JSON.parse(JSON.stringify(request))).toEqual(called)
+  expect(inspect(request)).toBe(inspect(called))
+  expectNoToken(request.headers)
 })
 
 it('the options of a request show no token, whatever case an undefined header of the caller has', async () => {
@@ -430,8 +488,8 @@ it("the caller's keep-alive agent still works, and is the one on the config", as
   const httpAgent = new Agent({ keepAlive: true, maxSockets: 7 })
   const api = ground.api({ adapter: 'http', httpAgent })
   const { config } = await api.get('/1')
-  expect(config.httpAgent).toBe(httpAgent)
-  await api.request(config)
+  const again = await ground.api({ adapter: 'http' }).request(config)
+  for (const { httpAgent: used } of [config, again.config]) expect(used).toBe(httpAgent)
   await axios.get(`${ground.env.merchantUrl}/3`, { httpAgent, validateStatus: null })
   await until(() => Object.keys(httpAgent.freeSockets).length === 1) // all on one connection
   httpAgent.destroy()

@@ -102,6 +102,24 @@ describe('the fetch adapter', () => {
     expect(data).toBe('here')
   })
 
+  // axios keeps a set-up for each fetch that it gets, and tries out what its Request can do.
+  it('sets itself up once for the fetch of the caller: a further call makes one Request', async () => {
+    let made = 0
+    class CountedRequest extends Request {
+      constructor(...args: ConstructorParameters<typeof Request>) {
+        super(...args)
+        made += 1
+      }
+    }
+    const fetch = async () => new Response('mocked')
+    const env = { fetch, Request: CountedRequest, Response }
+    const counted = instance({ adapter: 'fetch', env } as object as AxiosRequestConfig)
+    await counted.get(`${api.url}/x`)
+    made = 0
+    await counted.get(`${api.url}/x`)
+    expect(made).toBe(1)
+  })
+
   it('calls a global fetch that is mocked after the instance was made', async () => {
     const made = instance({ adapter: 'fetch' })
     const mock = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response('mocked'))

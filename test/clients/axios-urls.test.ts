@@ -1,4 +1,5 @@
 // The URL that axios makes of baseURL, url and params decides whether a call gets the token.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import axios, { type AxiosRequestConfig } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -78,6 +79,16 @@ it.each([
   ['', '/merchant/x', 'not sent'],
 ])('baseURL %j and url %j: %s', async (baseURL, url, expected) => {
   expect(await arrivalOf({ baseURL: fill(baseURL), url: fill(url) })).toBe(fill(expected))
+})
+
+it.each([{}, { url: '' }])('a call of a baseURL alone is reported with that URL: %j', async (config) => {
+  const withheld: unknown[] = []
+  const note = (event: unknown) => withheld.push(event)
+  subscribe('merchant-auth', note)
+  expect(await arrivalOf({ baseURL: `${other.url}/x`, ...config })).toBe('other /x no token')
+  unsubscribe('merchant-auth', note)
+  const event = { type: 'token-withheld', reason: 'destination', url: `${other.url}/x` }
+  expect(withheld).toMatchObject([event, event])
 })
 
 describe('with allowAbsoluteUrls: false', () => {

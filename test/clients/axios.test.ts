@@ -61,7 +61,9 @@ describe('attachAuth', () => {
     problemsIn(() => attachAuth(instance as never, provided(), { header }))
 
   it('rejects what is not an axios instance', () => {
-    expect(problemsWith({})).toMatchObject([{ option: 'instance', kind: 'invalid' }])
+    const reason = 'must be an axios instance'
+    expect(problemsWith({})).toEqual([{ option: 'instance', kind: 'invalid', reason }])
+    expect(() => attachAuth({} as never, provided())).toThrow(/^The token cannot be attached.*\n.*instance/)
   })
 
   it('rejects what is not a provider', () => {
@@ -157,12 +159,18 @@ describe('the adapter of a call', () => {
     expect(config.adapter).toEqual(adapter ?? axios.defaults.adapter)
   })
 
-  it('may come from an instance without defaults', async () => {
+  it.each([{}, { adapter: 'fetch' }])('may come from an instance without defaults: %j', async (config) => {
     reject401()
-    const api = new axios.Axios({ baseURL: ground.env.merchantUrl }) as AxiosInstance
+    const api = new axios.Axios({ baseURL: ground.env.merchantUrl, ...config } as never) as AxiosInstance
     attachAuth(api, ground.tokens)
     expect((await api.get('/orders')).status).toBe(200)
     expect(sentStatuses()).toEqual([401, 200])
+  })
+
+  it('may return a 401 without data', async () => {
+    const { api, sent } = fakeApi([{ status: 401, data: null }])
+    expect((await api.get('')).status).toBe(200)
+    expect(sent).toEqual([FIRST, SECOND])
   })
 
   it('may reject with a value that is not an error', async () => {
@@ -487,7 +495,17 @@ describe('a call that waits for a token', () => {
   it('is timed out with ETIMEDOUT if clarifyTimeoutError says so, and with the fetch adapter', async () => {
     const clarified = await timedOut({ transitional: { clarifyTimeoutError: true } })
     expect(clarified).toMatchObject({ code: 'ETIMEDOUT' })
-    expect(await timedOut({ adapter: 'fetch' })).toMatchObject({ code: 'ETIMEDOUT' })
+    for (const adapter of ['fetch', ['xhr', 'fetch']])
+      expect(await timedOut({ adapter } as AxiosRequestConfig)).toMatchObject({ code: 'ETIMEDOUT' })
+  })
+
+  it('is timed out on an instance without defaults', async () => {
+    const api = new axios.Axios({ adapter: 'http' } as never) as AxiosInstance
+    attachAuth(api, provided({ get }))
+    const error = rejectionOf(api.get(MERCHANT_URL, { timeout: 60_000 }))
+    await settled()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(await error).toMatchObject({ code: 'ECONNABORTED', message: 'timeout of 60000ms exceeded' })
   })
 
   it.each(WAITS)('is canceled by its cancelToken with axios’ error: %s', async (wait) => {

@@ -251,6 +251,10 @@ describe('the wait for a token', () => {
     'a Request': (body, signal) => [
       new Request(URL_CALLED, { method: 'POST', body, duplex: 'half', signal } as RequestInit),
     ],
+    'an init in place of that of a Request': (body, signal) => [
+      new Request(URL_CALLED, { method: 'POST', body: 'not this one' }),
+      { body, duplex: 'half', signal },
+    ],
   }
   it.each(Object.entries(streams))('cancels the body stream of %s if it is aborted', async (_, args) => {
     const [cancel, abort] = [vi.fn(), new AbortController()]
@@ -319,14 +323,17 @@ describe('the body of a 401', () => {
   it.each([
     ['drained if it is empty', [], undefined, { read: 0, end: 'drained' }],
     ['drained if it has 64 KiB', chunks(64), undefined, { read: 64 * KIB, end: 'drained' }],
+    ['drained if it announces 64 KiB', chunks(64), 64 * KIB, { read: 64 * KIB, end: 'drained' }],
     ['canceled beyond 64 KiB', chunks(128), undefined, { read: 65 * KIB, end: 'canceled' }],
     ['canceled unread if it announces more', chunks(65), 65 * KIB, { read: 0, end: 'canceled' }],
-  ])('that is not handed out is %s', async (_, sizes, length, expected) => {
+  ])('that is not handed out is %s, and leaves no timer', async (_, sizes, length, expected) => {
     const { seen, response } = rejected(sizes, length)
     const authFetch = createAuthFetch(TOKENS, { fetch: answering(response) })
     expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
     for (let turn = 0; turn < 100 && seen.end === ''; turn += 1) await settled()
     expect(seen).toEqual(expected)
+    await settled()
+    expect(vi.getTimerCount()).toBe(0)
   })
 
   it('that is not handed out is canceled after 1 s if it does not arrive', async () => {

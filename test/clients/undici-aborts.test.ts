@@ -1,10 +1,12 @@
 // An undici caller may abort, pause or throw at any point of a call: it ends as it does without the token.
 import { EventEmitter } from 'node:events'
-import { Readable } from 'node:stream'
+import { createServer } from 'node:http'
+import { type Duplex, Readable } from 'node:stream'
+import { createAuthDispatch } from 'merchant-auth/undici'
 import { type Dispatcher, errors, fetch, request, stream } from 'undici'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
-import { token } from '../support/provided.ts'
+import { provided, token } from '../support/provided.ts'
 import {
   agentThatWaits,
   agentWith,
@@ -13,7 +15,7 @@ import {
   RecordingHandler,
   startCall,
 } from './undici-calls.ts'
-import { failureOf, scripted, until } from './world.ts'
+import { failureOf, listening, scripted, until } from './world.ts'
 
 const ORIGIN = 'http://127.0.0.1:4321'
 const REASON = new Error('enough')
@@ -26,7 +28,9 @@ describe('an undici caller that aborts during the wait for a token', () => {
     const call = api === 'request' ? request(ORIGIN, options) : stream(ORIGIN, options, () => expect.fail())
     signal.emit('abort')
     const error = await failureOf(call)
-    expect(error).toBeInstanceOf(errors.RequestAbortedError)
+    const { AbortError } = errors as typeof errors & { AbortError: typeof Error } // its types leave it out
+    for (const kind of [errors.RequestAbortedError, AbortError, errors.UndiciError])
+      expect(error).toBeInstanceOf(kind)
     expect(error).toMatchObject({ name: 'AbortError', code: 'UND_ERR_ABORTED', message: 'Request aborted' })
   })
 
@@ -48,18 +52,93 @@ describe('an undici caller that aborts during the wait for a token', () => {
   })
 })
 
+it('an undici caller that aborts at the start of the wait asks for no token', async () => {
+  const get = vi.fn(() => Promise.reject(REASON))
+  const call = new RecordingHandler()
+  const body = new Readable({ read: () => {} })
+  call.onRequestStart = (controller) => controller.abort(REASON)
+  const dispatcher = agentWith(createAuthDispatch(provided({ apiUrls: [ORIGIN], get })))
+  startCall(dispatcher, ORIGIN, { method: 'POST', body }, call)
+  await settled() // nobody else listens to the error of the body
+  expect([call.error, body.errored, get.mock.calls]).toEqual([REASON, REASON, []])
+})
+
+it('an undici caller that aborts when the token arrives has nothing dispatched', async () => {
+  const dispatched: unknown[] = []
+  const { dispatcher, give } = agentThatWaits(ORIGIN, () => (options, _) => dispatched.push(options) > 0)
+  const call = startCall(dispatcher, ORIGIN)
+  give()
+  call.controller?.abort(REASON)
+  await settled()
+  expect([call.events, call.error, dispatched]).toEqual([['start', 'error'], REASON, []])
+})
+
+it('an undici caller that aborts before the response closes the connection', async () => {
+  let isClosed = false
+  await using api = await scripted((_, response) => {
+    response.on('close', () => {
+      isClosed = true
+    })
+  })
+  const call = startCall(agentWith(authFor(api)), api.url)
+  await until(() => api.seen.length === 1)
+  call.controller?.abort(REASON)
+  expect([call.events, call.error]).toEqual([['start', 'error'], REASON])
+  await until(() => isClosed, 2_000)
+})
+
+it('an undici caller that aborts after the end gets nothing more', async () => {
+  await using api = await scripted((_, response) => response.end())
+  const call = startCall(agentWith(authFor(api)), api.url)
+  await call.ended
+  call.controller?.abort(REASON)
+  await settled()
+  expect(call.events).toEqual(['start', 'answer 200', 'end'])
+})
+
+it('an undici caller that aborts after it got the connection by an upgrade gets nothing more', async () => {
+  const server = createServer().on('upgrade', (_, socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n')
+  })
+  await using api = await listening(server)
+  const upgraded = Promise.withResolvers<Duplex>()
+  const onRequestUpgrade = (_: unknown, __: unknown, ___: unknown, socket: Duplex) => upgraded.resolve(socket)
+  const call = Object.assign(new RecordingHandler(), { onRequestUpgrade })
+  startCall(agentWith(authFor(api)), api.url, { upgrade: 'echo' }, call)
+  const socket = await upgraded.promise
+  call.controller?.abort(REASON)
+  await settled()
+  expect([call.events, socket.destroyed]).toEqual([['start'], false])
+  socket.destroy()
+})
+
+it('an undici caller that aborts twice gets its first reason', () => {
+  const call = startCall(agentThatWaits(ORIGIN).dispatcher, ORIGIN)
+  call.controller?.abort(REASON)
+  call.controller?.abort(new Error('again'))
+  expect([call.controller?.reason, call.error, call.events]).toEqual([REASON, REASON, ['start', 'error']])
+})
+
 describe('an undici caller that aborts during a renewal', () => {
-  it.each([5, 1024 * 1024])('gets its reason, and nothing more: after a 401 of %i bytes', async (size) => {
+  it.each([
+    [5, 'another token'],
+    [1024 * 1024, 'another token'],
+    [5, 'none'],
+  ])('gets its reason, and nothing more: after a 401 of %i bytes, and %s', async (size, renewed) => {
     await using api = await scripted((_, response) => void response.writeHead(401).end(Buffer.alloc(size)))
-    const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+    const dispatched: unknown[] = []
+    const { dispatcher, renew, isAsked } = agentWithRenewal(api, (dispatch) => (options, handler) => {
+      dispatched.push(options)
+      return dispatch(options, handler)
+    })
     const call = startCall(dispatcher, api.url)
     await until(isAsked)
     await settled(20)
     call.controller?.abort(REASON)
     expect([call.events, call.error]).toEqual([['start', 'error'], REASON])
-    renew(token('second.token'))
+    renew(renewed === 'none' ? undefined : token('second.token'))
     await settled(20)
-    expect([call.events.length, api.seen.length]).toEqual([2, 1])
+    expect([call.events.length, dispatched.length]).toEqual([2, 1])
   })
 
   it('prevents the second send, also if undici has it in its queue', async () => {
@@ -105,18 +184,57 @@ it('an undici caller that pauses during the wait for a token gets no data before
   expect(call.body).toBe('data')
 })
 
-it('an undici call that waits for a token ignores what the caller changes in its options', async () => {
-  await using api = await scripted((_, response) => response.end())
+it('an undici caller that pauses and resumes during the wait for a token gets the data', async () => {
+  await using api = await scripted((_, response) => void response.end('data'))
   const { dispatcher, give } = agentThatWaits(api.url)
-  const options = { origin: api.url, path: '/first', method: 'GET', headers: { a: '1' } }
-  const call = new RecordingHandler()
-  dispatcher.dispatch(options, call)
-  options.path = '/second'
-  options.headers.a = '2'
+  const call = startCall(dispatcher, api.url)
+  call.controller?.pause()
+  call.controller?.resume()
   give()
-  await call.ended
-  expect(api.seen).toMatchObject([{ path: '/first', headers: { a: '1' } }])
+  await until(() => call.body === 'data', 2_000)
 })
+
+it('an undici caller that pauses before a 401 gets the response to the second send when it resumes', async () => {
+  const connections = new Set<unknown>()
+  await using api = await scripted((_, response, nth) => {
+    connections.add(response.socket)
+    response.writeHead(nth === 1 ? 401 : 200).end('data')
+  })
+  const { dispatcher, renew, isAsked } = agentWithRenewal(api)
+  const call = new RecordingHandler()
+  call.onRequestStart = (controller) => {
+    call.controller = controller
+    controller.pause()
+  }
+  startCall(dispatcher, api.url, {}, call)
+  await until(isAsked)
+  renew(token('second.token'))
+  await until(() => call.events.includes('answer 200'))
+  await settled(20)
+  expect([call.body, connections.size]).toEqual(['', 1])
+  call.controller?.resume()
+  await call.ended
+  expect(call.body).toBe('data')
+})
+
+it.each<[string, (value: string) => Record<string, string> | string[]]>([
+  ['a record', (value) => ({ a: value })],
+  ['a flat list', (value) => ['a', value]],
+])(
+  'an undici call that waits for a token is not busy, and ignores changes of its options: %s',
+  async (_, make) => {
+    await using api = await scripted((__, response) => response.end())
+    const { dispatcher, give } = agentThatWaits(api.url)
+    const options = { origin: api.url, path: '/first', method: 'GET', headers: make('1') }
+    const call = new RecordingHandler()
+    expect(dispatcher.dispatch(options, call)).toBe(true)
+    options.path = '/second'
+    Object.assign(options.headers, make('2'))
+    give()
+    await call.ended
+    expect(api.seen).toMatchObject([{ path: '/first', headers: { a: '1' } }])
+  },
+)
 
 describe('an undici call ends with an error', () => {
   it('of its body stream that fails during the wait for a token', async () => {

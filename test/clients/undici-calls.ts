@@ -35,15 +35,18 @@ export function authFor(
   return createAuthDispatch(provided({ current: token('first.token'), apiUrls: [url], ...given }), attach)
 }
 
-/** An agent whose calls wait for a token until the test calls `give`. */
-export function agentThatWaits(apiUrl: string) {
+/** An agent whose calls wait for a token until the test calls `give`; then these interceptors get them. */
+export function agentThatWaits(apiUrl: string, ...others: Interceptor[]) {
   const { promise, resolve: give } = Promise.withResolvers<AccessToken>()
   const auth = createAuthDispatch(provided({ apiUrls: [apiUrl], get: () => promise }))
-  return { dispatcher: agentWith(auth), give: () => give(token('late.token')) }
+  return { dispatcher: agentWith(...others, auth), give: () => give(token('late.token')) }
 }
 
-/** An agent with one connection, and a renewal that ends when the test calls `renew`. */
-export function agentWithRenewal(api: Scripted) {
+/**
+ * An agent with one connection, and a renewal that ends when the test calls `renew`. These interceptors get what the token
+ * dispatches.
+ */
+export function agentWithRenewal(api: Scripted, ...others: Interceptor[]) {
   const { promise, resolve: renew } = Promise.withResolvers<AccessToken | undefined>()
   let asked = false
   const auth = authFor(api, {
@@ -52,7 +55,7 @@ export function agentWithRenewal(api: Scripted) {
       return promise
     },
   })
-  const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(auth)
+  const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(...others, auth)
   return { dispatcher, renew, isAsked: () => asked }
 }
 

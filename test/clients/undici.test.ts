@@ -16,10 +16,11 @@ import {
   stream,
   upgrade,
 } from 'undici'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { settled } from '../support/clock.ts'
 import { provided, token } from '../support/provided.ts'
 import { agentWith, authFor, autoDestroyed, RecordingHandler, tokensAt } from './undici-calls.ts'
-import { failureOf, listening, scripted } from './world.ts'
+import { failureOf, listening, scripted, until } from './world.ts'
 
 const SENDERS: Record<string, (url: string, dispatcher: Dispatcher) => Promise<string>> = {
   request: async (url, dispatcher) =>
@@ -171,6 +172,7 @@ describe('an undici call, by what is sent,', () => {
     ['dot segments', { path: '/merchant/../x' }],
     ['dot segments that lead into the API', { path: '/x/../merchant/y' }],
     ['a dot segment at the end', { path: '/merchant/..' }],
+    ['a dot segment at the end that stays in the API', { path: '/merchant/x/..' }],
     ['a dot segment before the query', { path: '/merchant/..?a' }],
     ['encoded dot segments', { path: '/merchant/%2e%2E/x' }],
     ['a half encoded dot segment', { path: '/merchant/.%2e/x' }],
@@ -215,6 +217,40 @@ describe('an undici call, by what is sent,', () => {
   })
 })
 
+it('an undici handler gets the same callbacks as without the token', async () => {
+  await using api = await scripted((_, response) => void response.end('data'))
+  const callbacksWith = async (dispatcher: Dispatcher) => {
+    const called: string[] = []
+    const ended = Promise.withResolvers<void>()
+    const note = (name: string) => () => void called.push(name)
+    dispatcher.dispatch(
+      { origin: api.url, path: '/', method: 'POST', body: 'x' },
+      {
+        onRequestStart: note('onRequestStart'),
+        onBodySent: note('onBodySent'),
+        onRequestSent: note('onRequestSent'),
+        onResponseStarted: note('onResponseStarted'),
+        onResponseStart: note('onResponseStart'),
+        onResponseData: note('onResponseData'),
+        onResponseEnd: () => ended.resolve(),
+        onResponseError: (_, error) => ended.reject(error),
+      },
+    )
+    await ended.promise
+    return called
+  }
+  const expected = [
+    'onRequestStart',
+    'onBodySent',
+    'onRequestSent',
+    'onResponseStarted',
+    'onResponseStart',
+    'onResponseData',
+  ]
+  expect(await callbacksWith(agentWith())).toEqual(expected)
+  expect(await callbacksWith(agentWith(authFor(api)))).toEqual(expected)
+})
+
 // Node.js' own fetch has the handlers of an older undici: a usual mistake.
 it('undici says what is wrong with the handler of another version', async () => {
   await using api = await scripted((_, response) => response.end())
@@ -224,6 +260,35 @@ it('undici says what is wrong with the handler of another version', async () => 
   }
   expect(await messageOf(agentWith())).toBe('invalid onRequestStart method')
   expect(await messageOf(agentWith(authFor(api)))).toBe('invalid onRequestStart method')
+})
+
+describe('an undici handler needs only the callbacks that its types require', () => {
+  const onRequestStart = () => {}
+
+  it.each([200, 401])('for a %i', async (status) => {
+    await using api = await scripted((_, response) => void response.writeHead(status).end('data'))
+    const dispatcher = agentWith(authFor(api, { renew: async () => undefined }))
+    const onResponseError = vi.fn()
+    dispatcher.dispatch(
+      { origin: api.url, path: '/', method: 'POST', body: 'x' },
+      { onRequestStart, onResponseError },
+    )
+    await dispatcher.close()
+    await settled()
+    expect([api.seen.length, onResponseError.mock.calls]).toEqual([1, []])
+  })
+
+  it('for an error', async () => {
+    await using api = await scripted((_, response) => response.destroy())
+    const dispatcher = agentWith(authFor(api))
+    const uncaught = vi.fn()
+    process.on('uncaughtException', uncaught)
+    dispatcher.dispatch({ origin: api.url, path: '/', method: 'GET' }, { onRequestStart })
+    await until(() => api.seen.length === 1)
+    await settled(20)
+    process.off('uncaughtException', uncaught)
+    expect(uncaught).not.toHaveBeenCalled()
+  })
 })
 
 it('createAuthDispatch throws for invalid options', () => {

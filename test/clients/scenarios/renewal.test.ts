@@ -226,11 +226,13 @@ describe('a challenge (RFC 6750 §3, RFC 9110 §11.6.1)', () => {
     'Bearer error=""',
     'Bearer error="invalid_token", error_description="This is no insufficient_scope"',
     'Bearer error="insufficient_scope_x"',
+    'Bearer error=insufficient_scope_x',
     'Bearer error="insufficient',
     'Bearer x-error="insufficient_scope"',
     'Bearer scope="insufficient_scope"',
     'Bearer realm="error=insufficient_scope"',
     'Bearer realm="a, error=insufficient_scope"',
+    'Bearer realm="error=insufficient_scope, a"',
     'Bearer realm="\\", error=insufficient_scope"',
   ])('with that text in another place renews the token: %s', async (challenge) => {
     expect(await renewals(challenge)).toHaveLength(1)

@@ -30,7 +30,7 @@ export interface CallWithoutToken {
   /** The base URLs in `apiUrls`. */
   readonly baseUrls: readonly string[]
   /** The status of its response, if that is why. */
-  readonly status?: number
+  readonly status?: number | undefined
   /** How many calls there were, if that is why. */
   readonly calls?: number
 }

@@ -199,7 +199,7 @@ export function isRejection(
   status: number | undefined,
   rejectionOf: () => Rejection,
 ): boolean {
-  if (!renewOnStatus.includes(status as number)) return false
+  if (!(renewOnStatus as readonly unknown[]).includes(status)) return false
   const { redirected, challenge } = rejectionOf()
   return !redirected && !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
 }

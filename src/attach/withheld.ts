@@ -47,8 +47,8 @@ export class WithheldCalls {
 
   /** A response to a call that was sent without the token arrived. */
   answered(reason: WithheldReason, url: string, status: number | undefined): void {
-    if (!this.#attach.renewOnStatus.includes(status as number)) return
-    if (!TOKEN_REQUEST.test(url)) this.#warn(reason, url, { status: status as number })
+    if (!(this.#attach.renewOnStatus as readonly unknown[]).includes(status)) return
+    if (!TOKEN_REQUEST.test(url)) this.#warn(reason, url, { status })
   }
 
   #warn(reason: WithheldReason, url: string, seen: Pick<CallWithoutToken, 'calls' | 'status'>): void {

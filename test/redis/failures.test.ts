@@ -10,8 +10,8 @@ import { eventually, failuresOf, onEachRedis, type Rig, sourcesOf } from './rig.
 const OPERATION_MS = 2_000
 const ROOM_MS = 400
 const TIMEOUT = 'ETIMEDOUT'
-/** The error of a client that is not connected has no code. */
-const CLOSED = 'undefined'
+/** A client that is not connected: the error of ioredis has neither a code nor a class of its own. */
+const CLOSED = ['undefined', 'ClientClosedError', 'ClientOfflineError', 'SocketClosedUnexpectedlyError']
 
 interface Failure {
   readonly name: string
@@ -37,7 +37,7 @@ const DOWN: Failure = {
   inflict: (rig) => rig.every((server) => server.kill()),
   cure: restart,
   operation: 'get',
-  codes: [TIMEOUT, CLOSED],
+  codes: [TIMEOUT, ...CLOSED],
 }
 
 const FROZEN: Failure = {
@@ -45,7 +45,7 @@ const FROZEN: Failure = {
   inflict: (rig) => rig.every((server) => server.freeze()),
   cure: (rig) => rig.every((server) => server.thaw()),
   operation: 'get',
-  codes: [TIMEOUT, CLOSED],
+  codes: [TIMEOUT, ...CLOSED],
 }
 
 const PASSWORD: Failure = {
@@ -58,7 +58,7 @@ const PASSWORD: Failure = {
       client.disconnect()
     }),
   operation: 'get',
-  codes: ['NOAUTH', TIMEOUT, CLOSED],
+  codes: ['NOAUTH', TIMEOUT, ...CLOSED],
 }
 
 const FULL: Failure = {
@@ -139,7 +139,7 @@ onEachRedis((rig) => {
       const { server } = await rig.tokenEntry()
       const [witness] = rig.redis.servers.filter((other) => other !== server)
       await server.kill()
-      const lost = { ...DOWN, codes: [TIMEOUT, CLOSED, 'CLUSTERDOWN'] }
+      const lost = { ...DOWN, codes: [TIMEOUT, ...CLOSED, 'CLUSTERDOWN'] }
       for (const store of stores) await expectOneFailure(store, lost)
       await eventually('the others to notice', async () =>
         String(await witness?.command('cluster', 'info')).includes('cluster_state:fail'),

@@ -19,7 +19,7 @@ export function hideInConfig(config: AxiosConfig): void {
   if (httpAgent) hideAgent(httpAgent, config, 'httpAgent')
   if (httpsAgent) hideAgent(httpsAgent, config, 'httpsAgent')
   if (fetchOptions?.dispatcher) hideMembers(fetchOptions.dispatcher)
-  if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes', 'awaitDrainWriters'])
+  if (isObject(data) && '_readableState' in data) hide(data._readableState, ['pipes'])
 }
 
 function hideAgent(agent: object, config: AxiosConfig, key: string): void {
@@ -65,13 +65,13 @@ const MAX_CAUSES = 5
 export function hideRequest(outcome: unknown, header: Header | undefined, depth = 0): void {
   if (!isObject(outcome) || depth > MAX_CAUSES) return
   const { request, data, response, cause } = outcome as ResponseOrError
-  if (response !== undefined) hideRequest(response, header, depth + 1)
-  if (cause !== undefined) hideRequest(cause, header, depth + 1)
+  hideRequest(response, header, depth + 1)
+  hideRequest(cause, header, depth + 1)
   if (!isObject(request)) return
   hide(outcome, ['request'])
   if (request !== data) Object.assign(request, SUMMARY)
   if (header !== undefined) hideHeader(request, header)
-  if (isObject(data) && ('pipe' in data || 'pipeTo' in data)) hideInStream(data, request)
+  if (isObject(data) && 'pipe' in data) hideInStream(data, request)
 }
 
 /**

@@ -46,12 +46,12 @@ assert.match(await unlucky.getToken().then(String, explainFailure), /^Retry in \
 const lines = logged.flatMap((method) => method.mock.calls.map(({ arguments: words }) => words.join(' ')))
 assert.deepEqual(lines, [
   'token request failed: ERR_TOKEN_STATUS 503',
-  'rejected token not renewed: merchant',
-  `sent without the token: ${environment.authUrl}/health destination`,
-  'token request failed: ERR_TOKEN_STATUS 401',
-  'token request failed: ERR_TOKEN_STATUS 503',
   'token requests left: per_hour 8',
   'token requests left: per_hour 7',
+  'rejected token not renewed: merchant',
+  `sent without the token: ${environment.authUrl}/health destination`,
+  'token request failed: ERR_TOKEN_STATUS 401 test',
+  'token request failed: ERR_TOKEN_STATUS 503 production',
 ])
 
 const scraped = await (await fetch(`http://localhost:${port}/metrics`)).text()

@@ -73,7 +73,7 @@ function diffOf(before: string, after: string): string {
 
 /** Imports name files as TypeScript compiles them. docs/compatibility.md says what else is possible. */
 function withCompiledNames(code: string): string {
-  return code.replaceAll(/(from |import\()'(\.\/[\w-]+)\.ts'/g, "$1'$2.js'")
+  return code.replaceAll(/(from |import |import\()'(\.\/[\w-]+)\.ts'/g, "$1'$2.js'")
 }
 
 /** `./dist/attach/axios.js` comes from src/attach/axios.ts. */

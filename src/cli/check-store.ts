@@ -1,4 +1,5 @@
 /** What `check` finds out about the store: which one it is, whether it can be written, and what it holds for this client. */
+import { statSync } from 'node:fs'
 import type { StoreFailedEvent } from '../events.ts'
 import { resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl } from '../redact.ts'
@@ -31,6 +32,11 @@ export async function storeFinding(
   const shown = show(kind === 'directory' ? place : shownUrl(place))
   const name = kind === 'directory' ? `the directory ${shown}` : shown
   const step = 'store'
+  if (kind === 'directory' && isOfAnotherUser(place)) {
+    const data = { kind, place: shown, writable: false }
+    const text = `${name} belongs to another user, so it was not tried`
+    return { step, result: 'warning', text, advice: RUN_AS_OWNER, data }
+  }
   const opened = await openStore(location, signal)
   if (opened.kind === 'no-client') {
     const data = { kind, place: shown, writable: false }
@@ -83,6 +89,16 @@ export async function storeFinding(
   }
 }
 
+/** Root can write it, too, but the service could not read what root writes. */
+function isOfAnotherUser(directory: string): boolean {
+  const user = process.getuid?.() // not on Windows
+  try {
+    return user !== undefined && statSync(directory).uid !== user
+  } catch {
+    return false // it is missing, or cannot be used
+  }
+}
+
 /** How long the client's token is valid; undefined if there is none. */
 async function tokenRemainsMs(entries: SafeStore): Promise<number | undefined> {
   for await (const { ttlMs } of entries.read('token')) return ttlMs
@@ -106,6 +122,8 @@ const NO_CALL_FAILS = 'No call fails because of that, but each process requests 
 const UNREADABLE_ADVICE =
   'It is damaged, or another program wrote it. It counts as absent, and the next token replaces it.'
 
+const RUN_AS_OWNER =
+  'Run check as the user that runs the service, who must own the directory: chown, chmod 700.'
 const OWNER = 'The user that runs the service must own the directory: chown, chmod 700.'
 const DISK_FULL = 'The disk or the quota is full.'
 const NOT_A_DIRECTORY = 'A part of its path is not a directory: correct MERCHANT_AUTH_STORE.'

@@ -1,5 +1,5 @@
 // The step `store` of `check`: which store it is, whether it can be written, and what it holds for the client.
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
@@ -99,6 +99,20 @@ describe('check with a directory', () => {
         data: { writable: true },
       },
     ])
+  })
+
+  it.skipIf(process.getuid?.() !== 0)('writes no entry and no lease into one of another user', async () => {
+    const directory = folder()
+    chownSync(directory, 65_534, 65_534)
+    expect(await checked(directory)).toMatchObject([
+      {
+        result: 'warning',
+        text: `the directory ${directory} belongs to another user, so it was not tried`,
+        advice: expect.stringContaining('Run check as the user that runs the service'),
+        data: { writable: false },
+      },
+    ])
+    expect([...pathsIn(directory, '.entry'), ...pathsIn(directory, '.lease')]).toEqual([])
   })
 
   it('warns about one that cannot be created', async () => {

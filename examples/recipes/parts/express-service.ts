@@ -49,6 +49,6 @@ const server = app.listen(Number(PORT), HOST, () => {
 process.once('SIGTERM', () => {
   ready = false
   ending.abort()
-  server.keepAliveTimeout = 1_000 // see Shutdown
-  server.close(() => tokens.close()) // last: requests in flight may still need the token
+  // For a while, responses only tell the clients to open new connections, elsewhere: see Shutdown.
+  setTimeout(() => server.close(() => tokens.close()), 1_500) // last: requests in flight may need the token
 })

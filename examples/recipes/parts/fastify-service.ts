@@ -16,14 +16,18 @@ const app = fastify({ pluginTimeout: 0 }) // by default, an onReady hook may tak
 const ending = new AbortController()
 app.addHook('onReady', () => firstToken(tokens, ending.signal))
 app.get('/health/live', () => 'alive')
-app.get('/health/ready', () => 'ready') // it listens only after the first token
+// It listens only after the first token.
+app.get('/health/ready', (_, reply) => reply.code(ending.signal.aborted ? 503 : 200).send())
 app.get<{ Params: { id: string } }>('/orders/:id', async ({ params }) => {
   const order = await api.get(`/orders/${encodeURIComponent(params.id)}`)
   return order.data
 })
 app.setErrorHandler((error, _, reply) => {
   const isWithoutToken = isMerchantAuthError(error)
-  if (!isWithoutToken && !axios.isAxiosError(error)) return reply.send(error)
+  if (!isWithoutToken && !axios.isAxiosError(error)) {
+    console.error(error)
+    return reply.send(error)
+  }
   console.error(error.message)
   if (isWithoutToken) reply.header('Retry-After', Math.ceil(pauseAfter(error) / 1_000))
   return reply.code(isWithoutToken ? 503 : 502).send() // a 401 of the API is not one of our caller
@@ -35,7 +39,7 @@ app.addHook('onSend', async (_, reply) => {
 app.addHook('onClose', () => tokens.close()) // requests in flight have their responses by then
 process.once('SIGTERM', () => {
   ending.abort()
-  app.close()
+  setTimeout(() => app.close(), 1_500) // see Shutdown
 })
 
 const { PORT = '3000', HOST = '0.0.0.0' } = process.env

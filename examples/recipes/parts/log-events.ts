@@ -3,10 +3,11 @@ import { subscribe } from 'node:diagnostics_channel'
 import type { AuthEvent } from 'merchant-auth'
 
 export function logEvent(event: AuthEvent): void {
-  const log = (what: string, ...details: unknown[]) => console.warn(what, ...details, event.environment ?? '')
-  if (event.type === 'token-request-failed') log('token request failed:', event.code, event.status ?? '')
+  const log = (...parts: unknown[]) =>
+    console.warn([...parts, event.environment].filter((part) => part !== undefined).join(' '))
+  if (event.type === 'token-request-failed') log('token request failed:', event.code, event.status)
   if (event.type === 'renewal-suppressed') log('rejected token not renewed:', event.api)
-  if (event.type === 'store-failed') log('token store failed:', event.operation, event.code ?? '')
+  if (event.type === 'store-failed') log('token store failed:', event.operation, event.code)
   if (event.type === 'token-withheld') log('sent without the token:', event.url, event.reason)
   if (event.type === 'token-acquired')
     for (const { name, remaining } of event.quota ?? []) log('token requests left:', name, remaining)

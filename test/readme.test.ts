@@ -68,6 +68,13 @@ describe('README.md and docs', () => {
     expect(compilerErrors(chosen, bench)).toBe('')
   })
 
+  it('import files as docs/compatibility.md says: with .js, never with .ts', () => {
+    const found = pages.flatMap(({ name, text }) =>
+      [...text.matchAll(/^(?:import|export) .*'\.{1,2}\/[^']*\.ts'/gm)].map(([line]) => `${name}: ${line}`),
+    )
+    expect(found).toEqual([])
+  })
+
   it('have hand-written code only where a test runs it or where it shows how other packages are used', () => {
     const byHand = blocks.filter(({ source }) => source === undefined).map(({ page }) => page)
     expect([...new Set(byHand)]).toEqual(['README.md', 'docs/coming-from-elsewhere.md', 'docs/testing.md'])

@@ -161,7 +161,7 @@ export class UndiciCall implements DispatchHandler, Controller {
     const passStart = (): void => this.#handler.onResponseStart?.(this, status, headers, text)
     this.#held = new HeldResponse(controller, passStart)
     this.#flow = undefined
-    if (this.paused) controller.resume()
+    controller.resume()
     this.#renew(this.#renewable, this.#held).catch((error: unknown) => this.#fail(error))
   }
 

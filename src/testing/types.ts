@@ -209,8 +209,8 @@ export interface SandboxSettings {
 
 /**
  * Something that goes wrong with one response. "The usual response" is the one that the request would get without a fault.
- * For the kinds that send it (`hang` at the body or with an end, `slow-body`, `truncated-body`, `huge-body`) the token endpoint issues
- * a token, and the APIs check one. All other kinds ignore the request.
+ * For the kinds that send it (`hang` at the body or with an end, `slow-body`, `truncated-body`, `huge-body`) the token endpoint
+ * issues a token, and the APIs check one. All other kinds ignore the request.
  */
 export type Fault =
   /** A status with a `Retry-After`, headers and a JSON body. */

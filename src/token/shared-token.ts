@@ -24,8 +24,8 @@ const LOOK_AFTER_FAILURE_MS = 30_000
 const RENEWALS_ENTRY_MS = 24 * 60 * 60_000
 /** Longer than the pause itself, so that the next one is longer, whichever process begins it. */
 const PAUSE_ENTRY_MS = 2 * 60 * 60_000
-/** The shortest time to live, because a store cannot delete. */
-const DELETE_TTL_MS = 1
+/** A store cannot delete: an entry without content replaces the pause, and lives longer than its write takes. */
+const OVER_ENTRY_MS = 60_000
 
 // Entries are encrypted, so only this package wrote them.
 type TokenEntry = Pick<CachedToken, 'lifetimeMs' | 'quotas'> & Pick<AccessToken, 'value' | 'scope'>
@@ -338,6 +338,14 @@ export class SharedToken {
     },
   ): Promise<void> {
     const pause = this.#context.limits.sharedPause
+    let ending: Promise<void> | undefined
+    if (isPauseOver) {
+      const begun = Promise.withResolvers<void>()
+      ending = session.attempt((store) =>
+        store.write('pause', { content: null, ttlMs: () => OVER_ENTRY_MS }, begun.resolve),
+      )
+      await Promise.race([begun.promise, ending]) // a program may end as soon as it has the token
+    }
     if (token !== undefined)
       await session.attempt(async (store) => {
         await store.write('token', tokenEntryOf(token, this.#options), onBegun)
@@ -347,8 +355,7 @@ export class SharedToken {
       await session.attempt((store) =>
         store.write('pause', { content: pause, ttlMs: () => PAUSE_ENTRY_MS }, onBegun),
       )
-    else if (isPauseOver)
-      await session.attempt((store) => store.write('pause', { content: null, ttlMs: () => DELETE_TTL_MS }))
+    await ending
   }
 
   /** After the token: see where the history is read. */

@@ -101,7 +101,7 @@ it('20 restarts make one token request', async () => {
 describe('a script that exits as soon as it has its token, or an error,', () => {
   const SCRIPT = `
     import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
-    await createTokenProvider(optionsFromEnv()).getToken().catch(() => {})
+    await createTokenProvider({ ...optionsFromEnv(), retries: 0 }).getToken().catch(() => {})
     process.exit()`
 
   async function run(sandbox: Sandbox, directory: string): Promise<void> {
@@ -122,6 +122,19 @@ describe('a script that exits as soon as it has its token, or an error,', () => 
     const directory = newFolder()
     for (let starts = 0; starts < 3; starts += 1) await run(sandbox, directory)
     expect(sandbox.test.counts.token).toBe(1)
+  })
+
+  it('ends that pause for the next one with its token', async () => {
+    await using sandbox = await startSandbox({ lifetimeSeconds: 1 })
+    const directory = newFolder()
+    for (let pauses = 1; pauses <= 2; pauses += 1) {
+      sandbox.test.fail('token', { kind: 'status', status: 429, retryAfter: 1 })
+      await run(sandbox, directory)
+      await sleep(1_000) // as named: the second 429 is not a further one in a row
+      await run(sandbox, directory)
+      expect(sandbox.test.counts.token).toBe(2 * pauses)
+      await sleep(1_000) // the token expires
+    }
   })
 
   it('leaves no lease to wait for, and removes the one before', async () => {

@@ -348,9 +348,9 @@ export class Referee {
     // A call that waited behind a run that failed may have no more than a quarter of its time left.
     const isTried =
       attempt > this.#options.retries || !isRetried(answer) || now - at >= this.#options.timeoutMs / 4
-    // Only a process that was suspended ends an attempt so late. Calls that waited before have no time left, and later ones
-    // share their run.
-    const wasSuspended = now - at >= this.#options.timeoutMs
+    // Only a process that was suspended ends an attempt in the background so late, which has half of the time. Calls that
+    // waited before have too little time left, and later ones share their run.
+    const wasSuspended = now - at >= 0.75 * this.#options.timeoutMs
     if (status === 429 || namedMs !== undefined || wasSuspended || (background !== 'yes' && isTried))
       this.#excuses += 1
     this.#running = undefined

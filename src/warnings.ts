@@ -50,9 +50,10 @@ export function warnWithheld(call: CallWithoutToken): void {
 /** A path below a base URL gets no token if it contains one. */
 const ENCODED_SEPARATOR = /%2f|%5c/i
 
-function explanationOf({ reason, url, header, baseUrls }: CallWithoutToken): {
-  because: string
-  change: string
+/** Why a call goes without the token, and what to change. */
+export function explanationOf({ reason, url, header, baseUrls }: CallWithoutToken): {
+  readonly because: string
+  readonly change: string
 } {
   const bases = baseUrls.join(', ')
   switch (reason) {
@@ -66,7 +67,7 @@ function explanationOf({ reason, url, header, baseUrls }: CallWithoutToken): {
       return {
         because: `its URL is not below a base URL in apiUrls (${bases})`,
         change:
-          'If it needs the token, add its base URL to apiUrls, or call one that is there: ' +
+          'If it needs the token, add its base URL to apiUrls (MERCHANT_AUTH_API_URLS), or call one that is there: ' +
           'localhost and 127.0.0.1, and the hosts of two environments, are different.',
       }
     case 'own-header':

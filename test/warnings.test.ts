@@ -63,8 +63,8 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
       [
         `A call to ${origin}/merchant2/orders was sent without the token: its URL is not below a base URL in apiUrls ` +
           `(${basesOf()}).\n` +
-          'If it needs the token, add its base URL to apiUrls, or call one that is there: localhost and 127.0.0.1, and ' +
-          'the hosts of two environments, are different.',
+          'If it needs the token, add its base URL to apiUrls (MERCHANT_AUTH_API_URLS), or call one that is there: ' +
+          'localhost and 127.0.0.1, and the hosts of two environments, are different.',
         CODE,
       ],
     ])

@@ -1,4 +1,4 @@
 /** The Fastify service of docs/production.md, between an orchestrator and the sandbox: start, health checks, SIGTERM. */
 import { checkService } from './support/service-check.ts'
 
-await checkService(new URL('parts/fastify-service.ts', import.meta.url), { listensBeforeToken: false })
+await checkService(new URL('parts/fastify-service.ts', import.meta.url))

@@ -33,9 +33,8 @@ export async function storeFinding(
   const name = kind === 'directory' ? `the directory ${shown}` : shown
   const step = 'store'
   if (kind === 'directory' && isOfAnotherUser(place)) {
-    const data = { kind, place: shown, writable: false }
     const text = `${name} belongs to another user, so it was not tried`
-    return { step, result: 'warning', text, advice: RUN_AS_OWNER, data }
+    return { step, result: 'warning', text, advice: RUN_AS_OWNER, data: { kind, place: shown } }
   }
   const opened = await openStore(location, signal)
   if (opened.kind === 'no-client') {

@@ -2,13 +2,14 @@
 import { isIP } from 'node:net'
 import { createAuthFetch } from '../attach/fetch.ts'
 import { destinationsOf } from '../destinations.ts'
-import { tokenEndpoint } from '../environments.ts'
+import { apisOf, tokenEndpoint } from '../environments.ts'
 import type { TokenAcquiredEvent } from '../events.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { isReserved, leftInText, type Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
+import { explanationOf } from '../warnings.ts'
 import { jwtFindings } from './check-jwt.ts'
 import { storeFinding } from './check-store.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
@@ -107,12 +108,11 @@ class Check {
     const shownCall = call === undefined ? '' : this.#redactor.show(shownUrl(call))
     this.#reportOptions(options)
     if (call !== undefined && destinationsOf(options.environment)(call).api === undefined) {
-      this.#report.add({
-        step: 'call',
-        result: 'failed',
-        text: `${shownCall} is not below any of the API URLs, so it does not get the token`,
-        advice: 'Correct the URL, or add its base URL to MERCHANT_AUTH_API_URLS.',
-      })
+      const baseUrls = apisOf(options.environment).map((api) => api.url)
+      const withheld = { reason: 'destination', url: shownCall, header: header.header, baseUrls } as const
+      const { because, change } = explanationOf(withheld)
+      const text = `${shownCall} does not get the token: ${because}`
+      this.#report.add({ step: 'call', result: 'failed', text, advice: change })
       return EXIT.call
     }
     await this.#reportStore(options)

@@ -109,7 +109,7 @@ describe('check with a directory', () => {
         result: 'warning',
         text: `the directory ${directory} belongs to another user, so it was not tried`,
         advice: expect.stringContaining('Run check as the user that runs the service'),
-        data: { writable: false },
+        data: { kind: 'directory', place: directory }, // not known
       },
     ])
     expect([...pathsIn(directory, '.entry'), ...pathsIn(directory, '.lease')]).toEqual([])

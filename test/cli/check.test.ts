@@ -418,6 +418,11 @@ describe('check --call', () => {
     expect(at.test.counts).toMatchObject({ token: 0, merchant: 0, 'in-store': 0 })
   })
 
+  it('says why a URL below an API URL gets no token', async () => {
+    const { last } = await check(at, ['--call', `${at.test.merchantUrl}/a%2Fb`])
+    expect(last).toMatchObject({ result: 'failed', text: expect.stringContaining('an encoded slash') })
+  })
+
   it('hides the token in a challenge', async () => {
     const server = createServer(({ headers }, response) => {
       response.writeHead(401, { 'www-authenticate': `Bearer error="no ${headers.authorization}"` }).end()

@@ -2,9 +2,10 @@
 import type { AddressInfo } from 'node:net'
 import axios from 'axios'
 import express, { type ErrorRequestHandler } from 'express'
-import { createTokenProvider, isMerchantAuthError, optionsFromEnv } from 'merchant-auth'
+import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
-import { firstToken, pauseAfter } from './first-token.ts'
+import { failureOf } from './api-failure.ts'
+import { firstToken } from './first-token.ts'
 import './log-events.ts'
 
 const options = optionsFromEnv(process.env, { apis: ['merchant'] })
@@ -28,27 +29,30 @@ app.use((_, response, next) => {
 })
 app.get('/health/live', (_, response) => void response.sendStatus(200)) // requests no token
 app.get('/health/ready', (_, response) => void response.sendStatus(ready ? 200 : 503))
-app.get('/orders/:id', async (request, response) => {
-  const order = await api.get(`/orders/${encodeURIComponent(request.params.id)}`)
-  response.json(order.data)
+app.get('/orders/:id', async ({ params: { id } }, response) => {
+  if (!/^[\w-]+$/.test(id)) return void response.sendStatus(404) // `..` would call something else
+  const { data } = await api.get(`/orders/${id}`, { signal: AbortSignal.timeout(10_000) })
+  response.json(data)
 })
 const respondToFailure: ErrorRequestHandler = (error, _, response, next) => {
-  const isWithoutToken = isMerchantAuthError(error)
-  if (!isWithoutToken && !axios.isAxiosError(error)) return next(error)
-  console.error(error.message)
-  if (isWithoutToken) response.set('Retry-After', String(Math.ceil(pauseAfter(error) / 1_000)))
-  response.sendStatus(isWithoutToken ? 503 : 502) // a 401 of the API is not one of our caller
+  const failure = failureOf(error)
+  if (failure === undefined) return next(error)
+  response.set(failure.headers).sendStatus(failure.status)
 }
 app.use(respondToFailure)
 
 const { PORT = '3000', HOST = '0.0.0.0' } = process.env
-const server = app.listen(Number(PORT), HOST, () => {
+const server = app.listen(Number(PORT), HOST, (error) => {
+  if (error) throw error
   console.log(`listens on port ${(server.address() as AddressInfo).port}`)
 })
 
-process.once('SIGTERM', () => {
+function end(): void {
   ready = false
   ending.abort()
+  server.keepAliveTimeout = 1 // for the responses to requests that are in flight now
   // For a while, responses only tell the clients to open new connections, elsewhere: see Shutdown.
   setTimeout(() => server.close(() => tokens.close()), 1_500) // last: requests in flight may need the token
-})
+}
+process.once('SIGTERM', end)
+process.once('SIGINT', end) // of PM2, or Ctrl-C

@@ -2,9 +2,10 @@
 import type { AddressInfo } from 'node:net'
 import axios from 'axios'
 import fastify from 'fastify'
-import { createTokenProvider, isMerchantAuthError, optionsFromEnv } from 'merchant-auth'
+import { createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
-import { firstToken, pauseAfter } from './first-token.ts'
+import { failureOf } from './api-failure.ts'
+import { firstToken } from './first-token.ts'
 import './log-events.ts'
 
 const options = optionsFromEnv(process.env, { apis: ['merchant'] })
@@ -12,40 +13,43 @@ const tokens = createTokenProvider(options)
 const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
 attachAuth(api, tokens)
 
-const app = fastify({ pluginTimeout: 0 }) // by default, an onReady hook may take 10 s
+let ready = false
 const ending = new AbortController()
-app.addHook('onReady', () => firstToken(tokens, ending.signal))
-app.get('/health/live', () => 'alive')
-// It listens only after the first token.
-app.get('/health/ready', (_, reply) => reply.code(ending.signal.aborted ? 503 : 200).send())
-app.get<{ Params: { id: string } }>('/orders/:id', async ({ params }) => {
-  const order = await api.get(`/orders/${encodeURIComponent(params.id)}`)
-  return order.data
+firstToken(tokens, ending.signal).then(
+  () => {
+    ready = true
+  },
+  () => {}, // it rejects only at shutdown
+)
+
+const app = fastify()
+app.get('/health/live', () => 'alive') // requests no token
+app.get('/health/ready', (_, reply) => reply.code(ready ? 200 : 503).send())
+app.get<{ Params: { id: string } }>('/orders/:id', async ({ params: { id } }, reply) => {
+  if (!/^[\w-]+$/.test(id)) return reply.code(404).send() // `..` would call something else
+  const { data } = await api.get(`/orders/${id}`, { signal: AbortSignal.timeout(10_000) })
+  return data
 })
 app.setErrorHandler((error, _, reply) => {
-  const isWithoutToken = isMerchantAuthError(error)
-  if (!isWithoutToken && !axios.isAxiosError(error)) {
-    console.error(error)
-    return reply.send(error)
-  }
-  console.error(error.message)
-  if (isWithoutToken) reply.header('Retry-After', Math.ceil(pauseAfter(error) / 1_000))
-  return reply.code(isWithoutToken ? 503 : 502).send() // a 401 of the API is not one of our caller
+  const failure = failureOf(error)
+  if (failure !== undefined) return reply.code(failure.status).headers(failure.headers).send()
+  console.error(error)
+  return reply.send(error)
 })
 
 app.addHook('onSend', async (_, reply) => {
   if (ending.signal.aborted) reply.header('Connection', 'close') // see Shutdown
 })
 app.addHook('onClose', () => tokens.close()) // requests in flight have their responses by then
-process.once('SIGTERM', () => {
+
+function end(): void {
+  ready = false
   ending.abort()
   setTimeout(() => app.close(), 1_500) // see Shutdown
-})
+}
+process.once('SIGTERM', end)
+process.once('SIGINT', end) // of PM2, or Ctrl-C
 
 const { PORT = '3000', HOST = '0.0.0.0' } = process.env
-try {
-  await app.listen({ port: Number(PORT), host: HOST })
-  console.log(`listens on port ${(app.server.address() as AddressInfo).port}`)
-} catch (error) {
-  if (!ending.signal.aborted) throw error // at shutdown, the wait for the first token also ends
-}
+await app.listen({ port: Number(PORT), host: HOST })
+console.log(`listens on port ${(app.server.address() as AddressInfo).port}`)

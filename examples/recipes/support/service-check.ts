@@ -13,51 +13,36 @@ const END_LIMIT_MS = 30_000
 /** How long (ms) anything else is waited for. */
 const PATIENCE_MS = 60_000
 
-/** What a service does while it has no token yet. */
-export interface ServiceTraits {
-  /** Whether it listens while it waits for its first token, and says that it is not ready. */
-  readonly listensBeforeToken: boolean
-}
+/** How long (ms) a call to the API takes that is in flight at SIGTERM: longer than the service goes on as before. */
+const SLOW_MS = 2_500
+/** How long (ms) the service may take to end by itself then, and not 5 s longer, for a connection that is kept. */
+const SLOW_END_MS = SLOW_MS + 4_000
 
 /** Runs the program as a service and checks what it does; throws where that is wrong. */
-export async function checkService(program: URL, traits: ServiceTraits): Promise<void> {
+export async function checkService(program: URL): Promise<void> {
   await using sandbox = await startSandbox()
   const { test, production } = sandbox
   const services = [startService(program, test), startService(program, production)] as const
   try {
-    await Promise.all([checkLife(services[0], test, traits), checkEndDuringStart(services[1], production)])
+    await Promise.all([checkLife(services[0], test), checkEndDuringStart(services[1], production)])
   } finally {
     for (const service of services) service.kill('SIGKILL')
   }
   console.log('SIGTERM while another one waits for its first token: it ended by itself, too.')
 }
 
-async function checkLife(
-  service: ChildProcess,
-  sandbox: SandboxEnvironment,
-  { listensBeforeToken }: ServiceTraits,
-): Promise<void> {
+async function checkLife(service: ChildProcess, sandbox: SandboxEnvironment): Promise<void> {
   beginOutage(sandbox)
-  sandbox.configure({ apiLatencyMs: 300 })
-  if (!listensBeforeToken) {
-    await until(() => sandbox.counts.token >= 3)
-    sandbox.clearFaults('token')
-  }
   const url = `http://127.0.0.1:${await portOf(service)}`
   const statusOf = async (path: string): Promise<number> => (await fetch(url + path)).status
 
-  if (listensBeforeToken) {
-    assert.deepEqual([await statusOf('/health/live'), await statusOf('/health/ready')], [200, 503])
-    const early = await fetch(`${url}/orders/0`)
-    assert.deepEqual([early.status, early.headers.has('retry-after')], [503, true])
-    console.log(
-      'The token endpoint is down: the service lives (200) and is not ready (503). Callers get a 503, too.',
-    )
-    sandbox.clearFaults('token')
-  } else {
-    assert.equal(sandbox.counts.issued, 1)
-    console.log('The token endpoint was down: the service did not listen before it was up again.')
-  }
+  assert.deepEqual([await statusOf('/health/live'), await statusOf('/health/ready')], [200, 503])
+  const early = await fetch(`${url}/orders/0`)
+  assert.deepEqual([early.status, early.headers.has('retry-after')], [503, true])
+  console.log(
+    'The token endpoint is down: the service lives (200) and is not ready (503). Callers get a 503, too.',
+  )
+  sandbox.clearFaults('token')
   await until(async () => (await statusOf('/health/ready')) === 200)
   const { token, issued } = sandbox.counts
   assert.equal(issued, 1)
@@ -68,9 +53,17 @@ async function checkLife(
   assert.equal(sandbox.counts.token, token)
   console.log('A call to the merchant API, and 100 more probes: no further token request.')
 
-  const inFlight = statusOf('/orders/2')
-  await until(() => sandbox.counts.merchant === 2)
+  assert.equal(await statusOf('/orders/a%2Fb'), 404)
+  sandbox.fail('merchant', { kind: 'hang' })
+  assert.equal(await statusOf('/orders/2'), 502)
+  console.log('An order whose id is a path: 404. A call to the merchant API that hangs: 502, after 10 s.')
+
+  sandbox.configure({ apiLatencyMs: SLOW_MS })
+  const { merchant } = sandbox.counts
+  const inFlight = statusOf('/orders/3')
+  await until(() => sandbox.counts.merchant > merchant)
   const tookMs = await end(service, async () => assert.equal(await inFlight, 200))
+  assert.ok(tookMs < SLOW_END_MS, `It ended after ${tookMs} ms`)
   await assert.rejects(statusOf('/health/live'))
   console.log(
     `SIGTERM during a call: it was answered with 200, and the process ended by itself after ${tookMs} ms.`,

@@ -13,6 +13,9 @@ const tokens = createTokenProvider(options)
 const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
 attachAuth(api, tokens)
 
+const CALL_MS = 15_000 // above the provider's timeoutMs: see Timeouts
+const DRAIN_MS = 1_500 // until the load balancer knows: see Shutdown
+
 let ready = false
 const ending = new AbortController()
 firstToken(tokens, ending.signal).then(
@@ -31,7 +34,7 @@ app.get('/health/live', (_, response) => void response.sendStatus(200)) // reque
 app.get('/health/ready', (_, response) => void response.sendStatus(ready ? 200 : 503))
 app.get('/orders/:id', async ({ params: { id } }, response) => {
   if (!/^[\w-]+$/.test(id)) return void response.sendStatus(404) // `..` would call something else
-  const { data } = await api.get(`/orders/${id}`, { signal: AbortSignal.timeout(10_000) })
+  const { data } = await api.get(`/orders/${id}`, { signal: AbortSignal.timeout(CALL_MS) })
   response.json(data)
 })
 const respondToFailure: ErrorRequestHandler = (error, _, response, next) => {
@@ -51,8 +54,7 @@ function end(): void {
   ready = false
   ending.abort()
   server.keepAliveTimeout = 1 // for the responses to requests that are in flight now
-  // For a while, responses only tell the clients to open new connections, elsewhere: see Shutdown.
-  setTimeout(() => server.close(() => tokens.close()), 1_500) // last: requests in flight may need the token
+  setTimeout(() => server.close(() => tokens.close()), DRAIN_MS) // last: requests in flight may need the token
 }
 process.once('SIGTERM', end)
 process.once('SIGINT', end) // of PM2, or Ctrl-C

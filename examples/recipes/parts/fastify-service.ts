@@ -13,6 +13,9 @@ const tokens = createTokenProvider(options)
 const api = axios.create({ baseURL: options.environment.apiUrls.merchant })
 attachAuth(api, tokens)
 
+const CALL_MS = 15_000 // above the provider's timeoutMs: see Timeouts
+const DRAIN_MS = 1_500 // until the load balancer knows: see Shutdown
+
 let ready = false
 const ending = new AbortController()
 firstToken(tokens, ending.signal).then(
@@ -27,7 +30,7 @@ app.get('/health/live', () => 'alive') // requests no token
 app.get('/health/ready', (_, reply) => reply.code(ready ? 200 : 503).send())
 app.get<{ Params: { id: string } }>('/orders/:id', async ({ params: { id } }, reply) => {
   if (!/^[\w-]+$/.test(id)) return reply.code(404).send() // `..` would call something else
-  const { data } = await api.get(`/orders/${id}`, { signal: AbortSignal.timeout(10_000) })
+  const { data } = await api.get(`/orders/${id}`, { signal: AbortSignal.timeout(CALL_MS) })
   return data
 })
 app.setErrorHandler((error, _, reply) => {
@@ -45,7 +48,7 @@ app.addHook('onClose', () => tokens.close()) // requests in flight have their re
 function end(): void {
   ready = false
   ending.abort()
-  setTimeout(() => app.close(), 1_500) // see Shutdown
+  setTimeout(() => app.close(), DRAIN_MS)
 }
 process.once('SIGTERM', end)
 process.once('SIGINT', end) // of PM2, or Ctrl-C

@@ -56,7 +56,7 @@ async function checkLife(service: ChildProcess, sandbox: SandboxEnvironment): Pr
   assert.equal(await statusOf('/orders/a%2Fb'), 404)
   sandbox.fail('merchant', { kind: 'hang' })
   assert.equal(await statusOf('/orders/2'), 502)
-  console.log('An order whose id is a path: 404. A call to the merchant API that hangs: 502, after 10 s.')
+  console.log('An order whose id is a path: 404. A call to the merchant API that hangs: 502, after 15 s.')
 
   sandbox.configure({ apiLatencyMs: SLOW_MS })
   const { merchant } = sandbox.counts

@@ -85,6 +85,9 @@ export class ConfigurationError extends MerchantAuthError {
   }
 }
 
+/** The file of a credential cannot be used. Its message contains no foreign text. */
+export class CredentialFileError extends Error {}
+
 /** The fields of a {@link TokenRequestError}. */
 export type TokenRequestFailure = Pick<TokenRequestError, 'code' | 'retryable' | 'attempts'> &
   Partial<Pick<TokenRequestError, 'status' | 'error' | 'errorDescription' | 'retryAfterMs' | 'answer'>> & {

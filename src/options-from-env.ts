@@ -1,7 +1,7 @@
 /** A provider's options from environment variables. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { ConfigurationError, type Flaw } from './errors.ts'
+import { ConfigurationError, CredentialFileError, type Flaw } from './errors.ts'
 import type { TokenProviderOptions } from './options.ts'
 import { locateStore, storeAt } from './store/location.ts'
 import { decodeSecretFile, unreadableFile } from './text-file.ts'
@@ -83,7 +83,7 @@ function credentialReader(
   if (file === undefined) return () => variables[variable] ?? ''
   return async () => {
     const { text, flaw } = await readFile(file).then(decodeSecretFile, unreadableFile)
-    if (flaw !== undefined) throw new Error(`${variable} ${flaw.reason}`)
+    if (flaw !== undefined) throw new CredentialFileError(`${variable} ${flaw.reason}`)
     return text
   }
 }

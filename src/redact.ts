@@ -86,6 +86,9 @@ function spellingsOf(char: string): string {
 /** A JWT: a function that signs an assertion may fail before it returns it. */
 const JWT = /eyJ[\w-]+(?:\.[\w-]*){2,4}/g
 
+/** What JSON.parse quotes: a function may parse a secret that is no JSON. Anchored, so that the search is linear. */
+const QUOTED_JSON = /^([^"]*)"[^]*"(?=(?:\.{3})? is not valid JSON)/
+
 /** Names of error classes and codes of systems contain no secrets. */
 const WORD = /^(?:[A-Z]\w*Error|[A-Z][A-Z0-9_]+)$/
 
@@ -97,7 +100,9 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
   if (typeof error !== 'object' || error === null || depth === MAX_CAUSES) return undefined
   const { name, message, stack, code, cause, errors } = error as Error & { code?: unknown; errors?: unknown }
   const shown = (text: unknown): string =>
-    typeof text === 'string' ? redact(text.replace(JWT, HIDDEN), secrets) : ''
+    typeof text === 'string'
+      ? redact(text.replace(QUOTED_JSON, `$1${HIDDEN}`).replace(JWT, HIDDEN), secrets)
+      : ''
   const word = (text: unknown): string => (typeof text === 'string' && WORD.test(text) ? text : shown(text))
   const inner = redactedCause(cause ?? (Array.isArray(errors) ? errors[0] : undefined), secrets, depth + 1)
   const copy = new Error(shown(message), inner && { cause: inner })

@@ -58,7 +58,10 @@ export function explanationOf({ reason, url, header, baseUrls }: CallWithoutToke
   const bases = baseUrls.join(', ')
   switch (reason) {
     case 'destination':
-      if (ENCODED_SEPARATOR.test(url) && baseUrls.some((base) => url.startsWith(base)))
+      if (
+        ENCODED_SEPARATOR.test(url) &&
+        baseUrls.some((base) => url.startsWith(base.endsWith('/') ? base : `${base}/`))
+      )
         return {
           because:
             'its path contains an encoded slash or backslash, which some servers decode before they route the call',

@@ -294,6 +294,9 @@ describe('optionsFromEnv', () => {
     await using another = createTokenProvider({ ...options, retries: 0 })
     await expect(another.getToken()).rejects.toMatchObject({
       code: 'ERR_CLIENT_SECRET',
+      message: expect.stringMatching(
+        /threw \(MERCHANT_AUTH_CLIENT_SECRET_FILE names a file .*ENOENT\)\), so/,
+      ),
       cause: { message: 'MERCHANT_AUTH_CLIENT_SECRET_FILE names a file that cannot be read (ENOENT)' },
     })
   })

@@ -85,6 +85,21 @@ describe('a redacted cause', () => {
     expect(redactedCause(quoting, [])?.message).toBe('the vault rejected [hidden]')
   })
 
+  it.each(['swordfish-4711', `${'swordfish-4711'.repeat(5)} {`, '{"secret": swordfish-4711}'])(
+    'has what JSON.parse quotes of %j hidden',
+    (text) => {
+      let failure: unknown
+      try {
+        JSON.parse(text)
+      } catch (error) {
+        failure = error
+      }
+      expect(inspect(failure)).toContain('swordf')
+      expect(inspect(redactedCause(failure, []))).not.toContain('swordf')
+      expect(redactedCause(failure, [])?.message).toMatch(/^[^"]*\[hidden\](?:\.{3})? is not valid JSON$/)
+    },
+  )
+
   it('of an AggregateError continues with its first error', () => {
     const aggregate = new AggregateError([new Error('first'), new Error('second')], 'all failed')
     expect(redactedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })

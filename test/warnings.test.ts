@@ -57,11 +57,11 @@ describe('the warning MERCHANT_AUTH_WITHHELD', () => {
     const send = createAuthFetch(ground.tokens)
     await send(`${ground.env.merchantUrl}/orders`)
     expect(warnings).toEqual([])
-    await send(`${origin}/merchant2/orders?token=swordfish`)
+    await send(`${origin}/merchant2/a%2Fb?token=swordfish`)
     await send(`${origin}/other`)
     expect(warnings).toEqual([
       [
-        `A call to ${origin}/merchant2/orders was sent without the token: its URL is not below a base URL in apiUrls ` +
+        `A call to ${origin}/merchant2/a%2Fb was sent without the token: its URL is not below a base URL in apiUrls ` +
           `(${basesOf()}).\n` +
           'If it needs the token, add its base URL to apiUrls (MERCHANT_AUTH_API_URLS), or call one that is there: ' +
           'localhost and 127.0.0.1, and the hosts of two environments, are different.',

@@ -108,7 +108,7 @@ class Check {
     const shownCall = call === undefined ? '' : this.#redactor.show(shownUrl(call))
     this.#reportOptions(options)
     if (call !== undefined && destinationsOf(options.environment)(call).api === undefined) {
-      const baseUrls = apisOf(options.environment).map((api) => api.url)
+      const baseUrls = apisOf(options.environment).map((api) => this.#redactor.show(api.url))
       const withheld = { reason: 'destination', url: shownCall, header: header.header, baseUrls } as const
       const { because, change } = explanationOf(withheld)
       const text = `${shownCall} does not get the token: ${because}`

@@ -1,7 +1,7 @@
 /** The client's credential: a secret, or what a function of the caller returns for each attempt. */
-import { isFrameworkError } from '../errors.ts'
+import { CredentialFileError, isFrameworkError } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { printable, redactedCause } from '../redact.ts'
+import { redactedCause } from '../redact.ts'
 import { within } from '../waiting.ts'
 import { warnIfWeak } from '../warnings.ts'
 import type { ProviderContext } from './context.ts'
@@ -59,8 +59,9 @@ export class ClientCredential {
         return await credential()
       } catch (error) {
         if (isFrameworkError(error)) throw error
-        const cause = redactedCause(error, secrets)
-        throw new Error(cause?.message ? `threw (${printable(cause.message)})` : 'threw', { cause })
+        // The text of any other error may contain a secret that is not known yet.
+        const why = error instanceof CredentialFileError ? ` (${error.message})` : ''
+        throw new Error(`threw${why}`, { cause: redactedCause(error, secrets) })
       }
     }
     const late = (): Error => new Error('did not answer in time')

@@ -423,6 +423,12 @@ describe('check --call', () => {
     expect(last).toMatchObject({ result: 'failed', text: expect.stringContaining('an encoded slash') })
   })
 
+  it('hides the secret in an API URL where the called one is below none', async () => {
+    const urls = { MERCHANT_AUTH_API_URLS: `https://api.example/${at.test.clientSecret}` }
+    const { last } = await check(at, ['--call', 'https://api.example/orders'], urls)
+    expect(last?.text).toMatch(/is not below a base URL in apiUrls \(https:\/\/api\.example\/\[hidden\]\)$/)
+  })
+
   it('hides the token in a challenge', async () => {
     const server = createServer(({ headers }, response) => {
       response.writeHead(401, { 'www-authenticate': `Bearer error="no ${headers.authorization}"` }).end()

@@ -53,8 +53,10 @@ const server = app.listen(Number(PORT), HOST, (error) => {
 function end(): void {
   ready = false
   ending.abort()
-  server.keepAliveTimeout = 1 // for the responses to requests that are in flight now
-  setTimeout(() => server.close(() => tokens.close()), DRAIN_MS) // last: requests in flight may need the token
+  setTimeout(() => {
+    server.keepAliveTimeout = 1 // for connections whose response is sent from now on
+    server.close(() => tokens.close()) // last: requests in flight may need the token
+  }, DRAIN_MS)
 }
 process.once('SIGTERM', end)
 process.once('SIGINT', end) // of PM2, or Ctrl-C

@@ -87,7 +87,7 @@ function spellingsOf(char: string): string {
 const JWT = /eyJ[\w-]+(?:\.[\w-]*){2,4}/g
 
 /** What JSON.parse quotes: a function may parse a secret that is no JSON. Anchored, so that the search is linear. */
-const QUOTED_JSON = /^([^"]*)"[^]*"(?=(?:\.{3})? is not valid JSON)/
+const QUOTED_JSON = /^([^"]*)".*"(?=(?:\.{3})? is not valid JSON)/s
 
 /** Names of error classes and codes of systems contain no secrets. */
 const WORD = /^(?:[A-Z]\w*Error|[A-Z][A-Z0-9_]+)$/

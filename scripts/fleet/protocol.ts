@@ -35,6 +35,8 @@ export interface Figures {
   requestedAt: number[]
   fromStore: number
   storeFailures: number
+  /** The longest look at the store (ms). */
+  longestLookMs: number
   /** From the start until there was a token (ms). */
   firstTokenMs: number | undefined
   longestCallMs: number
@@ -54,6 +56,7 @@ export function noFigures(): Figures {
     requestedAt: [],
     fromStore: 0,
     storeFailures: 0,
+    longestLookMs: 0,
     firstTokenMs: undefined,
     longestCallMs: 0,
   }

@@ -50,7 +50,7 @@ const tokens = createTokenProvider({
   environment: task.environment,
   clientId: task.clientId,
   clientSecret: task.clientSecret,
-  store: connection.store,
+  store: measured(connection.store),
   onEvent: note,
 })
 const send = await senderOf(task, tokens)
@@ -108,6 +108,18 @@ async function call(): Promise<void> {
   figures.calls += 1
   if (failure !== undefined) figures.failures[failure] = (figures.failures[failure] ?? 0) + 1
   figures.longestCallMs = Math.max(figures.longestCallMs, performance.now() - beganAt)
+}
+
+function measured(store: TokenStore): TokenStore {
+  return {
+    ...store,
+    async get(key) {
+      const beganAt = performance.now()
+      const found = await store.get(key)
+      figures.longestLookMs = Math.max(figures.longestLookMs, performance.now() - beganAt)
+      return found
+    },
+  }
 }
 
 /** On a slow machine it may take longer until a process uses the store. */

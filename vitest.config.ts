@@ -1,7 +1,7 @@
+import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
-import type { VitestPluginContext } from 'vitest/node'
 import { PATIENCE_MS } from './test/support/patience.ts'
 
 declare module 'vitest' {
@@ -17,17 +17,12 @@ declare module 'vitest' {
 
 const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-/** Much of it waits, or runs in other processes: coverage would cost a third more, and tell nothing more. */
-const WHOLE = ['cli', 'exploration', 'file', 'races', 'redis'].map((name) => `test/${name}/**/*.test.ts`)
 const INSTALLED = ['test/{dist,types}/**/*.test.ts']
-
-/** What takes coverage takes it of all projects, so that this one has to be told. */
-const withoutCoverage = {
-  name: 'without-coverage',
-  configureVitest: ({ project }: VitestPluginContext) => {
-    project.config.coverage = { ...project.config.coverage, enabled: false }
-  },
-}
+/** Test files that replace modules. All others share one copy of each module, which halves the time of the tests. */
+const MOCKING = globSync('test/**/*.test.ts', {
+  cwd: at('.'),
+  exclude: ['test/runtimes/node_modules/**', 'test/consumers/**'],
+}).filter((name) => /\bvi\.(?:mock|doMock|resetModules)\(/.test(readFileSync(at(name), 'utf8')))
 
 // In mode 'deep' the races run for minutes rather than seconds; in mode 'timing' tests look at the time, too.
 export default defineConfig(({ mode }) => ({
@@ -47,20 +42,19 @@ export default defineConfig(({ mode }) => ({
       {
         extends: true,
         test: {
-          name: 'units',
+          name: 'tests',
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...WHOLE, ...INSTALLED, 'test/consumers/**'],
+          exclude: [...configDefaults.exclude, ...INSTALLED, ...MOCKING, 'test/consumers/**'],
+          isolate: false,
         },
       },
-      { extends: true, plugins: [withoutCoverage], test: { name: 'whole', include: WHOLE } },
+      { extends: true, test: { name: 'mocking', include: MOCKING } },
       {
         extends: true,
-        plugins: [withoutCoverage],
         test: { name: 'installed', include: INSTALLED, globalSetup: 'test/dist/installed.ts' },
       },
       {
         extends: true,
-        plugins: [withoutCoverage],
         test: {
           name: 'examples',
           include: ['examples/existing-service/**/*.test.ts'],
@@ -79,11 +73,11 @@ export default defineConfig(({ mode }) => ({
     execArgv: ['MERCHANT_AUTH_PROVIDERS', 'MERCHANT_AUTH_WITHHELD'].map(
       (code) => `--disable-warning=${code}`,
     ),
-    maxWorkers: availableParallelism() + 1, // one more than cores: many tests wait for processes and servers
+    maxWorkers: availableParallelism() + 2, // one more than cores: many tests wait for processes and servers
     testTimeout: 2 * PATIENCE_MS,
     hookTimeout: 2 * PATIENCE_MS, // the search for secrets after each test
     provide: {
-      schedules: mode === 'deep' ? 200_000 : 5_000,
+      schedules: mode === 'deep' ? 200_000 : 1_500,
       deep: mode === 'deep',
       quiet: mode === 'timing',
     },

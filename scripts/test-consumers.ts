@@ -1,7 +1,7 @@
 /**
  * Runs the projects of test/consumers, which use the packed package as CommonJS projects do: TypeScript with
- * `module: commonjs`, also with `lib` ES2020, Jest without flags, ts-jest, NestJS 11, Next.js, generated clients, a handler
- * of AWS Lambda, and bundles of esbuild and webpack. NestJS 12 and Hono are ES modules. The manual shows some of their files.
+ * `module: commonjs`, also with `lib` ES2020, Jest without flags, ts-jest, Next.js, generated clients, a handler of AWS
+ * Lambda, and bundles of esbuild and webpack. NestJS and Hono are ES modules. The manual shows some of their files.
  *
  * npm run test:consumers
  */
@@ -20,11 +20,9 @@ const PROJECTS = {
     'bundles/build.js ../bundled',
     'lambda/main.js',
   ],
-  'NestJS 12, NestJS 11, and Hono': [
+  'NestJS and Hono': [
     'node_modules/typescript/bin/tsc -p nest',
     'nest/main.js',
-    'node_modules/typescript/bin/tsc -p nest-11',
-    'nest-11/main.js',
     'node_modules/typescript/bin/tsc -p hono',
     'hono/main.js',
   ],
@@ -44,9 +42,6 @@ try {
     recursive: true,
     filter: (path) => !path.endsWith('node_modules'),
   })
-  // The same application, in the folder where NestJS 11 is installed.
-  for (const file of ['main.ts', 'merchant-auth.module.ts', 'orders.module.ts'])
-    cpSync(join(project, 'nest', file), join(project, 'nest-11', file))
   // Other frameworks use the module of Next.js without its first line, as docs/frameworks.md says.
   const module = readFileSync(join(project, 'next/lib/merchant.ts'), 'utf8')
   writeFileSync(join(project, 'hono/merchant.ts'), module.replace("import 'server-only'\n", ''))

@@ -14,7 +14,6 @@ import {
   type Check,
   eachOf,
   inOwnProcess,
-  isCheck,
   mustBeFound,
   progress,
   runPart,
@@ -377,7 +376,7 @@ async function matrix(): Promise<Section> {
       (contender) =>
         contender.kind === kind && contender.client !== 'other' && contender.name !== 'createAuthInterceptor',
     )
-  const chosen = isCheck ? ofKind('ours') : [...ofKind('ours'), ...byHand, ...ofKind('peer')]
+  const chosen = [...ofKind('ours'), ...byHand, ...ofKind('peer')]
   const rows = await eachOf(chosen, 2, async (contender) => {
     progress(contender.name)
     const outcome = await run({ name: contender.name }, TIMEOUT_MS)

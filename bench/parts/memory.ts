@@ -4,16 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Client, Service } from '../contenders/contender.ts'
 import { contenderOf, contenders } from '../contenders/index.ts'
 import { shown, shownBytes } from '../numbers.ts'
-import {
-  type Check,
-  eachOf,
-  inOwnProcess,
-  isCheck,
-  mustBeFound,
-  progress,
-  runPart,
-  type Section,
-} from '../part.ts'
+import { type Check, eachOf, inOwnProcess, mustBeFound, progress, runPart, type Section } from '../part.ts'
 import { startService } from '../service.ts'
 import { stubTransport } from '../stub.ts'
 
@@ -40,9 +31,9 @@ interface Kept {
 }
 
 interface Found {
-  /** Bytes for each idle client, before and after it has got a token. Undefined in a short run. */
-  readonly idle: { readonly isNew: number; readonly withToken: number } | undefined
-  readonly plain: Kept | undefined
+  /** Bytes for each idle client, before and after it has got a token. */
+  readonly idle: { readonly isNew: number; readonly withToken: number }
+  readonly plain: Kept
   /** With one signal that every call is given. What calls keep without a signal they keep with one, too. */
   readonly signal: Kept
 }
@@ -50,11 +41,11 @@ interface Found {
 const weigh = inOwnProcess(import.meta, weighClient)
 
 async function weighClient({ name, service }: Job): Promise<Found> {
-  const idle = isCheck ? undefined : await weighIdle({ name, service })
+  const idle = await weighIdle({ name, service })
   const client = await contenderOf(name).create(service, stubTransport())
   return {
     idle,
-    plain: isCheck ? undefined : await callMany(client),
+    plain: await callMany(client),
     signal: await callMany(client, new AbortController().signal),
   }
 }
@@ -105,10 +96,7 @@ async function usedBytes(): Promise<number> {
 
 async function memory(): Promise<Section> {
   const { service, close } = await startService()
-  const chosen = contenders.filter(
-    ({ name, kind }) => !isCheck || (kind === 'ours' && name !== 'createAuthInterceptor'),
-  )
-  const rows = await eachOf(chosen, WIDTH, async (contender) => {
+  const rows = await eachOf(contenders, WIDTH, async (contender) => {
     progress(contender.name)
     const outcome = await weigh({ name: contender.name, service }, 300_000)
     mustBeFound(contender, outcome)
@@ -132,13 +120,8 @@ async function memory(): Promise<Section> {
     rows: rows.map(({ name, outcome }) => {
       if ('why' in outcome) return [name, outcome.why, '', '', '', '']
       const { idle, plain, signal } = outcome.found
-      const bytes = [
-        idle?.isNew,
-        idle?.withToken,
-        plain && plain.bytesPerCall * CALLS,
-        signal.bytesPerCall * CALLS,
-      ]
-      return [name, ...bytes.map((each) => (each === undefined ? '' : shownBytes(each))), signal.listeners]
+      const kept = [plain, signal].map(({ bytesPerCall }) => bytesPerCall * CALLS)
+      return [name, ...[idle.isNew, idle.withToken, ...kept].map(shownBytes), signal.listeners]
     }),
     notes: [
       'With axios, the axios instance is part of an idle client: see its baseline.',
@@ -152,7 +135,7 @@ async function memory(): Promise<Section> {
         const { plain, signal } = outcome.found
         const limits = { limit: 0.5, tolerance: 1.5 }
         return [
-          ...(plain ? [{ name: `${name}: bytes kept per call`, value: plain.bytesPerCall, ...limits }] : []),
+          { name: `${name}: bytes kept per call`, value: plain.bytesPerCall, ...limits },
           { name: `${name}: bytes kept per call with a signal`, value: signal.bytesPerCall, ...limits },
           { name: `${name}: listeners left on the signal`, value: signal.listeners, limit: 0, tolerance: 1 },
         ]

@@ -2,7 +2,7 @@
 import { before } from '../contenders/ours.ts'
 import { handwrittenUndici, undiciWithoutInterceptor } from '../contenders/price-undici.ts'
 import { median, shown } from '../numbers.ts'
-import { type Check, isAgainst, isCheck, progress, runPart, type Section } from '../part.ts'
+import { type Check, isAgainst, progress, runPart, type Section } from '../part.ts'
 import { type Ratio, ratioOf, shuffled, type Times } from '../rounds.ts'
 import { startService } from '../service.ts'
 import { IN_FLIGHT, startParticipant } from '../turns.ts'
@@ -119,8 +119,7 @@ function checksOf(sets: readonly Times[], group: Group): Check[] {
   return [...byBaseline, ...byHandwritten].map((check) => ({ ...check, tolerance: 1, isRatio: true }))
 }
 
-async function price(): Promise<Section | readonly Section[]> {
-  if (isCheck) return [] // the processes take longer to warm up than the part `sockets` takes, which sees the same calls
+async function price(): Promise<Section> {
   const sets: Times[] = []
   for (let set = 1; set <= SETS; set += 1) {
     progress(`processes, set ${set} of ${SETS}`)

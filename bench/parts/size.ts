@@ -6,7 +6,7 @@ import { measureCode } from '../../scripts/check-package/first-load.ts'
 import { filesOf, readManifest } from '../../scripts/check-package/packed.ts'
 import { contenders } from '../contenders/index.ts'
 import { shown, shownBytes } from '../numbers.ts'
-import { isCheck, runPart, type Section } from '../part.ts'
+import { runPart, type Section } from '../part.ts'
 
 const BENCH = fileURLToPath(new URL('..', import.meta.url))
 
@@ -60,7 +60,6 @@ function foldersOf(packages: readonly string[]): string[] {
 }
 
 async function size(): Promise<readonly Section[]> {
-  if (isCheck) return [] // `npm run check:package` has limits for it
   const rows: string[][] = []
   for (const { name, kind, packages } of contenders) {
     if (kind === 'handwritten' || packages.length === 0) continue

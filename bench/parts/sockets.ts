@@ -1,7 +1,7 @@
 /** What one call costs over real sockets, to a server in another process on loopback. */
 import { Agent } from 'node:http'
 import { chartRows, costSection, type Group, measureGroups, summaryOf } from '../call-cost.ts'
-import { isCheck, runPart, type Section } from '../part.ts'
+import { runPart, type Section } from '../part.ts'
 import { CLOSING_PATH, startService } from '../service.ts'
 
 const ATTACH_AUTH = { attachAuth: 1.05 }
@@ -31,7 +31,7 @@ const OTHERS: readonly Group[] = [
   {
     title: 'axios, no agent given',
     clients: ['axios'],
-    only: isCheck ? [] : ['attachAuth'], // the agent of Node.js keeps connections, too
+    only: ['attachAuth'], // the agent of Node.js keeps connections, too
     limits: ATTACH_AUTH,
     tolerance,
   },
@@ -55,7 +55,7 @@ const OTHERS: readonly Group[] = [
 
 async function sockets(): Promise<Section> {
   const { service, close } = await startService()
-  const rounds = { rounds: isCheck ? 61 : 181, sliceMs: isCheck ? 12 : 15, warmUpMs: isCheck ? 200 : 500 }
+  const rounds = { rounds: 181, sliceMs: 15, warmUpMs: 500 }
   const results = await measureGroups([...KEPT, ...OTHERS], { service, rounds })
   await close()
   const kept = results.filter(({ group }) => KEPT.includes(group))

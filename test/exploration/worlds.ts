@@ -15,7 +15,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     callers: [{ do: 'get a token', count: 2 }],
     answers: [BROKEN, DENIED, REFUSED_FOR_7_S],
     most: { failures: 2, aborts: 1 },
-    events: { quick: 7, deep: 12 },
+    events: { quick: 6, deep: 12 },
   },
   'callers without a token, and pauses': {
     start: 'an expired token',
@@ -24,27 +24,27 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     answers: [BROKEN, DENIED, REFUSED, REFUSED_FOR_7_S],
     most: { failures: 3 },
     retries: 0,
-    events: { quick: 8, deep: 12 },
+    events: { quick: 7, deep: 12 },
   },
   'a token in its window': {
     start: 'a token in its window',
     callers: [{ do: 'get a token', count: 3 }],
     answers: [BROKEN, BROKEN_FOR_1_MIN, REFUSED],
     most: { failures: 2 },
-    events: { quick: 8, deep: 12 },
+    events: { quick: 7, deep: 12 },
   },
   'rejected calls': {
     start: 'a fresh token',
     callers: [{ do: 'call an API', count: 2 }],
     answers: [BROKEN],
     most: { failures: 2, revocations: 1 },
-    events: { quick: 6, deep: 9 },
+    events: { quick: 5, deep: 9 },
   },
   'rejected calls, and aborts': {
     start: 'a fresh token',
     callers: [{ do: 'call an API', count: 2 }],
     most: { revocations: 1, aborts: 2 },
-    events: { quick: 6, deep: 8 },
+    events: { quick: 5, deep: 8 },
   },
   'a call rejected in the window': {
     start: 'a token in its window',
@@ -54,7 +54,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     answers: [UNREACHABLE, REFUSED],
     most: { failures: 2, revocations: 1 },
-    events: { quick: 6, deep: 9 },
+    events: { quick: 5, deep: 9 },
   },
   'an API that rejects every token': {
     start: 'a fresh token',
@@ -137,7 +137,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     most: { revocations: 1, outages: 1 },
     store: 'with leases',
-    events: { quick: 5, deep: 7 },
+    events: { quick: 4, deep: 7 },
   },
   'two processes, and a token in its window': {
     start: 'a token in its window',

@@ -9,12 +9,11 @@ import { promisify } from 'node:util'
 import { createFileTokenStore } from 'merchant-auth/file'
 import { type Sandbox, startSandbox } from 'merchant-auth/testing'
 import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest'
-import { eventually } from '../store/contract.ts'
 import { type Rig, rig } from '../token/harness.ts'
 import type { Message, Work } from './worker.ts'
 
 const AT_ONCE = 4
-const KILLS = inject('deep') ? 200 : 40
+const KILLS = inject('deep') ? 200 : 16
 const TIMEOUT_MS = 2_000
 
 const folders: string[] = []
@@ -76,26 +75,6 @@ it('processes that are killed at any moment leave no damaged entry, no lease for
     `${kills} kills: ${messages.length} tokens seen, ${sandbox.test.counts.token} token requests, longest wait ` +
       `${Math.round(Math.max(...waits))} ms, files: ${left.length}`,
   )
-})
-
-it('20 restarts make one token request', async () => {
-  await using sandbox = await startSandbox()
-  const { environment, clientId, clientSecret } = sandbox.test
-  const work = { directory: newFolder(), options: { environment, clientId, clientSecret } }
-  const tokens = new Set<string>()
-  for (let starts = 0; starts < 20; starts += 1) {
-    const child = start(work, () => {})
-    const [message] = (await once(child, 'message')) as [Message]
-    tokens.add('token' in message ? message.token : message.failure)
-    if (starts === 0)
-      await eventually('the token to be written', async () =>
-        readdirSync(work.directory).some((name) => name.endsWith('.entry')),
-      )
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  }
-  expect(tokens.size).toBe(1)
-  expect(sandbox.test.counts.token).toBe(1)
 })
 
 describe('a script that exits as soon as it has its token, or an error,', () => {

@@ -1,6 +1,7 @@
 /**
- * Runs suite.ts with the packed package on every supported runtime: Node.js (the oldest and the newest 22, 24, 26), Bun
- * and Deno. Those that the registry has for this platform are downloaded the first time.
+ * Runs suite.ts with the packed package on every supported runtime: Node.js (the oldest and the newest 22, 24, 26), Bun,
+ * Deno and workerd. Node.js 24 is that of the development tools. Of the others, those that the registry has for this
+ * platform are downloaded the first time.
  *
  * npm run test:runtimes
  */
@@ -19,9 +20,8 @@ const LIMIT_MS = 300_000
 const AT_ONCE = 2
 
 interface Runtime {
-  /** The package in the registry: it contains only the binary of one platform, and has no install script. */
   readonly name: string
-  readonly binary: string
+  readonly command: string
   /** The arguments before the file to run. */
   readonly args?: readonly string[]
 }
@@ -41,7 +41,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 
 await Promise.all([installPackage(), installRuntimes()])
 const runtimes = knownRuntimes()
-const installed = runtimes.filter(({ name }) => existsSync(join(here, 'node_modules', name)))
+const installed = runtimes.filter(({ command }) => existsSync(command))
 for (const { name } of runtimes)
   if (!installed.some((one) => one.name === name)) console.log(`Not run: the registry has no ${name}.`)
 const results = await Readable.from(installed).map(run, { concurrency: AT_ONCE }).toArray()
@@ -51,11 +51,13 @@ function knownRuntimes(): Runtime[] {
   const platform = `${process.platform}-${process.arch}`
   const bun = platform.replace('arm64', 'aarch64')
   const deno = platform.startsWith('linux') ? `${platform}-glibc` : platform
-  const node = (name: string, ...args: string[]) => ({
-    name: `${name}-${platform}`,
-    binary: 'bin/node',
-    args,
+  /** A package of the registry: it contains only the binary of one platform, and has no install script. */
+  const runtime = (name: string, binary: string, args?: readonly string[]): Runtime => ({
+    name,
+    command: join(here, 'node_modules', name, binary),
+    ...(args && { args }),
   })
+  const node = (name: string, ...args: string[]) => runtime(`${name}-${platform}`, 'bin/node', args)
   // The package needs no more, and writes only in the file store.
   const access = [`--allow-read=${folder}`, `--allow-write=${folder}`]
   const allowed = ['--allow-net=127.0.0.1', '--allow-env', ...access]
@@ -63,11 +65,11 @@ function knownRuntimes(): Runtime[] {
     // It supports type stripping and require() of ES modules, but marks both as experimental.
     node('node-22-oldest', '--experimental-strip-types', '--disable-warning=ExperimentalWarning'),
     node('node-22'),
-    node('node-24'),
+    { name: 'Node.js', command: process.execPath, args: [] },
     node('node-26'),
-    { name: `@oven/bun-${bun}`, binary: 'bin/bun', args: ['--no-install'] },
-    { name: `@deno/${deno}`, binary: 'deno', args: ['run', '--no-prompt', '--no-lock', ...allowed] },
-    { name: `@cloudflare/workerd-${platform.replace('x64', '64')}`, binary: 'bin/workerd' },
+    runtime(`@oven/bun-${bun}`, 'bin/bun', ['--no-install']),
+    runtime(`@deno/${deno}`, 'deno', ['run', '--no-prompt', '--no-lock', ...allowed]),
+    runtime(`@cloudflare/workerd-${platform.replace('x64', '64')}`, 'bin/workerd'),
   ]
 }
 
@@ -92,7 +94,7 @@ async function installPackage(): Promise<void> {
 }
 
 /** Whether the suite passed, wrote no warning, and then ended by itself. */
-async function run({ name, binary, args }: Runtime): Promise<boolean> {
+async function run({ name, command, args }: Runtime): Promise<boolean> {
   const home = mkdtempSync(join(folder, 'home-'))
   // None of the settings of this process: no NODE_OPTIONS, no proxy, no caches of the user.
   const env = {
@@ -105,7 +107,6 @@ async function run({ name, binary, args }: Runtime): Promise<boolean> {
     DO_NOT_TRACK: '1',
   }
   const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(LIMIT_MS)])
-  const command = join(here, 'node_modules', name, binary)
   // workerd has no file system and no server: a program of Node.js starts it.
   const [program, ...rest] = args
     ? [command, ...args, join(folder, 'suite.mts')]

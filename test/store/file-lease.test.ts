@@ -138,7 +138,14 @@ it.each<[string, World]>([
   ],
   [
     'two processes, one of which takes more than a second to create its lease',
-    { processes: ['A', 'B'], rounds: 1, switches: 3, pauses: 1, pauseMs: 2_000, left: { 7: 'expired' } },
+    {
+      processes: ['A', 'B'],
+      rounds: 1,
+      switches: several,
+      pauses: 1,
+      pauseMs: 2_000,
+      left: { 7: 'expired' },
+    },
   ],
   [
     'three processes, and times that end',

@@ -1,7 +1,11 @@
 /** Records the secrets of each test, and everything that a user of the package could have logged. */
+import { subscribe } from 'node:diagnostics_channel'
 
 export const secrets = new Set<string>()
 export const outcomes: unknown[] = []
+
+// Here rather than in setup.ts, which runs for every file: this runs once for all files that share the module.
+subscribe('merchant-auth', (event) => outcomes.push(event))
 
 /** Notes a secret, which must not appear in any outcome. */
 export function noteSecret(secret: unknown): void {

@@ -1,10 +1,7 @@
 /** Checks after every test that no error, response, event or provider of the test contains one of its secrets. */
-import { subscribe } from 'node:diagnostics_channel'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { findLeaks } from './leaks.ts'
 import { forget, outcomes, secrets } from './recorded.ts'
-
-subscribe('merchant-auth', (event) => outcomes.push(event))
 
 beforeEach(forget)
 

@@ -1,4 +1,4 @@
-/** A NestJS application, compiled with the options of `nest new`: an ES module with NestJS 12, and CommonJS with NestJS 11. */
+/** A NestJS application, an ES module as `nest new` makes it, compiled with its options. */
 import 'reflect-metadata'
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

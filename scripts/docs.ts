@@ -7,11 +7,11 @@
  * npm run docs [-- --update]
  */
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, extname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
+import { isInstalled } from './check-package/packed.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const api = join(root, 'docs/api')
@@ -83,12 +83,8 @@ function sourceOf(built: string): string {
 
 /** Installs what the lock file names, unless that is installed already. */
 function install(): void {
-  const lock = readFileSync(join(api, 'package-lock.json'))
-  const hash = createHash('sha256').update(lock).digest('hex')
-  const stamp = join(api, 'node_modules/.lock-hash')
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return
+  if (isInstalled(api)) return
   run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel', 'error'])
-  writeFileSync(stamp, hash)
 }
 
 function run(command: string, args: readonly string[]): void {

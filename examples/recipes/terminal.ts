@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startSandbox } from 'merchant-auth/testing'
 
-const POWER_FAILURES = 4
+const POWER_FAILURES = 3
 /** A terminal that lost power while it requested a token blocks the next one for no longer. */
 const TIMEOUT_MS = 4_000
 

@@ -1,4 +1,7 @@
-/** Development with `node --watch`: a service that is changed twenty times restarts as often, and makes one token request. */
+/**
+ * Development with `node --watch`: a service that is changed five times, or as often as the first argument says, restarts as
+ * often, and makes one token request.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +13,7 @@ import { createInterface } from 'node:readline'
 import { createAuthFetch } from 'merchant-auth'
 import { startSandbox } from 'merchant-auth/testing'
 
-const RESTARTS = 20
+const RESTARTS = Number(process.argv[2] ?? 5)
 
 /** The service. It makes a call when it starts. */
 async function serve(version: string): Promise<void> {

@@ -1,6 +1,6 @@
 /** The package as its users get it: packed by npm, and installed in a folder of its own. */
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -56,7 +56,7 @@ export async function output(
   cwd: string,
   [command, ...args]: readonly [string, ...string[]],
 ): Promise<string> {
-  const { stdout } = await run(command, args, { cwd, env, timeout: 120_000, maxBuffer: 64 * 1024 * 1024 })
+  const { stdout } = await run(command, args, { cwd, env, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 })
   return stdout
 }
 
@@ -91,6 +91,12 @@ export async function install(folder: string, packages: readonly string[]): Prom
   const manifest = join(folder, 'package.json')
   if (!existsSync(manifest)) await writeFile(manifest, JSON.stringify({ name: 'caller', private: true }))
   await output(folder, ['npm', 'install', '--prefer-offline', '--no-audit', '--no-fund', ...packages])
+}
+
+/** Whether npm has installed what the lock file of a folder names, and nobody has changed that file since. */
+export function isInstalled(folder: string): boolean {
+  const installed = statSync(join(folder, 'node_modules/.package-lock.json'), { throwIfNoEntry: false })
+  return installed !== undefined && installed.mtimeMs > statSync(join(folder, 'package-lock.json')).mtimeMs
 }
 
 /** The packages that are installed in a folder. */

@@ -6,14 +6,13 @@
  * npm run test:runtimes
  */
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { install, output, pack, root } from '../../scripts/check-package/packed.ts'
+import { install, isInstalled, output, pack, root } from '../../scripts/check-package/packed.ts'
 import manifest from './package.json' with { type: 'json' }
 
 const LIMIT_MS = 300_000
@@ -75,14 +74,9 @@ function knownRuntimes(): Runtime[] {
 
 /** Installs the runtimes of the lock file, unless they are installed already. */
 async function installRuntimes(): Promise<void> {
-  const hash = createHash('sha256')
-    .update(readFileSync(join(here, 'package-lock.json')))
-    .digest('hex')
-  const stamp = join(here, 'node_modules/.lock-hash')
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return
+  if (isInstalled(here)) return
   console.log('Downloading the runtimes (about 1 GB on the disk) …')
   await output(here, ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'])
-  writeFileSync(stamp, hash)
 }
 
 async function installPackage(): Promise<void> {

@@ -69,7 +69,7 @@ function variables(sandbox: Sandbox): Record<string, string> {
 async function build(name: Build, env: Record<string, string>): Promise<void> {
   await promisify(execFile)(process.execPath, [next, 'build', folder], {
     env: { ...base, ...env, BUILD: name },
-    timeout: 90_000,
+    timeout: 300_000,
   })
 }
 

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { PATIENCE_MS } from './test/support/patience.ts'
 
 declare module 'vitest' {
@@ -23,6 +24,14 @@ const MOCKING = globSync('test/**/*.test.ts', {
   cwd: at('.'),
   exclude: ['test/runtimes/node_modules/**', 'test/consumers/**'],
 }).filter((name) => /\bvi\.(?:mock|doMock|resetModules)\(/.test(readFileSync(at(name), 'utf8')))
+
+/** Begins with what mostly waits for servers and processes: the other tests use the cores meanwhile. */
+class WaitingFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const waits = ({ moduleId }: TestSpecification) => Number(/\/test\/(?:redis|file)\//.test(moduleId))
+    return (await super.sort(files)).sort((a, b) => waits(b) - waits(a))
+  }
+}
 
 // In mode 'deep' the races run for minutes rather than seconds; in mode 'timing' tests look at the time, too.
 export default defineConfig(({ mode }) => ({
@@ -68,6 +77,7 @@ export default defineConfig(({ mode }) => ({
         },
       },
     ],
+    sequence: { sequencer: WaitingFirst },
     setupFiles: ['test/support/setup.ts'],
     // Hundreds of tests do what they warn of.
     execArgv: ['MERCHANT_AUTH_PROVIDERS', 'MERCHANT_AUTH_WITHHELD'].map(

@@ -35,7 +35,7 @@ const ONE_BY_ONE: readonly Group[] = [
   { title: 'undici, no-op dispatcher', clients: ['undici'], transport: stubTransport, tolerance: 1.1 },
 ]
 
-const SIZES = isCheck ? [1, 10_000] : [1, 100, 10_000]
+const SIZES = [1, 100, 10_000]
 const IN_FLIGHT = [
   { client: 'axios', names: ['attachAuth', 'handwritten interceptor', 'axios-token-interceptor'] },
   { client: 'fetch', names: ['createAuthFetch', 'handwritten fetch', '@badgateway/oauth2-client', 'auth0'] },
@@ -46,20 +46,20 @@ async function cost(): Promise<Section[]> {
   const results = await measureGroups(ONE_BY_ONE, { service, rounds: ROUNDS })
   const inFlight: Result[] = []
   const checks: Check[] = []
-  for (const { client, names } of isAgainst ? [] : IN_FLIGHT) {
+  for (const { client, names } of isAgainst || isCheck ? [] : IN_FLIGHT) {
     const bySize: Result[] = []
     for (const size of SIZES) {
       const group: Group = {
         title: `${client}, ${shown(size)} in flight`,
         clients: [client],
-        only: isCheck ? names.slice(0, 1) : names,
+        only: names,
         inFlight: size,
         transport: () => stubTransport(gate(size)),
         tolerance: 1.3,
       }
       // A run is at least one batch: a large one of axios takes 300 ms.
       const isLong = client === 'axios' && size > 1
-      const rounds = { rounds: isLong ? (isCheck ? 5 : 15) : 41, sliceMs: 8, warmUpMs: isLong ? 100 : 200 }
+      const rounds = { rounds: isLong ? 15 : 41, sliceMs: 8, warmUpMs: isLong ? 100 : 200 }
       bySize.push(...(await measureGroups([group], { service, rounds })))
     }
     inFlight.push(...bySize)

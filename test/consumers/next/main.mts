@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { type Sandbox, startSandbox } from 'merchant-auth/testing'
 
-type Build = 'plain' | 'cached' | 'client'
+type Build = 'plain' | 'cached'
 
 const folder = import.meta.dirname
 const next = join(folder, '../node_modules/next/dist/bin/next')
@@ -15,7 +15,6 @@ const base = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' }
 
 await buildsWithoutConnection()
 await buildsWithCacheComponents()
-await refusesClientComponents()
 console.log('done')
 
 /** A page that awaits the token while `next build` prerenders it becomes a dynamic page. */
@@ -49,10 +48,6 @@ async function buildsWithCacheComponents(): Promise<void> {
   await server.shows('/cached')
   await server.shows('/cached')
   assert.deepEqual([sandbox.test.counts.token, sandbox.test.counts.merchant], [1, 4])
-}
-
-async function refusesClientComponents(): Promise<void> {
-  await assert.rejects(build('client', {}), /'server-only' cannot be imported from a Client Component module/)
 }
 
 function variables(sandbox: Sandbox): Record<string, string> {

@@ -1,8 +1,8 @@
-/** Each build adds its own pages: those of `plain`, of `cached` with `cacheComponents`, or of `client`, which must fail. */
+/** Each build adds its own pages: those of `plain`, or those of `cached`, with `cacheComponents`. */
 const { BUILD } = process.env
 
 module.exports = {
-  pageExtensions: BUILD === 'client' ? ['client.tsx'] : ['ts', 'tsx', `${BUILD}.tsx`],
+  pageExtensions: ['ts', 'tsx', `${BUILD}.tsx`],
   cacheComponents: BUILD === 'cached',
   partialPrefetching: BUILD === 'cached',
   experimental: { turbopackFileSystemCacheForBuild: false }, // writing it costs more than it saves

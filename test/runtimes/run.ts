@@ -16,7 +16,7 @@ import { install, isInstalled, output, pack, root } from '../../scripts/check-pa
 import manifest from './package.json' with { type: 'json' }
 
 const LIMIT_MS = 300_000
-const AT_ONCE = 2
+const AT_ONCE = 4
 
 interface Runtime {
   readonly name: string

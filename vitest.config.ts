@@ -22,8 +22,10 @@ const INSTALLED = ['test/{dist,types}/**/*.test.ts']
 /** Test files that replace modules. All others share one copy of each module, which halves the time of the tests. */
 const MOCKING = globSync('test/**/*.test.ts', {
   cwd: at('.'),
-  exclude: ['test/runtimes/node_modules/**', 'test/consumers/**'],
-}).filter((name) => /\bvi\.(?:mock|doMock|resetModules)\(/.test(readFileSync(at(name), 'utf8')))
+  exclude: ['test/{consumers,dist,types}/**', 'test/runtimes/node_modules/**'],
+})
+  .map((name) => name.replaceAll('\\', '/'))
+  .filter((name) => /\bvi\.(?:mock|doMock|resetModules)\(/.test(readFileSync(at(name), 'utf8')))
 
 /** Begins with what mostly waits for servers and processes: the other tests use the cores meanwhile. */
 class WaitingFirst extends BaseSequencer {
@@ -83,7 +85,7 @@ export default defineConfig(({ mode }) => ({
     execArgv: ['MERCHANT_AUTH_PROVIDERS', 'MERCHANT_AUTH_WITHHELD'].map(
       (code) => `--disable-warning=${code}`,
     ),
-    maxWorkers: availableParallelism() + 2, // one more than cores: many tests wait for processes and servers
+    maxWorkers: availableParallelism() + 2, // more than cores: many tests wait for processes and servers
     testTimeout: 2 * PATIENCE_MS,
     hookTimeout: 2 * PATIENCE_MS, // the search for secrets after each test
     provide: {

@@ -163,7 +163,6 @@ function checksOfLimits(result: Result): Check[] {
       value: ratioToBaseline(result, name).ratio,
       limit,
       tolerance: isCheck ? CHECK_TOLERANCE : 1,
-      isRatio: true,
     }))
 }
 

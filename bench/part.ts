@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import type { Contender } from './contenders/contender.ts'
 
-/** A short run that measures only what has a check: `npm run bench -- --check`. */
+/** A short run of a few parts, only of what has a check: `npm run bench -- --check`. */
 export const isCheck: boolean = process.env['BENCH_MODE'] === 'check'
 /** A comparison with an earlier build, installed as `merchant-auth-before`: `npm run bench -- --against FOLDER`. */
 export const isAgainst: boolean = process.env['BENCH_MODE'] === 'against'
@@ -14,8 +14,6 @@ export interface Check {
   readonly limit: number
   /** Room for noise: the run fails where the value is greater than `limit * tolerance`. */
   readonly tolerance: number
-  /** Whether the value is measured, and so is measured again before it counts as missed, rather than counted. */
-  readonly isRatio?: boolean
 }
 
 export interface Chart {

@@ -4,17 +4,17 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { type Check, PAGES, type Section } from './part.ts'
+import { PAGES, type Section } from './part.ts'
 import { checkInText, figuresOf, isMissed, pageWith, resultsPage } from './report.ts'
 
 const PARTS = ['price', 'sockets', 'cost', 'steady', 'crowd', 'matrix', 'memory', 'start', 'size']
-/** Those whose figures no test has: tests count requests and failures, `npm run check:package` has limits for sizes. */
+/** Those that are precise beside other programs. Tests count requests and failures; `npm run check:package` limits sizes. */
 const PARTS_IN_CHECK = ['cost', 'start']
 /** Those that measure the earlier build, too. */
 const PARTS_AGAINST = ['price', 'sockets', 'cost']
 const HELP = `npm run bench [-- OPTIONS]
 
-Measures this package and its peers: about 13 minutes on two cores that do nothing else.
+Measures this package and its peers: 15 to 25 minutes on two cores that do nothing else.
 Writes bench/RESULTS.md, bench/charts/ and the tables in ${PAGES.join(', ')}.
 
   --check           ${PARTS_IN_CHECK.join(', ')}, in short, for CI; writes nothing
@@ -68,13 +68,11 @@ if (failed.length > 0) console.error(`Failed: ${failed.join(', ')}`)
 console.log(`\n${checks.length} checks, ${missed.length} missed, after ${seconds()} s`)
 process.exitCode = missed.length + failed.length > 0 ? 1 : 0
 
-/** A ratio misses where it misses in every attempt; a count where it misses in one. */
+/** A check misses where it misses in every attempt: only ratios are measured again. */
 async function measure(name: string): Promise<Section[]> {
   let measured = await runPart(name)
   for (let attempt = 1; attempt < ATTEMPTS[mode]; attempt += 1) {
-    const noisy = measured
-      .flatMap((section) => section.checks)
-      .filter((check) => isRatio(check) && isMissed(check))
+    const noisy = measured.flatMap((section) => section.checks).filter(isMissed)
     if (noisy.length === 0) break
     for (const check of noisy) console.log(`  measured once more: ${checkInText(check)}`)
     const again = await runPart(name)
@@ -83,17 +81,13 @@ async function measure(name: string): Promise<Section[]> {
     )
     measured = measured.map((section) => ({
       ...section,
-      checks: section.checks.map((check) => {
-        const values = [check.value, checksAgain.get(check.name) ?? Number.NaN]
-        return { ...check, value: isRatio(check) ? Math.min(...values) : Math.max(...values) }
-      }),
+      checks: section.checks.map((check) => ({
+        ...check,
+        value: Math.min(check.value, checksAgain.get(check.name) ?? Number.NaN),
+      })),
     }))
   }
   return measured
-}
-
-function isRatio({ isRatio = false, tolerance }: Check): boolean {
-  return isRatio || tolerance > 1
 }
 
 async function runPart(name: string): Promise<Section[]> {

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { ProviderClosedError } from 'merchant-auth'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { untilAborted, waitFor } from '../src/waiting.ts'
 import { settled } from './support/clock.ts'
 import { granted, rejection, rig, unhandledRejections } from './token/harness.ts'
@@ -64,6 +64,7 @@ describe('the signal of a call', () => {
   ])('shared by 10 000 callers causes no warning and leaves no listener after %s', async (end, status) => {
     const warned = vi.fn()
     process.on('warning', warned)
+    onTestFinished(() => void process.off('warning', warned))
     const { provider, answer } = gated()
     const abort = new AbortController()
     const { signal } = abort
@@ -74,7 +75,6 @@ describe('the signal of a call', () => {
     else abort.abort('gone')
     expect(new Set((await outcomes).map((outcome) => outcome.status))).toEqual(new Set([status]))
     await settled()
-    process.off('warning', warned)
     expect(warned).not.toHaveBeenCalled()
     expect(getEventListeners(signal, 'abort')).toHaveLength(0)
   })

@@ -116,7 +116,7 @@ function checksOf(sets: readonly Times[], group: Group): Check[] {
           value: 1 + price(name) - price(handwritten),
           limit: 1 + aboveHandwritten,
         }))
-  return [...byBaseline, ...byHandwritten].map((check) => ({ ...check, tolerance: 1, isRatio: true }))
+  return [...byBaseline, ...byHandwritten].map((check) => ({ ...check, tolerance: 1 }))
 }
 
 async function price(): Promise<Section> {

@@ -40,13 +40,6 @@ export interface Terminal {
   readonly getColorDepth?: () => number
 }
 
-const running: Running[] = []
-
-afterEach(async () => {
-  for (const one of running) one.interrupt()
-  await Promise.allSettled(running.splice(0))
-})
-
 /** Runs `merchant-auth` with these arguments in this process; a command that is still running is interrupted after the test. */
 export function run(args: readonly string[], env: Variables = {}, terminal?: Terminal): Running {
   const { stdin, ...properties } = terminal ?? {}
@@ -64,7 +57,10 @@ export function run(args: readonly string[], env: Variables = {}, terminal?: Ter
     stdout: written,
     stderr: logged,
   })
-  running.push(one)
+  onTestFinished(async () => {
+    one.interrupt()
+    await Promise.allSettled([one])
+  })
   return one
 }
 

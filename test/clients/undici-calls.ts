@@ -2,22 +2,16 @@
 import type { AccessToken } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, type Dispatcher } from 'undici'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { provided, token } from '../support/provided.ts'
 import { outcomes } from '../support/recorded.ts'
 import type { Scripted } from './world.ts'
 
 type Interceptor = Dispatcher.DispatcherComposeInterceptor
 
-const open: Dispatcher[] = []
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((dispatcher) => dispatcher.destroy()))
-})
-
 /** A dispatcher that is destroyed after the test. */
 export function autoDestroyed<D extends Dispatcher>(dispatcher: D): D {
-  open.push(dispatcher)
+  onTestFinished(() => dispatcher.destroy())
   return dispatcher
 }
 

@@ -16,7 +16,7 @@ import {
   stream,
   upgrade,
 } from 'undici'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { provided, token } from '../support/provided.ts'
 import { agentWith, authFor, autoDestroyed, RecordingHandler, tokensAt } from './undici-calls.ts'
@@ -283,10 +283,10 @@ describe('an undici handler needs only the callbacks that its types require', ()
     const dispatcher = agentWith(authFor(api))
     const uncaught = vi.fn()
     process.on('uncaughtException', uncaught)
+    onTestFinished(() => void process.off('uncaughtException', uncaught))
     dispatcher.dispatch({ origin: api.url, path: '/', method: 'GET' }, { onRequestStart })
     await until(() => api.seen.length === 1)
     await settled(20)
-    process.off('uncaughtException', uncaught)
     expect(uncaught).not.toHaveBeenCalled()
   })
 })

@@ -12,7 +12,7 @@ export interface Work {
 }
 
 /** What it sends, for each token and each failure. */
-export type Message = { readonly token: string; readonly tookMs: number } | { readonly failure: string }
+export type Message = { readonly tookMs: number } | { readonly failure: string }
 
 const EVERY_MS = 5
 
@@ -32,7 +32,7 @@ for (;;) {
   const from = performance.now()
   try {
     const { value } = await tokens.getToken()
-    if (value !== last) send({ token: value, tookMs: performance.now() - from })
+    if (value !== last) send({ tookMs: performance.now() - from })
     last = value
   } catch (error) {
     send({ failure: String(error) })

@@ -8,7 +8,7 @@
 import { spawn } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
@@ -20,6 +20,7 @@ const AT_ONCE = 4
 
 interface Runtime {
   readonly name: string
+  readonly folder: string
   readonly command: string
   /** The arguments before the file to run. */
   readonly args?: readonly string[]
@@ -40,7 +41,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 
 await Promise.all([installPackage(), installRuntimes()])
 const runtimes = knownRuntimes()
-const installed = runtimes.filter(({ command }) => existsSync(command))
+const installed = runtimes.filter(({ folder }) => existsSync(folder))
 for (const { name } of runtimes)
   if (!installed.some((one) => one.name === name)) console.log(`Not run: the registry has no ${name}.`)
 const results = await Readable.from(installed).map(run, { concurrency: AT_ONCE }).toArray()
@@ -51,11 +52,10 @@ function knownRuntimes(): Runtime[] {
   const bun = platform.replace('arm64', 'aarch64')
   const deno = platform.startsWith('linux') ? `${platform}-glibc` : platform
   /** A package of the registry: it contains only the binary of one platform, and has no install script. */
-  const runtime = (name: string, binary: string, args?: readonly string[]): Runtime => ({
-    name,
-    command: join(here, 'node_modules', name, binary),
-    ...(args && { args }),
-  })
+  const runtime = (name: string, binary: string, args?: readonly string[]): Runtime => {
+    const packageFolder = join(here, 'node_modules', name)
+    return { name, folder: packageFolder, command: join(packageFolder, binary), ...(args && { args }) }
+  }
   const node = (name: string, ...args: string[]) => runtime(`${name}-${platform}`, 'bin/node', args)
   // The package needs no more, and writes only in the file store.
   const access = [`--allow-read=${folder}`, `--allow-write=${folder}`]
@@ -64,7 +64,7 @@ function knownRuntimes(): Runtime[] {
     // It supports type stripping and require() of ES modules, but marks both as experimental.
     node('node-22-oldest', '--experimental-strip-types', '--disable-warning=ExperimentalWarning'),
     node('node-22'),
-    { name: 'Node.js', command: process.execPath, args: [] },
+    { name: 'Node.js', folder: dirname(process.execPath), command: process.execPath, args: [] },
     node('node-26'),
     runtime(`@oven/bun-${bun}`, 'bin/bun', ['--no-install']),
     runtime(`@deno/${deno}`, 'deno', ['run', '--no-prompt', '--no-lock', ...allowed]),
@@ -75,7 +75,7 @@ function knownRuntimes(): Runtime[] {
 /** Installs the runtimes of the lock file, unless they are installed already. */
 async function installRuntimes(): Promise<void> {
   if (isInstalled(here)) return
-  console.log('Downloading the runtimes (about 1 GB on the disk) …')
+  console.log('Downloading the runtimes (about 900 MB on the disk) …')
   await output(here, ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'])
 }
 

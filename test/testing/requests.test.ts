@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { inspect } from 'node:util'
 import { decodeJwt } from 'jose'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Sandbox, type SandboxRequest, startSandbox } from '../../src/testing/index.ts'
 import { call, freshToken, goodFields, requestToken, turn, until, useSandbox } from './calls.ts'
 
@@ -135,11 +135,11 @@ describe('onRequest of the sandbox', () => {
   it('affects neither the response nor the process if it rejects', async () => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
+    onTestFinished(() => void process.off('unhandledRejection', unhandled))
     await using sandbox = await startSandbox({ onRequest: () => Promise.reject(new Error('mine')) })
     expect((await call(sandbox.test.merchantUrl, await freshToken(sandbox.test))).status).toBe(200)
     await until(() => sandbox.test.requests('merchant')[0]?.durationMs !== undefined)
     await turn(5)
-    process.off('unhandledRejection', unhandled)
     expect(unhandled).not.toHaveBeenCalled()
   })
 })

@@ -1,7 +1,7 @@
 /** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
 import type { Clock, TokenProviderOptions } from 'merchant-auth'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { quiet } from '../store/fleet.ts'
 import { FAILURES, MemoryStore } from '../store/memory-store.ts'
 import { leaseHeldByAnother } from '../store/scenes.ts'
@@ -345,13 +345,14 @@ describe('a token request that was lost with the request that sent it, as on Clo
 
 it('a provider works where Node.js has no navigator (--no-experimental-global-navigator)', async () => {
   vi.stubGlobal('navigator', undefined)
+  onTestFinished(() => void vi.unstubAllGlobals())
   const { provider } = rig()
   await expect(provider.getToken()).resolves.toBeDefined()
-  vi.unstubAllGlobals()
 })
 
 it('a token request is not lost elsewhere, even if the timers of the process run ahead of its clock', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
   const gate = Promise.withResolvers<void>()
   const { provider, endpoint } = rig([() => gate.promise.then(() => granted()({}))])
   const waiting = provider.getToken()
@@ -359,5 +360,4 @@ it('a token request is not lost elsewhere, even if the timers of the process run
   gate.resolve()
   await expect(waiting).resolves.toBeDefined()
   expect(endpoint.count).toBe(1)
-  vi.useRealTimers()
 })

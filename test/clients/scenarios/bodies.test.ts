@@ -4,7 +4,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import FormDataPackage from 'form-data'
 import type { TokenProvider } from 'merchant-auth'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { listening, rejectionOf, scripted, until, useGround } from '../../support/ground.ts'
 import { provided, token } from '../../support/provided.ts'
 import { CLIENTS, UNDICI } from '../conform.ts'
@@ -206,10 +206,10 @@ describe('a stream that fails while its call waits for a token', () => {
     }
     const uncaught = vi.fn()
     process.on('uncaughtException', uncaught)
+    onTestFinished(() => void process.off('uncaughtException', uncaught))
     const send = create(provided({ get, apiUrls: [server.url] }))
     const { message, cause } = (await rejectionOf(send({ url: server.url, method: 'POST', body }))) as Error
     await new Promise((resolve) => setImmediate(resolve))
-    process.off('uncaughtException', uncaught)
     expect(uncaught).not.toHaveBeenCalled()
     return [message, (cause as Error | undefined)?.message]
   }

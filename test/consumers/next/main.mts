@@ -64,7 +64,7 @@ function variables(sandbox: Sandbox): Record<string, string> {
 async function build(name: Build, env: Record<string, string>): Promise<void> {
   await promisify(execFile)(process.execPath, [next, 'build', folder], {
     env: { ...base, ...env, BUILD: name },
-    timeout: 300_000,
+    timeout: 120_000,
   })
 }
 

@@ -89,7 +89,7 @@ export default defineConfig(({ mode }) => ({
     testTimeout: 2 * PATIENCE_MS,
     hookTimeout: 2 * PATIENCE_MS, // the search for secrets after each test
     provide: {
-      schedules: mode === 'deep' ? 200_000 : 1_500,
+      schedules: mode === 'deep' ? 200_000 : 1_000,
       deep: mode === 'deep',
       quiet: mode === 'timing',
     },

@@ -87,7 +87,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     quota: { limit: 10, remaining: 2, resetsInSeconds: 30 },
     callers: [{ do: 'call an API', count: 2 }],
     most: { revocations: 1 },
-    events: { quick: 6, deep: 9 },
+    events: { quick: 5, deep: 9 },
   },
   'a provider that is closed': {
     start: 'a token in its window',
@@ -98,7 +98,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     answers: [BROKEN],
     most: { closes: 1, failures: 1 },
     isDeaf: true,
-    events: { quick: 6, deep: 9 },
+    events: { quick: 5, deep: 9 },
   },
   'a lost run': {
     start: 'no token',
@@ -106,7 +106,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     answers: [BROKEN],
     most: { drops: 1, failures: 1 },
     onWorkers: true,
-    events: { quick: 8, deep: 12 },
+    events: { quick: 7, deep: 12 },
   },
   'a lost renewal': {
     start: 'a token in its window',
@@ -116,7 +116,7 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     ],
     most: { drops: 2, revocations: 1 },
     onWorkers: true,
-    events: { quick: 5, deep: 8 },
+    events: { quick: 4, deep: 8 },
   },
   'two processes without a token': {
     start: 'no token',

@@ -13,7 +13,7 @@ import { type Rig, rig } from '../token/harness.ts'
 import type { Message, Work } from './worker.ts'
 
 const AT_ONCE = 4
-const KILLS = inject('deep') ? 200 : 16
+const KILLS = inject('deep') ? 200 : 12
 const TIMEOUT_MS = 2_000
 
 const folders: string[] = []

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { output, pack, root } from './check-package/packed.ts'
+import { isInstalled, output, pack, root } from './check-package/packed.ts'
 
 const { values } = parseArgs({
   options: {
@@ -31,7 +31,7 @@ async function install(): Promise<void> {
       tarballs.push(
         `merchant-auth-before@file:${(await pack(join(folder, 'before'), resolve(values.against))).tarball}`,
       )
-    await npm('ci')
+    if (!isInstalled(bench)) await npm('ci')
     await npm('install', '--no-save', '--no-package-lock', ...tarballs)
   } finally {
     rmSync(folder, { recursive: true, force: true })

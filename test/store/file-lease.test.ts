@@ -141,7 +141,7 @@ it.each<[string, World]>([
     {
       processes: ['A', 'B'],
       rounds: 1,
-      switches: several,
+      switches: 3, // with fewer, a process that does not look again after it created its lease is not found
       pauses: 1,
       pauseMs: 2_000,
       left: { 7: 'expired' },

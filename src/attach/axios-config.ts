@@ -17,11 +17,19 @@ export const DEFAULT_ADAPTERS: readonly string[] = ['xhr', 'http', 'fetch']
 
 const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
 
+/** The parts of the last URL and what they made: the next call often has the same ones. */
+let last = { baseURL: '', given: '', combined: '' }
+
 /** The URL that axios' adapters call, without the params: `baseURL` and `url` as axios combines them. */
 export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
   const given = String(url ?? '')
   if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
-  return given === '' ? baseURL : `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
+  if (given === '') return baseURL
+  if (given !== last.given || baseURL !== last.baseURL) {
+    const combined = `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
+    last = { baseURL, given, combined }
+  }
+  return last.combined
 }
 
 /** Decides whether a call of this URL gets the token: see {@link admit}. */
@@ -33,7 +41,7 @@ export function admitConfig(config: AxiosConfig, url: string, context: AttachCon
 
 /** The adapter that axios chooses: in Node.js the first one but xhr. */
 export function chosenAdapter(adapter: AxiosAdapterOption): AxiosAdapter | string | undefined {
-  return [adapter].flat().find((one) => one !== 'xhr')
+  return typeof adapter === 'object' ? adapter.find((one) => one !== 'xhr') : adapter
 }
 
 /** Starts a wait that the caller's `signal`, `cancelToken` and `timeout` end with axios' own errors. */

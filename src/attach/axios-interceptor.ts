@@ -47,7 +47,8 @@ export function createAuthInterceptor(
     const placed = guards.placedBy(config.beforeRedirect)
     if (placed !== undefined) {
       config.beforeRedirect = placed.given
-      if (getHeader(config.headers, headerKey) === placed.header.value) clearHeader(config.headers, headerKey)
+      if (getHeader(config.headers, headerKey) === placed.header.value)
+        clearHeader(config.headers, placed.header)
     }
     const url = urlOf(config)
     if (admitConfig(config, url, context) !== 'attach') return config

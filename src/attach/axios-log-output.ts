@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import { HIDDEN } from '../redact.ts'
 import type { AxiosConfig } from './axios-types.ts'
 import { isObject } from './body.ts'
-import { type Header, headerName } from './headers.ts'
+import { type Header, nameOf } from './headers.ts'
 
 /** The agents of callers whose properties are hidden. */
 const hiddenAgents = new WeakSet<object>()
@@ -91,12 +91,13 @@ const OUT_HEADERS = Object.getOwnPropertySymbols(new OutgoingMessage()).find(
 )
 
 /** Hides the token in the parts of a request that users log by name, or that its response and its socket lead to. */
-function hideHeader(request: SentRequest, { name, key, value }: Header): void {
+function hideHeader(request: SentRequest, header: Header): void {
+  const { name, key, value } = header
   const sent = request._currentRequest ?? request
   if (typeof sent._header === 'string') sent._header = sent._header.replace(value, HIDDEN)
   if (OUT_HEADERS !== undefined) replaceValue(Reflect.get(sent, OUT_HEADERS), key, [name, HIDDEN])
   const { headers } = (request._redirectable ?? request)._options ?? {}
-  replaceValue(headers, headerName(headers, key) ?? name, HIDDEN)
+  replaceValue(headers, nameOf(headers, header) ?? name, HIDDEN)
   if (typeof request.headers?.delete === 'function') request.headers.delete(key)
 }
 

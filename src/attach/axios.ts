@@ -209,7 +209,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
       if (!isAuthorization) config.fetchOptions = withoutRedirects(fetchOptions)
     }
     const outcome = await runAdapter(config, this.#adapter)
-    clearHeader(config.headers, header.key)
+    clearHeader(config.headers, header)
     config.beforeRedirect = given
     if (mayFetch) Object.assign(config, { env, fetchOptions })
     return outcome

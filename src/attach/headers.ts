@@ -56,9 +56,14 @@ export function withHeader<Form extends HeaderRecord | HeaderList | Headers>(
   return [...others, name, value] as HeaderList as Form
 }
 
+/** The name under which a record has a header that was set: its own, unless a client wrote it in another case. */
+export function nameOf(headers: object | undefined, { name, key, value }: Header): string | undefined {
+  return (headers as HeaderRecord | undefined)?.[name] === value ? name : headerName(headers, key)
+}
+
 /** Sets a header of a record to undefined: axios is slower if a property of its headers was deleted. */
-export function clearHeader(headers: Record<string, unknown>, key: string): void {
-  const name = headerName(headers, key)
+export function clearHeader(headers: Record<string, unknown>, header: Header): void {
+  const name = nameOf(headers, header)
   if (name !== undefined) headers[name] = undefined
 }
 

@@ -56,8 +56,8 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
     (given, handler) => {
       // undici says itself what is wrong with the handlers of older versions.
       if (typeof handler.onRequestStart !== 'function') return dispatch(given, handler)
-      const url = urlOf(given, connected)
-      if (!isResolved(given)) {
+      const { url, isResolved } = targetOf(given, connected)
+      if (!isResolved || given.method === 'CONNECT') {
         context.withheld.sent('destination', url)
         return dispatch(given, handler)
       }
@@ -72,17 +72,28 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
   return intercept as unknown as UndiciInterceptor
 }
 
-function urlOf({ origin, path }: DispatchOptions, connected: string | null | undefined): string {
-  const text = String((connected === undefined ? origin : connected) ?? '')
-  return (text.endsWith('/') ? text.slice(0, -1) : text) + path
+/** Where a call goes. */
+interface Target {
+  readonly origin: string
+  readonly path: string
+  readonly url: string
+  /** Whether the URL is the origin and the path, in every server's eyes. */
+  readonly isResolved: boolean
 }
 
 /** The path of a request that a server may resolve to another one: undici sends it as given. */
 const UNRESOLVED = /^[^?]*(?:[\\#]|\/(?:\.|%2e){1,2}(?:[/?]|$))/i
 
-/** Whether the URL of the call is its origin and its path, in every server's eyes. */
-function isResolved({ path, method }: DispatchOptions): boolean {
-  return path[0] === '/' && method !== 'CONNECT' && !UNRESOLVED.test(path)
+/** The next call often has the same one. */
+let last: Target | undefined
+
+function targetOf({ origin: named, path }: DispatchOptions, connected: string | null | undefined): Target {
+  const origin = String((connected === undefined ? named : connected) ?? '')
+  if (path !== last?.path || origin !== last.origin) {
+    const url = (origin.endsWith('/') ? origin.slice(0, -1) : origin) + path
+    last = { origin, path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
+  }
+  return last
 }
 
 /** Whether it is neither a record nor a flat list. */

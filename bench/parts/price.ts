@@ -3,16 +3,14 @@ import { before } from '../contenders/ours.ts'
 import { handwrittenUndici, undiciWithoutInterceptor } from '../contenders/price-undici.ts'
 import { median, shown } from '../numbers.ts'
 import { type Check, isAgainst, progress, runPart, type Section } from '../part.ts'
-import { type Ratio, ratioOf, shuffled, type Times } from '../rounds.ts'
+import { shuffled } from '../rounds.ts'
 import { startService } from '../service.ts'
-import { IN_FLIGHT, startParticipant } from '../turns.ts'
+import { IN_FLIGHT, type Participant, startParticipant, type Turn } from '../turns.ts'
 
 /** Each set has processes of its own: one process differs from the next by what the compiler made of the same code. */
-const SETS = 5
-/** Beside other programs, more and shorter turns are more precise: what disturbs them changes less between the turns of a pair. */
-const CALLS = isAgainst ? 100 : 400
-const ROUNDS = isAgainst ? 101 : 35
-const WARM_UP_TURNS = 20
+const SETS = 10
+const ROUNDS = 60
+const WARM_UP_TURNS = 15
 const TOLERANCE_AGAINST = 1.05
 
 interface Group {
@@ -20,8 +18,13 @@ interface Group {
   readonly handwritten: string
   readonly ours: readonly string[]
   /**
-   * How many calls a turn has before the measurement. Services live long, and the compiler needs about 40 000 calls of an
-   * interceptor, fewer of handwritten lines. It counts where a call is short.
+   * About 30 ms, and half of it for what does not count. The machine is faster for some tenths of a second than for the
+   * next: two short turns, one after the other, have the same speed.
+   */
+  readonly turn: Turn
+  /**
+   * How many calls each turn before the measurement has. Services live long, and the compiler needs about 40 000 calls of
+   * an interceptor, fewer of handwritten lines. It counts where a call is short.
    */
   readonly warmUpCalls: number
   /** The highest ratio to the baseline, by contender. */
@@ -35,6 +38,7 @@ const GROUPS: readonly Group[] = [
     baseline: 'axios, default header',
     handwritten: 'handwritten interceptor',
     ours: ['createAuthInterceptor', 'attachAuth'],
+    turn: { uncounted: 40, calls: 80 },
     warmUpCalls: 400,
     limits: { createAuthInterceptor: 1.03, attachAuth: 1.06 },
   },
@@ -42,64 +46,101 @@ const GROUPS: readonly Group[] = [
     baseline: 'fetch, constant header',
     handwritten: 'handwritten fetch',
     ours: ['createAuthFetch'],
-    warmUpCalls: 400,
+    turn: { uncounted: 80, calls: 160 },
+    warmUpCalls: 800,
     aboveHandwritten: 0.02,
   },
   {
     baseline: undiciWithoutInterceptor.name,
     handwritten: handwrittenUndici.name,
     ours: ['createAuthDispatch'],
-    warmUpCalls: 2_000,
+    turn: { uncounted: 200, calls: 400 },
+    warmUpCalls: 2_700,
     aboveHandwritten: 0.05,
   },
 ]
 
 const SECOND_COPY = ', second copy'
 
-function namesOf({ baseline, handwritten, ours }: Group): string[] {
-  if (isAgainst) return [baseline, ...ours.flatMap((name) => [name, before(name)])]
-  return [baseline, baseline + SECOND_COPY, handwritten, ...ours]
+/** A contender, and the one whose CPU time its own is divided by. */
+interface Comparison {
+  readonly name: string
+  readonly by: string
 }
 
-async function measureSet(): Promise<Times> {
+function comparisonsOf({ baseline, handwritten, ours }: Group): Comparison[] {
+  if (isAgainst) return ours.map((name) => ({ name, by: before(name) }))
+  return [baseline + SECOND_COPY, handwritten, ...ours].map((name) => ({ name, by: baseline }))
+}
+
+/** The CPU time (µs) of a call, in two turns of which one followed the other. */
+interface Pair {
+  readonly own: number
+  readonly other: number
+}
+
+/** By the name of the contender. */
+type Pairs = ReadonlyMap<string, readonly Pair[]>
+
+async function measureSet(): Promise<Pairs> {
   const { service, close } = await startService()
-  const start = async (name: string, { warmUpCalls }: Group) => ({
-    name,
-    warmUpCalls,
-    participant: await startParticipant(name.replace(SECOND_COPY, ''), service),
-  })
-  const groups = await Promise.all(
-    GROUPS.map((group) => Promise.all(namesOf(group).map((name) => start(name, group)))),
-  )
-  // The clients of a group follow each other, so that little changes between the two turns of a pair.
-  const inTurn = () => shuffled(groups).flatMap(shuffled)
-  for (let turn = 0; turn < WARM_UP_TURNS; turn += 1) {
-    for (const { participant, warmUpCalls } of inTurn()) await participant.takeTurn(warmUpCalls)
-  }
-  const times = new Map<string, number[]>(groups.flat().map(({ name }) => [name, []]))
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const { name, participant } of inTurn()) {
-      times.get(name)?.push(await participant.takeTurn(CALLS))
+  const pairs = new Map<string, Pair[]>()
+  for (const group of shuffled(GROUPS)) {
+    const comparisons = comparisonsOf(group)
+    const names = new Set(comparisons.flatMap(({ name, by }) => [by, name]))
+    const participants = new Map<string, Participant>()
+    for (const name of names)
+      participants.set(name, await startParticipant(name.replace(SECOND_COPY, ''), service))
+    const takeTurn = (name: string, turn = group.turn): Promise<number> =>
+      participants.get(name)?.takeTurn(turn) ?? Promise.reject(new Error(`${name} was not started`))
+    for (let turn = 0; turn < WARM_UP_TURNS; turn += 1) {
+      for (const name of shuffled([...names]))
+        await takeTurn(name, { uncounted: 0, calls: group.warmUpCalls })
     }
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const { name, by } of shuffled(comparisons)) {
+        const cpuUs = new Map<string, number>()
+        for (const one of shuffled([name, by])) cpuUs.set(one, await takeTurn(one))
+        const pair = { own: cpuUs.get(name) ?? Number.NaN, other: cpuUs.get(by) ?? Number.NaN }
+        pairs.set(name, [...(pairs.get(name) ?? []), pair])
+      }
+    }
+    await Promise.all([...participants.values()].map((participant) => participant.end()))
   }
-  await Promise.all(groups.flat().map(({ participant }) => participant.end()))
   await close()
-  return times
+  return pairs
 }
 
-/** The median of the sets' ratios, and their range. */
-function priceOf(sets: readonly Times[], name: string, baseline: string): Ratio {
-  const medians = sets.map((times) => ratioOf(times, name, baseline).ratio)
-  return { ratio: median(medians), from: Math.min(...medians), to: Math.max(...medians) }
+interface Price {
+  /** The median of the ratios in all pairs of all sets. */
+  readonly ratio: number
+  /** The range of the sets' medians. */
+  readonly from: number
+  readonly to: number
+  /** The median of the other's CPU time (µs). */
+  readonly otherUs: number
 }
 
-function checksOf(sets: readonly Times[], group: Group): Check[] {
+function priceOf(sets: readonly Pairs[], name: string): Price {
+  const pairsOf = (pairs: Pairs): readonly Pair[] => pairs.get(name) ?? []
+  const ratioOf = (pairs: readonly Pair[]): number => median(pairs.map(({ own, other }) => own / other))
+  const medians = sets.map((pairs) => ratioOf(pairsOf(pairs)))
+  const all = sets.flatMap(pairsOf)
+  return {
+    ratio: ratioOf(all),
+    from: Math.min(...medians),
+    to: Math.max(...medians),
+    otherUs: median(all.map(({ other }) => other)),
+  }
+}
+
+function checksOf(sets: readonly Pairs[], group: Group): Check[] {
   const { baseline, handwritten, ours, limits = {}, aboveHandwritten } = group
-  const price = (name: string): number => priceOf(sets, name, baseline).ratio
+  const price = (name: string): number => priceOf(sets, name).ratio
   if (isAgainst)
     return ours.map((name) => ({
       name: `price of a call: ${name} by the earlier build`,
-      value: priceOf(sets, name, before(name)).ratio,
+      value: price(name),
       limit: 1,
       tolerance: TOLERANCE_AGAINST,
     }))
@@ -119,33 +160,43 @@ function checksOf(sets: readonly Times[], group: Group): Check[] {
   return [...byBaseline, ...byHandwritten].map((check) => ({ ...check, tolerance: 1 }))
 }
 
+interface Row extends Pick<Price, 'ratio'> {
+  readonly name: string
+  readonly us: string
+  readonly range: string
+}
+
+/** A baseline has the CPU time of its turns beside ours; the others, that times their ratio, so that the figures agree. */
+function rowsOf(sets: readonly Pairs[], group: Group): Row[] {
+  const compared = comparisonsOf(group).map(({ name, by }) => ({ name, by, price: priceOf(sets, name) }))
+  const othersUs = new Map(compared.map(({ by, price }) => [by, price.otherUs]))
+  const others = [...othersUs].map(([name, us]) => ({ name, us: shown(us), ratio: 1, range: '' }))
+  const own = compared.map(({ name, by, price: { ratio, from, to } }) => ({
+    name,
+    us: shown(ratio * (othersUs.get(by) ?? Number.NaN)),
+    ratio,
+    range: `${from.toFixed(3)} to ${to.toFixed(3)}`,
+  }))
+  return [...others, ...own]
+}
+
 async function price(): Promise<Section> {
-  const sets: Times[] = []
+  const sets: Pairs[] = []
   for (let set = 1; set <= SETS; set += 1) {
     progress(`processes, set ${set} of ${SETS}`)
     sets.push(await measureSet())
   }
-  const measured = GROUPS.flatMap(({ baseline, ...group }) =>
-    namesOf({ baseline, ...group }).map((name) => {
-      const own = priceOf(sets, name, baseline)
-      // As in call-cost.ts: the figures agree although the machine's speed varies.
-      const us = own.ratio * median(sets.flatMap((times) => times.get(baseline) ?? []))
-      return { name, isBaseline: name === baseline, us: shown(us), ...own }
-    }),
-  )
+  const rows = GROUPS.flatMap((group) => rowsOf(sets, group))
   return {
     title: 'The price of a call',
     intro:
       `CPU time of a call in a process that has one client, as services have it: ${IN_FLIGHT} calls at a time over connections that are ` +
-      `kept, to an HTTP server in another process on loopback. The processes of all clients live at once and take turns of ${CALLS} ` +
-      `calls. The ratio is the median over ${ROUNDS} rounds of a turn’s CPU time by that of the baseline, a constant header, in the same ` +
-      `round. All processes are started ${SETS} times: the table has the median of these sets, and their range. ` +
+      'kept, to an HTTP server in another process on loopback. The processes of the clients live at once and take short turns, each ' +
+      'beside a turn of the baseline, a constant header. The ratio is the median of a turn’s CPU time by that of the turn beside it. ' +
+      `All processes are started ${SETS} times, for ${ROUNDS} turns each: the table has the median of all ratios, and the range of the medians of these sets. ` +
       'The second copy of the baseline shows the noise.',
     columns: ['Client', 'µs per call', 'Ratio to the baseline', `${SETS} sets`],
-    rows: measured.map(({ name, isBaseline, us, ratio, from, to }) => {
-      const range = isBaseline ? '' : `${from.toFixed(3)} to ${to.toFixed(3)}`
-      return [name, us, ratio.toFixed(3), range]
-    }),
+    rows: rows.map(({ name, us, ratio, range }) => [name, us, ratio.toFixed(3), range]),
     notes: [
       'In the next section the clients share a process and make one call at a time: every call costs more, and what a client adds is a smaller part of it.',
       `${undiciWithoutInterceptor.name}: no interceptor. ${handwrittenUndici.name}: spreads options and headers, with a constant header.`,
@@ -154,7 +205,7 @@ async function price(): Promise<Section> {
     summary: {
       page: 'docs/speed.md',
       columns: ['A call in a process with one client', 'µs', 'ratio'],
-      rows: measured
+      rows: rows
         .filter(({ name }) => !name.endsWith(SECOND_COPY))
         .map(({ name, us, ratio }) => [name, us, ratio.toFixed(2)]),
     },

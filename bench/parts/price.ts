@@ -8,8 +8,8 @@ import { startService } from '../service.ts'
 import { IN_FLIGHT, type Participant, startParticipant, type Turn } from '../turns.ts'
 
 /** Each set has processes of its own: one process differs from the next by what the compiler made of the same code. */
-const SETS = 10
-const ROUNDS = 60
+const SETS = 6
+const ROUNDS = 40
 const WARM_UP_TURNS = 15
 const TOLERANCE_AGAINST = 1.05
 
@@ -82,30 +82,40 @@ interface Pair {
 /** By the name of the contender. */
 type Pairs = ReadonlyMap<string, readonly Pair[]>
 
+/** Both have a process of their own, so that both make as many calls, after as many of the others. */
+interface Comparing extends Comparison {
+  readonly own: Participant
+  readonly other: Participant
+}
+
 async function measureSet(): Promise<Pairs> {
   const { service, close } = await startService()
+  const start = (name: string): Promise<Participant> =>
+    startParticipant(name.replace(SECOND_COPY, ''), service)
   const pairs = new Map<string, Pair[]>()
   for (const group of shuffled(GROUPS)) {
-    const comparisons = comparisonsOf(group)
-    const names = new Set(comparisons.flatMap(({ name, by }) => [by, name]))
-    const participants = new Map<string, Participant>()
-    for (const name of names)
-      participants.set(name, await startParticipant(name.replace(SECOND_COPY, ''), service))
-    const takeTurn = (name: string, turn = group.turn): Promise<number> =>
-      participants.get(name)?.takeTurn(turn) ?? Promise.reject(new Error(`${name} was not started`))
+    const comparing = await Promise.all(
+      comparisonsOf(group).map(
+        async ({ name, by }): Promise<Comparing> => ({
+          name,
+          by,
+          own: await start(name),
+          other: await start(by),
+        }),
+      ),
+    )
+    const takeTurns = async ({ own, other }: Comparing, turn: Turn): Promise<Pair> => {
+      if (Math.random() < 0.5) return { own: await own.takeTurn(turn), other: await other.takeTurn(turn) }
+      return { other: await other.takeTurn(turn), own: await own.takeTurn(turn) }
+    }
     for (let turn = 0; turn < WARM_UP_TURNS; turn += 1) {
-      for (const name of shuffled([...names]))
-        await takeTurn(name, { uncounted: 0, calls: group.warmUpCalls })
+      for (const one of shuffled(comparing)) await takeTurns(one, { uncounted: 0, calls: group.warmUpCalls })
     }
     for (let round = 0; round < ROUNDS; round += 1) {
-      for (const { name, by } of shuffled(comparisons)) {
-        const cpuUs = new Map<string, number>()
-        for (const one of shuffled([name, by])) cpuUs.set(one, await takeTurn(one))
-        const pair = { own: cpuUs.get(name) ?? Number.NaN, other: cpuUs.get(by) ?? Number.NaN }
-        pairs.set(name, [...(pairs.get(name) ?? []), pair])
-      }
+      for (const one of shuffled(comparing))
+        pairs.set(one.name, [...(pairs.get(one.name) ?? []), await takeTurns(one, group.turn)])
     }
-    await Promise.all([...participants.values()].map((participant) => participant.end()))
+    await Promise.all(comparing.flatMap(({ own, other }) => [own.end(), other.end()]))
   }
   await close()
   return pairs
@@ -166,10 +176,15 @@ interface Row extends Pick<Price, 'ratio'> {
   readonly range: string
 }
 
-/** A baseline has the CPU time of its turns beside ours; the others, that times their ratio, so that the figures agree. */
+/** The CPU time of the others is that of what they are compared with, times their ratio, so that the figures agree. */
 function rowsOf(sets: readonly Pairs[], group: Group): Row[] {
   const compared = comparisonsOf(group).map(({ name, by }) => ({ name, by, price: priceOf(sets, name) }))
-  const othersUs = new Map(compared.map(({ by, price }) => [by, price.otherUs]))
+  const othersUs = new Map(
+    compared.map(({ by }) => [
+      by,
+      median(compared.flatMap((one) => (one.by === by ? [one.price.otherUs] : []))),
+    ]),
+  )
   const others = [...othersUs].map(([name, us]) => ({ name, us: shown(us), ratio: 1, range: '' }))
   const own = compared.map(({ name, by, price: { ratio, from, to } }) => ({
     name,

@@ -18,8 +18,8 @@ interface Group {
   readonly handwritten: string
   readonly ours: readonly string[]
   /**
-   * About 30 ms, and half of it for what does not count. The machine is faster for some tenths of a second than for the
-   * next: two short turns, one after the other, have the same speed.
+   * About 30 ms for the calls that count, and 15 for the others. The machine is faster for some tenths of a second than for
+   * the next: two short turns, one after the other, mostly have the same speed.
    */
   readonly turn: Turn
   /**

@@ -129,13 +129,24 @@ describe('apiUrls by name', () => {
     expect(problemsOf({ production, test: { ...test, apiUrls } })).toEqual(names)
   })
 
-  it('match a URL to the innermost entry that contains it', () => {
-    const urls = { all: 'https://api.example/api', merchant: 'https://api.example/api/merchant' }
-    const destinations = destinationsOf({ ...test, apiUrls: urls })
-    for (const rest of ['', '?x=1', '#top', '/', '/orders'])
-      expect(destinations(`${urls.merchant}${rest}`).api?.label, rest).toBe('merchant')
-    expect(destinations(`${urls.merchant}s`).api?.label).toBe('all')
-  })
+  it.each([
+    ['/api/merchant', 'merchant'],
+    ['/api/merchant?x=1', 'merchant'],
+    ['/api/merchant#top', 'merchant'],
+    ['/api/merchant/', 'merchant'],
+    ['/api/merchant/orders', 'merchant'],
+    ['/api/merchant/../orders', 'all'],
+    ['/api/merchants', 'all'],
+    ['/other', undefined],
+  ])(
+    'match a URL to the innermost entry that contains it, whole or by its origin and the rest: %s',
+    (path, label) => {
+      const urls = { all: 'https://api.example/api', merchant: 'https://api.example/api/merchant' }
+      const destinations = destinationsOf({ ...test, apiUrls: urls })
+      expect(destinations(`https://api.example${path}`).api?.label).toBe(label)
+      expect(destinations('https://api.example', path).api?.label).toBe(label)
+    },
+  )
 
   it('are one API if they have one base URL, and events name both', async () => {
     const urls = { merchant: 'https://api.example', inStore: 'https://api.example/' }

@@ -17,19 +17,12 @@ export const DEFAULT_ADAPTERS: readonly string[] = ['xhr', 'http', 'fetch']
 
 const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
 
-/** The parts of the last URL and what they made: the next call often has the same ones. */
-let last = { baseURL: '', given: '', combined: '' }
-
 /** The URL that axios' adapters call, without the params: `baseURL` and `url` as axios combines them. */
 export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
   const given = String(url ?? '')
   if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
   if (given === '') return baseURL
-  if (given !== last.given || baseURL !== last.baseURL) {
-    const combined = `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
-    last = { baseURL, given, combined }
-  }
-  return last.combined
+  return `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
 }
 
 /** Decides whether a call of this URL gets the token: see {@link admit}. */
@@ -39,7 +32,7 @@ export function admitConfig(config: AxiosConfig, url: string, context: AttachCon
   return admit(context, socketPath ? '' : url, { header, credentials: Boolean(auth) })
 }
 
-/** The adapter that axios chooses: in Node.js the first one but xhr. */
+/** The adapter that axios chooses: of a list, in Node.js the first one but xhr. */
 export function chosenAdapter(adapter: AxiosAdapterOption): AxiosAdapter | string | undefined {
   return typeof adapter === 'object' ? adapter.find((one) => one !== 'xhr') : adapter
 }

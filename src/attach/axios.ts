@@ -83,7 +83,7 @@ export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: 
   assertAttachable(instance, context)
   const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
     hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
-    const { adapter = DEFAULT_ADAPTERS } = config
+    const adapter = config.adapter || DEFAULT_ADAPTERS
     const given = isWrapped(adapter) ? adapter.given : adapter
     const wrapper = (final: AxiosConfig): Promise<AxiosResponse> => {
       final.adapter = given // for a config that is sent again

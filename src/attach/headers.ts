@@ -56,7 +56,7 @@ export function withHeader<Form extends HeaderRecord | HeaderList | Headers>(
   return [...others, name, value] as HeaderList as Form
 }
 
-/** The name under which a record has a header that was set: its own, unless a client wrote it in another case. */
+/** The name under which a record has the header that this package set: its own, unless a client changed its case. */
 export function nameOf(headers: object | undefined, { name, key, value }: Header): string | undefined {
   return (headers as HeaderRecord | undefined)?.[name] === value ? name : headerName(headers, key)
 }

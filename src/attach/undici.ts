@@ -56,15 +56,18 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
     (given, handler) => {
       // undici says itself what is wrong with the handlers of older versions.
       if (typeof handler.onRequestStart !== 'function') return dispatch(given, handler)
-      const { url, isResolved } = targetOf(given, connected)
-      if (!isResolved || given.method === 'CONNECT') {
+      const { path } = given
+      const origin = originOf(given, connected)
+      const destination = context.destinations(origin, path)
+      const url = origin + path
+      if (given.method === 'CONNECT' || !(destination.isPlain || isResolved(path))) {
         context.withheld.sent('destination', url)
         return dispatch(given, handler)
       }
       const headers = isPairs(given.headers) ? recordOf(given.headers) : (given.headers ?? {})
       // A generator of headers can be read only once.
       const options = isPairs(given.headers) ? { ...given, headers } : given
-      if (admit(context, url, { header: hasHeader(headers, context.headerKey) }) !== 'attach')
+      if (admit(context, url, { header: hasHeader(headers, context.headerKey) }, destination) !== 'attach')
         return dispatch(options, handler)
       return new UndiciCall({ context, dispatch, handler, url, options, headers }).start()
     }
@@ -72,28 +75,18 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
   return intercept as unknown as UndiciInterceptor
 }
 
-/** Where a call goes. */
-interface Target {
-  readonly origin: string
-  readonly path: string
-  readonly url: string
-  /** Whether the URL is the origin and the path, in every server's eyes. */
-  readonly isResolved: boolean
+/** The origin that a call goes to, without a slash at its end. */
+function originOf({ origin }: DispatchOptions, connected: string | null | undefined): string {
+  const text = String((connected === undefined ? origin : connected) ?? '')
+  return text.at(-1) === '/' ? text.slice(0, -1) : text
 }
 
 /** The path of a request that a server may resolve to another one: undici sends it as given. */
 const UNRESOLVED = /^[^?]*(?:[\\#]|\/(?:\.|%2e){1,2}(?:[/?]|$))/i
 
-/** The next call often has the same one. */
-let last: Target | undefined
-
-function targetOf({ origin: named, path }: DispatchOptions, connected: string | null | undefined): Target {
-  const origin = String((connected === undefined ? named : connected) ?? '')
-  if (path !== last?.path || origin !== last.origin) {
-    const url = (origin.endsWith('/') ? origin.slice(0, -1) : origin) + path
-    last = { origin, path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
-  }
-  return last
+/** Whether this is the path of the call in every server's eyes. */
+function isResolved(path: string): boolean {
+  return path[0] === '/' && !UNRESOLVED.test(path)
 }
 
 /** Whether it is neither a record nor a flat list. */

@@ -152,6 +152,7 @@ describe('the adapter of a call', () => {
     ['a function', functionAdapter],
     ['a function in a list', ['xhr', functionAdapter] as never],
     ['the default', undefined],
+    ['null, as mocks leave it', null as never],
   ])('gets the token and the renewed token, and is on the config of the response: %s', async (_, adapter) => {
     reject401()
     const { status, config } = await ground.api().get('/1', adapter === undefined ? {} : { adapter })

@@ -17,7 +17,7 @@ const TIMEOUT_MS = 60_000
  * axios and Node.js among the old ones: the garbage of a call is then collected late. With the same code a call costs a tenth
  * more in such a process, which hides what a client adds.
  */
-const NODE_OPTIONS = ['--no-warnings', '--no-allocation-site-pretenuring']
+const EXEC_ARGV = ['--no-warnings', '--no-allocation-site-pretenuring']
 
 /** A turn: calls that refill the processor's caches, as the process before it used them, and then those that count. */
 export interface Turn {
@@ -33,7 +33,7 @@ export interface Participant {
 
 export async function startParticipant(name: string, service: Service): Promise<Participant> {
   const child = fork(new URL(import.meta.url), [JSON.stringify({ name, service })], {
-    execArgv: NODE_OPTIONS,
+    execArgv: EXEC_ARGV,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   const exited = once(child, 'exit')

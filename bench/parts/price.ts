@@ -8,7 +8,7 @@ import { startService } from '../service.ts'
 import { IN_FLIGHT, type Participant, startParticipant, type Turn } from '../turns.ts'
 
 /** Each set has processes of its own: one process differs from the next by what the compiler made of the same code. */
-const SETS = 6
+const SETS = 10
 const ROUNDS = 40
 const WARM_UP_TURNS = 15
 const TOLERANCE_AGAINST = 1.05
@@ -170,29 +170,26 @@ function checksOf(sets: readonly Pairs[], group: Group): Check[] {
   return [...byBaseline, ...byHandwritten].map((check) => ({ ...check, tolerance: 1 }))
 }
 
-interface Row extends Pick<Price, 'ratio'> {
+interface Row {
   readonly name: string
   readonly us: string
+  readonly ratio: number
   readonly range: string
 }
 
-/** The CPU time of the others is that of what they are compared with, times their ratio, so that the figures agree. */
+/** The CPU time of a contender is that of what it is compared with, times their ratio, so that the figures agree. */
 function rowsOf(sets: readonly Pairs[], group: Group): Row[] {
   const compared = comparisonsOf(group).map(({ name, by }) => ({ name, by, price: priceOf(sets, name) }))
-  const othersUs = new Map(
-    compared.map(({ by }) => [
-      by,
-      median(compared.flatMap((one) => (one.by === by ? [one.price.otherUs] : []))),
-    ]),
-  )
-  const others = [...othersUs].map(([name, us]) => ({ name, us: shown(us), ratio: 1, range: '' }))
-  const own = compared.map(({ name, by, price: { ratio, from, to } }) => ({
-    name,
-    us: shown(ratio * (othersUs.get(by) ?? Number.NaN)),
-    ratio,
-    range: `${from.toFixed(3)} to ${to.toFixed(3)}`,
-  }))
-  return [...others, ...own]
+  return [...Map.groupBy(compared, ({ by }) => by)].flatMap(([by, contenders]): Row[] => {
+    const byUs = median(contenders.map(({ price }) => price.otherUs))
+    const rows = contenders.map(({ name, price: { ratio, from, to } }) => ({
+      name,
+      us: shown(ratio * byUs),
+      ratio,
+      range: `${from.toFixed(3)} to ${to.toFixed(3)}`,
+    }))
+    return [{ name: by, us: shown(byUs), ratio: 1, range: '' }, ...rows]
+  })
 }
 
 async function price(): Promise<Section> {
@@ -209,7 +206,7 @@ async function price(): Promise<Section> {
       'kept, to an HTTP server in another process on loopback. The processes of the clients live at once and take short turns, each ' +
       'beside a turn of the baseline, a constant header. The ratio is the median of a turn’s CPU time by that of the turn beside it. ' +
       `All processes are started ${SETS} times, for ${ROUNDS} turns each: the table has the median of all ratios, and the range of the medians of these sets. ` +
-      'The second copy of the baseline shows the noise.',
+      'The second copy of the baseline shows the noise. [README.md](README.md) says which heuristic of V8 is off.',
     columns: ['Client', 'µs per call', 'Ratio to the baseline', `${SETS} sets`],
     rows: rows.map(({ name, us, ratio, range }) => [name, us, ratio.toFixed(3), range]),
     notes: [

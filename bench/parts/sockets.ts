@@ -55,7 +55,7 @@ const OTHERS: readonly Group[] = [
 
 async function sockets(): Promise<Section> {
   const { service, close } = await startService()
-  const rounds = { rounds: 181, sliceMs: 15, warmUpMs: 500 }
+  const rounds = { rounds: 541, sliceMs: 15, warmUpMs: 500 }
   const results = await measureGroups([...KEPT, ...OTHERS], { service, rounds })
   await close()
   const kept = results.filter(({ group }) => KEPT.includes(group))

@@ -3,6 +3,7 @@
  *
  * @module merchant-auth/undici
  */
+import type { Destination, Destinations } from '../destinations.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { admit, createAttachContext } from './authorize.ts'
@@ -50,17 +51,15 @@ export type { UndiciInterceptor } from './undici-types.ts'
  */
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
+  const targetOf = targetsOf(context.destinations)
   // Newer dispatchers say where they connect, whatever origin a call names; null: to one of several origins.
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
     (given, handler) => {
       // undici says itself what is wrong with the handlers of older versions.
       if (typeof handler.onRequestStart !== 'function') return dispatch(given, handler)
-      const { path } = given
-      const origin = originOf(given, connected)
-      const destination = context.destinations(origin, path)
-      const url = origin + path
-      if (given.method === 'CONNECT' || !(destination.isPlain || isResolved(path))) {
+      const { url, destination, isResolved } = targetOf(given, connected)
+      if (!isResolved || given.method === 'CONNECT') {
         context.withheld.sent('destination', url)
         return dispatch(given, handler)
       }
@@ -75,18 +74,32 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
   return intercept as unknown as UndiciInterceptor
 }
 
-/** The origin that a call goes to, without a slash at its end. */
-function originOf({ origin }: DispatchOptions, connected: string | null | undefined): string {
-  const text = String((connected === undefined ? origin : connected) ?? '')
-  return text.at(-1) === '/' ? text.slice(0, -1) : text
+/** Where a call goes. */
+interface Target {
+  readonly origin: string
+  readonly path: string
+  readonly url: string
+  readonly destination: Destination
+  /** Whether the URL is the origin and the path, in every server's eyes. */
+  readonly isResolved: boolean
 }
 
 /** The path of a request that a server may resolve to another one: undici sends it as given. */
 const UNRESOLVED = /^[^?]*(?:[\\#]|\/(?:\.|%2e){1,2}(?:[/?]|$))/i
 
-/** Whether this is the path of the call in every server's eyes. */
-function isResolved(path: string): boolean {
-  return path[0] === '/' && !UNRESOLVED.test(path)
+function targetsOf(destinations: Destinations) {
+  // The next call often has the same one, such as each that creates a payment.
+  let last: Target | undefined
+  return ({ origin: named, path }: DispatchOptions, connected: string | null | undefined): Target => {
+    const origin = String((connected === undefined ? named : connected) ?? '')
+    if (path !== last?.path || origin !== last.origin) {
+      const start = origin.endsWith('/') ? origin.slice(0, -1) : origin
+      const destination = destinations(start, path)
+      const isResolved = destination.isPlain || (path[0] === '/' && !UNRESOLVED.test(path))
+      last = { origin, path, url: start + path, destination, isResolved }
+    }
+    return last
+  }
 }
 
 /** Whether it is neither a record nor a flat list. */

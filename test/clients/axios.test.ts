@@ -62,8 +62,16 @@ describe('attachAuth', () => {
 
   it('rejects what is not an axios instance', () => {
     const reason = 'must be an axios instance'
-    expect(problemsWith({})).toEqual([{ option: 'instance', kind: 'invalid', reason }])
+    for (const instance of [undefined, {}, { interceptors: {} }])
+      expect(problemsWith(instance)).toEqual([{ option: 'instance', kind: 'invalid', reason }])
     expect(() => attachAuth({} as never, provided())).toThrow(/^The token cannot be attached.*\n.*instance/)
+  })
+
+  it('lets a call with a cached token begin at once, as axios does without interceptors', async () => {
+    const { api, sent } = fakeApi()
+    const called = api.get('/x')
+    expect(sent).toHaveLength(1)
+    await called
   })
 
   it('rejects what is not a provider', () => {

@@ -201,6 +201,7 @@ describe('an undici call, by what is sent,', () => {
     ['dots in a name', { path: '/merchant/.well-known/a..b' }],
     ['dot segments in the query', { path: '/merchant/x?to=/../y\\#' }],
     ['characters that URLs escape', { path: '/merchant/a"b|c' }],
+    ['such characters, and dot segments in the query', { path: '/merchant/a|b?to=/../y\\#' }],
     ['a URL as the origin', { origin: new URL(ORIGIN) }],
     ['a slash after the origin', { origin: `${ORIGIN}/` }],
     ['another spelling of the origin', { origin: 'HTTP://API.example:80' }],
@@ -215,6 +216,22 @@ describe('an undici call, by what is sent,', () => {
   ])('is judged by where its dispatcher is connected: %s', (_, connected, expected) => {
     const origin = connected === ORIGIN ? 'http://elsewhere.example' : ORIGIN
     expect(dispatched({ origin }, connected).headers).toEqual(expected)
+  })
+
+  it('is judged by its own origin and path, whatever those of the call before', () => {
+    const sent: unknown[] = []
+    const tokens = provided({ current: token('the.token'), apiUrls: [`${ORIGIN}/merchant`] })
+    const dispatch = (createAuthDispatch(tokens) as (...of: unknown[]) => Dispatcher['dispatch'])(
+      ({ headers }: Dispatcher.DispatchOptions) => sent.push(headers),
+    )
+    const call = (origin: string, path: string) =>
+      dispatch({ origin, path, method: 'GET' }, new RecordingHandler() as never)
+    call(ORIGIN, '/merchant/x')
+    call('http://elsewhere.example', '/merchant/x')
+    call(ORIGIN, '/merchant/x')
+    call(ORIGIN, '/merchant/x')
+    call(ORIGIN, '/x')
+    expect(sent).toEqual([ATTACHED, undefined, ATTACHED, ATTACHED, undefined])
   })
 })
 

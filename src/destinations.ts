@@ -50,7 +50,7 @@ export function destinationsOf(environment: Environment): Destinations {
     .map((api): Base => {
       const { origin } = new URL(api.url)
       const path = api.url.slice(origin.length)
-      const hasTokenEndpoint = endpoint?.startsWith(`${api.url}/`) ?? false
+      const hasTokenEndpoint = !!endpoint?.startsWith(`${api.url}/`)
       return { ...api, origin, path, hasTokenEndpoint, destination: { ...NOWHERE, api, isPlain: true } }
     })
     .sort((a, b) => b.path.length - a.path.length) // for nested entries, the innermost one wins

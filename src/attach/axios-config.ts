@@ -21,8 +21,7 @@ const ABSOLUTE = /^([a-z][a-z\d+\-.]*:)?\/\//i
 export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string {
   const given = String(url ?? '')
   if (!baseURL || (allowAbsoluteUrls !== false && ABSOLUTE.test(given))) return given
-  if (given === '') return baseURL
-  return `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
+  return given === '' ? baseURL : `${baseURL.replace(/\/?\/$/, '')}/${given.replace(/^\/+/, '')}`
 }
 
 /** Decides whether a call of this URL gets the token: see {@link admit}. */

@@ -10,20 +10,16 @@ export interface Destination {
   readonly isTokenEndpoint: boolean
   /** Whether the URL contains a user name or a password. */
   readonly hasUserInfo: boolean
-  /** Whether the URL is below that entry as it is written: no parser or server resolves it to another one. */
-  readonly isPlain: boolean
 }
 
-/** Classifies an absolute URL, whole or as its origin and the rest. */
-export type Destinations = (url: string, path?: string) => Destination
+/** Classifies an absolute URL. */
+export type Destinations = (url: string) => Destination
 
 /** One `apiUrls` entry, prepared for comparison. */
 interface Base extends Api {
   readonly origin: string
   /** The path without a trailing slash. */
   readonly path: string
-  /** Whether the token endpoint is below this entry. */
-  readonly hasTokenEndpoint: boolean
   /** The result for a plain URL below this entry. */
   readonly destination: Destination
 }
@@ -32,14 +28,13 @@ interface Base extends Api {
  * The rest of a URL after a known base URL, if it needs no parsing: up to the query it contains nothing that a parser
  * would resolve (dot segments, backslashes, percent signs, control characters).
  */
-const PLAIN_REST = /\/[\w~!$&'()*+,;=:@/-]*(?:(?<=\w)\.\w[\w~!$&'()*+,;=:@/-]*)*(?:$|\?)/y
+const PLAIN_REST = /\/(?:[\w~!$&'()*+,;=:@/-]|(?<=\w)\.(?=\w))*(?:$|[?#])/y
 
 const NOWHERE: Destination = {
   api: undefined,
   isOnApiOrigin: false,
   isTokenEndpoint: false,
   hasUserInfo: false,
-  isPlain: false,
 }
 
 /** The destinations of an environment. */
@@ -50,33 +45,27 @@ export function destinationsOf(environment: Environment): Destinations {
     .map((api): Base => {
       const { origin } = new URL(api.url)
       const path = api.url.slice(origin.length)
-      const hasTokenEndpoint = !!endpoint?.startsWith(`${api.url}/`)
-      return { ...api, origin, path, hasTokenEndpoint, destination: { ...NOWHERE, api, isPlain: true } }
+      return { ...api, origin, path, destination: { ...NOWHERE, api } }
     })
     .sort((a, b) => b.path.length - a.path.length) // for nested entries, the innermost one wins
   // The next call often has the same URL, and a renewal looks it up again.
   let last = NOWHERE
   let lastUrl = ''
-  const ofUrl = (url: string): Destination => {
+  return (url) => {
     if (url !== lastUrl) {
-      const base = bases.find((base) => url.startsWith(base.url))
-      last = plainMatch(base, url, base?.url) ?? parsedMatch(bases, url, endpoint)
+      last = plainMatch(bases, url) ?? parsedMatch(bases, url, endpoint)
       lastUrl = url
     }
     return last
   }
-  const ofParts = (origin: string, path: string): Destination => {
-    const base = bases.find((base) => origin === base.origin && path.startsWith(base.path))
-    return plainMatch(base, path, base?.path) ?? ofUrl(origin + path)
-  }
-  return (url, path) => (path === undefined ? ofUrl(url) : ofParts(url, path))
 }
 
-/** The common case, without parsing: a text that starts with exactly that of an entry, and goes on as a plain URL. */
-function plainMatch(base: Base | undefined, text: string, start = ''): Destination | undefined {
-  if (base === undefined || (base.hasTokenEndpoint && text.includes('/oauth/token'))) return undefined
-  PLAIN_REST.lastIndex = start.length
-  return PLAIN_REST.test(text) ? base.destination : undefined
+/** The common case, without parsing: a URL that starts with exactly a known base URL. */
+function plainMatch(bases: readonly Base[], url: string): Destination | undefined {
+  const base = bases.find((base) => url.startsWith(base.url))
+  if (base === undefined || url.includes('/oauth/token')) return undefined
+  PLAIN_REST.lastIndex = base.url.length
+  return PLAIN_REST.test(url) ? base.destination : undefined
 }
 
 function parsedMatch(bases: readonly Base[], url: string, endpoint: string | undefined): Destination {
@@ -91,6 +80,5 @@ function parsedMatch(bases: readonly Base[], url: string, endpoint: string | und
     isOnApiOrigin: here.length > 0 && base === undefined,
     isTokenEndpoint: origin + pathname === endpoint,
     hasUserInfo: username !== '' || password !== '',
-    isPlain: false,
   }
 }

@@ -2,7 +2,7 @@
  * The policy that all clients share: which calls get the token; then acquire it, send, decide on the response, renew, and
  * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
-import { type Destination, type Destinations, destinationsOf } from '../destinations.ts'
+import { type Destinations, destinationsOf } from '../destinations.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
@@ -64,9 +64,9 @@ export function admit(
   context: AttachContext,
   url: string,
   own: { readonly header: boolean; readonly credentials?: boolean },
-  { api, isTokenEndpoint, hasUserInfo }: Destination = context.destinations(url),
 ): Decision {
-  const { isAuthorization, withheld } = context
+  const { destinations, isAuthorization, withheld } = context
+  const { api, isTokenEndpoint, hasUserInfo } = destinations(url)
   if (isTokenEndpoint) return 'foreign'
   const hasCredentials = isAuthorization && (own.credentials === true || hasUserInfo)
   if (api !== undefined && !own.header && !hasCredentials) {

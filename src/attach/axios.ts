@@ -113,7 +113,7 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
   if (attached.has(instance)) reject('conflict', 'already has a token attached; detach that one first')
   const { headers = {} } = instance.defaults as { headers?: object }
   for (const defaults of [headers, ...Object.values(headers)])
-    if (typeof defaults === 'object' && getHeader(defaults, headerKey) !== undefined)
+    if (getHeader(defaults, headerKey) !== undefined)
       reject(
         'conflict',
         `has a default header ${header}, which would replace the token; delete it from instance.defaults.headers`,
@@ -130,7 +130,7 @@ function callAdapter(
   if (decision === 'attach') return authorize(new AxiosCall({ url, config, adapter }, context), context)
   return runAdapter(config, adapter).then((outcome) => {
     if (decision !== 'foreign') context.withheld.answered(decision, url, outcome.response?.status)
-    return settle(config, outcome)
+    return settle(outcome)
   })
 }
 
@@ -141,6 +141,7 @@ interface Outcome {
 }
 
 async function runAdapter(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<Outcome> {
+  hideInConfig(config) // before the token is in a socket of the agent: another interceptor may have set it
   try {
     return { response: await axiosOf(config).getAdapter(adapter, config)(config) }
   } catch (error) {
@@ -149,8 +150,7 @@ async function runAdapter(config: AxiosConfig, adapter: AxiosAdapterOption): Pro
 }
 
 /** Settles a call as its adapter did, with nothing in it that shows a token. */
-function settle(config: AxiosConfig, { response, failure }: Outcome, header?: Header): AxiosResponse {
-  hideInConfig(config)
+function settle({ response, failure }: Outcome, header?: Header): AxiosResponse {
   hideRequest(failure?.error ?? response, header)
   if (failure !== undefined) throw failure.error
   return response as AxiosResponse
@@ -232,7 +232,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   }
 
   settle(outcome: Outcome): AxiosResponse {
-    return settle(this.#config, outcome, this.#header)
+    return settle(outcome, this.#header)
   }
 
   /** Reads the rest of a small stream, so that its connection can be reused; closes the connection of any other. */

@@ -63,8 +63,7 @@ export function nameOf(headers: object | undefined, { name, key, value }: Header
 
 /** Sets a header of a record to undefined: axios is slower if a property of its headers was deleted. */
 export function clearHeader(headers: Record<string, unknown>, header: Header): void {
-  const name = nameOf(headers, header)
-  if (name !== undefined) headers[name] = undefined
+  headers[nameOf(headers, header) ?? header.name] = undefined
 }
 
 export function isHeaderList(headers: unknown): headers is HeaderList {

@@ -3,7 +3,6 @@
  *
  * @module merchant-auth/undici
  */
-import type { Destination, Destinations } from '../destinations.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { admit, createAttachContext } from './authorize.ts'
@@ -51,14 +50,14 @@ export type { UndiciInterceptor } from './undici-types.ts'
  */
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
-  const targetOf = targetsOf(context.destinations)
+  const targetOf = createTargetOf()
   // Newer dispatchers say where they connect, whatever origin a call names; null: to one of several origins.
   const intercept =
     (dispatch: Dispatch, connected?: string | null): Dispatch =>
     (given, handler) => {
       // undici says itself what is wrong with the handlers of older versions.
       if (typeof handler.onRequestStart !== 'function') return dispatch(given, handler)
-      const { url, destination, isResolved } = targetOf(given, connected)
+      const { url, isResolved } = targetOf(given, connected)
       if (!isResolved || given.method === 'CONNECT') {
         context.withheld.sent('destination', url)
         return dispatch(given, handler)
@@ -66,7 +65,7 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       const headers = isPairs(given.headers) ? recordOf(given.headers) : (given.headers ?? {})
       // A generator of headers can be read only once.
       const options = isPairs(given.headers) ? { ...given, headers } : given
-      if (admit(context, url, { header: hasHeader(headers, context.headerKey) }, destination) !== 'attach')
+      if (admit(context, url, { header: hasHeader(headers, context.headerKey) }) !== 'attach')
         return dispatch(options, handler)
       return new UndiciCall({ context, dispatch, handler, url, options, headers }).start()
     }
@@ -79,7 +78,6 @@ interface Target {
   readonly origin: string
   readonly path: string
   readonly url: string
-  readonly destination: Destination
   /** Whether the URL is the origin and the path, in every server's eyes. */
   readonly isResolved: boolean
 }
@@ -87,16 +85,14 @@ interface Target {
 /** The path of a request that a server may resolve to another one: undici sends it as given. */
 const UNRESOLVED = /^[^?]*(?:[\\#]|\/(?:\.|%2e){1,2}(?:[/?]|$))/i
 
-function targetsOf(destinations: Destinations) {
-  // The next call often has the same one, such as each that creates a payment.
+/** Finds out where a call goes. The next one often goes there, too, such as each that creates a payment. */
+function createTargetOf() {
   let last: Target | undefined
   return ({ origin: named, path }: DispatchOptions, connected: string | null | undefined): Target => {
     const origin = String((connected === undefined ? named : connected) ?? '')
     if (path !== last?.path || origin !== last.origin) {
-      const start = origin.endsWith('/') ? origin.slice(0, -1) : origin
-      const destination = destinations(start, path)
-      const isResolved = destination.isPlain || (path[0] === '/' && !UNRESOLVED.test(path))
-      last = { origin, path, url: start + path, destination, isResolved }
+      const url = (origin.endsWith('/') ? origin.slice(0, -1) : origin) + path
+      last = { origin, path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
     }
     return last
   }

@@ -14,6 +14,7 @@ import axios, {
   type CreateAxiosDefaults,
 } from 'axios'
 import axiosRetry from 'axios-retry'
+import { attachAuth } from 'merchant-auth/axios'
 import * as undici from 'undici'
 import { describe, expect, it } from 'vitest'
 import {
@@ -386,6 +387,17 @@ describe.each([
     })
   })
 
+  it('the error of a streamed response that is aborted', async () => {
+    await inFlight(async (api) => {
+      fail({ kind: 'hang', at: 'body' })
+      const abort = new AbortController()
+      const response = await api.get('/orders', { responseType: 'stream', signal: abort.signal })
+      const error = rejectionOf(read(response))
+      abort.abort()
+      return await error
+    })
+  })
+
   it('a stream that is still sent', async () => {
     await using server = await listening(
       createHttpServer((_, response) => response.writeHead(500).end('too early')),
@@ -423,6 +435,28 @@ it("while another call is in flight on the caller's dispatcher, no token is in a
   abort.abort()
   await other
 })
+
+it.each([
+  ['after a response', {}],
+  ['of a call that was canceled before', { signal: AbortSignal.abort() }],
+])(
+  'while a first call is in flight on an agent that an interceptor sets, no token is in an error %s',
+  async (_, config) => {
+    const httpAgent = new Agent({ keepAlive: true })
+    const api = axios.create({ baseURL: ground.env.merchantUrl, adapter: 'http' })
+    api.interceptors.request.use((config) => Object.assign(config, { httpAgent })) // runs last
+    attachAuth(api, ground.tokens)
+    fail({ kind: 'hang' })
+    const abort = new AbortController()
+    const other = rejectionOf(api.get('/hangs', { signal: abort.signal }))
+    await until(() => ground.sent().length === 1)
+    fail({ kind: 'status', status: 500 })
+    expectNoToken(await rejectionOf(api.get('/orders', config)))
+    abort.abort()
+    await other
+    httpAgent.destroy()
+  },
+)
 
 it.each([
   ["the caller's https agent", () => new HttpsAgent({ keepAlive: true })],

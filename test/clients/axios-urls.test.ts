@@ -1,10 +1,11 @@
 // The URL that axios makes of baseURL, url and params decides whether a call gets the token.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import axios, { type AxiosRequestConfig } from 'axios'
+import axios, { type AxiosAdapter, type AxiosRequestConfig } from 'axios'
 import { attachAuth } from 'merchant-auth/axios'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ADAPTERS, type Scripted, scripted } from '../support/ground.ts'
+import { ADAPTERS, rejectionOf, type Scripted, scripted } from '../support/ground.ts'
 import { provided, token } from '../support/provided.ts'
+import { axiosWith } from './drivers.ts'
 
 /** An API below /merchant, and a server elsewhere. */
 let api: Scripted
@@ -89,6 +90,15 @@ it.each([{}, { url: '' }])('a call of a baseURL alone is reported with that URL:
   unsubscribe('merchant-auth', note)
   const event = { type: 'token-withheld', reason: 'destination', url: `${other.url}/x` }
   expect(withheld).toMatchObject([event, event])
+})
+
+// The adapters of axios refuse such a URL; one of the caller may send it, in a browser's way.
+it('a url without a scheme names another host for an adapter of the caller, too', async () => {
+  const adapter: AxiosAdapter = ({ headers }) => Promise.reject(headers.has('authorization'))
+  const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url] })
+  const instance = axiosWith(tokens, { baseURL: api.url, adapter })
+  expect(await rejectionOf(instance.get('//elsewhere.example/x'))).toBe(false)
+  expect(await rejectionOf(instance.get('/x'))).toBe(true)
 })
 
 describe('with allowAbsoluteUrls: false', () => {

@@ -182,9 +182,9 @@ describe('the adapter of a call', () => {
     expect(sent).toEqual([FIRST, SECOND])
   })
 
-  it('may reject with a value that is not an error', async () => {
-    const { api } = fakeApi([() => Promise.reject('just text')])
-    expect(await rejectionOf(api.get(''))).toBe('just text')
+  it.each(['just text', undefined])('may reject with a value that is not an error: %j', async (value) => {
+    const { api } = fakeApi([() => Promise.reject(value)])
+    expect(await rejectionOf(api.get(''))).toBe(value)
   })
 
   it('gets both sends with the timeout, the signal and the callbacks of the call', async () => {

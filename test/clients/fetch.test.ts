@@ -280,6 +280,17 @@ describe('the body of a Request', () => {
     expect(cancel).toHaveBeenCalledOnce()
   })
 
+  it('is still there when the call has ended, for a mocked fetch that keeps the Requests', async () => {
+    const requests: Request[] = []
+    const wrapped: typeof fetch = async (input) => {
+      requests.push(input as Request)
+      return new Response('', { status: requests.length === 1 ? 401 : 200 })
+    }
+    const request = new Request(URL_CALLED, { method: 'POST', body: 'x' })
+    await createAuthFetch(TOKENS, { fetch: wrapped })(request)
+    expect(await Promise.all(requests.map((sent) => sent.text()))).toEqual(['x', 'x'])
+  })
+
   it('is not kept if renewOnStatus is empty', async () => {
     const request = new Request(URL_CALLED, { method: 'POST', body: 'x' })
     const clone = vi.spyOn(request, 'clone')

@@ -12,6 +12,8 @@ import {
   agentWith,
   agentWithRenewal,
   authFor,
+  type Played,
+  playedBy,
   RecordingHandler,
   startCall,
 } from './undici-calls.ts'
@@ -87,13 +89,28 @@ it('an undici caller that aborts before the response closes the connection', asy
   await until(() => isClosed, 2_000)
 })
 
-it('an undici caller that aborts after the end gets nothing more', async () => {
-  await using api = await scripted((_, response) => response.end())
-  const call = startCall(agentWith(authFor(api)), api.url)
-  await call.ended
+it('an undici caller that aborts after the end gets nothing more, and no connection is closed', async () => {
+  const attempts: Played[] = []
+  const call = startCall(agentWith(playedBy(attempts), authFor({ url: ORIGIN })), ORIGIN)
+  const [{ controller, handler }] = attempts as [Played]
+  handler.onResponseStart?.(controller, 200, {})
+  handler.onResponseEnd?.(controller, {})
   call.controller?.abort(REASON)
   await settled()
   expect(call.events).toEqual(['start', 'answer 200', 'end'])
+  expect(controller.abort).not.toHaveBeenCalled()
+})
+
+// undici's MockAgent does not stop.
+it('an undici caller that aborts gets no data from a dispatcher that goes on', () => {
+  const attempts: Played[] = []
+  const call = startCall(agentWith(playedBy(attempts), authFor({ url: ORIGIN })), ORIGIN)
+  const [{ controller, handler }] = attempts as [Played]
+  handler.onResponseStart?.(controller, 200, {})
+  call.controller?.abort(REASON)
+  handler.onResponseData?.(controller, Buffer.from('data'))
+  handler.onResponseEnd?.(controller, {})
+  expect([call.events, call.error, call.body]).toEqual([['start', 'answer 200', 'error'], REASON, ''])
 })
 
 it('an undici caller that aborts after it got the connection by an upgrade gets nothing more', async () => {

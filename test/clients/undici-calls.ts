@@ -2,7 +2,7 @@
 import type { AccessToken } from 'merchant-auth'
 import { createAuthDispatch } from 'merchant-auth/undici'
 import { Agent, type Dispatcher } from 'undici'
-import { onTestFinished } from 'vitest'
+import { type Mock, onTestFinished, vi } from 'vitest'
 import { provided, token } from '../support/provided.ts'
 import { outcomes } from '../support/recorded.ts'
 import type { Scripted } from './world.ts'
@@ -40,7 +40,7 @@ export function agentThatWaits(apiUrl: string, ...others: Interceptor[]) {
  * An agent with one connection, and a renewal that ends when the test calls `renew`. These interceptors get what the token
  * dispatches.
  */
-export function agentWithRenewal(api: Scripted, ...others: Interceptor[]) {
+export function agentWithRenewal(api: Pick<Scripted, 'url'>, ...others: Interceptor[]) {
   const { promise, resolve: renew } = Promise.withResolvers<AccessToken | undefined>()
   let asked = false
   const auth = authFor(api, {
@@ -51,6 +51,23 @@ export function agentWithRenewal(api: Scripted, ...others: Interceptor[]) {
   })
   const dispatcher = autoDestroyed(new Agent({ connections: 1 })).compose(...others, auth)
   return { dispatcher, renew, isAsked: () => asked }
+}
+
+/** An interceptor that sends nothing: the test plays the dispatcher. The attempts, with their controllers. */
+export function playedBy(attempts: Played[]): Interceptor {
+  return () => (_, handler) => {
+    const controller = { abort: vi.fn(), pause: vi.fn(), resume: vi.fn() } as unknown as PlayedController
+    attempts.push({ controller, handler })
+    handler.onRequestStart?.(controller, {})
+    return true
+  }
+}
+
+type PlayedController = Dispatcher.DispatchController & { readonly abort: Mock }
+
+export interface Played {
+  readonly controller: PlayedController
+  readonly handler: Dispatcher.DispatchHandler
 }
 
 /** The tokens that a server has received. */

@@ -6,8 +6,18 @@ import { errors, FormData, fetch, request } from 'undici'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { settled } from '../support/clock.ts'
 import { token } from '../support/provided.ts'
-import { agentWith, agentWithRenewal, authFor, startCall, tokensAt } from './undici-calls.ts'
+import {
+  agentWith,
+  agentWithRenewal,
+  authFor,
+  type Played,
+  playedBy,
+  startCall,
+  tokensAt,
+} from './undici-calls.ts'
 import { failureOf, scripted, until } from './world.ts'
+
+const ORIGIN = 'http://127.0.0.1:4321'
 
 /** An API that rejects the first token, with a body of this size. */
 const rejecting = (bytes = 0) =>
@@ -202,6 +212,47 @@ describe('a 401 that undici holds during the renewal', () => {
       await settled(50)
       renew(token('second.token'))
       expect(await (await call).body.text()).toBe('good')
+    })
+  })
+
+  describe('as undici delivers it,', () => {
+    beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+    afterEach(() => void vi.useRealTimers())
+
+    /** A 401 of so many bytes, which has not ended. */
+    function held(bytes: number) {
+      const attempts: Played[] = []
+      const { dispatcher, renew } = agentWithRenewal({ url: ORIGIN }, playedBy(attempts))
+      startCall(dispatcher, ORIGIN)
+      const [{ controller, handler }] = attempts as [Played]
+      handler.onResponseStart?.(controller, 401, {})
+      handler.onResponseData?.(controller, Buffer.alloc(bytes))
+      return {
+        controller,
+        end: () => handler.onResponseEnd?.(controller, {}),
+        renewed: async () => {
+          renew(token('second.token'))
+          await settled()
+          expect(attempts).toHaveLength(2)
+        },
+      }
+    }
+
+    // undici was told to pause, and without an end nothing more would be read.
+    it('it is cut off by the renewal if 64 KiB of it have arrived, and not its end', async () => {
+      const { controller, renewed } = held(64 * 1024)
+      expect(controller.pause).toHaveBeenCalled()
+      await renewed()
+      expect(controller.abort).toHaveBeenCalled()
+    })
+
+    it.each(['before', 'after'])('it is not cut off if it ends %s the renewal', async (when) => {
+      const { controller, end, renewed } = held(5)
+      if (when === 'before') end()
+      await renewed()
+      if (when === 'after') end()
+      await vi.advanceTimersByTimeAsync(10_000)
+      expect(controller.abort).not.toHaveBeenCalled()
     })
   })
 

@@ -14,7 +14,7 @@ import { type Check, isAgainst, isCheck, runPart, type Section } from '../part.t
 import { startService } from '../service.ts'
 import { gate, stubTransport } from '../stub.ts'
 
-const ROUNDS = { rounds: isCheck ? 41 : 121, sliceMs: isCheck ? 8 : 10, warmUpMs: isCheck ? 200 : 400 }
+const ROUNDS = { rounds: isCheck ? 25 : 121, sliceMs: isCheck ? 8 : 10, warmUpMs: isCheck ? 200 : 400 }
 const ONE_BY_ONE: readonly Group[] = [
   {
     title: 'axios, no-op adapter',

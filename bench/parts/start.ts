@@ -6,7 +6,7 @@ import { contenders } from '../contenders/index.ts'
 import { median, quantile, shown } from '../numbers.ts'
 import { isCheck, progress, runPart, type Section } from '../part.ts'
 
-const ROUNDS = isCheck ? 5 : 9
+const ROUNDS = isCheck ? 3 : 9
 const AXIOS = 'axios'
 const OURS = 'merchant-auth'
 const NOTHING = 'data:text/javascript,'

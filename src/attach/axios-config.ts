@@ -39,6 +39,9 @@ export function chosenAdapter(adapter: AxiosAdapterOption): AxiosAdapter | strin
 /** Starts a wait that the caller's `signal`, `cancelToken` and `timeout` end with axios' own errors. */
 export function startWait(config: AxiosConfig, adapter: AxiosAdapterOption): Wait {
   const { signal, cancelToken, timeout = 0 } = config
+  // Thousands of calls may wait when a service starts: a signal for each costs time and memory.
+  if (signal === undefined && cancelToken === undefined && timeout <= 0)
+    return { signal: undefined, end: () => {} }
   const { AxiosError, CanceledError } = axiosOf(config)
   const controller = new AbortController()
   const onTime = (): void => {

@@ -22,7 +22,7 @@ const INSTALLED = ['test/{dist,types}/**/*.test.ts']
 /** Test files that replace modules. All others share one copy of each module, which halves the time of the tests. */
 const MOCKING = globSync('test/**/*.test.ts', {
   cwd: at('.'),
-  exclude: ['test/{consumers,dist,types}/**', 'test/runtimes/node_modules/**'],
+  exclude: ['test/{consumers,dist,types}/**', 'test/*/node_modules/**'],
 })
   .map((name) => name.replaceAll('\\', '/'))
   .filter((name) => /\bvi\.(?:mock|doMock|resetModules)\(/.test(readFileSync(at(name), 'utf8')))

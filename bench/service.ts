@@ -6,12 +6,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Service } from './contenders/contender.ts'
+import { stayOnCore } from './cores.ts'
 
 interface ServiceOptions {
   /** Lifetime of a token in seconds. */
   readonly expiresIn?: number
   /** How long a token request takes (ms). The token is issued in the middle of that time. */
   readonly tokenLatencyMs?: number
+  /** The core that it stays on. By default any. */
+  readonly core?: number
 }
 
 export interface RunningService {
@@ -54,7 +57,12 @@ export async function tokenRequestsTo({ authUrl }: Service): Promise<number> {
 }
 
 if (import.meta.main) {
-  const { expiresIn = 36_000, tokenLatencyMs = 0 } = JSON.parse(process.argv[2] ?? '{}') as ServiceOptions
+  const {
+    expiresIn = 36_000,
+    tokenLatencyMs = 0,
+    core,
+  } = JSON.parse(process.argv[2] ?? '{}') as ServiceOptions
+  if (core !== undefined) stayOnCore(core)
   const expiresAt = new Map<string, number>()
   let tokenRequests = 0
 

@@ -5,12 +5,16 @@ import { Agent } from 'node:http'
 import type { Contender, Service } from './contenders/contender.ts'
 import { contenders } from './contenders/index.ts'
 import { handwrittenUndici, undiciWithoutInterceptor } from './contenders/price-undici.ts'
+import { stayOnCore } from './cores.ts'
 import { eachOf } from './part.ts'
 
 /** The contenders that can take turns. */
 const participants: readonly Contender[] = [undiciWithoutInterceptor, handwrittenUndici, ...contenders]
 
 export const IN_FLIGHT = 8
+const CORE = 0
+/** Another one, so that what the kernel does for both is done where it belongs. */
+export const CORE_OF_SERVICE = 1
 const TIMEOUT_MS = 60_000
 /**
  * By what survives its garbage collections, V8 decides in some processes, and not in others, to allocate some objects of
@@ -58,6 +62,7 @@ export async function startParticipant(name: string, service: Service): Promise<
 }
 
 if (import.meta.main) {
+  stayOnCore(CORE)
   const { name, service } = JSON.parse(process.argv[2] ?? '') as { name: string; service: Service }
   const contender = participants.find((one) => one.name === name)
   if (!contender) throw new Error(`No contender is called ${name}`)

@@ -25,8 +25,8 @@ interface Base extends Api {
 }
 
 /**
- * The rest of a URL after a known base URL, if it needs no parsing: up to the query it contains nothing that a parser
- * would resolve (dot segments, backslashes, percent signs, control characters).
+ * The rest of a URL after a known base URL, if it needs no parsing: up to the query or fragment it contains nothing that
+ * a parser would resolve (dot segments, backslashes, percent signs, control characters).
  */
 const PLAIN_REST = /\/(?:[\w~!$&'()*+,;=:@/-]|(?<=\w)\.(?=\w))*(?:$|[?#])/y
 

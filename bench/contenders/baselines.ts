@@ -7,8 +7,7 @@ import {
   fetchClient,
   fetchOf,
   headerClient,
-  requestToken,
-  type Service,
+  keptHeader,
   undiciClient,
 } from './contender.ts'
 
@@ -54,19 +53,6 @@ export const undiciBaseline: Contender = {
   },
 }
 
-function handwritten(service: Service): () => Promise<string> {
-  let token = ''
-  let expiresAt = 0
-  return async () => {
-    if (Date.now() >= expiresAt) {
-      const answer = await requestToken(service)
-      token = answer.access_token
-      expiresAt = Date.now() + answer.expires_in * 1_000
-    }
-    return `Bearer ${token}`
-  }
-}
-
 export const handwrittenAxios: Contender = {
   name: 'handwritten interceptor',
   kind: 'handwritten',
@@ -74,7 +60,7 @@ export const handwrittenAxios: Contender = {
   packages: ['axios'],
   async create(service, transport) {
     const instance = await axiosInstance(service, transport)
-    const header = handwritten(service)
+    const header = keptHeader(service)
     instance.interceptors.request.use(async (config) => {
       config.headers.Authorization = await header()
       return config
@@ -89,6 +75,6 @@ export const handwrittenFetch: Contender = {
   client: 'fetch',
   packages: [],
   async create(service, transport) {
-    return headerClient(service, fetchOf(transport), handwritten(service))
+    return headerClient(service, fetchOf(transport), keptHeader(service))
   },
 }

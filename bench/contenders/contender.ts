@@ -75,6 +75,20 @@ export async function constantHeader(service: Service): Promise<string> {
   return `Bearer ${(await requestToken(service)).access_token}`
 }
 
+/** The header of the lines that people write by hand: they keep the token until it expires. */
+export function keptHeader(service: Service): () => Promise<string> {
+  let token = ''
+  let expiresAt = 0
+  return async () => {
+    if (Date.now() >= expiresAt) {
+      const answer = await requestToken(service)
+      token = answer.access_token
+      expiresAt = Date.now() + answer.expires_in * 1_000
+    }
+    return `Bearer ${token}`
+  }
+}
+
 /** The token request as users of axios write it. */
 export async function requestTokenByAxios(service: Service): Promise<TokenAnswer> {
   const { default: axios } = await import('axios')

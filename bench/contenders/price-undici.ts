@@ -1,6 +1,5 @@
-/** undici without an interceptor, and the interceptor that people write by hand. Only the price of a call has them: elsewhere that interceptor is the baseline. */
-import { undiciBaseline } from './baselines.ts'
-import { type Contender, constantHeader } from './contender.ts'
+/** undici without an interceptor, and the interceptor that people write by hand. Only the price of a call has them: elsewhere the interceptor with a constant header is the baseline. */
+import { type Contender, constantHeader, keptHeader, undiciClient } from './contender.ts'
 
 export const undiciWithoutInterceptor: Contender = {
   name: 'undici, header in the call',
@@ -23,7 +22,23 @@ export const undiciWithoutInterceptor: Contender = {
 }
 
 export const handwrittenUndici: Contender = {
-  ...undiciBaseline,
   name: 'handwritten undici interceptor',
   kind: 'handwritten',
+  client: 'undici',
+  packages: ['undici'],
+  async create(service, transport) {
+    const header = keptHeader(service)
+    return undiciClient(
+      service,
+      (dispatch) => (options, handler) => {
+        header().then(
+          (authorization) =>
+            dispatch({ ...options, headers: { ...options.headers, authorization } }, handler),
+          (error: Error) => handler.onResponseError?.(null as never, error),
+        )
+        return true
+      },
+      transport,
+    )
+  },
 }

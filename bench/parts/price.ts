@@ -1,19 +1,16 @@
 /** The price of a call: what a contender adds to a constant header in a process that has one client, eight calls at a time. */
+
+import { undiciBaseline } from '../contenders/baselines.ts'
 import { before } from '../contenders/ours.ts'
 import { handwrittenUndici, undiciWithoutInterceptor } from '../contenders/price-undici.ts'
 import { median, shown } from '../numbers.ts'
 import { type Check, isAgainst, progress, runPart, type Section } from '../part.ts'
 import { shuffled } from '../rounds.ts'
 import { startService } from '../service.ts'
-import { IN_FLIGHT, type Participant, startParticipant, type Turn } from '../turns.ts'
+import { CORE_OF_SERVICE, IN_FLIGHT, type Participant, startParticipant, type Turn } from '../turns.ts'
 
-/**
- * Each set has processes of its own: what one of them costs differs from the next, with the same code, by 4 % (standard
- * deviation), for example by how many answers of the server arrive at once.
- */
+/** Each set has processes of its own: what a call costs in one differs from the next, with the same code, by 2 % (standard deviation). */
 const SETS = 10
-/** The sets of what may cost little more than handwritten lines: the mean of 10 would be uncertain by more than 1 %. */
-const SETS_BESIDE_HANDWRITTEN = 40
 const ROUNDS = 40
 const WARM_UP_TURNS = 15
 const TOLERANCE_AGAINST = 1.05
@@ -22,6 +19,8 @@ interface Group {
   readonly baseline: string
   readonly handwritten: string
   readonly ours: readonly string[]
+  /** What is only shown. */
+  readonly others?: readonly string[]
   /**
    * About 30 ms for the calls that count, and 15 for the others. The machine is faster for some tenths of a second than for
    * the next: two short turns, one after the other, mostly have the same speed.
@@ -59,6 +58,7 @@ const GROUPS: readonly Group[] = [
     baseline: undiciWithoutInterceptor.name,
     handwritten: handwrittenUndici.name,
     ours: ['createAuthDispatch'],
+    others: [undiciBaseline.name],
     turn: { uncounted: 200, calls: 400 },
     warmUpCalls: 2_700,
     aboveHandwritten: 0.05,
@@ -71,19 +71,15 @@ const SECOND_COPY = ', second copy'
 interface Comparison {
   readonly name: string
   readonly by: string
-  readonly sets: number
 }
 
-function comparisonsOf({ baseline, handwritten, ours, aboveHandwritten }: Group): Comparison[] {
-  if (isAgainst) return ours.map((name) => ({ name, by: before(name), sets: SETS }))
-  const beside =
-    aboveHandwritten === undefined
-      ? { by: baseline, sets: SETS }
-      : { by: handwritten, sets: SETS_BESIDE_HANDWRITTEN }
+function comparisonsOf({ baseline, handwritten, ours, others = [], aboveHandwritten }: Group): Comparison[] {
+  if (isAgainst) return ours.map((name) => ({ name, by: before(name) }))
+  const beside = aboveHandwritten === undefined ? baseline : handwritten
   return [
-    { name: baseline + SECOND_COPY, by: baseline, sets: SETS },
-    { name: handwritten, by: baseline, sets: SETS },
-    ...ours.map((name) => ({ name, ...beside })),
+    { name: baseline + SECOND_COPY, by: baseline },
+    ...[...others, handwritten].map((name) => ({ name, by: baseline })),
+    ...ours.map((name) => ({ name, by: beside })),
   ]
 }
 
@@ -102,25 +98,21 @@ interface Comparing extends Comparison {
   readonly other: Participant
 }
 
-const MOST_SETS = Math.max(...GROUPS.flatMap(comparisonsOf).map(({ sets }) => sets))
-
-/** @param set its number, from 1 */
-async function measureSet(set: number): Promise<Pairs> {
-  const { service, close } = await startService()
+async function measureSet(): Promise<Pairs> {
+  const { service, close } = await startService({ core: CORE_OF_SERVICE })
   const start = (name: string): Promise<Participant> =>
     startParticipant(name.replace(SECOND_COPY, ''), service)
   const pairs = new Map<string, Pair[]>()
   for (const group of shuffled(GROUPS)) {
     const comparing = await Promise.all(
-      comparisonsOf(group)
-        .filter(({ sets }) => set <= sets)
-        .map(
-          async (comparison): Promise<Comparing> => ({
-            ...comparison,
-            own: await start(comparison.name),
-            other: await start(comparison.by),
-          }),
-        ),
+      comparisonsOf(group).map(
+        async ({ name, by }): Promise<Comparing> => ({
+          name,
+          by,
+          own: await start(name),
+          other: await start(by),
+        }),
+      ),
     )
     const takeTurns = async ({ own, other }: Comparing, turn: Turn): Promise<Pair> => {
       if (Math.random() < 0.5) return { own: await own.takeTurn(turn), other: await other.takeTurn(turn) }
@@ -152,7 +144,7 @@ interface Price {
 function priceOf(sets: readonly Pairs[], name: string): Price {
   const pairsOf = (pairs: Pairs): readonly Pair[] => pairs.get(name) ?? []
   const ratioOf = (pairs: readonly Pair[]): number => median(pairs.map(({ own, other }) => own / other))
-  const medians = sets.filter((pairs) => pairs.has(name)).map((pairs) => ratioOf(pairsOf(pairs)))
+  const medians = sets.map((pairs) => ratioOf(pairsOf(pairs)))
   const all = sets.flatMap(pairsOf)
   return {
     ratio: ratioOf(all),
@@ -225,9 +217,9 @@ function rowsOf(sets: readonly Pairs[], group: Group): Row[] {
 
 async function price(): Promise<Section> {
   const sets: Pairs[] = []
-  for (let set = 1; set <= MOST_SETS; set += 1) {
-    progress(`processes, set ${set} of ${MOST_SETS}`)
-    sets.push(await measureSet(set))
+  for (let set = 1; set <= SETS; set += 1) {
+    progress(`processes, set ${set} of ${SETS}`)
+    sets.push(await measureSet())
   }
   const rows = GROUPS.flatMap((group) => rowsOf(sets, group))
   return {
@@ -235,16 +227,15 @@ async function price(): Promise<Section> {
     intro:
       `CPU time of a call in a process that has one client, as services have it: ${IN_FLIGHT} calls at a time over connections that are ` +
       'kept, to an HTTP server in another process on loopback. The processes of the clients live at once and take short turns, each ' +
-      'beside a turn of the baseline, a constant header. The ratio is the median of a turn’s CPU time by that of the turn beside it. ' +
+      'beside a turn of the baseline, a constant header; those of createAuthFetch and createAuthDispatch beside handwritten lines, ' +
+      'whose ratio theirs is multiplied by. The ratio is the median of a turn’s CPU time by that of the turn beside it. ' +
       `All processes are started ${SETS} times, for ${ROUNDS} turns each: the table has the median of all ratios, and the range of the medians of these sets. ` +
-      'createAuthFetch and createAuthDispatch take their turns beside handwritten lines, whose ratio theirs is multiplied by, in ' +
-      `${SETS_BESIDE_HANDWRITTEN} sets. ` +
       'The second copy of the baseline shows the noise. [README.md](README.md) says which heuristic of V8 is off.',
-    columns: ['Client', 'µs per call', 'Ratio to the baseline', 'Range of the sets'],
+    columns: ['Client', 'µs per call', 'Ratio to the baseline', `${SETS} sets`],
     rows: rows.map(({ name, us, ratio, range }) => [name, us, ratio.toFixed(3), range]),
     notes: [
       'In the next section the clients share a process and make one call at a time: every call costs more, and what a client adds is a smaller part of it.',
-      `${undiciWithoutInterceptor.name}: no interceptor. ${handwrittenUndici.name}: spreads options and headers, with a constant header.`,
+      `${undiciWithoutInterceptor.name}: no interceptor. ${undiciBaseline.name}: an interceptor that spreads options and headers. ${handwrittenUndici.name}: it also keeps a token until it expires, as the other handwritten lines do.`,
     ],
     checks: GROUPS.flatMap((group) => checksOf(sets, group)),
     summary: {

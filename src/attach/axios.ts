@@ -141,7 +141,8 @@ interface Outcome {
 }
 
 async function runAdapter(config: AxiosConfig, adapter: AxiosAdapterOption): Promise<Outcome> {
-  hideInConfig(config) // before the token is in a socket of the agent: another interceptor may have set it
+  // An interceptor may have set the agent. While the call runs, a socket of the agent has the token.
+  hideInConfig(config)
   try {
     return { response: await axiosOf(config).getAdapter(adapter, config)(config) }
   } catch (error) {

@@ -92,6 +92,7 @@ function createTargetOf() {
     const origin = String((connected === undefined ? named : connected) ?? '')
     if (path !== last?.path || origin !== last.origin) {
       const url = (origin.endsWith('/') ? origin.slice(0, -1) : origin) + path
+      // An absolute URL as the path is for a proxy, which would see the token.
       last = { origin, path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
     }
     return last

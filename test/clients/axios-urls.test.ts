@@ -92,7 +92,7 @@ it.each([{}, { url: '' }])('a call of a baseURL alone is reported with that URL:
   expect(withheld).toMatchObject([event, event])
 })
 
-// The adapters of axios refuse such a URL; one of the caller may send it, in a browser's way.
+// In Node.js the adapters of axios refuse such a URL; with jsdom they send it to the host that it names.
 it('a url without a scheme names another host for an adapter of the caller, too', async () => {
   const adapter: AxiosAdapter = ({ headers }) => Promise.reject(headers.has('authorization'))
   const tokens = provided({ current: token('the.one.token'), apiUrls: [api.url] })

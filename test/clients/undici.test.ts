@@ -214,19 +214,9 @@ describe('an undici call, by what is sent,', () => {
     ['the API, whatever origin the call names', ORIGIN, {}, ATTACHED],
     ['another host, though the call names the API', 'http://elsewhere.example', {}, undefined],
     ['one of several origins', null, {}, undefined],
-    ['one of several proxies', null, { path: `${ORIGIN}/merchant/x` }, undefined],
   ])('is judged by where its dispatcher is connected: %s', (_, connected, options, expected) => {
     const origin = connected === ORIGIN ? 'http://elsewhere.example' : ORIGIN
     expect(dispatched({ origin, ...options }, connected).headers).toEqual(expected)
-  })
-
-  // As undici documents it for proxies: the token would be shown to the proxy.
-  it('gets no token if its Client is connected to a proxy and its path is the URL of an API', async () => {
-    await using proxy = await scripted((_, response) => response.end())
-    const client = autoDestroyed(new Client(proxy.url)).compose(authFor({ url: ORIGIN }))
-    await client.request({ method: 'GET', path: `${ORIGIN}/x` })
-    expect(proxy.seen).toMatchObject([{ path: `${ORIGIN}/x` }])
-    expect(tokensAt(proxy)).toEqual([undefined])
   })
 
   it('is judged by its own origin and path, whatever those of the call before', () => {

@@ -11,6 +11,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { type SandboxEnvironment, startSandbox } from 'merchant-auth/testing'
@@ -46,6 +47,9 @@ interface Setup {
   readonly compatibility?: string
 }
 
+/** How long (ms) a check may take: most take a second. */
+const CHECK_MS = 60_000
+
 let failed = 0
 
 /** Runs a check with its own sandbox and its own workerd. A check that fails does not stop the others. */
@@ -66,7 +70,10 @@ async function check(name: string, setup: Setup, run: (world: World) => Promise<
       { isolates: 1, script: 'worker.mjs', compatibility: NEWEST, ...setup, variables },
       ending.signal,
     )
-    await run({ service: sandbox.test, isolates })
+    const tooLong = sleep(CHECK_MS, undefined, { signal: ending.signal }).then(() => {
+      throw new Error(`not done after ${CHECK_MS} ms`)
+    })
+    await Promise.race([run({ service: sandbox.test, isolates }), tooLong])
     console.log(`✓ ${name}`)
   } catch (error) {
     failed += 1
@@ -104,11 +111,12 @@ const worker :Workerd.Worker = (
 );`
   writeFileSync(join(here, 'config.capnp'), config)
   const child = spawn(workerd, ['serve', '--control-fd=3', join(here, 'config.capnp')], {
-    stdio: ['ignore', 'inherit', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'], // inherited, it would keep the output of this process open
     signal,
     killSignal: 'SIGKILL',
   })
   child.on('error', () => {}) // the signal
+  child.stdout?.pipe(process.stdout, { end: false })
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     if (!text.includes(WAITER_LEFT)) process.stderr.write(text)
   })
@@ -132,8 +140,13 @@ async function current(isolate = '', query = ''): Promise<string> {
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
+  const endsAt = performance.now() + CHECK_MS
+  while (!(await condition()) && performance.now() < endsAt) await sleep(5)
 }
+
+/** How long (ms) a call takes that ends before its token arrives; a busy machine must have sent the token request by then. */
+const TIMEOUT_MS = 1_000
+const TOKEN_MS = 1_500
 
 /** Makes a call whose request ends before its token arrives. */
 async function leave(
@@ -142,7 +155,7 @@ async function leave(
   how: 'cancelled' | 'timed-out',
 ): Promise<void> {
   if (how === 'timed-out') {
-    const response = await fetch(`${isolate}/call?timeout=100`)
+    const response = await fetch(`${isolate}/call?timeout=${TIMEOUT_MS}`)
     assert.match(await response.text(), /TimeoutError/)
   } else {
     const left = request(`${isolate}/call`).on('error', () => {})
@@ -177,7 +190,7 @@ await check('the static provider sends its token', {}, async ({ service, isolate
 for (const how of ['cancelled', 'timed-out'] as const) {
   await check(`a token request that is lost with a ${how} request is sent again`, {}, async (world) => {
     const { service, isolates } = world
-    service.configure({ tokenLatencyMs: 500 })
+    service.configure({ tokenLatencyMs: TOKEN_MS })
     const first = leave(isolates[0], service, how)
     await until(() => service.counts.token === 1)
     const waiting = Array.from({ length: 3 }, () => call(isolates[0]))
@@ -189,7 +202,7 @@ for (const how of ['cancelled', 'timed-out'] as const) {
 
   const variables = { WAIT_UNTIL: 'yes' }
   await check(`with waitUntil a ${how} request loses none`, { variables }, async ({ service, isolates }) => {
-    service.configure({ tokenLatencyMs: 500 })
+    service.configure({ tokenLatencyMs: TOKEN_MS })
     const first = leave(isolates[0], service, how)
     await until(() => service.counts.token === 1)
     const waiting = call(isolates[0])

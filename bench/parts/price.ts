@@ -1,5 +1,4 @@
 /** The price of a call: what a contender adds to a constant header in a process that has one client, eight calls at a time. */
-
 import { undiciBaseline } from '../contenders/baselines.ts'
 import { before } from '../contenders/ours.ts'
 import { handwrittenUndici, undiciWithoutInterceptor } from '../contenders/price-undici.ts'
@@ -9,7 +8,7 @@ import { shuffled } from '../rounds.ts'
 import { startService } from '../service.ts'
 import { CORE_OF_SERVICE, IN_FLIGHT, type Participant, startParticipant, type Turn } from '../turns.ts'
 
-/** Each set has processes of its own: what a call costs in one differs from the next, with the same code, by 2 % (standard deviation). */
+/** Each set has processes of its own: what a call costs in one differs from the next, with the same code, by 2 to 3 % (standard deviation). */
 const SETS = 10
 const ROUNDS = 40
 const WARM_UP_TURNS = 15

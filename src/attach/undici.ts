@@ -62,9 +62,9 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
         context.withheld.sent('destination', url)
         return dispatch(given, handler)
       }
-      const headers = isPairs(given.headers) ? recordOf(given.headers) : (given.headers ?? {})
-      // A generator of headers can be read only once.
-      const options = isPairs(given.headers) ? { ...given, headers } : given
+      const isRead = isPairs(given.headers)
+      const headers = isRead ? recordOf(given.headers) : (given.headers ?? {})
+      const options = isRead ? { ...given, headers } : given // a generator of headers can be read only once
       if (admit(context, url, { header: hasHeader(headers, context.headerKey) }) !== 'attach')
         return dispatch(options, handler)
       return new UndiciCall({ context, dispatch, handler, url, options, headers }).start()
@@ -75,7 +75,8 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
 
 /** Where a call goes. */
 interface Target {
-  readonly origin: string
+  /** The origin and the path as given. */
+  readonly given: string
   readonly path: string
   readonly url: string
   /** Whether the URL is the origin and the path, in every server's eyes. */
@@ -90,10 +91,12 @@ function createTargetOf() {
   let last: Target | undefined
   return ({ origin: named, path }: DispatchOptions, connected: string | null | undefined): Target => {
     const origin = String((connected === undefined ? named : connected) ?? '')
-    if (path !== last?.path || origin !== last.origin) {
-      const url = (origin.endsWith('/') ? origin.slice(0, -1) : origin) + path
+    const given = origin + path
+    // One comparison of texts, as those of each call are new strings: a path of the same length is the same path.
+    if (last?.given !== given || last.path.length !== path.length) {
+      const url = origin.endsWith('/') ? origin.slice(0, -1) + path : given
       // An absolute URL as the path is for a proxy, which would see the token.
-      last = { origin, path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
+      last = { given, path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
     }
     return last
   }

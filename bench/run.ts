@@ -14,7 +14,7 @@ const PARTS_IN_CHECK = ['cost', 'start']
 const PARTS_AGAINST = ['price', 'sockets', 'cost']
 const HELP = `npm run bench [-- OPTIONS]
 
-Measures this package and its peers: 45 minutes on two cores that do nothing else.
+Measures this package and its peers, on two cores that do nothing else.
 Writes bench/RESULTS.md, bench/charts/ and the tables in ${PAGES.join(', ')}.
 
   --check           ${PARTS_IN_CHECK.join(', ')}, in short, for CI; writes nothing

@@ -13,7 +13,7 @@ const participants: readonly Contender[] = [undiciWithoutInterceptor, handwritte
 
 export const IN_FLIGHT = 8
 const CORE = 0
-/** Another one, so that what the kernel does for both is done where it belongs. */
+/** Another one, as client and service would take turns on one. */
 export const CORE_OF_SERVICE = 1
 const TIMEOUT_MS = 60_000
 /**

@@ -17,7 +17,7 @@ import { type Fault, startSandbox } from 'merchant-auth/testing'
 
 const WAVES = 60
 const WAVE_EVERY_MS = 180
-/** On a busy machine calls are made later, rather than taking longer than a token lives. */
+/** With more calls in flight, on a busy machine, the next ones wait, rather than taking longer than a token lives. */
 const MOST_IN_FLIGHT = 50
 const LIFETIME_SECONDS = 3
 

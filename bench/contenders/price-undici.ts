@@ -1,4 +1,4 @@
-/** undici without an interceptor, and the interceptor that people write by hand. Only the price of a call has them: elsewhere the interceptor with a constant header is the baseline. */
+/** undici without an interceptor, and the interceptor that people write by hand. Only the price of a call has them: the other parts compare with an interceptor that sends a constant header. */
 import { type Contender, constantHeader, keptHeader, undiciClient } from './contender.ts'
 
 export const undiciWithoutInterceptor: Contender = {

@@ -225,7 +225,7 @@ async function price(): Promise<Section> {
     title: 'The price of a call',
     intro:
       `CPU time of a call in a process that has one client, as services have it: ${IN_FLIGHT} calls at a time over connections that are ` +
-      'kept, to an HTTP server in another process on loopback. The processes of the clients live at once and take short turns, each ' +
+      'kept, to an HTTP server in another process, and on another core, on loopback. The processes of the clients live at once and take short turns, each ' +
       'beside a turn of the baseline, a constant header; those of createAuthFetch and createAuthDispatch beside handwritten lines, ' +
       'whose ratio theirs is multiplied by. The ratio is the median of a turn’s CPU time by that of the turn beside it. ' +
       `All processes are started ${SETS} times, for ${ROUNDS} turns each: the table has the median of all ratios, and the range of the medians of these sets. ` +

@@ -75,8 +75,6 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
 
 /** Where a call goes. */
 interface Target {
-  /** The origin and the path as given. */
-  readonly given: string
   readonly path: string
   readonly url: string
   /** Whether the URL is the origin and the path, in every server's eyes. */
@@ -91,12 +89,11 @@ function createTargetOf() {
   let last: Target | undefined
   return ({ origin: named, path }: DispatchOptions, connected: string | null | undefined): Target => {
     const origin = String((connected === undefined ? named : connected) ?? '')
-    const given = origin + path
+    const url = (origin.endsWith('/') ? origin.slice(0, -1) : origin) + path
     // One comparison of texts, as those of each call are new strings: a path of the same length is the same path.
-    if (last?.given !== given || last.path.length !== path.length) {
-      const url = origin.endsWith('/') ? origin.slice(0, -1) + path : given
+    if (url !== last?.url || path.length !== last.path.length) {
       // An absolute URL as the path is for a proxy, which would see the token.
-      last = { given, path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
+      last = { path, url, isResolved: path[0] === '/' && !UNRESOLVED.test(path) }
     }
     return last
   }

@@ -231,8 +231,9 @@ describe('an undici call, by what is sent,', () => {
     call('http://elsewhere.example', '/merchant/x')
     call(ORIGIN, '/merchant/x')
     call(ORIGIN, '/merchant/x')
+    call('', `${ORIGIN}/merchant/x`) // for a proxy, which would see the token
     call(ORIGIN, '/x')
-    expect(sent).toEqual([ATTACHED, undefined, ATTACHED, ATTACHED, undefined])
+    expect(sent).toEqual([ATTACHED, undefined, ATTACHED, ATTACHED, undefined, undefined])
   })
 })
 

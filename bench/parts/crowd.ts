@@ -59,8 +59,7 @@ async function gatherCrowds({ name, service }: Job): Promise<Crowd[]> {
   for (let round = 0; round < WARM_UP_ROUNDS; round += 1) await crowdOf(FEW, { name, service })
   for (const callers of SIZES) {
     const rounds: Crowd[] = []
-    for (let round = 0; round < ROUNDS; round += 1)
-      rounds.push(await crowdOf(callers, { name, service }))
+    for (let round = 0; round < ROUNDS; round += 1) rounds.push(await crowdOf(callers, { name, service }))
     crowds.push({
       callers,
       tookMs: median(rounds.map(({ tookMs }) => tookMs)),

@@ -124,9 +124,9 @@ const worker :Workerd.Worker = (
   for await (const line of createInterface({ input: child.stdio[3] as Readable })) {
     const { event, port } = JSON.parse(line) as { event: string; port: number }
     if (event.startsWith('listen')) ports.push(`http://127.0.0.1:${port}`)
-    if (ports.length === isolates) break
+    if (ports.length === isolates) return ports
   }
-  return ports
+  throw new Error('workerd ended before it listened')
 }
 
 async function call(isolate = '', query = ''): Promise<number> {

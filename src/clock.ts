@@ -1,4 +1,5 @@
 /** Time: two clocks and a sleep, which tests can replace. */
+import * as timers from 'node:timers'
 
 /** A source of time. Replace it in tests: everything that waits or expires uses it. */
 export interface Clock {
@@ -24,21 +25,43 @@ export function readClock(clock: Clock): Instant {
 /** The longest delay that setTimeout supports; a longer one would fire immediately. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1
 
-/** Runs a function after `ms`. The returned function cancels this, even if fake timers replaced the global functions. */
+// Read once: a test's fake timers, which are installed later, must not end a wait for a real response.
+const { setTimeout, clearTimeout } = timers
+const now = performance.now.bind(performance)
+
+/** A timer that fires later than this (ms) fires in a process that stood still. */
+const LATE_MS = 50
+/** How long (ms) such a timer waits again, at most, and how often. */
+const MAX_EXTENSION_MS = 1_000
+const MAX_EXTENSIONS = 3
+
+/**
+ * Runs a function after `ms`. The returned function cancels this. After the process stood still, Node.js runs due timers
+ * before it reads what has arrived. A timer that fires late therefore waits again, for as long as it was late.
+ */
 export function startTimer(
   run: () => void,
   ms: number,
   { keepsAlive = false }: { keepsAlive?: boolean } = {},
 ): () => void {
-  const { clearTimeout } = globalThis
-  const timer = setTimeout(run, Math.min(ms, MAX_TIMER_MS))
-  if (!keepsAlive) timer.unref?.() // timers are numbers in some runtimes
+  let timer: ReturnType<typeof setTimeout>
+  const start = (delayMs: number, extensions: number): void => {
+    const dueAt = now() + delayMs
+    const onTime = (): void => {
+      const lateMs = now() - dueAt
+      if (lateMs <= LATE_MS || extensions === 0) run()
+      else start(Math.min(lateMs, MAX_EXTENSION_MS), extensions - 1)
+    }
+    timer = setTimeout(onTime, delayMs)
+    if (!keepsAlive) timer.unref?.() // timers are numbers in some runtimes
+  }
+  start(Math.min(ms, MAX_TIMER_MS), MAX_EXTENSIONS)
   return () => clearTimeout(timer)
 }
 
 /**
- * The system clocks. Both are looked up at each use, so that fake timers work. A sleep does not keep the process alive;
- * callers that wait for a token do.
+ * The system clocks. Both are looked up at each use, so that expiry follows a test's fake clock. A sleep does not keep the
+ * process alive; callers that wait for a token do.
  */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),

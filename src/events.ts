@@ -51,11 +51,18 @@ export interface TokenRequestFailedEvent extends AuthEventBase {
   readonly quota?: readonly Quota[] | undefined
 }
 
-/** An API rejected a token. */
-export interface TokenRejectedEvent extends AuthEventBase {
-  readonly type: 'token-rejected'
+interface RejectedCallEventBase extends AuthEventBase {
   /** The name of the API that rejected it, or its `apiUrls` entry if it has no name; undefined if unknown. */
   readonly api?: string | undefined
+  /** The method of the call that was rejected; undefined if unknown. */
+  readonly method?: string | undefined
+  /** Its URL without user info, query and fragment; undefined if unknown. */
+  readonly url?: string | undefined
+}
+
+/** An API rejected a token: it returned 401 for a call with it. */
+export interface TokenRejectedEvent extends RejectedCallEventBase {
+  readonly type: 'token-rejected'
 }
 
 /** A token was replaced before it expired: in the background, or because an API rejected it. */
@@ -65,16 +72,20 @@ export interface TokenRenewedEvent extends AuthEventBase {
   readonly reason: 'expiring' | 'rejected'
 }
 
-/**
- * A rejected token was not renewed: renewals for this API are rate limited, or a quota is reserved for callers without a
- * token.
- */
-export interface RenewalSuppressedEvent extends AuthEventBase {
+/** A rejected token was not renewed, and the caller got the API's 401. */
+export interface RenewalSuppressedEvent extends RejectedCallEventBase {
   readonly type: 'renewal-suppressed'
-  /** The name of the API that rejected the token, or its `apiUrls` entry if it has no name; undefined if unknown. */
-  readonly api?: string | undefined
-  /** Delay (ms) until the next renewal for this API is allowed. */
-  readonly nextRenewalMs: number
+  /**
+   * Why:
+   *
+   * - `accepted`: the API accepts other calls with this token, so this 401 is about the call
+   * - `limited`: the API has rejected new tokens, and renewals for it are rate limited
+   * - `quota`: what is left of a quota is reserved for callers without a token
+   * - `cooldown`: the last token request failed
+   */
+  readonly reason: 'accepted' | 'limited' | 'quota' | 'cooldown'
+  /** Delay (ms) until the next renewal for this API is allowed; undefined for `accepted`. */
+  readonly nextRenewalMs?: number | undefined
 }
 
 /** A call was sent without the token. */
@@ -149,19 +160,39 @@ export interface Emitter {
   readonly secrets: Iterable<string>
 }
 
-const emitters = new WeakMap<object, Emitter>()
-
-/** Registers the emitter of a provider for its attachments. */
-export function registerEmitter(provider: object, emitter: Emitter): void {
-  emitters.set(provider, emitter)
+/** How an API answered a call with the token. */
+export interface CallAnswer {
+  readonly url: string
+  readonly method: string | undefined
+  readonly token: { readonly value: string }
+  readonly status: number
+  /** Whether the status is one of those that reject a token. */
+  readonly isRejection: boolean
+  /** Whether the call was sent before, with another token. */
+  readonly isRepeated: boolean
 }
 
-/** The emitter of a provider. For a provider that the caller implements: the diagnostics channel and its current token. */
-export function emitterOf(provider: {
+/** What attachments tell a provider, besides what anybody may call. */
+export interface AttachedProvider extends Emitter {
+  /** An attachment was made, which reports answers. */
+  attached(): void
+  /** An API answered a call. */
+  answered(call: CallAnswer): void
+}
+
+const providers = new WeakMap<object, AttachedProvider>()
+
+/** Registers what the attachments of a provider need. */
+export function registerProvider(provider: object, attached: AttachedProvider): void {
+  providers.set(provider, attached)
+}
+
+/** What attachments of a provider need. For a provider that the caller implements: the diagnostics channel and its current token. */
+export function attachedProviderOf(provider: {
   readonly environment: Environment
   currentToken(): { readonly value: string } | undefined
-}): Emitter {
-  const registered = emitters.get(provider)
+}): AttachedProvider {
+  const registered = providers.get(provider)
   if (registered !== undefined) return registered
   const secrets = {
     *[Symbol.iterator]() {
@@ -169,5 +200,10 @@ export function emitterOf(provider: {
       if (token !== undefined) yield token.value
     },
   }
-  return { emit: createEmit(undefined, provider.environment.name), secrets }
+  return {
+    emit: createEmit(undefined, provider.environment.name),
+    secrets,
+    attached: () => {},
+    answered: () => {},
+  }
 }

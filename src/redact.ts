@@ -38,7 +38,7 @@ export class UsedSecrets implements Iterable<string> {
 /** Replaces secrets in a foreign text: verbatim, and as JSON, URLs, forms and base64 write them. */
 export function redact(text: string, secrets: Iterable<string>): string {
   return [...new Set(secrets)]
-    .filter(({ length }) => length >= LEAST_SECRET)
+    .filter(({ length }) => length >= LEAST_SECRET && length <= text.length) // no form is shorter
     .sort((a, b) => b.length - a.length) // so that a secret does not split a longer one that contains it
     .flatMap(formsOf)
     .reduce((parts, form) => parts.flatMap((part) => part.split(form)), [text])

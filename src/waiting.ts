@@ -4,8 +4,26 @@ import { copyForCaller } from './errors.ts'
 
 type OnAbort = (reason: unknown) => void
 
-/** The functions that the single listener of a signal runs. */
-const followers = new WeakMap<AbortSignal, Set<OnAbort>>()
+/** What runs when a signal is aborted, by its single listener. */
+interface Followers {
+  readonly runs: Set<OnAbort>
+  readonly listener: () => void
+}
+
+const followersBySignal = new WeakMap<AbortSignal, Followers>()
+
+function follow(signal: AbortSignal): Followers {
+  const runs = new Set<OnAbort>()
+  // Signals of other packages call their listeners with another `this`, or without an event.
+  const listener = (): void => {
+    followersBySignal.delete(signal)
+    for (const run of runs) run(signal.reason)
+  }
+  const followers = { runs, listener }
+  followersBySignal.set(signal, followers)
+  signal.addEventListener('abort', listener)
+  return followers
+}
 
 /**
  * Runs a function when a signal is aborted, or immediately if it already is. The returned function cancels this. All
@@ -14,18 +32,13 @@ const followers = new WeakMap<AbortSignal, Set<OnAbort>>()
 export function onAbort(signal: AbortSignal | null | undefined, run: OnAbort): () => void {
   if (signal?.aborted) run(signal.reason)
   if (!signal || signal.aborted) return () => {}
-  const runs = followers.get(signal) ?? new Set()
-  if (runs.size === 0) signal.addEventListener('abort', runFollowers, { once: true })
-  followers.set(signal, runs.add(run))
+  const { runs, listener } = followersBySignal.get(signal) ?? follow(signal)
+  runs.add(run)
   return () => {
-    if (runs.delete(run) && runs.size === 0) signal.removeEventListener('abort', runFollowers)
+    if (!runs.delete(run) || runs.size > 0) return
+    signal.removeEventListener('abort', listener)
+    followersBySignal.delete(signal)
   }
-}
-
-function runFollowers(this: AbortSignal): void {
-  const runs = followers.get(this) ?? new Set()
-  followers.delete(this)
-  for (const run of runs) run(this.reason)
 }
 
 /** Settles with the promise, or rejects with the signal's reason if that comes first. Leaves no listener behind. */
@@ -43,7 +56,7 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal | undef
  */
 export async function within<T>(
   clock: Pick<Clock, 'monotonicMs' | 'sleep'>,
-  { endsAt, closed }: { endsAt: number; closed?: AbortSignal },
+  { endsAt, closed }: { endsAt: number; closed?: AbortSignal | undefined },
   run: (signal: AbortSignal) => Promise<T>,
   late: () => Error,
 ): Promise<T> {
@@ -63,26 +76,16 @@ export async function within<T>(
 }
 
 /**
- * Waits for a shared promise; after `limitMs`, rejects with undefined. Keeps the process alive meanwhile. If the promise
- * rejects, each caller gets a separate error object.
+ * Waits for a shared promise, and keeps the process alive meanwhile. If the promise rejects, each caller gets a separate
+ * error object.
  */
-export async function waitFor(
-  shared: Promise<void>,
-  { signal, limitMs }: { signal?: AbortSignal | undefined; limitMs: number | undefined },
-): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const onTime = (): void => {
-    if (limitMs !== undefined) reject() // otherwise fake timers may run it early
-  }
-  const stopTimer = startTimer(onTime, limitMs ?? MAX_TIMER_MS, { keepsAlive: true })
-  const stopSignal = onAbort(signal, reject)
-  shared.then(resolve, reject)
+export async function waitFor<T>(shared: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  const stopTimer = startTimer(() => {}, MAX_TIMER_MS, { keepsAlive: true })
   try {
-    await promise
+    return await untilAborted(shared, signal)
   } catch (error) {
     throw signal?.aborted && error === signal.reason ? error : copyForCaller(error)
   } finally {
     stopTimer()
-    stopSignal()
   }
 }

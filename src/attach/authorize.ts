@@ -3,6 +3,7 @@
  * send once more. A client for another library supplies an {@link AuthorizedCall}.
  */
 import { type Destinations, destinationsOf } from '../destinations.ts'
+import { type AttachedProvider, attachedProviderOf } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
@@ -24,6 +25,8 @@ export interface AttachContext extends ResolvedAttach {
   headerFor(token: AccessToken): Header
   /** The calls that go without the token. */
   readonly withheld: WithheldCalls
+  /** Gets what the attachment reports. */
+  readonly provider: AttachedProvider
 }
 
 /** Checks the options of an attachment; `takes` says which further options are allowed. */
@@ -43,6 +46,7 @@ export function createAttachContext(
     destinations,
     isAuthorization: key === 'authorization',
     withheld: new WithheldCalls(tokens, destinations, attach),
+    provider: attachedProviderOf(tokens),
     headerFor: ({ value }) => {
       if (last?.token !== value) last = { token: value, header: { name, key, value: prefix + value } }
       return last.header
@@ -108,9 +112,14 @@ export interface Acquired {
   readonly body: unknown
 }
 
-/** One call of a client. Each send has an `Outcome`; the call resolves with a `Result`. */
-export interface AuthorizedCall<Outcome, Result> extends WaitingCall {
+/** What reports and events say of a call. */
+export interface CallTarget {
   readonly url: string
+  readonly method: string | undefined
+}
+
+/** One call of a client. Each send has an `Outcome`; the call resolves with a `Result`. */
+export interface AuthorizedCall<Outcome, Result> extends WaitingCall, CallTarget {
   /** Whether the same bytes can be sent a second time. Otherwise the caller gets a 401 at once. */
   readonly repeatable: boolean
   /** Sends the call with the token. */
@@ -150,29 +159,42 @@ function sendWith<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
-  return call
-    .send(acquired)
-    .then((outcome) =>
-      isRejection(context, call.statusOf(outcome), () => call.rejectionOf(outcome))
-        ? sendAgain(acquired, outcome, call, context)
-        : call.settle(outcome),
-    )
+  return call.send(acquired).then((outcome) => {
+    const status = call.statusOf(outcome)
+    reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
+    return isRejection(context, status, () => call.rejectionOf(outcome))
+      ? sendAgain(acquired, outcome, call, context)
+      : call.settle(outcome)
+  })
+}
+
+/** Tells the provider how an API answered: what it accepts decides what a 401 means. */
+export function reportAnswer(
+  { provider, renewOnStatus }: AttachContext,
+  { url, method }: CallTarget,
+  answer: { readonly token: AccessToken; readonly status: number | undefined; readonly isRepeated: boolean },
+): void {
+  const { token, status, isRepeated } = answer
+  if (status !== undefined)
+    provider.answered({ url, method, token, status, isRepeated, isRejection: renewOnStatus.includes(status) })
 }
 
 async function sendAgain<Outcome, Result>(
   { token: rejected, body }: Acquired,
   outcome: Outcome,
   call: AuthorizedCall<Outcome, Result>,
-  { tokens }: AttachContext,
+  context: AttachContext,
 ): Promise<Result> {
   call.hold?.(outcome)
-  const token = await renew(rejected, call, tokens).catch((reason: unknown) => {
+  const token = await renew(rejected, call, context.tokens).catch((reason: unknown) => {
     call.discard(outcome)
     throw reason
   })
   if (token === undefined) return call.settle(outcome)
   call.discard(outcome)
-  return call.settle(await call.send({ token, body }))
+  const repeated = await call.send({ token, body })
+  reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
+  return call.settle(repeated)
 }
 
 /** Waits for a token. */
@@ -211,18 +233,18 @@ export function isRejection(
  */
 export async function renew(
   rejected: AccessToken,
-  call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'repeatable' | 'startWait'>,
+  call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'method' | 'repeatable' | 'startWait'>,
   tokens: TokenProvider,
 ): Promise<AccessToken | undefined> {
-  const { url, repeatable } = call
+  const { url, method, repeatable } = call
   if (!repeatable) {
-    tokens.renewToken(rejected, { url }).catch(() => {}) // its failure is an event
+    tokens.renewToken(rejected, { url, method, canRepeat: false }).catch(() => {}) // its failure is an event
     return undefined
   }
   const { signal, end } = call.startWait()
   try {
-    const renewed = await tokens.renewToken(rejected, { signal, url })
-    return renewed?.value === rejected.value ? undefined : renewed
+    const renewed = await tokens.renewToken(rejected, { signal, url, method })
+    return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
   } catch {
     signal?.throwIfAborted()
     return undefined

@@ -29,6 +29,7 @@ export interface AxiosLike {
 /** The config of a request, which axios makes for each call. */
 export interface AxiosConfig {
   url?: string
+  method?: string
   baseURL?: string
   allowAbsoluteUrls?: boolean
   headers: Record<string, unknown>

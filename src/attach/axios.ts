@@ -81,6 +81,7 @@ const attached = new WeakMap<AxiosLike, number>()
 export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: AttachOptions): () => void {
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
+  context.provider.attached()
   const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
     hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
     const adapter = config.adapter || DEFAULT_ADAPTERS
@@ -167,6 +168,7 @@ interface CallParts {
 /** One axios request with the token. */
 class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
   readonly url: string
+  readonly method: string | undefined
   readonly repeatable: boolean
   readonly body: unknown
   readonly #config: AxiosConfig
@@ -177,6 +179,7 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
 
   constructor({ url, config, adapter }: CallParts, context: AttachContext) {
     this.url = url
+    this.method = config.method?.toUpperCase()
     this.repeatable = canSendAgain(config.data)
     this.body = config.data
     this.#config = config

@@ -45,6 +45,7 @@ export function createAuthFetch(
 ): Fetch {
   const context = createAttachContext(tokens, attach, { fetch: true })
   const { fetch: given } = context
+  context.provider.attached()
   const send = (wrapped: Fetch, input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     try {
       return fetchWithToken(context, wrapped, input, init)
@@ -97,6 +98,7 @@ function fetchWithToken(
   if (!isAuthorization && (options.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
   const call: AuthorizedCall<Response, Response> = {
     url,
+    method: options.method ?? request?.method ?? 'GET',
     repeatable: canSendAgain(body),
     body,
     startWait: () => {

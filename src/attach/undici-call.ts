@@ -10,6 +10,7 @@ import {
   MAX_DRAINED_BYTES,
   MAX_DRAINING_MS,
   renew,
+  reportAnswer,
   type Wait,
 } from './authorize.ts'
 import { canSendAgain, isNodeStream } from './body.ts'
@@ -52,8 +53,10 @@ export class UndiciCall implements DispatchHandler, Controller {
   /** Those of the caller until the call waits or is sent, because callers use one object for several calls. */
   #options: DispatchOptions
   #headers: PlainHeaders
-  /** The token of the first attempt: a response that rejects it is held. The second attempt has none. */
-  #renewable: AccessToken | undefined
+  /** The token of the present attempt. */
+  #token: AccessToken | undefined
+  /** Whether this is the second attempt, whose response is not held. */
+  #isRepeated = false
   /** undici's controller of the current attempt. */
   #target: Controller | undefined
   /** The URLs that undici's redirect interceptor has called; the response is that of the last one. */
@@ -79,6 +82,10 @@ export class UndiciCall implements DispatchHandler, Controller {
     return this.#options.body
   }
 
+  get method(): string {
+    return this.#options.method
+  }
+
   get repeatable(): boolean {
     return canSendAgain(this.body)
   }
@@ -92,13 +99,13 @@ export class UndiciCall implements DispatchHandler, Controller {
   /** Makes the call: at most twice. Returns what the dispatcher returns. */
   start(): boolean {
     const token = this.#context.tokens.currentToken()
-    if (token !== undefined) return this.#send({ token, body: this.body }, token)
+    if (token !== undefined) return this.#send({ token, body: this.body })
     this.#acquire().catch((error: unknown) => this.#fail(error))
     return true
   }
 
-  #send({ token, body }: Acquired, renewable?: AccessToken): boolean {
-    this.#renewable = renewable
+  #send({ token, body }: Acquired): boolean {
+    this.#token = token
     this.#target = undefined
     this.#flow = undefined
     const headers = withHeader(this.#headers, this.#context.headerFor(token))
@@ -115,13 +122,14 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#guarded(() => this.#handler.onRequestStart(this, null)) // from now on the caller can abort
     if (this.#isDone) return
     const acquired = await acquire(this, this.#context.tokens)
-    if (!this.#isDone) this.#send(acquired, acquired.token)
+    if (!this.#isDone) this.#send(acquired)
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse): Promise<void> {
     const renewed = await renew(rejected, this, this.#context.tokens)
     if (renewed !== undefined) {
       held.discard()
+      this.#isRepeated = true
       if (!this.#isDone) this.#send({ token: renewed, body: this.body })
       return
     }
@@ -154,7 +162,9 @@ export class UndiciCall implements DispatchHandler, Controller {
 
   onResponseStart(controller: Controller, status: number, headers: ResponseHeaders, text?: string): void {
     this.rawHeaders = controller.rawHeaders
-    if (this.#renewable === undefined || !this.#isRejection(status, headers)) {
+    const token = this.#token as AccessToken // it was sent
+    reportAnswer(this.#context, this, { token, status, isRepeated: this.#isRepeated })
+    if (this.#isRepeated || !this.#isRejection(status, headers)) {
       this.#handler.onResponseStart?.(this, status, headers, text)
       return
     }
@@ -162,7 +172,7 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#held = new HeldResponse(controller, passStart)
     this.#flow = undefined
     controller.resume()
-    this.#renew(this.#renewable, this.#held).catch((error: unknown) => this.#fail(error))
+    this.#renew(token, this.#held).catch((error: unknown) => this.#fail(error))
   }
 
   #isRejection(status: number, headers: ResponseHeaders): boolean {

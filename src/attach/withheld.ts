@@ -1,7 +1,7 @@
 /** The calls of an attachment that go without the token: their events, and one warning for what looks like a mistake. */
 import type { Destinations } from '../destinations.ts'
 import { apisOf } from '../environments.ts'
-import { emitterOf, type TokenWithheldEvent } from '../events.ts'
+import { attachedProviderOf, type TokenWithheldEvent } from '../events.ts'
 import type { ResolvedAttach } from '../options.ts'
 import { shownUrl } from '../redact.ts'
 import type { TokenProvider } from '../token/provider.ts'
@@ -36,7 +36,7 @@ export class WithheldCalls {
 
   /** A call is sent without the token; `isForeign`: it has credentials of its own for another service. */
   sent(reason: WithheldReason, url: string, { isForeign }: { readonly isForeign?: boolean } = {}): void {
-    const { emit, secrets } = emitterOf(this.#tokens)
+    const { emit, secrets } = attachedProviderOf(this.#tokens)
     emit(() => ({ type: 'token-withheld', reason, url: shownUrl(url, secrets) }))
     if (reason === 'own-header') {
       this.#ownHeaders += 1
@@ -55,7 +55,7 @@ export class WithheldCalls {
     if (this.#hasWarned) return
     this.#hasWarned = true
     const { environment } = this.#tokens
-    const { secrets } = emitterOf(this.#tokens)
+    const { secrets } = attachedProviderOf(this.#tokens)
     warnWithheld({
       reason,
       url: shownUrl(url, secrets),

@@ -1,12 +1,12 @@
 /** What `check` finds out about the store: which one it is, whether it can be written, and what it holds for this client. */
 import { statSync } from 'node:fs'
-import type { StoreFailedEvent } from '../events.ts'
+import type { Emit, StoreFailedEvent } from '../events.ts'
 import { resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl } from '../redact.ts'
+import type { EncryptedStore } from '../store/encrypted-store.ts'
 import type { StoreLocation } from '../store/location.ts'
-import type { SafeStore } from '../store/safe-store.ts'
 import { UNREADABLE } from '../store/token-store.ts'
-import { entriesOfClient } from '../token/shared-token.ts'
+import { ageOf, entryOfClient, type SharedEntry } from '../token/shared-token.ts'
 import type { Finding } from './report.ts'
 import { INSTALL_CLIENT, NO_CLIENT, openStore } from './store.ts'
 import { instantText } from './terminal.ts'
@@ -53,17 +53,20 @@ export async function storeFinding(
   if (opened.kind === 'failed') return unusable('used', opened.code)
 
   let failure: StoreFailedEvent['code']
-  const entries = entriesOfClient(opened.store, resolveOptions(options), {
+  const { store } = opened
+  const resolved = resolveOptions(options)
+  const context = {
     encryptionKeys: [secret],
-    emit: (given) => {
+    emit: (given: Parameters<Emit>[0]): void => {
       const event = typeof given === 'function' ? given() : given
       if (event.type === 'store-failed') failure = event.code
     },
-  })
+    beginStep: () => {},
+  }
   try {
-    const remainsMs = await tokenRemainsMs(entries)
+    const remainsMs = await tokenRemainsMs(entryOfClient(store, resolved, context))
     const isUnreadable = failure === UNREADABLE
-    const isWritable = await probe(entries)
+    const isWritable = await probe(entryOfClient(store, resolved, { ...context, name: 'check' }))
     if (!isWritable) return unusable('written', failure)
     const written = `${name} can be written`
     const data = { kind, place: shown, writable: true }
@@ -99,16 +102,19 @@ function isOfAnotherUser(directory: string): boolean {
 }
 
 /** How long the client's token is valid; undefined if there is none. */
-async function tokenRemainsMs(entries: SafeStore): Promise<number | undefined> {
-  for await (const { ttlMs } of entries.read('token')) return ttlMs
+async function tokenRemainsMs(store: EncryptedStore<SharedEntry>): Promise<number | undefined> {
+  for await (const entry of store.read()) {
+    const remainsMs = (entry.content.token?.remainsMs ?? 0) - ageOf(entry)
+    if (remainsMs > 0) return remainsMs
+  }
   return undefined
 }
 
 /** Whether the store can be written, and has leases, as a process needs them that requests a token. */
-async function probe(entries: SafeStore): Promise<boolean> {
+async function probe(store: EncryptedStore<SharedEntry>): Promise<boolean> {
   try {
-    await entries.write('check', { content: null, ttlMs: () => PROBE_MS })
-    const release = await entries.lease('check', PROBE_MS) // another check may have it
+    await store.write({ ttlMs: PROBE_MS, limits: { renewals: {} } }, PROBE_MS)
+    const release = await store.lease(PROBE_MS) // another check may have it
     await release?.()
     return true
   } catch {

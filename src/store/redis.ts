@@ -8,6 +8,7 @@ import type { EventEmitter } from 'node:events'
 import * as z from 'zod/mini'
 import { problemsOf, strict } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
+import { queueOf, shareQueue } from './store-queue.ts'
 import type { TokenStore } from './token-store.ts'
 
 export type { TokenStore } from './token-store.ts'
@@ -36,6 +37,9 @@ export interface RedisTokenStoreOptions {
    */
   readonly keyPrefix?: string | undefined
 }
+
+/** Operations under way on one connection, which answers them in order: a distant Redis takes many at a time. */
+const OPERATIONS = 100
 
 const CLIENT: Problem = {
   option: 'client',
@@ -73,7 +77,7 @@ export function createRedisTokenStore(
   surviveErrors(client)
   const { keyPrefix = 'merchant-auth:' } = parsed.data
   const leaseOf = (key: string): string => `${keyPrefix}${key}:lease`
-  return {
+  const store: TokenStore = {
     async get(key) {
       const [value, ttlMs] = (await run(READ, keyPrefix + key, [])) as [string | null, number]
       return value === null || ttlMs < 0 ? undefined : { value, ttlMs }
@@ -90,6 +94,7 @@ export function createRedisTokenStore(
       }
     },
   }
+  return shareQueue(store, queueOf(client, OPERATIONS))
 }
 
 /** The entry, and what remains of its time (ms); negative if it has none. */

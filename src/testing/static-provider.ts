@@ -1,7 +1,7 @@
 /** A token provider for unit tests, with a fixed token. */
 import { checkEnvironment, type Environment } from '../environments.ts'
 import { ConfigurationError, ProviderClosedError } from '../errors.ts'
-import { type AuthEvent, createEmit, registerEmitter } from '../events.ts'
+import { type AuthEvent, createEmit, registerProvider } from '../events.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
 
@@ -69,7 +69,7 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
     [Symbol.asyncDispose]: close,
   }
   const emit = createEmit(options.environment === undefined ? warnOnce() : undefined, environment.name)
-  registerEmitter(provider, { emit, secrets: [value] })
+  registerProvider(provider, { emit, secrets: [value], attached: () => {}, answered: () => {} })
   return provider
 }
 

@@ -2,7 +2,7 @@
 import type { Emitter } from '../events.ts'
 import type { UsedSecrets } from '../redact.ts'
 import type { RejectedTokens } from './access-token.ts'
-import type { RequestLimits } from './rate-limit.ts'
+import type { RequestLimits } from './limits/request-limits.ts'
 
 export interface ProviderContext extends Emitter {
   /** The client secrets and tokens used so far, to be kept out of errors and events. */
@@ -13,4 +13,6 @@ export interface ProviderContext extends Emitter {
   readonly rejected: RejectedTokens
   /** Aborted when the provider is closed. */
   readonly closed: AbortSignal
+  /** The run under way begins a step that ends within `ms`: see {@link Runs}. */
+  readonly beginStep: (ms: number) => void
 }

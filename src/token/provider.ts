@@ -8,20 +8,36 @@ import {
   ProviderClosedError,
   TokenRequestError,
 } from '../errors.ts'
-import { createEmit, registerEmitter } from '../events.ts'
+import { type CallAnswer, createEmit, type RenewalSuppressedEvent, registerProvider } from '../events.ts'
 import { inManual } from '../manual.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
-import { waitFor } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
-import { type Failure, RequestLimits } from './rate-limit.ts'
-import { canLoseRuns, isLost, Runs } from './runs.ts'
-import type { Acquisition, Begun, SharedToken } from './shared-token.ts'
+import { KnownTokens } from './known-tokens.ts'
+import type { Failure } from './limits/cooldown.ts'
+import { type Hold, type Need, RequestLimits } from './limits/request-limits.ts'
+import { Runs } from './runs.ts'
+import { type Begun, FIRST_OPERATION_MS, type SharedNeed, SharedToken } from './shared-token.ts'
 import { expiredOnArrival, lostRequest } from './token-errors.ts'
 import { TokenRequest } from './token-request.ts'
+
+/** The call whose token an API rejected. */
+export interface RenewOptions {
+  /** Ends the wait of this call only. */
+  readonly signal?: AbortSignal | undefined
+  /** The URL that was called. */
+  readonly url?: string | URL | undefined
+  /** The method of the call. */
+  readonly method?: string | undefined
+  /**
+   * Whether the call is repeated with the token that this resolves with.
+   * @internal
+   */
+  readonly canRepeat?: boolean | undefined
+}
 
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
@@ -45,18 +61,20 @@ export interface TokenProvider {
   getToken(options?: { readonly signal?: AbortSignal | undefined }): Promise<AccessToken>
   /**
    * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
-   * renewed one. Concurrent calls share one renewal. Resolves with undefined if the rate limit of renewals for the API of
-   * `url`, or a quota of the token endpoint, allows none at the moment, if `url` is not below `apiUrls`, and if the token
-   * endpoint issued the rejected token again.
+   * renewed one. Concurrent calls share one renewal. Resolves with undefined where nothing is renewed: the rate limit of
+   * renewals for the API of `url`, or a quota of the token endpoint, allows none at the moment (event
+   * `renewal-suppressed`), `url` is not below `apiUrls`, or the token endpoint issued the rejected token again.
+   *
+   * For a provider with a token attached to a client, the 401 may also be about the call, as long as the API accepts others
+   * with this token: then nothing is renewed either. An API that has accepted no call with the current token gets the one
+   * before it, while that is valid.
    *
    * @param rejected the token of the rejected call, or its value
-   * @param options `url`: the URL that was called, which selects the rate limit; `signal`: ends the wait of this call only
+   * @param options `url`: the URL that was called, which selects the API; `method`: of the call, for events; `signal`: ends
+   *   the wait of this call only
    * @throws as `getToken` does
    */
-  renewToken(
-    rejected: AccessToken | string,
-    options?: { readonly signal?: AbortSignal | undefined; readonly url?: string | URL | undefined },
-  ): Promise<AccessToken | undefined>
+  renewToken(rejected: AccessToken | string, options?: RenewOptions): Promise<AccessToken | undefined>
   /** Forgets the token, aborts the request in flight and ends every wait. Later calls reject with `ProviderClosedError`. */
   close(): Promise<void>
   /** `close()`, for `await using`. */
@@ -95,10 +113,6 @@ export function createTokenProvider(options: TokenProviderOptions): TokenProvide
 
 // After a wait the token can be gone only if a clock jumped. This limits the retries.
 const MAX_ROUNDS = 3
-/** A background renewal that finds another process at work looks again soon. */
-const LEASED_AGAIN_MS = 1_000
-/** A caller that waited for more than this part of `timeoutMs`, behind a run that failed, has no time left for its own. */
-const MAX_QUEUED_PART = 0.75
 
 /**
  * How an acquisition ended, if it did not fail: with a token; because another process has the lease, or the store fails and
@@ -106,15 +120,19 @@ const MAX_QUEUED_PART = 0.75
  */
 type Outcome = 'acquired' | Exclude<Begun['kind'], 'found' | 'request'>
 
-/** The time of an acquisition: see {@link Acquisition}. */
-type Turn = Pick<Acquisition, 'waitingSince' | 'deadline'>
+/** A need for a token, and when (monotonic ms) its first caller began to wait. */
+interface Acquisition extends SharedNeed {
+  readonly since: number
+}
 
-/** A run that calls with the same key join. */
-interface JoinedRun {
-  readonly key: string
-  readonly run: (turn: Turn) => Promise<void>
-  /** Ends the wait of one call. */
-  readonly signal: AbortSignal | undefined
+/** A call whose token an API rejected. */
+interface RejectedCall {
+  /** The value of its token. */
+  readonly token: string
+  /** Undefined if the caller named no URL. */
+  readonly api: Api | undefined
+  readonly method: string | undefined
+  readonly url: string | URL | undefined
 }
 
 class ClientCredentialsProvider implements TokenProvider {
@@ -124,47 +142,62 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #limits: RequestLimits
   readonly #destinations: Destinations
   readonly #closing = new AbortController()
+  readonly #tokens: KnownTokens
   /**
    * Everything that may send a token request: one run at a time, in order; calls with the same key share one. Each run first
    * checks again whether it has to.
    */
-  #runs: Runs
+  readonly #runs: Runs
   /** Only with a store. */
-  #sharedToken: SharedToken | undefined
-  #cached: CachedToken | undefined
-  /** The number of tokens cached so far. */
-  #tokens = 0
+  readonly #sharedToken: SharedToken | undefined
+  /** Whether the token is attached to clients, which report how APIs answer. */
+  #hasAttachments = false
 
   constructor(options: ResolvedOptions) {
-    const { clock, credential, encryptionKeys = [], environment, onEvent } = options
-    const emit = createEmit(onEvent, environment.name, options.store)
+    const { clock, credential, encryptionKeys = [], environment, onEvent, store, timeoutMs } = options
+    const emit = createEmit(onEvent, environment.name, store)
     const secrets = new UsedSecrets()
+    const closed = this.#closing.signal
     this.environment = environment
     this.#options = options
     this.#limits = new RequestLimits(clock)
-    this.#runs = new Runs(clock)
+    this.#tokens = new KnownTokens(clock)
+    this.#runs = new Runs(clock, {
+      firstStepMs: store === undefined ? timeoutMs : Math.max(timeoutMs, FIRST_OPERATION_MS),
+      closed,
+      lost: () => lostRequest(this.#endpoint),
+    })
+    const beginStep = (ms: number): void => this.#runs.beginStep(ms)
     const rejected = new RejectedTokens()
-    this.#context = { emit, secrets, limits: this.#limits, rejected, closed: this.#closing.signal }
+    this.#context = { emit, secrets, limits: this.#limits, rejected, closed, beginStep }
     this.#destinations = destinationsOf(environment)
-    registerEmitter(this, this.#context)
+    this.#sharedToken = store && new SharedToken(store, options, this.#context)
+    registerProvider(this, {
+      ...this.#context,
+      attached: () => {
+        this.#hasAttachments = true
+      },
+      answered: (call) => this.#answered(call),
+    })
     for (const key of encryptionKeys) secrets.keep(key, key)
     if (typeof credential.value === 'string') {
       secrets.keep('credential', credential.value)
       warnIfWeak(credential.value)
     }
     // Providers that share a store also share its token.
-    if (options.store === undefined)
-      countProvider(this, clientOf(options), shownUrl(options.endpoint, secrets))
-    else loadSharedToken().catch(() => {}) // now, so that the first call need not wait for it
+    if (store === undefined) countProvider(this, clientOf(options), shownUrl(options.endpoint, secrets))
   }
 
   currentToken(): AccessToken | undefined {
-    const cached = this.#cached
-    if (cached === undefined) return undefined
-    const servableForMs = cached.servableForMs(this.#options.clock)
+    const { newer } = this.#tokens
+    if (newer !== undefined && (this.#limits.isBackgroundDue || this.#servable() === undefined))
+      this.#tokens.tryNewer()
+    const { current } = this.#tokens
+    if (current === undefined) return undefined
+    const servableForMs = current.servableForMs(this.#options.clock)
     if (servableForMs <= 0) return undefined
-    if (servableForMs <= cached.windowMs) this.#startBackgroundRenewal()
-    return cached.token
+    if (servableForMs <= current.windowMs) this.#startBackgroundRenewal()
+    return current.token
   }
 
   async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
@@ -173,240 +206,236 @@ class ClientCredentialsProvider implements TokenProvider {
       signal?.throwIfAborted()
       const token = this.currentToken()
       if (token !== undefined) return token
-      if (!this.#isStoreReadDue) this.#assertNoCooldown()
-      await this.#join({ key: 'caller', run: (turn) => this.#acquireForCaller(turn), signal })
+      // During a cooldown another process may have got a token.
+      if (!this.#sharedToken?.isLookDue) this.#assertNoCooldown()
+      const since = this.#now()
+      await this.#runs.join('caller', () => this.#acquireForCaller(since), signal)
     }
     throw expiredOnArrival(this.#endpoint)
   }
 
   async renewToken(
     rejected: AccessToken | string,
-    { signal, url }: { signal?: AbortSignal | undefined; url?: string | URL | undefined } = {},
+    { signal, url, method, canRepeat = true }: RenewOptions = {},
   ): Promise<AccessToken | undefined> {
     signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
-    const newer = this.#servableOtherThan(value)
-    if (newer !== undefined) return newer
+    if (value === this.#tokens.current?.token.value) this.#tokens.tryNewer()
+    const other = this.#servableOtherThan(value)
+    if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
-    const isOutside = url !== undefined && api === undefined // such a 401 does not mean that the token is invalid
-    if (!isOutside) this.#context.rejected.add(value)
-    if (this.#servable() === undefined) return await this.getToken({ signal })
-    if (isOutside) return undefined
-    this.#context.emit({ type: 'token-rejected', ...(api && { api: api.label }) })
-    this.#limits.rejected(api?.url)
-    if (!this.#limits.mayRequest('rejection', api?.url) && !this.#mayGetTokenAnyway) {
-      this.#reportNoRenewal(api)
-      return undefined
+    if (this.#servable() === undefined) return otherThan(value, await this.getToken({ signal }))
+    if (url !== undefined && api === undefined) return undefined // such a 401 does not mean that the token is invalid
+    const call: RejectedCall = { token: value, api, method, url }
+    const key = this.#keyOf(call)
+    this.#context.emit(() => ({ type: 'token-rejected', ...this.#eventFieldsOf(call) }))
+    if (!this.#runs.has(key)) {
+      const before = canRepeat ? this.#tokenBefore(call) : undefined
+      if (before !== undefined) return before
+      if (!this.#isAboutToken(call)) return undefined
     }
-    // The key contains the number of the token, because keys may be inspected and must not contain its value.
-    const key = `rejection ${this.#tokens} ${api?.url}`
-    await this.#join({ key, run: (turn) => this.#replaceRejected(value, { api, turn }), signal })
+    const since = this.#now()
+    await this.#runs.join(key, () => this.#replaceRejected(call, since), signal)
     return this.#servableOtherThan(value)
   }
 
   async close(): Promise<void> {
-    this.#cached = undefined
+    this.#tokens.clear()
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
-    const settled = this.#runs.join('close', async () => await this.#sharedToken?.settled())
-    await waitFor(settled, { limitMs: this.#lostAfterMs }).catch(() => {})
+    await this.#runs.settled()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
 
-  /** Waits for a run. Where it was lost, another one starts. */
-  async #join({ key, run, signal }: JoinedRun, isSecond = false): Promise<void> {
-    this.#replaceLostRuns()
-    const runs = this.#runs
-    const waitingSince = this.#now()
-    const storeMsBefore = this.#storeMs
-    // Earlier runs may have waited for the store, too.
-    const deadline = (): number => waitingSince + this.#options.timeoutMs + this.#storeMs - storeMsBefore
-    try {
-      const joined = runs.join(key, () => run({ waitingSince, deadline: deadline() }))
-      await waitFor(joined, { signal, limitMs: this.#lostAfterMs })
-    } catch (error) {
-      if (signal?.aborted || !isLost(error)) throw error
-      if (this.#runs === runs) this.#replaceRuns()
-      if (isSecond) throw lostRequest(this.#endpoint)
-      await this.#join({ key, run, signal }, true)
+  /** The token before the current one, where the API of a rejected call has accepted no call with the current one. */
+  #tokenBefore({ token, api }: RejectedCall): AccessToken | undefined {
+    const { before } = this.#tokens
+    const isAccepted = this.#limits.renewalsOf(api?.url).accepted === token
+    return this.#hasAttachments && !isAccepted ? before?.token : undefined
+  }
+
+  /** Whether to renew a rejected token: its 401 may be about it, and a limit that forbids this may be over for another process. */
+  #isAboutToken(call: RejectedCall): boolean {
+    const mayBeAboutToken = this.#limits.renewalsOf(call.api?.url).rejected(this.#now())
+    if (this.#hasAttachments && !mayBeAboutToken) {
+      this.#context.emit(() => ({
+        type: 'renewal-suppressed',
+        reason: 'accepted',
+        ...this.#eventFieldsOf(call),
+      }))
+      return false
     }
+    const hold = this.#limits.holdOn({ purpose: 'rejection', api: call.api?.url })
+    if (hold === undefined || this.#sharedToken?.isLookDue) return true
+    this.#suppress(call, hold)
+    return false
   }
 
-  /** A run that was lost while no call waited for it, as a background renewal, must not hold up the next one. */
-  #replaceLostRuns(): void {
-    const limitMs = this.#lostAfterMs
-    if (limitMs !== undefined && this.#now() - this.#runs.runningSince >= limitMs) this.#replaceRuns()
+  /** An attachment reports how an API answered a call. */
+  #answered({ url, method, token, status, isRejection, isRepeated }: CallAnswer): void {
+    const { api } = this.#destinations(url)
+    const { current } = this.#tokens
+    if (api === undefined || current === undefined) return
+    const renewals = this.#limits.renewalsOf(api.url)
+    const isCurrent = token.value === current.token.value
+    if (status >= 200 && status < 300) {
+      // A late answer to a call with an earlier token changes nothing.
+      if (isCurrent || renewals.accepted !== current.token.value) renewals.accepted = token.value
+      if (isCurrent) renewals.acceptsCurrent()
+    }
+    if (!isRepeated) return
+    const isAccepted = !isRejection && status < 500
+    if (isCurrent && isAccepted && this.#tokens.newer === undefined) renewals.helped(this.#now())
+    if (token.value !== this.#tokens.before?.token.value) return
+    if (isAccepted) {
+      this.#tokens.restoreBefore()
+      this.#limits.pauseBackground(this.#servableForMs())
+    } else if (isRejection) this.#rejectedBoth({ token: current.token.value, api, method, url })
   }
 
-  /** A lost run keeps its key and its turn, and its write may be lost, too: nothing of it is waited for. */
-  #replaceRuns(): void {
-    this.#runs = new Runs(this.#options.clock)
-    this.#sharedToken = undefined
+  /** An API rejected the current token and the one before, for one call: that is not repeated again. */
+  #rejectedBoth(call: RejectedCall): void {
+    const { api } = call
+    this.#limits.renewalsOf(api?.url).beginDoubt()
+    if (!this.#isAboutToken(call)) return
+    this.#runs.join(this.#keyOf(call), () => this.#replaceRejected(call, this.#now())).catch(() => {}) // its failure is an event
   }
 
-  /** After this time (ms) a run counts as lost; undefined: never, as each of its steps has a limit. */
-  get #lostAfterMs(): number | undefined {
-    if (!canLoseRuns()) return undefined
-    const { store, timeoutMs } = this.#options
-    // A run also waits for the lease of another process. Otherwise its own timers end it first.
-    return store ? 3 * timeoutMs + 10_000 : timeoutMs + 1
+  /** The key of a renewal. It contains the number of the token, because its value must not appear where keys are inspected. */
+  #keyOf({ api }: RejectedCall): string {
+    return `rejection ${this.#tokens.count} ${api?.url}`
   }
 
   /** Acquires a token for the callers that have none. */
-  async #acquireForCaller(turn: Turn): Promise<void> {
+  async #acquireForCaller(since: number): Promise<void> {
     if (this.#servable() !== undefined) return
-    if ((await this.#acquire({ purpose: 'caller', ...turn })) !== 'acquired') this.#assertNoCooldown()
+    if ((await this.#acquire({ purpose: 'caller', since })) !== 'acquired') this.#assertNoCooldown()
   }
 
   /** Replaces a token that an API rejected. */
-  async #replaceRejected(
-    rejected: string,
-    { api, turn }: { readonly api: Api | undefined; readonly turn: Turn },
-  ): Promise<void> {
-    if (this.#servableOtherThan(rejected) !== undefined) return
-    if (this.#servable() === undefined) return await this.#acquireForCaller(turn) // it has expired in the meantime
-    const acquisition = { purpose: 'rejection', api: api?.url, replaces: rejected, ...turn } as const
-    if ((await this.#acquire(acquisition)) !== 'acquired') this.#reportNoRenewal(api)
+  async #replaceRejected(call: RejectedCall, since: number): Promise<void> {
+    const { token, api } = call
+    if (this.#servableOtherThan(token) !== undefined) return
+    if (this.#servable() === undefined) return await this.#acquireForCaller(since) // it has expired in the meantime
+    const need: Need = { purpose: 'rejection', api: api?.url }
+    if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
+    if ((await this.#acquire({ ...need, replaces: token, since })) !== 'acquired') {
+      const hold = this.#limits.holdOn(need)
+      if (hold !== undefined) this.#suppress(call, hold)
+    }
     // The token endpoint may have issued the same token again.
-    else if (this.#servableOtherThan(rejected) !== undefined)
+    else if (this.#servableOtherThan(token) !== undefined)
       this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
   }
 
-  /** Why a rejected token is not renewed now: throws the last failure during a cooldown, else emits `renewal-suppressed`. */
-  #reportNoRenewal(api: Api | undefined): void {
-    this.#assertNoCooldown()
+  /** Emits why a rejected token is not renewed now. During a cooldown it throws the last failure. */
+  #suppress(call: RejectedCall, { reason, until }: Hold): void {
     // A limit holds renewals back only until the token expires.
-    const waitMs = this.#limits.nextAt('rejection', api?.url) - this.#now()
-    const nextRenewalMs = Math.min(waitMs, this.#servableForMs())
-    if (nextRenewalMs > 0)
-      this.#context.emit({ type: 'renewal-suppressed', nextRenewalMs, ...(api && { api: api.label }) })
+    const nextRenewalMs = Math.min(until - this.#now(), this.#servableForMs())
+    this.#context.emit(() => ({
+      type: 'renewal-suppressed',
+      reason,
+      nextRenewalMs,
+      ...this.#eventFieldsOf(call),
+    }))
+    if (reason === 'cooldown') this.#assertNoCooldown()
   }
 
   #startBackgroundRenewal(): void {
-    this.#replaceLostRuns()
-    if (this.#runs.has('background') || !this.#limits.mayRequest('background')) return
-    this.#runs.join('background', () => this.#renewExpiring()).catch(() => {}) // closed
+    // A newer token waits: it needs no request. Behind another run, each call would leave a waiter.
+    if (this.#tokens.newer !== undefined || this.#runs.has()) return
+    if (this.#limits.mayRequest({ purpose: 'background' }))
+      this.#runs.start('background', () => this.#renewExpiring())
   }
 
   /** Replaces a token in its refresh window. If that fails, the current token stays in use. */
   async #renewExpiring(): Promise<void> {
     const { clock } = this.#options
-    const cached = this.#cached
-    if (cached === undefined || cached.servableForMs(clock) > cached.windowMs) return
-    if (!this.#limits.mayRequest('background')) return // an earlier run failed
-    const waitingSince = this.#now()
-    const waitsForStoreUntil = waitingSince + cached.servableForMs(clock) - cached.withoutStoreMs
-    const acquisition: Acquisition = {
+    const { current } = this.#tokens
+    if (current === undefined) return // closed
+    const since = this.#now()
+    const outcome = await this.#acquire({
       purpose: 'background',
-      replaces: cached.token.value,
-      waitingSince,
-      deadline: waitingSince + this.#options.timeoutMs,
-      waitsForStoreUntil,
-    }
-    let maxPauseMs = Number.POSITIVE_INFINITY
-    try {
-      switch (await this.#acquire(acquisition)) {
-        case 'acquired':
-          this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
-          return
-        case 'leased':
-          maxPauseMs = Math.min(LEASED_AGAIN_MS, cached.windowMs / 10)
-          break
-        case 'store-failed':
-          maxPauseMs = waitsForStoreUntil - this.#now()
-      }
-    } catch {
-      // Its failure is an event.
-    }
-    this.#limits.pauseBackground(cached.servableForMs(clock), maxPauseMs)
+      replaces: current.token.value,
+      waitsForStoreUntil: since + current.servableForMs(clock) - current.withoutStoreMs,
+      since,
+    })
+    if (outcome === 'acquired') this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
+    else this.#limits.pauseBackground(current.servableForMs(clock))
   }
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
   async #acquire(acquisition: Acquisition): Promise<Outcome> {
     this.#assertOpen()
-    const { purpose, api, waitingSince, deadline } = acquisition
-    const { lastFailure } = this.#limits
-    const leftMs = deadline - this.#now()
-    const isLate = leftMs < (1 - MAX_QUEUED_PART) * this.#options.timeoutMs
-    if (isLate && lastFailure !== undefined && lastFailure.at >= waitingSince)
-      throw this.#errorFor(lastFailure)
-    const storeMsBefore = this.#storeMs
+    const { purpose, api, since } = acquisition
     const credential = new ClientCredential(this.#options, this.#context)
     const begun = await this.#begin(acquisition, credential)
     if (begun.kind === 'found') {
       this.#limits.quotasReported(begun.token.quotas)
-      this.#accept(begun.token, 'store', waitingSince)
+      if (purpose === 'rejection') this.#limits.renewalsOf(api).renewed(this.#now(), { isRequested: false })
+      this.#accept(begun.token, 'store', since)
       return 'acquired'
     }
     if (begun.kind !== 'request') return begun.kind
     const requestedAt = this.#now()
     let requested: CachedToken | undefined
     try {
+      this.#assertOpen()
       const request = new TokenRequest(this.#options, {
         ...this.#context,
         credential,
-        deadline: deadline + this.#storeMs - storeMsBefore,
         purpose,
         // A renewal leaves what a failed attempt reports as reserved for callers without a token.
-        mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(purpose, api),
+        mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(acquisition),
       })
       requested = await request.send()
-      if (purpose === 'rejection') this.#limits.renewed(api, requestedAt)
-      this.#accept(requested, 'endpoint', waitingSince)
+      this.#limits.succeeded()
+      // Before it is shared: other processes have to know that this API is in doubt.
+      if (purpose === 'rejection') this.#limits.renewalsOf(api).renewed(requestedAt, { isRequested: true })
+      this.#accept(requested, 'endpoint', since)
       return 'acquired'
     } catch (error) {
       this.#assertOpen()
-      if (isFrameworkError(error)) throw error
-      throw this.#errorFor(this.#limits.failed(error, purpose, api))
+      if (isFrameworkError(error)) {
+        if (purpose === 'background') this.#limits.pauseBackground(this.#servableForMs())
+        throw error
+      }
+      throw this.#errorFor(this.#limits.failed(error, acquisition, this.#servableForMs()))
     } finally {
       await begun.end(requested)
     }
   }
 
   /** Whether to use a token of the store, to request one, or neither. */
-  async #begin(acquisition: Acquisition, credential: ClientCredential): Promise<Begun> {
-    const { store } = this.#options
-    if (store === undefined) {
-      const mayRequest = this.#limits.mayRequest(acquisition.purpose, acquisition.api)
-      return mayRequest ? { kind: 'request', end: async () => {} } : { kind: 'limited' }
-    }
-    const { SharedToken } = await loadSharedToken()
-    this.#sharedToken ??= new SharedToken(store, this.#options, this.#context)
-    return await this.#sharedToken.begin(acquisition, credential)
+  async #begin(need: SharedNeed, credential: ClientCredential): Promise<Begun> {
+    if (this.#sharedToken !== undefined) return await this.#sharedToken.begin(need, credential)
+    return this.#limits.mayRequest(need) ? { kind: 'request', end: async () => {} } : { kind: 'limited' }
   }
 
-  #accept(cached: CachedToken, source: 'endpoint' | 'store', waitingSince: number): void {
+  #accept(cached: CachedToken, source: 'endpoint' | 'store', since: number): void {
     this.#assertOpen()
-    this.#cached = cached
+    this.#tokens.acquired(cached, ({ token }) => this.#limits.hasAccepted(token.value))
     this.#context.secrets.keep('token', cached.token.value)
-    this.#tokens += 1
-    this.#limits.succeeded()
     this.#context.emit({
       type: 'token-acquired',
       source,
-      durationMs: this.#now() - waitingSince,
+      durationMs: this.#now() - since,
       lifetimeMs: cached.lifetimeMs,
       remainsMs: cached.remainsMs(this.#options.clock),
       ...(source === 'endpoint' && cached.quotas.length > 0 ? { quota: cached.quotas } : undefined),
     })
   }
 
-  /** Whether a run under way, or a look at the store, may yield a token although none may be requested. */
-  get #mayGetTokenAnyway(): boolean {
-    return this.#isStoreReadDue || (this.#runs.has() && !this.#sharedToken?.isDown)
-  }
-
-  /** How long (ms) runs have waited for the store so far. */
-  get #storeMs(): number {
-    return this.#sharedToken?.waitedMs ?? 0
-  }
-
-  /** Whether to read the store again, even if no token may be requested. */
-  get #isStoreReadDue(): boolean {
-    return this.#sharedToken?.isLookDue ?? false
+  /** What events say of a rejected call. */
+  #eventFieldsOf({ api, method, url }: RejectedCall): Pick<RenewalSuppressedEvent, 'api' | 'method' | 'url'> {
+    return {
+      ...(api && { api: api.label }),
+      ...(method && { method }),
+      ...(url && { url: shownUrl(url, this.#context.secrets) }),
+    }
   }
 
   /** For messages: its path might contain a secret by mistake. */
@@ -419,17 +448,16 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   #servableForMs(): number {
-    return this.#cached?.servableForMs(this.#options.clock) ?? 0
+    return this.#tokens.current?.servableForMs(this.#options.clock) ?? 0
   }
 
   /** The cached token, if it may be used. Unlike `currentToken()` this starts nothing. */
   #servable(): AccessToken | undefined {
-    return this.#servableForMs() > 0 ? this.#cached?.token : undefined
+    return this.#servableForMs() > 0 ? this.#tokens.current?.token : undefined
   }
 
   #servableOtherThan(value: string): AccessToken | undefined {
-    const token = this.#servable()
-    return token?.value === value ? undefined : token
+    return otherThan(value, this.#servable())
   }
 
   #assertOpen(): void {
@@ -452,5 +480,6 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 }
 
-/** Not loaded without a store: encryption takes time. */
-const loadSharedToken = (): Promise<typeof import('./shared-token.ts')> => import('./shared-token.ts')
+function otherThan(value: string, token: AccessToken | undefined): AccessToken | undefined {
+  return token?.value === value ? undefined : token
+}

@@ -1,57 +1,147 @@
-/** The runs of a provider: callers with the same key share one, and runs follow one another. */
+/** The runs of a provider: callers with the same key share one, runs follow one another, and a lost one is replaced. */
 import { Mutex } from 'async-mutex'
 import pMemoize from 'p-memoize'
 import type { Clock } from '../clock.ts'
 import { isFrameworkError, MerchantAuthError } from '../errors.ts'
+import { untilAborted, waitFor } from '../waiting.ts'
 
-/** Single flight and order. A run that was lost keeps its key and its turn for ever: then this object is replaced. */
-export class Runs {
-  readonly #clock: Pick<Clock, 'monotonicMs'>
-  readonly #turn = new Mutex()
+/** A run counts as lost so long (ms) after the limit of its present step. */
+const LOST_AFTER_MS = 1_000
+/** After a freeze, the step of a run may have ended and not be read yet: whoever comes then waits for so long (ms). */
+const AFTER_FREEZE_MS = 100
+
+/** Rejects a wait for a run that was lost. */
+const LOST = Symbol('lost')
+
+/** Runs in order. Those after a lost one would wait forever: then a new line takes its place. */
+class Line {
+  /** When (monotonic ms) the present step of the run whose turn it is must have ended; infinite if there is no run. */
+  stepEndsAt = Number.POSITIVE_INFINITY
   readonly #keys = new Set<string>()
-  #runningSince = Number.POSITIVE_INFINITY
+  readonly #turn = new Mutex()
 
-  /** Settles as the run with this key does: the one that is under way, or else a new one, after all earlier runs. */
   readonly join: (key: string, run: () => Promise<void>) => Promise<void> = pMemoize(
     async (key: string, run: () => Promise<void>) => {
       this.#keys.add(key)
       try {
         await this.#turn.runExclusive(async () => {
-          this.#runningSince = this.#clock.monotonicMs()
-          await run()
+          try {
+            await run()
+          } finally {
+            this.stepEndsAt = Number.POSITIVE_INFINITY // before the next turn begins
+          }
         })
       } finally {
         this.#keys.delete(key)
-        this.#runningSince = Number.POSITIVE_INFINITY
       }
     },
     { cache: false },
   )
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>) {
-    this.#clock = clock
-  }
-
-  /** When (monotonic ms) the run whose turn it is began; infinite if there is none. */
-  get runningSince(): number {
-    return this.#runningSince
-  }
-
-  /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
   has(key?: string): boolean {
     return key === undefined ? this.#keys.size > 0 : this.#keys.has(key)
   }
 }
 
-/** Cloudflare Workers drop what a request started when that request ends. Nothing else loses a run. */
-export function canLoseRuns(): boolean {
-  return globalThis.navigator?.userAgent === 'Cloudflare-Workers'
+interface RunsOptions {
+  /** The limit of a run's first step (ms). */
+  readonly firstStepMs: number
+  /** Ends every wait. */
+  readonly closed: AbortSignal
+  /** The error of a call whose run was lost twice. */
+  readonly lost: () => Error
 }
 
 /**
- * Whether an error says that a run was lost, rather than how it failed: the wait for it took too long, or, in newer
- * runtimes, its promise rejects with an error of the runtime.
+ * Everything that may send a token request. A run ends by the limits of its steps. It is lost where it outlives them: on
+ * Cloudflare Workers, which drop what a request started when that request ends.
  */
-export function isLost(error: unknown): boolean {
-  return canLoseRuns() && !(error instanceof MerchantAuthError) && !isFrameworkError(error)
+export class Runs {
+  readonly #clock: Clock
+  readonly #firstStepMs: number
+  readonly #closed: AbortSignal
+  readonly #lost: () => Error
+  #line = new Line()
+
+  constructor(clock: Clock, { firstStepMs, closed, lost }: RunsOptions) {
+    this.#clock = clock
+    this.#firstStepMs = firstStepMs
+    this.#closed = closed
+    this.#lost = lost
+  }
+
+  /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
+  has(key?: string): boolean {
+    return this.#line.has(key) && !this.#isLost(AFTER_FREEZE_MS)
+  }
+
+  /** The run whose turn it is begins a step that ends within `ms`. */
+  beginStep(ms: number): void {
+    this.#line.stepEndsAt = this.#clock.monotonicMs() + ms
+  }
+
+  /** Settles as the run with this key does: the one that is under way, or else a new one, after all earlier runs. */
+  async join(key: string, run: () => Promise<void>, signal?: AbortSignal): Promise<void> {
+    if (this.#isLost()) {
+      const line = this.#line
+      await untilAborted(this.#clock.sleep(AFTER_FREEZE_MS, signal), signal)
+      this.#replaceIfLost(line)
+    }
+    for (let isSecond = false; ; isSecond = true) {
+      const line = this.#line
+      try {
+        if (!line.has()) this.beginStep(this.#firstStepMs)
+        const joined = line.join(key, run)
+        return await waitFor(untilAborted(this.#untilLost(joined, line), this.#closed), signal)
+      } catch (error) {
+        const isOwn = error instanceof MerchantAuthError || isFrameworkError(error)
+        if (signal?.aborted || isOwn) throw error
+        if (isSecond) throw error === LOST ? this.#lost() : error
+        // In newer runtimes, the promise of a lost run rejects with an error of the runtime.
+        if (error === LOST) this.#replaceIfLost(line)
+        else if (this.#line === line) this.#line = new Line()
+      }
+    }
+  }
+
+  /** Resolves when no run is under way any more, or it is lost. */
+  async settled(): Promise<void> {
+    const line = this.#line
+    await this.#untilLost(
+      line.join('settled', async () => {}),
+      line,
+    ).catch(() => {})
+  }
+
+  /** Starts a run that nobody waits for, unless one is under way. */
+  start(key: string, run: () => Promise<void>): void {
+    this.#replaceIfLost(this.#line)
+    this.beginStep(this.#firstStepMs)
+    this.#line.join(key, run).catch(() => {}) // its failure is an event
+  }
+
+  /** Settles with the run; rejects with {@link LOST} when the run whose turn it is has outlived its step. */
+  async #untilLost(joined: Promise<void>, line: Line): Promise<void> {
+    const settled = new AbortController()
+    const watch = async (): Promise<void> => {
+      for (;;) {
+        const leftMs = line.stepEndsAt + LOST_AFTER_MS - this.#clock.monotonicMs()
+        if (leftMs <= 0) throw LOST
+        await this.#clock.sleep(Number.isFinite(leftMs) ? leftMs : LOST_AFTER_MS, settled.signal) // between two runs
+      }
+    }
+    try {
+      await Promise.race([joined, watch()])
+    } finally {
+      settled.abort()
+    }
+  }
+
+  #isLost(ms = 0): boolean {
+    return this.#clock.monotonicMs() >= this.#line.stepEndsAt + LOST_AFTER_MS + ms
+  }
+
+  #replaceIfLost(line: Line): void {
+    if (this.#line === line && this.#isLost()) this.#line = new Line()
+  }
 }

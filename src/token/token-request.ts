@@ -16,8 +16,7 @@ import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
-import { attemptEndsAt } from './deadlines.ts'
-import type { Purpose } from './rate-limit.ts'
+import type { Purpose } from './limits/request-limits.ts'
 import { adviceFor } from './rejection.ts'
 import { expiredOnArrival } from './token-errors.ts'
 import {
@@ -40,16 +39,12 @@ const NOTHING_LISTENS =
 /** One request that was sent. */
 interface Exchange {
   readonly sentAt: Instant
-  /** When (monotonic ms) its response must have been read. */
-  readonly endsAt: number
   readonly signal: AbortSignal
 }
 
 /** What a token request needs besides the options. */
 export interface TokenRequestContext extends ProviderContext {
   readonly credential: ClientCredential
-  /** When (monotonic ms) the last attempt must have ended. */
-  readonly deadline: number
   readonly purpose: Purpose
   /** Whether another attempt may follow one that has just failed. */
   readonly mayRetry: () => boolean
@@ -63,10 +58,13 @@ export class TokenRequest {
   /** What the last response said about quotas. */
   #quotas: readonly Quota[] = []
   #askedForAnother = false
+  /** When (monotonic ms) the last attempt must have ended. Each attempt may take all that is left. */
+  readonly #endsAt: number
 
   constructor(options: ResolvedOptions, context: TokenRequestContext) {
     this.#options = options
     this.#context = context
+    this.#endsAt = options.clock.monotonicMs() + options.timeoutMs
   }
 
   get #endpoint(): string {
@@ -74,13 +72,14 @@ export class TokenRequest {
   }
 
   /**
-   * Requests a token, with up to `retries` further attempts before the deadline; in the background with one attempt.
+   * Requests a token, with up to `retries` further attempts within `timeoutMs`; in the background with one attempt.
    *
    * @throws {@link TokenRequestError}
    * @throws {@link TokenResponseError}
    */
   async send(): Promise<CachedToken> {
-    const { closed, purpose } = this.#context
+    const { beginStep, closed, purpose } = this.#context
+    beginStep(this.#options.timeoutMs)
     const retries = purpose === 'background' ? 0 : this.#options.retries
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -92,9 +91,6 @@ export class TokenRequest {
         this.#emitFailed(error, pauseMs)
         if (pauseMs === undefined) throw error
         await untilAborted(this.#options.clock.sleep(pauseMs, closed), closed)
-        if (this.#options.clock.monotonicMs() < this.#context.deadline) continue
-        this.#emitFailed(error, undefined) // the process was suspended: no attempt follows
-        throw error
       }
     }
   }
@@ -108,31 +104,29 @@ export class TokenRequest {
     if (error.status === 429 && error.retryAfterMs === undefined && spentMs === 0) return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retry
     const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentMs)
-    return this.#options.clock.monotonicMs() + pauseMs < this.#context.deadline ? pauseMs : undefined
+    return this.#options.clock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
   }
 
   async #attempt(attempt: number): Promise<CachedToken> {
-    const until = (): number => attemptEndsAt(this.#options, { ...this.#context, attempt })
-    const endsAt = until()
     this.#attempts += 1
     this.#quotas = []
-    const credential = await this.#ask(endsAt, { isFirst: attempt === 1 })
+    const credential = await this.#ask({ isFirst: attempt === 1 })
     try {
-      return await this.#post(credential, endsAt)
+      return await this.#post(credential)
     } catch (error) {
-      const another = await this.#anotherCredential(error, credential, until())
+      const another = await this.#anotherCredential(error, credential)
       if (another === undefined) throw error
       this.#emitFailed(error, 0)
       this.#attempts += 1
-      return await this.#post(another, until())
+      return await this.#post(another)
     }
   }
 
   /** Asks for the credential of an attempt. */
-  async #ask(endsAt: number, { isFirst }: { readonly isFirst: boolean }): Promise<string> {
+  async #ask({ isFirst }: { readonly isFirst: boolean }): Promise<string> {
     const { credential } = this.#context
     try {
-      return await (isFirst ? credential.first(endsAt) : credential.another(endsAt))
+      return await (isFirst ? credential.first(this.#endsAt) : credential.another(this.#endsAt))
     } catch (error) {
       if (isFrameworkError(error)) throw error
       const { message, cause } = error as Error
@@ -149,20 +143,21 @@ export class TokenRequest {
   }
 
   /** A different credential than the rejected one, once: a secret may have been rotated since it was read. */
-  async #anotherCredential(error: unknown, rejected: string, endsAt: number): Promise<string | undefined> {
+  async #anotherCredential(error: unknown, rejected: string): Promise<string | undefined> {
     const { credential: asked, purpose } = this.#context
     if (!asked.mayChange || this.#askedForAnother || !isRejectedClient(error)) return
     // Each assertion is another one, and so says nothing about a rotation: in the background the next attempt will do.
     if (purpose === 'background' && this.#options.credential.option === 'clientAssertion') return
     this.#askedForAnother = true
-    const credential = await this.#ask(endsAt, { isFirst: false }).catch(() => undefined) // the rejection says more
+    const credential = await this.#ask({ isFirst: false }).catch(() => undefined) // the rejection says more
     return credential === rejected ? undefined : credential
   }
 
   /** Sends one request, and reads the token in its response. */
-  async #post(credential: string, endsAt: number): Promise<CachedToken> {
+  async #post(credential: string): Promise<CachedToken> {
     const { clock } = this.#options
     const { closed, emit, secrets } = this.#context
+    const endsAt = this.#endsAt
     const leftMs = Math.max(0, Math.round(endsAt - clock.monotonicMs()))
     const exchange = async (signal: AbortSignal): Promise<CachedToken> => {
       emit({ type: 'token-requested', attempt: this.#attempts, url: this.#endpoint })
@@ -173,27 +168,27 @@ export class TokenRequest {
         // The global fetch is looked up at each use: tests and tools replace it.
         const { endpoint, fetch = globalThis.fetch } = this.#options
         response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
-        return await this.#read(response, { sentAt, endsAt, signal })
+        return await this.#read(response, { sentAt, signal })
       } catch (error) {
         if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
         throw this.#networkFailure(redactedCause(error, secrets), { isIncomplete: response !== undefined })
       }
     }
+    const what =
+      leftMs > 0
+        ? `returned no response within ${leftMs} ms. The token endpoint hangs or is slow: try again later, or raise timeoutMs.`
+        : 'was not sent: the process stood still, and timeoutMs had passed. Try again.'
     return await within(clock, { endsAt, closed }, exchange, () =>
-      this.#failure(
-        `POST ${this.#endpoint} returned no response within ${leftMs} ms. ` +
-          'The token endpoint hangs or is slow: try again later, or raise timeoutMs.',
-        { code: 'ERR_TOKEN_TIMEOUT', retryable: true },
-      ),
+      this.#failure(`POST ${this.#endpoint} ${what}`, { code: 'ERR_TOKEN_TIMEOUT', retryable: true }),
     )
   }
 
-  async #read(response: Response, { sentAt, endsAt, signal }: Exchange): Promise<CachedToken> {
+  async #read(response: Response, { sentAt, signal }: Exchange): Promise<CachedToken> {
     const { limits, secrets } = this.#context
     this.#quotas = await quotasIn(response, secrets)
     limits.quotasReported(this.#quotas)
     if (isRedirect(response)) throw this.#redirectFailure(response)
-    if (!response.ok) throw await this.#statusFailure(response, endsAt, signal)
+    if (!response.ok) throw await this.#statusFailure(response, signal)
     const read = await readTokenResponse(response, sentAt, secrets)
     if (Array.isArray(read)) throw this.#badResponse(read)
     const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
@@ -274,9 +269,9 @@ export class TokenRequest {
     )
   }
 
-  async #statusFailure(response: Response, endsAt: number, signal: AbortSignal): Promise<TokenRequestError> {
+  async #statusFailure(response: Response, signal: AbortSignal): Promise<TokenRequestError> {
     const { status } = response
-    const oauth = await this.#oauthError(response, endsAt, signal)
+    const oauth = await this.#oauthError(response, signal)
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
     const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
@@ -297,9 +292,9 @@ export class TokenRequest {
   }
 
   /** The error body, if it arrives in time: the status alone is enough. */
-  async #oauthError(response: Response, endsAt: number, signal: AbortSignal): Promise<OAuthError> {
+  async #oauthError(response: Response, signal: AbortSignal): Promise<OAuthError> {
     const { clock } = this.#options
-    const bodyLimit = { endsAt: (clock.monotonicMs() + endsAt) / 2, closed: signal }
+    const bodyLimit = { endsAt: (clock.monotonicMs() + this.#endsAt) / 2, closed: signal }
     const read = (): Promise<OAuthError> => readOAuthError(response, this.#context.secrets)
     return await within(clock, bodyLimit, read, () => new Error()).catch(() => ({}))
   }

@@ -1,0 +1,77 @@
+/**
+ * Which of the last tokens is in use. A new token does not displace one that works: an API may learn of it later, while it
+ * still accepts the one before.
+ */
+import type { Clock } from '../clock.ts'
+import type { CachedToken } from './access-token.ts'
+
+/** The tokens of one provider. Each is kept to its own margin, whatever it was replaced for. */
+export class KnownTokens {
+  readonly #clock: Clock
+  #current: CachedToken | undefined
+  #before: CachedToken | undefined
+  #newer: CachedToken | undefined
+  #count = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The token in use, even if it may not be used any more. */
+  get current(): CachedToken | undefined {
+    return this.#current
+  }
+
+  /** The one that it replaced, while that may be used. */
+  get before(): CachedToken | undefined {
+    return this.#ifServable(this.#before)
+  }
+
+  /** A newer one that may be used. An API rejected it, and accepted the one in use: it waits to be tried again. */
+  get newer(): CachedToken | undefined {
+    return this.#ifServable(this.#newer)
+  }
+
+  /** How many tokens were acquired so far: identifies the last one where its value must not appear. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** `isAccepted`: whether an API has accepted a call with a token. */
+  acquired(token: CachedToken, isAccepted: (token: CachedToken) => boolean): void {
+    const { before } = this
+    const displaced = this.#current
+    const keepsBefore =
+      before !== undefined && isAccepted(before) && displaced !== undefined && !isAccepted(displaced)
+    if (!keepsBefore) this.#before = displaced
+    this.#current = token
+    this.#newer = undefined
+    this.#count += 1
+  }
+
+  /** The one before is in use again, and the present one waits. */
+  restoreBefore(): void {
+    this.#newer = this.#current
+    this.#current = this.#before
+    this.#before = undefined
+  }
+
+  /** The newer one is in use again, if there is one. */
+  tryNewer(): void {
+    if (this.newer === undefined) return
+    this.#before = this.#current
+    this.#current = this.#newer
+    this.#newer = undefined
+  }
+
+  /** Forgets all of them. */
+  clear(): void {
+    this.#current = undefined
+    this.#before = undefined
+    this.#newer = undefined
+  }
+
+  #ifServable(token: CachedToken | undefined): CachedToken | undefined {
+    return token !== undefined && token.servableForMs(this.#clock) > 0 ? token : undefined
+  }
+}

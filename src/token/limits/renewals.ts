@@ -1,0 +1,167 @@
+/**
+ * What a 401 of one API says about the token, and how often such 401s renew it. An API that has just got a new token and
+ * still returns 401 is in doubt: then the 401 may be about the call, such as a store that the account does not have.
+ */
+import { doubled } from './cooldown.ts'
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+
+const FIRST_GAP_MS = SECOND_MS
+const MAX_GAP_MS = 30 * MINUTE_MS
+/** The gap ends after this time, beyond its own, without a 401. */
+const QUIET_MS = MINUTE_MS
+/** So many renewals may follow one another. Services of this kind allow 10 token requests in an hour and 50 in a day. */
+const BUCKET = 8
+/** How long it takes until the bucket gets one back. */
+const REFILL_MS = 40 * MINUTE_MS
+/** In doubt, so many 401s renew after one renewal that did not help; twice as many after each further one. */
+const FIRST_COUNT = 2
+const MAX_COUNT = 16
+/** A revoked token is found after this time, even if few calls show it. */
+const MAX_COUNTING_MS = MINUTE_MS
+/** A revoked token is found after this time, even if a path accepts calls without a look at their token. */
+const MAX_DOUBT_MS = 4 * HOUR_MS
+
+/** What processes share about the renewals for one API. Instants are ms after the moment of writing; 0: never. */
+export interface SharedRenewals {
+  readonly doubt: number
+  readonly renewedAt: number
+  readonly gapMs: number
+  readonly gapEndsAt: number
+  readonly fullAt: number
+}
+
+interface State {
+  /** How many 401s renew; 0: out of doubt, so that one does. */
+  doubt: number
+  /** How many 401s came since the API last accepted a call with the current token, while it was in doubt. */
+  count: number
+  /** When (monotonic ms) the first of them came. */
+  countingSince: number
+  lastRejectionAt: number
+  /** When (monotonic ms) the last renewal began, here or in another process. */
+  renewedAt: number
+  /** When (monotonic ms) a renewal last helped. */
+  helpedAt: number
+  /** The gap (ms) after the last renewal; 0: none. */
+  gapMs: number
+  gapEndsAt: number
+  /** When (monotonic ms) the bucket is full again. */
+  fullAt: number
+}
+
+const NEVER = Number.NEGATIVE_INFINITY
+
+/** The renewals that one API caused. */
+export class Renewals {
+  /** The value of the token with which the API last accepted a call. */
+  accepted: string | undefined
+  readonly #state: State = {
+    doubt: 0,
+    count: 0,
+    countingSince: NEVER,
+    lastRejectionAt: NEVER,
+    renewedAt: NEVER,
+    helpedAt: NEVER,
+    gapMs: 0,
+    gapEndsAt: NEVER,
+    fullAt: NEVER,
+  }
+
+  /** When (monotonic ms) the next renewal is allowed. */
+  get nextAt(): number {
+    const { gapEndsAt, fullAt } = this.#state
+    return Math.max(gapEndsAt, fullAt - (BUCKET - 1) * REFILL_MS)
+  }
+
+  /** The API accepted a call with the current token. */
+  acceptsCurrent(): void {
+    this.#state.count = 0
+  }
+
+  /** The API returned 401 for a call with the current token. Returns whether that may be about the token. */
+  rejected(now: number): boolean {
+    const state = this.#state
+    if (now - state.lastRejectionAt > state.gapMs + QUIET_MS) this.#endGap()
+    state.lastRejectionAt = now
+    if (state.doubt === 0) return true
+    state.count += 1
+    if (state.count === 1) state.countingSince = now
+    return (
+      state.count >= state.doubt ||
+      now - state.countingSince >= MAX_COUNTING_MS ||
+      now - state.renewedAt >= MAX_DOUBT_MS
+    )
+  }
+
+  /** A 401 is not enough to renew any more: the API rejected one call with the current token and with the one before. */
+  beginDoubt(): void {
+    this.#state.doubt ||= FIRST_COUNT
+  }
+
+  /**
+   * A token that the API rejected was replaced. From now on it is in doubt, until a call that is repeated with the new token
+   * is not rejected.
+   *
+   * @param at when (monotonic ms) its request began
+   */
+  renewed(at: number, { isRequested }: { readonly isRequested: boolean }): void {
+    const state = this.#state
+    if (!isRequested)
+      state.doubt ||= FIRST_COUNT // another process has counted it
+    else {
+      if (state.doubt === 0) state.doubt = FIRST_COUNT
+      else if (at - state.renewedAt < MAX_DOUBT_MS) state.doubt = Math.min(state.doubt * 2, MAX_COUNT)
+      state.fullAt = Math.max(state.fullAt, at) + REFILL_MS
+      this.#beginGap(at)
+    }
+    state.renewedAt = at
+    state.count = 0
+  }
+
+  /** A call that was repeated with the token of the last renewal was not rejected. */
+  helped(now: number): void {
+    this.#state.doubt = 0
+    this.#state.count = 0
+    this.#state.helpedAt = now
+    this.#endGap()
+  }
+
+  /** A renewal failed. */
+  failed(now: number): void {
+    this.#beginGap(now)
+  }
+
+  shared(now: number): SharedRenewals {
+    const { doubt, gapMs, renewedAt, gapEndsAt, fullAt } = this.#state
+    const after = (at: number): number => (at === NEVER ? 0 : at - now)
+    return { doubt, gapMs, renewedAt: after(renewedAt), gapEndsAt: after(gapEndsAt), fullAt: after(fullAt) }
+  }
+
+  /** Adopts what another process knows where it is stricter. What a renewal that helped has ended does not come back. */
+  adopt(theirs: SharedRenewals, writtenAt: number): void {
+    const state = this.#state
+    const at = (afterMs: number): number => (afterMs === 0 ? NEVER : writtenAt + afterMs)
+    state.fullAt = Math.max(state.fullAt, at(theirs.fullAt))
+    const renewedAt = at(theirs.renewedAt)
+    if (renewedAt <= state.helpedAt) return
+    state.doubt = Math.max(state.doubt, theirs.doubt)
+    state.renewedAt = Math.max(state.renewedAt, renewedAt)
+    state.lastRejectionAt = Math.max(state.lastRejectionAt, renewedAt) // a 401 caused it
+    if (at(theirs.gapEndsAt) <= state.gapEndsAt) return
+    state.gapMs = theirs.gapMs
+    state.gapEndsAt = at(theirs.gapEndsAt)
+  }
+
+  #beginGap(at: number): void {
+    this.#state.gapMs = doubled(this.#state.gapMs, { firstMs: FIRST_GAP_MS, mostMs: MAX_GAP_MS })
+    this.#state.gapEndsAt = at + this.#state.gapMs
+  }
+
+  #endGap(): void {
+    this.#state.gapMs = 0
+    this.#state.gapEndsAt = NEVER
+  }
+}

@@ -1,0 +1,155 @@
+/** When a token may be requested: the whole rule is {@link RequestLimits}; the files beside it are the limits that it combines. */
+import type { Clock } from '../../clock.ts'
+import type { Quota } from '../../quota.ts'
+import { Cooldown, type Failure, retryAfterMsOf, type SharedCooldown } from './cooldown.ts'
+import { ReservedQuotas } from './quotas.ts'
+import { Renewals, type SharedRenewals } from './renewals.ts'
+
+/**
+ * Why a token is requested: a `caller` waits who has no token that may be used, an API returned 401 for one that may
+ * (`rejection`), or the cached one is in its refresh window (`background`).
+ */
+export type Purpose = 'caller' | 'rejection' | 'background'
+
+/** What needs a token. */
+export interface Need {
+  readonly purpose: Purpose
+  /** The base URL of the API that rejected a token; undefined if unknown. */
+  readonly api?: string | undefined
+}
+
+/** Why a rejected token is not renewed: see `RenewalSuppressedEvent`. */
+export type SuppressionReason = 'accepted' | 'limited' | 'quota' | 'cooldown'
+
+/** Why no token may be requested now, and when (monotonic ms) that changes. */
+export interface Hold {
+  readonly reason: Exclude<SuppressionReason, 'accepted'>
+  readonly until: number
+}
+
+/** The limits of one process, for others. All instants are ms after the moment of writing; 0: never. */
+export interface SharedLimits {
+  readonly cooldown?: SharedCooldown | undefined
+  readonly renewals: Readonly<Record<string, SharedRenewals>>
+}
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const MIN_BACKGROUND_PAUSE_MS = 5 * SECOND_MS
+const MAX_BACKGROUND_PAUSE_MS = 5 * MINUTE_MS
+
+/** All limits on the token requests of one provider. */
+export class RequestLimits {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #cooldown = new Cooldown()
+  readonly #quotas = new ReservedQuotas()
+  readonly #renewals = new Map<string, Renewals>()
+  /** When (monotonic ms) the pause after a failed background renewal ends. */
+  #backgroundAt = Number.NEGATIVE_INFINITY
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock
+  }
+
+  /**
+   * Why no token may be requested now; undefined if one may. Callers without a token wait for nothing but the end of a
+   * cooldown.
+   *
+   * | limit | caller | rejection | background |
+   * |---|---|---|---|
+   * | the cooldown after a failure | yes | yes | yes |
+   * | a quota that is nearly spent | | yes | yes |
+   * | how often this API causes a renewal | | yes | |
+   * | the pause after a failed background renewal | | | yes |
+   */
+  holdOn({ purpose, api }: Need): Hold | undefined {
+    const now = this.#now
+    const holds: Hold[] = [{ reason: 'cooldown', until: this.#cooldown.endsAt }]
+    if (purpose !== 'caller') holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
+    if (purpose === 'rejection') holds.push({ reason: 'limited', until: this.renewalsOf(api).nextAt })
+    if (purpose === 'background') holds.push({ reason: 'limited', until: this.#backgroundAt })
+    return holds.find(({ until }) => now < until)
+  }
+
+  /** Whether a token may be requested now. */
+  mayRequest(need: Need): boolean {
+    return this.holdOn(need) === undefined
+  }
+
+  /** Whether the pause after a failed background renewal is over. */
+  get isBackgroundDue(): boolean {
+    return this.#now >= this.#backgroundAt
+  }
+
+  /** The last failure since the last success. */
+  get lastFailure(): Failure | undefined {
+    return this.#cooldown.failure
+  }
+
+  /** What is known of the renewals that an API caused. */
+  renewalsOf(api = ''): Renewals {
+    const known = this.#renewals.get(api)
+    if (known !== undefined) return known
+    const renewals = new Renewals()
+    this.#renewals.set(api, renewals)
+    return renewals
+  }
+
+  /** Whether an API accepted a call with this token, and none with another one since. */
+  hasAccepted(token: string): boolean {
+    return [...this.#renewals.values()].some(({ accepted }) => accepted === token)
+  }
+
+  /** Records what a response said about quotas. */
+  quotasReported(quotas: readonly Quota[]): void {
+    this.#quotas.note(quotas, this.#now)
+  }
+
+  /** Records that a token was acquired, from the token endpoint or from the store. */
+  succeeded(): void {
+    this.#cooldown.reset()
+    this.#backgroundAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Records that an acquisition failed. `servableForMs`: how long the current token may still be used. */
+  failed(error: unknown, { purpose, api }: Need, servableForMs: number): Failure {
+    if (purpose === 'rejection') this.renewalsOf(api).failed(this.#now)
+    if (purpose === 'background') this.pauseBackground(servableForMs, retryAfterMsOf(error))
+    return this.#cooldown.begin(error, this.#now, { isBackground: purpose === 'background' })
+  }
+
+  /**
+   * Begins the pause after a background renewal that yielded no token that works: about a quarter of the time (ms) that the
+   * current one may still be used, and random, so that processes do not try together; or longer, if the endpoint asks for it.
+   */
+  pauseBackground(servableForMs: number, askedForMs = 0): void {
+    const quarterMs = Math.min(Math.max(servableForMs / 4, MIN_BACKGROUND_PAUSE_MS), MAX_BACKGROUND_PAUSE_MS)
+    this.#backgroundAt = this.#now + Math.max(quarterMs * (0.75 + Math.random() / 2), askedForMs)
+  }
+
+  /** What other processes have to know. */
+  get shared(): SharedLimits {
+    const now = this.#now
+    const renewals = [...this.#renewals].map(([api, one]) => [api, one.shared(now)] as const)
+    return { cooldown: this.#cooldown.shared(now), renewals: Object.fromEntries(renewals) }
+  }
+
+  /**
+   * Adopts the limits of another process where they are stricter.
+   *
+   * @param ageMs how long ago they were written
+   * @param error what calls get during a cooldown that another process began
+   */
+  adopt(
+    { cooldown, renewals }: SharedLimits,
+    { ageMs, error }: { readonly ageMs: number; readonly error: () => unknown },
+  ): void {
+    const writtenAt = this.#now - ageMs
+    if (cooldown !== undefined) this.#cooldown.adopt(cooldown, { writtenAt, now: this.#now, error })
+    for (const [api, theirs] of Object.entries(renewals)) this.renewalsOf(api).adopt(theirs, writtenAt)
+  }
+
+  get #now(): number {
+    return this.#clock.monotonicMs()
+  }
+}

@@ -224,8 +224,12 @@ class ClientCredentialsProvider implements TokenProvider {
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
-    if (this.#servable() === undefined) return otherThan(value, await this.getToken({ signal }))
-    if (url !== undefined && api === undefined) return undefined // such a 401 does not mean that the token is invalid
+    const isOutside = url !== undefined && api === undefined // such a 401 does not mean that the token is invalid
+    if (this.#servable() === undefined) {
+      if (!isOutside) this.#context.rejected.add(value)
+      return otherThan(value, await this.getToken({ signal }))
+    }
+    if (isOutside) return undefined
     const call: RejectedCall = { token: value, api, method, url }
     const key = this.#keyOf(call)
     this.#context.emit(() => ({ type: 'token-rejected', ...this.#eventFieldsOf(call) }))

@@ -305,7 +305,8 @@ class ClientCredentialsProvider implements TokenProvider {
     const { api } = call
     this.#limits.renewalsOf(api?.url).beginDoubt()
     if (!this.#isAboutToken(call)) return
-    this.#runs.join(this.#keyOf(call), () => this.#replaceRejected(call, this.#now())).catch(() => {}) // its failure is an event
+    const since = this.#now()
+    this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
   }
 
   /** The key of a renewal. It contains the number of the token, because its value must not appear where keys are inspected. */

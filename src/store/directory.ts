@@ -68,7 +68,9 @@ export function unusableDirectory(flaw: Flaw): ConfigurationError {
 export function missingDirectory(directory: string): { readonly failure: string | undefined } | undefined {
   try {
     if (statSync(directory, { throwIfNoEntry: false }) !== undefined) return undefined
-    accessSync(existingParent(directory), constants.W_OK | constants.X_OK)
+    const parent = existingParent(directory)
+    if (!statSync(parent).isDirectory()) return { failure: 'ENOTDIR' }
+    accessSync(parent, constants.W_OK | constants.X_OK)
     return { failure: undefined }
   } catch (error) {
     return { failure: storeErrorCode(error) }
@@ -110,31 +112,29 @@ function canOthersWrite({ mode }: Stats): boolean {
  * group, at each start of a pod.
  */
 function isRestored(directory: string): boolean {
-  const created = createdIn(directory)
-  if (created === undefined) return false
-  if (canOthersWrite(created)) return true
-  if (created.uid !== statSync(directory).uid || !containsOnlyStore(directory)) return false
-  chmodSync(directory, OWNER_ONLY)
-  return !isOpenToOthers(directory)
+  try {
+    const created = createdIn(directory)
+    if (canOthersWrite(created)) return true
+    if (created.uid !== statSync(directory).uid || !containsOnlyStore(directory)) return false
+    chmodSync(directory, OWNER_ONLY)
+    return !isOpenToOthers(directory)
+  } catch {
+    return false
+  }
 }
 
 /**
  * What becomes of a file that this user creates for itself: whose it is, and its mode. A process cannot always ask who its user
  * is (Deno). The file is asked, not its path, which others could replace.
  */
-function createdIn(directory: string): Stats | undefined {
+function createdIn(directory: string): Stats {
   const path = join(directory, `${randomUUID()}.tmp`)
-  let file: number | undefined
+  const file = openSync(path, 'wx', 0o600)
   try {
-    file = openSync(path, 'wx', 0o600)
     return fstatSync(file)
-  } catch {
-    return undefined
   } finally {
-    if (file !== undefined) {
-      closeSync(file)
-      unlinkSync(path)
-    }
+    closeSync(file)
+    unlinkSync(path)
   }
 }
 

@@ -2,6 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -131,16 +132,60 @@ describe('the directory', () => {
     expect(namesIn(join(folder, 'tokens'), /\.entry$/)).toHaveLength(1)
   })
 
-  it.skipIf(isWindows).each([0o777, 0o770, 0o702])(
-    'is rejected where others can write it: mode %o',
-    (mode) => {
-      const folder = newFolder()
-      chmodSync(folder, mode)
+  describe.skipIf(isWindows)('that others can write', () => {
+    /** The directory is rejected, and stays as it is. */
+    const expectRejection = (folder: string): void => {
+      const [mode, names] = [modeOf(folder), readdirSync(folder)]
       expect(problemsIn(() => createFileTokenStore(folder))).toMatchObject([
         { option: 'directory', kind: 'insecure' },
       ])
-    },
-  )
+      expect([modeOf(folder), readdirSync(folder)]).toEqual([mode, names])
+    }
+
+    it.each([0o777, 0o770, 0o702])('is rejected where no store has been: mode %o', (mode) => {
+      const folder = newFolder()
+      chmodSync(folder, mode)
+      expectRejection(folder)
+    })
+
+    it.each([0o2770, 0o777])(
+      "is made its owner's again where only a store has been: mode %o, as by the fsGroup of Kubernetes",
+      async (mode) => {
+        const folder = join(newFolder(), 'tokens')
+        const store = createFileTokenStore(folder)
+        await store.set('key', 'value', LONG_MS)
+        await store.lease?.('key', LONG_MS)
+        chmodSync(folder, mode)
+        expect(await createFileTokenStore(folder).get('key')).toMatchObject({ value: 'value' })
+        expect(modeOf(folder)).toBe(0o700)
+      },
+    )
+
+    it("is made its owner's again before it has an entry", () => {
+      const folder = join(newFolder(), 'tokens')
+      createFileTokenStore(folder)
+      chmodSync(folder, 0o2770)
+      createFileTokenStore(folder)
+      expect(modeOf(folder)).toBe(0o700)
+    })
+
+    it.each([
+      ['another file', (folder: string) => writeFileSync(join(folder, 'notes'), '')],
+      ['a .gitignore of the user', (folder: string) => writeFileSync(join(folder, '.gitignore'), 'dist\n')],
+    ])('is rejected where there is %s, too', async (_, place) => {
+      const { folder } = await withEntry()
+      place(folder)
+      chmodSync(folder, 0o2770)
+      expectRejection(folder)
+    })
+
+    it.runIf(process.getuid?.() === 0)("is rejected where it is another user's", async () => {
+      const { folder } = await withEntry()
+      chmodSync(folder, 0o2770)
+      chownSync(folder, 65_534, 65_534)
+      expectRejection(folder)
+    })
+  })
 
   it.skipIf(isWindows).each([0o755, 0o750])(
     'is accepted where others can only read it: mode %o',
@@ -269,7 +314,7 @@ describe('an entry', () => {
       chmodSync(folder, 0o500)
       expect(await store.get('key')).toMatchObject({ value: 'value' })
       expect(await rejection(store.set('key', 'newer', LONG_MS))).toMatchObject({ code: 'EACCES' })
-      expect(await rejection(Promise.resolve(store.lease?.('key', LONG_MS)))).toMatchObject({
+      expect(await rejection(Promise.resolve(store.lease?.('new key', LONG_MS)))).toMatchObject({
         code: 'EACCES',
       })
       chmodSync(folder, 0o700)

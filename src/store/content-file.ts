@@ -89,11 +89,7 @@ export async function createContentFile(path: string, content: Content): Promise
 export async function invalidateFile(path: string): Promise<void> {
   try {
     const file = await open(path, constants.O_WRONLY | ONLY_FILES)
-    try {
-      if ((await file.stat()).isFile()) await file.writeFile('released')
-    } finally {
-      await file.close()
-    }
+    await file.writeFile('released').finally(() => file.close())
   } catch (error) {
     if (storeErrorCode(error) !== 'ENOENT') throw error
   }

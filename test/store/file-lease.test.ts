@@ -241,7 +241,8 @@ it('a process whose lease was removed with the folder before it was written does
     ['pause', /never/],
     ['D', /never/],
     ['B', /list/], // it has created the folder again
-    ['A', /never/],
+    ['A', /work/],
+    ['B', /never/],
   ])
   await run(world, order)
 })

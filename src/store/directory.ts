@@ -1,5 +1,4 @@
 /** The directory of a file token store: only its owner may use it. */
-import { randomUUID } from 'node:crypto'
 import {
   accessSync,
   chmodSync,
@@ -128,7 +127,7 @@ function isRestored(directory: string): boolean {
  * is (Deno). The file is asked, not its path, which others could replace.
  */
 function createdIn(directory: string): Stats {
-  const path = join(directory, `${randomUUID()}.tmp`)
+  const path = join(directory, `${crypto.randomUUID()}.tmp`)
   const file = openSync(path, 'wx', 0o600)
   try {
     return fstatSync(file)

@@ -1,5 +1,4 @@
 /** The folder of a key in a file token store: for its leases, and for the entries that are being written. */
-import { createHash, randomUUID } from 'node:crypto'
 import { lstat, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { removeFile } from './content-file.ts'
@@ -17,6 +16,8 @@ const LEFTOVER_MS = 10_000
 
 /** The paths of a key. Names have a fixed length, whatever the key, and file systems that ignore case may have them. */
 export function pathsOf(directory: string, key: string): KeyPaths {
+  // Importing node:crypto takes some 10 ms, also where there is no store.
+  const { createHash } = process.getBuiltinModule('node:crypto')
   const path = join(directory, createHash('sha256').update(key).digest('hex'))
   return { entry: `${path}.entry`, folder: `${path}.lock` }
 }
@@ -63,7 +64,7 @@ function undefinedIfMissing(error: unknown): undefined {
 
 /** The name of an entry that is being written: with the time, as the clock of the file system may differ. */
 export function temporaryName(): string {
-  return `${Date.now()}.${randomUUID()}.tmp`
+  return `${Date.now()}.${crypto.randomUUID()}.tmp`
 }
 
 /** Whether this is the name of an entry whose writer was killed. */

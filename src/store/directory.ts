@@ -30,6 +30,11 @@ const SHARED: Flaw = {
   reason: 'must be a directory that only its owner can write: chmod 700, or name one that does not exist yet',
 }
 
+/** A name that no other file has. */
+export function uniqueName(): string {
+  return process.getBuiltinModule('node:crypto').randomUUID() // Jest's jsdom has no global one
+}
+
 /** Whether a name in the directory is that of an entry or of a key's folder. */
 export function isOfStore(name: string): boolean {
   return /^[0-9a-f]{64}\.(?:entry|lock)$/.test(name)
@@ -127,7 +132,7 @@ function isRestored(directory: string): boolean {
  * is (Deno). The file is asked, not its path, which others could replace.
  */
 function createdIn(directory: string): Stats {
-  const path = join(directory, `${crypto.randomUUID()}.tmp`)
+  const path = join(directory, `${uniqueName()}.tmp`)
   const file = openSync(path, 'wx', 0o600)
   try {
     return fstatSync(file)
@@ -140,7 +145,13 @@ function createdIn(directory: string): Stats {
 /** Whether a store has been here, and nobody else. */
 function containsOnlyStore(directory: string): boolean {
   const names = readdirSync(directory)
-  return names.length > 0 && names.every((name) => isOfStore(name) || isGitignore(directory, name))
+  const isOwn = (name: string): boolean => isOfStore(name) || isProbe(name) || isGitignore(directory, name)
+  return names.length > 0 && names.every(isOwn)
+}
+
+/** A process may have been killed while it looked what becomes of a file. */
+function isProbe(name: string): boolean {
+  return /^[0-9a-f-]{36}\.tmp$/.test(name)
 }
 
 /** A user's own `.gitignore` has more in it than that of the store. */

@@ -2,7 +2,7 @@
 import { lstat, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { removeFile } from './content-file.ts'
-import { OWNER_ONLY, requireDirectory } from './directory.ts'
+import { OWNER_ONLY, requireDirectory, uniqueName } from './directory.ts'
 import { storeErrorCode } from './token-store.ts'
 
 /** What belongs to a key in the directory of a store. */
@@ -64,7 +64,7 @@ function undefinedIfMissing(error: unknown): undefined {
 
 /** The name of an entry that is being written: with the time, as the clock of the file system may differ. */
 export function temporaryName(): string {
-  return `${Date.now()}.${crypto.randomUUID()}.tmp`
+  return `${Date.now()}.${uniqueName()}.tmp`
 }
 
 /** Whether this is the name of an entry whose writer was killed. */

@@ -180,7 +180,7 @@ it.each<[string, World]>([
   ],
   [
     'two processes, and one that removes the unused folder',
-    { processes: ['A', 'B'], rounds: 1, switches: many, left: { 7: 'expired' }, cleaner: 'D' },
+    { processes: ['A', 'B'], rounds: 1, switches: several + 1, left: { 7: 'expired' }, cleaner: 'D' },
   ],
   [
     'two processes, and one that removes the empty folder',

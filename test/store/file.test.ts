@@ -164,6 +164,7 @@ describe('the directory', () => {
     it("is made its owner's again before it has an entry", () => {
       const folder = join(newFolder(), 'tokens')
       createFileTokenStore(folder)
+      writeFileSync(join(folder, `${crypto.randomUUID()}.tmp`), '') // of a process that was killed when it looked at the modes
       chmodSync(folder, 0o2770)
       createFileTokenStore(folder)
       expect(modeOf(folder)).toBe(0o700)

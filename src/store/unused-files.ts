@@ -11,7 +11,7 @@ const LIST_EVERY_MS = 60 * 60 * 1_000
 /** How long one call may take, because a caller waits for it. */
 const LIMIT_MS = 10
 
-/** The names in a directory that are still to be looked at, and when (epoch ms) it may be listed again. */
+/** The names in a directory that are still to be looked at, until (epoch ms) it is listed again. */
 interface Listing {
   names: string[]
   readonly listAgainAt: number
@@ -38,11 +38,11 @@ export async function removeUnused(directory: string): Promise<void> {
 
 async function listingOf(directory: string, now: number): Promise<Listing> {
   const last = listings.get(directory)
-  if (last !== undefined && (last.names.length > 0 || now < last.listAgainAt)) return last
+  if (last !== undefined && now < last.listAgainAt) return last
   const listing: Listing = { names: [], listAgainAt: now + LIST_EVERY_MS }
   listings.set(directory, listing) // before it is listed: several calls may be under way
   const names = (await readdir(directory).catch(() => [])).filter(isOfStore)
-  // Scripts end before the last name. Each begins somewhere else.
+  // Few writes in an hour do not come to the last name. Each listing begins somewhere else.
   const start = Math.floor(Math.random() * names.length)
   listing.names = [...names.slice(start), ...names.slice(0, start)]
   return listing

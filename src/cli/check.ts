@@ -11,7 +11,7 @@ import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { explanationOf } from '../warnings.ts'
 import { jwtFindings } from './check-jwt.ts'
-import { storeFinding } from './check-store.ts'
+import { inspectStore, storeFinding } from './check-store.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
 import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
@@ -67,7 +67,7 @@ Example:
     const header = readHeader(flags)
     const report = (json ? jsonReport : textReport)(context.stdout)
     try {
-      const sources = await readSources(flags, context)
+      const sources = await readSources(flags, { ...context, locate: inspectStore })
       const exitCode = await new Check(sources, report, context).run(call, header)
       context.signal.throwIfAborted()
       return report.end(exitCode)

@@ -79,7 +79,7 @@ export const stores: readonly TokenStore[] = [
   createRedisTokenStore(createSentinel({ name: 'main', sentinelRootNodes: [] })),
   createRedisTokenStore(new Redis()),
   createRedisTokenStore(new RedisCluster([])),
-  createFileTokenStore('.tokens'),
+  createFileTokenStore('/var/lib/my-service/tokens'),
 ]
 export const redisOptions: RedisTokenStoreOptions = { keyPrefix: 'shop:' }
 export const shared: TokenProvider = createTokenProvider({

@@ -24,7 +24,7 @@ import { type Begun, FIRST_OPERATION_MS, type SharedNeed, SharedToken } from './
 import { expiredOnArrival, lostRequest } from './token-errors.ts'
 import { TokenRequest } from './token-request.ts'
 
-/** The call whose token an API rejected. */
+/** The call whose token an API rejected. @inline */
 export interface RenewOptions {
   /** Ends the wait of this call only. */
   readonly signal?: AbortSignal | undefined

@@ -90,7 +90,10 @@ function inWords(event: AuthEvent): string {
         ? 'token renewed in the background, before it expired'
         : `token renewed after ${tally.rejections} rejected calls, which are repeated`
     case 'renewal-suppressed':
-      return styleText('red', `${apiName(event.api)} rejected ${event.method} ${event.url}: ${notRenewed(event)}`)
+      return styleText(
+        'red',
+        `${apiName(event.api)} rejected ${event.method} ${event.url}: ${notRenewed(event)}`,
+      )
     case 'token-withheld':
       return styleText('red', `a call was sent without the token (${event.reason}): ${event.url}`)
     case 'store-failed':

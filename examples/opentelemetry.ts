@@ -28,7 +28,11 @@ await Promise.all(Array.from({ length: 10 }, (_, order) => authFetch(`${merchant
 sandbox.test.revoke()
 await authFetch(`${merchantUrl}/orders`) // rejected, renewed, and repeated
 const ofOtherStore = `${merchantUrl}/stores/7` // a store that the account does not have: its calls get a 401 of their own
-sandbox.test.fail('merchant', { kind: 'status', status: 401 }, { path: '/merchant/stores/7', times: Infinity })
+sandbox.test.fail(
+  'merchant',
+  { kind: 'status', status: 401 },
+  { path: '/merchant/stores/7', times: Infinity },
+)
 await authFetch(ofOtherStore) // renewed, which does not help
 await authFetch(ofOtherStore) // so the 401 is about the call
 sandbox.test.configure({ rejectAllTokens: true })

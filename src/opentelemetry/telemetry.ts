@@ -126,7 +126,11 @@ const COUNTERS: Readonly<Record<CountedEvent['type'], readonly [string, string, 
   'token-request-failed': ['token.request.failures', 'failure', 'Failed attempts to get a token.'],
   'token-rejected': ['token.rejections', 'rejection', 'Calls whose token an API rejected.'],
   'token-renewed': ['token.renewals', 'renewal', 'Tokens replaced before they expired.'],
-  'renewal-suppressed': ['token.suppressed_renewals', 'renewal', 'Calls whose token an API rejected and that renewed nothing.'],
+  'renewal-suppressed': [
+    'token.suppressed_renewals',
+    'renewal',
+    'Calls whose token an API rejected and that renewed nothing.',
+  ],
   'token-withheld': ['token.withheld', 'request', 'Calls sent without the token.'],
   'store-failed': ['store.failures', 'failure', 'Failed operations of the token store.'],
 }

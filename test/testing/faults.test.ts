@@ -59,7 +59,13 @@ describe('fail() of the sandbox', () => {
     use.env.fail('merchant', { kind: 'status', status: 401 }, { path, times: Number.POSITIVE_INFINITY })
     use.env.fail('merchant', UNAVAILABLE)
     const statusOf = async (below: string) => (await call(use.env.merchantUrl + below, token)).status
-    const below = ['/stores/7', '/stores/8', '/stores/70', '/stores/7/orders?storeId=8', '/orders?at=/stores/7']
+    const below = [
+      '/stores/7',
+      '/stores/8',
+      '/stores/70',
+      '/stores/7/orders?storeId=8',
+      '/orders?at=/stores/7',
+    ]
     const statuses = []
     for (const one of below) statuses.push(await statusOf(one))
     expect(statuses).toEqual([401, 503, 200, 401, 200])

@@ -43,7 +43,8 @@ export class KnownTokens {
     const displaced = this.#current
     const keepsBefore =
       before !== undefined && isAccepted(before) && displaced !== undefined && !isAccepted(displaced)
-    if (!keepsBefore) this.#before = displaced
+    const isSame = displaced?.token.value === token.token.value // some endpoints issue one token until it ends
+    if (!keepsBefore && !isSame) this.#before = displaced
     this.#current = token
     this.#newer = undefined
     this.#count += 1

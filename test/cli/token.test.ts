@@ -80,7 +80,9 @@ describe('token --store', () => {
     expect(first).toMatchObject({ code: 0, stderr: '' })
     expect(await token([], { MERCHANT_AUTH_STORE: `file:${directory}` })).toEqual(first)
     expect(at.test.counts.token).toBe(1)
-    const files = readdirSync(directory).map((name) => readFileSync(join(directory, name), 'utf8'))
+    const entries = readdirSync(directory).filter((name) => name.endsWith('.entry'))
+    expect(entries).not.toEqual([])
+    const files = entries.map((name) => readFileSync(join(directory, name), 'utf8'))
     expect(files.join()).not.toContain(first.stdout.trim())
   })
 

@@ -303,7 +303,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** An API rejected the current token and the one before, for one call: that is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
-    this.#limits.renewalsOf(api?.url).beginDoubt()
+    this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
     if (!this.#isAboutToken(call)) return
     this.#runs.join(this.#keyOf(call), () => this.#replaceRejected(call, this.#now())).catch(() => {}) // its failure is an event
   }

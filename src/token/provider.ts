@@ -328,7 +328,8 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
     if ((await this.#acquire({ ...need, replaces: token, since })) !== 'acquired') {
       const hold = this.#limits.holdOn(need)
-      if (hold !== undefined) this.#suppress(call, hold)
+      const isServable = this.#servable() !== undefined // otherwise the next call requests one
+      if (hold !== undefined && isServable) this.#suppress(call, hold)
     }
     // The token endpoint may have issued the same token again.
     else if (this.#servableOtherThan(token) !== undefined)

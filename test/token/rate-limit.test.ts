@@ -290,6 +290,21 @@ describe('a new token that an API does not know yet', () => {
     expect(endpoint.count).toBe(2)
   })
 
+  it('is replaced where the API has accepted it, and a call with the one before is accepted late', async () => {
+    const { api, clock } = attachedRig()
+    const late = api.call(SLOW_URL)
+    await clock.advance(0)
+    await api.call()
+    api.accepts = (token) => token > 1
+    expect((await api.call()).at(-1)).toBe(2)
+    await api.call()
+    api.accepts = () => true
+    api.answerSlow()
+    await late
+    api.accepts = (token) => token > 2
+    expect(await api.call()).toEqual([200, 2, 3])
+  })
+
   it('is replaced where the API has accepted it before', async () => {
     const { api } = await renewedOnSchedule()
     api.accepts = () => true

@@ -23,7 +23,7 @@ export class Issued {
   granted(fields: Record<string, unknown> = {}): Answer {
     return async (init) => {
       const response = await granted(fields)(init)
-      const { access_token: value } = await response.clone().json()
+      const { access_token: value } = (await response.clone().json()) as { access_token: string }
       if (!this.#values.includes(value)) this.#values.push(value)
       return response
     }

@@ -9,11 +9,8 @@ import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { watchBody } from './body.ts'
 import type { Header } from './headers.ts'
+import type { HeldBody } from './held-body.ts'
 import { WithheldCalls, type WithheldReason } from './withheld.ts'
-
-/** How much of a discarded response is read, and for how long (ms), so that its connection can be reused. */
-export const MAX_DRAINED_BYTES: number = 64 * 1024
-export const MAX_DRAINING_MS = 1_000
 
 /** One attachment of a provider's token to one client. */
 export interface AttachContext extends ResolvedAttach {
@@ -23,6 +20,8 @@ export interface AttachContext extends ResolvedAttach {
   readonly isAuthorization: boolean
   /** The header that carries this token. */
   headerFor(token: AccessToken): Header
+  /** Whether an attachment of this provider has sent this value of a header lately. */
+  isAttached(value: unknown): boolean
   /** The calls that go without the token. */
   readonly withheld: WithheldCalls
   /** Gets what the attachment reports. */
@@ -40,6 +39,7 @@ export function createAttachContext(
   const { header: name, headerKey: key, prefix } = attach
   // One string for all calls: clients check and hash each character of a new one.
   let last: { readonly token: string; readonly header: Header } | undefined
+  const sentValues = attachedValuesOf(tokens)
   return {
     ...attach,
     tokens,
@@ -48,15 +48,39 @@ export function createAttachContext(
     withheld: new WithheldCalls(tokens, destinations, attach),
     provider: attachedProviderOf(tokens),
     headerFor: ({ value }) => {
-      if (last?.token !== value) last = { token: value, header: { name, key, value: prefix + value } }
+      if (last?.token !== value) {
+        last = { token: value, header: { name, key, value: prefix + value } }
+        noteAttached(sentValues, last.header.value)
+      }
       return last.header
     },
+    isAttached: (value) => sentValues.has(value),
   }
+}
+
+/** Around a renewal, calls with the old token and with the new one are under way, each perhaps with two schemes. */
+const MAX_ATTACHED_VALUES = 4
+const attachedValues = new WeakMap<TokenProvider, Set<unknown>>()
+
+/**
+ * The values of the header that the attachments of a provider have sent last. A call may pass two of them, such as one on
+ * fetch, and one on the dispatcher below it.
+ */
+function attachedValuesOf(tokens: TokenProvider): Set<unknown> {
+  const values = attachedValues.get(tokens) ?? new Set()
+  attachedValues.set(tokens, values)
+  return values
+}
+
+function noteAttached(values: Set<unknown>, value: string): void {
+  values.delete(value)
+  values.add(value)
+  if (values.size > MAX_ATTACHED_VALUES) values.delete(values.values().next().value)
 }
 
 /**
  * Whether a call gets the token, or why not. `foreign`: it is not meant to. The provider's own token request would wait for
- * itself, and a call of another service has credentials of its own.
+ * itself, a call of another service has credentials of its own, and another attachment has given the call its token.
  */
 export type Decision = 'attach' | 'foreign' | WithheldReason
 
@@ -67,22 +91,24 @@ export type Decision = 'attach' | 'foreign' | WithheldReason
 export function admit(
   context: AttachContext,
   url: string,
-  own: { readonly header: boolean; readonly credentials?: boolean },
+  own: { readonly header: unknown; readonly credentials?: boolean },
 ): Decision {
   const { destinations, isAuthorization, withheld } = context
   const { api, isTokenEndpoint, hasUserInfo } = destinations(url)
   if (isTokenEndpoint) return 'foreign'
+  const hasHeader = own.header !== undefined
   const hasCredentials = isAuthorization && (own.credentials === true || hasUserInfo)
-  if (api !== undefined && !own.header && !hasCredentials) {
+  if (api !== undefined && !hasHeader && !hasCredentials) {
     withheld.tokenNeeded()
     return 'attach'
   }
   if (api === undefined) {
-    const isForeign = own.header || hasCredentials
+    const isForeign = hasHeader || hasCredentials
     withheld.sent('destination', url, { isForeign })
     return isForeign ? 'foreign' : 'destination'
   }
-  const reason = own.header ? 'own-header' : 'own-credentials'
+  if (context.isAttached(own.header)) return 'foreign'
+  const reason = hasHeader ? 'own-header' : 'own-credentials'
   withheld.sent(reason, url)
   return reason
 }
@@ -128,12 +154,13 @@ export interface AuthorizedCall<Outcome, Result> extends WaitingCall, CallTarget
   statusOf(outcome: Outcome): number | undefined
   /** What a 401 says about the token. */
   rejectionOf(outcome: Outcome): Rejection
-  /** Called with a response that waits for another token, and that nobody reads meanwhile. */
-  hold?(outcome: Outcome): void
+  /**
+   * Called with the response of a call that waits for another token. Undefined if its body is too large to be read meanwhile:
+   * the caller gets the response at once.
+   */
+  hold(outcome: Outcome): HeldBody | undefined
   /** Returns the response to the caller, or throws the client's error. */
   settle(outcome: Outcome): Result
-  /** Frees the connection of a response that the caller does not get. */
-  discard(outcome: Outcome): void
 }
 
 /** What a response says about the token. */
@@ -185,13 +212,13 @@ async function sendAgain<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
-  call.hold?.(outcome)
-  const token = await renew(rejected, call, context.tokens).catch((reason: unknown) => {
-    call.discard(outcome)
+  const held = call.repeatable ? call.hold(outcome) : undefined
+  const token = await renew(rejected, call, { tokens: context.tokens, held }).catch((reason: unknown) => {
+    held?.discard()
     throw reason
   })
   if (token === undefined) return call.settle(outcome)
-  call.discard(outcome)
+  held?.discard()
   const repeated = await call.send({ token, body })
   reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
   return call.settle(repeated)
@@ -226,24 +253,31 @@ export function isRejection(
   return !redirected && !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
 }
 
+/** What renews the token, and the response that waits meanwhile; undefined if the call cannot be repeated. */
+interface Renewal {
+  readonly tokens: TokenProvider
+  readonly held: Pick<HeldBody, 'overflow'> | undefined
+}
+
 /**
  * The token to send a rejected call again with; undefined where the caller gets the API's own response: there is no other
- * token, or the call cannot be repeated. Then the renewal runs for the next call. Rejects only when the call's signal ends
- * the wait.
+ * token, or the call cannot be repeated, or the response is too large to be held. Then the renewal runs for the next call.
+ * Rejects only when the call's signal ends the wait.
  */
 export async function renew(
   rejected: AccessToken,
-  call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'method' | 'repeatable' | 'startWait'>,
-  tokens: TokenProvider,
+  call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'method' | 'startWait'>,
+  { tokens, held }: Renewal,
 ): Promise<AccessToken | undefined> {
-  const { url, method, repeatable } = call
-  if (!repeatable) {
+  const { url, method } = call
+  if (held === undefined) {
     tokens.renewToken(rejected, { url, method, canRepeat: false }).catch(() => {}) // its failure is an event
     return undefined
   }
   const { signal, end } = call.startWait()
   try {
-    const renewed = await tokens.renewToken(rejected, { signal, url, method })
+    const renewing = tokens.renewToken(rejected, { signal, url, method })
+    const renewed = await Promise.race([renewing, held.overflow])
     return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
   } catch {
     signal?.throwIfAborted()

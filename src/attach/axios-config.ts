@@ -27,7 +27,7 @@ export function urlOf({ baseURL, url, allowAbsoluteUrls }: AxiosConfig): string 
 /** Decides whether a call of this URL gets the token: see {@link admit}. */
 export function admitConfig(config: AxiosConfig, url: string, context: AttachContext): Decision {
   const { headers, auth, socketPath } = config
-  const header = getHeader(headers, context.headerKey) !== undefined
+  const header = getHeader(headers, context.headerKey)
   return admit(context, socketPath ? '' : url, { header, credentials: Boolean(auth) })
 }
 

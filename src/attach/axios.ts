@@ -13,7 +13,6 @@ import {
   type AuthorizedCall,
   authorize,
   createAttachContext,
-  MAX_DRAINED_BYTES,
   type Rejection,
   type Wait,
 } from './authorize.ts'
@@ -38,6 +37,7 @@ import type {
 } from './axios-types.ts'
 import { canSendAgain, isNodeStream, isWebStream } from './body.ts'
 import { clearHeader, getHeader, type Header } from './headers.ts'
+import { type HeldBody, holdCopy, holdUnread, isTooLarge } from './held-body.ts'
 
 export { createAuthInterceptor } from './axios-interceptor.ts'
 export type { AxiosLike, AxiosRequestInterceptor } from './axios-types.ts'
@@ -229,22 +229,18 @@ class AxiosCall implements AuthorizedCall<Outcome, AxiosResponse> {
     return { challenge, redirected: this.#isRedirected || wasRedirected(request) }
   }
 
-  /** A stream that fails while it has no listener would end the process. */
-  hold({ response }: Outcome): void {
-    const { data } = response ?? {}
-    if (isNodeStream(data)) data.on('error', () => {})
+  /** A stream is held; anything else the adapter has read. */
+  hold({ response }: Outcome): HeldBody | undefined {
+    const { data, headers } = response as AxiosResponse // it has a status
+    if (!isNodeStream(data) && !isWebStream(data)) return holdUnread()
+    if (isTooLarge(getHeader(headers, 'content-length'))) return undefined
+    if (isNodeStream(data)) return holdUnread(data)
+    const [copy, callers] = data.tee()
+    Object.assign(response as AxiosResponse, { data: callers })
+    return holdCopy(copy, () => callers.cancel())
   }
 
   settle(outcome: Outcome): AxiosResponse {
     return settle(outcome, this.#header)
-  }
-
-  /** Reads the rest of a small stream, so that its connection can be reused; closes the connection of any other. */
-  discard({ response }: Outcome): void {
-    const { data, headers } = response ?? {}
-    if (isWebStream(data)) data.cancel().catch(() => {})
-    if (!isNodeStream(data)) return
-    if (Number(getHeader(headers, 'content-length')) <= MAX_DRAINED_BYTES) data.resume()
-    else data.destroy()
   }
 }

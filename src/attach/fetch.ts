@@ -1,5 +1,4 @@
 /** The token on fetch. */
-import { startTimer } from '../clock.ts'
 import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import {
@@ -8,14 +7,14 @@ import {
   admit,
   authorize,
   createAttachContext,
-  MAX_DRAINED_BYTES,
-  MAX_DRAINING_MS,
   type Rejection,
 } from './authorize.ts'
-import { canSendAgain, isObject, isWebStream } from './body.ts'
-import { hasHeader, withHeader } from './headers.ts'
+import { canSendAgain, isNodeStream, isObject, isWebStream } from './body.ts'
+import { findHeader, withHeader } from './headers.ts'
+import { type HeldBody, holdCopy, holdUnread, isTooLarge } from './held-body.ts'
 
 type Fetch = typeof fetch
+type FetchArguments = Parameters<Fetch>
 
 /**
  * A drop-in for `fetch` that attaches the token to calls below the environment's `apiUrls`. When an API returns 401
@@ -46,56 +45,66 @@ export function createAuthFetch(
   const context = createAttachContext(tokens, attach, { fetch: true })
   const { fetch: given } = context
   context.provider.attached()
-  const send = (wrapped: Fetch, input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+  const send = (wrapped: Fetch, args: FetchArguments): Promise<Response> => {
     try {
-      return fetchWithToken(context, wrapped, input, init)
+      return fetchWithToken(context, wrapped, args)
     } catch (error) {
       return Promise.reject(error) // fetch never throws
     }
   }
-  if (given !== undefined) return (input, init) => send(given, input, init)
+  if (given !== undefined) return (...args) => send(given, args)
   // Otherwise the global fetch of each call; but where this one was made the global one, the fetch before it.
   const before = globalThis.fetch
   let isGlobal = false
   const checkGlobal = (): void => {
     isGlobal ||= globalThis.fetch === authFetch
   }
-  const authFetch: Fetch = (input, init) => {
+  const authFetch: Fetch = (...args) => {
     checkGlobal()
-    return send(isGlobal ? before : globalThis.fetch, input, init)
+    return send(isGlobal ? before : globalThis.fetch, args)
   }
   queueMicrotask(checkGlobal)
   return authFetch
 }
 
-function fetchWithToken(
-  context: AttachContext,
-  wrapped: Fetch,
-  input: string | URL | Request,
-  init: RequestInit | undefined,
-): Promise<Response> {
-  // Its members are getters, which the copy below would miss.
-  if (isRequest(init)) return fetchWithToken(context, wrapped, new Request(input, init), undefined)
+function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArguments): Promise<Response> {
+  const [input, init] = args
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
-  const headers = copyOf(init?.headers ?? request?.headers)
-  const decision = admit(context, url, { header: hasHeader(headers, context.headerKey) })
-  if (decision === 'foreign') return wrapped(input, init)
-  if (decision !== 'attach')
-    return wrapped(input, init).then((response) => {
-      context.withheld.answered(decision, url, response.status)
+  const initHeaders = init?.headers && copyOf(init.headers)
+  const header = findHeader(initHeaders ?? request?.headers ?? {}, context.headerKey)
+  const decision = admit(context, url, { header })
+  if (decision !== 'attach') {
+    const sent = Promise.resolve(wrapped(...args))
+    if (decision === 'foreign') return sent
+    return sent.then((response) => {
+      context.withheld.answered(decision, url, statusOf(response))
       return response
     })
+  }
+  // Its members are getters, which the copy below would miss.
+  if (isRequest(init)) return fetchWithToken(context, wrapped, [new Request(input, init)])
 
   const { isAuthorization, renewOnStatus } = context
   const options: RequestInit = { ...init } // now, because callers fill one object for many calls
   const body = options.body ?? undefined
   const hasRequestBody = body === undefined && !!request?.body && !request.bodyUsed
   // The first send consumes the body of a Request.
-  let spare = hasRequestBody && renewOnStatus.length > 0 ? request.clone() : undefined
-  let next = request ?? url
+  const spare = hasRequestBody && renewOnStatus.length > 0 ? request.clone() : undefined
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!isAuthorization && (options.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
+  // The token is where the headers of the call are: in its init, or on a copy of its Request, which has all the others.
+  const isOnRequest = request !== undefined && initHeaders === undefined && body === undefined
+  const headers = initHeaders ?? (request === undefined || isOnRequest ? {} : copyOf(request.headers))
+  const hasInit = !isOnRequest || init !== undefined || options.redirect !== undefined
+  /** In memory until the call ends: in Node.js, the signal of a Request that was garbage collected aborts nothing. */
+  let sent: Request | undefined
+  const nextRequest = (): Request | undefined => {
+    // In Node.js, the signal of a clone aborts nothing after a garbage collection.
+    if (sent !== undefined && spare !== undefined)
+      return copyOfRequest(spare, { signal: request?.signal ?? null })
+    return isOnRequest ? copyOfRequest(request) : request
+  }
   const call: AuthorizedCall<Response, Response> = {
     url,
     method: options.method ?? request?.method ?? 'GET',
@@ -106,17 +115,18 @@ function fetchWithToken(
       return { signal: signal ?? undefined, end: () => {} }
     },
     send: ({ token, body: bodyToSend }) => {
-      const sent = next
-      next = spare ?? next
-      if (sent === spare) spare = undefined
-      const sentOptions: RequestInit = { ...options, headers: withHeader(headers, context.headerFor(token)) }
+      const tokenHeader = context.headerFor(token)
+      const sentOptions: RequestInit = { ...options }
       if (body !== undefined) sentOptions.body = bodyToSend as typeof body
-      return wrapped(sent, sentOptions)
+      sent = nextRequest()
+      if (isOnRequest) sent?.headers.set(tokenHeader.name, tokenHeader.value)
+      else sentOptions.headers = withHeader(headers, tokenHeader)
+      return Promise.resolve(hasInit ? wrapped(sent ?? url, sentOptions) : wrapped(sent ?? url))
     },
     statusOf,
     rejectionOf,
+    hold,
     settle,
-    discard,
   }
   const stream = hasRequestBody ? request.body : body
   if (!isWebStream(stream)) return authorize(call, context)
@@ -137,39 +147,33 @@ function isRequest(value: unknown): value is Request {
   return isObject(value) && 'bodyUsed' in value
 }
 
+/** A copy that has everything of a Request, in its class, which may be that of the undici package. */
+function copyOfRequest(request: Request, init?: RequestInit): Request {
+  const isGlobal: boolean = request instanceof Request
+  const OwnRequest = isGlobal ? Request : (request.constructor as typeof Request)
+  return new OwnRequest(request, init)
+}
+
 type RequestHeaders = Record<string, string> | Headers
 
 /** A record is not parsed here. A `Headers` keeps the case of the names. */
-function copyOf(given: RequestInit['headers']): RequestHeaders {
-  if (given === undefined) return {}
+function copyOf(given: NonNullable<RequestInit['headers']>): RequestHeaders {
   return Symbol.iterator in given ? new Headers(given) : { ...(given as Record<string, string>) }
 }
 
-const statusOf = (response: Response): number => response.status
+/** Mocks return something else. */
+const statusOf = (response: Response | undefined): number | undefined => response?.status
 const settle = (response: Response): Response => response
 
 function rejectionOf({ headers, redirected }: Response): Rejection {
   return { challenge: headers?.get('www-authenticate'), redirected }
 }
 
-function discard(response: Response): void {
-  drainIfSmall(response).catch(() => {})
-}
-
-/** Reads a small body, so that its connection can be reused; cancels any other. */
-async function drainIfSmall({ body, headers }: Response): Promise<void> {
-  if (!body) return
-  if (Number(headers.get('content-length')) > MAX_DRAINED_BYTES) return await body.cancel()
-  const reader = body.getReader()
-  const stopTimer = startTimer(() => reader.cancel().catch(() => {}), MAX_DRAINING_MS)
-  try {
-    for (let bytes = 0; bytes <= MAX_DRAINED_BYTES; ) {
-      const { done, value } = await reader.read()
-      if (done) return
-      bytes += value.byteLength
-    }
-    await reader.cancel()
-  } finally {
-    stopTimer()
-  }
+/** The caller may get the response itself, which has what no other one can have: its URL, for example. */
+function hold(response: Response): HeldBody | undefined {
+  const { body, headers } = response
+  if (!isWebStream(body) || body.locked) return holdUnread(isNodeStream(body) ? body : undefined)
+  if (isTooLarge(headers.get('content-length'))) return undefined
+  const { body: copy } = response.clone()
+  return holdCopy(copy as typeof body, async () => response.body?.cancel())
 }

@@ -27,13 +27,14 @@ export function getHeader(headers: object | undefined, key: string): unknown {
   return name && (headers as HeaderRecord)[name]
 }
 
-/** Whether there is a header of this name. */
-export function hasHeader(headers: HeaderRecord | HeaderList | Headers, key: string): boolean {
-  if (isHeaders(headers)) return headers.has(key)
-  if (!isHeaderList(headers)) return headerName(headers, key) !== undefined
-  return headers.some(
-    (name, at) => at % 2 === 0 && isNamed(name as string, key) && headers[at + 1] !== undefined,
+/** The value of a header in any form; undefined if there is none. */
+export function findHeader(headers: HeaderRecord | HeaderList | Headers, key: string): unknown {
+  if (isHeaders(headers)) return headers.get(key) ?? undefined
+  if (!isHeaderList(headers)) return getHeader(headers, key)
+  const value = headers.findIndex(
+    (given, at) => at % 2 === 1 && isNamed(headers[at - 1] as string, key) && given !== undefined,
   )
+  return headers[value]
 }
 
 /** A copy of the headers with this one, in place of any other of its name. */

@@ -7,14 +7,13 @@ import {
   type AttachContext,
   acquire,
   isRejection,
-  MAX_DRAINED_BYTES,
-  MAX_DRAINING_MS,
   renew,
   reportAnswer,
   type Wait,
 } from './authorize.ts'
 import { canSendAgain, isNodeStream } from './body.ts'
 import { isHeaderList, withHeader } from './headers.ts'
+import { type HeldBody, isTooLarge, MAX_DRAINING_MS, MAX_HELD_BYTES } from './held-body.ts'
 import type {
   Controller,
   Dispatch,
@@ -86,10 +85,6 @@ export class UndiciCall implements DispatchHandler, Controller {
     return this.#options.method
   }
 
-  get repeatable(): boolean {
-    return canSendAgain(this.body)
-  }
-
   startWait(): Wait {
     const waiting = new AbortController()
     this.#waiting = waiting
@@ -125,8 +120,9 @@ export class UndiciCall implements DispatchHandler, Controller {
     if (!this.#isDone) this.#send(acquired)
   }
 
-  async #renew(rejected: AccessToken, held: HeldResponse): Promise<void> {
-    const renewed = await renew(rejected, this, this.#context.tokens)
+  async #renew(rejected: AccessToken, held: HeldResponse, mayWait: boolean): Promise<void> {
+    const { tokens } = this.#context
+    const renewed = await renew(rejected, this, { tokens, held: mayWait ? held : undefined })
     if (renewed !== undefined) {
       held.discard()
       this.#isRepeated = true
@@ -172,7 +168,8 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#held = new HeldResponse(controller, passStart)
     this.#flow = undefined
     controller.resume()
-    this.#renew(token, this.#held).catch((error: unknown) => this.#fail(error))
+    const mayWait = canSendAgain(this.body) && !isTooLarge(headers['content-length'])
+    this.#renew(token, this.#held, mayWait).catch((error: unknown) => this.#fail(error))
   }
 
   #isRejection(status: number, headers: ResponseHeaders): boolean {
@@ -272,45 +269,52 @@ function destroyBody(body: unknown, error: unknown): void {
 }
 
 /** A response that rejects the token, while the token is renewed: then it flows to the caller, or it is discarded. */
-class HeldResponse {
+class HeldResponse implements HeldBody {
   readonly controller: Controller
   readonly passStart: () => void
-  readonly #body: Readable
+  readonly overflow: Promise<undefined>
+  #resolveOverflow = (): void => {}
+  /** Undefined if it is discarded. */
+  #body: Readable | undefined
   #bytes = 0
-  #isDiscarded = false
   #passEnd: (() => void) | undefined
   #stopTimer = (): void => {}
 
   constructor(controller: Controller, passStart: () => void) {
     this.controller = controller
     this.passStart = passStart
-    this.#body = new Readable({ highWaterMark: MAX_DRAINED_BYTES, read: () => controller.resume() })
+    this.overflow = new Promise((resolve) => {
+      this.#resolveOverflow = () => resolve(undefined)
+    })
+    this.#body = new Readable({ highWaterMark: MAX_HELD_BYTES + 1, read: () => controller.resume() })
   }
 
   onData(chunk: Uint8Array): void {
     this.#bytes += chunk.byteLength
-    if (!this.#isDiscarded) {
-      if (!this.#body.push(chunk)) this.controller.pause()
-    } else if (this.#bytes > MAX_DRAINED_BYTES) this.controller.abort()
+    if (this.#body === undefined) {
+      if (this.#bytes > MAX_HELD_BYTES) this.controller.abort()
+    } else if (!this.#body.push(chunk)) {
+      this.controller.pause()
+      this.#resolveOverflow()
+    }
   }
 
   onEnd(passEnd: () => void): void {
     this.#passEnd = passEnd
     this.#stopTimer()
-    this.#body.push(null)
+    this.#body?.push(null)
   }
 
   /** Passes on what has arrived, and the rest as it arrives. */
   flow(passData: (chunk: Uint8Array) => void): Readable {
-    return this.#body.on('data', passData).on('end', () => this.#passEnd?.())
+    return (this.#body as Readable).on('data', passData).on('end', () => this.#passEnd?.())
   }
 
   /** Frees its connection: the rest is read if it is small and fast, else the request is aborted. */
   discard(): void {
-    if (this.#passEnd !== undefined) return
-    this.#isDiscarded = true
-    if (this.#bytes >= MAX_DRAINED_BYTES) this.controller.abort()
-    else this.#stopTimer = startTimer(() => this.controller.abort(), MAX_DRAINING_MS)
+    this.#body = undefined
+    if (this.#passEnd === undefined)
+      this.#stopTimer = startTimer(() => this.controller.abort(), MAX_DRAINING_MS)
   }
 }
 

@@ -7,7 +7,7 @@ import type { AttachOptions } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import { admit, createAttachContext } from './authorize.ts'
 import { isObject } from './body.ts'
-import { type HeaderList, hasHeader, isHeaderList } from './headers.ts'
+import { findHeader, type HeaderList, isHeaderList } from './headers.ts'
 import { UndiciCall } from './undici-call.ts'
 import type {
   Dispatch,
@@ -66,7 +66,7 @@ export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions
       const isRead = isPairs(given.headers)
       const headers = isRead ? recordOf(given.headers) : (given.headers ?? {})
       const options = isRead ? { ...given, headers } : given // a generator of headers can be read only once
-      if (admit(context, url, { header: hasHeader(headers, context.headerKey) }) !== 'attach')
+      if (admit(context, url, { header: findHeader(headers, context.headerKey) }) !== 'attach')
         return dispatch(options, handler)
       return new UndiciCall({ context, dispatch, handler, url, options, headers }).start()
     }

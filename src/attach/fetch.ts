@@ -97,7 +97,6 @@ function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArgum
   const isOnRequest = request !== undefined && initHeaders === undefined && body === undefined
   const headers = initHeaders ?? (request === undefined || isOnRequest ? {} : copyOf(request.headers))
   const hasInit = !isOnRequest || init !== undefined || options.redirect !== undefined
-  /** In memory until the call ends: in Node.js, the signal of a Request that was garbage collected aborts nothing. */
   let sent: Request | undefined
   const nextRequest = (): Request | undefined => {
     // In Node.js, the signal of a clone aborts nothing after a garbage collection.
@@ -126,7 +125,10 @@ function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArgum
     statusOf,
     rejectionOf,
     hold,
-    settle,
+    settle: (response) => {
+      if (sent !== undefined && isWebStream(response?.body)) sentFor.set(response.body, sent)
+      return response
+    },
   }
   const stream = hasRequestBody ? request.body : body
   if (!isWebStream(stream)) return authorize(call, context)
@@ -147,6 +149,12 @@ function isRequest(value: unknown): value is Request {
   return isObject(value) && 'bodyUsed' in value
 }
 
+/**
+ * The Requests that responses belong to. The caller has its own one, and in Node.js the signal of a Request that was garbage
+ * collected aborts nothing, neither the call nor the body of its response.
+ */
+const sentFor = new WeakMap<ReadableStream, Request>()
+
 /** A copy that has everything of a Request, in its class, which may be that of the undici package. */
 function copyOfRequest(request: Request, init?: RequestInit): Request {
   const isGlobal: boolean = request instanceof Request
@@ -163,7 +171,6 @@ function copyOf(given: NonNullable<RequestInit['headers']>): RequestHeaders {
 
 /** Mocks return something else. */
 const statusOf = (response: Response | undefined): number | undefined => response?.status
-const settle = (response: Response): Response => response
 
 function rejectionOf({ headers, redirected }: Response): Rejection {
   return { challenge: headers?.get('www-authenticate'), redirected }

@@ -1,5 +1,7 @@
 // What only createAuthFetch has: its arguments, redirect modes, bodies that nobody reads, and the global fetch.
-
+import type { ServerResponse } from 'node:http'
+import v8 from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { TokenProvider } from 'merchant-auth'
 import nock from 'nock'
 import { Request as UndiciRequest, fetch as undiciFetch } from 'undici'
@@ -106,15 +108,38 @@ describe('the wrapped fetch', () => {
     ])
   })
 
-  it('gets the Request of the caller, which does not change', async () => {
-    const request = new Request(URL_CALLED, { headers: { 'x-mine': '1' } })
-    const { input, init } = await argumentsFor(request)
-    expect(input).toBe(request)
-    expect([...new Headers(init.headers)]).toEqual([
-      ['authorization', AUTHORIZATION],
-      ['x-mine', '1'],
-    ])
-    expect(request.headers.has('authorization')).toBe(false)
+  describe('of a Request', () => {
+    const given = { headers: { 'x-mine': '1' }, referrer: 'https://shop.example/cart', method: 'PUT' }
+    const sent = async (request: Request, init?: RequestInit) => {
+      const wrapped = answering()
+      await createAuthFetch(TOKENS, { fetch: wrapped })(...([request, ...(init ? [init] : [])] as const))
+      return wrapped.mock.calls[0] ?? []
+    }
+
+    it('gets a Request alone, with the token and everything that the caller’s has', async () => {
+      const abort = new AbortController()
+      const request = new Request(URL_CALLED, { ...given, body: 'x', signal: abort.signal })
+      const args = await sent(request)
+      expect(args).toHaveLength(1)
+      const [{ url, method, headers, referrer, signal }] = args as [Request]
+      expect([url, method, referrer]).toEqual([URL_CALLED, 'PUT', request.referrer])
+      expect([...headers]).toEqual([
+        ['authorization', AUTHORIZATION],
+        ['content-type', 'text/plain;charset=UTF-8'],
+        ['x-mine', '1'],
+      ])
+      abort.abort()
+      expect(signal.aborted).toBe(true)
+      expect(request.headers.has('authorization')).toBe(false)
+    })
+
+    it('gets the rest of the init, which has members that no Request has', async () => {
+      const init = { next: { revalidate: 60 }, proxy: 'http://proxy.example' } as RequestInit
+      const [input, options] = await sent(new Request(URL_CALLED, given), init)
+      expect((input as Request).headers.get('authorization')).toBe(AUTHORIZATION)
+      expect(options).toEqual(init)
+      expect(options).not.toBe(init)
+    })
   })
 
   it('gets the headers of the init in place of those of a Request', async () => {
@@ -134,10 +159,29 @@ describe('the wrapped fetch', () => {
     expect(await argumentsFor(request)).toEqual({ input: request, init: {} })
   })
 
-  it('gets the caller’s own arguments for another URL', async () => {
-    const [input, init] = [new URL(ELSEWHERE), { headers: { a: 'b' } }]
-    const got = await argumentsFor(input, init)
-    expect([got.input === input, got.init === init]).toEqual([true, true])
+  const elsewhere: Parameters<typeof fetch>[] = [
+    [ELSEWHERE],
+    [new URL(ELSEWHERE), { headers: { a: 'b' } }],
+    [new Request(ELSEWHERE)],
+    [new Request(ELSEWHERE), undefined],
+    [ELSEWHERE, new Request(ELSEWHERE)],
+  ]
+  it.each(elsewhere)('gets exactly the caller’s own arguments for another URL: %o %o', async (...args) => {
+    const wrapped = answering()
+    await createAuthFetch(TOKENS, { fetch: wrapped })(...args)
+    expect(wrapped.mock.calls).toEqual([args])
+    expect(wrapped.mock.calls[0]?.every((value, at) => value === args[at])).toBe(true)
+  })
+
+  it.each([URL_CALLED, ELSEWHERE])('may be a mock that returns no promise, for %s', async (url) => {
+    const response = new Response('mocked')
+    const authFetch = createAuthFetch(TOKENS, { fetch: (() => response) as never })
+    expect(await authFetch(url)).toBe(response)
+    expect(await authFetch(new Request(url))).toBe(response)
+  })
+
+  it.each([URL_CALLED, ELSEWHERE])('may be a mock that returns nothing, for %s', async (url) => {
+    expect(await createAuthFetch(TOKENS, { fetch: vi.fn() })(url)).toBeUndefined()
   })
 
   it.each(['follow', 'manual', 'error'] as const)('gets the redirect mode %s', async (redirect) => {
@@ -330,17 +374,29 @@ describe('the body of a 401', () => {
   const chunks = (count: number) => Array<number>(count).fill(KIB)
 
   it.each([
-    ['drained if it is empty', [], undefined, { read: 0, end: 'drained' }],
-    ['drained if it has 64 KiB', chunks(64), undefined, { read: 64 * KIB, end: 'drained' }],
-    ['drained if it announces 64 KiB', chunks(64), 64 * KIB, { read: 64 * KIB, end: 'drained' }],
-    ['canceled beyond 64 KiB', chunks(128), undefined, { read: 65 * KIB, end: 'canceled' }],
-    ['canceled unread if it announces more', chunks(65), 65 * KIB, { read: 0, end: 'canceled' }],
-  ])('that is not handed out is %s', async (_, sizes, length, expected) => {
-    const { seen, response } = rejected(sizes, length)
+    ['read to its end if it is empty', 0, 'drained'],
+    ['read to its end if it has 1 MiB', 1024, 'drained'],
+  ])('that is not handed out is %s', async (_, size, end) => {
+    const { seen, response } = rejected(chunks(size))
     const authFetch = createAuthFetch(TOKENS, { fetch: answering(response) })
     expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
-    for (let turn = 0; turn < 100 && seen.end === ''; turn += 1) await settled()
-    expect(seen).toEqual(expected)
+    await until(() => seen.end !== '')
+    expect(seen).toEqual({ read: size * KIB, end })
+  })
+
+  it('that is not handed out is canceled if more than 1 MiB arrives after the renewal', async () => {
+    const { seen, response } = rejected(chunks(5 * KIB))
+    const authFetch = createAuthFetch(TOKENS, { fetch: answering(response) })
+    expect(await (await authFetch(URL_CALLED)).text()).toBe('fine')
+    await until(() => seen.end !== '')
+    expect(seen).toEqual({ read: expect.closeTo(KIB * KIB, -4), end: 'canceled' })
+  })
+
+  it('is handed out unread, and not copied, if it announces more than 1 MiB', async () => {
+    const { seen, response } = rejected(chunks(1), KIB * KIB + 1)
+    const wrapped = answering(response)
+    expect(await createAuthFetch(TOKENS, { fetch: wrapped })(URL_CALLED)).toBe(response)
+    expect([seen, wrapped.mock.calls.length]).toEqual([{ read: 0, end: '' }, 1])
   })
 
   it('that is not handed out is canceled after 1 s if it does not arrive', async () => {
@@ -357,15 +413,22 @@ describe('the body of a 401', () => {
     expect((await authFetch(URL_CALLED, { method: 'HEAD' })).status).toBe(200)
   })
 
-  it('is left unread for the caller if the renewal fails', async () => {
-    const { seen, response } = rejected(chunks(1))
-    const tokens = provided({ current, renew: () => Promise.reject(new Error('no token')) })
-    expect(await createAuthFetch(tokens, { fetch: answering(response) })(URL_CALLED)).toBe(response)
-    await settled()
-    expect(seen).toEqual({ read: 0, end: '' })
+  it('is whole, in the response of the wrapped fetch itself, if the renewal fails', async () => {
+    await using api = await scripted((_, response) => {
+      if (api.seen.length === 1) response.writeHead(307, { location: '/other' }).end()
+      else response.writeHead(401).end(Buffer.alloc(100 * KIB, 'x'))
+    })
+    const renewing = vi.fn(() => Promise.reject(new Error('no token')))
+    const tokens = provided({ current, renew: renewing, apiUrls: [api.url] })
+    let own: Response | undefined
+    const wrapped: typeof fetch = async (...args) => (own = await fetch(...args))
+    const response = await createAuthFetch(tokens, { fetch: wrapped })(api.url)
+    expect(response).toBe(own)
+    expect([response.url, response.redirected]).toEqual([`${api.url}/other`, true])
+    expect((await response.text()).length).toBe(100 * KIB)
   })
 
-  it('is canceled if the caller aborts during the renewal', async () => {
+  it('is freed if the caller aborts during the renewal', async () => {
     const { seen, response } = rejected(chunks(100), 100 * KIB)
     const [abort, renewing] = [new AbortController(), Promise.withResolvers<void>()]
     const renew: TokenProvider['renewToken'] = (_, wait) => {
@@ -377,8 +440,50 @@ describe('the body of a 401', () => {
     await renewing.promise
     abort.abort('enough')
     expect(await rejectionOf(call)).toBe('enough')
-    await settled()
-    expect(seen).toEqual({ read: 0, end: 'canceled' })
+    await until(() => seen.end !== '')
+  })
+
+  it('is left to the wrapped fetch if that is reading it', async () => {
+    const { response } = rejected(chunks(1))
+    const wrapped: typeof fetch = async () => {
+      response.body?.getReader() // as one that logs
+      return response
+    }
+    const tokens = provided({ current, renew: async () => undefined })
+    expect(await createAuthFetch(tokens, { fetch: wrapped })(URL_CALLED)).toBe(response)
+  })
+})
+
+describe('the signal of a Request, after garbage collections,', () => {
+  // Node.js forgets the signal of a Request to which nobody refers.
+  const collect = async () => {
+    v8.setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    for (let times = 0; times < 5; times += 1) {
+      await settled(5)
+      collectGarbage()
+    }
+  }
+  const slow = (response: ServerResponse) => response.writeHead(200).write('half')
+  const calls: Record<string, (nth: number, response: ServerResponse) => unknown> = {
+    'before the response': () => {},
+    'while the body arrives': (_, response) => slow(response),
+    'before the response to the second send': (nth, response) => nth === 1 && response.writeHead(401).end(),
+    'while the body of the second response arrives': (nth, response) =>
+      nth === 1 ? response.writeHead(401).end() : slow(response),
+  }
+  it.each(Object.entries(calls))('aborts %s', async (_, answer) => {
+    await using api = await scripted((__, response, nth) => answer(nth, response))
+    const authFetch = createAuthFetch(provided({ current, apiUrls: [api.url] }))
+    const abort = new AbortController()
+    const request = new Request(api.url, { method: 'POST', body: 'x', signal: abort.signal })
+    const text = rejectionOf(authFetch(request).then((response) => response.text()))
+    const sends = Object.keys(calls).indexOf(_) < 2 ? 1 : 2
+    await until(() => api.seen.length === sends)
+    await collect()
+    abort.abort()
+    expect(await text).toMatchObject({ name: 'AbortError' })
+    expect(request.signal.aborted).toBe(true) // the caller still has it
   })
 })
 

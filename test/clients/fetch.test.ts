@@ -109,7 +109,7 @@ describe('the wrapped fetch', () => {
   })
 
   describe('of a Request', () => {
-    const given = { headers: { 'x-mine': '1' }, referrer: 'https://shop.example/cart', method: 'PUT' }
+    const given: RequestInit = { headers: { 'x-mine': '1' }, redirect: 'manual', method: 'PUT' }
     const sent = async (request: Request, init?: RequestInit) => {
       const wrapped = answering()
       await createAuthFetch(TOKENS, { fetch: wrapped })(...([request, ...(init ? [init] : [])] as const))
@@ -121,8 +121,8 @@ describe('the wrapped fetch', () => {
       const request = new Request(URL_CALLED, { ...given, body: 'x', signal: abort.signal })
       const args = await sent(request)
       expect(args).toHaveLength(1)
-      const [{ url, method, headers, referrer, signal }] = args as [Request]
-      expect([url, method, referrer]).toEqual([URL_CALLED, 'PUT', request.referrer])
+      const [{ url, method, headers, redirect, signal }] = args as [Request]
+      expect([url, method, redirect]).toEqual([URL_CALLED, 'PUT', 'manual'])
       expect([...headers]).toEqual([
         ['authorization', AUTHORIZATION],
         ['content-type', 'text/plain;charset=UTF-8'],

@@ -17,7 +17,7 @@ function follow(signal: AbortSignal): Followers {
   // Signals of other packages call their listeners with another `this`, or without an event.
   const listener = (): void => {
     followersBySignal.delete(signal)
-    for (const run of runs) run(signal.reason)
+    for (const run of runs) run(reasonOf(signal))
   }
   const followers = { runs, listener }
   followersBySignal.set(signal, followers)
@@ -25,12 +25,23 @@ function follow(signal: AbortSignal): Followers {
   return followers
 }
 
+/** Signals of other packages may have neither a reason nor `throwIfAborted`. */
+function reasonOf(signal: AbortSignal): unknown {
+  const { reason } = signal
+  return reason === undefined ? new DOMException('This operation was aborted', 'AbortError') : reason
+}
+
+/** Throws the reason of a signal that is aborted. */
+export function throwIfAborted(signal: AbortSignal | null | undefined): void {
+  if (signal?.aborted) throw reasonOf(signal)
+}
+
 /**
  * Runs a function when a signal is aborted, or immediately if it already is. The returned function cancels this. All
  * functions share one listener on the signal, which is removed with the last one.
  */
 export function onAbort(signal: AbortSignal | null | undefined, run: OnAbort): () => void {
-  if (signal?.aborted) run(signal.reason)
+  if (signal?.aborted) run(reasonOf(signal))
   if (!signal || signal.aborted) return () => {}
   const { runs, listener } = followersBySignal.get(signal) ?? follow(signal)
   runs.add(run)

@@ -7,6 +7,7 @@ import { type AttachedProvider, attachedProviderOf } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
+import { throwIfAborted } from '../waiting.ts'
 import { watchBody } from './body.ts'
 import type { Header } from './headers.ts'
 import type { HeldBody } from './held-body.ts'
@@ -280,7 +281,7 @@ export async function renew(
     const renewed = await Promise.race([renewing, held.overflow])
     return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
   } catch {
-    signal?.throwIfAborted()
+    throwIfAborted(signal)
     return undefined
   } finally {
     end()

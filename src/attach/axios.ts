@@ -110,9 +110,9 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
     throw new ConfigurationError('The token cannot be attached', [{ option: 'instance', kind, reason }])
   }
   if (typeof instance?.interceptors?.request?.use !== 'function')
-    reject('invalid', 'must be an axios instance')
+    reject('invalid', 'must be an axios instance, or a mock that has interceptors.request.use')
   if (attached.has(instance)) reject('conflict', 'already has a token attached; detach that one first')
-  const { headers = {} } = instance.defaults as { headers?: object }
+  const { headers = {} } = (instance.defaults ?? {}) as { headers?: object } // a mock may have none
   for (const defaults of [headers, ...Object.values(headers)])
     if (getHeader(defaults, headerKey) !== undefined)
       reject(
@@ -147,8 +147,19 @@ async function runAdapter(config: AxiosConfig, adapter: AxiosAdapterOption): Pro
   try {
     return { response: await axiosOf(config).getAdapter(adapter, config)(config) }
   } catch (error) {
-    return { response: (error as { response?: AxiosResponse } | undefined)?.response, failure: { error } }
+    return { response: responseOf(error, config), failure: { error } }
   }
+}
+
+interface FailedCall {
+  readonly response?: AxiosResponse
+  readonly cause?: { readonly response?: AxiosResponse & { readonly config?: unknown } } | null
+}
+
+/** The response of an error. The fetch adapter of axios 1.13.3 and 1.13.4 wraps the error that has it. */
+function responseOf(error: unknown, config: AxiosConfig): AxiosResponse | undefined {
+  const { response, cause } = (error ?? {}) as FailedCall
+  return response ?? (cause?.response?.config === config ? cause.response : undefined)
 }
 
 /** Settles a call as its adapter did, with nothing in it that shows a token. */

@@ -166,7 +166,11 @@ type RequestHeaders = Record<string, string> | Headers
 
 /** A record is not parsed here. A `Headers` keeps the case of the names. */
 function copyOf(given: NonNullable<RequestInit['headers']>): RequestHeaders {
-  return Symbol.iterator in given ? new Headers(given) : { ...(given as Record<string, string>) }
+  if (!(Symbol.iterator in given)) return { ...(given as Record<string, string>) }
+  const copy = new Headers(given)
+  // Mocks of fetch (msw, nock) replace Headers: a copy lacks what was not set through their class.
+  for (const [name = '', value = ''] of given) if (!copy.has(name)) copy.set(name, value)
+  return copy
 }
 
 /** Mocks return something else. */

@@ -4,6 +4,7 @@ import { ConfigurationError, ProviderClosedError } from '../errors.ts'
 import { type AuthEvent, createEmit, registerProvider } from '../events.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
+import { throwIfAborted } from '../waiting.ts'
 
 /** Options of `createStaticTokenProvider`. */
 export interface StaticTokenProviderOptions {
@@ -51,7 +52,7 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
   let token: AccessToken | undefined = createAccessToken(value, NEVER, scope)
   const getToken: TokenProvider['getToken'] = async ({ signal } = {}) => {
     if (token === undefined) throw new ProviderClosedError()
-    signal?.throwIfAborted()
+    throwIfAborted(signal)
     return token
   }
   const close = async (): Promise<void> => {

@@ -12,6 +12,7 @@ import { type CallAnswer, createEmit, type RenewalSuppressedEvent, registerProvi
 import { inManual } from '../manual.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
+import { throwIfAborted } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { ClientCredential } from './client-credential.ts'
@@ -209,7 +210,7 @@ class ClientCredentialsProvider implements TokenProvider {
   async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       this.#assertOpen()
-      signal?.throwIfAborted()
+      throwIfAborted(signal)
       const token = this.currentToken()
       if (token !== undefined) return token
       // During a cooldown another process may have got a token.
@@ -224,7 +225,7 @@ class ClientCredentialsProvider implements TokenProvider {
     rejected: AccessToken | string,
     { signal, url, method, canRepeat = true }: RenewOptions = {},
   ): Promise<AccessToken | undefined> {
-    signal?.throwIfAborted()
+    throwIfAborted(signal)
     const value = typeof rejected === 'string' ? rejected : rejected.value
     if (value === this.#tokens.current?.token.value) this.#tokens.tryNewer()
     const other = this.#servableOtherThan(value)

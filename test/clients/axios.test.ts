@@ -62,7 +62,7 @@ describe('attachAuth', () => {
     problemsIn(() => attachAuth(instance as never, provided(), { header }))
 
   it('rejects what is not an axios instance', () => {
-    const reason = 'must be an axios instance'
+    const reason = 'must be an axios instance, or a mock that has interceptors.request.use'
     for (const instance of [undefined, {}, { interceptors: {} }])
       expect(problemsWith(instance)).toEqual([{ option: 'instance', kind: 'invalid', reason }])
     expect(() => attachAuth({} as never, provided())).toThrow(/^The token cannot be attached.*\n.*instance/)
@@ -118,6 +118,37 @@ describe('attachAuth', () => {
     reject401()
     expect((await ground.api({ validateStatus: () => true }).get('/orders')).status).toBe(200)
   })
+})
+
+it.each([{}, { defaults: {} }, { defaults: { headers: { common: {} } } }])(
+  'attachAuth accepts a mock of an instance, as tests of a service have it: %j',
+  (mock) => {
+    const use = vi.fn(() => 0)
+    const response = { use: vi.fn(), eject: vi.fn() }
+    const instance = { ...mock, interceptors: { request: { use, eject: vi.fn() }, response } }
+    attachAuth(instance as never, provided())()
+    expect(use).toHaveBeenCalledOnce()
+  },
+)
+
+it('a 401 in the cause of an error, as axios 1.13.3 rejects, renews the token', async () => {
+  const rejecting: FakeAnswer = async (config) => {
+    const response = { status: 401, statusText: '', data: '', headers: {}, config }
+    throw Object.assign(new AxiosError('failed', 'ERR_BAD_REQUEST', config, {}), { cause: { response } })
+  }
+  const { api, sent } = fakeApi([rejecting])
+  expect((await api.get('')).status).toBe(200)
+  expect(sent).toEqual(['Bearer current.token', 'Bearer second.token'])
+})
+
+it('a 401 of another call in the cause of an error renews nothing', async () => {
+  const rejecting: FakeAnswer = async (config) => {
+    const cause = { response: { status: 401, headers: {}, config: {} } }
+    throw Object.assign(new AxiosError('failed', 'ERR_BAD_REQUEST', config, {}), { cause })
+  }
+  const { api, sent } = fakeApi([rejecting])
+  expect(await rejectionOf(api.get(''))).toBeInstanceOf(AxiosError)
+  expect(sent).toHaveLength(1)
 })
 
 describe('a header of the caller', () => {

@@ -1,9 +1,12 @@
 // Callers of every client that abort their call, in every phase of it, and the listeners on their signals.
-import { getEventListeners } from 'node:events'
+import { EventEmitter, getEventListeners } from 'node:events'
+import { CanceledError } from 'axios'
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { untilAborted } from '../../../src/waiting.ts'
 import { settled } from '../../support/clock.ts'
 import { apiAt, rejectionOf, scripted, until, useGround } from '../../support/ground.ts'
+import { provided, token } from '../../support/provided.ts'
 import { granted, MERCHANT_URL, rig } from '../../token/harness.ts'
 import { answering } from '../axios-fakes.ts'
 import { CLIENTS } from '../conform.ts'
@@ -131,3 +134,90 @@ it.each(['axios', 'fetch'] as const)(
     expect([listeners(), endpoint.count]).toEqual([0, 2])
   },
 )
+
+/** The parts of an abort controller of another package. */
+interface ForeignController {
+  readonly signal: AbortSignal
+  abort(): void
+}
+
+/** Signals as packages for older runtimes make them. None has a `reason` or a `throwIfAborted`. */
+const FOREIGN: Record<string, () => ForeignController> = {
+  'that calls its listeners with an event of its own, and without `this`': () => {
+    const listeners = new Set<(event: object) => void>()
+    const signal = {
+      aborted: false,
+      addEventListener: (_: string, listener: () => void) => listeners.add(listener),
+      removeEventListener: (_: string, listener: () => void) => listeners.delete(listener),
+    }
+    const abort = () => {
+      signal.aborted = true
+      for (const listener of listeners) listener({ type: 'abort' })
+    }
+    return { signal: signal as never, abort }
+  },
+  'on an EventEmitter, which is `this` for its listeners': () => {
+    const emitter = new EventEmitter()
+    const signal = {
+      aborted: false,
+      addEventListener: (name: string, listener: () => void) => emitter.on(name, listener),
+      removeEventListener: (name: string, listener: () => void) => emitter.removeListener(name, listener),
+    }
+    const abort = () => {
+      signal.aborted = true
+      emitter.emit('abort', { type: 'abort', target: signal })
+    }
+    return { signal: signal as never, abort }
+  },
+  'on an EventTarget, without an event for its listeners': () => {
+    class Signal {
+      aborted = false
+      readonly listeners: Array<() => void> = []
+      addEventListener(_: string, listener: () => void) {
+        this.listeners.push(listener)
+      }
+      removeEventListener(_: string, listener: () => void) {
+        this.listeners.splice(this.listeners.indexOf(listener), 1)
+      }
+    }
+    const signal = new Signal()
+    const abort = () => {
+      signal.aborted = true
+      for (const listener of [...signal.listeners]) listener.call(signal)
+    }
+    return { signal: signal as never, abort }
+  },
+}
+
+describe.each(Object.entries(FOREIGN))('a signal of another package, %s,', (_, create) => {
+  const forever = () => new Promise<never>(() => {})
+  const renew: TokenProvider['renewToken'] = (_, wait) => untilAborted(forever(), wait?.signal)
+  const tokensFor = (wait: 'first' | 'renewal') =>
+    wait === 'first' ? rig([forever]).provider : provided({ current: token('current.token'), renew })
+
+  it.each(['first', 'renewal'] as const)('ends the wait of axios for its %s token', async (wait) => {
+    const { signal, abort } = create()
+    const adapter = answering([{ status: 401 }])
+    const call = rejectionOf(axiosWith(tokensFor(wait), { adapter }).get(MERCHANT_URL, { signal }))
+    await settled()
+    abort()
+    expect(await call).toBeInstanceOf(CanceledError)
+  })
+
+  it.each(['first', 'renewal'] as const)('ends the wait of fetch for its %s token', async (wait) => {
+    const { signal, abort } = create()
+    const fetch = async () => new Response('', { status: 401 })
+    const call = rejectionOf(createAuthFetch(tokensFor(wait), { fetch })(MERCHANT_URL, { signal }))
+    await settled()
+    abort()
+    expect(await call).toMatchObject({ name: 'AbortError' })
+  })
+
+  it('that is aborted before ends the call', async () => {
+    const { signal, abort } = create()
+    abort()
+    const { provider, endpoint } = rig([forever])
+    expect(await rejectionOf(provider.getToken({ signal }))).toMatchObject({ name: 'AbortError' })
+    expect(endpoint.count).toBe(0)
+  })
+})

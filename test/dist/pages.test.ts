@@ -28,6 +28,8 @@ interface Block {
   readonly language: string
   readonly code: string
   readonly line: number
+  /** Whether it shows a file, which is run elsewhere. */
+  readonly isShown: boolean
 }
 
 function blocksOf(page: string): Block[] {
@@ -35,7 +37,8 @@ function blocksOf(page: string): Block[] {
   return [...text.matchAll(/^( *)```(\w+)\n(.*?)^ *```$/gms)].map((match) => {
     const { 1: indent = '', 2: language = '', 3: code = '', index } = match
     const line = text.slice(0, index).split('\n').length
-    return { language, code: code.replaceAll(new RegExp(`^${indent}`, 'gm'), ''), line }
+    const isShown = /<!-- example: \S+ -->\n\n$/.test(text.slice(0, index))
+    return { language, code: code.replaceAll(new RegExp(`^${indent}`, 'gm'), ''), line, isShown }
   })
 }
 
@@ -136,7 +139,7 @@ describe('README.md', () => {
 })
 
 describe('docs/testing.md', () => {
-  const programs = blocksOf('docs/testing.md')
+  const programs = blocksOf('docs/testing.md').filter(({ isShown }) => !isShown)
   let folder = ''
   beforeAll(() => {
     folder = newFolder(made.withPeers)

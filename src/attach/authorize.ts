@@ -11,6 +11,7 @@ import { throwIfAborted } from '../waiting.ts'
 import { watchBody } from './body.ts'
 import type { Header } from './headers.ts'
 import type { HeldBody } from './held-body.ts'
+import { Sender } from './sender.ts'
 import { WithheldCalls, type WithheldReason } from './withheld.ts'
 
 /** One attachment of a provider's token to one client. */
@@ -21,8 +22,8 @@ export interface AttachContext extends ResolvedAttach {
   readonly isAuthorization: boolean
   /** The header that carries this token. */
   headerFor(token: AccessToken): Header
-  /** Whether an attachment of this provider has sent this value of a header lately. */
-  isAttached(value: unknown): boolean
+  /** What it is sending. */
+  readonly sender: Sender
   /** The calls that go without the token. */
   readonly withheld: WithheldCalls
   /** Gets what the attachment reports. */
@@ -40,7 +41,7 @@ export function createAttachContext(
   const { header: name, headerKey: key, prefix } = attach
   // One string for all calls: clients check and hash each character of a new one.
   let last: { readonly token: string; readonly header: Header } | undefined
-  const sentValues = attachedValuesOf(tokens)
+  const sender = new Sender(tokens)
   return {
     ...attach,
     tokens,
@@ -51,32 +52,12 @@ export function createAttachContext(
     headerFor: ({ value }) => {
       if (last?.token !== value) {
         last = { token: value, header: { name, key, value: prefix + value } }
-        noteAttached(sentValues, last.header.value)
+        sender.changed(last.header.value)
       }
       return last.header
     },
-    isAttached: (value) => sentValues.has(value),
+    sender,
   }
-}
-
-/** Around a renewal, calls with the old token and with the new one are under way, each perhaps with two schemes. */
-const MAX_ATTACHED_VALUES = 4
-const attachedValues = new WeakMap<TokenProvider, Set<unknown>>()
-
-/**
- * The values of the header that the attachments of a provider have sent last. A call may pass two of them, such as one on
- * fetch, and one on the dispatcher below it.
- */
-function attachedValuesOf(tokens: TokenProvider): Set<unknown> {
-  const values = attachedValues.get(tokens) ?? new Set()
-  attachedValues.set(tokens, values)
-  return values
-}
-
-function noteAttached(values: Set<unknown>, value: string): void {
-  values.delete(value)
-  values.add(value)
-  if (values.size > MAX_ATTACHED_VALUES) values.delete(values.values().next().value)
 }
 
 /**
@@ -108,7 +89,7 @@ export function admit(
     withheld.sent('destination', url, { isForeign })
     return isForeign ? 'foreign' : 'destination'
   }
-  if (context.isAttached(own.header)) return 'foreign'
+  if (context.sender.isSentByOther(own.header)) return 'foreign'
   const reason = hasHeader ? 'own-header' : 'own-credentials'
   withheld.sent(reason, url)
   return reason
@@ -187,13 +168,15 @@ function sendWith<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
-  return call.send(acquired).then((outcome) => {
-    const status = call.statusOf(outcome)
-    reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
-    return isRejection(context, status, () => call.rejectionOf(outcome))
-      ? sendAgain(acquired, outcome, call, context)
-      : call.settle(outcome)
-  })
+  return context.sender
+    .send(() => call.send(acquired))
+    .then((outcome) => {
+      const status = call.statusOf(outcome)
+      reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
+      return isRejection(context, status, () => call.rejectionOf(outcome))
+        ? sendAgain(acquired, outcome, call, context)
+        : call.settle(outcome)
+    })
 }
 
 /** Tells the provider how an API answered: what it accepts decides what a 401 means. */
@@ -220,7 +203,7 @@ async function sendAgain<Outcome, Result>(
   })
   if (token === undefined) return call.settle(outcome)
   held?.discard()
-  const repeated = await call.send({ token, body })
+  const repeated = await context.sender.send(() => call.send({ token, body }))
   reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
   return call.settle(repeated)
 }

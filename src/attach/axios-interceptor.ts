@@ -36,6 +36,7 @@ export function createAuthInterceptor(
   const addHeader = (config: AxiosConfig, url: string, token: AccessToken): AxiosConfig => {
     const header = context.headerFor(token)
     config.headers[header.name] = header.value
+    context.sender.intercepted(header.value)
     const { api } = destinations(url)
     if (api !== undefined)
       config.beforeRedirect = guards.guardFor({ header, api, given: config.beforeRedirect })

@@ -108,7 +108,7 @@ export class UndiciCall implements DispatchHandler, Controller {
     // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
     if (!this.#context.isAuthorization) this.#options = { ...this.#options, maxRedirections: 0 }
     this.#headers = headers
-    return this.#dispatch(this.#options, this)
+    return this.#context.sender.dispatch(() => this.#dispatch(this.#options, this))
   }
 
   async #acquire(): Promise<void> {

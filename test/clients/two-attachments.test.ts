@@ -3,7 +3,7 @@ import axios from 'axios'
 import { createAuthFetch, type TokenProvider } from 'merchant-auth'
 import { attachAuth, createAuthInterceptor } from 'merchant-auth/axios'
 import { createAuthDispatch } from 'merchant-auth/undici'
-import { Agent, fetch as undiciFetch } from 'undici'
+import { Agent, request, fetch as undiciFetch } from 'undici'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { until, useGround } from '../support/ground.ts'
 
@@ -30,6 +30,17 @@ const PAIRS: Record<string, (tokens: TokenProvider) => Call> = {
     attachAuth(api, tokens)
     return (url) => api.get(url)
   },
+  'createAuthDispatch, and createAuthDispatch': (tokens) => {
+    const agent = new Agent()
+    onTestFinished(() => agent.destroy())
+    const below = agent.compose(createAuthDispatch(tokens))
+    const dispatcher = below.compose(createAuthDispatch(tokens))
+    return async (url) => {
+      const { statusCode, body } = await request(url, { dispatcher })
+      await body.dump()
+      return { status: statusCode }
+    }
+  },
   'createAuthInterceptor, and createAuthFetch': (tokens) => {
     const api = axios.create({ adapter: 'fetch', env: { fetch: createAuthFetch(tokens, { fetch }) } })
     api.interceptors.request.use(createAuthInterceptor(tokens))
@@ -51,6 +62,14 @@ it.each(Object.entries(PAIRS))('%s: no call counts as one without the token', as
   await until(() => ground.sent().length >= 12)
   expect(ground.events.filter(isWithheld)).toEqual([])
   expect(warned).not.toHaveBeenCalled()
+})
+
+it('a header that the caller set by hand is still the caller’s own, with the token of the provider, too', async () => {
+  const [call, other] = [createAuthFetch(ground.tokens), createAuthFetch(ground.tokens)]
+  await Promise.all([call(ground.env.merchantUrl), other(ground.env.merchantUrl)])
+  const { value } = await ground.tokens.getToken()
+  await call(ground.env.merchantUrl, { headers: { authorization: `Bearer ${value}` } })
+  expect(ground.events.filter(isWithheld)).toMatchObject([{ reason: 'own-header' }])
 })
 
 it('a header of the caller with another value is still the caller’s own', async () => {

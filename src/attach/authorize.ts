@@ -168,15 +168,42 @@ function sendWith<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
-  return context.sender
-    .send(() => call.send(acquired))
-    .then((outcome) => {
-      const status = call.statusOf(outcome)
-      reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
-      return isRejection(context, status, () => call.rejectionOf(outcome))
-        ? sendAgain(acquired, outcome, call, context)
-        : call.settle(outcome)
-    })
+  const onOutcome = (outcome: Outcome): Result | Promise<Result> => {
+    const status = call.statusOf(outcome)
+    reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
+    return isRejection(context, status, () => call.rejectionOf(outcome))
+      ? sendAgain(acquired, outcome, call, context)
+      : call.settle(outcome)
+  }
+  return send(acquired, call, { sender: context.sender, onOutcome })
+}
+
+/** What happens to the outcome of a send. */
+interface Sending<Outcome, Result> {
+  readonly sender: Sender
+  onOutcome(outcome: Outcome): Result | Promise<Result>
+}
+
+/** Sends a call. One promise for both, because each costs all calls. */
+function send<Outcome, Result>(
+  acquired: Acquired,
+  call: AuthorizedCall<Outcome, unknown>,
+  { sender, onOutcome }: Sending<Outcome, Result>,
+): Promise<Result> {
+  const fail = (error: unknown): never => {
+    sender.end()
+    throw error
+  }
+  const succeed = (outcome: Outcome): Result | Promise<Result> => {
+    sender.end()
+    return onOutcome(outcome)
+  }
+  sender.start()
+  try {
+    return call.send(acquired).then(succeed, fail)
+  } catch (error) {
+    return fail(error)
+  }
 }
 
 /** Tells the provider how an API answered: what it accepts decides what a 401 means. */
@@ -203,9 +230,11 @@ async function sendAgain<Outcome, Result>(
   })
   if (token === undefined) return call.settle(outcome)
   held?.discard()
-  const repeated = await context.sender.send(() => call.send({ token, body }))
-  reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
-  return call.settle(repeated)
+  const onOutcome = (repeated: Outcome): Result => {
+    reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
+    return call.settle(repeated)
+  }
+  return await send({ token, body }, call, { sender: context.sender, onOutcome })
 }
 
 /** Waits for a token. */

@@ -6,11 +6,14 @@ import type { TokenProvider } from '../token/provider.ts'
 
 /** What all attachments of a provider share. */
 interface Senders {
-  /** Those with calls under way. */
-  readonly sending: Set<Sender>
+  /** All with calls under way, and some others. */
+  readonly listed: Set<Sender>
   /** The header of the request interceptors, which do not see when a call ends. */
   intercepted?: string
 }
+
+/** So many may be idle, because listing one costs more than the rest of what each call pays for this. */
+const MAX_LISTED = 8
 
 const sendersOf = new WeakMap<TokenProvider, Senders>()
 
@@ -20,9 +23,10 @@ export class Sender {
   /** The last two values of its header: around a renewal, calls with both are under way. */
   #values: readonly unknown[] = []
   #calls = 0
+  #isListed = false
 
   constructor(tokens: TokenProvider) {
-    this.#senders = sendersOf.get(tokens) ?? { sending: new Set() }
+    this.#senders = sendersOf.get(tokens) ?? { listed: new Set() }
     sendersOf.set(tokens, this.#senders)
   }
 
@@ -31,34 +35,27 @@ export class Sender {
     this.#values = [value, this.#values[0]]
   }
 
-  /** Runs a function that sends a call, until its promise settles. */
-  async send<Outcome>(run: () => Promise<Outcome>): Promise<Outcome> {
-    this.#start()
-    try {
-      return await run()
-    } finally {
-      this.#end()
-    }
-  }
-
-  /** Runs a function that hands a call to a dispatcher. */
-  dispatch<Outcome>(run: () => Outcome): Outcome {
-    this.#start()
-    try {
-      return run()
-    } finally {
-      this.#end()
-    }
-  }
-
-  #start(): void {
+  /** Called before a call is sent. */
+  start(): void {
     this.#calls += 1
-    if (this.#calls === 1) this.#senders.sending.add(this)
+    if (!this.#isListed) this.#list()
   }
 
-  #end(): void {
+  /** Called when a call was sent, and its response has arrived, or it has failed. */
+  end(): void {
     this.#calls -= 1
-    if (this.#calls === 0) this.#senders.sending.delete(this)
+  }
+
+  #list(): void {
+    const { listed } = this.#senders
+    if (listed.size >= MAX_LISTED)
+      for (const other of listed) {
+        if (other.#calls > 0) continue
+        listed.delete(other)
+        other.#isListed = false
+      }
+    listed.add(this)
+    this.#isListed = true
   }
 
   /** A request interceptor has set a header of this value. */
@@ -68,10 +65,10 @@ export class Sender {
 
   /** Whether another attachment of the provider is sending a header of this value. */
   isSentByOther(value: unknown): boolean {
-    const { sending, intercepted } = this.#senders
+    const { listed, intercepted } = this.#senders
     if (value === undefined) return false
-    return (
-      value === intercepted || [...sending].some((other) => other !== this && other.#values.includes(value))
-    )
+    const isSending = (other: Sender): boolean =>
+      other !== this && other.#calls > 0 && other.#values.includes(value)
+    return value === intercepted || [...listed].some(isSending)
   }
 }

@@ -108,7 +108,13 @@ export class UndiciCall implements DispatchHandler, Controller {
     // On a redirect to another origin, undici's redirect interceptor removes no header but Authorization.
     if (!this.#context.isAuthorization) this.#options = { ...this.#options, maxRedirections: 0 }
     this.#headers = headers
-    return this.#context.sender.dispatch(() => this.#dispatch(this.#options, this))
+    const { sender } = this.#context
+    sender.start()
+    try {
+      return this.#dispatch(this.#options, this)
+    } finally {
+      sender.end()
+    }
   }
 
   async #acquire(): Promise<void> {

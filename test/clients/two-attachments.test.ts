@@ -64,6 +64,14 @@ it.each(Object.entries(PAIRS))('%s: no call counts as one without the token', as
   expect(warned).not.toHaveBeenCalled()
 })
 
+it('holds however many other attachments the provider has', async () => {
+  const below = createAuthFetch(ground.tokens, { fetch })
+  const many = Array.from({ length: 20 }, () => createAuthFetch(ground.tokens, { fetch: below }))
+  for (const call of [...many, ...many.toReversed()]) await call(ground.env.merchantUrl)
+  await Promise.all(many.map((call) => call(ground.env.merchantUrl)))
+  expect(ground.events.filter(isWithheld)).toEqual([])
+})
+
 it('a header that the caller set by hand is still the caller’s own, with the token of the provider, too', async () => {
   const [call, other] = [createAuthFetch(ground.tokens), createAuthFetch(ground.tokens)]
   await Promise.all([call(ground.env.merchantUrl), other(ground.env.merchantUrl)])

@@ -7,7 +7,6 @@ import { type AttachedProvider, attachedProviderOf } from '../events.ts'
 import { type AttachOptions, type ResolvedAttach, resolveAttach } from '../options.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { throwIfAborted } from '../waiting.ts'
 import { watchBody } from './body.ts'
 import type { Header } from './headers.ts'
 import type { HeldBody } from './held-body.ts'
@@ -168,41 +167,24 @@ function sendWith<Outcome, Result>(
   call: AuthorizedCall<Outcome, Result>,
   context: AttachContext,
 ): Promise<Result> {
+  const { sender } = context
   const onOutcome = (outcome: Outcome): Result | Promise<Result> => {
+    sender.end()
     const status = call.statusOf(outcome)
     reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
     return isRejection(context, status, () => call.rejectionOf(outcome))
       ? sendAgain(acquired, outcome, call, context)
       : call.settle(outcome)
   }
-  return send(acquired, call, { sender: context.sender, onOutcome })
-}
-
-/** What happens to the outcome of a send. */
-interface Sending<Outcome, Result> {
-  readonly sender: Sender
-  onOutcome(outcome: Outcome): Result | Promise<Result>
-}
-
-/** Sends a call. One promise for both, because each costs all calls. */
-function send<Outcome, Result>(
-  acquired: Acquired,
-  call: AuthorizedCall<Outcome, unknown>,
-  { sender, onOutcome }: Sending<Outcome, Result>,
-): Promise<Result> {
-  const fail = (error: unknown): never => {
+  const onError = (error: unknown): never => {
     sender.end()
     throw error
   }
-  const succeed = (outcome: Outcome): Result | Promise<Result> => {
-    sender.end()
-    return onOutcome(outcome)
-  }
   sender.start()
   try {
-    return call.send(acquired).then(succeed, fail)
+    return call.send(acquired).then(onOutcome, onError)
   } catch (error) {
-    return fail(error)
+    return onError(error)
   }
 }
 
@@ -230,11 +212,15 @@ async function sendAgain<Outcome, Result>(
   })
   if (token === undefined) return call.settle(outcome)
   held?.discard()
-  const onOutcome = (repeated: Outcome): Result => {
-    reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
-    return call.settle(repeated)
+  context.sender.start()
+  let repeated: Outcome
+  try {
+    repeated = await call.send({ token, body })
+  } finally {
+    context.sender.end()
   }
-  return await send({ token, body }, call, { sender: context.sender, onOutcome })
+  reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
+  return call.settle(repeated)
 }
 
 /** Waits for a token. */
@@ -292,8 +278,8 @@ export async function renew(
     const renewing = tokens.renewToken(rejected, { signal, url, method })
     const renewed = await Promise.race([renewing, held.overflow])
     return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
-  } catch {
-    throwIfAborted(signal)
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason ?? error // signals of other packages may have no reason
     return undefined
   } finally {
     end()

@@ -85,42 +85,88 @@ function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArgum
   // Its members are getters, which the copy below would miss.
   if (isRequest(init)) return fetchWithToken(context, wrapped, [new Request(input, init)])
 
-  const { isAuthorization, renewOnStatus } = context
   const options: RequestInit = { ...init } // now, because callers fill one object for many calls
-  const body = options.body ?? undefined
-  const hasRequestBody = body === undefined && !!request?.body && !request.bodyUsed
-  // The first send consumes the body of a Request.
-  const spare = hasRequestBody && renewOnStatus.length > 0 ? request.clone() : undefined
   // On a redirect to another origin, fetch removes no header but Authorization.
-  if (!isAuthorization && (options.redirect ?? request?.redirect) !== 'error') options.redirect = 'manual'
-  // The token is where the headers of the call are: in its init, or on a copy of its Request, which has all the others.
-  const isOnRequest = request !== undefined && initHeaders === undefined && body === undefined
-  const headers = initHeaders ?? (request === undefined || isOnRequest ? {} : copyOf(request.headers))
-  const hasInit = !isOnRequest || init !== undefined || options.redirect !== undefined
-  let sent: Request | undefined
-  const nextRequest = (): Request | undefined => {
-    // In Node.js, the signal of a clone aborts nothing after a garbage collection.
-    if (sent !== undefined && spare !== undefined)
-      return copyOfRequest(spare, { signal: request?.signal ?? null })
-    return isOnRequest ? copyOfRequest(request) : request
-  }
+  if (!context.isAuthorization && (options.redirect ?? request?.redirect) !== 'error')
+    options.redirect = 'manual'
+  const given = { wrapped, url, options }
+  if (request === undefined) return sendUrl(context, { ...given, headers: initHeaders ?? {} })
+  const isAlone = init === undefined && options.redirect === undefined
+  return sendRequest(context, { ...given, request, isAlone, headers: initHeaders })
+}
+
+/** A call that gets the token. */
+interface GivenCall {
+  readonly wrapped: Fetch
+  readonly url: string
+  readonly options: RequestInit
+}
+
+interface UrlCall extends GivenCall {
+  readonly headers: RequestHeaders
+}
+
+interface RequestCall extends GivenCall {
+  readonly request: Request
+  /** Whether there is no init. */
+  readonly isAlone: boolean
+  /** The headers of the init, which replace those of the Request. */
+  readonly headers: RequestHeaders | undefined
+}
+
+/** Sends a call of a URL, with the token in its init. */
+function sendUrl(context: AttachContext, { wrapped, url, options, headers }: UrlCall): Promise<Response> {
+  const body = options.body ?? undefined
   const call: AuthorizedCall<Response, Response> = {
     url,
-    method: options.method ?? request?.method ?? 'GET',
+    method: options.method ?? 'GET',
+    repeatable: canSendAgain(body),
+    body,
+    startWait: () => ({ signal: options.signal ?? undefined, end: () => {} }),
+    send: ({ token, body: bodyToSend }) => {
+      const sentOptions: RequestInit = { ...options, headers: withHeader(headers, context.headerFor(token)) }
+      if (body !== undefined) sentOptions.body = bodyToSend as typeof body
+      return Promise.resolve(wrapped(url, sentOptions))
+    },
+    statusOf,
+    rejectionOf,
+    hold,
+    settle,
+  }
+  return authorizeStream(call, context, body)
+}
+
+/** Sends a Request. The token is where the headers of the call are: on a copy of it, which has all the others, or in the init. */
+function sendRequest(context: AttachContext, given: RequestCall): Promise<Response> {
+  const { wrapped, url, options, request, isAlone } = given
+  const body = options.body ?? undefined
+  const hasOwnBody = body === undefined && request.body !== null && !request.bodyUsed
+  // The first send consumes the body of a Request.
+  const spare = hasOwnBody && context.renewOnStatus.length > 0 ? request.clone() : undefined
+  const isInInit = given.headers !== undefined || body !== undefined
+  const headers = given.headers ?? (isInInit ? copyOf(request.headers) : {})
+  let sent: Request | undefined
+  const call: AuthorizedCall<Response, Response> = {
+    url,
+    method: options.method ?? request.method,
     repeatable: canSendAgain(body),
     body,
     startWait: () => {
-      const signal = options.signal === undefined ? request?.signal : options.signal
+      const signal = options.signal === undefined ? request.signal : options.signal
       return { signal: signal ?? undefined, end: () => {} }
     },
     send: ({ token, body: bodyToSend }) => {
-      const tokenHeader = context.headerFor(token)
-      const sentOptions: RequestInit = { ...options }
-      if (body !== undefined) sentOptions.body = bodyToSend as typeof body
-      sent = nextRequest()
-      if (isOnRequest) sent?.headers.set(tokenHeader.name, tokenHeader.value)
-      else sentOptions.headers = withHeader(headers, tokenHeader)
-      return Promise.resolve(hasInit ? wrapped(sent ?? url, sentOptions) : wrapped(sent ?? url))
+      const header = context.headerFor(token)
+      // In Node.js, the signal of a clone aborts nothing after a garbage collection.
+      if (sent && spare) sent = copyOfRequest(spare, { signal: request.signal })
+      else sent = isInInit ? request : copyOfRequest(request)
+      if (isInInit) {
+        const sentOptions: RequestInit = { ...options, headers: withHeader(headers, header) }
+        if (body !== undefined) sentOptions.body = bodyToSend as typeof body
+        return Promise.resolve(wrapped(sent, sentOptions))
+      }
+      sent.headers.set(header.name, header.value)
+      return Promise.resolve(isAlone ? wrapped(sent) : wrapped(sent, { ...options }))
     },
     statusOf,
     rejectionOf,
@@ -130,14 +176,21 @@ function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArgum
       return response
     },
   }
-  const stream = hasRequestBody ? request.body : body
-  if (!isWebStream(stream)) return authorize(call, context)
-  return authorize(call, context)
-    .catch((error: unknown) => {
-      cancel(stream, error) // as fetch does when a call ends early
-      throw error
-    })
-    .finally(() => cancel(spare?.body))
+  const answer = authorizeStream(call, context, hasOwnBody ? request.body : body)
+  return spare === undefined ? answer : answer.finally(() => cancel(spare.body))
+}
+
+/** Makes a call; a stream that is its body is canceled if the call ends early, as by fetch. */
+function authorizeStream(
+  call: AuthorizedCall<Response, Response>,
+  context: AttachContext,
+  body: unknown,
+): Promise<Response> {
+  if (!isWebStream(body)) return authorize(call, context)
+  return authorize(call, context).catch((error: unknown) => {
+    cancel(body, error)
+    throw error
+  })
 }
 
 function cancel(stream: ReadableStream | null | undefined, reason?: unknown): void {
@@ -175,6 +228,8 @@ function copyOf(given: NonNullable<RequestInit['headers']>): RequestHeaders {
 
 /** Mocks return something else. */
 const statusOf = (response: Response | undefined): number | undefined => response?.status
+
+const settle = (response: Response): Response => response
 
 function rejectionOf({ headers, redirected }: Response): Rejection {
   return { challenge: headers?.get('www-authenticate'), redirected }

@@ -4,7 +4,6 @@ import { ConfigurationError, ProviderClosedError } from '../errors.ts'
 import { type AuthEvent, createEmit, registerProvider } from '../events.ts'
 import { type AccessToken, createAccessToken } from '../token/access-token.ts'
 import type { TokenProvider } from '../token/provider.ts'
-import { throwIfAborted } from '../waiting.ts'
 
 /** Options of `createStaticTokenProvider`. */
 export interface StaticTokenProviderOptions {
@@ -52,7 +51,7 @@ export function createStaticTokenProvider(options: StaticTokenProviderOptions = 
   let token: AccessToken | undefined = createAccessToken(value, NEVER, scope)
   const getToken: TokenProvider['getToken'] = async ({ signal } = {}) => {
     if (token === undefined) throw new ProviderClosedError()
-    throwIfAborted(signal)
+    signal?.throwIfAborted()
     return token
   }
   const close = async (): Promise<void> => {

@@ -68,7 +68,7 @@ export function createAuthFetch(
 }
 
 function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArguments): Promise<Response> {
-  const [input, init] = args
+  const { 0: input, 1: init } = args // without an iterator, for which each call would pay
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
   const initHeaders = init?.headers && copyOf(init.headers)
@@ -89,10 +89,9 @@ function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArgum
   // On a redirect to another origin, fetch removes no header but Authorization.
   if (!context.isAuthorization && (options.redirect ?? request?.redirect) !== 'error')
     options.redirect = 'manual'
-  const given = { wrapped, url, options }
-  if (request === undefined) return sendUrl(context, { ...given, headers: initHeaders ?? {} })
+  if (request === undefined) return sendUrl(context, { wrapped, url, options, headers: initHeaders ?? {} })
   const isAlone = init === undefined && options.redirect === undefined
-  return sendRequest(context, { ...given, request, isAlone, headers: initHeaders })
+  return sendRequest(context, { wrapped, url, options, request, isAlone, headers: initHeaders })
 }
 
 /** A call that gets the token. */

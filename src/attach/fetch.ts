@@ -139,7 +139,7 @@ function sendUrl(context: AttachContext, { wrapped, url, options, headers }: Url
 function sendRequest(context: AttachContext, given: RequestCall): Promise<Response> {
   const { wrapped, url, options, request, isAlone } = given
   const body = options.body ?? undefined
-  const hasOwnBody = body === undefined && request.body !== null && !request.bodyUsed
+  const hasOwnBody = body === undefined && !!request.body && !request.bodyUsed
   // The first send consumes the body of a Request.
   const spare = hasOwnBody && context.renewOnStatus.length > 0 ? request.clone() : undefined
   const isInInit = given.headers !== undefined || body !== undefined
@@ -192,8 +192,9 @@ function authorizeStream(
   })
 }
 
-function cancel(stream: ReadableStream | null | undefined, reason?: unknown): void {
-  if (stream && !stream.locked) stream.cancel(reason).catch(() => {})
+/** The body of a Request of node-fetch is a stream of Node.js. */
+function cancel(stream: unknown, reason?: unknown): void {
+  if (isWebStream(stream) && !stream.locked) stream.cancel(reason).catch(() => {})
 }
 
 /** Whether it is a Request, of the platform or of the undici package. */

@@ -1,5 +1,6 @@
 // What only createAuthFetch has: its arguments, redirect modes, bodies that nobody reads, and the global fetch.
 import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import v8 from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { TokenProvider } from 'merchant-auth'
@@ -83,6 +84,37 @@ describe('a call is sent as the caller made it, and with the token, given', () =
     expect([method, String(body)]).toEqual(['PUT', 'x'])
     expect(sent).toMatchObject({ 'x-mine': '1', authorization: AUTHORIZATION })
   })
+})
+
+it('a Request whose class has streams of Node.js is sent again as it was, as with node-fetch', async () => {
+  class NodeRequest {
+    readonly url = URL_CALLED
+    readonly method = 'POST'
+    readonly bodyUsed = false
+    readonly signal = null
+    readonly body = Readable.from(['x'])
+    readonly headers: Headers
+    constructor(from?: NodeRequest) {
+      this.headers = new Headers(from?.headers ?? { 'x-mine': '1' })
+    }
+    clone() {
+      return new NodeRequest(this)
+    }
+  }
+  const wrapped = answering({ status: 401, headers: new Headers(), body: Readable.from(['no']) } as never)
+  await createAuthFetch(TOKENS, { fetch: wrapped })(new NodeRequest() as never)
+  const sent = wrapped.mock.calls.map(([request]) => request as Request)
+  expect(sent.every((request) => request instanceof NodeRequest)).toBe(true)
+  expect(sent.map(({ headers }) => [...headers])).toEqual([
+    [
+      ['authorization', AUTHORIZATION],
+      ['x-mine', '1'],
+    ],
+    [
+      ['authorization', 'Bearer second.token'],
+      ['x-mine', '1'],
+    ],
+  ])
 })
 
 describe('the wrapped fetch', () => {

@@ -94,19 +94,21 @@ export class EncryptedStore<T> {
 
   /** Acquires the lease on the entry; undefined while another process holds it. The result releases it. */
   async lease(ttlMs: number): Promise<Release | undefined> {
-    let isLate = false
-    const acquire = async ({ key }: KeyedEntry): Promise<(() => Promise<void>) | undefined> => {
-      const acquired = await this.#store.lease?.(key, ttlMs)
-      if (acquired && isLate) acquired().catch(() => {}) // unused, and it would block other processes
-      return acquired
+    let acquired: (() => Promise<void>) | undefined
+    let isUnwanted = false
+    const acquire = async ({ key }: KeyedEntry): Promise<void> => {
+      acquired = await this.#store.lease?.(key, ttlMs)
+      if (isUnwanted) await acquired?.() // too late, and it would block other processes
     }
     try {
-      const release = await untilAborted(this.#run('lease', acquire), this.#context.closed)
-      return release ? (options) => this.#run('lease', release, { ...options, isRelease: true }) : undefined
+      await untilAborted(this.#run('lease', acquire), this.#context.closed)
     } catch (error) {
-      isLate = true
+      isUnwanted = true
+      acquired?.().catch(() => {}) // in the same moment
       throw error
     }
+    const release = acquired
+    return release ? (options) => this.#run('lease', release, { ...options, isRelease: true }) : undefined
   }
 
   #entry(which: number): KeyedEntry {

@@ -281,7 +281,7 @@ export class SharedToken {
       this.#unwritten = token
       await this.#write(store, token, options).catch(() => void this.#writeLater(store, token))
     } else if (hasNews && !options.isSilent && !closed.aborted && this.#opened && this.#entry)
-      await this.#write(this.#opened.store, this.#entry.token, options).catch(() => {})
+      await this.#write(this.#opened.store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
     await this.#release(session, options)
   }
 

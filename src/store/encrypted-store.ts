@@ -39,12 +39,14 @@ export interface EncryptedStoreContext {
 interface OperationOptions {
   /** Whether it may begin while another operation hangs, as long as the store has not answered yet. */
   readonly isUrgent?: boolean
-  /** Whether nobody waits for it: its failure is no event, and it is no step of a run. */
+  /** Whether its failure is no event. */
   readonly isSilent?: boolean
+  /** Whether nobody waits for it: it is no step of a run, and its failure is no event. */
+  readonly isUnattended?: boolean
 }
 
 /** Releases a lease. */
-export type Release = (options?: Pick<OperationOptions, 'isSilent'>) => Promise<void>
+export type Release = (options?: Omit<OperationOptions, 'isUrgent'>) => Promise<void>
 
 /** Whatever fails here is a failure of the store: it emits an event and rejects. */
 export class EncryptedStore<T> {
@@ -67,7 +69,7 @@ export class EncryptedStore<T> {
    * Reads the entry, once for each encryption key: it is written with the first one. One that is damaged or cannot be
    * decrypted emits an event and counts as absent.
    */
-  async *read({ isSilent = false }: OperationOptions = {}): AsyncGenerator<Entry<T>> {
+  async *read({ isUnattended = false }: OperationOptions = {}): AsyncGenerator<Entry<T>> {
     const { clock, closed, encryptionKeys } = this.#context
     for (const which of encryptionKeys.keys()) {
       const read = async ({ key, encryption }: KeyedEntry): Promise<Entry<T> | undefined> => {
@@ -79,7 +81,7 @@ export class EncryptedStore<T> {
         // Only this package writes entries, so their content needs no further check.
         return { content: JSON.parse(text) as T, ttlMs: found.ttlMs, readAt }
       }
-      const reading = this.#run('get', read, { which, isSilent })
+      const reading = this.#run('get', read, { which, isUnattended })
       const entry = await untilAborted(reading, closed).catch(absentIfUnreadable)
       if (entry !== undefined) yield entry
     }
@@ -121,19 +123,21 @@ export class EncryptedStore<T> {
   async #run<R>(
     operation: StoreFailedEvent['operation'],
     act: (entry: KeyedEntry) => Promise<R>,
-    { which = 0, isUrgent = false, isSilent = false, isRelease = false }: RunOptions = {},
+    options: RunOptions = {},
   ): Promise<R> {
+    const { which = 0, isUrgent = false, isUnattended = false, isRelease = false } = options
     const { clock, emit, beginStep, closed } = this.#context
     // What is written was preceded by a look, so the connection is open.
     const limitMs = operation === 'set' ? OPERATION_MS : this.#limitMs
     const run = (): Promise<R> => act(this.#entry(which))
-    const onStep = isSilent ? () => {} : beginStep
+    const onStep = isUnattended ? () => {} : beginStep
     try {
-      const options = { run, limitMs, isUrgent, onStep, closed: isRelease ? undefined : closed }
-      return await queueOf(this.#store).run(options, clock)
+      const begun = { run, limitMs, isUrgent, onStep, closed: isRelease ? undefined : closed }
+      return await queueOf(this.#store).run(begun, clock)
     } catch (error) {
       const code = storeErrorCode(error)
-      if (!isSilent && !closed?.aborted) emit({ type: 'store-failed', operation, ...(code && { code }) })
+      const isSilent = options.isSilent || isUnattended || closed?.aborted
+      if (!isSilent) emit({ type: 'store-failed', operation, ...(code && { code }) })
       throw error
     } finally {
       this.#limitMs = OPERATION_MS

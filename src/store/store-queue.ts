@@ -54,7 +54,7 @@ export class StoreQueue {
     const free = await this.#slot(clock, closed)
     onStep(limitMs)
     const startedAt = clock.monotonicMs()
-    const operation = started(run)
+    const operation = started(run, closed)
     this.#underWay.set(operation, { startedAt, free })
     const end = (): void => {
       this.#underWay.delete(operation)
@@ -130,7 +130,8 @@ export function shareQueue(store: TokenStore, queue: StoreQueue): TokenStore {
 }
 
 /** A store of a caller may throw. */
-async function started<T>(run: () => Promise<T>): Promise<T> {
+async function started<T>(run: () => Promise<T>, closed: AbortSignal | undefined): Promise<T> {
+  closed?.throwIfAborted()
   return await run()
 }
 

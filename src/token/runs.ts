@@ -17,6 +17,8 @@ const LOST = Symbol('lost')
 class Line {
   /** When (monotonic ms) the present step of the run whose turn it is must have ended; infinite if there is no run. */
   stepEndsAt = Number.POSITIVE_INFINITY
+  /** Whether another line has taken its place. */
+  isReplaced = false
   readonly #keys = new Set<string>()
   readonly #turn = new Mutex()
 
@@ -25,6 +27,7 @@ class Line {
       this.#keys.add(key)
       try {
         await this.#turn.runExclusive(async () => {
+          if (this.isReplaced) throw LOST // the run before was only late, and this one runs in another line
           try {
             await run()
           } finally {
@@ -99,7 +102,7 @@ export class Runs {
         if (isSecond) throw error === LOST ? this.#lost() : error
         // In newer runtimes, the promise of a lost run rejects with an error of the runtime.
         if (error === LOST) this.#replaceIfLost(line)
-        else if (this.#line === line) this.#line = new Line()
+        else if (this.#line === line) this.#replace()
       }
     }
   }
@@ -142,6 +145,11 @@ export class Runs {
   }
 
   #replaceIfLost(line: Line): void {
-    if (this.#line === line && this.#isLost()) this.#line = new Line()
+    if (this.#line === line && this.#isLost()) this.#replace()
+  }
+
+  #replace(): void {
+    this.#line.isReplaced = true
+    this.#line = new Line()
   }
 }

@@ -174,14 +174,14 @@ export class SharedToken {
   async #look(
     store: EncryptedStore<SharedEntry>,
     need: SharedNeed,
-    { isSilent } = { isSilent: false },
+    { isUnattended } = { isUnattended: false },
   ): Promise<CachedToken | undefined> {
     const { limits, secrets } = this.#context
     let seen: CachedToken | undefined
     this.#entry = undefined
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, secrets))
     try {
-      for await (const entry of store.read({ isSilent })) {
+      for await (const entry of store.read({ isUnattended })) {
         const ageMs = ageOf(entry)
         const token = this.#tokenIn(entry, ageMs)
         seen ??= token
@@ -263,14 +263,14 @@ export class SharedToken {
   /** Ends an acquisition: shares its result, then releases its lease. While the store fails, nobody waits for that. */
   async #end(session: Session, token: CachedToken | undefined): Promise<void> {
     const isFailing = this.#isFailing
-    const ended = this.#share(session, token, { isUrgent: isFailing, isSilent: isFailing })
+    const ended = this.#share(session, token, { isUrgent: isFailing, isUnattended: isFailing })
     if (!isFailing) await ended
   }
 
   async #share(
     session: Session,
     token: CachedToken | undefined,
-    options: { readonly isUrgent: boolean; readonly isSilent: boolean },
+    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
   ): Promise<void> {
     const { closed, limits } = this.#context
     const { credential, need } = session
@@ -280,7 +280,7 @@ export class SharedToken {
       const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
       this.#unwritten = token
       await this.#write(store, token, options).catch(() => void this.#writeLater(store, token))
-    } else if (hasNews && !options.isSilent && !closed.aborted && this.#opened && this.#entry)
+    } else if (hasNews && !options.isUnattended && !closed.aborted && this.#opened && this.#entry)
       await this.#write(this.#opened.store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
     await this.#release(session, options)
   }
@@ -288,7 +288,7 @@ export class SharedToken {
   async #write(
     store: EncryptedStore<SharedEntry>,
     cached: CachedToken | undefined,
-    options: { readonly isUrgent: boolean; readonly isSilent: boolean },
+    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
   ): Promise<void> {
     const remainsMs = cached?.remainsMs(this.#options.clock) ?? 0
     const ttlMs = Math.floor(Math.max(remainsMs, MIN_ENTRY_MS))
@@ -316,9 +316,9 @@ export class SharedToken {
       if (!isWanted || closed.aborted) return
       // Another process may have written a newer one, and the write that failed may have succeeded late.
       const need: SharedNeed = { purpose: 'background', replaces: value }
-      if ((await this.#look(store, need, { isSilent: true })) !== undefined) return
+      if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
       try {
-        if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isSilent: true })
+        if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isUnattended: true })
       } catch {
         // The store still fails.
       }
@@ -326,8 +326,8 @@ export class SharedToken {
   }
 
   /** While another operation hangs, the store is not asked to: then the lease expires. */
-  async #release({ release }: Session, { isSilent } = { isSilent: false }): Promise<void> {
-    await release?.({ isSilent: isSilent || this.#isFailing }).catch(() => {})
+  async #release({ release }: Session, { isUnattended } = { isUnattended: false }): Promise<void> {
+    await release?.({ isUnattended, isSilent: this.#isFailing }).catch(() => {})
   }
 
   #now(): number {

@@ -102,9 +102,9 @@ describe('a store that works', () => {
     const release = await store.lease(700)
     await release?.()
     expect(steps).toEqual([FIRST_MS, LIMIT_MS, LIMIT_MS, LIMIT_MS])
-    await store.write(CONTENT, 500, { isSilent: true })
-    for await (const _ of store.read({ isSilent: true })) void _
-    await release?.({ isSilent: true })
+    await store.write(CONTENT, 500, { isUnattended: true })
+    for await (const _ of store.read({ isUnattended: true })) void _
+    await release?.({ isUnattended: true })
     expect(steps).toHaveLength(4)
   })
 })
@@ -140,9 +140,9 @@ describe('a store that fails', () => {
     const { inner, events, store } = made()
     const release = await store.lease(700)
     inner.failAlways(FAILURES.rejects)
-    await rejection(store.write(CONTENT, 500, { isSilent: true }))
-    await rejection(store.read({ isSilent: true }).next())
-    await rejection(release?.({ isSilent: true }) ?? Promise.resolve())
+    await rejection(store.write(CONTENT, 500, { isUnattended: true }))
+    await rejection(store.read({ isUnattended: true }).next())
+    await rejection(release?.({ isUnattended: true }) ?? Promise.resolve())
     expect(events).toEqual([])
   })
 

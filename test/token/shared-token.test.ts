@@ -114,6 +114,32 @@ describe('writing the token', () => {
     expect([fleet.endpoint.count, fleet.store.leased, fleet.store.keys.length]).toEqual([1, 0, 1])
   })
 
+  it.each(['works', 'fails'])(
+    'does not begin after the provider was closed, whenever that was: a store that %s',
+    async (how) => {
+      for (let turns = 0; turns < 60; turns += 1) {
+        const fleet = new Fleet()
+        const { provider } = fleet.start()
+        let wasWritten: boolean | undefined
+        const closeAfter = async (): Promise<void> => {
+          for (let turn = 0; turn < turns; turn += 1) await undefined
+          wasWritten = fleet.store.operations.includes('set')
+          provider.close()
+        }
+        if (how === 'fails') fleet.store.faults.get = FAILURES.rejects
+        fleet.endpoint.answers.push(async (init) => {
+          const answer = await granted()(init)
+          closeAfter()
+          return answer
+        })
+        await provider.getToken().catch(() => {})
+        await fleet.skip(10_000)
+        expect(fleet.store.operations.includes('set'), `after ${turns} microtasks`).toBe(wasWritten)
+        expect([fleet.store.leased, fleet.clock.sleeping], `after ${turns} microtasks`).toEqual([0, 0])
+      }
+    },
+  )
+
   it('does not shorten the timeoutMs of the next acquisition', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)

@@ -1,5 +1,7 @@
 /** A store that fails or returns invalid data: no call fails because of it, or waits for more than one operation. */
-import { describe, expect, it } from 'vitest'
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
@@ -411,3 +413,28 @@ it('an entry that cannot be decrypted counts as absent, emits store-failed, and 
   await other.provider.getToken()
   expect(sourcesOf(other.events)).toEqual(['store'])
 })
+
+it.each([
+  { name: 'hkdfSync', operation: 'get' },
+  { name: 'createCipheriv', operation: 'set' },
+] as const)(
+  'a store whose entries cannot be encrypted has failed, and is tried again: $name',
+  async ({ name, operation }) => {
+    const real = crypto[name]
+    const replace = (by: unknown): void => {
+      Object.assign(crypto, { [name]: by })
+      syncBuiltinESMExports()
+    }
+    onTestFinished(() => replace(real))
+    const { fleet, provider, events } = fleetOf()
+    replace(() => {
+      throw Object.assign(new Error(ERROR_TEXT), { code: 'ERR_CRYPTO_INVALID_STATE' })
+    })
+    const { value } = await provider.getToken()
+    expect(failuresOf(events)).toEqual([{ operation, code: 'ERR_CRYPTO_INVALID_STATE' }])
+    expect(fleet.store.leased).toBe(0)
+    replace(real)
+    await fleet.skip(1_000)
+    expect(await fleet.tokenOf()).toBe(value)
+  },
+)

@@ -87,10 +87,15 @@ export class EncryptedStore<T> {
     }
   }
 
-  /** Writes the entry. */
-  async write(content: T, ttlMs: number, options: OperationOptions = {}): Promise<void> {
-    const act = ({ key, encryption }: KeyedEntry): Promise<void> =>
-      this.#store.set(key, encryption.encrypt(key, JSON.stringify(content)), Math.floor(ttlMs))
+  /** Writes the entry, as it is when the operation begins. */
+  async write(
+    create: () => { readonly content: T; readonly ttlMs: number },
+    options: OperationOptions = {},
+  ): Promise<void> {
+    const act = async ({ key, encryption }: KeyedEntry): Promise<void> => {
+      const { content, ttlMs } = create()
+      await this.#store.set(key, encryption.encrypt(key, JSON.stringify(content)), Math.floor(ttlMs))
+    }
     await this.#run('set', act, options)
   }
 

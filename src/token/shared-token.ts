@@ -290,12 +290,15 @@ export class SharedToken {
     cached: CachedToken | undefined,
     options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
   ): Promise<void> {
-    const remainsMs = cached?.remainsMs(this.#options.clock) ?? 0
-    const ttlMs = Math.floor(Math.max(remainsMs, MIN_ENTRY_MS))
     const { lifetimeMs = 0, quotas = [], token } = cached ?? {}
-    const entry = token && { value: token.value, scope: token.scope, lifetimeMs, remainsMs, quotas }
+    const create = (): { content: SharedEntry; ttlMs: number } => {
+      const remainsMs = cached?.remainsMs(this.#options.clock) ?? 0
+      const ttlMs = Math.floor(Math.max(remainsMs, MIN_ENTRY_MS))
+      const shared = token && { value: token.value, scope: token.scope, lifetimeMs, remainsMs, quotas }
+      return { content: { ttlMs, token: shared, limits: this.#context.limits.shared }, ttlMs }
+    }
     try {
-      await store.write({ ttlMs, token: entry, limits: this.#context.limits.shared }, ttlMs, options)
+      await store.write(create, options)
       this.#isFailing = false
       this.#entry = { token: cached }
       if (this.#unwritten === cached) this.#unwritten = undefined

@@ -17,6 +17,8 @@ const LIMIT_MS = 1_000
 
 type Content = typeof CONTENT
 
+const entry = (content: Content, ttlMs: number) => () => ({ content, ttlMs })
+
 /** The entries, one for each key. */
 async function entriesOf(store: EncryptedStore<Content>): Promise<Entry<Content>[]> {
   const entries: Entry<Content>[] = []
@@ -54,7 +56,7 @@ function made({ leases = true } = {}) {
 describe('a store that works', () => {
   it('receives every operation with its arguments, and causes no event', async () => {
     const { clock, inner, events, store, read } = made()
-    await store.write(CONTENT, 500)
+    await store.write(entry(CONTENT, 500))
     const key = inner.tokenKey
     await clock.advance(200)
     const readAt = { monotonicMs: clock.monotonicMs(), epochMs: clock.epochMs() }
@@ -80,7 +82,7 @@ describe('a store that works', () => {
 
   it('returns an entry with readAt set to the moment at which the read began, not to that of its wait', async () => {
     const { clock, inner, store, read } = made()
-    await store.write(CONTENT, 10_000)
+    await store.write(entry(CONTENT, 10_000))
     inner.faults.get = slow(clock, 400)
     const reads = Array.from({ length: 9 }, () => read()) // the last one waits for one of eight slots
     const from = clock.monotonicMs()
@@ -89,20 +91,31 @@ describe('a store that works', () => {
     expect(begun).toEqual([...Array.from({ length: 8 }, () => 0), 400])
   })
 
+  it('receives an entry as it is when its write begins', async () => {
+    const { clock, inner, store, read } = made()
+    inner.faults.set = slow(clock, 400)
+    const from = clock.monotonicMs()
+    const create = () => ({ content: { ...CONTENT, lifetimeMs: clock.monotonicMs() - from }, ttlMs: 9_000 })
+    const writes = Array.from({ length: 9 }, () => store.write(create)) // the last one waits for one of eight slots
+    await clock.advance(800)
+    await Promise.all(writes)
+    expect((await read())?.content.lifetimeMs).toBe(400)
+  })
+
   it('receives the TTL in whole milliseconds', async () => {
     const { inner, store } = made()
-    await store.write(CONTENT, 1_999.9)
+    await store.write(entry(CONTENT, 1_999.9))
     expect(inner.asked.map(({ ttlMs }) => ttlMs)).toEqual([1_999])
   })
 
   it('is a step of a run with each operation, unless nobody waits for it', async () => {
     const { store, steps, read } = made()
     await read()
-    await store.write(CONTENT, 500)
+    await store.write(entry(CONTENT, 500))
     const release = await store.lease(700)
     await release?.()
     expect(steps).toEqual([FIRST_MS, LIMIT_MS, LIMIT_MS, LIMIT_MS])
-    await store.write(CONTENT, 500, { isUnattended: true })
+    await store.write(entry(CONTENT, 500), { isUnattended: true })
     for await (const _ of store.read({ isUnattended: true })) void _
     await release?.({ isUnattended: true })
     expect(steps).toHaveLength(4)
@@ -128,7 +141,7 @@ describe('a store that fails', () => {
   it('times out after a second when it is written, even first', async () => {
     const { clock, inner, events, store } = made()
     inner.faults.set = FAILURES.hangs
-    const ended = rejection(store.write(CONTENT, 500))
+    const ended = rejection(store.write(entry(CONTENT, 500)))
     await clock.advance(LIMIT_MS - 1)
     expect(events).toEqual([])
     await clock.advance(1)
@@ -140,7 +153,7 @@ describe('a store that fails', () => {
     const { inner, events, store } = made()
     const release = await store.lease(700)
     inner.failAlways(FAILURES.rejects)
-    await rejection(store.write(CONTENT, 500, { isUnattended: true }))
+    await rejection(store.write(entry(CONTENT, 500), { isUnattended: true }))
     await rejection(store.read({ isUnattended: true }).next())
     await rejection(release?.({ isUnattended: true }) ?? Promise.resolve())
     expect(events).toEqual([])
@@ -181,7 +194,7 @@ describe('a store that fails', () => {
     closing.abort(reason)
     expect(await rejection(read())).toBe(reason)
     expect(await rejection(store.lease(700))).toBe(reason)
-    expect(await rejection(store.write(CONTENT, 500))).toBe(reason)
+    expect(await rejection(store.write(entry(CONTENT, 500)))).toBe(reason)
     await release?.()
     expect([inner.operations, events]).toEqual([['lease', 'release'], []])
   })
@@ -256,7 +269,7 @@ function byHand(text: string, { version = 'v2', tagBytes = 16, entry = KEY } = {
 /** The text of an entry as it is in the store. */
 async function encrypted(content = CONTENT): Promise<string> {
   const { inner, store } = made()
-  await store.write(content, 500)
+  await store.write(entry(content, 500))
   return inner.entry(KEY)?.value ?? ''
 }
 
@@ -303,7 +316,7 @@ describe('an entry', () => {
     const inner = new MemoryStore(clock)
     for (const options of [{ client: 'other' }, { keys: ['Swordfish'] }, { name: 'check' }]) {
       const { store } = encrypting(inner, clock, options)
-      await store.write(CONTENT, 500)
+      await store.write(entry(CONTENT, 500))
       expect(await entriesOf(store)).toHaveLength(1)
       for (const key of inner.keys) inner.put(key, value, 500)
       expect(await entriesOf(store)).toEqual([])
@@ -315,9 +328,9 @@ describe('an entry', () => {
     const clock = new ManualClock()
     const inner = new MemoryStore(clock)
     const [one, other] = ['one', 'other'].map((client) => encrypting(inner, clock, { client }))
-    await other?.store.write(CONTENT, 500)
+    await other?.store.write(entry(CONTENT, 500))
     const [key = ''] = inner.keys
-    await one?.store.write(CONTENT, 500)
+    await one?.store.write(entry(CONTENT, 500))
     const foreign = inner.entry(inner.keys.find((name) => name !== key) ?? '')?.value ?? ''
     inner.put(key, foreign, 500)
     expect(await other?.read()).toBeUndefined()
@@ -326,10 +339,10 @@ describe('an entry', () => {
   it('is read with each of the keys, and written with the first one', async () => {
     const clock = new ManualClock()
     const inner = new MemoryStore(clock)
-    await encrypting(inner, clock, { keys: ['old'] }).store.write(CONTENT, 500)
+    await encrypting(inner, clock, { keys: ['old'] }).store.write(entry(CONTENT, 500))
     const { store } = encrypting(inner, clock, { keys: ['new', 'old'] })
     expect(await entriesOf(store)).toMatchObject([{ content: CONTENT }])
-    await store.write({ ...CONTENT, lifetimeMs: 2 }, 500)
+    await store.write(entry({ ...CONTENT, lifetimeMs: 2 }, 500))
     expect((await entriesOf(store)).map(({ content }) => content.lifetimeMs)).toEqual([2, 1_000])
     expect(await entriesOf(encrypting(inner, clock, { keys: ['new'] }).store)).toHaveLength(1)
   })
@@ -338,10 +351,10 @@ describe('an entry', () => {
     const clock = new ManualClock()
     const inner = new MemoryStore(clock)
     const { store, events } = encrypting(inner, clock, { keys: ['new', SECRET] })
-    await store.write(CONTENT, 500)
+    await store.write(entry(CONTENT, 500))
     const [damaged = ''] = inner.keys
     inner.put(damaged, 'text', 500)
-    await encrypting(inner, clock).store.write(CONTENT, 500)
+    await encrypting(inner, clock).store.write(entry(CONTENT, 500))
     expect(await entriesOf(store)).toHaveLength(1)
     expect(events).toEqual([{ type: 'store-failed', operation: 'get', code: 'UNREADABLE' }])
   })

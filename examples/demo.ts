@@ -10,6 +10,7 @@ import {
   type AuthEvent,
   createAuthFetch,
   createTokenProvider,
+  type RenewalSuppressedEvent,
   type TokenRequestFailedEvent,
 } from 'merchant-auth'
 import { attachAuth } from 'merchant-auth/axios'
@@ -89,12 +90,21 @@ function inWords(event: AuthEvent): string {
         ? 'token renewed in the background, before it expired'
         : `token renewed after ${tally.rejections} rejected calls, which are repeated`
     case 'renewal-suppressed':
-      return styleText('red', `no renewal for ${apiName(event.api)} before ${event.nextRenewalMs} ms`)
+      return styleText(
+        'red',
+        `${apiName(event.api)} rejected ${event.method} ${event.url}: ${notRenewed(event)}`,
+      )
     case 'token-withheld':
       return styleText('red', `a call was sent without the token (${event.reason}): ${event.url}`)
     case 'store-failed':
       return styleText('red', `the token store failed at ${event.operation}`)
   }
+}
+
+function notRenewed({ reason, nextRenewalMs }: RenewalSuppressedEvent): string {
+  return reason === 'accepted'
+    ? 'only this call, so no renewal'
+    : `no renewal before ${nextRenewalMs} ms (${reason})`
 }
 
 /** A background renewal makes one attempt. Its next one would come seconds later, which is too late for these tokens. */

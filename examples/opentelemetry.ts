@@ -27,8 +27,16 @@ sandbox.test.fail('token', { kind: 'status', status: 503 })
 await Promise.all(Array.from({ length: 10 }, (_, order) => authFetch(`${merchantUrl}/orders/${order}`)))
 sandbox.test.revoke()
 await authFetch(`${merchantUrl}/orders`) // rejected, renewed, and repeated
-sandbox.test.revoke()
-await authFetch(`${merchantUrl}/orders`) // rejected again, too soon for another renewal
+const ofOtherStore = `${merchantUrl}/stores/7` // a store that the account does not have: its calls get a 401 of their own
+sandbox.test.fail(
+  'merchant',
+  { kind: 'status', status: 401 },
+  { path: '/merchant/stores/7', times: Infinity },
+)
+await authFetch(ofOtherStore) // renewed, which does not help
+await authFetch(ofOtherStore) // so the 401 is about the call
+sandbox.test.configure({ rejectAllTokens: true })
+await authFetch(`${merchantUrl}/orders`) // too soon for another renewal
 await authFetch(`${environment.authUrl}/health`) // not below apiUrls: goes without the token
 
 const rejected = createTokenProvider({
@@ -48,7 +56,9 @@ assert.deepEqual(lines, [
   'token request failed: ERR_TOKEN_STATUS 503',
   'token requests left: per_hour 8',
   'token requests left: per_hour 7',
-  'rejected token not renewed: merchant',
+  'token requests left: per_hour 6',
+  `token not renewed (one call): GET ${ofOtherStore}`,
+  `token not renewed (every call): GET ${merchantUrl}/orders`,
   `sent without the token: ${environment.authUrl}/health destination`,
   'token request failed: ERR_TOKEN_STATUS 401 test',
   'token request failed: ERR_TOKEN_STATUS 503 production',
@@ -67,15 +77,16 @@ const amount = (name: string, pattern: RegExp): number =>
 const REJECTED = /client="rejected"/
 const OTHER = /^(?!.*client=)/
 const expected = [
-  ['merchant_auth_token_request_duration_count', OTHER, 3], // a 503, and two good answers
+  ['merchant_auth_token_request_duration_count', OTHER, 4], // a 503, and three good answers
   ['merchant_auth_token_request_duration_count', REJECTED, 1],
   ['merchant_auth_token_request_failures_total', /http_response_status_code="503"/, 1],
   ['merchant_auth_token_request_failures_total', /merchant_auth_oauth_error="invalid_client"/, 1],
-  ['merchant_auth_token_acquisition_duration_count', OTHER, 2],
+  ['merchant_auth_token_acquisition_duration_count', OTHER, 3],
   ['merchant_auth_token_acquisition_duration_count', REJECTED, 0],
-  ['merchant_auth_token_rejections_total', OTHER, 2],
-  ['merchant_auth_token_renewals_total', OTHER, 1],
-  ['merchant_auth_token_suppressed_renewals_total', OTHER, 1],
+  ['merchant_auth_token_rejections_total', OTHER, 4],
+  ['merchant_auth_token_renewals_total', OTHER, 2],
+  ['merchant_auth_token_suppressed_renewals_total', /merchant_auth_suppressed_reason="accepted"/, 1],
+  ['merchant_auth_token_suppressed_renewals_total', /merchant_auth_suppressed_reason="limited"/, 1],
   ['merchant_auth_token_withheld_total', /merchant_auth_withheld_reason="destination"/, 1],
 ] as const
 assert.deepEqual(

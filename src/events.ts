@@ -78,8 +78,9 @@ export interface RenewalSuppressedEvent extends RejectedCallEventBase {
   /**
    * Why:
    *
-   * - `accepted`: the API accepts other calls with this token, so this 401 is about the call
-   * - `limited`: the API has rejected new tokens, and renewals for it are rate limited
+   * - `accepted`: the API accepts other calls with this token, or has not rejected enough of them since the last renewal:
+   *   this 401 is about the call
+   * - `limited`: the API rejects all calls, new tokens did not help, and renewals for it are rate limited
    * - `quota`: what is left of a quota is reserved for callers without a token
    * - `cooldown`: the last token request failed
    */

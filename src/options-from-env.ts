@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { ConfigurationError, CredentialFileError, type Flaw } from './errors.ts'
 import type { TokenProviderOptions } from './options.ts'
-import { locateStore, storeAt } from './store/location.ts'
+import { prepareStore, storeAt } from './store/location.ts'
 import { decodeSecretFile, unreadableFile } from './text-file.ts'
 import {
   type CredentialSource,
@@ -42,7 +42,7 @@ export type OptionsFromEnv<Name extends string = 'merchant' | 'inStore'> = Token
  * - `MERCHANT_AUTH_TOKEN_PARAMETERS`: `tokenParameters` as `name=value`, separated by commas or line breaks
  * - `MERCHANT_AUTH_TIMEOUT_MS`, `MERCHANT_AUTH_REFRESH_AHEAD_MS`, `MERCHANT_AUTH_EXPIRY_MARGIN_MS`: the options with these
  *   names
- * - `MERCHANT_AUTH_STORE`: a directory, such as `./.tokens`, in which all processes of one user on one machine share the token.
+ * - `MERCHANT_AUTH_STORE`: a directory, such as `/var/lib/my-service/tokens`, in which all processes of one user on one machine share the token.
  *   It is created if it is missing, and rejected if other users can write it. Or the URL of a Redis (`redis://…`,
  *   `rediss://…`), for which the service passes its client: `{ ...optionsFromEnv(), store: createRedisTokenStore(client) }`.
  *   Without that, the store fails with the code `NO_REDIS_CLIENT`. With an assertion, pass `encryptionKeys`, too.
@@ -62,7 +62,7 @@ export function optionsFromEnv<const Name extends string = 'merchant' | 'inStore
   const variables = setVariables(env)
   const source = credentialSource(variables)
   const readCredential = credentialReader(source, variables)
-  const location = locateStore(variables[STORE_VARIABLE])
+  const location = prepareStore(variables[STORE_VARIABLE])
   const flaws = { flaw: flawOf(source), storeFlaw: location?.flaw }
   const options = readVariables(variables, { readCredential, ...flaws, apis })
   if (!Array.isArray(options)) {

@@ -68,8 +68,10 @@ export interface GeneralOptions {
    */
   readonly tokenParameters?: Readonly<Record<string, string>> | undefined
   /**
-   * Time limit (ms, 1 to 2^31-1) for a token request, including its retries and pauses. An attempt that is not the last
-   * gets at most half of it. After the limit, waiting calls reject with a `TokenRequestError`.
+   * Time limit (ms, 1 to 2^31-1) for one token request, including its retries and pauses. An attempt may take all that is
+   * left of it, so an endpoint that responds within it is used, and one that hangs costs the waiting calls all of it. After
+   * the limit they reject with a `TokenRequestError`. A call that first has to wait for a background renewal may wait longer;
+   * its own signal limits its wait.
    * @default 10_000
    */
   readonly timeoutMs?: number | undefined

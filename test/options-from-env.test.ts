@@ -318,7 +318,7 @@ describe('MERCHANT_AUTH_STORE', () => {
     expect(await readdir(directory)).toEqual(['.gitignore'])
     vi.restoreAllMocks() // the working directory may change
     await store?.set('key', 'value', 60_000)
-    expect(await readdir(directory)).toHaveLength(2)
+    expect(await readdir(directory)).toHaveLength(3)
     expect(await store?.get('key')).toMatchObject({ value: 'value' })
     const release = await store?.lease?.('key', 60_000)
     expect(await store?.lease?.('key', 60_000)).toBeUndefined()

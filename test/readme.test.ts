@@ -172,7 +172,7 @@ const SET_BY_PLATFORMS = ['AWS_SESSION_TOKEN']
 
 /** The environment variables that code reads without a default other than ''. */
 function variablesWithoutDefault(code: string): string[] {
-  const reads = [...code.matchAll(/process\.env(?:\.(\w+)\b|\['(\w+)'\])(?! \?\? (?:'[^']|\d))/g)]
+  const reads = [...code.matchAll(/process\.env(?:\.(\w+)\b|\['(\w+)'\])(?! \?\? (?:'[^']|\d|join\())/g)]
   const destructured = [...code.matchAll(/\{([^{}]*)\} = process\.env/g)].flatMap(([, list = '']) =>
     list.split(',').map((item) => item.trim()),
   )

@@ -20,8 +20,7 @@ const CALLS = 25
 async function runPrimary(): Promise<void> {
   await using sandbox = await startSandbox()
   const folder = mkdtempSync(join(tmpdir(), 'cluster-'))
-  cluster.setupPrimary({ cwd: folder })
-  const fork = (): Worker => cluster.fork(sandbox.test.variables)
+  const fork = (): Worker => cluster.fork({ ...sandbox.test.variables, HOME: folder, USERPROFILE: folder })
   try {
     const workers = Array.from({ length: WORKERS }, fork)
     await Promise.all(workers.map((worker) => once(worker, 'message')))

@@ -18,8 +18,8 @@ try {
   for (const run of [1, 2]) {
     const { stdout, stderr } = await promisify(execFile)(
       process.execPath,
-      [COMMAND, 'token', '--header', '--store', '.tokens'],
-      { cwd: folder, env: { ...process.env, ...sandbox.test.variables } },
+      [COMMAND, 'token', '--header', '--store', join(folder, 'tokens')],
+      { env: { ...process.env, ...sandbox.test.variables } },
     )
     assert.equal(stderr, '')
     const [name = '', value = ''] = stdout.trim().split(': ')

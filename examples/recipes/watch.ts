@@ -1,5 +1,5 @@
 /**
- * Development with `node --watch`: a service that is changed five times, or as often as the first argument says, restarts as
+ * Development with `node --watch-path`: a service that is changed five times, or as often as the first argument says, restarts as
  * often, and makes one token request.
  */
 import assert from 'node:assert/strict'
@@ -28,14 +28,15 @@ async function serve(version: string): Promise<void> {
 async function run(): Promise<void> {
   await using sandbox = await startSandbox()
   const folder = mkdtempSync(join(tmpdir(), 'watch-'))
+  const home = mkdtempSync(join(tmpdir(), 'watch-home-'))
   const save = (version: number): void => {
     const program = `process.env.SAVED_VERSION = '${version}'\nawait import('${import.meta.url}')\n`
     writeFileSync(join(folder, 'service.mjs'), program)
   }
   save(0)
-  const watcher = spawn(process.execPath, ['--watch', '--watch-preserve-output', 'service.mjs'], {
+  const watcher = spawn(process.execPath, ['--watch-path=.', '--watch-preserve-output', 'service.mjs'], {
     cwd: folder,
-    env: { ...process.env, ...sandbox.test.variables },
+    env: { ...process.env, ...sandbox.test.variables, HOME: home, USERPROFILE: home },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const ended = once(watcher, 'exit')
@@ -53,7 +54,7 @@ async function run(): Promise<void> {
   } finally {
     watcher.kill()
     await ended
-    rmSync(folder, { recursive: true })
+    for (const path of [folder, home]) rmSync(path, { recursive: true })
   }
 }
 

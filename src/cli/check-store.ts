@@ -3,8 +3,9 @@ import { statSync } from 'node:fs'
 import type { Emit, StoreFailedEvent } from '../events.ts'
 import { resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl } from '../redact.ts'
+import { missingDirectory } from '../store/directory.ts'
 import type { EncryptedStore } from '../store/encrypted-store.ts'
-import type { StoreLocation } from '../store/location.ts'
+import { locateStore, prepareStore, type StoreLocation } from '../store/location.ts'
 import { UNREADABLE } from '../store/token-store.ts'
 import { ageOf, entryOfClient, type SharedEntry } from '../token/shared-token.ts'
 import type { Finding } from './report.ts'
@@ -22,6 +23,18 @@ interface StoreContext {
   readonly show: (text: string) => string
 }
 
+/**
+ * Where the store is. The directory is not created: what root creates, the service cannot use. For the same reason root does not
+ * touch that of another user.
+ */
+export const inspectStore: typeof locateStore = (text) => {
+  const location = locateStore(text)
+  if (location?.kind !== 'directory') return location
+  const { place } = location
+  const isUntouched = missingDirectory(place) !== undefined || (isRoot() && isOfAnotherUser(place))
+  return isUntouched ? location : prepareStore(text)
+}
+
 /** A store that cannot be used is a warning: no call fails because of it. */
 export async function storeFinding(
   location: StoreLocation,
@@ -36,12 +49,6 @@ export async function storeFinding(
     const text = `${name} belongs to another user, so it was not tried`
     return { step, result: 'warning', text, advice: RUN_AS_OWNER, data: { kind, place: shown } }
   }
-  const opened = await openStore(location, signal)
-  if (opened.kind === 'no-client') {
-    const data = { kind, place: shown, writable: false }
-    const text = `${name} cannot be checked: it ${NO_CLIENT}`
-    return { step, result: 'warning', text, advice: INSTALL_CLIENT, data }
-  }
   const unusable = (what: string, code: string | undefined): Finding => ({
     step,
     result: 'warning',
@@ -50,6 +57,26 @@ export async function storeFinding(
     cause: code,
     data: { kind, place: shown, writable: false },
   })
+  const missing = kind === 'directory' ? missingDirectory(place) : undefined
+  if (missing !== undefined) {
+    if (missing.failure !== undefined) return unusable('created', missing.failure)
+    const text = `${name} does not exist yet: the first process that needs a token creates it`
+    if (isRoot())
+      return {
+        step,
+        result: 'info',
+        text,
+        advice: MISSING_FOR_ROOT,
+        data: { kind, place: shown, token: null },
+      }
+    return { step, result: 'ok', text, data: { kind, place: shown, writable: true, token: null } }
+  }
+  const opened = await openStore(location, signal)
+  if (opened.kind === 'no-client') {
+    const data = { kind, place: shown, writable: false }
+    const text = `${name} cannot be checked: it ${NO_CLIENT}`
+    return { step, result: 'warning', text, advice: INSTALL_CLIENT, data }
+  }
   if (opened.kind === 'failed') return unusable('used', opened.code)
 
   let failure: StoreFailedEvent['code']
@@ -91,6 +118,10 @@ export async function storeFinding(
   }
 }
 
+function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
 /** Root can write it, too, but the service could not read what root writes. */
 function isOfAnotherUser(directory: string): boolean {
   const user = process.getuid?.() // not on Windows
@@ -129,6 +160,8 @@ const UNREADABLE_ADVICE =
 
 const RUN_AS_OWNER =
   'Run check as the user that runs the service, who must own the directory: chown, chmod 700.'
+const MISSING_FOR_ROOT =
+  'A service of another user must be allowed to create it: run check as that user, or create it for that user (chown, chmod 700).'
 const OWNER = 'The user that runs the service must own the directory: chown, chmod 700.'
 const DISK_FULL = 'The disk or the quota is full.'
 const NOT_A_DIRECTORY = 'A part of its path is not a directory: correct MERCHANT_AUTH_STORE.'

@@ -11,7 +11,7 @@ import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { explanationOf } from '../warnings.ts'
 import { jwtFindings } from './check-jwt.ts'
-import { storeFinding } from './check-store.ts'
+import { inspectStore, storeFinding } from './check-store.ts'
 import { type Command, type CommandContext, EXIT, parseFlags, UsageError } from './command.ts'
 import { type Connection, watchConnection } from './connection.ts'
 import { diagnose, diagnoseNetwork, diagnoseTimeout } from './diagnosis.ts'
@@ -67,7 +67,7 @@ Example:
     const header = readHeader(flags)
     const report = (json ? jsonReport : textReport)(context.stdout)
     try {
-      const sources = await readSources(flags, context)
+      const sources = await readSources(flags, { ...context, locate: inspectStore })
       const exitCode = await new Check(sources, report, context).run(call, header)
       context.signal.throwIfAborted()
       return report.end(exitCode)
@@ -309,8 +309,10 @@ const API_FAILS = `The API itself fails. ${UNKNOWN} Try again later.`
 const CHECK_URL = `Check the URL, and whether it supports GET. ${UNKNOWN}`
 const CALL_ADVICE: Readonly<Record<number, string>> = {
   401:
-    'The API rejects the token. Check that the audience and the API URL belong to the same environment, and look up ' +
-    "in the service's documentation which header carries the token (--header-name, --scheme).",
+    'The API rejects the token, or this call alone: a store, an order or a permission that the account does not have. ' +
+    'Try a URL that works for every account. If that is rejected, too, check that the audience and the API URL belong ' +
+    "to the same environment, and look up in the service's documentation which header carries the token " +
+    '(--header-name, --scheme).',
   403:
     'The API, or a firewall in front of it, does not allow this request. The client may lack a permission or a scope. ' +
     'Ask the service.',

@@ -9,6 +9,8 @@ interface QueuedFault {
   readonly fault: Fault
   /** How many requests it applies to; Infinity: all further ones. */
   readonly times: number
+  /** Only requests to this path, or below it. */
+  readonly path?: string | undefined
   /** What it is called in the log, such as `status=503`. */
   readonly label: string
 }
@@ -23,8 +25,8 @@ export class SandboxFaults {
   }
 
   /** Queues a fault behind those that its target has. */
-  queue({ target, fault, times, label }: QueuedFault): void {
-    for (const one of this.environments) this.#labels.set(one.fail(target, fault, { times }), label)
+  queue({ target, fault, times, path, label }: QueuedFault): void {
+    for (const one of this.environments) this.#labels.set(one.fail(target, fault, { times, path }), label)
   }
 
   /**
@@ -44,11 +46,11 @@ export class SandboxFaults {
     for (const [key, text] of parts)
       if (text !== undefined) options[optionOf(key)] = parsed(key, text, named)
       else if (key !== kind) options[optionOf(key)] = true
-    const { times = Number.POSITIVE_INFINITY, ...fault } = options
+    const { times = Number.POSITIVE_INFINITY, path, ...fault } = options
     const said = [...parts].filter(([key]) => key !== 'times')
     const label = said.map(([key, text]) => (text === undefined ? key : `${key}=${text}`)).join(',')
     try {
-      this.queue({ target, fault: fault as Fault, times: Number(times), label }) // which checks it
+      this.queue({ target, fault: fault as Fault, times: Number(times), path: path as string, label }) // which checks it
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
       const problems = error.problems.map(

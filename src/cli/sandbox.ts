@@ -74,7 +74,8 @@ Behavior of both environments:
                          TARGET: token, merchant or in-store;
                          KIND: status=N, json=JSON, text=TEXT, redirect=URL,
                          hang, slow-body=MS, huge-body, truncated-body, reset;
-                         times=N limits it to N requests
+                         times=N limits it to N requests,
+                         path=PATH to requests to a path and below it
 
 Keys, in a terminal:
 ${KEYS_HELP}

@@ -7,7 +7,7 @@ import { headerName, schemeName } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import { similarName } from '../names.ts'
 import type { TokenProviderOptions } from '../options.ts'
-import { locateStore } from '../store/location.ts'
+import type { locateStore } from '../store/location.ts'
 import { decodeFile, decodeSecretFile, type FileText, unreadableFile } from '../text-file.ts'
 import {
   CREDENTIALS,
@@ -104,6 +104,12 @@ export interface Sources {
   readonly bodyFormat: 'json' | 'form'
 }
 
+/** What reads the sources. */
+interface SourcesContext extends Pick<CommandContext, 'env' | 'signal'> {
+  /** Finds out where the store is, and whether it can be used. */
+  readonly locate: typeof locateStore
+}
+
 /**
  * Reads flags, environment variables, and files. The file of the secret or the assertion is read only once, because it may
  * be a pipe.
@@ -112,7 +118,7 @@ export interface Sources {
  */
 export async function readSources(
   flags: FlagValues<typeof SETTINGS_FLAGS>,
-  { env, signal }: CommandContext,
+  { env, signal, locate }: SourcesContext,
 ): Promise<Sources> {
   const bodyFormat = choiceOf('--body-format', flags['body-format'], ['json', 'form']) ?? 'json'
   const file = await readFileOf(flags.dotenv, decodeFile, signal)
@@ -127,7 +133,7 @@ export async function readSources(
   const { variable, file: secretFile } = credentialSource(variables)
   const secretContent = await readFileOf(secretFile, decodeSecretFile, signal)
   const secret = (secretFile === undefined ? variables[variable] : secretContent.text) ?? ''
-  const location = locateStore(variables[STORE_VARIABLE])
+  const location = locate(variables[STORE_VARIABLE])
   return { variables, secret, secretFile, secretContent, location, dotenv, bodyFormat }
 }
 

@@ -1,6 +1,7 @@
 /** Opens the store of `--store` and `MERCHANT_AUTH_STORE` for one run of a command. */
 import { once } from 'node:events'
-import { fileStoreIn, type StoreLocation } from '../store/location.ts'
+import { storeOfFiles } from '../store/files.ts'
+import type { StoreLocation } from '../store/location.ts'
 import { createRedisTokenStore } from '../store/redis.ts'
 import { storeErrorCode, type TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
@@ -19,7 +20,7 @@ export const INSTALL_CLIENT = 'npm install redis'
 
 /** Opens a store. Resolves with a failure if the signal is aborted. */
 export async function openStore({ kind, place }: StoreLocation, signal: AbortSignal): Promise<OpenedStore> {
-  if (kind === 'directory') return { kind: 'open', store: fileStoreIn(place), close: () => {} }
+  if (kind === 'directory') return { kind: 'open', store: storeOfFiles(place), close: () => {} }
   const client = await redisClient(place)
   if (client === undefined) return { kind: 'no-client' }
   const { store, connect, close } = client

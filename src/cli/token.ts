@@ -2,6 +2,7 @@
 import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
+import { prepareStore } from '../store/location.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { STORE_VARIABLE } from '../variables.ts'
@@ -76,7 +77,7 @@ Example:
     let options: TokenProviderOptions | undefined
     let isStale = false
     try {
-      const sources = await readSources(flags, context)
+      const sources = await readSources(flags, { env, signal, locate: prepareStore })
       const { secret, location } = sources
       options = optionsFrom(sources)
       redactor.secrets.add(secret)

@@ -126,7 +126,11 @@ const COUNTERS: Readonly<Record<CountedEvent['type'], readonly [string, string, 
   'token-request-failed': ['token.request.failures', 'failure', 'Failed attempts to get a token.'],
   'token-rejected': ['token.rejections', 'rejection', 'Calls whose token an API rejected.'],
   'token-renewed': ['token.renewals', 'renewal', 'Tokens replaced before they expired.'],
-  'renewal-suppressed': ['token.suppressed_renewals', 'renewal', 'Renewals suppressed by the rate limit.'],
+  'renewal-suppressed': [
+    'token.suppressed_renewals',
+    'renewal',
+    'Calls whose token an API rejected and that renewed nothing.',
+  ],
   'token-withheld': ['token.withheld', 'request', 'Calls sent without the token.'],
   'store-failed': ['store.failures', 'failure', 'Failed operations of the token store.'],
 }
@@ -220,6 +224,11 @@ export function createMetrics(meters: () => MeterProvider) {
   }
 }
 
+/** Not the URL of the call, of which there may be any number. */
+function apiAttributes({ api }: { readonly api?: string | undefined }): Attributes {
+  return api === undefined ? {} : { 'merchant_auth.api': api }
+}
+
 /** The attributes that an event has besides those of its provider. */
 function attributesOf(event: CountedEvent): Attributes {
   switch (event.type) {
@@ -228,8 +237,9 @@ function attributesOf(event: CountedEvent): Attributes {
       return { ...failureAttributes(event), ...oauthAttributes(event), 'merchant_auth.final': isFinal }
     }
     case 'token-rejected':
+      return apiAttributes(event)
     case 'renewal-suppressed':
-      return event.api === undefined ? {} : { 'merchant_auth.api': event.api }
+      return { ...apiAttributes(event), 'merchant_auth.suppressed.reason': event.reason }
     case 'token-renewed':
       return { 'merchant_auth.renewal.reason': event.reason }
     case 'token-withheld':

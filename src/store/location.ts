@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Flaw } from '../errors.ts'
 import { prepareDirectory } from './directory.ts'
+import { storeOfFiles } from './files.ts'
 import type { TokenStore } from './token-store.ts'
 
 /** Where a store is. */
@@ -23,7 +24,7 @@ const INVALID: FlawedLocation = {
   flaw: {
     kind: 'invalid',
     reason:
-      'must be the path of a directory, such as ./.tokens, or a URL such as redis://localhost:6379 or ' +
+      'must be the path of a directory, such as /var/lib/my-service/tokens, or a URL such as redis://localhost:6379 or ' +
       'rediss://user:password@host:6379/0',
   },
 }
@@ -32,18 +33,22 @@ const UNEXPANDED: FlawedLocation = {
   flaw: {
     kind: 'invalid',
     reason:
-      'must not contain ~ or $, which only a shell replaces: write an absolute path, or one such as ./.tokens',
+      'must not contain ~ or $, which only a shell replaces: write an absolute path, such as /var/lib/my-service/tokens',
   },
+}
+
+/** Where the store is that this text names; undefined without a text. */
+export function locateStore(text: string | undefined): StoreLocation | FlawedLocation | undefined {
+  return text === undefined ? undefined : locationOf(text.trim())
 }
 
 /**
  * Where the store is that this text names; undefined without a text. A directory is created if it is missing. One that
  * cannot be created is not a flaw: the operations of its store fail, and no call does.
  */
-export function locateStore(text: string | undefined): StoreLocation | FlawedLocation | undefined {
-  if (text === undefined) return undefined
-  const location = locationOf(text.trim())
-  const flaw = location.kind === 'directory' ? directoryFlaw(location.place) : undefined
+export function prepareStore(text: string | undefined): StoreLocation | FlawedLocation | undefined {
+  const location = locateStore(text)
+  const flaw = location?.kind === 'directory' ? directoryFlaw(location.place) : undefined
   return flaw === undefined ? location : { flaw }
 }
 
@@ -79,22 +84,7 @@ function directoryFlaw(directory: string): Flaw | undefined {
 
 /** The store at a location. Redis needs a client, which only the caller has. */
 export function storeAt({ kind, place }: StoreLocation): TokenStore {
-  return kind === 'directory' ? fileStoreIn(place) : STORE_WITHOUT_CLIENT
-}
-
-/** The file store of a directory. Its code is loaded when it is used for the first time. */
-export function fileStoreIn(directory: string): TokenStore {
-  const prepare = (): void => void prepareDirectory(directory)
-  let loading: Promise<TokenStore> | undefined
-  const load = (): Promise<TokenStore> => {
-    loading ??= import('./files.ts').then(({ storeOfFiles }) => storeOfFiles(directory, prepare))
-    return loading
-  }
-  return {
-    get: async (key) => (await load()).get(key),
-    set: async (key, value, ttlMs) => (await load()).set(key, value, ttlMs),
-    lease: async (key, ttlMs) => (await load()).lease?.(key, ttlMs),
-  }
+  return kind === 'directory' ? storeOfFiles(place) : STORE_WITHOUT_CLIENT
 }
 
 async function failWithoutClient(): Promise<never> {

@@ -12,6 +12,7 @@ const STATUS = 'must be a status from 200 to 599'
 const REDIRECT = 'must be a status from 300 to 399'
 const BYTES = 'must be a whole number of at least 1'
 const TIMES = 'must be a whole number of at least 1, or Infinity'
+const PATH = "must be a path that begins with '/', without a query"
 
 const text = z.string('must be a string')
 const status = z.int(STATUS).check(z.gte(200, STATUS), z.lte(599, STATUS))
@@ -59,6 +60,7 @@ const order = strict({
   target: z.enum(['token', 'merchant', 'in-store'], "must be 'token', 'merchant' or 'in-store'"),
   fault: shape,
   times: z.optional(z.custom<number>((times) => times === Infinity || Number(times) >= 1, TIMES)),
+  path: z.optional(z.string(PATH).check(z.regex(/^\/[^?#]*$/, PATH))),
 })
 
 interface QueuedFault {
@@ -66,6 +68,7 @@ interface QueuedFault {
   readonly id: string
   readonly target: SandboxTarget
   readonly fault: Fault
+  readonly path: string | undefined
   timesLeft: number
 }
 
@@ -76,16 +79,18 @@ export class FaultQueue {
 
   /** @throws {@link ConfigurationError} with every problem */
   add(given: unknown): string {
-    const { target, fault, times = 1 } = checked('The fault', 'fault', order, given)
+    const { target, fault, path, times = 1 } = checked('The fault', 'fault', order, given)
     this.#lastId += 1
     const id = `fault-${this.#lastId}`
-    this.#queued.push({ id, target, fault, timesLeft: times })
+    this.#queued.push({ id, target, fault, path, timesLeft: times })
     return id
   }
 
   /** The fault for the request that has just arrived. */
-  take(target: SandboxTarget | undefined): QueuedFault | undefined {
-    const next = this.#queued.find((queued) => queued.target === target)
+  take(target: SandboxTarget | undefined, pathname: string): QueuedFault | undefined {
+    const next = this.#queued.find(
+      (queued) => queued.target === target && (queued.path === undefined || isBelow(pathname, queued.path)),
+    )
     if (next === undefined) return undefined
     next.timesLeft -= 1
     if (next.timesLeft === 0) this.#queued.splice(this.#queued.indexOf(next), 1)
@@ -95,6 +100,11 @@ export class FaultQueue {
   clear(target: SandboxTarget | undefined): void {
     this.#queued = this.#queued.filter((queued) => target !== undefined && queued.target !== target)
   }
+}
+
+/** Whether a path is equal to another one, or continues it at a `/`. */
+export function isBelow(pathname: string, path: string): boolean {
+  return `${pathname}/`.startsWith(path.endsWith('/') ? path : `${path}/`)
 }
 
 /** Creates the usual response of a request. */

@@ -9,6 +9,7 @@ export { startSandbox } from './sandbox.ts'
 export { createStaticTokenProvider, type StaticTokenProviderOptions } from './static-provider.ts'
 export type {
   Fault,
+  FaultOptions,
   Sandbox,
   SandboxClient,
   SandboxCounts,

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { frozenEnvironment, isLoopback } from '../environments.ts'
 import { Exchange, type SandboxServer, startServer } from './exchange.ts'
-import { answerWithFault, FaultQueue, type UsualAnswer } from './faults.ts'
+import { answerWithFault, FaultQueue, isBelow, type UsualAnswer } from './faults.ts'
 import { RequestQuota } from './quota.ts'
 import {
   headersOf,
@@ -29,6 +29,7 @@ import {
 import { changedSettings, checkedOptions, DEFAULT_SETTINGS } from './settings.ts'
 import type {
   Fault,
+  FaultOptions,
   Sandbox,
   SandboxClient,
   SandboxCounts,
@@ -175,7 +176,7 @@ class RunningEnvironment implements SandboxEnvironment {
     return this.#issuer.revoke(token)
   }
 
-  fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string {
+  fail(target: SandboxTarget, fault: Fault, options?: FaultOptions): string {
     return this.#faults.add({ ...options, target, fault })
   }
 
@@ -196,7 +197,7 @@ class RunningEnvironment implements SandboxEnvironment {
     const startedAt = performance.now()
     const path = request.url ?? '/'
     const target = targetOf(path, this)
-    const queued = this.#faults.take(target)
+    const queued = this.#faults.take(target, pathnameOf(path))
     const recorded = this.#log.arrived({
       at: Date.now(),
       ...(target && { target }),
@@ -284,9 +285,12 @@ class RunningEnvironment implements SandboxEnvironment {
 }
 
 function targetOf(path: string, { merchantUrl, inStoreUrl }: SandboxEnvironment): SandboxTarget | undefined {
-  const [pathname = ''] = path.split('?')
+  const pathname = pathnameOf(path)
   if (pathname === '/oauth/token') return 'token'
-  const isBelow = (url: string): boolean => `${pathname}/`.startsWith(`${new URL(url).pathname}/`)
-  if (isBelow(merchantUrl)) return 'merchant' // and the in-store API, too, if they share a base URL
-  return isBelow(inStoreUrl) ? 'in-store' : undefined
+  if (isBelow(pathname, new URL(merchantUrl).pathname)) return 'merchant' // and the in-store API, too, if they share a base URL
+  return isBelow(pathname, new URL(inStoreUrl).pathname) ? 'in-store' : undefined
+}
+
+function pathnameOf(path: string): string {
+  return path.split('?')[0] ?? path
 }

@@ -124,13 +124,15 @@ export interface SandboxEnvironment {
    * which they were added, one to each request that arrives. Returns the fault's id, which is the response's header
    * `x-sandbox-fault` and, in `requests()`, the request's `fault`.
    *
-   * @param options `times`: how many requests it applies to (a whole number, at least 1, or Infinity: all until
-   *   `clearFaults`); by default 1
+   * @param options which requests, and how many
    * @throws {@link ConfigurationError} (`ERR_CONFIGURATION`) with every problem
    * @example
    * sandbox.test.fail('token', { kind: 'status', status: 503, retryAfter: 1 }, { times: 2 })
+   * @example
+   * // A 401 that is about the call: every call of this store gets one, whatever its token.
+   * sandbox.test.fail('merchant', { kind: 'status', status: 401 }, { path: '/merchant/stores/7', times: Infinity })
    */
-  fail(target: SandboxTarget, fault: Fault, options?: { readonly times?: number | undefined }): string
+  fail(target: SandboxTarget, fault: Fault, options?: FaultOptions): string
   /** Removes the faults in the queue, of one target or of all. A fault that is being applied goes on. */
   clearFaults(target?: SandboxTarget): void
   /**
@@ -280,6 +282,21 @@ export type Fault =
       /** 300 to 399; by default 307. */
       readonly status?: number | undefined
     }
+
+/** Which requests a fault applies to. */
+export interface FaultOptions {
+  /**
+   * How many: a whole number, at least 1, or Infinity: all until `clearFaults`.
+   * @default 1
+   */
+  readonly times?: number | undefined
+  /**
+   * Only requests to this path, or to one that continues it at a `/`: `/merchant/stores/7`. It begins with the path of the
+   * API, as in `requests()`, and has no query.
+   * @default all requests to the target
+   */
+  readonly path?: string | undefined
+}
 
 /** What a request was for: the token endpoint, or one of the APIs. */
 export type SandboxTarget = 'token' | 'merchant' | 'in-store'

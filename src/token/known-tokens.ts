@@ -41,9 +41,10 @@ export class KnownTokens {
   acquired(token: CachedToken, isAccepted: (token: CachedToken) => boolean): void {
     const { before } = this
     const displaced = this.#current
-    const keepsBefore =
+    const isSame = displaced?.token.value === token.token.value // some endpoints issue one token until it ends
+    const isBetter =
       before !== undefined && isAccepted(before) && displaced !== undefined && !isAccepted(displaced)
-    if (!keepsBefore) this.#before = displaced
+    if (!isSame && !isBetter) this.#before = displaced
     this.#current = token
     this.#newer = undefined
     this.#count += 1

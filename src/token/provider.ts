@@ -18,13 +18,13 @@ import { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import { KnownTokens } from './known-tokens.ts'
 import type { Failure } from './limits/cooldown.ts'
-import { type Hold, type Need, RequestLimits } from './limits/request-limits.ts'
+import { type Need, RequestLimits, type SuppressionReason } from './limits/request-limits.ts'
 import { Runs } from './runs.ts'
 import { type Begun, FIRST_OPERATION_MS, type SharedNeed, SharedToken } from './shared-token.ts'
 import { expiredOnArrival, lostRequest } from './token-errors.ts'
 import { TokenRequest } from './token-request.ts'
 
-/** The call whose token an API rejected. */
+/** The call whose token an API rejected. @inline */
 export interface RenewOptions {
   /** Ends the wait of this call only. */
   readonly signal?: AbortSignal | undefined
@@ -135,6 +135,12 @@ interface RejectedCall {
   readonly url: string | URL | undefined
 }
 
+/** Why a rejected token is not renewed, and when (monotonic ms) that changes. */
+interface Suppression {
+  readonly reason: SuppressionReason
+  readonly until?: number
+}
+
 class ClientCredentialsProvider implements TokenProvider {
   readonly environment: Environment
   readonly #options: ResolvedOptions
@@ -236,7 +242,8 @@ class ClientCredentialsProvider implements TokenProvider {
     if (!this.#runs.has(key)) {
       const before = canRepeat ? this.#tokenBefore(call) : undefined
       if (before !== undefined) return before
-      if (!this.#isAboutToken(call)) return undefined
+      const suppression = this.#whyNotRenewed(call)
+      if (suppression !== undefined) return this.#suppress(call, suppression)
     }
     const since = this.#now()
     await this.#runs.join(key, () => this.#replaceRejected(call, since), signal)
@@ -261,21 +268,13 @@ class ClientCredentialsProvider implements TokenProvider {
     return this.#hasAttachments && !isAccepted ? before?.token : undefined
   }
 
-  /** Whether to renew a rejected token: its 401 may be about it, and a limit that forbids this may be over for another process. */
-  #isAboutToken(call: RejectedCall): boolean {
-    const mayBeAboutToken = this.#limits.renewalsOf(call.api?.url).rejected(this.#now())
-    if (this.#hasAttachments && !mayBeAboutToken) {
-      this.#context.emit(() => ({
-        type: 'renewal-suppressed',
-        reason: 'accepted',
-        ...this.#eventFieldsOf(call),
-      }))
-      return false
-    }
-    const hold = this.#limits.holdOn({ purpose: 'rejection', api: call.api?.url })
-    if (hold === undefined || this.#sharedToken?.isLookDue) return true
-    this.#suppress(call, hold)
-    return false
+  /** Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. */
+  #whyNotRenewed({ api }: RejectedCall): Suppression | undefined {
+    const isAboutToken = this.#limits.renewalsOf(api?.url).rejected(this.#now())
+    if (this.#hasAttachments && !isAboutToken) return { reason: 'accepted' }
+    // A limit that forbids a renewal may be over for another process, whose token is in the store.
+    if (this.#sharedToken?.isLookDue) return undefined
+    return this.#limits.holdOn({ purpose: 'rejection', api: api?.url })
   }
 
   /** An attachment reports how an API answered a call. */
@@ -303,9 +302,11 @@ class ClientCredentialsProvider implements TokenProvider {
   /** An API rejected the current token and the one before, for one call: that is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
-    this.#limits.renewalsOf(api?.url).beginDoubt()
-    if (!this.#isAboutToken(call)) return
-    this.#runs.join(this.#keyOf(call), () => this.#replaceRejected(call, this.#now())).catch(() => {}) // its failure is an event
+    this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
+    const since = this.#now()
+    const suppression = this.#whyNotRenewed(call)
+    if (suppression !== undefined) this.#emitSuppressed(call, suppression)
+    else this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
   }
 
   /** The key of a renewal. It contains the number of the token, because its value must not appear where keys are inspected. */
@@ -328,24 +329,29 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
     if ((await this.#acquire({ ...need, replaces: token, since })) !== 'acquired') {
       const hold = this.#limits.holdOn(need)
-      if (hold !== undefined) this.#suppress(call, hold)
+      const isServable = this.#servable() !== undefined // otherwise the next call requests one
+      if (hold !== undefined && isServable) this.#suppress(call, hold)
     }
     // The token endpoint may have issued the same token again.
     else if (this.#servableOtherThan(token) !== undefined)
       this.#context.emit({ type: 'token-renewed', reason: 'rejected' })
   }
 
-  /** Emits why a rejected token is not renewed now. During a cooldown it throws the last failure. */
-  #suppress(call: RejectedCall, { reason, until }: Hold): void {
+  /** Says why a rejected token is not renewed now: by an event, and during a cooldown by the last failure, too. */
+  #suppress(call: RejectedCall, suppression: Suppression): undefined {
+    this.#emitSuppressed(call, suppression)
+    if (suppression.reason === 'cooldown') this.#assertNoCooldown()
+  }
+
+  #emitSuppressed(call: RejectedCall, { reason, until }: Suppression): void {
     // A limit holds renewals back only until the token expires.
-    const nextRenewalMs = Math.min(until - this.#now(), this.#servableForMs())
+    const nextRenewalMs = until && Math.min(until - this.#now(), this.#servableForMs())
     this.#context.emit(() => ({
       type: 'renewal-suppressed',
       reason,
-      nextRenewalMs,
+      ...(nextRenewalMs !== undefined && { nextRenewalMs }),
       ...this.#eventFieldsOf(call),
     }))
-    if (reason === 'cooldown') this.#assertNoCooldown()
   }
 
   #startBackgroundRenewal(): void {

@@ -119,10 +119,10 @@ export class Runs {
     ).catch(() => {})
   }
 
-  /** Starts a run that nobody waits for, unless one is under way. */
+  /** Starts a run that nobody waits for, and that keeps no process alive. */
   start(key: string, run: () => Promise<void>): void {
     this.#replaceIfLost(this.#line)
-    this.beginStep(this.#firstStepMs)
+    if (!this.#line.has()) this.beginStep(this.#firstStepMs)
     this.#line.join(key, run).catch(() => {}) // its failure is an event
   }
 

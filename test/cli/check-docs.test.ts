@@ -1,9 +1,9 @@
 // docs/command.md shows the actual output of `check` for a correct configuration and for each failure.
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join } from 'node:path'
 import * as tls from 'node:tls'
 import type { Fault } from 'merchant-auth/testing'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
 import { freePort } from '../testing/calls.ts'
 import { certificate, startHttps } from './certificates.ts'
@@ -46,11 +46,10 @@ describe('docs/command.md shows the output of check below the heading', () => {
   })
 
   it('The token is shared', async () => {
-    vi.spyOn(process, 'cwd').mockReturnValue(folder())
-    onTestFinished(() => void vi.restoreAllMocks())
-    const args = ['--store', '.tokens']
+    const directory = join(folder(), 'tokens')
+    const args = ['--store', directory]
     expect(await run(['token', ...args], at.variables)).toMatchObject({ code: 0 })
-    const brief = (await briefOutputOf(args)).replace(resolve('.tokens'), '/home/shop/.tokens')
+    const brief = (await briefOutputOf(args)).replaceAll(directory, '/var/lib/my-service/tokens')
     expect(brief).toBe(blockBelow('The token is shared'))
   })
 

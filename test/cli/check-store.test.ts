@@ -1,5 +1,14 @@
 // The step `store` of `check`: which store it is, whether it can be written, and what it holds for the client.
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { noteSecret } from '../support/recorded.ts'
@@ -39,7 +48,7 @@ describe('check without a store', () => {
 
 describe('check with a directory', () => {
   it('reports that it can be written and is empty, requests a token, and does not store it', async () => {
-    const directory = join(folder(), 'tokens')
+    const directory = folder()
     for (const _ of [1, 2])
       expect(await checked(directory)).toEqual([
         {
@@ -112,7 +121,36 @@ describe('check with a directory', () => {
         data: { kind: 'directory', place: directory }, // not known
       },
     ])
-    expect([...pathsIn(directory, '.entry'), ...pathsIn(directory, '.lease')]).toEqual([])
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('creates none, and reports that the service will', async () => {
+    const user = vi.spyOn(process, 'getuid').mockReturnValue(1_000)
+    onTestFinished(() => user.mockRestore())
+    const directory = join(folder(), 'var', 'tokens')
+    expect(await checked(directory)).toEqual([
+      {
+        step: 'store',
+        result: 'ok',
+        text: `the directory ${directory} does not exist yet: the first process that needs a token creates it`,
+        data: { kind: 'directory', place: directory, writable: true, token: null },
+      },
+    ])
+    expect(existsSync(join(directory, '..'))).toBe(false)
+  })
+
+  it('creates none for root, who may not be the user that runs the service', async () => {
+    const user = vi.spyOn(process, 'getuid').mockReturnValue(0)
+    onTestFinished(() => user.mockRestore())
+    const directory = join(folder(), 'tokens')
+    expect(await checked(directory)).toMatchObject([
+      {
+        result: 'info',
+        advice: expect.stringContaining('run check as that user'),
+        data: { kind: 'directory', place: directory, token: null }, // whether it is writable is not known
+      },
+    ])
+    expect(existsSync(directory)).toBe(false)
   })
 
   it('warns about one that cannot be created', async () => {
@@ -121,7 +159,7 @@ describe('check with a directory', () => {
     expect(await checked(join(file, 'tokens'))).toMatchObject([
       {
         result: 'warning',
-        text: `the directory ${join(file, 'tokens')} cannot be used (ENOTDIR)`,
+        text: `the directory ${join(file, 'tokens')} cannot be created (ENOTDIR)`,
         advice: expect.stringMatching(
           /^No call fails because of that.*A part of its path is not a directory/,
         ),
@@ -131,26 +169,37 @@ describe('check with a directory', () => {
     ])
   })
 
-  it.each([
-    ['an entry', '.entry'],
-    ['a lease', '.lease'],
-  ])('warns about one in which %s cannot be written', async (_, extension) => {
+  it.skipIf(process.platform === 'win32' || process.getuid?.() === 0)(
+    'warns about one that this user may not create',
+    async () => {
+      const parent = folder()
+      chmodSync(parent, 0o500)
+      expect(await checked(join(parent, 'tokens'))).toMatchObject([
+        { result: 'warning', text: expect.stringContaining('cannot be created (EACCES)') },
+      ])
+      chmodSync(parent, 0o700)
+    },
+  )
+
+  it('warns about one in which an entry cannot be written', async () => {
     const directory = folder()
     await checked(directory)
-    for (const path of pathsIn(directory, extension)) {
+    for (const path of pathsIn(directory, '.entry')) {
       rmSync(path)
-      mkdirSync(path)
+      mkdirSync(join(path, 'not empty'), { recursive: true })
     }
     expect(await checked(directory)).toMatchObject([
-      { result: 'warning', text: `the directory ${directory} cannot be written (EISDIR)` },
+      { result: 'warning', text: expect.stringMatching(/cannot be written \([A-Z]+\)$/) },
     ])
   })
 
   it('leaves nothing that grows, and no lease that blocks', async () => {
     const directory = folder()
     for (const _ of [1, 2, 3]) await checked(directory)
-    expect(readdirSync(directory)).toHaveLength(3) // .gitignore, an entry and a lease
-    for (const path of pathsIn(directory, '.lease')) expect(readFileSync(path, 'utf8')).toMatch(/^released/)
+    expect(readdirSync(directory)).toHaveLength(3) // .gitignore, an entry and a folder
+    const leases = pathsIn(pathsIn(directory, '.lock')[0] ?? '', '.lease')
+    expect(leases).toHaveLength(1)
+    for (const path of leases) expect(readFileSync(path, 'utf8')).toMatch(/^released/)
   })
 
   it.skipIf(process.platform === 'win32')('rejects one that others can write', async () => {

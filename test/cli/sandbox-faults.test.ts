@@ -54,6 +54,14 @@ describe('a fault from --fault', () => {
   })
 })
 
+it('a fault from --fault with a path applies to the calls of that path only', async () => {
+  const running = await withFaults('merchant:status=418,path=/merchant/stores/7')
+  const statusOf = async (store: number) =>
+    (await call(`${running.merchantUrl}/stores/${store}`, undefined)).status
+  expect([await statusOf(7), await statusOf(8), await statusOf(7)]).toEqual([418, 401, 418])
+  expect(await labelOf(running, 1)).toBe('status=418,path=/merchant/stores/7')
+})
+
 describe('an invalid --fault', () => {
   it.each<[fault: string, message: string | RegExp]>([
     ['tokens:hang', '--fault must begin with token, merchant or in-store, and a colon.'],
@@ -62,6 +70,7 @@ describe('an invalid --fault', () => {
     ['token:hang=2147483648', /^--fault token:hang: durationMs must be .*2147483647/],
     ['token:status=HUNTER2', /^--fault token:status: status must be /],
     ['token:json={"a":HUNTER2}', '--fault token:json: json must be valid JSON. '],
+    ['token:hang,path=7', "--fault token:hang: path must be a path that begins with '/', without a query"],
     ['token:hang,times=0', '--fault token:hang: times must be a whole number of at least 1'],
   ])('is rejected: %s', async (fault, message) => {
     const { code, stdout, stderr } = await run(['sandbox', '--fault', fault])

@@ -80,7 +80,9 @@ describe('token --store', () => {
     expect(first).toMatchObject({ code: 0, stderr: '' })
     expect(await token([], { MERCHANT_AUTH_STORE: `file:${directory}` })).toEqual(first)
     expect(at.test.counts.token).toBe(1)
-    const files = readdirSync(directory).map((name) => readFileSync(join(directory, name), 'utf8'))
+    const entries = readdirSync(directory).filter((name) => name.endsWith('.entry'))
+    expect(entries).not.toEqual([])
+    const files = entries.map((name) => readFileSync(join(directory, name), 'utf8'))
     expect(files.join()).not.toContain(first.stdout.trim())
   })
 
@@ -135,6 +137,12 @@ describe('token --store', () => {
       expect(stderr).toContain('(ECONNREFUSED)')
     })
 
+    /** Lets an entry be so many seconds older, as far as Redis says. It lives for 6 h, longer than the token in it. */
+    const age = async (seconds: number): Promise<void> => {
+      for (const key of (await redis.command('keys', '*')).split('\n'))
+        await redis.command('pexpire', key, String((6 * 3_600 - seconds) * 1_000))
+    }
+
     it.each<[state: string, lifetime: number, remains: number, args: string[], requests: number]>([
       ['is valid for less than a minute', 600, 50, [], 2],
       ['is valid for a minute', 600, 70, [], 1],
@@ -145,8 +153,7 @@ describe('token --store', () => {
       at.test.configure({ lifetimeSeconds: lifetime })
       const args = ['--store', redis.url, '--json', ...more]
       await token(args)
-      for (const key of (await redis.command('keys', '*')).split('\n'))
-        await redis.command('pexpire', key, `${remains}000`)
+      await age(lifetime - remains)
       const { code, stdout } = await token(args)
       expect(code).toBe(0)
       expect(at.test.counts.token).toBe(requests)
@@ -158,8 +165,7 @@ describe('token --store', () => {
       at.test.configure({ lifetimeSeconds: 600 })
       const args = ['--store', redis.url]
       const first = await token(args)
-      for (const key of (await redis.command('keys', '*')).split('\n'))
-        await redis.command('pexpire', key, '50000')
+      await age(550)
       at.test.fail('token', { kind: 'status', status: 400 })
       expect(await token(args)).toEqual(first)
       expect(at.test.counts.token).toBe(2)

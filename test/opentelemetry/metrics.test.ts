@@ -23,17 +23,23 @@ describe('the counters', () => {
         'merchant_auth.final': true,
       },
     ],
-    ['token.rejections', { type: 'token-rejected', api: API }, { 'merchant_auth.api': API }],
+    [
+      'token.rejections',
+      { type: 'token-rejected', api: API, method: 'GET', url: `${API}/stores/7` },
+      { 'merchant_auth.api': API },
+    ],
     [
       'token.renewals',
       { type: 'token-renewed', reason: 'expiring' },
       { 'merchant_auth.renewal.reason': 'expiring' },
     ],
-    [
-      'token.suppressed_renewals',
-      { type: 'renewal-suppressed', nextRenewalMs: 1, api: API },
-      { 'merchant_auth.api': API },
-    ],
+    ...(['accepted', 'limited', 'quota', 'cooldown'] as const).map(
+      (reason): [string, AuthEvent, Attributes] => [
+        'token.suppressed_renewals',
+        { type: 'renewal-suppressed', reason, api: API, method: 'GET', url: `${API}/stores/7` },
+        { 'merchant_auth.api': API, 'merchant_auth.suppressed.reason': reason },
+      ],
+    ),
     [
       'token.withheld',
       { type: 'token-withheld', reason: 'own-header', url: `${API}/orders/7` },
@@ -228,7 +234,7 @@ describe('the metrics', () => {
     { ...ACQUIRED, quota: [{ scope: 'client', name: 'per_hour', remaining: 7 }] },
     { type: 'token-rejected', api: API },
     { type: 'token-renewed', reason: 'rejected' },
-    { type: 'renewal-suppressed', nextRenewalMs: 1, api: API },
+    { type: 'renewal-suppressed', reason: 'limited', nextRenewalMs: 1, api: API },
     { type: 'token-withheld', reason: 'destination', url: 'https://other.example.com/' },
     { type: 'store-failed', operation: 'set' },
   ]
@@ -282,18 +288,22 @@ describe('the metrics of a provider', () => {
     await authFetch(url)
     service.revoke()
     expect((await authFetch(url)).status).toBe(200)
-    service.revoke()
-    expect((await authFetch(url)).status).toBe(401)
+    service.configure({ rejectAllTokens: true })
+    for (let calls = 0; calls < 3; calls += 1) expect((await authFetch(url)).status).toBe(401)
 
     expect(await use.valuesOf('token.request.duration', 'error.type')).toMatchObject([
       ['ERR_TOKEN_STATUS', { count: 1 }],
-      [undefined, { count: 2 }],
+      [undefined, { count: 3 }],
     ])
     expect(await use.valuesOf('token.acquisition.duration', 'merchant_auth.token.source')).toMatchObject([
-      ['endpoint', { count: 2 }],
+      ['endpoint', { count: 3 }],
     ])
-    expect(await use.valuesOf('token.rejections', 'merchant_auth.api')).toEqual([['merchant', 2]])
-    expect(await use.valuesOf('token.suppressed_renewals', 'merchant_auth.api')).toEqual([['merchant', 1]])
+    expect(await use.valuesOf('token.rejections', 'merchant_auth.api')).toEqual([['merchant', 4]])
+    // The first one renewed, the second one may be about the call, and the third one came too soon after the renewal.
+    expect(await use.valuesOf('token.suppressed_renewals', 'merchant_auth.suppressed.reason')).toEqual([
+      ['accepted', 1],
+      ['limited', 1],
+    ])
     const [remaining] = await use.collected.series('token.remaining_lifetime')
     expect(remaining?.attributes).toEqual({ 'merchant_auth.environment': 'test' })
     expect(remaining?.value).toSatisfy((seconds) => seconds > 1_800 && seconds <= 3_600)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createFileTokenStore } from 'merchant-auth/file'
 import { afterAll, afterEach, beforeEach, expect, inject, it, onTestFinished, vi } from 'vitest'
+import { removeUnused } from '../../src/store/unused-files.ts'
 import { type Choose, explore } from '../exploration/explorer.ts'
 import { untilIdle, VirtualFiles } from './virtual-files.ts'
 
@@ -12,7 +13,7 @@ const NAME = '2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683' 
 
 const directory = vi.hoisted(() => ({ api: {} as object }))
 vi.mock('node:fs/promises', () => {
-  const forwarded = ['open', 'readdir', 'rename', 'stat', 'unlink'].map((name) => [
+  const forwarded = ['lstat', 'mkdir', 'open', 'readdir', 'rename', 'rmdir', 'unlink'].map((name) => [
     name,
     (...args: unknown[]) => Reflect.get(directory.api, name)(...args),
   ])
@@ -21,8 +22,15 @@ vi.mock('node:fs/promises', () => {
 
 const folder = mkdtempSync(join(tmpdir(), 'file-lease-')) // which stays empty
 afterAll(() => rmSync(folder, { recursive: true }))
-beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }))
-afterEach(() => void vi.useRealTimers())
+const keyFolder = join(folder, `${NAME}.lock`)
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  vi.spyOn(Math, 'random').mockReturnValue(0)
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
 
 interface World {
   readonly processes: readonly string[]
@@ -36,17 +44,30 @@ interface World {
   readonly pauses?: number
   /** How long a pause takes (ms); by default a lease ends in it. */
   readonly pauseMs?: number
-  /** The leases at the beginning, by number: whether they are released, or belong to a process that was killed long ago. */
+  /**
+   * The leases at the beginning, by number: whether they are released, or belong to a process that was killed long ago. Without
+   * it the key has no folder.
+   */
   readonly left?: Readonly<Record<number, 'released' | 'expired'>>
+  /** A further process, which removes what is no longer used. */
+  readonly cleaner?: string
 }
+
+/** After that time a directory is listed again for what is no longer used. */
+const LISTED_AGAIN_MS = 2 * 60 * 60 * 1_000
+let startedAt = Date.now()
 
 /** Runs one schedule. Throws if two processes have the lease at once, or if nobody can have it any more. */
 async function run(world: World, choose: Choose): Promise<void> {
   const files = new VirtualFiles()
   directory.api = files.api
+  startedAt += LISTED_AGAIN_MS
+  vi.setSystemTime(startedAt)
+  files.folders.set(folder, 0)
+  if (world.left !== undefined) files.folders.set(keyFolder, 0)
   for (const [number, state] of Object.entries(world.left ?? {}))
-    files.files.set(`${NAME}.${number}.lease`, {
-      text: state === 'released' ? 'released' : JSON.stringify({ value: '', ttlMs: 1, endsAt: 1 }),
+    files.files.set(join(keyFolder, `${number}.lease`), {
+      text: state === 'released' ? 'released' : JSON.stringify({ value: '', writtenAt: 0, endsAt: 1 }),
       mtimeMs: 0,
     })
   /** When their leases end. The time of a lease begins before it is granted. */
@@ -69,11 +90,13 @@ async function run(world: World, choose: Choose): Promise<void> {
       await release()
     }
   }
-  for (const by of world.processes) {
+  const start = async (by: string, act: () => Promise<void>): Promise<void> => {
     files.by = by
-    begin(by).catch((error) => failures.push(error))
+    act().catch((error) => failures.push(error))
     await untilIdle()
   }
+  for (const by of world.processes) await start(by, () => begin(by))
+  if (world.cleaner !== undefined) await start(world.cleaner, () => removeUnused(folder))
   let [current = ''] = world.processes
   let { switches, kills = 0, pauses = 0 } = world
   const { pauseMs = TTL_MS } = world
@@ -101,7 +124,7 @@ async function run(world: World, choose: Choose): Promise<void> {
     }
   }
   if (failures.length > 0) throw failures[0]
-  // Whatever happened: when all times are over, the next process has the lease, and one or two files are left.
+  // Whatever happened: when all times are over, the next process has the lease.
   vi.setSystemTime(Date.now() + TTL_MS)
   files.by = 'the last one'
   const last = createFileTokenStore(folder).lease?.('key', TTL_MS)
@@ -117,13 +140,17 @@ const isDeep = inject('deep')
 const [one, several, many] = isDeep ? [2, 3, 5] : [1, 2, 3]
 
 it.each<[string, World]>([
-  ['two processes that start at once', { processes: ['A', 'B'], rounds: 1, switches: 99 }],
+  ['two processes that start at once', { processes: ['A', 'B'], rounds: 1, switches: 99, left: {} }],
+  ['two processes that create the folder', { processes: ['A', 'B'], rounds: 1, switches: many }],
   [
     'two processes that find an expired lease',
     { processes: ['A', 'B'], rounds: 1, switches: many, left: { 7: 'expired' } },
   ],
-  ['two processes, twice each', { processes: ['A', 'B'], rounds: 2, switches: many }],
-  ['three processes that start at once', { processes: ['A', 'B', 'C'], rounds: 1, switches: several }],
+  ['two processes, twice each', { processes: ['A', 'B'], rounds: 2, switches: many, left: {} }],
+  [
+    'three processes that start at once',
+    { processes: ['A', 'B', 'C'], rounds: 1, switches: several, left: {} },
+  ],
   [
     'three processes that find an expired lease',
     { processes: ['A', 'B', 'C'], rounds: 1, switches: several, left: { 7: 'expired' } },
@@ -146,6 +173,18 @@ it.each<[string, World]>([
       pauseMs: 2_000,
       left: { 7: 'expired' },
     },
+  ],
+  [
+    'a process, and one that removes the unused folder',
+    { processes: ['A'], rounds: 1, switches: 2 * many, left: { 7: 'expired' }, cleaner: 'D' },
+  ],
+  [
+    'two processes, and one that removes the unused folder',
+    { processes: ['A', 'B'], rounds: 1, switches: several + 1, left: { 7: 'expired' }, cleaner: 'D' },
+  ],
+  [
+    'two processes, and one that removes the empty folder',
+    { processes: ['A', 'B'], rounds: 1, switches: several, left: {}, cleaner: 'D' },
   ],
   [
     'three processes, and times that end',
@@ -174,13 +213,36 @@ it('a process that wakes so late that its number was removed does not use it aga
   const left = { 1: 'expired' } as const
   const world = { processes: ['A', 'B', 'C'], rounds: 2, switches: 99, pauses: 1, left }
   const order = inOrder([
-    ['A', /open .*\.1\.lease/],
+    ['A', /open 1\.lease/],
     ['B', /work/],
     ['pause', /never/],
-    ['C', /remove .*\.2\.lease/],
+    ['C', /remove 2\.lease/],
     ['C', /list/],
     ['A', /work/],
     ['B', /never/], // it releases the lease that it had: number 2
+  ])
+  await run(world, order)
+})
+
+it('a process whose lease was removed with the folder before it was written does not have it', async () => {
+  const left = { 1: 'expired' } as const
+  const world = {
+    processes: ['A', 'B'],
+    rounds: 1,
+    switches: 99,
+    pauses: 1,
+    pauseMs: 2_000,
+    left,
+    cleaner: 'D',
+  }
+  const order = inOrder([
+    ['D', /list \S+\.lock/], // it found the folder unused
+    ['A', /write/],
+    ['pause', /never/],
+    ['D', /never/],
+    ['B', /list/], // it has created the folder again
+    ['A', /work/],
+    ['B', /never/],
   ])
   await run(world, order)
 })

@@ -1,12 +1,13 @@
 /** The file store: its directory, its files, and what it does with those that it cannot use. */
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -15,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createFileTokenStore } from 'merchant-auth/file'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { problemsIn } from '../support/problems.ts'
@@ -38,6 +39,7 @@ function newFolder(): string {
 
 afterEach(() => {
   vi.useRealTimers()
+  vi.restoreAllMocks()
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
@@ -46,16 +48,56 @@ function setClock(aheadMs: number): void {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + aheadMs })
 }
 
-const namesIn = (folder: string, pattern = /\.(?:entry|lease|tmp)$/): string[] =>
-  readdirSync(folder).filter((name) => pattern.test(name))
-const modeOf = (path: string): number => statSync(path).mode & 0o777
+/** The files and folders of the store, those in its folders included. */
+const namesIn = (folder: string, pattern = /\.(?:entry|lock|lease|tmp)$/): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => pattern.test(name))
+const pathIn = (folder: string, pattern: RegExp): string => join(folder, namesIn(folder, pattern)[0] ?? '')
+const modeOf = (path: string): number => statSync(path).mode & 0o7777
 
 /** A store with an entry, and the path of the entry's file. */
 async function withEntry(ttlMs = LONG_MS) {
   const folder = newFolder()
   const store = createFileTokenStore(folder)
   await store.set('key', 'value', ttlMs)
-  return { folder, store, path: join(folder, namesIn(folder)[0] ?? '') }
+  return { folder, store, path: pathIn(folder, /\.entry$/) }
+}
+
+const OF_THE_USER = 'of the user'
+
+/** What may be in the place of a file of the store. */
+const FOREIGN: [what: string, place: (path: string) => unknown][] = [
+  ['an empty folder', (path) => mkdirSync(path)],
+  [
+    'a huge file',
+    (path) => {
+      writeFileSync(path, '{}')
+      truncateSync(path, 8 * 1_024 ** 3)
+    },
+  ],
+  ...(isWindows
+    ? []
+    : ([
+        ['a FIFO', (path) => void execFileSync('mkfifo', [path])],
+        ['a socket', socketAt],
+        ['a symbolic link to a file', linkAt],
+        ['a symbolic link to itself', (path) => symlinkSync(path, path)],
+      ] satisfies [string, (path: string) => unknown][])),
+]
+if (process.platform === 'linux' && process.getuid?.() === 0)
+  FOREIGN.push(['a device', (path) => void execFileSync('mknod', [path, 'c', '1', '5'])]) // like /dev/zero
+
+/** Returns the file that the link leads to. */
+function linkAt(path: string): string {
+  const target = join(newFolder(), 'target')
+  writeFileSync(target, OF_THE_USER)
+  symlinkSync(target, path)
+  return target
+}
+
+/** The socket stays when its process was killed. */
+function socketAt(path: string): void {
+  const code = `require('node:net').createServer().listen(${JSON.stringify(basename(path))}, () => process.kill(process.pid, 'SIGKILL'))`
+  spawnSync(process.execPath, ['-e', code], { cwd: dirname(path) }) // a path of a socket is short
 }
 
 describe('the contract of a token store', () => {
@@ -87,19 +129,64 @@ describe('the directory', () => {
     const store = createFileTokenStore('tokens')
     vi.spyOn(process, 'cwd').mockReturnValue(newFolder())
     await store.set('key', 'value', LONG_MS)
-    expect(namesIn(join(folder, 'tokens'))).toHaveLength(1)
+    expect(namesIn(join(folder, 'tokens'), /\.entry$/)).toHaveLength(1)
   })
 
-  it.skipIf(isWindows).each([0o777, 0o770, 0o702])(
-    'is rejected where others can write it: mode %o',
-    (mode) => {
-      const folder = newFolder()
-      chmodSync(folder, mode)
+  describe.skipIf(isWindows)('that others can write', () => {
+    /** The directory is rejected, and stays as it is. */
+    const expectRejection = (folder: string): void => {
+      const [mode, names] = [modeOf(folder), readdirSync(folder)]
       expect(problemsIn(() => createFileTokenStore(folder))).toMatchObject([
         { option: 'directory', kind: 'insecure' },
       ])
-    },
-  )
+      expect([modeOf(folder), readdirSync(folder)]).toEqual([mode, names])
+    }
+
+    it.each(['777', '770', '702'])('is rejected where no store has been: mode %s', (mode) => {
+      const folder = newFolder()
+      chmodSync(folder, Number.parseInt(mode, 8))
+      expectRejection(folder)
+    })
+
+    it.each(['2770', '777'])(
+      "is made its owner's again where only a store has been: mode %s, as by the fsGroup of Kubernetes",
+      async (mode) => {
+        const folder = join(newFolder(), 'tokens')
+        const store = createFileTokenStore(folder)
+        await store.set('key', 'value', LONG_MS)
+        await store.lease?.('key', LONG_MS)
+        chmodSync(folder, Number.parseInt(mode, 8))
+        expect(await createFileTokenStore(folder).get('key')).toMatchObject({ value: 'value' })
+        expect(modeOf(folder)).toBe(0o700)
+      },
+    )
+
+    it("is made its owner's again before it has an entry", () => {
+      const folder = join(newFolder(), 'tokens')
+      createFileTokenStore(folder)
+      writeFileSync(join(folder, `${crypto.randomUUID()}.tmp`), '') // of a process that was killed when it looked at the modes
+      chmodSync(folder, 0o2770)
+      createFileTokenStore(folder)
+      expect(modeOf(folder)).toBe(0o700)
+    })
+
+    it.each([
+      ['another file', (folder: string) => writeFileSync(join(folder, 'notes'), '')],
+      ['a .gitignore of the user', (folder: string) => writeFileSync(join(folder, '.gitignore'), 'dist\n')],
+    ])('is rejected where there is %s, too', async (_, place) => {
+      const { folder } = await withEntry()
+      place(folder)
+      chmodSync(folder, 0o2770)
+      expectRejection(folder)
+    })
+
+    it.runIf(process.getuid?.() === 0)("is rejected where it is another user's", async () => {
+      const { folder } = await withEntry()
+      chmodSync(folder, 0o2770)
+      chownSync(folder, 65_534, 65_534)
+      expectRejection(folder)
+    })
+  })
 
   it.skipIf(isWindows).each([0o755, 0o750])(
     'is accepted where others can only read it: mode %o',
@@ -107,7 +194,8 @@ describe('the directory', () => {
       const folder = newFolder()
       chmodSync(folder, mode)
       await createFileTokenStore(folder).set('key', 'value', LONG_MS)
-      for (const name of readdirSync(folder)) expect(modeOf(join(folder, name))).toBe(0o600)
+      expect(modeOf(pathIn(folder, /\.entry$/))).toBe(0o600)
+      expect(modeOf(folder)).toBe(mode)
     },
   )
 
@@ -147,11 +235,17 @@ describe('the directory', () => {
 })
 
 describe('an entry', () => {
-  it.skipIf(isWindows)('is one file for its owner only, and so is a lease', async () => {
-    const { folder, store } = await withEntry()
-    await store.lease?.('key', LONG_MS)
-    expect(namesIn(folder).map((name) => modeOf(join(folder, name)))).toEqual([0o600, 0o600])
-  })
+  it.skipIf(isWindows)(
+    'is a file for its owner only, and so is a lease, in a folder for its owner only',
+    async () => {
+      const { folder, store, path } = await withEntry()
+      await store.lease?.('key', LONG_MS)
+      expect(modeOf(path)).toBe(0o600)
+      expect(modeOf(pathIn(folder, /\.lock$/))).toBe(0o700)
+      expect(modeOf(pathIn(folder, /\.lease$/))).toBe(0o600)
+      expect(namesIn(folder)).toHaveLength(3)
+    },
+  )
 
   it.each([['k'.repeat(300)], ['../../key'], ['CON'], ['Key: with "characters"\0']])(
     'may have any key: %j',
@@ -161,7 +255,7 @@ describe('an entry', () => {
       await store.set(key, 'value', LONG_MS)
       expect(await store.get(key)).toMatchObject({ value: 'value' })
       expect(await store.lease?.(key, LONG_MS)).toBeTypeOf('function')
-      expect(namesIn(folder)).toHaveLength(2)
+      expect(namesIn(folder)).toHaveLength(3)
     },
   )
 
@@ -177,7 +271,7 @@ describe('an entry', () => {
     const reader = createFileTokenStore(folder)
     while (!isDone) expect(values).toContain((await reader.get('key'))?.value)
     await writing
-    expect(namesIn(folder)).toHaveLength(1)
+    expect(namesIn(folder, /\.(?:entry|tmp)$/)).toHaveLength(1)
   })
 
   it.each([
@@ -193,16 +287,25 @@ describe('an entry', () => {
     expect(await store.get('key')).toMatchObject({ value: 'newer' })
   })
 
-  it.skipIf(isWindows)('that is a symbolic link is not followed, and is replaced', async () => {
-    const { folder, store, path } = await withEntry()
-    const target = join(folder, 'target')
-    renameSync(path, target)
-    const before = readFileSync(target)
-    symlinkSync(target, path)
+  it.each(FOREIGN)('that is %s is UNREADABLE until it is replaced', async (what, place) => {
+    const { store, path } = await withEntry()
+    rmSync(path)
+    const target = place(path)
     expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE' })
     await store.set('key', 'newer', LONG_MS)
     expect(await store.get('key')).toMatchObject({ value: 'newer' })
-    expect(readFileSync(target)).toEqual(before)
+    if (what.includes('link to a file')) expect(readFileSync(String(target), 'utf8')).toBe(OF_THE_USER)
+  })
+
+  it('that is a folder with files in it stays as it is', async () => {
+    const { folder, store, path } = await withEntry()
+    rmSync(path)
+    mkdirSync(path)
+    writeFileSync(join(path, 'file'), OF_THE_USER)
+    expect(await rejection(store.get('key'))).toMatchObject({ code: 'UNREADABLE' })
+    expect(await rejection(store.set('key', 'newer', LONG_MS))).toHaveProperty('code')
+    expect(readFileSync(join(path, 'file'), 'utf8')).toBe(OF_THE_USER)
+    expect(namesIn(folder, /\.tmp$/)).toEqual([])
   })
 
   it.skipIf(isWindows || process.getuid?.() === 0)(
@@ -212,7 +315,7 @@ describe('an entry', () => {
       chmodSync(folder, 0o500)
       expect(await store.get('key')).toMatchObject({ value: 'value' })
       expect(await rejection(store.set('key', 'newer', LONG_MS))).toMatchObject({ code: 'EACCES' })
-      expect(await rejection(Promise.resolve(store.lease?.('key', LONG_MS)))).toMatchObject({
+      expect(await rejection(Promise.resolve(store.lease?.('new key', LONG_MS)))).toMatchObject({
         code: 'EACCES',
       })
       chmodSync(folder, 0o700)
@@ -244,14 +347,13 @@ describe('the time of an entry', () => {
     expect((await store.get('key'))?.ttlMs).toBeLessThanOrEqual(LONG_MS)
   })
 
-  it.each([
-    ['earlier', -LONG_MS],
-    ['later, as after the clock was set back', HOUR_MS],
-  ])('is over when the file was written %s', async (_, ms) => {
+  it.each([-DAY_MS, 0, DAY_MS])('does not depend on the time of its file: %d ms from now', async (ms) => {
     const { store, path } = await withEntry()
+    setClock(LONG_MS - 1_000)
     const seconds = (Date.now() + ms) / 1_000
     utimesSync(path, seconds, seconds)
-    expect(await store.get('key')).toBeUndefined()
+    expect((await store.get('key'))?.ttlMs).toBeGreaterThan(0)
+    expect((await store.get('key'))?.ttlMs).toBeLessThanOrEqual(1_000)
   })
 
   it('that is over before it is written, by a process that had stopped, replaces no other one', async () => {
@@ -260,20 +362,12 @@ describe('the time of an entry', () => {
     setClock(2_000)
     await writing
     expect((await store.get('key'))?.value).toBe('value')
-    expect(namesIn(folder)).toHaveLength(1)
-  })
-
-  it('is not longer for a copy of the file', async () => {
-    const { store, path } = await withEntry()
-    setClock(LONG_MS - 1_000)
-    const seconds = Date.now() / 1_000
-    utimesSync(path, seconds, seconds)
-    expect((await store.get('key'))?.ttlMs).toBeLessThanOrEqual(1_000)
+    expect(namesIn(folder, /\.(?:entry|tmp)$/)).toHaveLength(1)
   })
 })
 
 describe('a lease', () => {
-  const leaseIn = (folder: string): string => join(folder, namesIn(folder, /\.lease$/)[0] ?? '')
+  const leaseIn = (folder: string): string => pathIn(folder, /\.lease$/)
 
   it('of a killed holder ends with its time, whatever the clock was set to', async () => {
     const { store } = await withEntry()
@@ -295,17 +389,61 @@ describe('a lease', () => {
     expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
   })
 
-  it.skipIf(isWindows)('that is a symbolic link changes no other file', async () => {
+  it.each(FOREIGN)('that is %s is not held by anybody', async (what, place) => {
     const { folder, store } = await withEntry()
     const release = await store.lease?.('key', LONG_MS)
-    const target = join(newFolder(), 'target')
-    writeFileSync(target, 'of the user')
     const path = leaseIn(folder)
     rmSync(path)
-    symlinkSync(target, path)
+    const target = place(path)
     await release?.().catch(() => {})
+    const next = await store.lease?.('key', LONG_MS)
+    expect(next).toBeTypeOf('function')
+    expect(await store.lease?.('key', LONG_MS)).toBeUndefined()
+    await next?.()
+    if (what.includes('link to a file')) expect(readFileSync(String(target), 'utf8')).toBe(OF_THE_USER)
+  })
+
+  it.each(FOREIGN)('has a folder of its own in the place of %s', async (what, place) => {
+    const { folder, store } = await withEntry()
+    const path = pathIn(folder, /\.lock$/)
+    rmSync(path, { recursive: true })
+    const target = place(path)
     expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
-    expect(readFileSync(target, 'utf8')).toBe('of the user')
+    await store.set('key', 'newer', LONG_MS)
+    expect(namesIn(path)).toHaveLength(1)
+    if (what.includes('link to a file')) expect(readFileSync(String(target), 'utf8')).toBe(OF_THE_USER)
+  })
+
+  it('has a number that the store gave it, whatever else has one', async () => {
+    const { folder, store } = await withEntry()
+    writeFileSync(join(pathIn(folder, /\.lock$/), `${'9'.repeat(30)}.lease`), '')
+    setClock(LONG_MS)
+    const release = await store.lease?.('key', LONG_MS)
+    expect(namesIn(folder, /\D1\.lease$/)).toHaveLength(1)
+    await release?.()
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+  })
+
+  it.skipIf(isWindows)('is not in the folder that a link in the place of its own leads to', async () => {
+    const { folder, store } = await withEntry()
+    const path = pathIn(folder, /\.lock$/)
+    const target = newFolder()
+    rmSync(path, { recursive: true })
+    symlinkSync(target, path)
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+    expect(readdirSync(target)).toEqual([])
+    expect(namesIn(path)).toHaveLength(1)
+  })
+
+  it('is not disturbed by the release of a former holder that slept for days, whatever its number', async () => {
+    const { folder, store } = await withEntry()
+    const release = await store.lease?.('key', LONG_MS)
+    setClock(2 * DAY_MS)
+    await createFileTokenStore(folder).set('another key', 'value', LONG_MS) // removes what is unused
+    expect(namesIn(folder, /\.lease$/)).toEqual([])
+    expect(await store.lease?.('key', LONG_MS)).toBeTypeOf('function')
+    await release?.()
+    expect(await store.lease?.('key', LONG_MS)).toBeUndefined()
   })
 })
 
@@ -321,17 +459,14 @@ describe('what is not needed any more', () => {
       await acquireAndRelease(store)
       await store.set('key', `value ${turn}`, LONG_MS)
     }
-    expect(namesIn(folder)).toHaveLength(2)
+    expect(namesIn(folder)).toHaveLength(3)
   })
 
   it('is removed: what killed writers left after 10 s, and unused entries and leases after a day', async () => {
     const { folder, store } = await withEntry()
     await acquireAndRelease(store)
-    const left = join(
-      folder,
-      `${namesIn(folder, /entry$/)[0]?.replace('.entry', '')}.${crypto.randomUUID()}.tmp`,
-    )
-    writeFileSync(left, readFileSync(join(folder, namesIn(folder, /entry$/)[0] ?? ''))) // it was killed before the renaming
+    const left = join(pathIn(folder, /\.lock$/), `${Date.now()}.${crypto.randomUUID()}.tmp`)
+    writeFileSync(left, readFileSync(pathIn(folder, /\.entry$/))) // it was killed before the renaming
     await acquireAndRelease(store)
     expect(existsSync(left)).toBe(true)
     setClock(11_000)
@@ -339,17 +474,21 @@ describe('what is not needed any more', () => {
     expect(existsSync(left)).toBe(false)
     setClock(DAY_MS + LONG_MS)
     await createFileTokenStore(folder).set('another key', 'value', LONG_MS)
-    await vi.waitFor(() => expect(namesIn(folder)).toHaveLength(1)) // nobody waits for it
+    expect(namesIn(folder, /\.entry$/)).toHaveLength(1)
+    expect(existsSync(dirname(left))).toBe(false)
   })
 
   it('leaves the files of others alone', async () => {
     const { folder, store } = await withEntry()
-    const others = ['notes.tmp', 'data.entry', '1.lease']
+    const others = ['notes.tmp', 'data.entry', '1.lease', 'data.lock/1.lease']
+    mkdirSync(join(folder, 'data.lock'))
     for (const name of others) writeFileSync(join(folder, name), '')
+    writeFileSync(join(pathIn(folder, /[0-9a-f]{64}\.lock$/), 'notes'), '')
     setClock(30 * DAY_MS)
     await store.set('another key', 'value', LONG_MS)
-    await vi.waitFor(() => expect(namesIn(folder)).toHaveLength(others.length + 1)) // without the old entry
-    expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
+    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    expect(names).toEqual(expect.arrayContaining([...others, expect.stringMatching(/\.lock.notes$/)]))
+    expect(namesIn(folder, /[0-9a-f]{64}\.entry$/)).toHaveLength(1) // the old one is gone
   })
 
   it('includes entries whose time is not over yet, although they were written long ago: they stay', async () => {
@@ -357,15 +496,21 @@ describe('what is not needed any more', () => {
     await createFileTokenStore(folder).set('short', 'value', 1)
     setClock(5 * DAY_MS)
     await store.set('another key', 'value', LONG_MS)
-    await vi.waitFor(() => expect(namesIn(folder)).toHaveLength(2)) // the short one is gone
+    expect(namesIn(folder, /\.entry$/)).toHaveLength(2) // the short one is gone
     expect(await store.get('key')).toMatchObject({ value: 'value' })
   })
-})
 
-it('a folder in the place of an entry fails its operations', async () => {
-  const { store, path } = await withEntry()
-  rmSync(path)
-  mkdirSync(path)
-  expect(await rejection(store.get('key'))).toMatchObject({ code: 'EISDIR' })
-  expect(await rejection(store.set('key', 'newer', LONG_MS))).toMatchObject({ code: expect.any(String) })
+  it('is removed for some milliseconds at a time, as a caller waits, until nothing is left', async () => {
+    const { folder, store } = await withEntry()
+    for (let count = 0; count < 20; count += 1) await store.set(`key ${count}`, 'value', LONG_MS)
+    let now = Date.now() + 2 * DAY_MS
+    vi.spyOn(Date, 'now').mockImplementation(() => {
+      now += 4
+      return now
+    })
+    await store.set('key', 'newer', LONG_MS)
+    expect(namesIn(folder, /\.entry$/).length).toBeGreaterThan(15)
+    for (let turn = 0; turn < 50; turn += 1) await store.set('key', 'newer', LONG_MS)
+    expect(namesIn(folder, /\.entry$/)).toHaveLength(1)
+  })
 })

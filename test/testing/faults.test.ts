@@ -53,11 +53,31 @@ describe('fail() of the sandbox', () => {
     expect([response.status, response.headers.has('x-sandbox-fault')]).toEqual([401, false])
   })
 
+  it('applies a fault with a path to requests to that path and below it only', async () => {
+    const token = await freshToken(use.env)
+    const path = '/merchant/stores/7'
+    use.env.fail('merchant', { kind: 'status', status: 401 }, { path, times: Number.POSITIVE_INFINITY })
+    use.env.fail('merchant', UNAVAILABLE)
+    const statusOf = async (below: string) => (await call(use.env.merchantUrl + below, token)).status
+    const below = [
+      '/stores/7',
+      '/stores/8',
+      '/stores/70',
+      '/stores/7/orders?storeId=8',
+      '/orders?at=/stores/7',
+    ]
+    const statuses = []
+    for (const one of below) statuses.push(await statusOf(one))
+    expect(statuses).toEqual([401, 503, 200, 401, 200])
+  })
+
   it.each<[option: string, fault: unknown, options?: object]>([
     ['fault.kind', { kind: 'explode' }],
     ['fault.status', { kind: 'status', status: 100 }],
     ['fault.afterMs', { kind: 'reset', afterMs: 5 }],
     ['times', { kind: 'reset' }, { times: 0 }],
+    ['path', { kind: 'reset' }, { path: 'stores/7' }],
+    ['path', { kind: 'reset' }, { path: '/stores?id=7' }],
   ])('rejects an invalid %s: %o %o', (option, fault, options) => {
     const order = () => use.env.fail('token', fault as never, options)
     expect(order).toThrow(configurationError(option))

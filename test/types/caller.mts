@@ -7,6 +7,7 @@ import {
   createTokenProvider,
   defineEnvironments,
   isMerchantAuthError,
+  type RenewalSuppressedEvent,
   type StoreFailedEvent,
   type TokenProvider,
   type TokenProviderOptions,
@@ -55,11 +56,11 @@ export function describeEvent(event: AuthEvent): string {
     case 'token-request-failed':
       return `${event.attempt.toFixed()} ${event.code} ${event.status?.toFixed()} ${event.error} ${event.nextTryMs?.toFixed()}`
     case 'token-rejected':
-      return event.api?.toUpperCase() ?? ''
+      return `${event.api?.toUpperCase()} ${event.method?.toUpperCase()} ${event.url?.toUpperCase()}`
     case 'token-renewed':
       return event.reason
     case 'renewal-suppressed':
-      return `${event.api} ${event.nextRenewalMs.toFixed()}`
+      return `${suppressed(event)} ${event.method?.toUpperCase()} ${event.url?.toUpperCase()}`
     case 'token-withheld':
       return `${event.reason} ${event.url.toUpperCase()}`
     case 'store-failed':
@@ -79,7 +80,7 @@ export const stores: readonly TokenStore[] = [
   createRedisTokenStore(createSentinel({ name: 'main', sentinelRootNodes: [] })),
   createRedisTokenStore(new Redis()),
   createRedisTokenStore(new RedisCluster([])),
-  createFileTokenStore('.tokens'),
+  createFileTokenStore('/var/lib/my-service/tokens'),
 ]
 export const redisOptions: RedisTokenStoreOptions = { keyPrefix: 'shop:' }
 export const shared: TokenProvider = createTokenProvider({
@@ -96,6 +97,11 @@ export const minimalStore: TokenStore = {
 export const fullStore: TokenStore = {
   ...minimalStore,
   lease: async (key, ttlMs) => (ttlMs > 0 ? async () => console.log(key) : undefined),
+}
+
+function suppressed({ reason, api, nextRenewalMs }: RenewalSuppressedEvent): string {
+  const known: 'accepted' | 'limited' | 'quota' | 'cooldown' = reason
+  return `${known} ${api?.toUpperCase()} ${nextRenewalMs?.toFixed()}`
 }
 
 function failed({ operation, code }: StoreFailedEvent): string {

@@ -30,7 +30,7 @@ declare const options: auth.TokenProviderOptions
 const api: axios.AxiosInstance = axios.create()
 api.interceptors.request.use(authAxios.createAuthInterceptor(options))
 authAxios.attachAuth(api, auth.createTokenProvider(options))
-auth.createTokenProvider({ ...options, store: authFile.createFileTokenStore('.tokens') })
+auth.createTokenProvider({ ...options, store: authFile.createFileTokenStore('/var/lib/my-service/tokens') })
 auth.createTokenProvider({ ...options, store: authRedis.createRedisTokenStore(new ioredis.Redis()) })
 `
 

@@ -1,10 +1,13 @@
 /** The program of a terminal, whose token survives restarts. Shown in docs/shops-and-terminals.md. */
 import { randomUUID } from 'node:crypto'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
 import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
 import { createFileTokenStore } from 'merchant-auth/file'
 
 const options = optionsFromEnv()
-const store = createFileTokenStore(process.env['STATE_DIRECTORY'] ?? '/var/lib/terminal')
+const directory = process.env['STATE_DIRECTORY'] ?? join(homedir(), '.my-service', 'tokens')
+const store = createFileTokenStore(directory)
 export const tokens = createTokenProvider({ ...options, store })
 const authFetch = createAuthFetch(tokens)
 

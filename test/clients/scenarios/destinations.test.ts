@@ -1,6 +1,7 @@
 // Which URLs get the token: every spelling of a URL in memory, and what arrives over sockets.
 import { type AuthEvent, createAuthFetch } from 'merchant-auth'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { settled } from '../../support/clock.ts'
 import { type Scripted, scripted, useGround } from '../../support/ground.ts'
 import { provided, token } from '../../support/provided.ts'
 import { outcomes } from '../../support/recorded.ts'
@@ -205,8 +206,10 @@ it('an apiUrl below another one has its own renewal rate limit', async () => {
     environment: { ...ENVIRONMENT, apiUrls: [inner, 'https://api.example.com/merchant'] },
   })
   const authFetch = createAuthFetch(provider, { fetch: async () => new Response('', { status: 401 }) })
-  for (const url of ['https://api.example.com/merchant/innermost', `${inner}/1`, `${inner}/2`])
-    await authFetch(url)
-  const count = (type: string): number => events.filter((event) => event.type === type).length
-  expect([count('token-renewed'), count('renewal-suppressed')]).toEqual([2, 1])
+  const outer = 'https://api.example.com/merchant/innermost'
+  for (const url of [outer, outer, outer, `${inner}/1`, `${inner}/2`]) await authFetch(url)
+  await settled()
+  const limited = events.filter((event) => event.type === 'renewal-suppressed' && event.reason === 'limited')
+  expect(limited).toMatchObject([{ url: outer }])
+  expect(events.filter(({ type }) => type === 'token-renewed')).toHaveLength(2)
 })

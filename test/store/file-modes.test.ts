@@ -1,0 +1,69 @@
+/** The directory of a file store where modes cannot be changed. */
+import { mkdtempSync, rmSync, type Stats } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createFileTokenStore } from 'merchant-auth/file'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { kindsOf } from '../support/problems.ts'
+
+const fileSystem = vi.hoisted(() => ({
+  /** Added to every mode. */
+  modes: 0,
+  chmod: (_path: string): void => {},
+}))
+vi.mock('node:fs', async (original) => {
+  const real = await original<typeof import('node:fs')>()
+  const open = (stats: Stats | undefined): Stats | undefined => {
+    if (stats !== undefined) stats.mode |= fileSystem.modes
+    return stats
+  }
+  return {
+    ...real,
+    statSync: (path: string, options?: object) => open(real.statSync(path, options) as Stats | undefined),
+    fstatSync: (file: number) => open(real.fstatSync(file)),
+    chmodSync: (path: string) => fileSystem.chmod(path),
+  }
+})
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'file-modes-'))
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+  fileSystem.modes = 0
+})
+
+const LONG_MS = 60_000
+const REFUSALS = [
+  ['changes nothing', () => {}],
+  [
+    'is refused',
+    () => {
+      throw Object.assign(new Error('EPERM'), { code: 'EPERM' })
+    },
+  ],
+] as const
+
+describe.skipIf(process.platform === 'win32').each(REFUSALS)('where chmod %s', (_, chmod) => {
+  beforeEach(() => {
+    fileSystem.chmod = chmod
+  })
+
+  it("a file system on which each file is everybody's has no modes: its directory is used, also after a restart", async () => {
+    fileSystem.modes = 0o777
+    const directory = join(folder, 'tokens')
+    for (const value of ['first', 'second']) {
+      const store = createFileTokenStore(directory)
+      await store.set('key', value, LONG_MS)
+      expect(await store.get('key')).toMatchObject({ value })
+    }
+  })
+
+  it('a directory that others can write is rejected on a file system with modes', async () => {
+    await createFileTokenStore(folder).set('key', 'value', LONG_MS)
+    const { chmodSync } = await vi.importActual<typeof import('node:fs')>('node:fs')
+    chmodSync(folder, 0o770)
+    expect(kindsOf(() => createFileTokenStore(folder))).toEqual([['directory', 'insecure']])
+  })
+})

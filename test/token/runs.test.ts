@@ -37,3 +37,50 @@ it('a run that is only late makes no run behind it run twice, or beside another'
   await settled()
   expect([begun, most, clock.sleeping]).toEqual([['first', 'first', 'second', 'third'], 1, 0])
 })
+
+/** A clock of a process that can stand still: its timers fire late, in the order of their times. */
+class FreezingClock extends ManualClock {
+  async standStill(ms: number): Promise<void> {
+    this.pass(ms)
+    await this.advance(0)
+  }
+}
+
+it('a run that stood still with the process ends by its own limits before it counts as lost', async () => {
+  const clock = new FreezingClock()
+  const closed = new AbortController().signal
+  const runs = new Runs(clock, { firstStepMs: STEP_MS, closed, lost: () => new Error('lost') })
+  let begun = 0
+  const waiting = runs.join('key', async () => {
+    begun += 1
+    await clock.sleep(3_000)
+    runs.beginStep(STEP_MS)
+    await clock.sleep(STEP_MS)
+  })
+  await clock.advance(4_000)
+  await clock.standStill(20_000)
+  await waiting
+  expect([begun, clock.sleeping]).toEqual([1, 0])
+})
+
+it('a run counts as under way for 0.1 s after the process stood still, and no longer if it was lost', async () => {
+  const clock = new FreezingClock()
+  const closed = new AbortController().signal
+  const runs = new Runs(clock, { firstStepMs: STEP_MS, closed, lost: () => new Error('lost') })
+  runs.start('key', () => new Promise(() => {}))
+  await clock.standStill(20_000)
+  expect(runs.has('key')).toBe(true)
+  await clock.advance(99)
+  expect(runs.has('key')).toBe(true)
+  await clock.advance(1)
+  expect(runs.has('key')).toBe(false)
+  runs.start('key', async () => {
+    runs.beginStep(STEP_MS)
+    await clock.sleep(STEP_MS)
+  })
+  await clock.advance(0)
+  await clock.standStill(4_000)
+  expect(runs.has('key')).toBe(true)
+  await clock.advance(1_000)
+  expect(runs.has('key')).toBe(false)
+})

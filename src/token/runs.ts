@@ -18,17 +18,28 @@ class Line {
   /** When (monotonic ms) the present step of the run whose turn it is must have ended; infinite if there is no run. */
   stepEndsAt = Number.POSITIVE_INFINITY
   readonly #keys = new Set<string>()
+  /** How many runs are under way, or wait for their turn. */
+  #unfinished = 0
   readonly #turn = new Mutex()
+  readonly #firstStepEndsAt: () => number
+
+  /** `firstStepEndsAt`: when (monotonic ms) the first step of a run that begins now must have ended. */
+  constructor(firstStepEndsAt: () => number) {
+    this.#firstStepEndsAt = firstStepEndsAt
+  }
 
   readonly join: (key: string, run: () => Promise<void>) => Promise<void> = pMemoize(
     async (key: string, run: () => Promise<void>) => {
       this.#keys.add(key)
+      this.#unfinished += 1
       try {
         await this.#turn.runExclusive(async () => {
           try {
             await run()
           } finally {
-            this.stepEndsAt = Number.POSITIVE_INFINITY // before the next turn begins
+            this.#unfinished -= 1
+            // Before the turn passes: the next run may have been lost while it waited, and never begin a step.
+            this.stepEndsAt = this.#unfinished > 0 ? this.#firstStepEndsAt() : Number.POSITIVE_INFINITY
           }
         })
       } finally {
@@ -61,13 +72,16 @@ export class Runs {
   readonly #firstStepMs: number
   readonly #closed: AbortSignal
   readonly #lost: () => Error
-  #line = new Line()
+  #line: Line
+  /** The waits that began in this tick. */
+  readonly #waits = new Map<string, Promise<void>>()
 
   constructor(clock: Clock, { firstStepMs, closed, lost }: RunsOptions) {
     this.#clock = clock
     this.#firstStepMs = firstStepMs
     this.#closed = closed
     this.#lost = lost
+    this.#line = this.#newLine()
   }
 
   /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
@@ -91,15 +105,14 @@ export class Runs {
       const line = this.#line
       try {
         if (!line.has()) this.beginStep(this.#firstStepMs)
-        const joined = line.join(key, run)
-        return await waitFor(untilAborted(this.#untilLost(joined, line), this.#closed), signal)
+        return await waitFor(this.#wait(key, run), signal)
       } catch (error) {
         const isOwn = error instanceof MerchantAuthError || isFrameworkError(error)
         if (signal?.aborted || isOwn) throw error
         if (isSecond) throw error === LOST ? this.#lost() : error
         // In newer runtimes, the promise of a lost run rejects with an error of the runtime.
         if (error === LOST) this.#replaceIfLost(line)
-        else if (this.#line === line) this.#line = new Line()
+        else if (this.#line === line) this.#line = this.#newLine()
       }
     }
   }
@@ -118,6 +131,21 @@ export class Runs {
     this.#replaceIfLost(this.#line)
     this.beginStep(this.#firstStepMs)
     this.#line.join(key, run).catch(() => {}) // its failure is an event
+  }
+
+  /** All calls of one tick share a wait. Those of different requests do not: on Workers, its timer is lost with the request. */
+  #wait(key: string, run: () => Promise<void>): Promise<void> {
+    const begun = this.#waits.get(key)
+    if (begun !== undefined) return begun
+    const line = this.#line
+    const wait = untilAborted(this.#untilLost(line.join(key, run), line), this.#closed)
+    this.#waits.set(key, wait)
+    queueMicrotask(() => this.#waits.delete(key))
+    return wait
+  }
+
+  #newLine(): Line {
+    return new Line(() => this.#clock.monotonicMs() + this.#firstStepMs)
   }
 
   /** Settles with the run; rejects with {@link LOST} when the run whose turn it is has outlived its step. */
@@ -142,6 +170,6 @@ export class Runs {
   }
 
   #replaceIfLost(line: Line): void {
-    if (this.#line === line && this.#isLost()) this.#line = new Line()
+    if (this.#line === line && this.#isLost()) this.#line = this.#newLine()
   }
 }

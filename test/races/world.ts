@@ -49,7 +49,7 @@ export class World {
       referee: this.#referee,
       clock: this.clock,
       provider,
-      onWorkers,
+      isDroppable: onWorkers,
       answered: () => later('an API answers'),
       attach: (api) => createAuthFetch(provider, { fetch: api }),
     })
@@ -115,7 +115,7 @@ export class World {
     while (this.#race.options.onWorkers) {
       const nextMs = this.clock.untilNextWakeMs() ?? Number.POSITIVE_INFINITY
       const at = Math.min(this.clock.monotonicMs() + nextMs, until)
-      this.#calls.checkPatience(at, this.#race.options)
+      this.#calls.checkPatience(at)
       if (at === until) break
       this.clock.advance(nextMs)
       await settled(TURNS)
@@ -166,6 +166,9 @@ export class World {
         break
       case 'revoke':
         this.#calls.revoke()
+        break
+      case 'lag':
+        this.#calls.lag(action.lags)
         break
       case 'rejectAll':
         this.#calls.rejectAll(APIS[action.api] ?? '', action.rejects)

@@ -104,18 +104,6 @@ const ONCE_BROKEN: readonly {
       'token request gets a token',
     ],
   },
-  {
-    what: 'a wait for a lost run took a second more than `timeoutMs`',
-    world: 'a lost run',
-    choices: [
-      'caller needs a token',
-      'caller needs a token',
-      'call 0 is dropped',
-      '11000 ms pass',
-      'a timer fires',
-      'token request gets a token',
-    ],
-  },
 ]
 
 describe('a schedule that broke a rule once', () => {

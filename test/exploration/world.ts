@@ -286,7 +286,10 @@ export class World {
   }
 
   #storeChanges(): void {
-    if (this.#outage !== undefined) return this.#endOutage()
+    if (this.#outage !== undefined) {
+      this.#endOutage()
+      return
+    }
     const outage = Promise.withResolvers<never>()
     outage.promise.catch(() => {})
     this.#outage = outage

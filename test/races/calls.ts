@@ -190,7 +190,8 @@ export class Calls {
     for (const { name, sending, since } of this.waiting) {
       if (sending || name === 'close()') continue
       const limit = referee.patienceOf(since)
-      if (until > limit + 1) referee.problem('patience', `${name} has waited since ${since} ms, not until ${limit} ms`)
+      if (until > limit + 1)
+        referee.problem('patience', `${name} has waited since ${since} ms, not until ${limit} ms`)
     }
   }
 
@@ -241,8 +242,7 @@ export class Calls {
   #failedFor({ name, excuses = Number.NEGATIVE_INFINITY, request, controller }: Call): void {
     const { referee } = this.#context
     if (referee.closed || referee.isMixedUp || request.ended || controller?.signal.aborted) return
-    if (referee.excuses === excuses)
-      referee.problem('effort', `${name} failed while attempts were left`)
+    if (referee.excuses === excuses) referee.problem('effort', `${name} failed while attempts were left`)
   }
 
   /** A call ends with a 401, although the provider had a token that the API accepted. */

@@ -20,7 +20,8 @@ const RULES = {
   cooldown: 'cooldowns, and the pauses of background renewals, are respected',
   rateLimit: 'the rate limit of renewals after rejections is respected',
   quota: 'a quota that is nearly spent pays for no renewal of a valid token',
-  patience: 'nobody waits but for a token request that began less than `timeoutMs` ago, or was lost a second ago',
+  patience:
+    'nobody waits but for a token request that began less than `timeoutMs` ago, or was lost a second ago',
   settles: 'every call settles',
   signals: 'an aborted call ends at once, with the reason of its signal',
   errors: 'each caller gets its own error, of a class of this package',
@@ -277,7 +278,11 @@ export class Referee {
   mayFail(): boolean {
     const now = this.#clock.monotonicMs()
     return this.#fleet.referees.some(
-      (referee) => referee.#closed || referee.#isMixedUp || now < referee.#pauses.latest('caller') || this.maybeServable(),
+      (referee) =>
+        referee.#closed ||
+        referee.#isMixedUp ||
+        now < referee.#pauses.latest('caller') ||
+        this.maybeServable(),
     )
   }
 
@@ -308,7 +313,14 @@ export class Referee {
       landmarks.flatMap((at) => [at - 1, at]),
     )
     const windowMs = this.#current?.windowMs ?? 0
-    return [now + remainsMs - windowMs, now + remainsMs, ...pauses, ...limits, this.#retryNewerAt, this.#quotas.endsAt]
+    return [
+      now + remainsMs - windowMs,
+      now + remainsMs,
+      ...pauses,
+      ...limits,
+      this.#retryNewerAt,
+      this.#quotas.endsAt,
+    ]
   }
 
   /** Until when (monotonic ms) a call may wait that began to wait at `since`, if timers are never late. */
@@ -328,8 +340,8 @@ export class Referee {
   /** Follows the acquisitions by the provider's events. */
   readonly hears = (event: AuthEvent): void => {
     if (currentRequest()?.ended) return // nothing comes of it
-    if (this.#isMixedUp) return this.#hearsMixedUp(event)
-    if (event.type === 'token-requested') {
+    if (this.#isMixedUp) this.#hearsMixedUp(event)
+    else if (event.type === 'token-requested') {
       if (event.attempt === 1) this.#acquisitionBegins()
       const retries = this.#running?.background === 'yes' ? 0 : this.#options.retries
       if (event.attempt > retries + 1) this.problem('retries', `attempt ${event.attempt}`)

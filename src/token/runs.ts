@@ -98,7 +98,8 @@ export class Runs {
   async join(key: string, run: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     if (this.#isLost()) {
       const line = this.#line
-      await untilAborted(this.#clock.sleep(AFTER_FREEZE_MS, signal), signal)
+      const pause = this.#clock.sleep(AFTER_FREEZE_MS, this.#closed)
+      await waitFor(untilAborted(pause, this.#closed), signal)
       this.#replaceIfLost(line)
     }
     for (let isSecond = false; ; isSecond = true) {

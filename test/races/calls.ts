@@ -15,11 +15,13 @@ export interface Call {
   /** Since when (monotonic ms) it has been waiting for a token. */
   since: number
   sends: number
+  /** The first token that was rejected. */
+  rejected: string | undefined
   /** Whether an API is handling it, so that close() does not affect it. */
   sending: boolean
   /** Whether a newer token was there when an API rejected it. */
   replaced: boolean
-  /** The tokens of the provider that its API accepted when it rejected the call last. */
+  /** The other tokens of the provider that its API accepted when it rejected the call last. */
   accepted: readonly string[]
   /** Whether its 401 is its own: the API rejects it with every token. */
   readonly isBad: boolean
@@ -203,6 +205,7 @@ export class Calls {
       request: new IncomingRequest(),
       since: clock.monotonicMs(),
       sends: 0,
+      rejected: undefined,
       sending: false,
       replaced: false,
       accepted: [],
@@ -273,7 +276,9 @@ export class Calls {
         call.sending = false
         const isRepeated = call.sends > 1
         const rejects = call.isBad || this.#rejects(value, api)
-        call.accepted = referee.servable.filter((token) => !this.#rejects(token, api))
+        call.accepted = referee.servable.filter(
+          (token) => token !== call.rejected && !this.#rejects(token, api),
+        )
         if (!rejects) referee.accepts(value, api, { isRepeated })
         else if (isRepeated) referee.rejects(value, api, { isRepeated })
         else this.#isRejected(call, value, api)
@@ -285,6 +290,7 @@ export class Calls {
   #isRejected(call: Call, value: string, api: string): void {
     const { referee } = this.#context
     referee.rejects(value, api)
+    call.rejected = value
     call.replaced = referee.isReplaced(value)
     this.#expectEffort(call, referee.mustRenew(value, api))
   }

@@ -85,9 +85,10 @@ export class Referee {
   readonly #bounds = new Map<string, RenewalBounds>()
   readonly #pauses = new Pauses()
   readonly #quotas = new ReservedQuotas()
-  /** The tokens that were acquired so far, and among them the one in use and a newer one that waits. */
+  /** The tokens that were acquired so far, and among them the one in use, the one before, and a newer one that waits. */
   readonly #acquiredTokens: Grant[] = []
-  #current: Grant | undefined
+  #inUse: Grant | undefined
+  #before: Grant | undefined
   #newer: Grant | undefined
   #retryNewerAt = Number.NaN
   #lastAnswer: Answer | undefined
@@ -138,7 +139,25 @@ export class Referee {
 
   close(): void {
     this.#closed = true
-    this.#current = undefined
+    this.#inUse = undefined
+    this.#newer = undefined
+  }
+
+  /** The token in use. When it ends, a newer one takes its place. */
+  get #current(): Grant | undefined {
+    if (this.#newer !== undefined && !this.#isServable(this.#inUse) && this.#isServable(this.#newer))
+      this.#useNewer()
+    return this.#inUse
+  }
+
+  #useNewer(): void {
+    this.#before = this.#inUse
+    this.#inUse = this.#newer
+    this.#newer = undefined
+  }
+
+  #isServable(grant: Grant | undefined): boolean {
+    return grant !== undefined && grant.remainsMs(this.#clock) > 0
   }
 
   wallClockStepped(ms: number): void {
@@ -199,23 +218,24 @@ export class Referee {
       return
     }
     if (this.#closed) this.problem('closed', `${to} got a token after close()`)
-    // The newer one is in use again.
-    if (grant === this.#newer) [this.#current, this.#newer] = [this.#newer, undefined]
+    if (grant === this.#newer) this.#useNewer()
     const remainsMs = grant.remainsMs(this.#clock)
     if (remainsMs <= 0) this.problem('margin', `${to} got ${value} ${-remainsMs} ms after its end`)
   }
 
   /** An API accepted a call. `isRepeated`: it was sent before, with another token. */
   accepts(value: string, api: string, { isRepeated }: { readonly isRepeated: boolean }): void {
+    if (this.#closed) return
     const now = this.#clock.monotonicMs()
     const isCurrent = value === this.#current?.value
     if (isCurrent || this.#accepted.get(api) !== this.#current?.value) this.#accepted.set(api, value)
     if (isCurrent) this.#boundsOf(api).accepted()
     if (isCurrent && isRepeated && this.#newer === undefined) this.#boundsOf(api).helped()
-    const before = this.#acquiredTokens.find((grant) => grant.value === value)
-    if (!isRepeated || isCurrent || before === undefined || before.remainsMs(this.#clock) <= 0) return
-    this.#newer = this.#current
-    this.#current = before
+    const before = this.#before
+    if (!isRepeated || before?.value !== value || !this.#isServable(before)) return
+    this.#newer = this.#inUse
+    this.#inUse = before
+    this.#before = undefined
     const quarterMs = Math.min(Math.max(before.remainsMs(this.#clock) / 4, 5_000), 300_000)
     this.#retryNewerAt = now + 0.75 * quarterMs
   }
@@ -238,8 +258,7 @@ export class Referee {
   /** Whether a rejected call may be repeated with the token before. */
   #mayHaveBefore(api: string): boolean {
     const isAccepted = this.#accepted.get(api) === this.#current?.value
-    const others = this.#acquiredTokens.filter((grant) => grant !== this.#current)
-    return !isAccepted && others.some((grant) => grant.remainsMs(this.#clock) > 0)
+    return !isAccepted && this.#isServable(this.#before)
   }
 
   /** The tokens that are still valid of those that the provider got. */
@@ -255,7 +274,7 @@ export class Referee {
   }
 
   maybeServable(): boolean {
-    return this.#current !== undefined && this.#current.remainsMs(this.#clock) > 0
+    return this.#isServable(this.#current)
   }
 
   /** Whether calls must fail at once. */
@@ -425,9 +444,14 @@ export class Referee {
   }
 
   #becomesCurrent(): void {
-    this.#current = [...this.#fleet.grants.values()].at(-1)
+    const isAccepted = ({ value }: Grant): boolean => [...this.#accepted.values()].includes(value)
+    const displaced = this.#current
+    const before = this.#isServable(this.#before) ? this.#before : undefined
+    const keepsBefore = before !== undefined && displaced !== undefined && isAccepted(before)
+    if (!keepsBefore || isAccepted(displaced)) this.#before = displaced
+    this.#inUse = [...this.#fleet.grants.values()].at(-1)
     this.#newer = undefined
-    if (this.#current !== undefined) this.#acquiredTokens.push(this.#current)
+    if (this.#inUse !== undefined) this.#acquiredTokens.push(this.#inUse)
   }
 
   #failed({ attempt, status }: Extract<AuthEvent, { type: 'token-request-failed' }>): void {

@@ -27,8 +27,11 @@ export class World {
     this.#schedule = schedule
     this.#race = race
     const later: Later = (label) => schedule.schedule(Promise.resolve(), label)
-    // On Workers a timer that fires late could not be told from one that was lost: there they fire in time.
-    this.clock = new IncomingClock((wake) => (onWorkers ? wake() : void later('a timer fires').then(wake)))
+    // On Workers a timer that fires late could not be told from one that was lost: there they fire in time, each in a tick
+    // of its own, as they belong to different requests.
+    this.clock = new IncomingClock((wake) =>
+      onWorkers ? void setImmediate(wake) : void later('a timer fires').then(wake),
+    )
     this.#referee = new Referee(this.clock, race.options)
     this.#endpoint = new ModelEndpoint(race.answers, { clock: this.clock, later, referee: this.#referee })
     const provider = createTokenProvider({

@@ -220,7 +220,7 @@ class ClientCredentialsProvider implements TokenProvider {
   ): Promise<AccessToken | undefined> {
     signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
-    if (value === this.#tokens.current?.token.value) this.#tokens.tryNewer()
+    if (value === this.#tokens.current?.token.value || this.#servable() === undefined) this.#tokens.tryNewer()
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
@@ -303,7 +303,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** An API rejected the current token and the one before, for one call: that is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
-    this.#limits.renewalsOf(api?.url).beginDoubt()
+    this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
     if (!this.#isAboutToken(call)) return
     this.#runs.join(this.#keyOf(call), () => this.#replaceRejected(call, this.#now())).catch(() => {}) // its failure is an event
   }

@@ -104,6 +104,33 @@ const ONCE_BROKEN: readonly {
       'token request gets a token',
     ],
   },
+  {
+    what: 'one 401 for both tokens renewed at once, so that another call was not repeated with the token before',
+    world: 'APIs that learn late of a new token',
+    choices: [
+      'caller calls API 1',
+      'token request gets a token',
+      'caller calls API 1',
+      'caller calls API 1 in vain',
+      'call 3 gets its answer',
+      'call 3 gets its answer',
+      'call 2 gets its answer',
+    ],
+  },
+  {
+    what: 'a 401 for the newer token renewed nothing once the token before, which was in use again, had ended',
+    world: 'APIs that learn late of a new token',
+    choices: [
+      'caller calls API 1',
+      'token request gets a token',
+      'caller calls API 1',
+      'caller calls API 1 in vain',
+      'call 2 gets its answer',
+      'call 2 gets its answer',
+      '3750 ms pass',
+      '16250 ms pass',
+    ],
+  },
 ]
 
 describe('a schedule that broke a rule once', () => {

@@ -276,7 +276,7 @@ export class Calls {
         call.sending = false
         const isRepeated = call.sends > 1
         const rejects = call.isBad || this.#rejects(value, api)
-        call.accepted = referee.servable.filter(
+        call.accepted = referee.usable.filter(
           (token) => token !== call.rejected && !this.#rejects(token, api),
         )
         if (!rejects) referee.accepts(value, api, { isRepeated })

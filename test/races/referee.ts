@@ -85,8 +85,7 @@ export class Referee {
   readonly #bounds = new Map<string, RenewalBounds>()
   readonly #pauses = new Pauses()
   readonly #quotas = new ReservedQuotas()
-  /** The tokens that were acquired so far, and among them the one in use, the one before, and a newer one that waits. */
-  readonly #acquiredTokens: Grant[] = []
+  /** The token in use, the one before, and a newer one that waits. */
   #inUse: Grant | undefined
   #before: Grant | undefined
   #newer: Grant | undefined
@@ -261,11 +260,11 @@ export class Referee {
     return !isAccepted && this.#isServable(this.#before)
   }
 
-  /** The tokens that are still valid of those that the provider got. */
-  get servable(): string[] {
-    return this.#acquiredTokens
-      .filter((grant) => grant.certainlyRemainsMs(this.#clock) > 0)
-      .map(({ value }) => value)
+  /** The tokens that a rejected call may be repeated with: that in use, the one before, and the newer one that waits. */
+  get usable(): string[] {
+    if (this.#isMixedUp) return []
+    const grants = [this.#current, this.#before, this.#newer].filter((grant) => grant !== undefined)
+    return grants.filter((grant) => grant.certainlyRemainsMs(this.#clock) > 0).map(({ value }) => value)
   }
 
   /** Whether the current token may be handed out, however the wall clock was stepped. */
@@ -374,9 +373,9 @@ export class Referee {
     }
   }
 
-  #hearsMixedUp({ type }: AuthEvent): void {
-    if (type === 'token-requested') this.#lastBegan = this.#clock.monotonicMs()
-    if (type === 'token-acquired') this.#becomesCurrent()
+  #hearsMixedUp(event: AuthEvent): void {
+    if (event.type === 'token-requested' && event.attempt === 1) this.#lastBegan = this.#clock.monotonicMs()
+    if (event.type === 'token-acquired') this.#becomesCurrent()
   }
 
   #acquisitionBegins(): void {
@@ -451,7 +450,6 @@ export class Referee {
     if (!keepsBefore || isAccepted(displaced)) this.#before = displaced
     this.#inUse = [...this.#fleet.grants.values()].at(-1)
     this.#newer = undefined
-    if (this.#inUse !== undefined) this.#acquiredTokens.push(this.#inUse)
   }
 
   #failed({ attempt, status }: Extract<AuthEvent, { type: 'token-request-failed' }>): void {

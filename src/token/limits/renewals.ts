@@ -36,6 +36,8 @@ export interface SharedRenewals {
 interface State {
   /** How many 401s renew; 0: out of doubt, so that one does. */
   doubt: number
+  /** When (monotonic ms) doubt began without a renewal. */
+  doubtedAt: number
   /** How many 401s came since the API last accepted a call with the current token, while it was in doubt. */
   count: number
   /** When (monotonic ms) the first of them came. */
@@ -60,6 +62,7 @@ export class Renewals {
   accepted: string | undefined
   readonly #state: State = {
     doubt: 0,
+    doubtedAt: NEVER,
     count: 0,
     countingSince: NEVER,
     lastRejectionAt: NEVER,
@@ -92,13 +95,15 @@ export class Renewals {
     return (
       state.count >= state.doubt ||
       now - state.countingSince >= MAX_COUNTING_MS ||
-      now - state.renewedAt >= MAX_DOUBT_MS
+      now - Math.max(state.renewedAt, state.doubtedAt) >= MAX_DOUBT_MS
     )
   }
 
   /** A 401 is not enough to renew any more: the API rejected one call with the current token and with the one before. */
-  beginDoubt(): void {
-    this.#state.doubt ||= FIRST_COUNT
+  beginDoubt(now: number): void {
+    if (this.#state.doubt > 0) return
+    this.#state.doubt = FIRST_COUNT
+    this.#state.doubtedAt = now
   }
 
   /**

@@ -115,6 +115,7 @@ const ONCE_BROKEN: readonly {
       'call 3 gets its answer',
       'call 3 gets its answer',
       'call 2 gets its answer',
+      'call 2 gets its answer',
     ],
   },
   {

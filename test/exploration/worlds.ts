@@ -58,18 +58,18 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
   },
   'an API that rejects every token': {
     start: 'a fresh token',
-    rejections: { count: 2, everyMs: 5_000 },
+    rejections: { count: 1, everyMs: 5_000 },
     callers: [
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
     events: { quick: 5, deep: 8 },
   },
-  // In doubt, every second call is rejected a minute after the first: it renews, and 8 renewals in 31 min empty the bucket.
+  // In doubt, every second call is rejected a minute after the first: it renews. 8 renewals in 31 min empty the bucket.
   'an API that has rejected 8 tokens': {
     start: 'a fresh token',
     lifetimeSeconds: 36_000,
-    rejections: { count: 15, everyMs: 130_000 },
+    rejections: { count: 16, everyMs: 130_000 },
     callers: [
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },

@@ -142,12 +142,6 @@ const MAX_DOUBT_MS = 4 * HOUR_MS
 /** How many 401s renew in doubt, at least and at most. */
 const COUNT = { least: 2, most: 16 }
 
-/** 401s since an API last accepted a call with the current token. */
-interface Counted {
-  count: number
-  since: number
-}
-
 /**
  * The bounds within which the 401s of one API renew: when one must, and when it must not. Where more is known to the
  * provider than to the referee, neither holds.
@@ -155,8 +149,8 @@ interface Counted {
 export class RenewalBounds {
   /** Whether a renewal has not helped yet. */
   #doubt: 'no' | 'maybe' | 'yes' = 'no'
-  #certain: Counted = { count: 0, since: 0 }
-  #possible: Counted = { count: 0, since: 0 }
+  /** The 401s since the API last accepted a call with the current token, and when the first of them came. */
+  #counted = { count: 0, since: 0 }
   #gapMs = 0
   #gapEndsAt = Number.NEGATIVE_INFINITY
   #lastRejection = Number.POSITIVE_INFINITY
@@ -167,24 +161,20 @@ export class RenewalBounds {
 
   /** The API accepted a call with the current token. */
   accepted(): void {
-    this.#certain = { count: 0, since: 0 }
-    this.#possible = { count: 0, since: 0 }
+    this.#counted = { count: 0, since: 0 }
   }
 
-  /** A 401 for the current token. `isCertain`: whether it counts, and is not answered by the token before. */
-  rejected(now: number, { isCertain }: { readonly isCertain: boolean }): void {
+  /** A 401 for the current token, and for the one before if there is one. */
+  rejected(now: number): void {
     if (now - this.#lastRejection > this.#gapMs + MINUTE_MS) this.#endGap()
     this.#lastRejection = now
-    const counted = isCertain ? [this.#certain, this.#possible] : [this.#possible]
-    for (const one of counted) {
-      if (one.count === 0) one.since = now
-      one.count += 1
-    }
+    if (this.#counted.count === 0) this.#counted.since = now
+    this.#counted.count += 1
   }
 
   /** Whether the last 401 may be about the token. */
   mayBeAboutToken(now: number): boolean {
-    const { count, since } = this.#possible
+    const { count, since } = this.#counted
     const isOld = now - since >= MINUTE_MS || now - (this.#renewals.at(-1) ?? 0) >= MAX_DOUBT_MS
     return this.#doubt !== 'yes' || count >= COUNT.least || isOld
   }
@@ -199,7 +189,7 @@ export class RenewalBounds {
 
   /** Whether the last 401 must renew. */
   mustRenew(now: number): boolean {
-    const { count, since } = this.#certain
+    const { count, since } = this.#counted
     const isAboutToken =
       this.#doubt === 'no' || count >= COUNT.most || (count > 0 && now - since >= MINUTE_MS)
     const lately = [...this.#renewals, ...this.#possibleRenewals]
@@ -210,7 +200,7 @@ export class RenewalBounds {
   /** When (monotonic ms) something changes: the gap, the bucket, and the end of doubt. */
   get landmarks(): number[] {
     const [eighth = Number.NaN, last = Number.NaN] = [this.#renewals.at(-BUCKET), this.#renewals.at(-1)]
-    const countedFor = this.#possible.count > 0 ? this.#possible.since + MINUTE_MS : Number.NaN
+    const countedFor = this.#counted.count > 0 ? this.#counted.since + MINUTE_MS : Number.NaN
     const doubtEndsAt = this.#doubt === 'no' ? Number.NaN : last + MAX_DOUBT_MS
     return [this.#gapEndsAt, eighth + REFILL_MS, countedFor, doubtEndsAt]
   }
@@ -229,7 +219,6 @@ export class RenewalBounds {
   mayHaveRenewed(at: number): void {
     this.#possibleRenewals.push(at)
     this.#troubledAt = at
-    this.#certain = { count: 0, since: 0 }
     if (this.#doubt === 'no') this.#doubt = 'maybe'
   }
 

@@ -241,16 +241,18 @@ export class Referee {
 
   /** An API, or a caller, has rejected a token. `isRepeated`: as for `accepts`. */
   rejects(value: string, api: string, { isRepeated = false } = {}): void {
-    if (this.#closed || !this.maybeServable()) return
+    const isBefore = value === this.#before?.value && this.#isServable(this.#before)
+    // The second 401 of a call goes to its caller only, but for one with the token before.
+    const counts = isRepeated ? isBefore : value === this.#current?.value && this.maybeServable()
+    if (this.#closed || !counts) return
     const current = this.#current?.value ?? ''
     const bounds = this.#boundsOf(api)
-    if (value !== current) {
-      if (!isRepeated) return
-      bounds.beginDoubt() // the token before is rejected, too
-    } else if (isRepeated) return // the caller gets this 401
-    const now = this.#clock.monotonicMs()
-    bounds.rejected(now, { isCertain: !isRepeated && !this.#mayHaveBefore(api) })
+    if (isBefore) bounds.beginDoubt()
     addTo(this.#rejected, current, api)
+    const isBeforeCertain = (this.#before?.certainlyRemainsMs(this.#clock) ?? 0) > 0
+    if (!isRepeated && isBeforeCertain && this.#mayHaveBefore(api)) return // repeated with the token before
+    const now = this.#clock.monotonicMs()
+    bounds.rejected(now)
     if (bounds.mayBeAboutToken(now)) addTo(this.#aboutToken, current, api)
   }
 

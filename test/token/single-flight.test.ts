@@ -1,6 +1,6 @@
 /** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
-import type { TokenProviderOptions } from 'merchant-auth'
+import { ProviderClosedError, type TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Runs } from '../../src/token/runs.ts'
 import { Fleet } from '../store/fleet.ts'
@@ -225,6 +225,11 @@ class LosingClock extends ManualClock {
     this.loses.times -= 1
     return new Promise(() => {})
   }
+
+  /** Lets time pass without waking anybody yet, as in a process that stood still. */
+  standStill(ms: number): void {
+    this.pass(ms)
+  }
 }
 
 describe('a token request that was lost with the request that sent it, as on Cloudflare Workers,', () => {
@@ -276,6 +281,19 @@ describe('a token request that was lost with the request that sent it, as on Clo
     await clock.advance(1)
     await waiting
     expect(endpoint.count).toBe(3)
+  })
+
+  it('holds up no call that comes afterwards once the provider is closed', async () => {
+    const { provider, clock } = losing([deaf])
+    clock.loses.times = 1
+    const waiting = [rejection(provider.getToken())]
+    await clock.advance(LOST_MS - 1)
+    clock.standStill(1)
+    waiting.push(rejection(provider.getToken()))
+    await provider.close()
+    for (const error of await Promise.all(waiting)) expect(error).toBeInstanceOf(ProviderClosedError)
+    await settled()
+    expect(clock.sleeping).toBe(0)
   })
 
   it('is replaced by the next background renewal if it was one', async () => {

@@ -162,7 +162,7 @@ export class Runs {
     try {
       await Promise.race([joined, watch()])
     } finally {
-      settled.abort()
+      settled.abort('settled') // without a reason, each would make an error
     }
   }
 

@@ -175,8 +175,8 @@ export interface CallAnswer {
 
 /** What attachments tell a provider, besides what anybody may call. */
 export interface AttachedProvider extends Emitter {
-  /** An attachment was made, which reports answers. */
-  attached(): void
+  /** Whether it uses what is reported to it. */
+  readonly isReportedTo: boolean
   /** An API answered a call. */
   answered(call: CallAnswer): void
 }
@@ -204,7 +204,7 @@ export function attachedProviderOf(provider: {
   return {
     emit: createEmit(undefined, provider.environment.name),
     secrets,
-    attached: () => {},
+    isReportedTo: false,
     answered: () => {},
   }
 }

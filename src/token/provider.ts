@@ -33,10 +33,10 @@ export interface RenewOptions {
   /** The method of the call. */
   readonly method?: string | undefined
   /**
-   * Whether the call is repeated with the token that this resolves with.
+   * Set by attachments, which report how APIs answer: whether the call is repeated with the token that this resolves with.
    * @internal
    */
-  readonly canRepeat?: boolean | undefined
+  readonly attachment?: { readonly canRepeat: boolean } | undefined
 }
 
 /** Provides and renews the access token of one environment. */
@@ -65,9 +65,8 @@ export interface TokenProvider {
    * renewals for the API of `url`, or a quota of the token endpoint, allows none at the moment (event
    * `renewal-suppressed`), `url` is not below `apiUrls`, or the token endpoint issued the rejected token again.
    *
-   * For a provider with a token attached to a client, the 401 may also be about the call, as long as the API accepts others
-   * with this token: then nothing is renewed either. An API that has accepted no call with the current token gets the one
-   * before it, while that is valid.
+   * Only clients with the token attached report which calls an API accepts. For their calls the 401 may be about the call:
+   * then nothing is renewed either, or the token before the current one is used. Here every 401 counts as one about the token.
    *
    * @param rejected the token of the rejected call, or its value
    * @param options `url`: the URL that was called, which selects the API; `method`: of the call, for events; `signal`: ends
@@ -156,8 +155,6 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #runs: Runs
   /** Only with a store. */
   readonly #sharedToken: SharedToken | undefined
-  /** Whether the token is attached to clients, which report how APIs answer. */
-  #hasAttachments = false
 
   constructor(options: ResolvedOptions) {
     const { clock, credential, encryptionKeys = [], environment, onEvent, store, timeoutMs } = options
@@ -180,9 +177,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#sharedToken = store && new SharedToken(store, options, this.#context)
     registerProvider(this, {
       ...this.#context,
-      attached: () => {
-        this.#hasAttachments = true
-      },
+      isReportedTo: true,
       answered: (call) => this.#answered(call),
     })
     for (const key of encryptionKeys) secrets.keep(key, key)
@@ -222,7 +217,7 @@ class ClientCredentialsProvider implements TokenProvider {
 
   async renewToken(
     rejected: AccessToken | string,
-    { signal, url, method, canRepeat = true }: RenewOptions = {},
+    { signal, url, method, attachment }: RenewOptions = {},
   ): Promise<AccessToken | undefined> {
     signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
@@ -240,9 +235,9 @@ class ClientCredentialsProvider implements TokenProvider {
     const key = this.#keyOf(call)
     this.#context.emit(() => ({ type: 'token-rejected', ...this.#eventFieldsOf(call) }))
     if (!this.#runs.has(key)) {
-      const before = canRepeat ? this.#tokenBefore(call) : undefined
+      const before = attachment?.canRepeat ? this.#tokenBefore(call) : undefined
       if (before !== undefined) return before
-      const suppression = this.#whyNotRenewed(call)
+      const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
       if (suppression !== undefined) return this.#suppress(call, suppression)
     }
     const since = this.#now()
@@ -265,13 +260,19 @@ class ClientCredentialsProvider implements TokenProvider {
   #tokenBefore({ token, api }: RejectedCall): AccessToken | undefined {
     const { before } = this.#tokens
     const isAccepted = this.#limits.renewalsOf(api?.url).accepted === token
-    return this.#hasAttachments && !isAccepted ? before?.token : undefined
+    return isAccepted ? undefined : before?.token
   }
 
-  /** Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. */
-  #whyNotRenewed({ api }: RejectedCall): Suppression | undefined {
+  /**
+   * Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. Where nobody
+   * reports which calls the API accepts, each counts as one about the token.
+   */
+  #whyNotRenewed(
+    { api }: RejectedCall,
+    { isReported }: { readonly isReported: boolean },
+  ): Suppression | undefined {
     const isAboutToken = this.#limits.renewalsOf(api?.url).rejected(this.#now())
-    if (this.#hasAttachments && !isAboutToken) return { reason: 'accepted' }
+    if (isReported && !isAboutToken) return { reason: 'accepted' }
     // A limit that forbids a renewal may be over for another process, whose token is in the store.
     if (this.#sharedToken?.isLookDue) return undefined
     return this.#limits.holdOn({ purpose: 'rejection', api: api?.url })
@@ -304,7 +305,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const { api } = call
     this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
     const since = this.#now()
-    const suppression = this.#whyNotRenewed(call)
+    const suppression = this.#whyNotRenewed(call, { isReported: true })
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
     else this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
   }

@@ -19,6 +19,7 @@ import {
   status,
   withoutJitter,
 } from './harness.ts'
+import { attachedRig } from './scripted-api.ts'
 
 withoutJitter()
 
@@ -127,11 +128,17 @@ describe('a token that is asked for', () => {
   })
 
   it('does not end the use of the one before it, where an API does not know it yet', async () => {
-    const { provider, token } = await begun()
-    const { value } = await forced({ provider })
-    expect(provider.currentToken()?.value).toBe(value)
-    // What an attachment does: scenarios of the clients show the rest.
-    expect(await provider.renewToken(token, { url: MERCHANT_URL })).toMatchObject({ value })
+    const { api, provider, endpoint } = attachedRig()
+    expect(await api.call()).toEqual([200, 1])
+    await forced({ provider })
+    api.accepts = (number) => number === 1
+    expect(await api.call()).toEqual([200, 2, 1])
+    expect(await api.call()).toEqual([200, 1])
+    expect(endpoint.count).toBe(2)
+    await forced({ provider })
+    api.accepts = (number) => number === 3
+    expect(await api.call()).toEqual([200, 3])
+    expect(endpoint.count).toBe(3)
   })
 })
 
@@ -255,8 +262,7 @@ describe('processes with a store', () => {
   })
 
   it('do not share what was found in the store with a call that came after that was requested', async () => {
-    const { fleet, processes } = await sharing(2)
-    const [one, other] = processes as [Process, Process]
+    const { fleet, one, other } = await sharing(2)
     fleet.answerAfter(20)
     const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
     const early = forced(other) // waits for the lease

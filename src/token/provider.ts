@@ -253,15 +253,14 @@ class ClientCredentialsProvider implements TokenProvider {
 
   async #getForced(signal: AbortSignal | undefined): Promise<AccessToken> {
     const call: ForcedCall = { at: this.#now(), requests: this.#requests, replaces: this.#tokens.current }
-    // A call may join a run that then finds a token in the store that another process requested before this call.
+    // A call may join a run whose request was sent before it, or that finds the token of such a request in the store.
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       this.#assertOpen()
       signal?.throwIfAborted()
+      this.#assertNoCooldown()
+      await this.#runs.join('forced', () => this.#replaceForced(call), signal)
       const token = this.#requestedAfter(call)
       if (token !== undefined) return token
-      this.#assertNoCooldown()
-      // The key changes when a request begins: it is not one for later calls.
-      await this.#runs.join(`forced ${this.#requests}`, () => this.#replaceForced(call), signal)
     }
     throw expiredOnArrival(this.#endpoint)
   }

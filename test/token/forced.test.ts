@@ -295,6 +295,10 @@ describe('processes with a store', () => {
     expect(await rejection(forced(one))).toMatchObject({ status: 429 })
     await quiet()
     expect(await rejection(forced(other))).toMatchObject({ status: 429, retryAfterMs: expect.any(Number) })
+    await quiet()
+    fleet.store.asked.length = 0
+    expect(await rejection(forced(other))).toMatchObject({ status: 429 })
+    expect(fleet.store.asked).toEqual([])
     expect(fleet.endpoint.count).toBe(2)
     expect([one, other].map(({ provider }) => provider.currentToken()?.value)).not.toContain(undefined)
   })

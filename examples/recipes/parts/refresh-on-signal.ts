@@ -1,4 +1,3 @@
-// refresh-on-signal.ts
 import type { TokenProvider } from 'merchant-auth'
 
 /** Replaces the token when the process gets SIGHUP: `kill -HUP PID`, `systemctl reload`, `pm2 sendSignal SIGHUP`. */

@@ -65,11 +65,11 @@ export interface TokenRejectedEvent extends RejectedCallEventBase {
   readonly type: 'token-rejected'
 }
 
-/** A token was replaced before it expired: in the background, or because an API rejected it. */
+/** A token was replaced before it expired: in the background, because an API rejected it, or because a caller asked for it. */
 export interface TokenRenewedEvent extends AuthEventBase {
   readonly type: 'token-renewed'
-  /** Why: the token was about to expire, or an API rejected it. */
-  readonly reason: 'expiring' | 'rejected'
+  /** Why: the token was about to expire, an API rejected it, or `getToken` was called with `forceRefresh`. */
+  readonly reason: 'expiring' | 'rejected' | 'forced'
 }
 
 /** A rejected token was not renewed, and the caller got the API's 401. */

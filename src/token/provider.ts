@@ -39,6 +39,18 @@ export interface RenewOptions {
   readonly attachment?: { readonly canRepeat: boolean } | undefined
 }
 
+/** A call for a token. @inline */
+export interface GetTokenOptions {
+  /** Ends the wait of this call only. */
+  readonly signal?: AbortSignal | undefined
+  /**
+   * Whether to resolve with a token that was requested after this call, whatever is cached or stored: for example, after the
+   * service granted a permission.
+   * @default false
+   */
+  readonly forceRefresh?: boolean | undefined
+}
+
 /** Provides and renews the access token of one environment. */
 export interface TokenProvider {
   /** A frozen copy of the environment. */
@@ -51,6 +63,10 @@ export interface TokenProvider {
   /**
    * The cached token, or a new one. Concurrent calls share one token request; `signal` ends the wait of this call only.
    *
+   * With `forceRefresh`, a token that was requested after this call. All calls that wait for such a request to begin share it,
+   * and so do processes with a store, whose token it replaces. Meanwhile, and if it fails, the current token stays in use. No
+   * rate limit of renewals and no reserved quota holds it back, so do not force one for each response of an API.
+   *
    * @throws {@link TokenRequestError} if no token could be acquired, now or before the end of a cooldown (`retryAfterMs`)
    * @throws {@link TokenResponseError} if the response of the token endpoint is not a valid token response
    * @throws {@link ProviderClosedError} after `close()`
@@ -58,7 +74,7 @@ export interface TokenProvider {
    * @example
    * const { value } = await tokens.getToken({ signal: AbortSignal.timeout(5_000) })
    */
-  getToken(options?: { readonly signal?: AbortSignal | undefined }): Promise<AccessToken>
+  getToken(options?: GetTokenOptions): Promise<AccessToken>
   /**
    * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
    * renewed one. Concurrent calls share one renewal. Resolves with undefined where nothing is renewed: the rate limit of
@@ -124,6 +140,16 @@ interface Acquisition extends SharedNeed {
   readonly since: number
 }
 
+/** A call for a token that is requested after it. */
+interface ForcedCall {
+  /** When (monotonic ms) it was made: other processes' requests are compared with it. */
+  readonly at: number
+  /** How many requests this process had begun: the order of its own does not depend on a clock. */
+  readonly requests: number
+  /** The token in use. */
+  readonly replaces: CachedToken | undefined
+}
+
 /** A call whose token an API rejected. */
 interface RejectedCall {
   /** The value of its token. */
@@ -155,6 +181,10 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #runs: Runs
   /** Only with a store. */
   readonly #sharedToken: SharedToken | undefined
+  /** How many token requests have begun. */
+  #requests = 0
+  /** The number of the request that a token came from. A token of the store has none. */
+  readonly #requestOf = new WeakMap<CachedToken, number>()
 
   constructor(options: ResolvedOptions) {
     const { clock, credential, encryptionKeys = [], environment, onEvent, store, timeoutMs } = options
@@ -201,7 +231,8 @@ class ClientCredentialsProvider implements TokenProvider {
     return current.token
   }
 
-  async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
+  async getToken({ signal, forceRefresh = false }: GetTokenOptions = {}): Promise<AccessToken> {
+    if (forceRefresh) return await this.#getForced(signal)
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       this.#assertOpen()
       signal?.throwIfAborted()
@@ -211,6 +242,20 @@ class ClientCredentialsProvider implements TokenProvider {
       if (!this.#sharedToken?.isLookDue) this.#assertNoCooldown()
       const since = this.#now()
       await this.#runs.join('caller', () => this.#acquireForCaller(since), signal)
+    }
+    throw expiredOnArrival(this.#endpoint)
+  }
+
+  async #getForced(signal: AbortSignal | undefined): Promise<AccessToken> {
+    const call: ForcedCall = { at: this.#now(), requests: this.#requests, replaces: this.#tokens.current }
+    // A call may join a run whose request was sent before it, or that finds the token of such a request in the store.
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      this.#assertOpen()
+      signal?.throwIfAborted()
+      this.#assertNoCooldown()
+      await this.#runs.join('forced', () => this.#replaceForced(call), signal)
+      const token = this.#requestedAfter(call)
+      if (token !== undefined) return token
     }
     throw expiredOnArrival(this.#endpoint)
   }
@@ -321,6 +366,28 @@ class ClientCredentialsProvider implements TokenProvider {
     if ((await this.#acquire({ purpose: 'caller', since })) !== 'acquired') this.#assertNoCooldown()
   }
 
+  /** Acquires a token that is requested after a call for one. If that fails, the current token stays in use. */
+  async #replaceForced(call: ForcedCall): Promise<void> {
+    if (this.#requestedAfter(call) !== undefined) return
+    const replaced = this.#servable()
+    const replaces = this.#tokens.current?.token.value
+    const { at } = call
+    const outcome = await this.#acquire({ purpose: 'forced', replaces, requestedAfter: at, since: at })
+    if (outcome !== 'acquired') this.#assertNoCooldown()
+    // The token endpoint may have issued the same token again.
+    else if (replaced !== undefined && this.#servableOtherThan(replaced.value) !== undefined)
+      this.#context.emit({ type: 'token-renewed', reason: 'forced' })
+  }
+
+  /** The current token, if it was requested after a call for such a token. */
+  #requestedAfter({ at, requests, replaces }: ForcedCall): AccessToken | undefined {
+    const { current } = this.#tokens
+    if (current === undefined || current === replaces) return undefined
+    const request = this.#requestOf.get(current)
+    const isLater = request === undefined ? current.sentAt.monotonicMs >= at : request > requests
+    return isLater ? this.#servable() : undefined
+  }
+
   /** Replaces a token that an API rejected. */
   async #replaceRejected(call: RejectedCall, since: number): Promise<void> {
     const { token, api } = call
@@ -390,6 +457,8 @@ class ClientCredentialsProvider implements TokenProvider {
     }
     if (begun.kind !== 'request') return begun.kind
     const requestedAt = this.#now()
+    this.#requests += 1
+    const number = this.#requests
     let requested: CachedToken | undefined
     try {
       this.#assertOpen()
@@ -401,6 +470,7 @@ class ClientCredentialsProvider implements TokenProvider {
         mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(acquisition),
       })
       requested = await request.send()
+      this.#requestOf.set(requested, number)
       this.#limits.succeeded()
       // Before it is shared: other processes have to know that this API is in doubt.
       if (purpose === 'rejection') this.#limits.renewalsOf(api).renewed(requestedAt, { isRequested: true })

@@ -169,8 +169,8 @@ export interface CallAnswer {
   readonly status: number
   /** Whether the status is one of those that reject a token. */
   readonly isRejection: boolean
-  /** Whether the call was sent before, with another token. */
-  readonly isRepeated: boolean
+  /** The token with which the call was sent before, and rejected. */
+  readonly rejected: { readonly value: string } | undefined
 }
 
 /** What attachments tell a provider, besides what anybody may call. */

@@ -161,22 +161,29 @@ function sendWith<Outcome, Result>(
 ): Promise<Result> {
   return call.send(acquired).then((outcome) => {
     const status = call.statusOf(outcome)
-    reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
+    reportAnswer(context, call, { token: acquired.token, status })
     return isRejection(context, status, () => call.rejectionOf(outcome))
       ? sendAgain(acquired, outcome, call, context)
       : call.settle(outcome)
   })
 }
 
+/** How an API answered. */
+interface Answer {
+  readonly token: AccessToken
+  readonly status: number | undefined
+  /** The token with which the call was sent before. */
+  readonly rejected?: AccessToken | undefined
+}
+
 /** Tells the provider how an API answered: what it accepts decides what a 401 means. */
 export function reportAnswer(
   { provider, renewOnStatus }: AttachContext,
   { url, method }: CallTarget,
-  answer: { readonly token: AccessToken; readonly status: number | undefined; readonly isRepeated: boolean },
+  { token, status, rejected }: Answer,
 ): void {
-  const { token, status, isRepeated } = answer
   if (status !== undefined)
-    provider.answered({ url, method, token, status, isRepeated, isRejection: renewOnStatus.includes(status) })
+    provider.answered({ url, method, token, status, rejected, isRejection: renewOnStatus.includes(status) })
 }
 
 async function sendAgain<Outcome, Result>(
@@ -193,7 +200,7 @@ async function sendAgain<Outcome, Result>(
   if (token === undefined) return call.settle(outcome)
   call.discard(outcome)
   const repeated = await call.send({ token, body })
-  reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
+  reportAnswer(context, call, { token, status: call.statusOf(repeated), rejected })
   return call.settle(repeated)
 }
 

@@ -12,6 +12,7 @@ import { type CallAnswer, createEmit, type RenewalSuppressedEvent, registerProvi
 import { inManual } from '../manual.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
+import { waitFor } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { ClientCredential } from './client-credential.ts'
@@ -266,22 +267,22 @@ class ClientCredentialsProvider implements TokenProvider {
   ): Promise<AccessToken | undefined> {
     signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
-    if (value === this.#tokens.current?.token.value || this.#servable() === undefined) this.#tokens.tryNewer()
+    const isByHand = attachment === undefined && value === this.#tokens.current?.token.value
+    if (isByHand || this.#servable() === undefined) this.#tokens.tryNewer()
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
-    const isOutside = url !== undefined && api === undefined // such a 401 does not mean that the token is invalid
+    if (url !== undefined && api === undefined) return undefined // such a 401 does not mean that the token is invalid
     if (this.#servable() === undefined) {
-      if (!isOutside) this.#context.rejected.add(value)
+      this.#context.rejected.add(value)
       return otherThan(value, await this.getToken({ signal }))
     }
-    if (isOutside) return undefined
     const call: RejectedCall = { token: value, api, method, url }
     const key = this.#keyOf(call)
     this.#context.emit(() => ({ type: 'token-rejected', ...this.#eventFieldsOf(call) }))
     if (!this.#runs.has(key)) {
-      const before = attachment?.canRepeat ? this.#tokenBefore(call) : undefined
-      if (before !== undefined) return before
+      const alternative = attachment?.canRepeat ? this.#alternativeFor(call) : undefined
+      if (alternative !== undefined) return alternative
       const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
       if (suppression !== undefined) return this.#suppress(call, suppression)
     }
@@ -294,18 +295,18 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#tokens.clear()
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
-    await this.#runs.settled()
+    await waitFor(this.#runs.settled(), undefined) // keeps the process alive
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
 
-  /** The token before the current one, where the API of a rejected call has accepted no call with the current one. */
-  #tokenBefore({ token, api }: RejectedCall): AccessToken | undefined {
-    const { before } = this.#tokens
+  /** The newer token that waits; or the one before, where the API of a rejected call has accepted none with the current one. */
+  #alternativeFor({ token, api }: RejectedCall): AccessToken | undefined {
+    const { before, newer } = this.#tokens
     const isAccepted = this.#limits.renewalsOf(api?.url).accepted === token
-    return isAccepted ? undefined : before?.token
+    return newer?.token ?? (isAccepted ? undefined : before?.token)
   }
 
   /**
@@ -324,28 +325,35 @@ class ClientCredentialsProvider implements TokenProvider {
   }
 
   /** An attachment reports how an API answered a call. */
-  #answered({ url, method, token, status, isRejection, isRepeated }: CallAnswer): void {
+  #answered({ url, method, token, status, isRejection, rejected }: CallAnswer): void {
     const { api } = this.#destinations(url)
-    const { current } = this.#tokens
-    if (api === undefined || current === undefined) return
+    if (api === undefined) return
     const renewals = this.#limits.renewalsOf(api.url)
-    const isCurrent = token.value === current.token.value
-    if (status >= 200 && status < 300) {
-      // A late answer to a call with an earlier token changes nothing.
-      if (isCurrent || renewals.accepted !== current.token.value) renewals.accepted = token.value
-      if (isCurrent) renewals.acceptsCurrent()
-    }
-    if (!isRepeated) return
-    const isAccepted = !isRejection && status < 500
-    if (isCurrent && isAccepted && this.#tokens.newer === undefined) renewals.helped(this.#now())
-    if (token.value !== this.#tokens.before?.token.value) return
+    const isAccepted = status >= 200 && status < 300
+    const isOfCurrent = rejected !== undefined && rejected.value === this.#tokens.current?.token.value
+    if (isOfCurrent && isAccepted) this.#useAlternative(token)
+    const current = this.#tokens.current?.token.value
     if (isAccepted) {
-      this.#tokens.restoreBefore()
-      this.#limits.pauseBackground(this.#servableForMs())
-    } else if (isRejection) this.#rejectedBoth({ token: current.token.value, api, method, url })
+      // A late answer to a call with an earlier token changes nothing.
+      if (token.value === current || renewals.accepted !== current) renewals.accepted = token.value
+      if (token.value === current) renewals.acceptsCurrent()
+    }
+    if (isOfCurrent && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
+    const hasHelped = rejected !== undefined && !isOfCurrent && !isRejection && status < 500
+    if (hasHelped && this.#tokens.newer === undefined) renewals.helped(this.#now())
   }
 
-  /** An API rejected the current token and the one before, for one call: that is not repeated again. */
+  /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */
+  #useAlternative({ value }: { readonly value: string }): void {
+    const { before, newer } = this.#tokens
+    if (value === newer?.token.value) this.#tokens.tryNewer()
+    else if (value === before?.token.value) {
+      this.#tokens.restoreBefore()
+      this.#limits.pauseBackground(this.#servableForMs())
+    }
+  }
+
+  /** An API rejected the current token and another one for the same call, which is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
     this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
@@ -395,7 +403,9 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#servable() === undefined) return await this.#acquireForCaller(since) // it has expired in the meantime
     const need: Need = { purpose: 'rejection', api: api?.url }
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
-    if ((await this.#acquire({ ...need, replaces: token, since })) !== 'acquired') {
+    // The store may still have an older one, such as after a write that failed.
+    const requestedAfter = this.#tokens.current?.sentAt.monotonicMs
+    if ((await this.#acquire({ ...need, replaces: token, requestedAfter, since })) !== 'acquired') {
       const hold = this.#limits.holdOn(need)
       const isServable = this.#servable() !== undefined // otherwise the next call requests one
       if (hold !== undefined && isServable) this.#suppress(call, hold)
@@ -435,9 +445,14 @@ class ClientCredentialsProvider implements TokenProvider {
     const { current } = this.#tokens
     if (current === undefined) return // closed
     const since = this.#now()
-    const replaces = current.token.value
     const waitsForStoreUntil = since + current.servableForMs(clock) - current.withoutStoreMs
-    const outcome = await this.#acquire({ purpose: 'background', replaces, waitsForStoreUntil, since })
+    const outcome = await this.#acquire({
+      purpose: 'background',
+      replaces: current.token.value,
+      requestedAfter: current.sentAt.monotonicMs,
+      waitsForStoreUntil,
+      since,
+    })
     if (outcome === 'acquired') this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
     else this.#limits.pauseBackground(current.servableForMs(clock))
     if (outcome === 'store-failed') this.#limits.endBackgroundPauseBy(waitsForStoreUntil)

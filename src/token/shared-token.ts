@@ -283,8 +283,12 @@ export class SharedToken {
       const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
       this.#unwritten = token
       await this.#write(store, token, options).catch(() => void this.#writeLater(store, token))
-    } else if (hasNews && !options.isUnattended && !closed.aborted && this.#opened && this.#entry)
-      await this.#write(this.#opened.store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
+    } else if (hasNews && !options.isUnattended && !closed.aborted && this.#opened) {
+      const { store } = this.#opened
+      // Without the lease, another process may have written a token meanwhile.
+      if (session.release === undefined) await this.#look(store, need)
+      if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
+    }
     await this.#release(session, options)
   }
 

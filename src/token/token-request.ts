@@ -97,8 +97,8 @@ export class TokenRequest {
 
   /** Exponential backoff with full jitter, or Retry-After; undefined if no attempt follows. */
   #pauseAfter(error: unknown, retry: number): number | undefined {
-    if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
-      return undefined
+    if (!(error instanceof TokenRequestError) || !error.retryable) return undefined
+    if (this.#context.credential.isLate || !this.#context.mayRetry()) return undefined
     const spentMs = spentForMs(error.answer?.quotas)
     // A service that counts refused requests would refuse the next ones, too.
     if (error.status === 429 && error.retryAfterMs === undefined && spentMs === 0) return undefined

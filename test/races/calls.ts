@@ -264,9 +264,9 @@ export class Calls {
     const call = this.all[Number(url.split('/').at(-1))]
     const api = APIS.find((one) => url.startsWith(one)) ?? ''
     const value = new Headers(init.headers).get('authorization')?.slice('Bearer '.length) ?? ''
-    referee.handedOut(value, 'an API')
     if (call === undefined) throw new Error('no such call')
     call.sends += 1
+    referee.handedOut(value, 'an API', { isRepeated: call.sends > 1 })
     call.sending = true
     if (call.sends > 2) referee.problem('twice', 'a call was made a third time')
     return new Promise((resolve, reject) => {
@@ -279,8 +279,9 @@ export class Calls {
         call.accepted = referee.usable.filter(
           (token) => token !== call.rejected && !this.#rejects(token, api),
         )
-        if (!rejects) referee.accepts(value, api, { isRepeated })
-        else if (isRepeated) referee.rejects(value, api, { isRepeated })
+        const rejected = isRepeated ? call.rejected : undefined
+        if (!rejects) referee.accepts(value, api, rejected)
+        else if (isRepeated) referee.rejects(value, api, { rejected })
         else this.#isRejected(call, value, api)
         resolve(rejects ? UNAUTHORIZED : OK)
       })

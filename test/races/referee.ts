@@ -210,50 +210,61 @@ export class Referee {
   }
 
   /** A token is handed out, which must happen before its margin and before close(). */
-  handedOut(value: string, to: string): void {
+  handedOut(value: string, to: string, { isRepeated = false } = {}): void {
     const grant = this.#fleet.grants.get(value)
     if (grant === undefined) {
       this.problem('margin', `${to} got a token that was never issued`)
       return
     }
     if (this.#closed) this.problem('closed', `${to} got a token after close()`)
-    if (grant === this.#newer) this.#useNewer()
+    if (grant === this.#newer && !isRepeated) this.#useNewer()
     const remainsMs = grant.remainsMs(this.#clock)
     if (remainsMs <= 0) this.problem('margin', `${to} got ${value} ${-remainsMs} ms after its end`)
   }
 
-  /** An API accepted a call. `isRepeated`: it was sent before, with another token. */
-  accepts(value: string, api: string, { isRepeated }: { readonly isRepeated: boolean }): void {
+  /** An API accepted a call. `rejected`: the token with which it was sent before. */
+  accepts(value: string, api: string, rejected?: string): void {
     if (this.#closed) return
-    const now = this.#clock.monotonicMs()
+    const isOfCurrent = rejected !== undefined && rejected === this.#current?.value
+    if (isOfCurrent && value === this.#newer?.value) this.#useNewer()
+    else if (isOfCurrent && value === this.#before?.value) this.#useBefore(this.#before)
     const isCurrent = value === this.#current?.value
     if (isCurrent || this.#accepted.get(api) !== this.#current?.value) this.#accepted.set(api, value)
     if (isCurrent) this.#boundsOf(api).accepted()
-    if (isCurrent && isRepeated && this.#newer === undefined) this.#boundsOf(api).helped()
-    const before = this.#before
-    if (!isRepeated || before?.value !== value || !this.#isServable(before)) return
+    if (rejected !== undefined && !isOfCurrent && this.#newer === undefined) this.#boundsOf(api).helped()
+  }
+
+  #useBefore(before: Grant): void {
+    if (!this.#isServable(before)) return
     this.#newer = this.#inUse
     this.#inUse = before
     this.#before = undefined
     const quarterMs = Math.min(Math.max(before.remainsMs(this.#clock) / 4, 5_000), 300_000)
-    this.#retryNewerAt = now + 0.75 * quarterMs
+    this.#retryNewerAt = this.#clock.monotonicMs() + 0.75 * quarterMs
   }
 
   /**
-   * An API, or a caller, has rejected a token. `isRepeated`: as for `accepts`; `isByHand`: by `renewToken`, so that it counts
-   * as one about the token.
+   * An API, or a caller, has rejected a token. `rejected`: as for `accepts`; `isByHand`: by `renewToken`, so that it counts as
+   * one about the token.
    */
-  rejects(value: string, api: string, { isRepeated = false, isByHand = false } = {}): void {
-    const isBefore = value === this.#before?.value && this.#isServable(this.#before)
-    // The second 401 of a call goes to its caller only, but for one with the token before.
-    const counts = isRepeated ? isBefore : value === this.#current?.value && this.maybeServable()
-    if (this.#closed || !counts) return
+  rejects(
+    value: string,
+    api: string,
+    {
+      rejected,
+      isByHand = false,
+    }: { readonly rejected?: string | undefined; readonly isByHand?: boolean } = {},
+  ): void {
     const current = this.#current?.value ?? ''
+    // The second 401 of a call goes to its caller only, unless both tokens were in question.
+    if (this.#closed || (rejected ?? value) !== current || !this.maybeServable()) return
+    if (isByHand && this.#isServable(this.#newer)) return this.#useNewer()
     const bounds = this.#boundsOf(api)
-    if (isBefore) bounds.beginDoubt()
+    if (rejected !== undefined) bounds.beginDoubt()
     addTo(this.#rejected, current, api)
-    const isBeforeCertain = (this.#before?.certainlyRemainsMs(this.#clock) ?? 0) > 0
-    if (!isByHand && !isRepeated && isBeforeCertain && this.#mayHaveBefore(api)) return // repeated with the token before
+    const isCertain = (grant: Grant | undefined): boolean => (grant?.certainlyRemainsMs(this.#clock) ?? 0) > 0
+    const isRepeated = isCertain(this.#newer) || (isCertain(this.#before) && this.#mayHaveBefore(api))
+    if (!isByHand && rejected === undefined && isRepeated) return // with another token, which decides
     const now = this.#clock.monotonicMs()
     bounds.rejected(now)
     if (isByHand || bounds.mayBeAboutToken(now)) addTo(this.#aboutToken, current, api)
@@ -315,7 +326,8 @@ export class Referee {
     const now = this.#clock.monotonicMs()
     const isHeldBack = this.#fleet.referees.some(({ pauses }) => now < pauses.latest('rejection'))
     const must = this.#fleet.referees.every((referee) => referee.#boundsOf(api).mustRenew(now))
-    return must && !isHeldBack && !this.#quotas.isReserved(now) && !this.#mayHaveBefore(api)
+    const hasOther = this.#isServable(this.#newer) || this.#mayHaveBefore(api)
+    return must && !isHeldBack && !this.#quotas.isReserved(now) && !hasOther
   }
 
   /** Whether a call with this token, which an API has just rejected, must be sent again at once. */

@@ -70,12 +70,13 @@ export class Cooldown {
 
   /** After a background renewal, which has a pause of its own, it lasts only as long as the token endpoint asks. */
   #afterOtherMs(error: unknown, isBackground: boolean): number {
+    const namedMs = Math.min(retryAfterMsOf(error) ?? 0, MAX_RETRY_AFTER_MS)
+    if (isBackground) return namedMs
     const status = statusOf(error)
     const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
-    const mostMs = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
-    this.#gapMs = Math.min(doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most: mostMs }), mostMs)
-    const namedMs = Math.min(retryAfterMsOf(error) ?? 0, MAX_RETRY_AFTER_MS)
-    return isBackground ? namedMs : Math.max(this.#gapMs, namedMs)
+    const most = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
+    this.#gapMs = doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most })
+    return Math.max(this.#gapMs, namedMs)
   }
 
   /** The time that the first 429 names counts as it is. Later ones show that it is not to be relied upon. */

@@ -23,7 +23,7 @@ const HOUR_MS = 60 * MINUTE_MS
 
 const FIRST_COOLDOWN_MS = SECOND_MS
 const MAX_COOLDOWN_MS = 5 * SECOND_MS
-const MAX_COOLDOWN_4XX_MS = 30 * SECOND_MS
+const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
 /** Some services count rejected requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
 const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
@@ -70,9 +70,8 @@ export class Cooldown {
 
   /** After a background renewal, which has a pause of its own, it lasts only as long as the token endpoint asks. */
   #afterOtherMs(error: unknown, isBackground: boolean): number {
-    const status = statusOf(error)
-    const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
-    const mostMs = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
+    const isLasting = error instanceof TokenRequestError && !error.retryable // waiting does not fix it
+    const mostMs = isLasting ? MAX_COOLDOWN_LASTING_MS : MAX_COOLDOWN_MS
     this.#gapMs = Math.min(doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most: mostMs }), mostMs)
     const namedMs = Math.min(retryAfterMsOf(error) ?? 0, MAX_RETRY_AFTER_MS)
     return isBackground ? namedMs : Math.max(this.#gapMs, namedMs)

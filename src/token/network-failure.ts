@@ -53,7 +53,14 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^(?:HPE_(?!INVALID_EOF_STATE$)|UND_ERR_RES_)/,
+    // Fewer bytes than announced, too: a connection that is not kept ends with its response.
+    pattern:
+      /^(?:UND_ERR_SOCKET|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|HPE_INVALID_EOF_STATE|Z_BUF_ERROR)$|\(Invalid EOF state\)/,
+    step: 'connection',
+    advice: BROKEN_OFF,
+  },
+  {
+    pattern: /^(?:HTTPParserError$|HPE_|UND_ERR_RES_)/, // some versions of undici have no code
     step: 'response',
     advice:
       'It is not valid HTTP. Check the port in the URL, and whether the URL should begin with https:. If it is correct, ' +
@@ -61,7 +68,7 @@ const KINDS: readonly Kind[] = [
     isLasting: true,
   },
   {
-    pattern: /^(?:Z_(?!BUF_ERROR$)[A-Z_]+|ERR_BROTLI_[A-Z_]+|ERR__ERROR_[A-Z_\d]+|ZSTD_error_[a-z_]+)$/,
+    pattern: /^(?:Z_[A-Z_]+|ERR_BROTLI_[A-Z_]+|ERR__ERROR_[A-Z_\d]+|ZSTD_error_[a-z_]+)$/,
     step: 'response',
     advice:
       'Its body is not in the encoding that its Content-Encoding header names. The operator of the server, or of a proxy ' +
@@ -151,11 +158,6 @@ const KINDS: readonly Kind[] = [
     advice:
       'The connection was reset. A firewall, a proxy, or a port that does not speak TLS may do that. Check the URL, and ' +
       'try again.',
-  },
-  {
-    pattern: /^(?:UND_ERR_SOCKET|HPE_INVALID_EOF_STATE|Z_BUF_ERROR)$/,
-    step: 'connection',
-    advice: BROKEN_OFF,
   },
 ]
 

@@ -134,7 +134,7 @@ describe('a token request without a response', () => {
     const { code, last } = await checkFailing([cause])
     expect(code).toBe(4)
     expect(last).toMatchObject({ step, cause, advice: expect.stringContaining(advice) })
-    expect(last?.text).toContain(`auth.example:8443 (${cause})`)
+    expect(last?.text).toContain(`auth.example:8443 (words of ${cause})`)
     if (step !== 'connection') return
     const sent = await checkFailing([cause], { sent: true })
     const closed = expect.stringMatching(/https:.*mutual TLS/)
@@ -170,7 +170,7 @@ describe('a token request without a response', () => {
     expect(sent.last).toMatchObject({ step: 'response' })
     expect((await checkFailing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
       step: 'connection',
-      text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
+      text: 'cannot connect to the proxy proxy.example:3128 (words of ENOTFOUND)',
     })
   })
 

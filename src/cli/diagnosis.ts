@@ -5,6 +5,7 @@ import { spentForMs } from '../quota.ts'
 import { printable } from '../redact.ts'
 import { BROKEN_OFF, networkFailureOf } from '../token/network-failure.ts'
 import { type RejectionReason, rejectionOf } from '../token/rejection.ts'
+import { TOO_SHORT } from '../token/token-errors.ts'
 import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
 import type { Finding } from './report.ts'
@@ -44,7 +45,8 @@ export function diagnose(
   if (error instanceof TokenResponseError) {
     const issues = error.issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     const text = `the response contains no usable token: ${issues}`
-    const advice = error.issues.some(({ field }) => field === 'body') ? NOT_AN_ENDPOINT : NOT_STANDARD
+    let advice = error.issues.some(({ field }) => field === 'body') ? NOT_AN_ENDPOINT : NOT_STANDARD
+    if (error.issues.every(({ reason }) => reason === TOO_SHORT)) advice = EXPIRED
     return failed(EXIT.unusable, { step: 'token', text, advice })
   }
   if (!(error instanceof TokenRequestError)) return undefined
@@ -69,7 +71,9 @@ const NOT_AN_ENDPOINT =
   'Something other than a token endpoint responds at this URL, such as a web page, a login or a proxy. Check ' +
   'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
-  'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service.'
+  'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service. The ' +
+  'command cannot use the option fetch of a program, which may translate the response.'
+const EXPIRED = 'The token endpoint returned a token at the end of its life. Try again in a second.'
 const REDIRECT =
   'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, and a login page in front ' +
   'of the endpoint.'
@@ -117,7 +121,8 @@ const CLIENT =
   'their own), that the secret is the latest one, and that it has no stray quote or space.'
 const ASSERTION =
   'The client ID or the assertion is wrong. Check that the service knows its public key, that iss and sub are the ' +
-  'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before.'
+  'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before. Also compare ' +
+  "this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
 const AUDIENCE =
   'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
   'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
@@ -130,7 +135,8 @@ const NO_OAUTH_ERROR =
   ' The response contains no OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something in ' +
   'between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
-  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
+  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing. ' +
+  'The command cannot use the option fetch of a program, which may call another path.'
 const FORMAT = 'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL.'
 const FORM =
   " A server that expects a form instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."

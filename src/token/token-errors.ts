@@ -2,6 +2,9 @@
 import { TokenRequestError, TokenResponseError } from '../errors.ts'
 import { TOO_MANY } from './rejection.ts'
 
+/** What is wrong with the `expires_in` of such a token. */
+export const TOO_SHORT = 'is shorter than the request took'
+
 /**
  * The token expired before it could be used. Endpoints that issue one token until it ends return it in its last second,
  * too: a second later they issue another one.
@@ -9,9 +12,9 @@ import { TOO_MANY } from './rejection.ts'
 export class ExpiredTokenError extends TokenResponseError {
   constructor(endpoint: string) {
     super(
-      `POST ${endpoint} returned a token that expired before it could be used: expires_in is shorter than the request ` +
-        'took. Try again in a second.',
-      [{ field: 'expires_in', reason: 'is shorter than the request took' }],
+      `POST ${endpoint} returned a token that expired before it could be used: expires_in ${TOO_SHORT}. ` +
+        'Try again in a second.',
+      [{ field: 'expires_in', reason: TOO_SHORT }],
     )
   }
 }

@@ -8,9 +8,9 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { createTokenProvider, TokenRequestError } from 'merchant-auth'
-import * as furtherHeaders from './parts/further-headers.ts'
-import * as httpBasic from './parts/http-basic.ts'
-import * as otherFields from './parts/other-fields.ts'
+import { fetchToken as withFurtherHeaders } from './parts/further-headers.ts'
+import { fetchToken as withHttpBasic } from './parts/http-basic.ts'
+import { fetchToken as withOtherFields } from './parts/other-fields.ts'
 
 const CLIENT_ID = 'client 1' // whatever needs an escape
 const CLIENT_SECRET = 'open:sesame+1/2='
@@ -23,7 +23,7 @@ type Answer = (request: IncomingMessage, body: string) => object
 const STAND_INS: Readonly<Record<string, Answer>> = {
   '/realms/shop/protocol/openid-connect/token': (_, body) =>
     JSON.parse(body).client_secret === CLIENT_SECRET ? GRANT : REFUSED,
-  '/headers/oauth/token': ({ headers }) => (headers['x-api-key'] === 'key-1' ? GRANT : REFUSED),
+  '/headers/oauth/token': ({ headers }) => (headers['x-tenant'] === 'shop-7' ? GRANT : REFUSED),
   '/basic/oauth/token': ({ headers }, body) => {
     const [, basic = ''] = String(headers.authorization).split('Basic ')
     const [id, secret] = atob(basic).split(':').map(decodeURIComponent)
@@ -54,7 +54,6 @@ Object.assign(process.env, {
   MERCHANT_AUTH_API_URLS: 'merchant=https://api.example.com/merchant',
   MERCHANT_AUTH_CLIENT_ID: CLIENT_ID,
   MERCHANT_AUTH_CLIENT_SECRET: CLIENT_SECRET,
-  API_KEY: 'key-1',
 })
 const { tokens } = await import('./parts/another-endpoint-tokens.ts')
 assert.equal((await tokens.getToken()).value, GRANT.access_token)
@@ -74,18 +73,18 @@ const provider = (path: string, fetch: typeof globalThis.fetch, clientSecret = C
     fetch,
   })
 
-for (const [path, { fetchToken }] of Object.entries({
-  headers: furtherHeaders,
-  basic: httpBasic,
-  fields: otherFields,
-})) {
+for (const [path, fetchToken] of [
+  ['headers', withFurtherHeaders],
+  ['basic', withHttpBasic],
+  ['fields', withOtherFields],
+] as const) {
   await using other = provider(path, fetchToken)
   assert.equal((await other.getToken()).value, GRANT.access_token)
   console.log(`${path}: a token`)
 }
 
 // A wrong secret is the error that the token endpoint returns, and shows in no message.
-const error: unknown = await provider('basic', httpBasic.fetchToken, 'close:sesame+1/2=')
+const error: unknown = await provider('basic', withHttpBasic, 'close:sesame+1/2=')
   .getToken()
   .catch((reason: unknown) => reason)
 assert.ok(error instanceof TokenRequestError)

@@ -337,7 +337,9 @@ function leastPauseMs(error: unknown): number | undefined {
 
 /** Whether this is a response, and not what a mock or a mistaken function returns instead. */
 function isResponse(response: Partial<Response> | null | undefined): boolean {
-  return typeof response?.headers?.get === 'function' && response.body !== undefined
+  const { headers, body } = response ?? {}
+  if (typeof headers?.get !== 'function') return false
+  return body === null || typeof body?.[Symbol.asyncIterator] === 'function'
 }
 
 /** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */

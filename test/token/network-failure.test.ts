@@ -78,6 +78,7 @@ describe('what fails each time is not retried, and its advice is in the message:
     ['undefined', undefined],
     ['text', 'token'],
     ['an object with what a mock needs elsewhere', { ok: true, status: 200, json: async () => ({}) }],
+    ['text as the body of a response', { ok: true, status: 200, headers: new Headers(), body: '{}' }],
     ['a response without a body', { ok: true, status: 200, headers: new Headers() }],
   ])('a fetch function that returns %s', async (_, value) => {
     const { error, endpoint } = await call(() => value as Response)

@@ -337,9 +337,7 @@ function leastPauseMs(error: unknown): number | undefined {
 
 /** Whether this is a response, and not what a mock or a mistaken function returns instead. */
 function isResponse(response: Partial<Response> | null | undefined): boolean {
-  const { headers, body } = response ?? {}
-  if (typeof headers?.get !== 'function') return false
-  return body === null || typeof body?.[Symbol.asyncIterator] === 'function'
+  return typeof response?.headers?.get === 'function' && typeof response.body === 'object'
 }
 
 /** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */

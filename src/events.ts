@@ -65,11 +65,11 @@ export interface TokenRejectedEvent extends RejectedCallEventBase {
   readonly type: 'token-rejected'
 }
 
-/** A token was replaced before it expired: in the background, or because an API rejected it. */
+/** A token was replaced before it expired: in the background, because an API rejected it, or because a caller asked for it. */
 export interface TokenRenewedEvent extends AuthEventBase {
   readonly type: 'token-renewed'
-  /** Why: the token was about to expire, or an API rejected it. */
-  readonly reason: 'expiring' | 'rejected'
+  /** Why: the token was about to expire, an API rejected it, or `getToken` was called with `forceRefresh`. */
+  readonly reason: 'expiring' | 'rejected' | 'forced'
 }
 
 /** A rejected token was not renewed, and the caller got the API's 401. */
@@ -175,8 +175,8 @@ export interface CallAnswer {
 
 /** What attachments tell a provider, besides what anybody may call. */
 export interface AttachedProvider extends Emitter {
-  /** An attachment was made, which reports answers. */
-  attached(): void
+  /** Whether it uses what is reported to it. */
+  readonly isReportedTo: boolean
   /** An API answered a call. */
   answered(call: CallAnswer): void
 }
@@ -204,7 +204,7 @@ export function attachedProviderOf(provider: {
   return {
     emit: createEmit(undefined, provider.environment.name),
     secrets,
-    attached: () => {},
+    isReportedTo: false,
     answered: () => {},
   }
 }

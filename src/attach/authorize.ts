@@ -186,7 +186,7 @@ async function sendAgain<Outcome, Result>(
   context: AttachContext,
 ): Promise<Result> {
   call.hold?.(outcome)
-  const token = await renew(rejected, call, context.tokens).catch((reason: unknown) => {
+  const token = await renew(rejected, call, context).catch((reason: unknown) => {
     call.discard(outcome)
     throw reason
   })
@@ -234,16 +234,18 @@ export function isRejection(
 export async function renew(
   rejected: AccessToken,
   call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'method' | 'repeatable' | 'startWait'>,
-  tokens: TokenProvider,
+  { tokens, provider }: AttachContext,
 ): Promise<AccessToken | undefined> {
   const { url, method, repeatable } = call
+  const attachment = provider.isReportedTo ? { canRepeat: repeatable } : undefined
+  const options = { url, method, ...(attachment && { attachment }) }
   if (!repeatable) {
-    tokens.renewToken(rejected, { url, method, canRepeat: false }).catch(() => {}) // its failure is an event
+    tokens.renewToken(rejected, options).catch(() => {}) // its failure is an event
     return undefined
   }
   const { signal, end } = call.startWait()
   try {
-    const renewed = await tokens.renewToken(rejected, { signal, url, method })
+    const renewed = await tokens.renewToken(rejected, { ...options, signal })
     return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
   } catch {
     signal?.throwIfAborted()

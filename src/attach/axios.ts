@@ -81,7 +81,6 @@ const attached = new WeakMap<AxiosLike, number>()
 export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: AttachOptions): () => void {
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
-  context.provider.attached()
   const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
     hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
     const adapter = config.adapter || DEFAULT_ADAPTERS

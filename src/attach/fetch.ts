@@ -45,7 +45,6 @@ export function createAuthFetch(
 ): Fetch {
   const context = createAttachContext(tokens, attach, { fetch: true })
   const { fetch: given } = context
-  context.provider.attached()
   const send = (wrapped: Fetch, input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     try {
       return fetchWithToken(context, wrapped, input, init)
@@ -64,7 +63,7 @@ export function createAuthFetch(
     checkGlobal()
     return send(isGlobal ? before : globalThis.fetch, input, init)
   }
-  queueMicrotask(checkGlobal)
+  Promise.resolve().then(checkGlobal) // fake timers replace queueMicrotask
   return authFetch
 }
 

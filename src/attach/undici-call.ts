@@ -126,7 +126,7 @@ export class UndiciCall implements DispatchHandler, Controller {
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse): Promise<void> {
-    const renewed = await renew(rejected, this, this.#context.tokens)
+    const renewed = await renew(rejected, this, this.#context)
     if (renewed !== undefined) {
       held.discard()
       this.#isRepeated = true

@@ -315,7 +315,7 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
     '(--header-name, --scheme).',
   403:
     'The API, or a firewall in front of it, does not allow this request. The client may lack a permission or a scope. ' +
-    'Ask the service.',
+    'Ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
   429: 'Too many calls were made. Try again later.',
 }
 

@@ -33,10 +33,22 @@ export interface RenewOptions {
   /** The method of the call. */
   readonly method?: string | undefined
   /**
-   * Whether the call is repeated with the token that this resolves with.
+   * Set by attachments, which report how APIs answer: whether the call is repeated with the token that this resolves with.
    * @internal
    */
-  readonly canRepeat?: boolean | undefined
+  readonly attachment?: { readonly canRepeat: boolean } | undefined
+}
+
+/** A call for a token. @inline */
+export interface GetTokenOptions {
+  /** Ends the wait of this call only. */
+  readonly signal?: AbortSignal | undefined
+  /**
+   * Whether to resolve with a token that was requested after this call, whatever is cached or stored: for example, after the
+   * service granted a permission.
+   * @default false
+   */
+  readonly forceRefresh?: boolean | undefined
 }
 
 /** Provides and renews the access token of one environment. */
@@ -51,6 +63,10 @@ export interface TokenProvider {
   /**
    * The cached token, or a new one. Concurrent calls share one token request; `signal` ends the wait of this call only.
    *
+   * With `forceRefresh`, a token that was requested after this call. All calls that wait for such a request to begin share it,
+   * and so do processes with a store, whose token it replaces. Meanwhile, and if it fails, the current token stays in use. No
+   * rate limit of renewals and no reserved quota holds it back, so do not force one for each response of an API.
+   *
    * @throws {@link TokenRequestError} if no token could be acquired, now or before the end of a cooldown (`retryAfterMs`)
    * @throws {@link TokenResponseError} if the response of the token endpoint is not a valid token response
    * @throws {@link ProviderClosedError} after `close()`
@@ -58,16 +74,15 @@ export interface TokenProvider {
    * @example
    * const { value } = await tokens.getToken({ signal: AbortSignal.timeout(5_000) })
    */
-  getToken(options?: { readonly signal?: AbortSignal | undefined }): Promise<AccessToken>
+  getToken(options?: GetTokenOptions): Promise<AccessToken>
   /**
    * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
    * renewed one. Concurrent calls share one renewal. Resolves with undefined where nothing is renewed: the rate limit of
    * renewals for the API of `url`, or a quota of the token endpoint, allows none at the moment (event
    * `renewal-suppressed`), `url` is not below `apiUrls`, or the token endpoint issued the rejected token again.
    *
-   * For a provider with a token attached to a client, the 401 may also be about the call, as long as the API accepts others
-   * with this token: then nothing is renewed either. An API that has accepted no call with the current token gets the one
-   * before it, while that is valid.
+   * Only clients with the token attached report which calls an API accepts. For their calls the 401 may be about the call:
+   * then nothing is renewed either, or the token before the current one is used. Here every 401 counts as one about the token.
    *
    * @param rejected the token of the rejected call, or its value
    * @param options `url`: the URL that was called, which selects the API; `method`: of the call, for events; `signal`: ends
@@ -125,6 +140,16 @@ interface Acquisition extends SharedNeed {
   readonly since: number
 }
 
+/** A call for a token that is requested after it. */
+interface ForcedCall {
+  /** When (monotonic ms) it was made: other processes' requests are compared with it. */
+  readonly at: number
+  /** How many requests this process had begun: the order of its own does not depend on a clock. */
+  readonly requests: number
+  /** The token in use. */
+  readonly replaces: CachedToken | undefined
+}
+
 /** A call whose token an API rejected. */
 interface RejectedCall {
   /** The value of its token. */
@@ -156,8 +181,10 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #runs: Runs
   /** Only with a store. */
   readonly #sharedToken: SharedToken | undefined
-  /** Whether the token is attached to clients, which report how APIs answer. */
-  #hasAttachments = false
+  /** How many token requests have begun. */
+  #requests = 0
+  /** The number of the request that a token came from. A token of the store has none. */
+  readonly #requestOf = new WeakMap<CachedToken, number>()
 
   constructor(options: ResolvedOptions) {
     const { clock, credential, encryptionKeys = [], environment, onEvent, store, timeoutMs } = options
@@ -180,9 +207,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#sharedToken = store && new SharedToken(store, options, this.#context)
     registerProvider(this, {
       ...this.#context,
-      attached: () => {
-        this.#hasAttachments = true
-      },
+      isReportedTo: true,
       answered: (call) => this.#answered(call),
     })
     for (const key of encryptionKeys) secrets.keep(key, key)
@@ -206,7 +231,8 @@ class ClientCredentialsProvider implements TokenProvider {
     return current.token
   }
 
-  async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
+  async getToken({ signal, forceRefresh = false }: GetTokenOptions = {}): Promise<AccessToken> {
+    if (forceRefresh) return await this.#getForced(signal)
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       this.#assertOpen()
       signal?.throwIfAborted()
@@ -220,9 +246,23 @@ class ClientCredentialsProvider implements TokenProvider {
     throw new ExpiredTokenError(this.#endpoint)
   }
 
+  async #getForced(signal: AbortSignal | undefined): Promise<AccessToken> {
+    const call: ForcedCall = { at: this.#now(), requests: this.#requests, replaces: this.#tokens.current }
+    // A call may join a run whose request was sent before it, or that finds the token of such a request in the store.
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      this.#assertOpen()
+      signal?.throwIfAborted()
+      this.#assertNoCooldown()
+      await this.#runs.join('forced', () => this.#replaceForced(call), signal)
+      const token = this.#requestedAfter(call)
+      if (token !== undefined) return token
+    }
+    throw new ExpiredTokenError(this.#endpoint)
+  }
+
   async renewToken(
     rejected: AccessToken | string,
-    { signal, url, method, canRepeat = true }: RenewOptions = {},
+    { signal, url, method, attachment }: RenewOptions = {},
   ): Promise<AccessToken | undefined> {
     signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
@@ -240,9 +280,9 @@ class ClientCredentialsProvider implements TokenProvider {
     const key = this.#keyOf(call)
     this.#context.emit(() => ({ type: 'token-rejected', ...this.#eventFieldsOf(call) }))
     if (!this.#runs.has(key)) {
-      const before = canRepeat ? this.#tokenBefore(call) : undefined
+      const before = attachment?.canRepeat ? this.#tokenBefore(call) : undefined
       if (before !== undefined) return before
-      const suppression = this.#whyNotRenewed(call)
+      const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
       if (suppression !== undefined) return this.#suppress(call, suppression)
     }
     const since = this.#now()
@@ -265,13 +305,19 @@ class ClientCredentialsProvider implements TokenProvider {
   #tokenBefore({ token, api }: RejectedCall): AccessToken | undefined {
     const { before } = this.#tokens
     const isAccepted = this.#limits.renewalsOf(api?.url).accepted === token
-    return this.#hasAttachments && !isAccepted ? before?.token : undefined
+    return isAccepted ? undefined : before?.token
   }
 
-  /** Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. */
-  #whyNotRenewed({ api }: RejectedCall): Suppression | undefined {
+  /**
+   * Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. Where nobody
+   * reports which calls the API accepts, each counts as one about the token.
+   */
+  #whyNotRenewed(
+    { api }: RejectedCall,
+    { isReported }: { readonly isReported: boolean },
+  ): Suppression | undefined {
     const isAboutToken = this.#limits.renewalsOf(api?.url).rejected(this.#now())
-    if (this.#hasAttachments && !isAboutToken) return { reason: 'accepted' }
+    if (isReported && !isAboutToken) return { reason: 'accepted' }
     // A limit that forbids a renewal may be over for another process, whose token is in the store.
     if (this.#sharedToken?.isLookDue) return undefined
     return this.#limits.holdOn({ purpose: 'rejection', api: api?.url })
@@ -304,7 +350,7 @@ class ClientCredentialsProvider implements TokenProvider {
     const { api } = call
     this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
     const since = this.#now()
-    const suppression = this.#whyNotRenewed(call)
+    const suppression = this.#whyNotRenewed(call, { isReported: true })
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
     else this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
   }
@@ -318,6 +364,28 @@ class ClientCredentialsProvider implements TokenProvider {
   async #acquireForCaller(since: number): Promise<void> {
     if (this.#servable() !== undefined) return
     if ((await this.#acquire({ purpose: 'caller', since })) !== 'acquired') this.#assertNoCooldown()
+  }
+
+  /** Acquires a token that is requested after a call for one. If that fails, the current token stays in use. */
+  async #replaceForced(call: ForcedCall): Promise<void> {
+    if (this.#requestedAfter(call) !== undefined) return
+    const replaced = this.#servable()
+    const replaces = this.#tokens.current?.token.value
+    const { at } = call
+    const outcome = await this.#acquire({ purpose: 'forced', replaces, requestedAfter: at, since: at })
+    if (outcome !== 'acquired') this.#assertNoCooldown()
+    // The token endpoint may have issued the same token again.
+    else if (replaced !== undefined && this.#servableOtherThan(replaced.value) !== undefined)
+      this.#context.emit({ type: 'token-renewed', reason: 'forced' })
+  }
+
+  /** The current token, if it was requested after a call for such a token. */
+  #requestedAfter({ at, requests, replaces }: ForcedCall): AccessToken | undefined {
+    const { current } = this.#tokens
+    if (current === undefined || current === replaces) return undefined
+    const request = this.#requestOf.get(current)
+    const isLater = request === undefined ? current.sentAt.monotonicMs >= at : request > requests
+    return isLater ? this.#servable() : undefined
   }
 
   /** Replaces a token that an API rejected. */
@@ -389,6 +457,8 @@ class ClientCredentialsProvider implements TokenProvider {
     }
     if (begun.kind !== 'request') return begun.kind
     const requestedAt = this.#now()
+    this.#requests += 1
+    const number = this.#requests
     let requested: CachedToken | undefined
     try {
       this.#assertOpen()
@@ -400,6 +470,7 @@ class ClientCredentialsProvider implements TokenProvider {
         mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(acquisition),
       })
       requested = await request.send()
+      this.#requestOf.set(requested, number)
       this.#limits.succeeded()
       // Before it is shared: other processes have to know that this API is in doubt.
       if (purpose === 'rejection') this.#limits.renewalsOf(api).renewed(requestedAt, { isRequested: true })

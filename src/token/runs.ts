@@ -147,7 +147,7 @@ export class Runs {
     const line = this.#line
     const wait = untilAborted(this.#untilLost(line.join(key, run), line), this.#closed)
     this.#waits.set(key, wait)
-    queueMicrotask(() => this.#waits.delete(key))
+    Promise.resolve().then(() => this.#waits.delete(key)) // fake timers replace queueMicrotask
     return wait
   }
 

@@ -52,6 +52,8 @@ export interface SharedTokenEntry
 export interface SharedNeed extends Need {
   /** The value of the token that is to be replaced. */
   readonly replaces?: string | undefined
+  /** Only a token will do whose request was sent at this moment (monotonic ms) or later. */
+  readonly requestedAfter?: number | undefined
   /** Until when (monotonic ms) it waits for a store that fails, rather than request a token without it. */
   readonly waitsForStoreUntil?: number | undefined
 }
@@ -219,9 +221,10 @@ export class SharedToken {
     )
   }
 
-  #isUsable(cached: CachedToken, { purpose, replaces }: SharedNeed): boolean {
+  #isUsable(cached: CachedToken, { purpose, replaces, requestedAfter }: SharedNeed): boolean {
     const { value } = cached.token
     if (value === replaces || this.#context.rejected.has(value)) return false
+    if (requestedAfter !== undefined && cached.sentAt.monotonicMs < requestedAfter) return false
     const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
     return cached.servableForMs(this.#options.clock) > leastMs
   }
@@ -313,12 +316,13 @@ export class SharedToken {
     const { clock } = this.#options
     const { closed, rejected } = this.#context
     const { value } = token.token
+    const requestedAfter = token.sentAt.monotonicMs
     for (let pauseMs = FIRST_WRITE_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_WRITE_PAUSE_MS)) {
       await clock.sleep(pauseMs, closed).catch(() => {})
       const isWanted = this.#unwritten === token && token.remainsMs(clock) > 0 && !rejected.has(value)
       if (!isWanted || closed.aborted) return
       // Another process may have written a newer one, and the write that failed may have succeeded late.
-      const need: SharedNeed = { purpose: 'background', replaces: value }
+      const need: SharedNeed = { purpose: 'background', replaces: value, requestedAfter }
       if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
       try {
         if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isUnattended: true })

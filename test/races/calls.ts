@@ -127,7 +127,7 @@ export class Calls {
   renewToken(value: string, api: string | undefined): Call {
     const { provider, referee } = this.#context
     return this.#track({ name: 'renewToken' }, async (call) => {
-      referee.rejects(value, String(api))
+      referee.rejects(value, String(api), { isByHand: true })
       this.#expectEffort(call, referee.mustRenew(value, String(api)))
       const token = await provider.renewToken(value, { ...(api && { url: api }) })
       if (token === undefined && referee.closed) referee.problem('closed', 'renewToken resolves')

@@ -239,8 +239,11 @@ export class Referee {
     this.#retryNewerAt = now + 0.75 * quarterMs
   }
 
-  /** An API, or a caller, has rejected a token. `isRepeated`: as for `accepts`. */
-  rejects(value: string, api: string, { isRepeated = false } = {}): void {
+  /**
+   * An API, or a caller, has rejected a token. `isRepeated`: as for `accepts`; `isByHand`: by `renewToken`, so that it counts
+   * as one about the token.
+   */
+  rejects(value: string, api: string, { isRepeated = false, isByHand = false } = {}): void {
     const isBefore = value === this.#before?.value && this.#isServable(this.#before)
     // The second 401 of a call goes to its caller only, but for one with the token before.
     const counts = isRepeated ? isBefore : value === this.#current?.value && this.maybeServable()
@@ -250,10 +253,10 @@ export class Referee {
     if (isBefore) bounds.beginDoubt()
     addTo(this.#rejected, current, api)
     const isBeforeCertain = (this.#before?.certainlyRemainsMs(this.#clock) ?? 0) > 0
-    if (!isRepeated && isBeforeCertain && this.#mayHaveBefore(api)) return // repeated with the token before
+    if (!isByHand && !isRepeated && isBeforeCertain && this.#mayHaveBefore(api)) return // repeated with the token before
     const now = this.#clock.monotonicMs()
     bounds.rejected(now)
-    if (bounds.mayBeAboutToken(now)) addTo(this.#aboutToken, current, api)
+    if (isByHand || bounds.mayBeAboutToken(now)) addTo(this.#aboutToken, current, api)
   }
 
   /** Whether a rejected call may be repeated with the token before. */

@@ -357,7 +357,7 @@ async function renewed(
   return newer !== undefined
 }
 
-describe('renewToken of a provider without attachments', () => {
+describe('renewToken, called by hand', () => {
   /** A provider whose tokens live for 10 days. */
   function long(): Rig {
     const made = rig([], { retries: 0 })
@@ -379,6 +379,18 @@ describe('renewToken of a provider without attachments', () => {
       await made.clock.advance(1)
       expect(await renewed(made)).toBe(true)
     }
+  })
+
+  it('renews at once although clients with the token attached report accepted calls', async () => {
+    const { api, clock, issued, provider } = attachedRig()
+    expect(await api.call(REFUSED_URL)).toEqual([401, 1, 2]) // from now on the API is in doubt
+    expect(await api.call()).toEqual([200, 2])
+    await clock.advance(10_000) // longer than the gap
+    const token = await provider.getToken()
+    const renewed = await provider.renewToken(token, { url: MERCHANT_URL })
+    expect([issued.numberOf(token.value), issued.numberOf(String(renewed?.value))]).toEqual([2, 3])
+    const withoutUrl = await provider.renewToken(String(renewed?.value))
+    expect(issued.numberOf(String(withoutUrl?.value))).toBe(4)
   })
 
   it('is limited for each apiUrls entry by itself', async () => {

@@ -41,7 +41,7 @@ export const checkCommand: Command = {
   help: `Usage: npx merchant-auth check [--call URL] [--store DIRECTORY] [--json] [flags]
 
 Makes one token request, and reports what fails, why, and what to do. It prints
-neither the secret nor the token.
+neither the secret nor the token. It cannot use the option fetch of a program.
 
   --call URL           send a GET request with the token to a URL of an API
   --header-name NAME   header that carries the token; default: Authorization

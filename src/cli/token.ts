@@ -34,7 +34,8 @@ export const tokenCommand: Command = {
   help: `Usage: npx merchant-auth token [--header | --json] [--store DIRECTORY] [flags]
 
 Prints an access token on stdout, and nothing else. Errors go to stderr, with
-the exit codes of npx merchant-auth check.
+the exit codes of npx merchant-auth check. It cannot use the option fetch of a
+program.
 
   --header             print the header line: Authorization: Bearer …
   --header-name NAME   header that carries the token; implies --header

@@ -22,7 +22,7 @@ import type { Failure } from './limits/cooldown.ts'
 import { type Need, RequestLimits, type SuppressionReason } from './limits/request-limits.ts'
 import { Runs } from './runs.ts'
 import { type Begun, FIRST_OPERATION_MS, type SharedNeed, SharedToken } from './shared-token.ts'
-import { expiredOnArrival, lostRequest } from './token-errors.ts'
+import { ExpiredTokenError, lostRequest } from './token-errors.ts'
 import { TokenRequest } from './token-request.ts'
 
 /** The call whose token an API rejected. @inline */
@@ -244,7 +244,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const since = this.#now()
       await this.#runs.join('caller', () => this.#acquireForCaller(since), signal)
     }
-    throw expiredOnArrival(this.#endpoint)
+    throw new ExpiredTokenError(this.#endpoint)
   }
 
   async #getForced(signal: AbortSignal | undefined): Promise<AccessToken> {
@@ -258,7 +258,7 @@ class ClientCredentialsProvider implements TokenProvider {
       const token = this.#requestedAfter(call)
       if (token !== undefined) return token
     }
-    throw expiredOnArrival(this.#endpoint)
+    throw new ExpiredTokenError(this.#endpoint)
   }
 
   async renewToken(

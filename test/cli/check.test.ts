@@ -358,6 +358,11 @@ describe('the claims of a JWT that check reads', () => {
     ])
   })
 
+  it('are not compared with the clock of this machine', async () => {
+    issue(at, jwt({ aud: at.test.environment.audience, exp: 1_000_000_000 }))
+    expect(await claims()).toContain('info: exp 2001-09-09T01:46:40Z')
+  })
+
   it('cannot control the terminal', async () => {
     issue(at, jwt({ iss: '\u001b[2Jclear\nand more', aud: 'x'.repeat(5_000) }))
     const [iss, aud] = await claims()
@@ -450,7 +455,7 @@ describe('the report of check', () => {
   })
 
   it('counts its warnings in JSON', async () => {
-    issue(at, jwt({ aud: 'x', exp: 1 }))
+    issue(at, jwt({ aud: 'x', iat: 0, exp: 1 }))
     const { stdout } = await run(['check', '--json'], at.variables)
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: 2 })
   })

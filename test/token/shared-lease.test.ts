@@ -159,7 +159,7 @@ describe('the lease', () => {
 
   it.each([
     ['an error', status(400, { error: 'invalid_request' })],
-    ['an invalid token response', granted({ expires_in: 0 })],
+    ['an invalid token response', granted({ expires_in: -1 })],
   ])(
     'is released at once when the token endpoint returns %s, and goes to the next process',
     async (_, answer) => {

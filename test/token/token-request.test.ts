@@ -364,6 +364,26 @@ describe('Retry-After', () => {
     },
   )
 
+  it.each([
+    ['an hour ahead', 3_600_000],
+    ['an hour behind', -3_600_000],
+  ])('as a date counts from the date of the response: a server whose clock is %s', async (_, skewMs) => {
+    const headers = { date: date(skewMs), 'retry-after': date(skewMs + 3_000) }
+    for (const code of [429, 503]) {
+      const { provider, endpoint, clock } = rig([status(code, '', headers)])
+      const waiting = provider.getToken()
+      await clock.advance(2_999)
+      expect(endpoint.count).toBe(1)
+      await clock.advance(1)
+      await expect(waiting).resolves.toBeDefined()
+    }
+  })
+
+  it('as a date counts from the clock of this machine if the date of the response is invalid', async () => {
+    const made = rig([status(429, '', { date: 'today', 'retry-after': date(60_000) })])
+    expect(await failed(made)).toMatchObject({ retryAfterMs: 60_000 })
+  })
+
   it.each(['0', date(-60_000)])('of "%s" does not shorten the backoff', async (value) => {
     random.mockReturnValue(0.999)
     const { provider, endpoint, clock } = rig([asksFor(value)])

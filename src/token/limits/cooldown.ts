@@ -23,7 +23,7 @@ const HOUR_MS = 60 * MINUTE_MS
 
 const FIRST_COOLDOWN_MS = SECOND_MS
 const MAX_COOLDOWN_MS = 5 * SECOND_MS
-const MAX_COOLDOWN_4XX_MS = 30 * SECOND_MS
+const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
 /** Some services count rejected requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
 const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
@@ -72,9 +72,7 @@ export class Cooldown {
   #afterOtherMs(error: unknown, isBackground: boolean): number {
     const namedMs = Math.min(retryAfterMsOf(error) ?? 0, MAX_RETRY_AFTER_MS)
     if (isBackground) return namedMs
-    const status = statusOf(error)
-    const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
-    const most = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
+    const most = isLasting(error) ? MAX_COOLDOWN_LASTING_MS : MAX_COOLDOWN_MS
     this.#gapMs = doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most })
     return Math.max(this.#gapMs, namedMs)
   }
@@ -112,6 +110,13 @@ export class Cooldown {
     const isOwn = this.failure !== undefined && this.failure.endsAt > now
     this.failure = { error: isOwn ? this.failure?.error : error(), endsAt }
   }
+}
+
+/** Whether waiting rarely fixes it: a 4xx, or no answer that a client could read, for a reason that stays. */
+function isLasting(error: unknown): boolean {
+  const status = statusOf(error)
+  const isClientError = status >= 400 && status < 500
+  return isClientError || (status === 0 && error instanceof TokenRequestError && !error.retryable)
 }
 
 function statusOf(error: unknown): number {

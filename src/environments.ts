@@ -1,6 +1,7 @@
 /** Environments such as production and test: their type, their validation, and a checked set of them. */
 import { isMissing } from './checks.ts'
 import { ConfigurationError, type Flaw, type Problem } from './errors.ts'
+import { parseUrl } from './urls.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
 export interface Environment {
@@ -101,7 +102,10 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
   const problems = flaws.flatMap(([option, flaw]) =>
     flaw === undefined ? [] : { option: `${at}.${option}`, ...flaw },
   )
-  return problems.length > 0 ? problems : frozenEnvironment({ ...given, name })
+  // What was checked, because an instance of a class loses its getters in a copy.
+  return problems.length > 0
+    ? problems
+    : frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests })
 }
 
 const NOT_BOOLEAN: Flaw = { kind: 'invalid', reason: 'must be true or false' }
@@ -121,16 +125,16 @@ function apiUrlsFlaw(value: unknown): Flaw {
 }
 
 function apiUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
-  const isEncoded = URL.canParse(String(value)) && /%2f|%5c/i.test(new URL(String(value)).pathname)
+  const isEncoded = /%2f|%5c/i.test(parseUrl(String(value))?.pathname ?? '')
   return isEncoded
     ? { kind: 'invalid', reason: 'must not contain an encoded slash (%2f) or backslash (%5c) in its path' }
     : baseUrlFlaw(value, insecure)
 }
 
 function baseUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
-  if (typeof value !== 'string' || !URL.canParse(value))
+  const url = typeof value === 'string' ? parseUrl(value) : undefined
+  if (typeof value !== 'string' || url === undefined)
     return flawOf(value, 'must be an absolute URL, which begins with https://')
-  const url = new URL(value)
   if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
     const reason = 'must use https (http is allowed for loopback hosts, or with allowInsecureRequests: true)'
     return { kind: 'insecure', reason }

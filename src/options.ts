@@ -28,6 +28,9 @@ export interface AssertionEndpoint {
   readonly clientId: string
 }
 
+/** A function that fetches: `fetch` without the properties that runtimes add to it, such as Bun's `preconnect`. @inline */
+export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
+
 /** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
 export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
 
@@ -116,7 +119,7 @@ export interface GeneralOptions {
    * The fetch that sends the token request, for example for proxies, mutual TLS or tests.
    * @default globalThis.fetch, looked up at each use
    */
-  readonly fetch?: typeof fetch | undefined
+  readonly fetch?: FetchLike | undefined
   /** Called synchronously with every event. Its errors and rejections are ignored. */
   readonly onEvent?: ((event: AuthEvent) => void) | undefined
   /**
@@ -206,8 +209,8 @@ const parameters = z
     const report = (kind: Problem['kind'], message: string, ...path: string[]): void => {
       issues.push({ code: 'custom', input: value, path, message, params: { kind } })
     }
-    const isPlain =
-      typeof value === 'object' && [Object.prototype, null].includes(Object.getPrototypeOf(value ?? []))
+    // Its prototype says nothing: an object of another realm has another one.
+    const isPlain = typeof value === 'object' && value !== null && !(Symbol.iterator in value)
     if (!isPlain) return report('invalid', 'must be a plain object')
     for (const [name, field] of Object.entries(value as object)) {
       if (name === '') report('invalid', 'must have a name', name)
@@ -242,7 +245,7 @@ const providerShape = strict({
     ),
   ),
   encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.refine(({ length }) => length > 0, KEYS))),
-  fetch: z.optional(fn<typeof fetch>(FUNCTION)),
+  fetch: z.optional(fn<FetchLike>(FUNCTION)),
   onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
   clock: z.optional(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK)),
 })

@@ -26,15 +26,21 @@ export function decodeFile(bytes: Buffer): FileText {
   return { flaw: { kind: 'unavailable', reason: NOT_UTF_8 } }
 }
 
+/** A secret without the line breaks at its end, which do not belong to it. */
+export function withoutLineBreak(secret: string): string {
+  return secret.replace(/[\r\n]+$/, '')
+}
+
 /** The text of a file that a secret or an assertion is alone in. The line break at its end does not belong to it. */
 export function decodeSecretFile(bytes: Buffer): FileText {
   const file = decodeFile(bytes)
   if (file.flaw !== undefined) return file
-  const text = file.text.replace(/[\r\n]+$/, '')
+  const text = withoutLineBreak(file.text)
   return text === '' ? { flaw: { kind: 'unavailable', reason: 'names an empty file' } } : { ...file, text }
 }
 
-/** The result for a file whose reading failed. */
-export function unreadableFile({ code }: NodeJS.ErrnoException): FileText {
-  return { flaw: { kind: 'unavailable', reason: `names a file that cannot be read (${code})` } }
+/** The result for a file whose reading failed. What does not look like a path may be the secret itself, and is not shown. */
+export function unreadableFile(path: string, { code }: NodeJS.ErrnoException): FileText {
+  const isPath = /^(?:\.{0,2}[\\/]|[a-z]:[\\/])/i.test(path)
+  return { flaw: { kind: 'unavailable', reason: `names ${isPath ? path : 'a file'}, which cannot be read (${code})` } }
 }

@@ -8,7 +8,7 @@ import { ConfigurationError, type Problem } from '../errors.ts'
 import { similarName } from '../names.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import type { locateStore } from '../store/location.ts'
-import { decodeFile, decodeSecretFile, type FileText, unreadableFile } from '../text-file.ts'
+import { decodeFile, decodeSecretFile, type FileText, unreadableFile, withoutLineBreak } from '../text-file.ts'
 import {
   CREDENTIALS,
   credentialSource,
@@ -130,9 +130,10 @@ export async function readSources(
   const set = { ...setVariables(parseEnv(file.text)), ...setVariables(env) }
   const variables = setVariables(override(set, Object.fromEntries(byFlag)))
 
-  const { variable, file: secretFile } = credentialSource(variables)
-  const secretContent = await readFileOf(secretFile, decodeSecretFile, signal)
-  const secret = (secretFile === undefined ? variables[variable] : secretContent.text) ?? ''
+  const { variable, file: secretFile, flaw } = credentialSource(variables)
+  const secretContent: FileText = flaw === undefined ? await readFileOf(secretFile, decodeSecretFile, signal) : { flaw }
+  const secret =
+    (secretFile === undefined ? withoutLineBreak(variables[variable] ?? '') : secretContent.text) ?? ''
   const location = locate(variables[STORE_VARIABLE])
   return { variables, secret, secretFile, secretContent, location, dotenv, bodyFormat }
 }
@@ -187,14 +188,18 @@ async function readFileOf(
     return decode(await untilAborted(readFile(file), signal))
   } catch (error) {
     if (signal.aborted) throw error
-    return unreadableFile(error as NodeJS.ErrnoException)
+    return unreadableFile(file, error as NodeJS.ErrnoException)
   }
 }
+
+/** What Kubernetes sets in each container for a Service named merchant-auth. */
+const OF_KUBERNETES = /^MERCHANT_AUTH_(?:SERVICE_HOST|SERVICE_PORT|PORT)(?:_|$)/
 
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
 export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {
   return Object.keys(variables)
     .filter((name) => /^MERCHANT_AUTH_/i.test(name) && !VARIABLE_NAMES.includes(name))
+    .filter((name) => !OF_KUBERNETES.test(name))
     .map((name) => [
       name,
       similarName(name, VARIABLE_NAMES) ?? VARIABLE_NAMES.find((one) => one.startsWith(name)),

@@ -1,7 +1,8 @@
 /** Where processes share the token, as `MERCHANT_AUTH_STORE` and `--store` name it: a directory of this machine, or Redis. */
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Flaw } from '../errors.ts'
+import { operatorPath } from '../operator-path.ts'
+import { parseUrl } from '../urls.ts'
 import { prepareDirectory } from './directory.ts'
 import { storeOfFiles } from './files.ts'
 import type { TokenStore } from './token-store.ts'
@@ -29,14 +30,6 @@ const INVALID: FlawedLocation = {
   },
 }
 
-const UNEXPANDED: FlawedLocation = {
-  flaw: {
-    kind: 'invalid',
-    reason:
-      'must not contain ~ or $, which only a shell replaces: write an absolute path, such as /var/lib/my-service/tokens',
-  },
-}
-
 /** Where the store is that this text names; undefined without a text. */
 export function locateStore(text: string | undefined): StoreLocation | FlawedLocation | undefined {
   return text === undefined ? undefined : locationOf(text.trim())
@@ -54,24 +47,15 @@ export function prepareStore(text: string | undefined): StoreLocation | FlawedLo
 
 function locationOf(text: string): StoreLocation | FlawedLocation {
   if (/^rediss?:/.test(text)) {
-    const isRedis = /^rediss?:\/\/[^/]+(?:\/\d*)?(?:\?.*)?$/.test(text) && URL.canParse(text)
+    const isRedis = /^rediss?:\/\/[^/]+(?:\/\d*)?(?:\?.*)?$/.test(text) && parseUrl(text) !== undefined
     return isRedis ? { kind: 'redis', place: text } : INVALID
   }
-  const path = text.startsWith('file:') ? pathOf(text) : text
-  if (path !== undefined && /^~|\$/.test(path)) return UNEXPANDED
+  const { path, flaw } = operatorPath(text)
+  if (flaw !== undefined) return { flaw }
   // A name with a colon is a URL, or a host with its port. One letter is a drive of Windows.
-  if (path === undefined || path === '' || /^[\w+.-]{2,}:/.test(path)) return INVALID
-  return { kind: 'directory', place: resolve(path) }
-}
-
-/** The path in `file:./.tokens` and in `file:///var/lib/tokens`; undefined if such a URL is invalid. */
-function pathOf(text: string): string | undefined {
-  if (!text.startsWith('file://')) return text.slice('file:'.length)
-  try {
-    return fileURLToPath(text)
-  } catch {
-    return undefined
-  }
+  if (/^[\w+.-]{2,}:/.test(path)) return INVALID
+  // A bare word, such as `redis` or `none`, was hardly meant as a directory.
+  return text.startsWith('file:') || /^\.|[\\/]/.test(path) ? { kind: 'directory', place: resolve(path) } : INVALID
 }
 
 function directoryFlaw(directory: string): Flaw | undefined {

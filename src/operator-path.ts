@@ -12,12 +12,15 @@ const invalid = (reason: string): OperatorPath => ({ flaw: { kind: 'invalid', re
 /** The path in a text: as it is, or in `file:./tokens` and `file:///var/lib/tokens`. */
 export function operatorPath(given: string): OperatorPath {
   const text = given.trim()
-  if (/^["']|["']$/.test(text)) return invalid('must not begin or end with a quote: docker and some tools keep quotes')
+  if (/^["']|["']$/.test(text))
+    return invalid('must not begin or end with a quote: docker and some tools keep quotes')
   const path = text.startsWith('file:') ? pathOfFileUrl(text) : text
   if (path === undefined) return invalid('must be a path, or a valid file URL')
   // ~, $NAME and ${NAME} of shells, %NAME% of cmd.exe, %d of systemd.
   if (/^~|\$|^%\w|%\w+%/.test(path))
-    return invalid('must not contain ~, $ or %, which only a shell or systemd replaces: write the path itself')
+    return invalid(
+      'must not contain ~, $ or %, which only a shell or systemd replaces: write the path itself',
+    )
   return { path }
 }
 

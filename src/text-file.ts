@@ -42,5 +42,10 @@ export function decodeSecretFile(bytes: Buffer): FileText {
 /** The result for a file whose reading failed. What does not look like a path may be the secret itself, and is not shown. */
 export function unreadableFile(path: string, { code }: NodeJS.ErrnoException): FileText {
   const isPath = /^(?:\.{0,2}[\\/]|[a-z]:[\\/])/i.test(path)
-  return { flaw: { kind: 'unavailable', reason: `names ${isPath ? path : 'a file'}, which cannot be read (${code})` } }
+  return {
+    flaw: {
+      kind: 'unavailable',
+      reason: `names ${isPath ? path : 'a file'}, which cannot be read (${code})`,
+    },
+  }
 }

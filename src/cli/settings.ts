@@ -8,7 +8,13 @@ import { ConfigurationError, type Problem } from '../errors.ts'
 import { similarName } from '../names.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import type { locateStore } from '../store/location.ts'
-import { decodeFile, decodeSecretFile, type FileText, unreadableFile, withoutLineBreak } from '../text-file.ts'
+import {
+  decodeFile,
+  decodeSecretFile,
+  type FileText,
+  unreadableFile,
+  withoutLineBreak,
+} from '../text-file.ts'
 import {
   CREDENTIALS,
   credentialSource,
@@ -131,7 +137,8 @@ export async function readSources(
   const variables = setVariables(override(set, Object.fromEntries(byFlag)))
 
   const { variable, file: secretFile, flaw } = credentialSource(variables)
-  const secretContent: FileText = flaw === undefined ? await readFileOf(secretFile, decodeSecretFile, signal) : { flaw }
+  const secretContent: FileText =
+    flaw === undefined ? await readFileOf(secretFile, decodeSecretFile, signal) : { flaw }
   const secret =
     (secretFile === undefined ? withoutLineBreak(variables[variable] ?? '') : secretContent.text) ?? ''
   const location = locate(variables[STORE_VARIABLE])

@@ -55,7 +55,9 @@ function locationOf(text: string): StoreLocation | FlawedLocation {
   // A name with a colon is a URL, or a host with its port. One letter is a drive of Windows.
   if (/^[\w+.-]{2,}:/.test(path)) return INVALID
   // A bare word, such as `redis` or `none`, was hardly meant as a directory.
-  return text.startsWith('file:') || /^\.|[\\/]/.test(path) ? { kind: 'directory', place: resolve(path) } : INVALID
+  return text.startsWith('file:') || /^\.|[\\/]/.test(path)
+    ? { kind: 'directory', place: resolve(path) }
+    : INVALID
 }
 
 function directoryFlaw(directory: string): Flaw | undefined {

@@ -21,7 +21,6 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const entries = Object.values(packageJson.exports).flatMap((entry) =>
   typeof entry === 'object' ? entry['module-sync'] : [],
 )
-const dependencies = Object.keys(packageJson.dependencies)
 const peers = Object.keys(packageJson.peerDependencies)
 
 /** Code that entries share, in chunks with names of their own: stack traces show them. */
@@ -32,7 +31,7 @@ const GROUPS = [
   { name: 'attach', test: /src[\\/]attach[\\/](?:authorize|body|headers)\.ts$/ },
 ]
 
-const modules = await bundle([...entries, ...Object.values(packageJson.bin)], [...dependencies, ...peers], {
+const modules = await bundle([...entries, ...Object.values(packageJson.bin)], peers, {
   format: 'esm',
   sourcemap: true,
   entryFileNames: '[name].js',
@@ -43,7 +42,7 @@ const TEXT_CODERS: Record<string, [string, string]> = {
   TextDecoder: ['node:util', 'TextDecoder'],
   TextEncoder: ['node:util', 'TextEncoder'],
 }
-// Tools that cannot require ES modules cannot require jose either: it has no CommonJS build.
+// For tools that cannot require ES modules.
 const commonJs = await bundle(entries, peers, {
   format: 'cjs',
   entryFileNames: '[name].cjs',

@@ -6,29 +6,29 @@ import { entriesOf, installedPackages, type Packed, readManifest } from './packe
 /** What a program loads at first: these entries with all dependencies but the peers, minified and gzipped. */
 interface FirstLoad {
   readonly entries: readonly string[]
-  /** Whether they come from the CommonJS build, of which a bundle has everything at first, jose included. */
+  /** Whether they come from the CommonJS build, of which a bundle has everything at first. */
   readonly required?: true
   readonly limitBytes: number
 }
 
 const FIRST_LOADS: readonly FirstLoad[] = [
-  { entries: ['.'], limitBytes: 30_700 },
-  { entries: ['./axios'], limitBytes: 27_500 },
-  { entries: ['./undici'], limitBytes: 12_500 },
-  { entries: ['./redis'], limitBytes: 8_500 },
-  { entries: ['./file'], limitBytes: 4_000 },
+  { entries: ['.'], limitBytes: 34_600 },
+  { entries: ['./axios'], limitBytes: 32_000 },
+  { entries: ['./undici'], limitBytes: 12_800 },
+  { entries: ['./redis'], limitBytes: 9_900 },
+  { entries: ['./file'], limitBytes: 5_100 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
-  { entries: ['./testing'], limitBytes: 27_000 },
-  { entries: ['.', './axios'], limitBytes: 33_500 },
-  { entries: ['.', './axios'], required: true, limitBytes: 53_200 },
-  { entries: ['./testing'], required: true, limitBytes: 38_500 },
+  { entries: ['./testing'], limitBytes: 27_300 },
+  { entries: ['.', './axios'], limitBytes: 37_500 },
+  { entries: ['.', './axios'], required: true, limitBytes: 43_200 },
+  { entries: ['./testing'], required: true, limitBytes: 34_300 },
 ]
 
-const TARBALL_PACKED_BYTES = 660_000
-const TARBALL_UNPACKED_BYTES = 2_400_000
+const TARBALL_PACKED_BYTES = 700_000
+const TARBALL_UNPACKED_BYTES = 2_520_000
 
-/** This package and its dependencies, without optional peers. */
-const INSTALLED_PACKAGES = 2
+/** This package: it has no dependency but optional peers. */
+const INSTALLED_PACKAGES = 1
 
 interface Row {
   readonly what: string

@@ -41,10 +41,10 @@ export class KnownTokens {
   acquired(token: CachedToken, isAccepted: (token: CachedToken) => boolean): void {
     const { before } = this
     const displaced = this.#current
-    const keepsBefore =
-      before !== undefined && isAccepted(before) && displaced !== undefined && !isAccepted(displaced)
     const isSame = displaced?.token.value === token.token.value // some endpoints issue one token until it ends
-    if (!keepsBefore && !isSame) this.#before = displaced
+    const isBetter =
+      before !== undefined && isAccepted(before) && displaced !== undefined && !isAccepted(displaced)
+    if (!isSame && !isBetter) this.#before = displaced
     this.#current = token
     this.#newer = undefined
     this.#count += 1

@@ -302,7 +302,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** An API rejected the current token and the one before, for one call: that is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
-    this.#limits.renewalsOf(api?.url).beginDoubt()
+    this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
     const since = this.#now()
     const suppression = this.#whyNotRenewed(call)
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
@@ -329,7 +329,8 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
     if ((await this.#acquire({ ...need, replaces: token, since })) !== 'acquired') {
       const hold = this.#limits.holdOn(need)
-      if (hold !== undefined) this.#suppress(call, hold)
+      const isServable = this.#servable() !== undefined // otherwise the next call requests one
+      if (hold !== undefined && isServable) this.#suppress(call, hold)
     }
     // The token endpoint may have issued the same token again.
     else if (this.#servableOtherThan(token) !== undefined)

@@ -196,7 +196,7 @@ export class SharedToken {
         this.#seen ??= token
         const isFound = token !== undefined && this.#isUsable(token, need)
         if (isFound) limits.succeeded() // before the cooldown that came after this token
-        limits.adopt(entry.content.limits, { ageMs, error })
+        limits.adopt(entry.content.limits, { writtenAt: entry.readAt.monotonicMs - ageMs, error })
         if (isFound) {
           this.#isFailing = false
           this.#unwritten = undefined

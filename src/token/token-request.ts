@@ -185,7 +185,7 @@ export class TokenRequest {
 
   async #read(response: Response, { sentAt, signal }: Exchange): Promise<CachedToken> {
     const { limits, secrets } = this.#context
-    this.#quotas = await quotasIn(response, secrets)
+    this.#quotas = quotasIn(response, secrets)
     limits.quotasReported(this.#quotas)
     if (isRedirect(response)) throw this.#redirectFailure(response)
     if (!response.ok) throw await this.#statusFailure(response, signal)

@@ -6,6 +6,7 @@ import type { ResponseIssue } from '../errors.ts'
 import { type Quota, redactQuotas } from '../quota.ts'
 import { printable, redact, type UsedSecrets } from '../redact.ts'
 import { parseUrl } from '../urls.ts'
+import { readQuotas } from './quota-headers.ts'
 
 /** A token as the token endpoint or the store returned it. */
 export interface TokenResponse {
@@ -131,18 +132,9 @@ export function readRetryAfter(response: Response, epochMs: number): number | un
   return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
 }
 
-/** The headers about quotas: those of Auth0, and `RateLimit` (draft-ietf-httpapi-ratelimit-headers). */
-const QUOTA_HEADERS = ['auth0-client-quota-limit', 'auth0-organization-quota-limit', 'ratelimit']
-
 /** The redacted quotas in the headers of a response. */
-export async function quotasIn({ headers }: Response, secrets: Iterable<string>): Promise<readonly Quota[]> {
-  if (!QUOTA_HEADERS.some((name) => headers.has(name))) return []
-  try {
-    const { readQuotas } = await import('./quota-headers.ts') // with a parser that most services do not need
-    return redactQuotas(readQuotas(headers), secrets)
-  } catch {
-    return [] // the file is gone, as in a deployment over a running process: the token counts more
-  }
+export function quotasIn({ headers }: Response, secrets: Iterable<string>): readonly Quota[] {
+  return redactQuotas(readQuotas(headers), secrets)
 }
 
 /** Whether a response is a redirect, or came after one was followed. */

@@ -3,7 +3,7 @@
  * every entry works, by import and by require().
  */
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -68,10 +68,24 @@ describe('the installed package without its peers', () => {
     )
   })
 
-  it.each(kinds)('loads the code for stores only when a store is used: %s', async (kind) => {
-    await expect(outputOf('alone', kind, LOADED_BY[kind])).resolves.toBe(
-      'true false false false\ntrue true true false\n',
-    )
+  it('loads neither jose nor any client with the main entry and a store in files', async () => {
+    await expect(outputOf('alone', 'esm', LOADED)).resolves.toBe('true false false\n')
+  })
+
+  it.each(['without a store', 'with a store in files', 'with createFileTokenStore'])(
+    'calls an API after its folder was removed from under the process, %s',
+    async (kind) => {
+      const folder = await mkdtemp(join(folders.alone, 'removed-'))
+      const copy = join(folder, 'node_modules/merchant-auth')
+      await cp(join(folders.alone, '../node_modules/merchant-auth'), copy, { recursive: true })
+      const file = join(folder, 'service.mjs')
+      await writeFile(file, REMOVED)
+      await expect(output(folder, [process.execPath, file, copy, kind])).resolves.toBe('200 200 quota\n')
+    },
+  )
+
+  it('shares a token through a store where Web Crypto is missing', async () => {
+    await expect(outputOf('alone', 'esm', WITHOUT_WEB_CRYPTO)).resolves.toBe('1 token request, 0 failures\n')
   })
 })
 
@@ -86,11 +100,9 @@ it('the installed package loads no peer with the main entry', async () => {
   await expect(outputOf('withPeers', 'commonjs', code)).resolves.toBe('0 true\n')
 })
 
-/**
- * A program that prints a line after a token request without a store, and one after a request with a store. The first column
- * says whether the request loaded files of the package; the others whether jose, node:crypto and any client are loaded.
- */
-const LOADED = (load: string) => `
+/** Says whether files of the package were loaded, whether any of them is jose, and whether any is of a client. */
+const LOADED = `
+  import { registerHooks } from 'node:module'
   const loaded = []
   registerHooks({
     load(url, context, next) {
@@ -98,30 +110,63 @@ const LOADED = (load: string) => `
       return next(url, context)
     },
   })
-  const own = () => loaded.filter((url) => url.includes('/merchant-auth/dist/')).length
-  const ofStores = () => [
-    loaded.some((url) => url.includes('/node_modules/jose/')),
-    loaded.includes('node:crypto'),
+  await import('merchant-auth')
+  await import('merchant-auth/file')
+  console.log(
+    loaded.some((url) => url.includes('/merchant-auth/dist/')),
+    loaded.some((url) => /\\bjose\\b/.test(url)),
     loaded.some((url) => /\\/node_modules\\/(?:@?redis|ioredis|axios|undici)\\//.test(url)),
-  ]
-  async function main() {
-    const { createTokenProvider } = ${load}
-    const environment = { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] }
-    const answer = { access_token: 'a.b.c', expires_in: 60, token_type: 'Bearer' }
-    const options = { environment, clientId: 'id', clientSecret: 'swordfish', fetch: async () => Response.json(answer) }
-    const alone = createTokenProvider(options)
-    await alone.renewToken(await alone.getToken())
-    const before = own()
-    console.log(before > 0, ...ofStores())
-    const store = { get: async () => undefined, set: async () => {} }
-    const shared = createTokenProvider({ ...options, store })
-    await shared.getToken()
-    await shared.close()
-    console.log(own() > before, ...ofStores())
-  }
-  main()
+  )
 `
-const LOADED_BY = {
-  esm: `import { registerHooks } from 'node:module'\n${LOADED("await import('merchant-auth')")}`,
-  commonjs: `const { registerHooks } = require('node:module')\n${LOADED("require('merchant-auth')")}`,
-}
+
+/** A service that makes its first call when the package's folder is gone, and one after a 401. */
+const REMOVED = `
+  import { rmSync } from 'node:fs'
+  import { join } from 'node:path'
+  import { createAuthFetch, createTokenProvider, optionsFromEnv } from 'merchant-auth'
+  import { createFileTokenStore } from 'merchant-auth/file'
+  import { startSandbox } from 'merchant-auth/testing'
+  const [folder, kind] = process.argv.slice(2)
+  const { test, close } = await startSandbox()
+  test.configure({ quota: '10/h' })
+  const events = []
+  const directory = join(process.cwd(), 'tokens')
+  const tokens = createTokenProvider({
+    ...optionsFromEnv({ ...test.variables, ...(kind === 'with a store in files' && { MERCHANT_AUTH_STORE: directory }) }),
+    ...(kind === 'with createFileTokenStore' && { store: createFileTokenStore(directory) }),
+    onEvent: (event) => events.push(event),
+  })
+  const authFetch = createAuthFetch(tokens)
+  rmSync(folder, { recursive: true })
+  const before = await authFetch(test.merchantUrl)
+  test.revoke()
+  const after = await authFetch(test.merchantUrl)
+  const failed = events.filter(({ type }) => type === 'store-failed').map(({ code }) => code)
+  const hasQuota = events.some(({ type, quota }) => type === 'token-acquired' && quota?.length > 0)
+  console.log(before.status, after.status, ...failed, hasQuota ? 'quota' : '')
+  await tokens.close()
+  await close()
+`
+
+const WITHOUT_WEB_CRYPTO = `
+  import { createTokenProvider } from 'merchant-auth'
+  import { createFileTokenStore } from 'merchant-auth/file'
+  Object.defineProperty(globalThis, 'crypto', { value: {} })
+  let [requests, failures] = [0, 0]
+  for (let nth = 0; nth < 3; nth += 1) {
+    const tokens = createTokenProvider({
+      environment: { authUrl: 'https://a.example', audience: 'b', apiUrls: ['https://c.example'] },
+      clientId: 'id',
+      clientSecret: 'a-client-secret',
+      store: createFileTokenStore('without-web-crypto'),
+      onEvent: ({ type }) => (failures += type === 'store-failed'),
+      fetch: async () => {
+        requests += 1
+        return Response.json({ access_token: 'a.b.c', expires_in: 3600, token_type: 'Bearer' })
+      },
+    })
+    await tokens.getToken()
+    await tokens.close()
+  }
+  console.log(requests + ' token request, ' + failures + ' failures')
+`

@@ -25,11 +25,11 @@ const clock: Clock = {
   sleep: (ms, signal) => setTimeout(ms, undefined, { signal }),
 }
 
-/** Its request has ended when it begins to write. */
+/** A write that takes longer than its limit, and ends with its request. */
 const slowStore: TokenStore = {
   ...tokenStore,
   async set(...entry) {
-    await setTimeout(500)
+    await setTimeout(5_000)
     await tokenStore.set(...entry)
   },
 }

@@ -157,13 +157,16 @@ async function leave(
   if (how === 'timed-out') {
     const response = await fetch(`${isolate}/call?timeout=${TIMEOUT_MS}`)
     assert.match(await response.text(), /TimeoutError/)
-  } else {
-    const left = request(`${isolate}/call`).on('error', () => {})
-    left.end()
-    const [socket] = await once(left, 'socket')
-    await until(() => service.counts.token === 1)
-    socket.resetAndDestroy()
-  }
+  } else await cancel(isolate, () => service.counts.token === 1)
+}
+
+/** Makes a call whose request is cancelled at a moment. */
+async function cancel(isolate = '', isTime: () => boolean | Promise<boolean>): Promise<void> {
+  const left = request(`${isolate}/call`).on('error', () => {})
+  left.end()
+  const [socket] = await once(left, 'socket')
+  await until(isTime)
+  socket.resetAndDestroy()
 }
 
 for (const client of ['fetch', 'axios'])
@@ -255,13 +258,14 @@ await check(
 )
 
 const ISOLATES = 10
-for (const [variables, requests] of [
-  [{}, ISOLATES],
-  [{ STORE: 'fast' }, 1],
+for (const [variables, requests, compatibility] of [
+  [{}, ISOLATES, NEWEST],
+  [{ STORE: 'fast' }, 1, NEWEST],
+  [{ STORE: 'fast' }, 1, OLDEST],
 ] as const)
   await check(
-    `${ISOLATES} isolates that start at once make ${requests} ${requests === 1 ? 'token request with' : 'token requests without'} a Durable Object`,
-    { isolates: ISOLATES, variables },
+    `${ISOLATES} isolates that start at once make ${requests} ${requests === 1 ? 'token request with' : 'token requests without'} a Durable Object, with ${compatibility}`,
+    { isolates: ISOLATES, variables, compatibility },
     async ({ service, isolates }) => {
       const statuses = await Promise.all(isolates.flatMap((isolate) => [call(isolate), call(isolate)]))
       assert.deepEqual(new Set(statuses), new Set([200]))
@@ -275,7 +279,9 @@ await check(
   { variables: impatient },
   async ({ service, isolates }) => {
     service.configure({ lifetimeSeconds: LIFETIME_SECONDS })
+    await cancel(isolates[0], async () => (await current(isolates[0])) !== '') // its write has begun
     assert.equal(await call(isolates[0]), 200)
+    assert.equal(service.counts.token, 1)
     assert.equal(await call(isolates[0], `ahead=${LIFETIME_SECONDS * 1_000}`), 200)
     assert.equal(service.counts.token, 2)
   },

@@ -51,7 +51,7 @@ export class MemoryStore implements TokenStore {
 
   /** The key of the only token entry. */
   get tokenKey(): string {
-    const [key, ...others] = this.keys.filter((name) => name.startsWith('v1.token.'))
+    const [key, ...others] = this.keys.filter((name) => name.startsWith('v2.token.'))
     if (key === undefined || others.length > 0) throw new Error(`${others.length} other token entries`)
     return key
   }

@@ -1,5 +1,6 @@
 /** Entries in the store reveal nothing, and invalid entries are not used. */
 import { describe, expect, it } from 'vitest'
+import { EncryptionKey } from '../../src/store/encryption.ts'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { findLeaks } from '../support/leaks.ts'
 import { ENVIRONMENT, granted, IN_STORE_URL, MERCHANT_URL, SECRET, withoutJitter } from './harness.ts'
@@ -7,8 +8,6 @@ import { ENVIRONMENT, granted, IN_STORE_URL, MERCHANT_URL, SECRET, withoutJitter
 withoutJitter()
 
 const [a, b] = ['an old key of at least 32 bytes ..', 'a new key of at least 32 bytes ..']
-const tokenKeys = ({ store }: Fleet): string[] => store.keys.filter((key) => key.startsWith('v1.token.'))
-
 describe('encryptionKeys', () => {
   it('are required to read an entry, which is absent for a process with other keys', async () => {
     const fleet = new Fleet()
@@ -20,7 +19,7 @@ describe('encryptionKeys', () => {
       expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
     }
     await quiet()
-    expect(tokenKeys(fleet)).toHaveLength(3)
+    expect(fleet.store.keys).toHaveLength(3)
   })
 
   it('can be replaced one deployment at a time: [old], [old, new], [new, old], [new]', async () => {
@@ -48,7 +47,7 @@ describe('encryptionKeys', () => {
     await fleet.pass(100)
     const [entryOfOld, entryOfNew] = [older, newer].map(({ provider }) => provider.currentToken()?.value)
     expect(entryOfOld).not.toBe(entryOfNew)
-    expect(tokenKeys(fleet)).toHaveLength(2)
+    expect(fleet.store.keys).toHaveLength(2)
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([3, 0])
     for (const [encryptionKeys, token] of [
       [[a], entryOfOld],
@@ -69,7 +68,7 @@ describe('encryptionKeys', () => {
 
 const DAY_S = 86_400
 
-/** A fleet whose store has every kind of entry: a token and the rate limits of two APIs. */
+/** A fleet whose entry has a token and the limits of two APIs. */
 async function fleetWithFullStore(options = {}) {
   const fleet = new Fleet()
   fleet.endpoint.otherwise = (init) => granted({ expires_in: DAY_S, scope: 'merchant:all' })(init)
@@ -79,7 +78,6 @@ async function fleetWithFullStore(options = {}) {
     token = (await process.provider.renewToken(String(token), { url }))?.value
     await quiet()
   }
-  expect(fleet.store.keys.length).toBe(3)
   return { fleet, ...process, token: String(token) }
 }
 
@@ -107,7 +105,7 @@ describe('a reader of the store without the keys', () => {
     ]
     expect(findLeaks(visibleIn(fleet), [token, ...words, ...Object.values(options).flat()])).toEqual([])
     for (const { key } of fleet.store.asked) {
-      expect(key).toMatch(/^v1\.(?:token|pause|renewals-[\w-]{43})\.[\w-]{43}\.[\w-]{16}$/)
+      expect(key).toMatch(/^v2\.token\.[\w-]{43}\.[\w-]{16}$/)
       expect(key.length).toBeLessThanOrEqual(120)
     }
   })
@@ -118,5 +116,103 @@ describe('a reader of the store without the keys', () => {
     await fleet.begin({ clientId: 'client-2' })
     const [one = [], other = []] = fleet.store.keys.map((key) => key.split('.'))
     expect([one.at(-2) === other.at(-2), one.at(-1) === other.at(-1)]).toEqual([false, false])
+  })
+})
+
+/** AES-256-GCM: NIST SP 800-38D. */
+const IV_BYTES = 12
+const TAG_BYTES = 16
+
+describe('an encrypted entry', () => {
+  const KEY = 'v2.token.client.id'
+  const TEXT = '{"token":"mine"}'
+  const key = (secret = a, client = 'client-1'): EncryptionKey => new EncryptionKey(secret, client)
+
+  /** Its bytes after the version and the id of the key. */
+  const bytesOf = (encrypted: string): Buffer => Buffer.from(encrypted.split('.')[2] ?? '', 'base64url')
+  const withBytes = (bytes: Uint8Array): string =>
+    `v2.${key().id}.${Buffer.from(bytes).toString('base64url')}`
+
+  it('is v2, the id of the key, and an IV, the encrypted text and a tag in base64url', () => {
+    const encrypted = key().encrypt(KEY, TEXT)
+    expect(encrypted.startsWith(`v2.${key().id}.`)).toBe(true)
+    expect(encrypted).toMatch(/^v2\.[\w-]{16}\.[\w-]+$/)
+    expect(bytesOf(encrypted)).toHaveLength(IV_BYTES + TEXT.length + TAG_BYTES)
+    expect(key().decrypt(KEY, encrypted)).toBe(TEXT)
+  })
+
+  it('has a new IV each time', () => {
+    const ivs = Array.from({ length: 50 }, () =>
+      bytesOf(key().encrypt(KEY, TEXT)).subarray(0, IV_BYTES).toString('hex'),
+    )
+    expect(new Set(ivs).size).toBe(50)
+  })
+
+  it.each(['', 'ä€😀', 'x'.repeat(10_000)])('keeps every text: %#', (text) => {
+    expect(key().decrypt(KEY, key().encrypt(KEY, text))).toBe(text)
+  })
+
+  it('is not read with any bit altered', () => {
+    const bytes = bytesOf(key().encrypt(KEY, TEXT))
+    for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+      const altered = Uint8Array.from(bytes)
+      altered[bit >> 3] = Number(altered[bit >> 3]) ^ (1 << (bit & 7))
+      expect(key().decrypt(KEY, withBytes(altered)), `bit ${bit}`).toBeUndefined()
+    }
+  })
+
+  it('is not read cut off anywhere, such as with a shorter tag', () => {
+    const bytes = bytesOf(key().encrypt(KEY, TEXT))
+    for (let length = 0; length < bytes.length; length += 1)
+      expect(key().decrypt(KEY, withBytes(bytes.subarray(0, length))), `${length} bytes`).toBeUndefined()
+    expect(key().decrypt(KEY, withBytes(Buffer.concat([bytes, Buffer.of(0)])))).toBeUndefined()
+  })
+
+  it.each<[name: string, change: (encrypted: string) => string]>([
+    ['another version', (encrypted) => encrypted.replace('v2.', 'v3.')],
+    ['the id of another key', (encrypted) => encrypted.replace(key().id, key(b).id)],
+    ['a further part', (encrypted) => `${encrypted}.`],
+    ['a missing part', (encrypted) => encrypted.slice(0, encrypted.lastIndexOf('.'))],
+    ['nothing', () => ''],
+  ])('is not read with %s', (_, change) => {
+    expect(key().decrypt(KEY, change(key().encrypt(KEY, TEXT)))).toBeUndefined()
+  })
+
+  it('is not read under the key of another entry', () => {
+    expect(key().decrypt('v2.token.client.other', key().encrypt(KEY, TEXT))).toBeUndefined()
+  })
+
+  it.each([
+    ['another secret', b, 'client-1'],
+    ['the same secret of another client', a, 'client-2'],
+  ])('is not read with %s, whose id is another one', (_, secret, client) => {
+    const [, , content] = key().encrypt(KEY, TEXT).split('.')
+    expect(key(secret, client).id).not.toBe(key().id)
+    expect(key(secret, client).decrypt(KEY, `v2.${key(secret, client).id}.${content}`)).toBeUndefined()
+  })
+
+  it('that cannot be read counts as absent, is an event, and is replaced', async () => {
+    const fleet = new Fleet()
+    const { token } = await fleet.begin()
+    const { tokenKey } = fleet.store
+    const { value, ttlMs } = fleet.store.entry(tokenKey) ?? { value: '', ttlMs: 0 }
+    fleet.store.put(tokenKey, value.slice(0, -2), ttlMs)
+    const { provider, events } = fleet.start()
+    const replaced = (await provider.getToken()).value
+    expect(replaced).not.toBe(token)
+    expect(failuresOf(events)).toContainEqual({ operation: 'get', code: 'UNREADABLE' })
+    expect(await fleet.tokenOf()).toBe(replaced)
+  })
+
+  it('of one entry of the store is not read in the place of another', async () => {
+    const fleet = new Fleet()
+    await fleet.begin({ encryptionKeys: [a] })
+    await fleet.begin({ encryptionKeys: [a], clientId: 'client-2' })
+    const [one = '', other = ''] = fleet.store.keys
+    const { value, ttlMs } = fleet.store.entry(one) ?? { value: '', ttlMs: 0 }
+    fleet.store.put(other, value, ttlMs)
+    const { provider, events } = fleet.start({ encryptionKeys: [a], clientId: 'client-2' })
+    await provider.getToken()
+    expect(sourcesOf(events)).toEqual(['endpoint'])
   })
 })

@@ -6,6 +6,7 @@ import {
   ENVIRONMENT,
   failed,
   granted,
+  grantedWith,
   MERCHANT_URL,
   noConnection,
   rejection,
@@ -14,6 +15,7 @@ import {
   TOKEN_ENDPOINT,
   withoutJitter,
 } from './harness.ts'
+import { attachedRig, REFUSED_URL } from './scripted-api.ts'
 
 withoutJitter()
 
@@ -36,7 +38,10 @@ const acquiredAfter = (durationMs: number, lifetimeMs = 1_000_000) => ({
   remainsMs: lifetimeMs - durationMs,
 })
 const renewed = { type: 'token-renewed', reason: 'rejected' }
-const suppressed = { type: 'renewal-suppressed', nextRenewalMs: 1_000 }
+const suppressed = { type: 'renewal-suppressed', reason: 'limited', nextRenewalMs: 1_000 }
+/** A call, and what its events say of it. */
+const call = { url: `${url}?store=7`, method: 'POST' }
+const shown = { api, url, method: 'POST' }
 
 describe('the events of token requests and renewals', () => {
   const { name: _, ...nameless } = ENVIRONMENT
@@ -52,8 +57,8 @@ describe('the events of token requests and renewals', () => {
     await failed(made, 2_000)
     await clock.advance(1_000)
     const first = await acquired(made, 2_000)
-    const second = await provider.renewToken(first, { url })
-    await provider.renewToken(second ?? '', { url })
+    const second = await provider.renewToken(first, call)
+    await provider.renewToken(second ?? '', call)
     const third = await provider.renewToken(second ?? '')
     await provider.renewToken(third ?? '')
     await clock.advance(1_000)
@@ -73,12 +78,12 @@ describe('the events of token requests and renewals', () => {
         failedBy(1, STATUS, { status: 503, nextTryMs: 2_000 }),
         requested(2),
         { ...dayLong, remainsMs: 36_000_000 }, // counted from when this attempt was sent
-        { type: 'token-rejected', api },
+        { type: 'token-rejected', ...shown },
         requested(1),
         acquiredAfter(0),
         renewed,
-        { type: 'token-rejected', api },
-        { ...suppressed, api },
+        { type: 'token-rejected', ...shown },
+        { ...suppressed, ...shown },
         { type: 'token-rejected' },
         requested(1),
         acquiredAfter(0),
@@ -106,6 +111,8 @@ describe('the events of token requests and renewals', () => {
 })
 
 describe('the events of a renewal after a rejection', () => {
+  const spentFor = (seconds: number) => ({ 'Auth0-Client-Quota-Limit': `b=h;q=10;r=0;t=${seconds}` })
+
   it('are not emitted for a token that was already replaced, which does not use up the rate limit', async () => {
     const { provider, events, endpoint } = rig()
     const old = await provider.getToken()
@@ -126,6 +133,72 @@ describe('the events of a renewal after a rejection', () => {
     expect(counts()).toEqual([3, 1, 0])
     expect(await thrice(token?.value ?? '')).toEqual([undefined, undefined, undefined])
     expect(counts()).toEqual([6, 1, 3])
+  })
+
+  it('show the URL of the call without user info, query and secrets', async () => {
+    const { provider, events } = rig()
+    const { value } = await provider.getToken()
+    const { host } = new URL(url)
+    await provider.renewToken(value, { url: `https://user:pass@${host}/merchant/${value}?q=1#f` })
+    expect(events.find(({ type }) => type === 'token-rejected')).toMatchObject({
+      url: `https://${host}/merchant/[hidden]`,
+    })
+  })
+
+  it('say why a renewal was suppressed: accepted, for a call with a 401 of its own', async () => {
+    const { api: scripted, clock, events } = attachedRig()
+    await scripted.call()
+    await scripted.call(REFUSED_URL)
+    await scripted.call()
+    await clock.advance(5_000) // after the gap
+    events.length = 0
+    await scripted.call(REFUSED_URL, { method: 'DELETE' })
+    const refused = { api, url: REFUSED_URL, method: 'DELETE', environment: 'test' }
+    expect(events).toStrictEqual([
+      { type: 'token-rejected', ...refused },
+      { type: 'renewal-suppressed', reason: 'accepted', ...refused },
+    ])
+  })
+
+  it('say why a renewal was suppressed: a quota', async () => {
+    const { provider, events } = rig([grantedWith(spentFor(600))])
+    await provider.renewToken(await provider.getToken(), call)
+    expect(events.at(-1)).toStrictEqual({
+      type: 'renewal-suppressed',
+      reason: 'quota',
+      nextRenewalMs: 600_000,
+      ...shown,
+      environment: 'test',
+    })
+  })
+
+  it('say why a renewal was suppressed: a cooldown', async () => {
+    const { provider, events } = rig([granted(), status(400, '', { 'retry-after': '20' })])
+    const token = await provider.getToken()
+    await rejection(provider.renewToken(token, call))
+    await rejection(provider.renewToken(token, call))
+    expect(events.at(-1)).toStrictEqual({
+      type: 'renewal-suppressed',
+      reason: 'cooldown',
+      nextRenewalMs: 20_000,
+      ...shown,
+      environment: 'test',
+    })
+  })
+
+  it('announce when the last of several limits ends', async () => {
+    const pause = status(400, '', { 'retry-after': '20', ...spentFor(600) })
+    const { provider, events } = rig([granted(), pause])
+    const token = await provider.getToken()
+    await rejection(provider.renewToken(token, call))
+    await rejection(provider.renewToken(token, call))
+    expect(events.at(-1)).toMatchObject({ reason: 'cooldown', nextRenewalMs: 600_000 })
+  })
+
+  it('announce the end of the token where a limit is longer', async () => {
+    const { provider, events } = rig([grantedWith(spentFor(5_000), { expires_in: 400 })])
+    await provider.renewToken(await provider.getToken(), call)
+    expect(events.at(-1)).toMatchObject({ reason: 'quota', nextRenewalMs: 390_000 })
   })
 
   it('omit token-renewed if the endpoint returns the rejected token again', async () => {

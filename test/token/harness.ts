@@ -1,7 +1,4 @@
 /** Shared by the token tests: a scripted token endpoint, a manual clock, and a provider that uses both. */
-// Loaded up front: the provider imports them on first use, and reading files takes real time.
-import '../../src/token/quota-headers.ts'
-import '../../src/token/shared-token.ts'
 import {
   type AccessToken,
   type AuthEvent,

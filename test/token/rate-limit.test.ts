@@ -1,253 +1,457 @@
-/** The rate limit of renewals after rejections: per API, in one process and across processes that share a token. */
+/**
+ * What a 401 means and how often it renews the token: for an API with attachments, for callers without, and in processes
+ * with a store. The numbers of the limits are in request-limits.test.ts.
+ */
 import { describe, expect, it } from 'vitest'
-import { elsewhere } from '../store/fleet.ts'
+import { elsewhere, type Fleet } from '../store/fleet.ts'
 import { FAILURES } from '../store/memory-store.ts'
 import { longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
 import { DAY_MS, HOUR_MS, mostWithin } from '../support/periods.ts'
 import { thinOut } from '../support/recorded.ts'
 import {
-  type Answer,
   granted,
   IN_STORE_URL,
   MERCHANT_URL,
-  noConnection,
   type Rig,
   rejection,
   rig,
   status,
   withoutJitter,
 } from './harness.ts'
+import {
+  type AttachedRig,
+  attachedRig,
+  Issued,
+  OTHER_URL,
+  REFUSED_URL,
+  ScriptedApi,
+  SLOW_URL,
+} from './scripted-api.ts'
 
 withoutJitter()
 
 const MERCHANT = 'https://api.test.example/merchant'
+/** The gap after one or two renewals is over, and the first 401 of a doubt is no minute old. */
+const AFTER_GAP_MS = 5_000
 
-/** A provider whose tokens live for 10 days. */
-function long(): Rig {
-  const made = rig([], { retries: 0 })
-  made.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
+const reasonOf = ({ events }: Pick<Rig, 'events'>): unknown =>
+  events.flatMap((event) => (event.type === 'renewal-suppressed' ? [event.reason] : [])).at(-1)
+
+/** An API in doubt, after a renewal for a call with a 401 of its own. It has accepted the second token. */
+async function inDoubt(fields: Record<string, unknown> = {}): Promise<AttachedRig> {
+  const made = attachedRig(fields)
+  await made.api.call()
+  expect(await made.api.call(REFUSED_URL)).toEqual([401, 1, 2])
+  expect(await made.api.call()).toEqual([200, 2])
+  await made.clock.advance(AFTER_GAP_MS)
   return made
 }
 
+describe('a 401 of an API with attachments', () => {
+  it('renews and repeats the call, however often the API revokes tokens that it has accepted', async () => {
+    const { api, events } = attachedRig()
+    await api.call()
+    for (const token of [2, 3, 4]) {
+      api.accepts = (sent) => sent >= token
+      expect(await api.call()).toEqual([200, token - 1, token])
+    }
+    expect(events.map(({ type }) => type)).not.toContain('renewal-suppressed')
+  })
+
+  it('is about the call after a renewal that did not help, where others are accepted', async () => {
+    const made = await inDoubt()
+    for (let nth = 0; nth < 5; nth += 1) {
+      expect(await made.api.call(REFUSED_URL)).toEqual([401, 2])
+      expect(reasonOf(made)).toBe('accepted')
+      expect(await made.api.call()).toEqual([200, 2])
+    }
+  })
+
+  it('renews after a renewal that did not help, where no other call was accepted since the one before', async () => {
+    const { api } = await inDoubt()
+    api.accepts = (token) => token > 2
+    expect(await api.call()).toEqual([401, 2])
+    expect(await api.call()).toEqual([200, 2, 3])
+  })
+
+  it('renews at once again after a renewal that helped', async () => {
+    const { api } = await inDoubt()
+    api.accepts = (token) => token > 2
+    await api.call()
+    await api.call()
+    api.accepts = (token) => token > 3
+    expect(await api.call()).toEqual([200, 3, 4])
+  })
+
+  it.each([
+    { otherStatus: 204, helps: true },
+    { otherStatus: 302, helps: true },
+    { otherStatus: 403, helps: true },
+    { otherStatus: 499, helps: true },
+    { otherStatus: 500, helps: false },
+  ])(
+    'may be about the token after one that was repeated and got a $otherStatus: $helps',
+    async ({ otherStatus, helps }) => {
+      const { api, clock, endpoint } = attachedRig()
+      await api.call()
+      api.accepts = (token) => token > 1
+      api.otherStatus = otherStatus
+      expect(await api.call(OTHER_URL)).toEqual([otherStatus, 1, 2])
+      await api.call()
+      await clock.advance(AFTER_GAP_MS)
+      await api.call(REFUSED_URL)
+      expect(endpoint.count).toBe(helps ? 3 : 2)
+    },
+  )
+
+  it.each([
+    { otherStatus: 204, isAccepted: true },
+    { otherStatus: 300, isAccepted: false },
+    { otherStatus: 404, isAccepted: false },
+  ])('is about the call if others got a $otherStatus: $isAccepted', async ({ otherStatus, isAccepted }) => {
+    const { api, endpoint } = await inDoubt()
+    api.otherStatus = otherStatus
+    await api.call(REFUSED_URL)
+    await api.call(OTHER_URL)
+    await api.call(REFUSED_URL)
+    expect(endpoint.count).toBe(isAccepted ? 2 : 3)
+  })
+
+  it('is not about the call because another API accepts calls', async () => {
+    const { api, endpoint } = await inDoubt()
+    await api.call(REFUSED_URL)
+    await api.call(IN_STORE_URL)
+    await api.call(REFUSED_URL)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('is not about the call because one with an earlier token is accepted late', async () => {
+    const { api, clock, endpoint } = attachedRig()
+    const late = api.call(SLOW_URL)
+    await clock.advance(0)
+    await api.call()
+    await api.call(REFUSED_URL)
+    await api.call()
+    await clock.advance(AFTER_GAP_MS)
+    await api.call(REFUSED_URL)
+    api.answerSlow()
+    await late
+    await api.call(REFUSED_URL)
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('puts no other API in doubt', async () => {
+    const { api } = await inDoubt()
+    await api.call(IN_STORE_URL)
+    api.accepts = (token) => token > 2
+    expect(await api.call(IN_STORE_URL)).toEqual([200, 2, 3])
+  })
+
+  it('renews for the next call where this one cannot be repeated', async () => {
+    const { api } = attachedRig()
+    await api.call()
+    api.accepts = (token) => token > 1
+    expect(await api.callOnce()).toEqual([401, 1])
+    expect(await api.call()).toEqual([200, 2])
+  })
+
+  it('renews at once after a scheduled renewal, which puts no API in doubt', async () => {
+    const { api, clock } = attachedRig()
+    await api.call()
+    await clock.advance(9.5 * HOUR_MS)
+    await api.call()
+    expect(await api.call()).toEqual([200, 2])
+    api.accepts = (token) => token > 2
+    expect(await api.call()).toEqual([200, 2, 3])
+  })
+
+  it('is about the call after a scheduled renewal, too, while the API is in doubt', async () => {
+    const made = await inDoubt({ expires_in: 3_600 })
+    await made.clock.advance(0.9 * HOUR_MS)
+    await made.api.call()
+    expect(await made.api.call()).toEqual([200, 3])
+    expect(await made.api.call(REFUSED_URL)).toEqual([401, 3])
+    expect(reasonOf(made)).toBe('accepted')
+  })
+})
+
+describe('a new token that an API does not know yet', () => {
+  /** Less than the shortest pause after a failed background renewal, for a token with an hour left. */
+  const IN_PAUSE_MS = 60_000
+  /** More than the longest one. */
+  const AFTER_PAUSE_MS = 10 * 60_000
+
+  /** A scheduled renewal has yielded the second token, of which the API does not know; the first one lives for 30 min more. */
+  async function renewedOnSchedule(fields: Record<string, unknown> = {}): Promise<AttachedRig> {
+    const made = attachedRig()
+    await made.api.call()
+    await made.clock.advance(9.5 * HOUR_MS)
+    made.endpoint.answers.push(made.issued.granted({ expires_in: 36_000, ...fields }))
+    expect(await made.api.call()).toEqual([200, 1])
+    made.api.accepts = (token) => token === 1
+    return made
+  }
+
+  it('does not displace the one before, which the API accepts', async () => {
+    const { api, endpoint } = await renewedOnSchedule()
+    expect(await api.call()).toEqual([200, 2, 1])
+    expect(await api.call()).toEqual([200, 1])
+    expect(await api.call(IN_STORE_URL)).toEqual([200, 1])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('is tried again after the pause of a failed background renewal, without a token request', async () => {
+    const { api, clock, endpoint } = await renewedOnSchedule()
+    await api.call()
+    await clock.advance(IN_PAUSE_MS)
+    expect(await api.call()).toEqual([200, 1])
+    await clock.advance(AFTER_PAUSE_MS)
+    expect(await api.call()).toEqual([200, 2, 1])
+    await clock.advance(IN_PAUSE_MS)
+    expect(await api.call()).toEqual([200, 1])
+    await clock.advance(AFTER_PAUSE_MS)
+    api.accepts = () => true
+    expect([await api.call(), await api.call()]).toEqual([
+      [200, 2],
+      [200, 2],
+    ])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('is used when the one before ends', async () => {
+    const { api, clock, endpoint } = await renewedOnSchedule()
+    await api.call()
+    await clock.advance(IN_PAUSE_MS)
+    clock.stepWallClock(0.5 * HOUR_MS)
+    api.accepts = (token) => token === 2
+    expect(await api.call()).toEqual([200, 2])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('is tried at once where the API rejects the one before', async () => {
+    const { api, endpoint } = await renewedOnSchedule()
+    await api.call()
+    api.accepts = (token) => token === 2
+    expect(await api.call()).toEqual([200, 1, 2])
+    expect(await api.call()).toEqual([200, 2])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('is forgotten when it has no life left: then another one is requested', async () => {
+    const { api, clock, endpoint } = await renewedOnSchedule({ expires_in: 600 })
+    await api.call()
+    await clock.advance(AFTER_PAUSE_MS)
+    expect(await api.call()).toEqual([200, 1])
+    expect(endpoint.count).toBe(3)
+    expect(await api.call()).toEqual([200, 3, 1])
+  })
+
+  it('is replaced when it was rejected and the one before has ended', async () => {
+    const { api, clock, endpoint } = await renewedOnSchedule()
+    await clock.advance(0.5 * HOUR_MS)
+    api.accepts = (token) => token !== 2
+    expect(await api.call()).toEqual([200, 2, 3])
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('does not displace the one before after a renewal for a rejected call, either', async () => {
+    const { api, endpoint } = attachedRig()
+    await api.call()
+    api.accepts = (token) => token === 1
+    expect(await api.call(REFUSED_URL)).toEqual([401, 1, 2])
+    expect(await api.call()).toEqual([200, 2, 1])
+    expect(await api.call()).toEqual([200, 1])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('does not displace the one before because a call with a 401 of its own was rejected with both', async () => {
+    const made = await renewedOnSchedule()
+    expect(await made.api.call(REFUSED_URL)).toEqual([401, 2, 1])
+    expect(reasonOf(made)).toBe('accepted')
+    expect(await made.api.call()).toEqual([200, 2, 1])
+    expect(made.endpoint.count).toBe(2)
+  })
+
+  it('is replaced after two calls in a row that were rejected with both, and the one before is kept', async () => {
+    const { api, endpoint } = await renewedOnSchedule()
+    await api.call(REFUSED_URL)
+    expect(endpoint.count).toBe(2)
+    expect(await api.call(REFUSED_URL)).toEqual([401, 2, 1])
+    expect(endpoint.count).toBe(3)
+    expect(await api.call()).toEqual([200, 3, 1])
+  })
+
+  it('is used for an API that has accepted it, while another one gets the one before', async () => {
+    const { api, endpoint } = await renewedOnSchedule()
+    api.accepts = () => true
+    await api.call()
+    api.accepts = (token) => token === 1
+    expect(await api.call(IN_STORE_URL)).toEqual([200, 2, 1])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it('is replaced where the API has accepted it, and a call with the one before is accepted late', async () => {
+    const { api, clock } = attachedRig()
+    const late = api.call(SLOW_URL)
+    await clock.advance(0)
+    await api.call()
+    api.accepts = (token) => token > 1
+    expect((await api.call()).at(-1)).toBe(2)
+    await api.call()
+    api.accepts = () => true
+    api.answerSlow()
+    await late
+    api.accepts = (token) => token > 2
+    expect(await api.call()).toEqual([200, 2, 3])
+  })
+
+  it('is replaced where the API has accepted it before', async () => {
+    const { api } = await renewedOnSchedule()
+    api.accepts = () => true
+    await api.call()
+    api.accepts = (token) => token !== 2
+    expect(await api.call()).toEqual([200, 2, 3])
+  })
+
+  it('is replaced for the next call where the rejected one cannot be repeated, and the API is not in doubt', async () => {
+    const { api, endpoint } = await renewedOnSchedule()
+    expect(await api.callOnce()).toEqual([401, 2])
+    expect(endpoint.count).toBe(3)
+    expect(await api.call()).toEqual([200, 3, 1])
+  })
+
+  it('is not replaced for a call that cannot be repeated while the API is in doubt', async () => {
+    const made = await renewedOnSchedule()
+    await made.api.call(REFUSED_URL)
+    made.api.accepts = () => true
+    await made.api.call()
+    made.api.accepts = (token) => token === 1
+    expect(await made.api.callOnce()).toEqual([401, 2])
+    expect(reasonOf(made)).toBe('accepted')
+    expect(made.endpoint.count).toBe(2)
+  })
+
+  it('is the only one where the token endpoint issues the same again: then calls are limited', async () => {
+    const made = attachedRig({ access_token: 'the.same.token' })
+    made.api.accepts = () => false
+    expect(await made.api.call()).toEqual([401, 1])
+    expect(made.endpoint.count).toBe(2)
+    await made.api.call()
+    expect(reasonOf(made)).toBeDefined()
+    await made.clock.advance(AFTER_GAP_MS)
+    made.endpoint.otherwise = made.issued.granted()
+    made.api.accepts = (token) => token === 2
+    await made.api.call()
+    expect(await made.api.call()).toEqual([200, 2])
+  })
+})
+
 /** Reports the current token as rejected; resolves with whether it was renewed. */
-async function renewed({ provider }: Rig, url = MERCHANT_URL): Promise<boolean> {
+async function renewed(
+  { provider }: Pick<Rig, 'provider'>,
+  url: string | undefined = MERCHANT_URL,
+): Promise<boolean> {
   const token = await provider.getToken()
   const newer = await provider.renewToken(token, { url })
   expect(newer?.value).not.toBe(token.value)
   return newer !== undefined
 }
 
-describe('renewals after rejections', () => {
-  it('are immediate the first time, then wait for a gap of 1 s that doubles up to 30 min', async () => {
+describe('renewToken of a provider without attachments', () => {
+  /** A provider whose tokens live for 10 days. */
+  function long(): Rig {
+    const made = rig([], { retries: 0 })
+    made.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
+    return made
+  }
+
+  it('renews at once the first time, then after each gap: no 401 counts as one about the call', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
-    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 1_800, 1_800]) {
-      await made.clock.advance(seconds * 1_000 - 1)
+    for (let nth = 0; nth < 3; nth += 1) {
       made.events.length = 0
       expect(await renewed(made)).toBe(false)
-      expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 1 })
+      const suppressed = made.events.at(-1)
+      expect(suppressed).toMatchObject({ type: 'renewal-suppressed', reason: 'limited' })
+      const waitMs = suppressed?.type === 'renewal-suppressed' ? Number(suppressed.nextRenewalMs) : 0
+      await made.clock.advance(waitMs - 1)
+      expect(await renewed(made)).toBe(false)
       await made.clock.advance(1)
       expect(await renewed(made)).toBe(true)
     }
   })
 
-  it.each([
-    { quietMs: 62_001, again: true, of: 'reset after more than the gap and a minute' },
-    { quietMs: 62_000, again: false, of: 'kept after exactly the gap and a minute' },
-    { quietMs: 61_999, again: false, of: 'kept after less than the gap and a minute' },
-  ])('have their gap reset by a time without rejections: $of', async ({ quietMs, again }) => {
-    const made = long()
-    await renewed(made)
-    await made.clock.advance(1_000)
-    expect(await renewed(made)).toBe(true) // the gap is now 2 s
-    await made.clock.advance(quietMs)
-    expect(await renewed(made)).toBe(true)
-    await made.clock.advance(1_000)
-    expect(await renewed(made)).toBe(again)
-  })
-
-  it('keep their gap while rejections continue, even if none causes a renewal', async () => {
-    const made = long()
-    for (const seconds of [0, 1, 2, 4, 8, 16, 32, 64]) {
-      await made.clock.advance(seconds * 1_000)
-      expect(await renewed(made)).toBe(true)
-    }
-    for (let waited = 0; waited < 120; waited += 30) {
-      await made.clock.advance(30_000)
-      expect(await renewed(made)).toBe(false)
-    }
-  })
-
-  it('are limited separately for each apiUrls entry', async () => {
+  it('is limited for each apiUrls entry by itself', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
-    expect(await renewed(made)).toBe(false)
     expect(await renewed(made, IN_STORE_URL)).toBe(true)
     expect(await renewed(made, IN_STORE_URL)).toBe(false)
     expect(await renewed(made, `${MERCHANT}/refunds?a=b`)).toBe(false)
   })
 
-  it('have a separate rate limit without a url, and do not happen for a url outside apiUrls', async () => {
-    const made = long()
-    expect(await renewed(made)).toBe(true)
-    const token = await made.provider.getToken()
-    const newer = await made.provider.renewToken(token)
-    expect(newer).toBeDefined()
-    expect(
-      await made.provider.renewToken(newer ?? token, { url: new URL('https://x.example') }),
-    ).toBeUndefined()
+  it('has a limit of its own without a url, and renews nothing for a url outside apiUrls', async () => {
+    const { provider } = long()
+    const token = await provider.getToken()
+    const url = new URL('https://x.example')
+    expect(await provider.renewToken(token, { url })).toBeUndefined()
+    const newer = await provider.renewToken(token, { url: MERCHANT_URL })
+    const newest = await provider.renewToken(String(newer?.value))
+    expect(newest).toBeDefined()
+    expect(await provider.renewToken(String(newest?.value))).toBeUndefined()
   })
 
-  it('do not count against the rate limit when they fail', async () => {
-    const made = long()
-    const token = await made.provider.getToken()
-    for (const cooldownMs of [1_000, 2_000, 4_000]) {
-      made.endpoint.answers.push(status(503))
-      const error = await rejection(made.provider.renewToken(token, { url: MERCHANT_URL }))
-      expect(error).toMatchObject({ status: 503 })
-      await made.clock.advance(cooldownMs)
-    }
-    expect(await renewed(made)).toBe(true)
-    await made.clock.advance(1_000)
-    expect(await renewed(made)).toBe(true)
-  })
-
-  it('are retried after pauses that double up to 5 min while the token endpoint fails', async () => {
-    const made = long()
-    const { provider, endpoint, clock, events } = made
+  it('waits for the gap after a renewal that failed, too, when the cooldown is over', async () => {
+    const { provider, endpoint, clock, events } = long()
     const token = await provider.getToken()
     endpoint.otherwise = status(503)
-    const triedAt: number[] = []
-    for (let second = 0; second < 1_200; second += 1) {
+    const renewals: unknown[] = []
+    for (let second = 0; second < 60; second += 1) {
       const before = endpoint.count
-      const renewal = provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+      await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
+      if (endpoint.count > before) renewals.push(second)
       await clock.advance(1_000)
-      await renewal
-      for (let n = before; n < endpoint.count; n += 1) triedAt.push(second)
     }
-    expect(triedAt).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111])
-    expect(events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 212_000 })
-
-    endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
-    expect(await renewed(made, IN_STORE_URL)).toBe(true)
-    await clock.advance(212_000)
-    expect(await renewed(made)).toBe(true)
-
-    await clock.advance(2_000) // a success ends the pauses
-    endpoint.answers.push(status(503))
-    await provider.renewToken(await provider.getToken(), { url: MERCHANT_URL }).catch(() => {})
-    await clock.advance(1_000)
-    expect(await renewed(made)).toBe(true)
+    expect(renewals).toEqual([0, 1, 3, 7, 15, 31])
+    expect(events.at(-1)).toMatchObject({ reason: 'limited', nextRenewalMs: 4_000 })
+    endpoint.otherwise = granted()
+    expect(await provider.renewToken(token, { url: IN_STORE_URL })).toBeDefined()
   })
 
-  it.each([
-    [60_001, true],
-    [60_000, false],
-  ])(
-    'have their failure pauses reset by more than a minute without rejections: after %i ms, %s',
-    async (quietMs, isOver) => {
-      const made = long()
-      const { provider, endpoint, clock } = made
-      const token = await provider.getToken()
-      endpoint.otherwise = status(503)
-      for (let second = 0; second < 64; second += 1) {
-        const renewal = provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
-        await clock.advance(1_000)
-        await renewal
-      }
-      await clock.advance(63_000 + quietMs) // the last gap, which began a second ago
-      endpoint.answers.push(status(503), granted({ expires_in: 10 * 86_400 }))
-      await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
-      await clock.advance(5_000) // the cooldown
-      expect(await renewed(made)).toBe(isOver)
-    },
-  )
-
-  it.each<[string, minutes: number, Answer]>([
-    ['no connection', 5, noConnection],
-    ['a 408', 5, status(408)],
-    ['a 500', 5, status(500)],
-    ['a redirect (300)', 30, status(300)],
-    ['a 499', 30, status(499)],
-  ])('that fail are tried at growing intervals: %s, up to %i min', async (_, minutes, answer) => {
-    let now = 0
-    const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
-    const lived = granted({ expires_in: 10 * 86_400 })
-    const { provider, endpoint } = rig([lived], { clock, retries: 0 })
-    const token = await provider.getToken()
-    endpoint.otherwise = answer
-    const triedAt: number[] = []
-    for (; now < 6 * HOUR_MS; now += 30_000) {
-      const { count } = endpoint
-      await provider.renewToken(token, { url: MERCHANT_URL }).catch(() => {})
-      if (endpoint.count > count) triedAt.push(now)
-    }
-    const gapsMs = triedAt.slice(1).map((at, n) => at - (triedAt[n] ?? 0))
-    expect(gapsMs).toEqual(gapsMs.toSorted((one, other) => one - other))
-    expect(gapsMs.at(-1)).toBe(minutes * 60_000)
-  })
-
-  it.each([61.5, 250])(
-    'are at most 12 in any hour and 60 in any day for an API that rejects every token (called every %f s)',
-    async (seconds) => {
-      let now = 0
-      const clock = { monotonicMs: () => now, epochMs: () => now, sleep: () => new Promise<void>(() => {}) }
-      const made = rig([], { clock, retries: 0 })
-      made.endpoint.otherwise = granted({ expires_in: 10 * 86_400 })
-      const renewedAt: number[] = []
-      for (; now < 30 * HOUR_MS; now += seconds * 1_000) if (await renewed(made)) renewedAt.push(now)
-      thinOut()
-      expect(mostWithin(HOUR_MS, renewedAt)).toBeLessThanOrEqual(12)
-      expect(mostWithin(DAY_MS, renewedAt)).toBeLessThanOrEqual(60)
-      expect(renewedAt.length).toBeGreaterThan(60)
-      expect(made.endpoint.count).toBe(renewedAt.length + 1)
-    },
-  )
-
-  it('stop after 12 in an hour, and resume an hour after the first', async () => {
-    const made = long()
-    for (let pair = 0; pair < 6; pair += 1) {
-      expect(await renewed(made)).toBe(true)
-      await made.clock.advance(1_000)
-      expect(await renewed(made)).toBe(true)
-      await made.clock.advance(62_001) // long enough for the gap to be reset
-    }
-    made.events.length = 0
-    expect(await renewed(made)).toBe(false)
-    expect(made.events.at(-1)).toMatchObject({ type: 'renewal-suppressed', nextRenewalMs: 3_221_994 })
-    await made.clock.advance(3_221_993)
-    expect(await renewed(made)).toBe(false)
-    await made.clock.advance(1)
-    expect(await renewed(made)).toBe(true)
-    expect(await renewed(made)).toBe(false)
-    expect(made.endpoint.count).toBe(14)
+  it('resolves with undefined where the endpoint issues the rejected token again, cached or not', async () => {
+    const made = rig()
+    made.endpoint.otherwise = granted({ access_token: 'the.same.token' })
+    expect(await made.provider.renewToken('the.same.token', { url: MERCHANT_URL })).toBeUndefined()
+    expect(made.endpoint.count).toBe(1)
+    expect(await made.provider.renewToken('the.same.token', { url: MERCHANT_URL })).toBeUndefined()
+    expect(made.endpoint.count).toBe(2)
   })
 })
 
-type Elsewhere = { url?: string | null; clientId?: string }
-
-describe('the gap after a renewal', () => {
+describe('processes with a store', () => {
   it.each([
     ['with leases', true],
     ['without leases', false],
-  ])('applies to other processes, too: store %s', async (_, leases) => {
+  ])('wait for the gap after the renewal of another one: store %s', async (_, leases) => {
     const { fleet, other } = await oneRenewed(leases)
     await fleet.skip(400)
     other.events.length = 0
     expect(await renewedAfterRejection(fleet, other)).toBe(false)
-    expect(other.events.at(-1)).toEqual({
-      type: 'renewal-suppressed',
-      api: MERCHANT,
-      nextRenewalMs: 600,
-      environment: 'test',
-    })
-    await fleet.skip(599)
-    expect(await renewedAfterRejection(fleet, other)).toBe(false)
-    await fleet.skip(1)
+    expect(other.events.at(-1)).toMatchObject({ reason: 'limited', nextRenewalMs: 600 })
+    await fleet.skip(AFTER_GAP_MS)
     expect(await renewedAfterRejection(fleet, other)).toBe(true)
   })
 
-  it('suppresses a renewal right after that of another process, without waiting for the lease', async () => {
+  it('wait for the gap after a renewal of another one that failed', async () => {
+    const fleet = longLived()
+    const [one, other] = [await fleet.begin(), await fleet.begin()]
+    fleet.endpoint.answers.push(status(400))
+    await rejection(one.provider.renewToken(one.token, { url: MERCHANT_URL }))
+    expect(await other.provider.renewToken(other.token, { url: MERCHANT_URL })).toBeUndefined()
+    expect(reasonOf(other)).toBe('limited')
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('do not wait for a lease while the gap forbids a renewal', async () => {
     const { fleet, other } = await oneRenewed()
     const old = await other.provider.getToken()
     const newer = await other.provider.renewToken(old, { url: MERCHANT_URL })
@@ -258,56 +462,31 @@ describe('the gap after a renewal', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('does not hold back another API that rejects the token at the same time', async () => {
+  it('do not hold back another API that rejects the token at the same time', async () => {
     const { fleet, one } = await oneRenewed()
-    await fleet.skip(1_000)
-    expect(await renewedAfterRejection(fleet, one)).toBe(true) // the gap is now 2 s
-    await fleet.skip(1_000)
+    await fleet.skip(AFTER_GAP_MS)
+    expect(await renewedAfterRejection(fleet, one)).toBe(true)
     const token = await one.provider.getToken()
     const renewals = [MERCHANT_URL, IN_STORE_URL].map((url) => one.provider.renewToken(token, { url }))
     expect([token, undefined]).not.toContain((await Promise.all(renewals))[1])
     expect(fleet.endpoint.count).toBe(4)
   })
 
-  it.each([0, 1])('is not announced for a token that expired %i ms ago', async (agoMs) => {
-    const { fleet, other } = await oneRenewed()
+  it.each([0, 1])('do not announce the gap for a token that expired %i ms ago', async (agoMs) => {
+    const { fleet, one, other } = await oneRenewed()
     const old = await other.provider.getToken()
-    const token = await other.provider.renewToken(old, { url: MERCHANT_URL })
-    other.events.length = 0
     fleet.store.faults.get = (run) => {
       fleet.store.faults.get = undefined
-      fleet.clock.stepWallClock(10 * DAY_MS - 10_000 + agoMs)
+      const { expiresAt } = one.provider.currentToken() ?? { expiresAt: 0 }
+      fleet.clock.stepWallClock(expiresAt - 10_000 - fleet.clock.epochMs() + agoMs)
       return run()
     }
-    expect(await other.provider.renewToken(String(token?.value), { url: MERCHANT_URL })).toBeUndefined()
-    expect(other.events.map(({ type }) => type)).toEqual(['token-rejected'])
+    other.events.length = 0
+    await other.provider.renewToken(old, { url: MERCHANT_URL })
+    expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
   })
 
-  it('doubles with each renewal, whichever process makes it', async () => {
-    const { fleet, one, other } = await oneRenewed()
-    const processes = [other, one, fleet.start(), fleet.start(), other]
-    for (const [n, gapMs] of [1_000, 2_000, 4_000, 8_000, 16_000].entries()) {
-      const process = processes[n] ?? one
-      await fleet.skip(gapMs - 1)
-      expect(await renewedAfterRejection(fleet, process)).toBe(false)
-      await fleet.skip(1)
-      expect(await renewedAfterRejection(fleet, process)).toBe(true)
-    }
-  })
-
-  it.each([
-    { agoMs: 62_000, isOver: false, when: 'kept a minute and twice the gap after it' },
-    { agoMs: 62_001, isOver: true, when: 'reset when that time has passed' },
-  ])('is read from the store by a new process: $when', async ({ agoMs, isOver }) => {
-    const { fleet } = await oneRenewed()
-    await fleet.skip(agoMs)
-    const late = fleet.start()
-    expect(await renewedAfterRejection(fleet, late)).toBe(true)
-    await fleet.skip(1_000)
-    expect(await renewedAfterRejection(fleet, late)).toBe(isOver)
-  })
-
-  it("is measured by the store's clock, whatever the clocks of the machines say", async () => {
+  it("measure the gap by the store's clock, whatever the clocks of the machines say", async () => {
     const { fleet } = await oneRenewed()
     await fleet.skip(999)
     const clock = elsewhere(fleet.clock, { monotonicMs: 12_345_678, epochMs: -5 * HOUR_MS })
@@ -317,63 +496,79 @@ describe('the gap after a renewal', () => {
     expect(await renewedAfterRejection(fleet, late)).toBe(true)
   })
 
-  it.each([
-    ['another API', { url: IN_STORE_URL }],
-    ['an unknown API', { url: null }],
-    ['another client', { clientId: 'client-2' }],
-  ])(
-    'does not apply to %s, which has a separate gap that is also shared',
-    async (_, { url, ...options }: Elsewhere) => {
-      const { fleet, other } = await oneRenewed()
-      expect(await renewedAfterRejection(fleet, other)).toBe(false)
-      const process = 'clientId' in options ? fleet.start(options) : other
-      const place = url === undefined ? {} : { url }
-      expect(await renewedAfterRejection(fleet, { ...process, ...place })).toBe(true)
-      expect(await renewedAfterRejection(fleet, { ...fleet.start(options), ...place })).toBe(false)
-      expect(fleet.store.keys.filter((key) => key.includes('.renewals-'))).toHaveLength(2)
-    },
-  )
-})
+  it('do not limit another client', async () => {
+    const { fleet } = await oneRenewed()
+    expect(await renewedAfterRejection(fleet, fleet.start({ clientId: 'client-2' }))).toBe(true)
+  })
 
-describe('an API that rejects every token', () => {
   it.each([
     { seconds: 10, processes: 3 },
     { seconds: 65, processes: 2 },
-    { seconds: 130, processes: 4 },
+    { seconds: 300, processes: 4 },
   ])(
-    'causes at most 12 renewals an hour across all processes: $processes processes, a call every $seconds s',
+    'renew at most 10 times in any hour and 50 in any day for an API that rejects everything: $processes, a call every $seconds s',
     async ({ seconds, processes: count }) => {
       const fleet = longLived()
       const processes = Array.from({ length: count }, () => fleet.start())
       await processes[0]?.provider.getToken()
-      const askedAt: number[] = []
-      for (let step = 0; step < 100; step += 1) {
+      const renewedAt: number[] = []
+      const hours = seconds < 60 ? 3 : 30
+      for (let step = 0; step * seconds < hours * 3_600; step += 1) {
         const process = processes[step % count]
-        if (process && (await renewedAfterRejection(fleet, process))) askedAt.push(step * seconds * 1_000)
+        if (process && (await renewedAfterRejection(fleet, process))) renewedAt.push(step * seconds * 1_000)
         await fleet.clock.advance(seconds * 1_000)
       }
-      expect(mostWithin(HOUR_MS, askedAt)).toBeLessThanOrEqual(12)
-      expect(askedAt.length).toBeGreaterThan(5)
+      thinOut()
+      expect(mostWithin(HOUR_MS, renewedAt)).toBeLessThanOrEqual(10)
+      expect(mostWithin(DAY_MS, renewedAt)).toBeLessThanOrEqual(50)
+      expect(renewedAt.length).toBeGreaterThanOrEqual(8)
+      expect(fleet.endpoint.count).toBe(renewedAt.length + 1)
     },
   )
 
-  it('causes at most 60 renewals a day across all processes', async () => {
-    const fleet = longLived()
-    const processes = [fleet.start(), fleet.start()]
-    const askedAt: number[] = []
-    for (let step = 0; step < 300; step += 1) {
-      const process = processes[step % 2]
-      if (process && (await renewedAfterRejection(fleet, process))) askedAt.push(fleet.clock.monotonicMs())
-      await fleet.skip(301_000)
-    }
-    expect(askedAt.length).toBeGreaterThan(60)
-    expect(mostWithin(DAY_MS, askedAt)).toBeLessThanOrEqual(60)
+  it('have limits of their own while the store fails', async () => {
+    const { fleet, one, other } = await oneRenewed()
+    fleet.store.faults.get = FAILURES.rejects
+    expect(await renewedAfterRejection(fleet, other)).toBe(true)
+    expect(await renewedAfterRejection(fleet, one)).toBe(false)
   })
-})
 
-it('a store that fails leaves each process with its own rate limit', async () => {
-  const { fleet, one, other } = await oneRenewed()
-  fleet.store.faults.get = FAILURES.rejects
-  expect(await renewedAfterRejection(fleet, other)).toBe(true)
-  expect(await renewedAfterRejection(fleet, one)).toBe(false)
+  /** Two processes whose tokens are attached to a scripted API. */
+  function attachedFleet(): { fleet: Fleet; one: ScriptedApi; other: ScriptedApi } {
+    const fleet = longLived()
+    const issued = new Issued(fleet.endpoint, { expires_in: 10 * 86_400 })
+    const start = () => new ScriptedApi(fleet.start().provider, issued)
+    return { fleet, one: start(), other: start() }
+  }
+
+  it('share doubt: a renewal of one that did not help makes the other count', async () => {
+    const { fleet, one, other } = attachedFleet()
+    await one.call()
+    await one.call(REFUSED_URL)
+    await fleet.skip(AFTER_GAP_MS)
+    expect(await other.call()).toEqual([200, 2])
+    expect(await other.call(REFUSED_URL)).toEqual([401, 2])
+    expect(fleet.endpoint.count).toBe(2)
+    expect(await other.call(REFUSED_URL)).toEqual([401, 2, 3])
+  })
+
+  it('are in doubt after one acquired the token that another had requested', async () => {
+    const { one, other } = attachedFleet()
+    await one.call()
+    await other.call()
+    one.accepts = (token) => token > 1
+    await one.call()
+    expect(await other.call(REFUSED_URL)).toEqual([401, 1, 2])
+    await other.call()
+    expect(await other.call(REFUSED_URL)).toEqual([401, 2])
+  })
+
+  it('do not get back from the store what a renewal that helped has ended', async () => {
+    const { one } = attachedFleet()
+    await one.call()
+    for (const token of [2, 3, 4]) {
+      one.accepts = (sent) => sent >= token
+      expect(await one.call()).toEqual([200, token - 1, token])
+    }
+  })
 })

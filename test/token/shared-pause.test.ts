@@ -2,6 +2,7 @@
 import type { TokenRequestError } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { Fleet, quiet } from '../store/fleet.ts'
+import { FAILURES } from '../store/memory-store.ts'
 import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import { IN_STORE_URL, MERCHANT_URL, rejection, SECRET, status, withoutJitter } from './harness.ts'
 
@@ -9,10 +10,15 @@ withoutJitter()
 
 const url = MERCHANT_URL
 
+/** While no token may be requested, one call in this time looks for that of another process. */
+const LOOK_AGAIN_MS = 30_000
+
+const PAUSE_OF_10_S = status(429, '', { 'retry-after': '10' })
+
 describe('the pause after a 429', () => {
   it('holds back every process of the fleet, and the error says why and until when', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(429))
+    fleet.endpoint.answers.push(PAUSE_OF_10_S)
     const one = fleet.start()
     expect(await rejection(one.provider.getToken())).toMatchObject({ status: 429, retryAfterMs: 10_000 })
     await quiet()
@@ -34,28 +40,30 @@ describe('the pause after a 429', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('doubles with each further one, whichever process gets it, and starts over after a token', async () => {
+  it('grows with each further one, whichever process gets it, and starts over after a token', async () => {
     const fleet = new Fleet()
-    const refused = async (by = status(429)): Promise<unknown> => {
+    const refused = async (by = status(429)): Promise<number> => {
       fleet.endpoint.answers = [by]
       const { retryAfterMs } = await rejection<TokenRequestError>(fleet.start().provider.getToken())
       await quiet()
       await fleet.skip(Number(retryAfterMs))
-      return retryAfterMs
+      return Number(retryAfterMs)
     }
-    expect([await refused(), await refused()]).toEqual([10_000, 20_000])
-    expect(await refused(status(400))).toBe(1_000)
-    expect(await refused()).toBe(40_000)
+    const first = await refused()
+    const second = await refused()
+    expect(second).toBeGreaterThan(first)
+    await refused(status(400))
+    expect(await refused()).toBeGreaterThan(second)
     fleet.endpoint.answers = []
     await fleet.tokenOf()
     await quiet()
     await fleet.skip(1_000_000)
-    expect(await refused()).toBe(10_000)
+    expect(await refused()).toBe(first)
   })
 
   it('is ignored once it is over, even if the store keeps its entry', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(429))
+    fleet.endpoint.answers.push(PAUSE_OF_10_S)
     const one = fleet.start()
     await rejection(one.provider.getToken())
     await quiet() // the pause is written
@@ -71,33 +79,54 @@ describe('the pause after a 429', () => {
 
   it('is in the hands of the store when a call gets the error: a program may end then', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(429))
+    fleet.endpoint.answers.push(PAUSE_OF_10_S)
     await rejection(fleet.start().provider.getToken())
     expect(fleet.store.operations).toContain('set')
   })
 
-  it('is deleted once, with the first token after it', async () => {
+  it('is part of the one entry of the client, with the token', async () => {
+    const { fleet, one } = await sharing()
+    const { tokenKey } = fleet.store
+    fleet.endpoint.answers.push(PAUSE_OF_10_S)
+    await rejection(one.provider.renewToken(one.token, { url }))
+    expect(fleet.store.operations).toContain('set')
+    expect(fleet.store.keys).toEqual([tokenKey])
+    expect(await fleet.tokenOf()).toBe(one.token)
+  })
+
+  it('is not written by a process that could not read the entry: it would erase the token', async () => {
+    const { fleet, one } = await sharing()
+    const late = fleet.start()
+    fleet.store.faults.get = FAILURES.rejects
+    fleet.endpoint.answers.push(PAUSE_OF_10_S)
+    await rejection(late.provider.getToken())
+    await quiet()
+    expect(fleet.store.operations).not.toContain('set')
+    fleet.store.faults.get = undefined
+    expect(await fleet.tokenOf()).toBe(one.token)
+  })
+
+  it('that came after a token is not ended by that token, which ends other cooldowns', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(429))
-    const { provider } = fleet.start()
-    await rejection(provider.getToken())
-    await quiet()
-    const deletions = () =>
-      fleet.store.asked.filter(({ operation, key }) => operation === 'set' && key.includes('.pause.'))
+    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '60' }))
+    const late = fleet.start()
+    await rejection(late.provider.getToken())
+    const one = await fleet.begin()
+    fleet.endpoint.answers.push(status(429, '', { 'retry-after': '3000' }))
+    await rejection(one.provider.renewToken(one.token, { url }))
+    await fleet.skip(LOOK_AGAIN_MS)
+    expect((await late.provider.getToken()).value).toBe(one.token)
     fleet.store.asked.length = 0
-    await fleet.skip(10_000)
-    const token = await provider.getToken()
-    await quiet()
-    expect(deletions()).toMatchObject([{ ttlMs: 60_000 }])
-    await provider.renewToken(token, { url })
-    await quiet()
-    expect(deletions()).toMatchObject([{ ttlMs: 60_000 }])
+    const error = await rejection(late.provider.renewToken(one.token, { url }))
+    expect(error).toMatchObject({ status: 429, retryAfterMs: 3_000_000 - LOOK_AGAIN_MS })
+    expect(fleet.store.operations).toEqual([]) // it is known already
+    expect(fleet.endpoint.count).toBe(3)
   })
 
   it('that a background renewal began holds back everything else, too', async () => {
     const { fleet, one, other } = await sharing(2)
     await fleet.skip(984_000)
-    fleet.endpoint.answers.push(status(429))
+    fleet.endpoint.answers.push(PAUSE_OF_10_S)
     one.provider.currentToken()
     await quiet()
     other.provider.currentToken()
@@ -121,82 +150,94 @@ describe('a process in a cooldown', () => {
     const { provider } = fleet.start({ clientSecret, timeoutMs: 4_000, retries: 0 })
     const first = rejection(provider.getToken())
     expect(await fleet.tookMs(first)).toBe(4_000)
-    await fleet.skip(999)
-    expect(await fleet.tookMs(rejection(provider.getToken()))).toBe(0)
-    expect(clientSecret).toHaveBeenCalledTimes(1)
-    await fleet.skip(1)
-    await fleet.tookMs(rejection(provider.getToken()))
-    await fleet.skip(1_500) // of a cooldown of 2 s
-    const error = rejection(provider.getToken())
+    await fleet.skip(500)
+    const error = rejection<TokenRequestError>(provider.getToken())
     expect(await fleet.tookMs(error)).toBe(0)
-    expect(await error).toMatchObject({ code: 'ERR_CLIENT_SECRET', retryAfterMs: 500 })
+    const { code, retryAfterMs } = await error
+    expect(code).toBe('ERR_CLIENT_SECRET')
+    expect(clientSecret).toHaveBeenCalledTimes(1)
+    await fleet.skip(Number(retryAfterMs))
+    await fleet.tookMs(rejection(provider.getToken()))
     expect(clientSecret).toHaveBeenCalledTimes(2)
   })
 
+  const PAUSE = status(400, '', { 'retry-after': '60' })
+
   it('looks for the token of another process without calling its clientSecret function', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
+    fleet.endpoint.answers.push(PAUSE)
     const clientSecret = vi.fn(async () => SECRET)
     const { provider } = fleet.start({ clientSecret })
     await rejection(provider.getToken())
     const { token } = await fleet.begin()
-    await fleet.skip(1_000)
+    await fleet.skip(LOOK_AGAIN_MS)
     expect((await provider.getToken()).value).toBe(token)
     expect(clientSecret).toHaveBeenCalledTimes(1)
   })
 
-  it('looks for the token of another process at most once a second', async () => {
+  it('looks for the token of another process once in 30 s, and fails all other calls at once', async () => {
     const fleet = new Fleet()
-    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
+    fleet.endpoint.answers.push(PAUSE)
     const { provider } = fleet.start()
     await rejection(provider.getToken())
-    await quiet()
-    await fleet.skip(500)
+    fleet.store.asked.length = 0
+    const fails = async (): Promise<void> => {
+      const failing = rejection(provider.getToken())
+      expect(await fleet.tookMs(failing)).toBe(0)
+      expect(await failing).toMatchObject({ status: 400 })
+    }
+    await fleet.skip(LOOK_AGAIN_MS - 1)
+    await fails()
+    expect(fleet.store.operations).toEqual([])
+    await fleet.skip(1)
+    await fails()
+    await fails()
+    expect(fleet.store.operations).toEqual(['get'])
     const { token } = await fleet.begin()
-    expect(await rejection(provider.getToken())).toMatchObject({ status: 400 })
-    expect(fleet.store.asked).toEqual([])
-    await fleet.skip(499)
-    expect((await rejection(provider.getToken())) ?? 'none').toMatchObject({ status: 400 })
+    await fleet.skip(LOOK_AGAIN_MS - 1)
+    await fails()
+    expect(fleet.store.operations).toEqual([])
     await fleet.skip(1)
     expect((await provider.getToken()).value).toBe(token)
   })
 })
 
 describe('a newer token of another process', () => {
-  it('is looked for at most once a second while the rate limit allows no renewal', async () => {
+  it('is looked for once in 30 s while the rate limit allows no renewal', async () => {
     const { fleet, one, newer } = await oneHasNewerToken()
-    await fleet.skip(1_000)
-    const latest = String((await one.provider.renewToken(newer, { url }))?.value)
-    await quiet()
+    // The eight renewals of the bucket are used up.
+    let latest = newer
+    for (let nth = 0; nth < 7; nth += 1) {
+      await fleet.skip(100_000)
+      latest = String((await one.provider.renewToken(latest, { url }))?.value)
+    }
     fleet.store.asked.length = 0
-    await fleet.skip(500)
-    const reject = async (times: number): Promise<void> => {
-      for (let time = 0; time < times; time += 1)
+    const reject = async (): Promise<void> => {
+      for (let time = 0; time < 10; time += 1)
         expect(await one.provider.renewToken(latest, { url })).toBeUndefined()
     }
-    await reject(10)
-    await fleet.skip(499)
-    await reject(10)
+    await fleet.skip(LOOK_AGAIN_MS - 1)
+    await reject()
     expect(fleet.store.operations).toEqual([])
     await fleet.skip(1)
-    await reject(10)
+    await reject()
     await quiet()
     expect(fleet.store.operations).toEqual(['get'])
-    await fleet.skip(499)
-    await reject(10)
+    await fleet.skip(LOOK_AGAIN_MS - 1)
+    await reject()
     expect(fleet.store.operations).toEqual(['get'])
   })
 
   it('is acquired during the cooldown after a failed request; without one, the error is repeated', async () => {
     const { fleet, one, other, token } = await sharing(2)
-    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '20' }))
+    fleet.endpoint.answers.push(status(400, '', { 'retry-after': '60' }))
     await rejection(one.provider.renewToken(token, { url }))
     await fleet.skip(400)
     const error = await rejection(one.provider.renewToken(token, { url }))
-    expect(error).toMatchObject({ status: 400, retryAfterMs: 19_600 })
+    expect(error).toMatchObject({ status: 400, retryAfterMs: 59_600 })
     expect(fleet.endpoint.count).toBe(2)
     const newer = await other.provider.renewToken(token, { url: IN_STORE_URL })
-    await fleet.skip(600)
+    await fleet.skip(LOOK_AGAIN_MS)
     expect((await one.provider.renewToken(token, { url }))?.value).toBe(newer?.value)
     expect(fleet.endpoint.count).toBe(3)
   })

@@ -31,12 +31,12 @@ const MAX_COOLDOWN_429_MS = 30 * MINUTE_MS
 const MIN_RETRY_AFTER_429_MS = SECOND_MS
 const MAX_RETRY_AFTER_429_MS = HOUR_MS
 
-/** The next gap (ms): twice the last one, up to a limit. */
+/** What follows `last`: twice as much, up to a limit. */
 export function doubled(
-  lastMs: number,
-  { firstMs, mostMs }: { readonly firstMs: number; readonly mostMs: number },
+  last: number,
+  { first, most }: { readonly first: number; readonly most: number },
 ): number {
-  return lastMs === 0 ? firstMs : Math.min(lastMs * 2, mostMs)
+  return last === 0 ? first : Math.min(last * 2, most)
 }
 
 /** The cooldown of one provider. */
@@ -73,7 +73,7 @@ export class Cooldown {
     const status = statusOf(error)
     const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
     const mostMs = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
-    this.#gapMs = Math.min(doubled(this.#gapMs, { firstMs: FIRST_COOLDOWN_MS, mostMs }), mostMs)
+    this.#gapMs = Math.min(doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most: mostMs }), mostMs)
     const namedMs = Math.min(retryAfterMsOf(error) ?? 0, MAX_RETRY_AFTER_MS)
     return isBackground ? namedMs : Math.max(this.#gapMs, namedMs)
   }
@@ -85,7 +85,7 @@ export class Cooldown {
     this.#wasRateLimited = true
     const limitedMs = Math.min(Math.max(namedMs ?? 0, MIN_RETRY_AFTER_429_MS), MAX_RETRY_AFTER_429_MS)
     if (isFirst && namedMs !== undefined) return limitedMs
-    this.#gap429Ms = doubled(this.#gap429Ms, { firstMs: FIRST_COOLDOWN_429_MS, mostMs: MAX_COOLDOWN_429_MS })
+    this.#gap429Ms = doubled(this.#gap429Ms, { first: FIRST_COOLDOWN_429_MS, most: MAX_COOLDOWN_429_MS })
     return Math.max(this.#gap429Ms, limitedMs)
   }
 

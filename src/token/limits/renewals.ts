@@ -24,25 +24,25 @@ const MAX_COUNTING_MS = MINUTE_MS
 /** A revoked token is found after this time, even if a path accepts calls without a look at their token. */
 const MAX_DOUBT_MS = 4 * HOUR_MS
 
-/** What processes share about the renewals for one API. Instants are ms after the moment of writing; 0: never. */
+/** What processes share about the renewals for one API. Instants are ms after the moment of writing; undefined: never. */
 export interface SharedRenewals {
-  readonly doubt: number
-  readonly renewedAt: number
+  readonly neededCount: number
+  readonly inDoubtSince?: number | undefined
   readonly gapMs: number
-  readonly gapEndsAt: number
-  readonly fullAt: number
+  readonly gapEndsAt?: number | undefined
+  readonly fullAt?: number | undefined
 }
 
 interface State {
-  /** How many 401s renew; 0: out of doubt, so that one does. */
-  doubt: number
+  /** When (monotonic ms) the last renewal began, here or in another process, or the doubt without one; never: out of doubt. */
+  inDoubtSince: number
+  /** How many 401s renew in doubt, after renewals that did not help; 0: there was none. */
+  neededCount: number
   /** How many 401s came since the API last accepted a call with the current token, while it was in doubt. */
   count: number
   /** When (monotonic ms) the first of them came. */
   countingSince: number
   lastRejectionAt: number
-  /** When (monotonic ms) the last renewal began, here or in another process. */
-  renewedAt: number
   /** When (monotonic ms) a renewal last helped. */
   helpedAt: number
   /** The gap (ms) after the last renewal; 0: none. */
@@ -59,11 +59,11 @@ export class Renewals {
   /** The value of the token with which the API last accepted a call. */
   accepted: string | undefined
   readonly #state: State = {
-    doubt: 0,
+    inDoubtSince: NEVER,
+    neededCount: 0,
     count: 0,
     countingSince: NEVER,
     lastRejectionAt: NEVER,
-    renewedAt: NEVER,
     helpedAt: NEVER,
     gapMs: 0,
     gapEndsAt: NEVER,
@@ -86,19 +86,19 @@ export class Renewals {
     const state = this.#state
     if (now - state.lastRejectionAt > state.gapMs + QUIET_MS) this.#endGap()
     state.lastRejectionAt = now
-    if (state.doubt === 0) return true
+    if (state.inDoubtSince === NEVER) return true
     state.count += 1
     if (state.count === 1) state.countingSince = now
     return (
-      state.count >= state.doubt ||
+      state.count >= Math.max(state.neededCount, FIRST_COUNT) ||
       now - state.countingSince >= MAX_COUNTING_MS ||
-      now - state.renewedAt >= MAX_DOUBT_MS
+      now - state.inDoubtSince >= MAX_DOUBT_MS
     )
   }
 
   /** A 401 is not enough to renew any more: the API rejected one call with the current token and with the one before. */
-  beginDoubt(): void {
-    this.#state.doubt ||= FIRST_COUNT
+  beginDoubt(now: number): void {
+    if (this.#state.inDoubtSince === NEVER) this.#state.inDoubtSince = now
   }
 
   /**
@@ -109,21 +109,21 @@ export class Renewals {
    */
   renewed(at: number, { isRequested }: { readonly isRequested: boolean }): void {
     const state = this.#state
-    if (!isRequested)
-      state.doubt ||= FIRST_COUNT // another process has counted it
-    else {
-      if (state.doubt === 0) state.doubt = FIRST_COUNT
-      else if (at - state.renewedAt < MAX_DOUBT_MS) state.doubt = Math.min(state.doubt * 2, MAX_COUNT)
+    // Otherwise another process has counted it.
+    if (isRequested) {
+      if (state.neededCount === 0 || at - state.inDoubtSince < MAX_DOUBT_MS)
+        state.neededCount = doubled(state.neededCount, { first: FIRST_COUNT, most: MAX_COUNT })
       state.fullAt = Math.max(state.fullAt, at) + REFILL_MS
       this.#beginGap(at)
     }
-    state.renewedAt = at
+    state.inDoubtSince = at
     state.count = 0
   }
 
   /** A call that was repeated with the token of the last renewal was not rejected. */
   helped(now: number): void {
-    this.#state.doubt = 0
+    this.#state.inDoubtSince = NEVER
+    this.#state.neededCount = 0
     this.#state.count = 0
     this.#state.helpedAt = now
     this.#endGap()
@@ -135,28 +135,37 @@ export class Renewals {
   }
 
   shared(now: number): SharedRenewals {
-    const { doubt, gapMs, renewedAt, gapEndsAt, fullAt } = this.#state
-    const after = (at: number): number => (at === NEVER ? 0 : at - now)
-    return { doubt, gapMs, renewedAt: after(renewedAt), gapEndsAt: after(gapEndsAt), fullAt: after(fullAt) }
+    const { inDoubtSince, neededCount, gapMs, gapEndsAt, fullAt } = this.#state
+    const after = (at: number): number | undefined => (at === NEVER ? undefined : at - now)
+    return {
+      neededCount,
+      inDoubtSince: after(inDoubtSince),
+      gapMs,
+      gapEndsAt: after(gapEndsAt),
+      fullAt: after(fullAt),
+    }
   }
 
   /** Adopts what another process knows where it is stricter. What a renewal that helped has ended does not come back. */
   adopt(theirs: SharedRenewals, writtenAt: number): void {
     const state = this.#state
-    const at = (afterMs: number): number => (afterMs === 0 ? NEVER : writtenAt + afterMs)
+    const at = (afterMs = NEVER): number => writtenAt + afterMs
     state.fullAt = Math.max(state.fullAt, at(theirs.fullAt))
-    const renewedAt = at(theirs.renewedAt)
-    if (renewedAt <= state.helpedAt) return
-    state.doubt = Math.max(state.doubt, theirs.doubt)
-    state.renewedAt = Math.max(state.renewedAt, renewedAt)
-    state.lastRejectionAt = Math.max(state.lastRejectionAt, renewedAt) // a 401 caused it
-    if (at(theirs.gapEndsAt) <= state.gapEndsAt) return
+    const inDoubtSince = at(theirs.inDoubtSince)
+    if (inDoubtSince > state.helpedAt) {
+      state.inDoubtSince = Math.max(state.inDoubtSince, inDoubtSince)
+      state.neededCount = Math.max(state.neededCount, theirs.neededCount)
+    }
+    const gapEndsAt = at(theirs.gapEndsAt)
+    const gapBeganAt = gapEndsAt - theirs.gapMs
+    if (gapBeganAt <= state.helpedAt || gapEndsAt <= state.gapEndsAt) return
     state.gapMs = theirs.gapMs
-    state.gapEndsAt = at(theirs.gapEndsAt)
+    state.gapEndsAt = gapEndsAt
+    state.lastRejectionAt = Math.max(state.lastRejectionAt, gapBeganAt) // a 401 caused it
   }
 
   #beginGap(at: number): void {
-    this.#state.gapMs = doubled(this.#state.gapMs, { firstMs: FIRST_GAP_MS, mostMs: MAX_GAP_MS })
+    this.#state.gapMs = doubled(this.#state.gapMs, { first: FIRST_GAP_MS, most: MAX_GAP_MS })
     this.#state.gapEndsAt = at + this.#state.gapMs
   }
 

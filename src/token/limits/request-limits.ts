@@ -21,13 +21,13 @@ export interface Need {
 /** Why a rejected token is not renewed: see `RenewalSuppressedEvent`. */
 export type SuppressionReason = 'accepted' | 'limited' | 'quota' | 'cooldown'
 
-/** Why no token may be requested now, and when (monotonic ms) that changes. */
+/** Why no token may be requested now: the first reason, and when (monotonic ms) the last one ends. */
 export interface Hold {
   readonly reason: Exclude<SuppressionReason, 'accepted'>
   readonly until: number
 }
 
-/** The limits of one process, for others. All instants are ms after the moment of writing; 0: never. */
+/** The limits of one process, for others. All instants are ms after the moment of writing. */
 export interface SharedLimits {
   readonly cooldown?: SharedCooldown | undefined
   readonly renewals: Readonly<Record<string, SharedRenewals>>
@@ -68,7 +68,10 @@ export class RequestLimits {
     if (purpose !== 'caller') holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
     if (purpose === 'rejection') holds.push({ reason: 'limited', until: this.renewalsOf(api).nextAt })
     if (purpose === 'background') holds.push({ reason: 'limited', until: this.#backgroundAt })
-    return holds.find(({ until }) => now < until)
+    const [first, ...others] = holds.filter(({ until }) => now < until)
+    return (
+      first && { reason: first.reason, until: Math.max(first.until, ...others.map(({ until }) => until)) }
+    )
   }
 
   /** Whether a token may be requested now. */
@@ -137,14 +140,13 @@ export class RequestLimits {
   /**
    * Adopts the limits of another process where they are stricter.
    *
-   * @param ageMs how long ago they were written
+   * @param writtenAt when (monotonic ms) they were written
    * @param error what calls get during a cooldown that another process began
    */
   adopt(
     { cooldown, renewals }: SharedLimits,
-    { ageMs, error }: { readonly ageMs: number; readonly error: () => unknown },
+    { writtenAt, error }: { readonly writtenAt: number; readonly error: () => unknown },
   ): void {
-    const writtenAt = this.#now - ageMs
     if (cooldown !== undefined) this.#cooldown.adopt(cooldown, { writtenAt, now: this.#now, error })
     for (const [api, theirs] of Object.entries(renewals)) this.renewalsOf(api).adopt(theirs, writtenAt)
   }

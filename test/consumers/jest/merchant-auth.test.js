@@ -27,20 +27,3 @@ test('a call after a revocation is repeated with a new token', async () => {
   await expect(api.get('/orders', { timeout: 50 })).rejects.toBeInstanceOf(axios.AxiosError)
   await tokens.close()
 })
-
-test('the token in a store is encrypted with the bundled jose', async () => {
-  const { environment, clientId, clientSecret } = sandbox.test
-  const entries = new Map()
-  const store = {
-    get: async (key) => (entries.has(key) ? { value: entries.get(key), ttlMs: 60_000 } : undefined),
-    set: async (key, value) => void entries.set(key, value),
-  }
-  const values = []
-  for (let time = 0; time < 2; time += 1) {
-    const tokens = createTokenProvider({ environment, clientId, clientSecret, store })
-    values.push((await tokens.getToken()).value)
-    await tokens.close()
-  }
-  expect(values[0]).toBe(values[1])
-  expect([...entries.values()].join()).not.toContain(values[0])
-})

@@ -1,0 +1,84 @@
+/** An API without a network, which rejects tokens on demand, behind a fetch with the token of a provider. */
+import { createAuthFetch, type TokenProvider } from 'merchant-auth'
+import { settled } from '../support/clock.ts'
+import { type Answer, granted, type Rig, rig, type ScriptedEndpoint } from './harness.ts'
+
+const MERCHANT = 'https://api.test.example/merchant'
+
+/** A call with a 401 of its own, whatever its token. */
+export const REFUSED_URL = `${MERCHANT}/stores/unknown`
+/** A call that is answered with `otherStatus`, once its token is accepted. */
+export const OTHER_URL = `${MERCHANT}/other`
+/** A call that is answered only by `answerSlow()`. */
+export const SLOW_URL = `${MERCHANT}/slow`
+
+/** A token endpoint numbers its tokens in the order of their issue; the first one is 1. */
+export class Issued {
+  readonly #values: string[] = []
+
+  constructor(endpoint: ScriptedEndpoint, fields: Record<string, unknown> = {}) {
+    endpoint.otherwise = this.granted(fields)
+  }
+
+  granted(fields: Record<string, unknown> = {}): Answer {
+    return async (init) => {
+      const response = await granted(fields)(init)
+      const { access_token: value } = (await response.clone().json()) as { access_token: string }
+      if (!this.#values.includes(value)) this.#values.push(value)
+      return response
+    }
+  }
+
+  numberOf(value: string): number {
+    return this.#values.indexOf(value) + 1
+  }
+}
+
+export class ScriptedApi {
+  /** The number of the token of each request since this was last read. */
+  #sent: number[] = []
+  /** Whether it accepts a token, by its number. */
+  accepts: (token: number) => boolean = () => true
+  otherStatus = 200
+  answerSlow: () => void = () => {}
+  readonly #fetch: typeof fetch
+
+  constructor(provider: TokenProvider, issued: Issued) {
+    const answer = async (input: unknown, init: RequestInit = {}): Promise<Response> => {
+      const url = String(input)
+      const token = issued.numberOf(new Headers(init.headers).get('authorization')?.split(' ')[1] ?? '')
+      this.#sent.push(token)
+      if (url === SLOW_URL) await new Promise<void>((resolve) => (this.answerSlow = resolve))
+      const isAccepted = url !== REFUSED_URL && this.accepts(token)
+      return new Response(null, { status: isAccepted ? (url === OTHER_URL ? this.otherStatus : 200) : 401 })
+    }
+    this.#fetch = createAuthFetch(provider, { fetch: answer as typeof fetch })
+  }
+
+  /** Makes a call; resolves with the status that the caller gets, and the numbers of the tokens that were sent. */
+  async call(url = `${MERCHANT}/orders`, init?: RequestInit): Promise<[status: number, ...tokens: number[]]> {
+    const { status } = await this.#fetch(url, init)
+    await settled() // what runs for the next call
+    const sent = this.#sent
+    this.#sent = []
+    return [status, ...sent]
+  }
+
+  /** As `call`, with a body that cannot be sent twice. */
+  callOnce(): Promise<[status: number, ...tokens: number[]]> {
+    const body = new ReadableStream({ start: (controller) => controller.close() })
+    return this.call(undefined, { method: 'POST', body, duplex: 'half' } as RequestInit)
+  }
+}
+
+export interface AttachedRig extends Rig {
+  readonly api: ScriptedApi
+  readonly issued: Issued
+}
+
+/** A provider whose token is attached to a scripted API. Its tokens live for 10 h. */
+export function attachedRig(fields: Record<string, unknown> = {}): AttachedRig {
+  const made = rig([], { retries: 0 })
+  const issued = new Issued(made.endpoint, { expires_in: 36_000, ...fields })
+  return { ...made, issued, api: new ScriptedApi(made.provider, issued) }
+}

@@ -367,14 +367,12 @@ class ClientCredentialsProvider implements TokenProvider {
     const { current } = this.#tokens
     if (current === undefined) return // closed
     const since = this.#now()
-    const outcome = await this.#acquire({
-      purpose: 'background',
-      replaces: current.token.value,
-      waitsForStoreUntil: since + current.servableForMs(clock) - current.withoutStoreMs,
-      since,
-    })
+    const replaces = current.token.value
+    const waitsForStoreUntil = since + current.servableForMs(clock) - current.withoutStoreMs
+    const outcome = await this.#acquire({ purpose: 'background', replaces, waitsForStoreUntil, since })
     if (outcome === 'acquired') this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
     else this.#limits.pauseBackground(current.servableForMs(clock))
+    if (outcome === 'store-failed') this.#limits.endBackgroundPauseBy(waitsForStoreUntil)
   }
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */

@@ -17,6 +17,10 @@ const LOST = Symbol('lost')
 class Line {
   /** When (monotonic ms) the present step of the run whose turn it is must have ended; infinite if there is no run. */
   stepEndsAt = Number.POSITIVE_INFINITY
+  /** When (monotonic ms) its run was first found to have outlived its step. */
+  lateSince: number | undefined
+  /** Whether another line has taken its place. */
+  isReplaced = false
   readonly #keys = new Set<string>()
   readonly #turn = new Mutex()
 
@@ -25,6 +29,7 @@ class Line {
       this.#keys.add(key)
       try {
         await this.#turn.runExclusive(async () => {
+          if (this.isReplaced) throw LOST // the run before was only late, and this one runs in another line
           try {
             await run()
           } finally {
@@ -72,12 +77,13 @@ export class Runs {
 
   /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
   has(key?: string): boolean {
-    return this.#line.has(key) && !this.#isLost(AFTER_FREEZE_MS)
+    return this.#line.has(key) && !this.#hasBeenLate()
   }
 
   /** The run whose turn it is begins a step that ends within `ms`. */
   beginStep(ms: number): void {
     this.#line.stepEndsAt = this.#clock.monotonicMs() + ms
+    this.#line.lateSince = undefined
   }
 
   /** Settles as the run with this key does: the one that is under way, or else a new one, after all earlier runs. */
@@ -99,7 +105,7 @@ export class Runs {
         if (isSecond) throw error === LOST ? this.#lost() : error
         // In newer runtimes, the promise of a lost run rejects with an error of the runtime.
         if (error === LOST) this.#replaceIfLost(line)
-        else if (this.#line === line) this.#line = new Line()
+        else if (this.#line === line) this.#replace()
       }
     }
   }
@@ -124,10 +130,15 @@ export class Runs {
   async #untilLost(joined: Promise<void>, line: Line): Promise<void> {
     const settled = new AbortController()
     const watch = async (): Promise<void> => {
-      for (;;) {
-        const leftMs = line.stepEndsAt + LOST_AFTER_MS - this.#clock.monotonicMs()
-        if (leftMs <= 0) throw LOST
-        await this.#clock.sleep(Number.isFinite(leftMs) ? leftMs : LOST_AFTER_MS, settled.signal) // between two runs
+      for (let dueAt = Number.POSITIVE_INFINITY; ; ) {
+        const now = this.#clock.monotonicMs()
+        const leftMs = line.stepEndsAt + LOST_AFTER_MS - now
+        const stoodStill = now - dueAt >= AFTER_FREEZE_MS // then the run's own timers come first
+        if (leftMs <= 0 && !stoodStill) throw LOST
+        const betweenRuns = leftMs === Number.POSITIVE_INFINITY
+        const waitMs = leftMs <= 0 ? AFTER_FREEZE_MS : betweenRuns ? LOST_AFTER_MS : leftMs
+        dueAt = now + waitMs
+        await this.#clock.sleep(waitMs, settled.signal)
       }
     }
     try {
@@ -137,11 +148,24 @@ export class Runs {
     }
   }
 
-  #isLost(ms = 0): boolean {
-    return this.#clock.monotonicMs() >= this.#line.stepEndsAt + LOST_AFTER_MS + ms
+  #isLost(): boolean {
+    return this.#clock.monotonicMs() >= this.#line.stepEndsAt + LOST_AFTER_MS
+  }
+
+  /** Whether it was found lost before, long enough ago for a run that was only frozen to go on. */
+  #hasBeenLate(): boolean {
+    if (!this.#isLost()) return false
+    const now = this.#clock.monotonicMs()
+    this.#line.lateSince ??= now
+    return now >= this.#line.lateSince + AFTER_FREEZE_MS
   }
 
   #replaceIfLost(line: Line): void {
-    if (this.#line === line && this.#isLost()) this.#line = new Line()
+    if (this.#line === line && this.#isLost()) this.#replace()
+  }
+
+  #replace(): void {
+    this.#line.isReplaced = true
+    this.#line = new Line()
   }
 }

@@ -130,6 +130,11 @@ export class RequestLimits {
     this.#backgroundAt = this.#now + Math.max(quarterMs * (0.75 + Math.random() / 2), askedForMs)
   }
 
+  /** The pause ends then (monotonic ms), if not before. */
+  endBackgroundPauseBy(at: number): void {
+    this.#backgroundAt = Math.min(this.#backgroundAt, at)
+  }
+
   /** What other processes have to know. */
   get shared(): SharedLimits {
     const now = this.#now

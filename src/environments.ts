@@ -1,5 +1,5 @@
 /** Environments such as production and test: their type, their validation, and a checked set of them. */
-import { isMissing } from './checks.ts'
+import { isMissing, membersOf } from './checks.ts'
 import { ConfigurationError, type Flaw, type Problem } from './errors.ts'
 import { parseUrl } from './urls.ts'
 
@@ -57,7 +57,7 @@ interface Entry {
 }
 
 function entriesOf(apiUrls: Environment['apiUrls']): readonly Entry[] {
-  return Object.entries<string>(apiUrls).map(([key, url]) =>
+  return membersOf(apiUrls).map(([key, url]) =>
     Array.isArray(apiUrls)
       ? { name: undefined, url, place: `apiUrls[${key}]` }
       : { name: key, url, place: `apiUrls.${key}` },
@@ -88,12 +88,12 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
     return [{ option: at, ...flawOf(value, 'must be an object with authUrl, audience and apiUrls') }]
   const given = value as Environment
   if (copies.has(given) && (key === undefined || given.name !== undefined)) return given
-  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests = false } = given
+  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = given
   const insecure = allowInsecureRequests === true
   const entries = typeof apiUrls === 'object' && apiUrls !== null ? entriesOf(apiUrls) : []
   const flaws: [option: string, flaw: Flaw | undefined][] = [
     ['name', name === undefined ? undefined : textFlaw(name)],
-    ['allowInsecureRequests', typeof allowInsecureRequests === 'boolean' ? undefined : NOT_BOOLEAN],
+    ['allowInsecureRequests', isOptionalBoolean(allowInsecureRequests) ? undefined : NOT_BOOLEAN],
     ['authUrl', baseUrlFlaw(authUrl, insecure)],
     ['audience', textFlaw(audience)],
     ['apiUrls', entries.length > 0 ? undefined : apiUrlsFlaw(apiUrls)],
@@ -109,6 +109,10 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
 }
 
 const NOT_BOOLEAN: Flaw = { kind: 'invalid', reason: 'must be true or false' }
+
+function isOptionalBoolean(value: unknown): boolean {
+  return value === undefined || typeof value === 'boolean'
+}
 
 /** The flaw of a required value. */
 function flawOf(value: unknown, reason: string): Flaw {
@@ -183,7 +187,7 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
 ): T {
   const checked: [string, Environment][] = []
   const problems: Problem[] = []
-  for (const [name, given] of Object.entries(environments ?? {})) {
+  for (const [name, given] of membersOf<Environment>(environments ?? {})) {
     const environment = checkEnvironment(given, name, name)
     if (Array.isArray(environment)) problems.push(...environment)
     else checked.push([name, environment])
@@ -206,7 +210,7 @@ export function frozenEnvironment<T extends Environment>(environment: T): T {
     ...(name === undefined ? undefined : { name }),
     authUrl: withoutTokenPath(authUrl),
     audience,
-    apiUrls: Object.freeze(Array.isArray(apiUrls) ? [...apiUrls] : { ...apiUrls }),
+    apiUrls: Object.freeze(Array.isArray(apiUrls) ? [...apiUrls] : Object.fromEntries(membersOf(apiUrls))),
     ...(allowInsecureRequests === undefined ? undefined : { allowInsecureRequests }),
   })
   copies.add(copy)

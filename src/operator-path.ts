@@ -1,4 +1,4 @@
-/** Paths that operators write into variables, where no shell expands or unquotes them. */
+/** Paths that operators write into variables and flags, where no shell may have expanded or unquoted them. */
 import { fileURLToPath } from 'node:url'
 import type { Flaw } from './errors.ts'
 
@@ -7,21 +7,26 @@ export type OperatorPath =
   | { readonly path: string; readonly flaw?: undefined }
   | { readonly path?: undefined; readonly flaw: Flaw }
 
-const invalid = (reason: string): OperatorPath => ({ flaw: { kind: 'invalid', reason } })
+/**
+ * What only a shell, a service manager or an orchestrator replaces: `~`, `$NAME`, `${NAME}` and `$(NAME)`, `%NAME%` of cmd.exe,
+ * `%d` of systemd. A share of Windows has a `$` at the end of its name.
+ */
+const REPLACED = /^~|\$[\w{(]|%\w+%|(?:^|[\\/])%[a-z](?![\w%])/i
 
 /** The path in a text: as it is, or in `file:./tokens` and `file:///var/lib/tokens`. */
 export function operatorPath(given: string): OperatorPath {
   const text = given.trim()
   if (/^["']|["']$/.test(text))
-    return invalid('must not begin or end with a quote: docker and some tools keep quotes')
+    return invalid('must not begin or end with a quote: docker and some other tools keep quotes')
   const path = text.startsWith('file:') ? pathOfFileUrl(text) : text
-  if (path === undefined) return invalid('must be a path, or a valid file URL')
-  // ~, $NAME and ${NAME} of shells, %NAME% of cmd.exe, %d of systemd.
-  if (/^~|\$|^%\w|%\w+%/.test(path))
-    return invalid(
-      'must not contain ~, $ or %, which only a shell or systemd replaces: write the path itself',
-    )
+  if (path === undefined || path === '') return invalid('must be a path, or a valid file URL')
+  if (REPLACED.test(path))
+    return invalid('must not contain ~, $NAME or %NAME, which nothing replaced: write the path itself')
   return { path }
+}
+
+function invalid(reason: string): OperatorPath {
+  return { flaw: { kind: 'invalid', reason } }
 }
 
 function pathOfFileUrl(text: string): string | undefined {

@@ -4,6 +4,7 @@ import {
   fn,
   hasFunction,
   headerName,
+  membersOf,
   ms,
   objectWith,
   ofKind,
@@ -210,9 +211,9 @@ const parameters = z
       issues.push({ code: 'custom', input: value, path, message, params: { kind } })
     }
     // Its prototype says nothing: an object of another realm has another one.
-    const isPlain = typeof value === 'object' && value !== null && !(Symbol.iterator in value)
-    if (!isPlain) return report('invalid', 'must be a plain object')
-    for (const [name, field] of Object.entries(value as object)) {
+    if (typeof value !== 'object' || value === null || Symbol.iterator in value)
+      return report('invalid', 'must be an object of names and values')
+    for (const [name, field] of membersOf(value as Readonly<Record<string, unknown>>)) {
       if (name === '') report('invalid', 'must have a name', name)
       if (OWN_FIELDS.test(name)) report('conflict', 'is set by the provider', name)
       if (typeof field !== 'string') report('invalid', 'must be a string', name)
@@ -295,7 +296,8 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
           option: 'clientAssertion',
           value: () => clientAssertion({ url: endpoint, clientId: data.clientId }),
         }
-  const defaults = { tokenParameters: { ...tokenParameters }, timeoutMs, retries, bodyFormat, clock }
+  const fields = Object.fromEntries(membersOf(tokenParameters))
+  const defaults = { tokenParameters: fields, timeoutMs, retries, bodyFormat, clock }
   return { ...data, ...defaults, environment, endpoint, credential }
 }
 

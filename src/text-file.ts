@@ -1,4 +1,5 @@
 /** The text files that operators name in variables and flags: how their bytes are read, and what makes one unusable. */
+import { existsSync } from 'node:fs'
 import { TextDecoder } from 'node:util' // not a global in jsdom
 import type { Flaw } from './errors.ts'
 
@@ -39,13 +40,16 @@ export function decodeSecretFile(bytes: Buffer): FileText {
   return text === '' ? { flaw: { kind: 'unavailable', reason: 'names an empty file' } } : { ...file, text }
 }
 
-/** The result for a file whose reading failed. What does not look like a path may be the secret itself, and is not shown. */
+/** The result for a file whose reading failed. What may be the secret itself, in the wrong variable, is not shown. */
 export function unreadableFile(path: string, { code }: NodeJS.ErrnoException): FileText {
-  const isPath = /^(?:\.{0,2}[\\/]|[a-z]:[\\/])/i.test(path)
-  return {
-    flaw: {
-      kind: 'unavailable',
-      reason: `names ${isPath ? path : 'a file'}, which cannot be read (${code})`,
-    },
-  }
+  const reason = isSurelyPath(path)
+    ? `names the file ${path}, which cannot be read (${code})`
+    : `names a file that cannot be read (${code})`
+  return { flaw: { kind: 'unavailable', reason } }
+}
+
+/** Whether a text begins with a folder that is there: a secret may begin with a slash, and contain more, as base64 does. */
+function isSurelyPath(text: string): boolean {
+  const [folder] = /^(?:[a-z]:)?[\\/]*[^\\/]+[\\/]/i.exec(text) ?? []
+  return folder !== undefined && existsSync(folder)
 }

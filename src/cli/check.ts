@@ -322,8 +322,8 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
 }
 
 function isPlainUrl(text: string): boolean {
-  const url = URL.parse(text)
-  return url !== null && url.username === '' && url.password === ''
+  const url = parseUrl(text)
+  return url !== undefined && url.username === '' && url.password === ''
 }
 
 /** What is left of a quota for token requests. */

@@ -6,6 +6,7 @@ import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import { similarName } from '../names.ts'
+import { type OperatorPath, operatorPath } from '../operator-path.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import type { locateStore } from '../store/location.ts'
 import {
@@ -21,6 +22,7 @@ import {
   readVariables,
   STORE_VARIABLE,
   setVariables,
+  unknownNames,
   VARIABLE_NAMES,
   type Variables,
 } from '../variables.ts'
@@ -127,9 +129,10 @@ export async function readSources(
   { env, signal, locate }: SourcesContext,
 ): Promise<Sources> {
   const bodyFormat = choiceOf('--body-format', flags['body-format'], ['json', 'form']) ?? 'json'
-  const file = await readFileOf(flags.dotenv, decodeFile, signal)
+  const given: Partial<OperatorPath> = flags.dotenv === undefined ? {} : operatorPath(flags.dotenv)
+  const file: FileText = given.flaw === undefined ? await readFileOf(given.path, decodeFile, signal) : given
   if (file.flaw !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', ...file.flaw }])
-  const dotenv = flags.dotenv === undefined ? undefined : { path: flags.dotenv, ...file }
+  const dotenv = given.path === undefined ? undefined : { path: given.path, ...file }
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
@@ -199,18 +202,12 @@ async function readFileOf(
   }
 }
 
-/** What Kubernetes sets in each container for a Service named merchant-auth. */
-const OF_KUBERNETES = /^MERCHANT_AUTH_(?:SERVICE_HOST|SERVICE_PORT|PORT)(?:_|$)/
-
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
 export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {
-  return Object.keys(variables)
-    .filter((name) => /^MERCHANT_AUTH_/i.test(name) && !VARIABLE_NAMES.includes(name))
-    .filter((name) => !OF_KUBERNETES.test(name))
-    .map((name) => [
-      name,
-      similarName(name, VARIABLE_NAMES) ?? VARIABLE_NAMES.find((one) => one.startsWith(name)),
-    ])
+  return unknownNames(variables).map((name) => [
+    name,
+    similarName(name, VARIABLE_NAMES) ?? VARIABLE_NAMES.find((one) => one.startsWith(name)),
+  ])
 }
 
 /** The flags that can be used instead of variables. */

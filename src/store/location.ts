@@ -21,14 +21,16 @@ interface FlawedLocation {
   readonly flaw: Flaw
 }
 
-const INVALID: FlawedLocation = {
-  flaw: {
-    kind: 'invalid',
-    reason:
-      'must be the path of a directory, such as /var/lib/my-service/tokens, or a URL such as redis://localhost:6379 or ' +
-      'rediss://user:password@host:6379/0',
-  },
+function invalid(reason: string): FlawedLocation {
+  return { flaw: { kind: 'invalid', reason } }
 }
+
+const PLACE =
+  'must be the path of a directory, such as /var/lib/my-service/tokens, or a URL such as redis://localhost:6379 or ' +
+  'rediss://user:password@host:6379/0'
+const BARE = `${PLACE}; a directory in the working directory is written ./tokens, and no store is an unset variable`
+const NOT_ENCODED =
+  'must be a URL whose user name and password are percent-encoded: / as %2F, # as %23, ? as %3F, % as %25'
 
 /** Where the store is that this text names; undefined without a text. */
 export function locateStore(text: string | undefined): StoreLocation | FlawedLocation | undefined {
@@ -46,18 +48,33 @@ export function prepareStore(text: string | undefined): StoreLocation | FlawedLo
 }
 
 function locationOf(text: string): StoreLocation | FlawedLocation {
-  if (/^rediss?:/.test(text)) {
-    const isRedis = /^rediss?:\/\/[^/]+(?:\/\d*)?(?:\?.*)?$/.test(text) && parseUrl(text) !== undefined
-    return isRedis ? { kind: 'redis', place: text } : INVALID
-  }
+  if (/^rediss?:/.test(text)) return redisLocation(text)
   const { path, flaw } = operatorPath(text)
   if (flaw !== undefined) return { flaw }
   // A name with a colon is a URL, or a host with its port. One letter is a drive of Windows.
-  if (/^[\w+.-]{2,}:/.test(path)) return INVALID
+  if (/^[\w+.-]{2,}:/.test(path)) return invalid(PLACE)
   // A bare word, such as `redis` or `none`, was hardly meant as a directory.
   return text.startsWith('file:') || /^\.|[\\/]/.test(path)
     ? { kind: 'directory', place: resolve(path) }
-    : INVALID
+    : invalid(BARE)
+}
+
+function redisLocation(text: string): StoreLocation | FlawedLocation {
+  // Parsers end the user name and the password at the first of these characters, and take what follows for something else.
+  if (/^\w+:\/\/[^@]*[/#?][^@]*@/.test(text)) return invalid(NOT_ENCODED)
+  const url = parseUrl(text)
+  if (url === undefined || !/^\w+:\/\/[^/?#]+(?:\/\d*)?(?:\?[^#]*)?$/.test(text)) return invalid(PLACE)
+  return isDecodable(url.username + url.password) ? { kind: 'redis', place: text } : invalid(NOT_ENCODED)
+}
+
+/** Clients of Redis decode user name and password, and throw `URI malformed` where they cannot. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function directoryFlaw(directory: string): Flaw | undefined {

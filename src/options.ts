@@ -187,7 +187,7 @@ export interface ResolvedAttach {
   readonly prefix: string
   readonly renewOnStatus: readonly number[]
   /** The fetch to wrap, if one was given. */
-  readonly fetch: typeof fetch | undefined
+  readonly fetch: FetchLike | undefined
 }
 
 const PROVIDER = 'must be a token provider, as createTokenProvider() returns it'
@@ -260,7 +260,7 @@ const attachParts = {
 const attachShape = strict(attachParts)
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
-const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>(FUNCTION)) })
+const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<FetchLike>(FUNCTION)) })
 
 /** Validates the options of a provider, or throws a {@link ConfigurationError} with every problem. */
 export function resolveOptions(options: unknown): ResolvedOptions {

@@ -5,13 +5,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startSandbox } from 'merchant-auth/testing'
+import type * as MerchantApi from './parts/merchant-api.ts'
 
 test('calls go on with the same token after the module was loaded again', async (t) => {
   const sandbox = await startSandbox()
   t.after(() => sandbox.close())
   Object.assign(process.env, sandbox.test.variables)
   for (const edit of [1, 2, 3]) {
-    const { merchantApi } = await import(`./parts/merchant-api.ts?edit=${edit}`)
+    const { merchantApi }: typeof MerchantApi = await import(`./parts/merchant-api.ts?edit=${edit}`)
     assert.equal((await merchantApi().get('/orders')).status, 200)
   }
   assert.equal(sandbox.test.counts.token, 1)

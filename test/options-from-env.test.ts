@@ -1,5 +1,4 @@
 // optionsFromEnv: the options that it reads from environment variables, its errors, and files whose secret is replaced.
-import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -446,9 +445,10 @@ describe('MERCHANT_AUTH_STORE', () => {
     'none',
     'false',
     'tokens',
-  ])('is rejected if it is %s', (MERCHANT_AUTH_STORE) => {
+  ])('is rejected if it is %s', async (MERCHANT_AUTH_STORE) => {
+    vi.spyOn(process, 'cwd').mockReturnValue(folder)
     expect(kindsOf({ ...GOOD, MERCHANT_AUTH_STORE })).toEqual([['MERCHANT_AUTH_STORE', 'invalid']])
-    expect(existsSync(MERCHANT_AUTH_STORE)).toBe(false)
+    expect(await readdir(folder)).toEqual([])
   })
 
   it.each(['pa/ss', 'pa#ss', 'pa?ss', '12#ss', '12/3?4', 'pa%ss', '100%', '%', '%E9'])(
@@ -482,7 +482,9 @@ describe('MERCHANT_AUTH_STORE', () => {
         {
           option: 'MERCHANT_AUTH_STORE',
           kind: 'insecure',
-          reason: expect.stringContaining('that only its owner can write'),
+          reason: expect.stringContaining(
+            `is ${folder}, and must be a directory that only its owner can write`,
+          ),
         },
         { option: 'MERCHANT_AUTH_CLIENT_ID' },
       ])

@@ -79,7 +79,8 @@ function isDecodable(text: string): boolean {
 
 function directoryFlaw(directory: string): Flaw | undefined {
   try {
-    return prepareDirectory(directory)
+    const flaw = prepareDirectory(directory)
+    return flaw && { ...flaw, reason: `is ${directory}, and ${flaw.reason}` }
   } catch {
     return undefined
   }

@@ -226,7 +226,7 @@ class ClientCredentialsProvider implements TokenProvider {
   ): Promise<AccessToken | undefined> {
     signal?.throwIfAborted()
     const value = typeof rejected === 'string' ? rejected : rejected.value
-    if (value === this.#tokens.current?.token.value) this.#tokens.tryNewer()
+    if (value === this.#tokens.current?.token.value || this.#servable() === undefined) this.#tokens.tryNewer()
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api

@@ -22,18 +22,29 @@ class Line {
   /** Whether another line has taken its place. */
   isReplaced = false
   readonly #keys = new Set<string>()
+  /** How many runs are under way, or wait for their turn. */
+  #unfinished = 0
   readonly #turn = new Mutex()
+  readonly #firstStepEndsAt: () => number
+
+  /** `firstStepEndsAt`: when (monotonic ms) the first step of a run that begins now must have ended. */
+  constructor(firstStepEndsAt: () => number) {
+    this.#firstStepEndsAt = firstStepEndsAt
+  }
 
   readonly join: (key: string, run: () => Promise<void>) => Promise<void> = pMemoize(
     async (key: string, run: () => Promise<void>) => {
       this.#keys.add(key)
+      this.#unfinished += 1
       try {
         await this.#turn.runExclusive(async () => {
-          if (this.isReplaced) throw LOST // the run before was only late, and this one runs in another line
           try {
+            if (this.isReplaced) throw LOST // the run before was only late, and this one runs in another line
             await run()
           } finally {
-            this.stepEndsAt = Number.POSITIVE_INFINITY // before the next turn begins
+            this.#unfinished -= 1
+            // Before the turn passes: the next run may have been lost while it waited, and never begin a step.
+            this.stepEndsAt = this.#unfinished > 0 ? this.#firstStepEndsAt() : Number.POSITIVE_INFINITY
           }
         })
       } finally {
@@ -66,13 +77,16 @@ export class Runs {
   readonly #firstStepMs: number
   readonly #closed: AbortSignal
   readonly #lost: () => Error
-  #line = new Line()
+  #line: Line
+  /** The waits that began in this tick. */
+  readonly #waits = new Map<string, Promise<void>>()
 
   constructor(clock: Clock, { firstStepMs, closed, lost }: RunsOptions) {
     this.#clock = clock
     this.#firstStepMs = firstStepMs
     this.#closed = closed
     this.#lost = lost
+    this.#line = this.#newLine()
   }
 
   /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
@@ -90,15 +104,15 @@ export class Runs {
   async join(key: string, run: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     if (this.#isLost()) {
       const line = this.#line
-      await untilAborted(this.#clock.sleep(AFTER_FREEZE_MS, signal), signal)
+      const pause = this.#clock.sleep(AFTER_FREEZE_MS, this.#closed)
+      await waitFor(untilAborted(pause, this.#closed), signal)
       this.#replaceIfLost(line)
     }
     for (let isSecond = false; ; isSecond = true) {
       const line = this.#line
       try {
         if (!line.has()) this.beginStep(this.#firstStepMs)
-        const joined = line.join(key, run)
-        return await waitFor(untilAborted(this.#untilLost(joined, line), this.#closed), signal)
+        return await waitFor(this.#wait(key, run), signal)
       } catch (error) {
         const isOwn = error instanceof MerchantAuthError || isFrameworkError(error)
         if (signal?.aborted || isOwn) throw error
@@ -126,6 +140,21 @@ export class Runs {
     this.#line.join(key, run).catch(() => {}) // its failure is an event
   }
 
+  /** All calls of one tick share a wait. Those of different requests do not: on Workers, its timer is lost with the request. */
+  #wait(key: string, run: () => Promise<void>): Promise<void> {
+    const begun = this.#waits.get(key)
+    if (begun !== undefined) return begun
+    const line = this.#line
+    const wait = untilAborted(this.#untilLost(line.join(key, run), line), this.#closed)
+    this.#waits.set(key, wait)
+    queueMicrotask(() => this.#waits.delete(key))
+    return wait
+  }
+
+  #newLine(): Line {
+    return new Line(() => this.#clock.monotonicMs() + this.#firstStepMs)
+  }
+
   /** Settles with the run; rejects with {@link LOST} when the run whose turn it is has outlived its step. */
   async #untilLost(joined: Promise<void>, line: Line): Promise<void> {
     const settled = new AbortController()
@@ -144,7 +173,7 @@ export class Runs {
     try {
       await Promise.race([joined, watch()])
     } finally {
-      settled.abort()
+      settled.abort('settled') // without a reason, each would make an error
     }
   }
 
@@ -166,6 +195,6 @@ export class Runs {
 
   #replace(): void {
     this.#line.isReplaced = true
-    this.#line = new Line()
+    this.#line = this.#newLine()
   }
 }

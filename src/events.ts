@@ -146,7 +146,8 @@ export function createEmit(
     const event = Object.freeze(environment === undefined ? created : { ...created, environment })
     try {
       const returned: unknown = onEvent?.(event)
-      if (returned instanceof Promise) returned.catch(() => {})
+      // A promise of any realm, or of a library that replaces promises.
+      if (isThenable(returned)) returned.then(undefined, () => {})
     } catch {
       // An error in a listener must not affect the call.
     }
@@ -159,6 +160,10 @@ export interface Emitter {
   readonly emit: Emit
   /** The client secrets and tokens that no event may contain. */
   readonly secrets: Iterable<string>
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
 }
 
 /** How an API answered a call with the token. */

@@ -1,4 +1,5 @@
 /** Removes secrets from foreign text that can be logged: responses, headers, paths of URLs, errors of others. */
+import { parseUrl } from './urls.ts'
 
 export const HIDDEN = '[hidden]'
 /** A shorter secret is not searched for: other text could contain it by chance. */
@@ -124,7 +125,8 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
 
 /** A URL for log output: without user info, query and fragment, and with its path redacted. */
 export function shownUrl(url: string | URL, secrets: Iterable<string> = []): string {
-  if (!URL.canParse(String(url))) return '(not a URL)'
-  const { protocol, host, pathname } = new URL(url)
+  const parsed = parseUrl(String(url))
+  if (parsed === undefined) return '(not a URL)'
+  const { protocol, host, pathname } = parsed
   return `${protocol}//${host}${redact(pathname, secrets)}`
 }

@@ -110,7 +110,11 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
   }
   if (typeof instance?.interceptors?.request?.use !== 'function')
     reject('invalid', 'must be an axios instance')
-  if (attached.has(instance)) reject('conflict', 'already has a token attached; detach that one first')
+  if (attached.has(instance))
+    reject(
+      'conflict',
+      'already has a token attached; detach that one first (merchant-auth/docs/frameworks.md#hot-reload)',
+    )
   const { headers = {} } = instance.defaults as { headers?: object }
   for (const defaults of [headers, ...Object.values(headers)])
     if (getHeader(defaults, headerKey) !== undefined)

@@ -1,6 +1,6 @@
 /** The token on fetch. */
 import { startTimer } from '../clock.ts'
-import type { AttachOptions } from '../options.ts'
+import type { AttachOptions, FetchLike } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import {
   type AttachContext,
@@ -41,11 +41,11 @@ type Fetch = typeof fetch
  */
 export function createAuthFetch(
   tokens: TokenProvider,
-  attach?: AttachOptions & { readonly fetch?: Fetch | undefined },
+  attach?: AttachOptions & { readonly fetch?: FetchLike | undefined },
 ): Fetch {
   const context = createAttachContext(tokens, attach, { fetch: true })
   const { fetch: given } = context
-  const send = (wrapped: Fetch, input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+  const send = (wrapped: FetchLike, input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     try {
       return fetchWithToken(context, wrapped, input, init)
     } catch (error) {
@@ -69,7 +69,7 @@ export function createAuthFetch(
 
 function fetchWithToken(
   context: AttachContext,
-  wrapped: Fetch,
+  wrapped: FetchLike,
   input: string | URL | Request,
   init: RequestInit | undefined,
 ): Promise<Response> {

@@ -9,6 +9,7 @@ import { isReserved, leftInText, type Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
+import { parseUrl } from '../urls.ts'
 import { explanationOf } from '../warnings.ts'
 import { jwtFindings } from './check-jwt.ts'
 import { inspectStore, storeFinding } from './check-store.ts'
@@ -287,7 +288,8 @@ function explainResponse(
   const failed = { step: 'call', result: 'failed', status } as const
   if (status < 400) {
     const location = headers.get('location') ?? ''
-    const to = URL.canParse(location, url) ? ` to ${show(new URL(location, url).origin)}` : ''
+    const target = parseUrl(location, url)
+    const to = target === undefined ? '' : ` to ${show(target.origin)}`
     return { ...failed, text: `${text}, a redirect${to}`, advice: 'It was not followed. Check the URL.' }
   }
   const challenge = status === 401 ? headers.get('www-authenticate') : null
@@ -320,8 +322,8 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
 }
 
 function isPlainUrl(text: string): boolean {
-  const url = URL.parse(text)
-  return url !== null && url.username === '' && url.password === ''
+  const url = parseUrl(text)
+  return url !== undefined && url.username === '' && url.password === ''
 }
 
 /** What is left of a quota for token requests. */

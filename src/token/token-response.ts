@@ -5,6 +5,7 @@ import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
 import type { Quota } from '../quota.ts'
 import { printable, redact, type UsedSecrets } from '../redact.ts'
+import { parseUrl } from '../urls.ts'
 
 /** A token as the token endpoint or the store returned it. */
 export interface TokenResponse {
@@ -203,6 +204,6 @@ export function isRedirect({ redirected, type, status }: Response): boolean {
 export function redirectTarget(response: Response, secrets: Iterable<string>): string {
   const location = response.headers.get('location')
   const base = response.url || undefined
-  if (location === null || !URL.canParse(location, base)) return ''
-  return redact(new URL(location, base).origin, secrets).slice(0, 100)
+  const target = location === null ? undefined : parseUrl(location, base)
+  return target === undefined ? '' : redact(target.origin, secrets).slice(0, 100)
 }

@@ -1,5 +1,7 @@
 /** EncryptedStore: operations have a time limit, failures become events, and entries are encrypted. */
+
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import { runInNewContext } from 'node:vm'
 import type { AuthEvent, Clock, TokenStore } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { createEmit } from '../../src/events.ts'
@@ -231,6 +233,7 @@ describe('the code of a store-failed event', () => {
     ['CLUSTERDOWN', new Error('CLUSTERDOWN The cluster is down')],
     ['NOAUTH', new Error('NOAUTH')],
     ['ERR_STORE_2', { code: 'ERR_STORE_2' }],
+    ['RangeError', runInNewContext('new RangeError("of another realm")')],
     ['ClientClosedError', new (class ClientClosedError extends Error {})('The client is closed')],
   ])('is %s', async (code, error) => {
     expect(await codeOf(error)).toEqual([{ type: 'store-failed', operation: 'get', code }])

@@ -258,7 +258,10 @@ export class Referee {
     const current = this.#current?.value ?? ''
     // The second 401 of a call goes to its caller only, unless both tokens were in question.
     if (this.#closed || (rejected ?? value) !== current || !this.maybeServable()) return
-    if (isByHand && this.#isServable(this.#newer)) return this.#useNewer()
+    if (isByHand && this.#isServable(this.#newer)) {
+      this.#useNewer()
+      return
+    }
     const bounds = this.#boundsOf(api)
     if (rejected !== undefined) bounds.beginDoubt()
     addTo(this.#rejected, current, api)

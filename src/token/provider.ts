@@ -339,7 +339,8 @@ class ClientCredentialsProvider implements TokenProvider {
       if (token.value === current) renewals.acceptsCurrent()
     }
     if (isOfCurrent && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
-    const hasHelped = rejected !== undefined && !isOfCurrent && !isRejection && status < 500
+    const isRenewed = rejected !== undefined && !isOfCurrent && this.#tokens.isNewer(token, rejected)
+    const hasHelped = isRenewed && !isRejection && status < 500
     if (hasHelped && this.#tokens.newer === undefined) renewals.helped(this.#now())
   }
 

@@ -285,11 +285,20 @@ export class SharedToken {
       await this.#write(store, token, options).catch(() => void this.#writeLater(store, token))
     } else if (hasNews && !options.isUnattended && !closed.aborted && this.#opened) {
       const { store } = this.#opened
-      // Without the lease, another process may have written a token meanwhile.
-      if (session.release === undefined) await this.#look(store, need)
+      if (session.release === undefined) await this.#lookBesideOthers(store, need)
       if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
     }
     await this.#release(session, options)
+  }
+
+  /**
+   * Without the lease, another process may have written a token during a request that failed. It must not be erased, and the
+   * next call takes it; but it does not end the cooldown, which has just begun.
+   */
+  async #lookBesideOthers(store: EncryptedStore<SharedEntry>, need: SharedNeed): Promise<void> {
+    await this.#look(store, { ...need, requestedAfter: Number.POSITIVE_INFINITY })
+    const token = this.#entry?.token
+    if (token !== undefined && this.#isUsable(token, need)) this.#lookedAt = Number.NEGATIVE_INFINITY
   }
 
   async #write(

@@ -1,3 +1,4 @@
+import type { TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
@@ -5,6 +6,11 @@ import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
+
+/** While the store fails, one call in this time waits for a look at it. */
+const LOOK_AGAIN_MS = 30_000
+const KEY = 'key-1-'.repeat(8)
+const NEW_KEY = 'key-2-'.repeat(8)
 
 /** When the refresh window opens: a token lives for 1 000 s, with a margin of 10 s and a window of 200 s before it. */
 const DUE_MS = 790_000
@@ -15,6 +21,55 @@ async function due(count = 1) {
   await shared.fleet.skip(DUE_MS)
   return shared
 }
+
+/** A process whose token lives for 300 s, while the store still has an older one, which no API rejected: for 990 s from then on. */
+interface OlderInStore {
+  readonly fleet: Fleet
+  readonly provider: TokenProvider
+  readonly older: string
+  readonly token: string
+}
+
+/** Another token is asked for, 10 s after the one of the store; a look is due another 30 s later. */
+async function beginWithOlder(
+  keep: (fleet: Fleet) => void = () => {},
+  [before, after]: readonly Partial<TokenProviderOptions>[] = [],
+): Promise<OlderInStore> {
+  const fleet = new Fleet()
+  const { token: older } = await fleet.begin(before)
+  const { provider } = await fleet.begin(after)
+  await fleet.skip(10_000)
+  keep(fleet)
+  fleet.endpoint.answers.push(granted({ expires_in: 300 }))
+  const { value } = await provider.getToken({ forceRefresh: true })
+  await fleet.skip(LOOK_AGAIN_MS)
+  return { fleet, provider, older, token: value }
+}
+
+/** The cases of {@link OlderInStore}. */
+const OLDER: { readonly what: string; readonly begin: () => Promise<OlderInStore> }[] = [
+  {
+    what: 'the store still has an older one, because the write of this one failed',
+    begin: () => beginWithOlder(({ store }) => (store.faults.set = FAILURES.rejects)),
+  },
+  {
+    what: 'the store still has an older one, under the second of the encryptionKeys',
+    begin: () => beginWithOlder(undefined, [{ encryptionKeys: [KEY] }, { encryptionKeys: [NEW_KEY, KEY] }]),
+  },
+  {
+    what: 'the store has an older one again, because it went back',
+    begin: async () => {
+      let back = (): void => {}
+      const made = await beginWithOlder(({ store }) => {
+        const { tokenKey } = store
+        const { value = '', ttlMs = 0 } = store.entry(tokenKey) ?? {}
+        back = () => store.put(tokenKey, value, ttlMs - LOOK_AGAIN_MS)
+      })
+      back()
+      return made
+    },
+  },
+]
 
 describe('a shared token in its refresh window', () => {
   it('is renewed by one process, and the others acquire the new one without asking for the lease', async () => {
@@ -98,6 +153,15 @@ describe('a shared token in its refresh window', () => {
     await quiet()
     expect(fleet.endpoint.count).toBe(2)
     expect(provider.currentToken()?.value).not.toBe(token)
+  })
+
+  it.each(OLDER)('is replaced by a requested token where $what', async ({ begin }) => {
+    const { fleet, provider, older, token } = await begin()
+    await fleet.skip(250_000) // that of the older one opens 490 s later
+    expect(provider.currentToken()?.value).toBe(token)
+    await quiet()
+    expect([older, token, undefined]).not.toContain(provider.currentToken()?.value)
+    expect(fleet.endpoint.count).toBe(3)
   })
 
   it('is renewed behind a look at the store for an API that may cause no renewal yet', async () => {
@@ -300,6 +364,14 @@ describe('a rejected token', () => {
     fleet.store.put(fleet.store.tokenKey, String(first?.value), 900_000)
     await fleet.skip(10_000)
     expect([token, rejected]).not.toContain((await provider.renewToken(rejected, { url }))?.value)
+  })
+
+  it.each(OLDER)('is replaced by a requested token where $what', async ({ begin }) => {
+    const { fleet, provider, older, token } = await begin()
+    const renewed = (await provider.renewToken(token, { url }))?.value
+    expect([older, token, undefined]).not.toContain(renewed)
+    expect(provider.currentToken()?.value).toBe(renewed)
+    expect(fleet.endpoint.count).toBe(3)
   })
 
   it('causes no store operation if it was rejected outside apiUrls', async () => {

@@ -1,7 +1,7 @@
 /** A store that fails or returns invalid data: no call fails because of it, or waits for more than one operation. */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
@@ -149,6 +149,26 @@ describe('a token that could not be written', () => {
     expect([await fleet.tokenOf(), fleet.clock.sleeping]).toEqual([other, 0])
     expect(provider.currentToken()?.value).toBe(token)
   })
+
+  it.each([0, 0.5, 0.999])(
+    'is written again over an older one that is still fresh for others (jitter %f)',
+    async (jitter) => {
+      const random = vi.spyOn(Math, 'random').mockReturnValue(0)
+      onTestFinished(() => random.mockRestore())
+      const fleet = new Fleet()
+      const { provider, token } = await fleet.begin()
+      await fleet.skip(790_000) // the refresh window has just opened
+      fleet.store.faults.set = FAILURES.rejects
+      provider.currentToken()
+      await quiet()
+      const newer = provider.currentToken()?.value
+      fleet.store.faults.set = undefined
+      expect([await fleet.tokenOf({ refreshAheadMs: 0 }), fleet.endpoint.count]).toEqual([token, 2])
+      random.mockReturnValue(jitter)
+      await fleet.skip(1_000)
+      expect([await fleet.tokenOf({ refreshAheadMs: 0 }), fleet.endpoint.count]).toEqual([newer, 2])
+    },
+  )
 
   it('is not written again after that of another process was found', async () => {
     const { fleet, provider, token } = await unwritten()

@@ -338,7 +338,8 @@ class ClientCredentialsProvider implements TokenProvider {
       if (token.value === current || renewals.accepted !== current) renewals.accepted = token.value
       if (token.value === current) renewals.acceptsCurrent()
     }
-    if (isOfCurrent && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
+    const isInQuestion = isOfCurrent && this.#servable() !== undefined
+    if (isInQuestion && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
     const isRenewed = rejected !== undefined && !isOfCurrent && this.#tokens.isNewer(token, rejected)
     const hasHelped = isRenewed && !isRejection && status < 500
     if (hasHelped && this.#tokens.newer === undefined) renewals.helped(this.#now())

@@ -97,7 +97,7 @@ export function pageWith(page: Summary['page'], text: string, sections: readonly
     .filter((summary) => summary.page === page)
     .map(({ columns, rows }) => table(columns, rows))
   const facts = new Map(machine())
-  const source = `Measured on ${facts.get('Date')} with Node.js ${facts.get('Node.js')} on ${facts.get('Processor')} by \`npm run bench\` in a clone.`
+  const source = `Measured on ${facts.get('Date')} with Node.js ${facts.get('Node.js')} on ${facts.get('Processor')} by \`npm run bench\` of the repository.`
   return `${text.slice(0, start + START.length)}\n${[...tables, source].join('\n\n')}\n${text.slice(end)}`
 }
 

@@ -2,7 +2,8 @@
  * Generates the API reference from the sources, next to the manual: docs/api/out/index.html. Fails on a warning:
  * something public without a comment, a type that is used but not exported, a broken link. typedoc does not check the
  * fragment of a link and drops code from the anchors of headings, so that fragments are checked here.
- * The code and the diffs that the pages show from examples/ must be what is there; `--update` writes them.
+ * The code and the diffs that the pages show from examples/ must be what is there, and llms.txt what docs/README.md lists;
+ * `--update` writes them.
  *
  * npm run docs [-- --update]
  */
@@ -23,9 +24,9 @@ const modules = Object.entries(packageJson.exports).flatMap(([path, entry]) =>
     : [],
 )
 
-const pages = pagesWithOldExamples()
+const pages = [...pagesWithOldExamples(), ...outdated('llms.txt', pageList())]
 if (update) for (const page of pages) console.log(`${page} is updated`)
-else mustBeEmpty(pages.map((page) => `${page} differs from examples/: npm run docs -- --update`))
+else mustBeEmpty(pages.map((page) => `${page} is not up to date: npm run docs -- --update`))
 install()
 // typedoc has a package.json of its own, as the newest TypeScript that it reads is older than this repository's.
 run(process.execPath, [
@@ -53,6 +54,31 @@ function pagesWithOldExamples(): string[] {
     if (current !== text && update) writeFileSync(join(root, page), current)
     return current !== text
   })
+}
+
+/** The name of a file whose text was another one. */
+function outdated(name: string, text: string): string[] {
+  const file = join(root, name)
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) return []
+  if (update) writeFileSync(file, text)
+  return [name]
+}
+
+/** The pages that docs/README.md lists, in the format of https://llmstxt.org, for tools that read the package. */
+function pageList(): string {
+  const manual = readFileSync(join(root, 'docs/README.md'), 'utf8')
+  const tables = manual.matchAll(/^\| (.+) \| the question \|\n\|---\|---\|\n((?:\|.*\n)+)/gm)
+  const sections = [...tables].map(([, title = '', rows = '']) => {
+    const lines = [...rows.matchAll(/^\| \[[^\]]+\]\((\S+)\) \| (.*) \|$/gm)].map(
+      ([, link = '', question = '']) => {
+        const path = join('docs', link).replaceAll('\\', '/')
+        return `- [${path}](${path}): ${question.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')}\n`
+      },
+    )
+    return `## ${title[0]?.toUpperCase()}${title.slice(1)}\n\n${lines.join('')}`
+  })
+  const start = '- [README.md](README.md): What is it, and how do I begin?\n'
+  return `# ${packageJson.name}\n\n> ${packageJson.description}\n\n${start}\n${sections.join('\n')}`
 }
 
 /** The code without the comment at the top of its file. */

@@ -53,6 +53,22 @@ export function hasFunction(value: unknown, name: string): boolean {
   return typeof value === 'object' && value !== null && typeof Reflect.get(value, name) === 'function'
 }
 
+/**
+ * The members of an object that gives values by name: its own, and those that a class's getters or inherited defaults give.
+ * A check and a copy that use it read the same.
+ */
+export function membersOf<T>(value: Readonly<Record<string, T>> | readonly T[]): (readonly [string, T])[] {
+  const names = new Set<string>()
+  for (let part: object = value; ; part = Object.getPrototypeOf(part)) {
+    for (const [name, { enumerable, get }] of Object.entries(Object.getOwnPropertyDescriptors(part)))
+      if (enumerable || get !== undefined) names.add(name)
+    const next: object | null = Object.getPrototypeOf(part)
+    // The last prototype is Object.prototype, of whichever realm.
+    if (next === null || Object.getPrototypeOf(next) === null) break
+  }
+  return [...names].map((name) => [name, Reflect.get(value, name) as T])
+}
+
 /** An object with these options, and no others. */
 export function strict<S extends z.core.$ZodLooseShape>(
   shape: S,

@@ -68,13 +68,17 @@ export const systemClock: Clock = {
   epochMs: () => Date.now(),
   sleep: async (ms, signal) => {
     signal?.throwIfAborted()
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const onAbort = (): void => reject(signal?.reason)
-    const stop = startTimer(resolve, ms)
-    signal?.addEventListener('abort', onAbort)
-    await promise.finally(() => {
-      stop()
-      signal?.removeEventListener('abort', onAbort)
+    await new Promise<void>((resolve, reject) => {
+      const onAbort = (): void => {
+        stop()
+        reject(signal?.reason)
+      }
+      const onTime = (): void => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve()
+      }
+      const stop = startTimer(onTime, ms)
+      signal?.addEventListener('abort', onAbort, { once: true })
     })
   },
 }

@@ -1,5 +1,6 @@
 /** Which URLs may get the token: decided on the URL that is sent, after parsing has resolved dot segments and backslashes. */
 import { type Api, apisOf, type Environment, tokenEndpoint } from './environments.ts'
+import { parseUrl } from './urls.ts'
 
 /** How a URL relates to an environment. */
 export interface Destination {
@@ -40,7 +41,7 @@ const NOWHERE: Destination = {
 /** The destinations of an environment. */
 export function destinationsOf(environment: Environment): Destinations {
   // A provider that the caller implements may have no token endpoint.
-  const endpoint = URL.canParse(environment.authUrl) ? tokenEndpoint(environment) : undefined
+  const endpoint = parseUrl(environment.authUrl) && tokenEndpoint(environment)
   const bases = apisOf(environment)
     .map((api): Base => {
       const { origin } = new URL(api.url)
@@ -69,8 +70,9 @@ function plainMatch(bases: readonly Base[], url: string): Destination | undefine
 }
 
 function parsedMatch(bases: readonly Base[], url: string, endpoint: string | undefined): Destination {
-  if (!URL.canParse(url)) return NOWHERE
-  const { origin, pathname, username, password } = new URL(url)
+  const parsed = parseUrl(url)
+  if (parsed === undefined) return NOWHERE
+  const { origin, pathname, username, password } = parsed
   // Some servers treat an encoded slash as a path separator, and others do not.
   const isAmbiguous = /%2f|%5c/i.test(pathname)
   const here = bases.filter((base) => base.origin === origin)

@@ -1,6 +1,7 @@
 /** Environments such as production and test: their type, their validation, and a checked set of them. */
-import { isMissing } from './checks.ts'
+import { isMissing, membersOf } from './checks.ts'
 import { ConfigurationError, type Flaw, type Problem } from './errors.ts'
+import { parseUrl } from './urls.ts'
 
 /** One environment of the service: its token endpoint, its audience and its APIs. */
 export interface Environment {
@@ -56,7 +57,7 @@ interface Entry {
 }
 
 function entriesOf(apiUrls: Environment['apiUrls']): readonly Entry[] {
-  return Object.entries<string>(apiUrls).map(([key, url]) =>
+  return membersOf(apiUrls).map(([key, url]) =>
     Array.isArray(apiUrls)
       ? { name: undefined, url, place: `apiUrls[${key}]` }
       : { name: key, url, place: `apiUrls.${key}` },
@@ -87,12 +88,12 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
     return [{ option: at, ...flawOf(value, 'must be an object with authUrl, audience and apiUrls') }]
   const given = value as Environment
   if (copies.has(given) && (key === undefined || given.name !== undefined)) return given
-  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests = false } = given
+  const { name = key, authUrl, audience, apiUrls, allowInsecureRequests } = given
   const insecure = allowInsecureRequests === true
   const entries = typeof apiUrls === 'object' && apiUrls !== null ? entriesOf(apiUrls) : []
   const flaws: [option: string, flaw: Flaw | undefined][] = [
     ['name', name === undefined ? undefined : textFlaw(name)],
-    ['allowInsecureRequests', typeof allowInsecureRequests === 'boolean' ? undefined : NOT_BOOLEAN],
+    ['allowInsecureRequests', isOptionalBoolean(allowInsecureRequests) ? undefined : NOT_BOOLEAN],
     ['authUrl', baseUrlFlaw(authUrl, insecure)],
     ['audience', textFlaw(audience)],
     ['apiUrls', entries.length > 0 ? undefined : apiUrlsFlaw(apiUrls)],
@@ -101,10 +102,17 @@ export function checkEnvironment(value: unknown, at: string, key?: string): Envi
   const problems = flaws.flatMap(([option, flaw]) =>
     flaw === undefined ? [] : { option: `${at}.${option}`, ...flaw },
   )
-  return problems.length > 0 ? problems : frozenEnvironment({ ...given, name })
+  // What was checked, because an instance of a class loses its getters in a copy.
+  return problems.length > 0
+    ? problems
+    : frozenEnvironment({ name, authUrl, audience, apiUrls, allowInsecureRequests })
 }
 
 const NOT_BOOLEAN: Flaw = { kind: 'invalid', reason: 'must be true or false' }
+
+function isOptionalBoolean(value: unknown): boolean {
+  return value === undefined || typeof value === 'boolean'
+}
 
 /** The flaw of a required value. */
 function flawOf(value: unknown, reason: string): Flaw {
@@ -121,16 +129,16 @@ function apiUrlsFlaw(value: unknown): Flaw {
 }
 
 function apiUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
-  const isEncoded = URL.canParse(String(value)) && /%2f|%5c/i.test(new URL(String(value)).pathname)
+  const isEncoded = /%2f|%5c/i.test(parseUrl(String(value))?.pathname ?? '')
   return isEncoded
     ? { kind: 'invalid', reason: 'must not contain an encoded slash (%2f) or backslash (%5c) in its path' }
     : baseUrlFlaw(value, insecure)
 }
 
 function baseUrlFlaw(value: unknown, insecure: boolean): Flaw | undefined {
-  if (typeof value !== 'string' || !URL.canParse(value))
+  const url = typeof value === 'string' ? parseUrl(value) : undefined
+  if (typeof value !== 'string' || url === undefined)
     return flawOf(value, 'must be an absolute URL, which begins with https://')
-  const url = new URL(value)
   if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname)) {
     const reason = 'must use https (http is allowed for loopback hosts, or with allowInsecureRequests: true)'
     return { kind: 'insecure', reason }
@@ -179,7 +187,7 @@ export function defineEnvironments<const T extends Readonly<Record<string, Envir
 ): T {
   const checked: [string, Environment][] = []
   const problems: Problem[] = []
-  for (const [name, given] of Object.entries(environments ?? {})) {
+  for (const [name, given] of membersOf<Environment>(environments ?? {})) {
     const environment = checkEnvironment(given, name, name)
     if (Array.isArray(environment)) problems.push(...environment)
     else checked.push([name, environment])
@@ -202,7 +210,7 @@ export function frozenEnvironment<T extends Environment>(environment: T): T {
     ...(name === undefined ? undefined : { name }),
     authUrl: withoutTokenPath(authUrl),
     audience,
-    apiUrls: Object.freeze(Array.isArray(apiUrls) ? [...apiUrls] : { ...apiUrls }),
+    apiUrls: Object.freeze(Array.isArray(apiUrls) ? [...apiUrls] : Object.fromEntries(membersOf(apiUrls))),
     ...(allowInsecureRequests === undefined ? undefined : { allowInsecureRequests }),
   })
   copies.add(copy)

@@ -7,9 +7,9 @@ import type { Quota } from './quota.ts'
  *
  * - `ERR_CONFIGURATION`: an option is invalid
  * - `ERR_BROWSER`: a provider was created in a browser
- * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint, or its response was incomplete
+ * - `ERR_TOKEN_NETWORK`: no connection to the token endpoint, or its response was incomplete or cannot be read
  * - `ERR_TOKEN_TIMEOUT`: no response from the token endpoint in time
- * - `ERR_TOKEN_STATUS`: the token endpoint returned an error status
+ * - `ERR_TOKEN_STATUS`: the token endpoint returned an error status, or an error with a success status
  * - `ERR_TOKEN_REDIRECT`: the token endpoint returned a redirect, which is never followed
  * - `ERR_CLIENT_SECRET`: the `clientSecret` function threw, timed out or returned no string
  * - `ERR_CLIENT_ASSERTION`: the `clientAssertion` function threw, timed out or returned no string
@@ -100,7 +100,7 @@ export type TokenRequestFailure = Pick<TokenRequestError, 'code' | 'retryable' |
  * `ERR_TOKEN_REDIRECT`, `ERR_CLIENT_SECRET` or `ERR_CLIENT_ASSERTION`. Its `cause` is the underlying error, if there is one.
  */
 export class TokenRequestError extends MerchantAuthError {
-  /** HTTP status of the token endpoint's response; undefined if there was no response. */
+  /** HTTP status of the token endpoint's response; undefined if there was no response, or none that can be read. */
   readonly status: number | undefined
   /** The `error` code of the response (RFC 6749 §5.2), for example `invalid_client`. */
   readonly error: string | undefined
@@ -117,13 +117,14 @@ export class TokenRequestError extends MerchantAuthError {
   /** Whether the same request may succeed later without any change by the caller. */
   readonly retryable: boolean
   /**
-   * What the message says of the response: the redacted redirect location, the delay (ms) of Retry-After, and the spent
-   * quotas. Not enumerable.
+   * What the message says of the response: the redacted redirect location, what an error body of another shape says, the
+   * delay (ms) of Retry-After, and the spent quotas. Not enumerable.
    * @internal
    */
   declare readonly answer:
     | {
         readonly location?: string | undefined
+        readonly detail?: string | undefined
         readonly retryAfterMs?: number | undefined
         readonly quotas?: readonly Quota[] | undefined
       }

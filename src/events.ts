@@ -65,11 +65,11 @@ export interface TokenRejectedEvent extends RejectedCallEventBase {
   readonly type: 'token-rejected'
 }
 
-/** A token was replaced before it expired: in the background, or because an API rejected it. */
+/** A token was replaced before it expired: in the background, because an API rejected it, or because a caller asked for it. */
 export interface TokenRenewedEvent extends AuthEventBase {
   readonly type: 'token-renewed'
-  /** Why: the token was about to expire, or an API rejected it. */
-  readonly reason: 'expiring' | 'rejected'
+  /** Why: the token was about to expire, an API rejected it, or `getToken` was called with `forceRefresh`. */
+  readonly reason: 'expiring' | 'rejected' | 'forced'
 }
 
 /** A rejected token was not renewed, and the caller got the API's 401. */
@@ -146,7 +146,8 @@ export function createEmit(
     const event = Object.freeze(environment === undefined ? created : { ...created, environment })
     try {
       const returned: unknown = onEvent?.(event)
-      if (returned instanceof Promise) returned.catch(() => {})
+      // A promise of any realm, or of a library that replaces promises.
+      if (isThenable(returned)) returned.then(undefined, () => {})
     } catch {
       // An error in a listener must not affect the call.
     }
@@ -161,6 +162,10 @@ export interface Emitter {
   readonly secrets: Iterable<string>
 }
 
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { readonly then?: unknown } | null | undefined)?.then === 'function'
+}
+
 /** How an API answered a call with the token. */
 export interface CallAnswer {
   readonly url: string
@@ -169,14 +174,14 @@ export interface CallAnswer {
   readonly status: number
   /** Whether the status is one of those that reject a token. */
   readonly isRejection: boolean
-  /** Whether the call was sent before, with another token. */
-  readonly isRepeated: boolean
+  /** The token with which the call was sent before, and rejected. */
+  readonly rejected: { readonly value: string } | undefined
 }
 
 /** What attachments tell a provider, besides what anybody may call. */
 export interface AttachedProvider extends Emitter {
-  /** An attachment was made, which reports answers. */
-  attached(): void
+  /** Whether it uses what is reported to it. */
+  readonly isReportedTo: boolean
   /** An API answered a call. */
   answered(call: CallAnswer): void
 }
@@ -204,7 +209,7 @@ export function attachedProviderOf(provider: {
   return {
     emit: createEmit(undefined, provider.environment.name),
     secrets,
-    attached: () => {},
+    isReportedTo: false,
     answered: () => {},
   }
 }

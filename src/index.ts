@@ -37,6 +37,11 @@ export { type OptionsFromEnv, optionsFromEnv } from './options-from-env.ts'
 export type { Quota } from './quota.ts'
 export type { TokenStore } from './store/token-store.ts'
 export type { AccessToken } from './token/access-token.ts'
-export { createTokenProvider, type RenewOptions, type TokenProvider } from './token/provider.ts'
+export {
+  createTokenProvider,
+  type GetTokenOptions,
+  type RenewOptions,
+  type TokenProvider,
+} from './token/provider.ts'
 
 refuseOldNode()

@@ -10,6 +10,6 @@ export function requiresNode(version: string): string {
  * version of Node.js, too, which says little of what they have.
  */
 export function refuseOldNode(): void {
-  if (typeof Promise.withResolvers === 'function') return
+  if (typeof Map.groupBy === 'function') return // libraries replace Promise, but not Map
   throw new Error(`merchant-auth ${requiresNode(globalThis.process?.versions?.node)}`)
 }

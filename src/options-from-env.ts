@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { ConfigurationError, CredentialFileError, type Flaw } from './errors.ts'
 import type { TokenProviderOptions } from './options.ts'
 import { prepareStore, storeAt } from './store/location.ts'
-import { decodeSecretFile, unreadableFile } from './text-file.ts'
+import { decodeSecretFile, unreadableFile, withoutLineBreak } from './text-file.ts'
 import {
   type CredentialSource,
   credentialSource,
@@ -80,20 +80,21 @@ function credentialReader(
   { variable, file }: CredentialSource,
   variables: Variables,
 ): () => string | Promise<string> {
-  if (file === undefined) return () => variables[variable] ?? ''
+  // A variable that was made from a file ends in a line break, as the file does.
+  if (file === undefined) return () => withoutLineBreak(variables[variable] ?? '')
   return async () => {
-    const { text, flaw } = await readFile(file).then(decodeSecretFile, unreadableFile)
+    const { text, flaw } = await readFile(file).then(decodeSecretFile, (error) => unreadableFile(file, error))
     if (flaw !== undefined) throw new CredentialFileError(`${variable} ${flaw.reason}`)
     return text
   }
 }
 
 /** What is wrong with the file of the credential now. */
-function flawOf({ file }: CredentialSource): Flaw | undefined {
-  if (file === undefined) return undefined
+function flawOf({ file, flaw }: CredentialSource): Flaw | undefined {
+  if (file === undefined) return flaw
   try {
     return decodeSecretFile(readFileSync(file)).flaw
   } catch (error) {
-    return unreadableFile(error as NodeJS.ErrnoException).flaw
+    return unreadableFile(file, error as NodeJS.ErrnoException).flaw
   }
 }

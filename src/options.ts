@@ -4,6 +4,7 @@ import {
   fn,
   hasFunction,
   headerName,
+  membersOf,
   ms,
   objectWith,
   ofKind,
@@ -27,6 +28,9 @@ export interface AssertionEndpoint {
   /** The client id: the assertion's issuer and subject. */
   readonly clientId: string
 }
+
+/** A function that fetches: `fetch` without the properties that runtimes add to it, such as Bun's `preconnect`. @inline */
+export type FetchLike = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
 
 /** Options of `createTokenProvider`: the client proves its identity by either `clientSecret` or `clientAssertion`. */
 export type TokenProviderOptions = GeneralOptions & (WithClientSecret | WithClientAssertion)
@@ -116,7 +120,7 @@ export interface GeneralOptions {
    * The fetch that sends the token request, for example for proxies, mutual TLS or tests.
    * @default globalThis.fetch, looked up at each use
    */
-  readonly fetch?: typeof fetch | undefined
+  readonly fetch?: FetchLike | undefined
   /** Called synchronously with every event. Its errors and rejections are ignored. */
   readonly onEvent?: ((event: AuthEvent) => void) | undefined
   /**
@@ -183,7 +187,7 @@ export interface ResolvedAttach {
   readonly prefix: string
   readonly renewOnStatus: readonly number[]
   /** The fetch to wrap, if one was given. */
-  readonly fetch: typeof fetch | undefined
+  readonly fetch: FetchLike | undefined
 }
 
 const PROVIDER = 'must be a token provider, as createTokenProvider() returns it'
@@ -206,10 +210,10 @@ const parameters = z
     const report = (kind: Problem['kind'], message: string, ...path: string[]): void => {
       issues.push({ code: 'custom', input: value, path, message, params: { kind } })
     }
-    const isPlain =
-      typeof value === 'object' && [Object.prototype, null].includes(Object.getPrototypeOf(value ?? []))
-    if (!isPlain) return report('invalid', 'must be a plain object')
-    for (const [name, field] of Object.entries(value as object)) {
+    // Its prototype says nothing: an object of another realm has another one.
+    if (typeof value !== 'object' || value === null || Symbol.iterator in value)
+      return report('invalid', 'must be an object of names and values')
+    for (const [name, field] of membersOf(value as Readonly<Record<string, unknown>>)) {
       if (name === '') report('invalid', 'must have a name', name)
       if (OWN_FIELDS.test(name)) report('conflict', 'is set by the provider', name)
       if (typeof field !== 'string') report('invalid', 'must be a string', name)
@@ -242,7 +246,7 @@ const providerShape = strict({
     ),
   ),
   encryptionKeys: z.optional(z.array(text(TEXT), KEYS).check(z.refine(({ length }) => length > 0, KEYS))),
-  fetch: z.optional(fn<typeof fetch>(FUNCTION)),
+  fetch: z.optional(fn<FetchLike>(FUNCTION)),
   onEvent: z.optional(fn<(event: AuthEvent) => void>(FUNCTION)),
   clock: z.optional(objectWith<Clock>(['monotonicMs', 'epochMs', 'sleep'], CLOCK)),
 })
@@ -256,7 +260,7 @@ const attachParts = {
 const attachShape = strict(attachParts)
 
 /** The schema of `createAuthFetch`, which also accepts the fetch to wrap. */
-const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<typeof fetch>(FUNCTION)) })
+const attachFetchShape = strict({ ...attachParts, fetch: z.optional(fn<FetchLike>(FUNCTION)) })
 
 /** Validates the options of a provider, or throws a {@link ConfigurationError} with every problem. */
 export function resolveOptions(options: unknown): ResolvedOptions {
@@ -292,7 +296,8 @@ export function checkOptions(options: unknown): ResolvedOptions | Problem[] {
           option: 'clientAssertion',
           value: () => clientAssertion({ url: endpoint, clientId: data.clientId }),
         }
-  const defaults = { tokenParameters: { ...tokenParameters }, timeoutMs, retries, bodyFormat, clock }
+  const fields = Object.fromEntries(membersOf(tokenParameters))
+  const defaults = { tokenParameters: fields, timeoutMs, retries, bodyFormat, clock }
   return { ...data, ...defaults, environment, endpoint, credential }
 }
 

@@ -1,9 +1,12 @@
 /** Removes secrets from foreign text that can be logged: responses, headers, paths of URLs, errors of others. */
+import { parseUrl } from './urls.ts'
 
 export const HIDDEN = '[hidden]'
 /** A shorter secret is not searched for: other text could contain it by chance. */
 export const LEAST_SECRET = 8
 const MAX_CAUSES = 5
+/** Of an AggregateError: one for each address of a host. */
+const MAX_ERRORS = 10
 /** Longer secrets are not searched for in escaped forms: the regular expression could become too large. */
 const MAX_ESCAPED = 2_000
 /** How many client secrets and tokens are remembered, including replaced ones. */
@@ -94,7 +97,7 @@ const WORD = /^(?:[A-Z]\w*Error|[A-Z][A-Z0-9_]+)$/
 
 /**
  * A redacted copy of a foreign error, for example of fetch or of a `clientSecret` function. It has name, message, stack,
- * code and the cause chain, and nothing else, because such errors may contain whole requests.
+ * code, the cause chain and the errors of an AggregateError, and nothing else, because such errors may contain whole requests.
  */
 export function redactedCause(error: unknown, secrets: Iterable<string>, depth = 0): Error | undefined {
   if (typeof error !== 'object' || error === null || depth === MAX_CAUSES) return undefined
@@ -104,8 +107,15 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
       ? redact(text.replace(QUOTED_JSON, `$1${HIDDEN}`).replace(JWT, HIDDEN), secrets)
       : ''
   const word = (text: unknown): string => (typeof text === 'string' && WORD.test(text) ? text : shown(text))
-  const inner = redactedCause(cause ?? (Array.isArray(errors) ? errors[0] : undefined), secrets, depth + 1)
-  const copy = new Error(shown(message), inner && { cause: inner })
+  const inner = redactedCause(cause, secrets, depth + 1)
+  const options = inner && { cause: inner }
+  const copy = Array.isArray(errors)
+    ? new AggregateError(
+        errors.slice(0, MAX_ERRORS).flatMap((one) => redactedCause(one, secrets, depth + 1) ?? []),
+        shown(message),
+        options,
+      )
+    : new Error(shown(message), options)
   const hidden = { configurable: true, enumerable: false, writable: true }
   Object.defineProperty(copy, 'name', { ...hidden, value: word(name) || 'Error' })
   if (stack !== undefined) Object.defineProperty(copy, 'stack', { ...hidden, value: shown(stack) })
@@ -115,7 +125,8 @@ export function redactedCause(error: unknown, secrets: Iterable<string>, depth =
 
 /** A URL for log output: without user info, query and fragment, and with its path redacted. */
 export function shownUrl(url: string | URL, secrets: Iterable<string> = []): string {
-  if (!URL.canParse(String(url))) return '(not a URL)'
-  const { protocol, host, pathname } = new URL(url)
+  const parsed = parseUrl(String(url))
+  if (parsed === undefined) return '(not a URL)'
+  const { protocol, host, pathname } = parsed
   return `${protocol}//${host}${redact(pathname, secrets)}`
 }

@@ -1,4 +1,5 @@
 /** The text files that operators name in variables and flags: how their bytes are read, and what makes one unusable. */
+import { existsSync } from 'node:fs'
 import { TextDecoder } from 'node:util' // not a global in jsdom
 import type { Flaw } from './errors.ts'
 
@@ -26,15 +27,29 @@ export function decodeFile(bytes: Buffer): FileText {
   return { flaw: { kind: 'unavailable', reason: NOT_UTF_8 } }
 }
 
+/** A secret without the line breaks at its end, which do not belong to it. */
+export function withoutLineBreak(secret: string): string {
+  return secret.replace(/[\r\n]+$/, '')
+}
+
 /** The text of a file that a secret or an assertion is alone in. The line break at its end does not belong to it. */
 export function decodeSecretFile(bytes: Buffer): FileText {
   const file = decodeFile(bytes)
   if (file.flaw !== undefined) return file
-  const text = file.text.replace(/[\r\n]+$/, '')
+  const text = withoutLineBreak(file.text)
   return text === '' ? { flaw: { kind: 'unavailable', reason: 'names an empty file' } } : { ...file, text }
 }
 
-/** The result for a file whose reading failed. */
-export function unreadableFile({ code }: NodeJS.ErrnoException): FileText {
-  return { flaw: { kind: 'unavailable', reason: `names a file that cannot be read (${code})` } }
+/** The result for a file whose reading failed. What may be the secret itself, in the wrong variable, is not shown. */
+export function unreadableFile(path: string, { code }: NodeJS.ErrnoException): FileText {
+  const reason = isSurelyPath(path)
+    ? `names the file ${path}, which cannot be read (${code})`
+    : `names a file that cannot be read (${code})`
+  return { flaw: { kind: 'unavailable', reason } }
+}
+
+/** Whether a text begins with a folder that is there: a secret may begin with a slash, and contain more, as base64 does. */
+function isSurelyPath(text: string): boolean {
+  const [folder] = /^(?:[a-z]:)?[\\/]*[^\\/]+[\\/]/i.exec(text) ?? []
+  return folder !== undefined && existsSync(folder)
 }

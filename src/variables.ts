@@ -2,6 +2,7 @@
 import type { Environment } from './environments.ts'
 import type { Flaw, Problem } from './errors.ts'
 import { similarName } from './names.ts'
+import { operatorPath } from './operator-path.ts'
 import {
   checkOptions,
   type TokenProviderOptions,
@@ -47,9 +48,33 @@ export const VARIABLE_NAMES: readonly string[] = [
 /** Environment variables by name; undefined if one is not set. */
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** The variables that are set. An empty one counts as unset. */
+/** The variables that are set. An empty one counts as unset. Those of this package are read by their names: Windows ignores their case. */
 export function setVariables(env: Variables): Variables {
-  return Object.fromEntries(Object.entries(env).filter(([, value]) => value?.trim()))
+  const read = VARIABLE_NAMES.map((name) => [name, env[name]] as const)
+  return Object.fromEntries([...listed(env), ...read].filter(([, value]) => value?.trim()))
+}
+
+/** For hints on misspelled names. Deno refuses to list variables where only some may be read. */
+function listed(env: Variables): (readonly [string, string | undefined])[] {
+  try {
+    return Object.entries(env)
+  } catch {
+    return []
+  }
+}
+
+/** What Kubernetes sets in each container for a Service whose name begins with merchant-auth. */
+const OF_KUBERNETES =
+  /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/
+
+/** The names with the prefix of this package that it does not read. */
+export function unknownNames(variables: Variables): readonly string[] {
+  return Object.keys(variables).filter((name) => {
+    const upper = name.toUpperCase()
+    // Windows ignores case: the value was read by the name in capitals, too.
+    const isRead = VARIABLE_NAMES.includes(upper) && variables[upper] === variables[name]
+    return upper.startsWith('MERCHANT_AUTH_') && !isRead && !OF_KUBERNETES.test(name)
+  })
 }
 
 /**
@@ -63,14 +88,18 @@ export function nameAfterMark(name: string): string | undefined {
 /** Where the client's credential comes from. */
 export interface CredentialSource {
   readonly variable: (typeof CREDENTIALS)[number]
-  /** The file that the variable names. */
+  /** The path of the file that the variable names. */
   readonly file: string | undefined
+  /** What is wrong with that path. */
+  readonly flaw: Flaw | undefined
 }
 
 /** Where the client's credential comes from: `MERCHANT_AUTH_CLIENT_SECRET` if no variable for it is set. */
 export function credentialSource(variables: Variables): CredentialSource {
   const variable = CREDENTIALS.find((name) => variables[name] !== undefined) ?? CLIENT_SECRET
-  return { variable, file: variable === CLIENT_SECRET ? undefined : variables[variable]?.trim() }
+  const file = variable === CLIENT_SECRET ? undefined : variables[variable]
+  const { path, flaw } = file === undefined ? {} : operatorPath(file)
+  return { variable, file: path, flaw }
 }
 
 /** What is needed besides the variables. */
@@ -152,9 +181,7 @@ function ofVariable(problem: Problem, variables: Variables): Problem {
   const others = isSecret ? `, and neither is ${CLIENT_SECRET_FILE} or ${CLIENT_ASSERTION_FILE}` : ''
   const names: readonly string[] = isSecret ? CREDENTIALS : [variable]
   const known = names.flatMap((name) => [name, name.replace('CLIENT_', '')])
-  const similar = Object.keys(variables)
-    .filter((name) => name.startsWith('MERCHANT_AUTH_') && !VARIABLE_NAMES.includes(name))
-    .find((name) => similarName(name, known))
+  const similar = unknownNames(variables).find((name) => similarName(name, known))
   const misspelled = similar === undefined ? '' : `, but ${similar} is: check its spelling`
   const isMarked = Object.keys(variables).some((name) => names.includes(nameAfterMark(name) ?? ''))
   const reason = `is not set${others}${isMarked ? MARKED : misspelled}`

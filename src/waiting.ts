@@ -17,6 +17,7 @@ function follow(signal: AbortSignal): Followers {
   // Signals of other packages call their listeners with another `this`, or without an event.
   const listener = (): void => {
     followersBySignal.delete(signal)
+    signal.removeEventListener('abort', listener)
     for (const run of runs) run(reasonOf(signal))
   }
   const followers = { runs, listener }

@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { defineEnvironments, type Environment } from 'merchant-auth'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { destinationsOf } from '../src/destinations.ts'
@@ -103,6 +104,75 @@ describe('defineEnvironments', () => {
       ])
     },
   )
+})
+
+describe('an environment that is not a plain object', () => {
+  class Fields {
+    authUrl = test.authUrl
+    audience = test.audience
+    apiUrls = { merchant: 'https://api.test.example/merchant', inStore: 'https://api.test.example/in-store' }
+  }
+  class Getters {
+    get name(): string {
+      return 'test'
+    }
+    get authUrl(): string {
+      return test.authUrl
+    }
+    get audience(): string {
+      return test.audience
+    }
+    get apiUrls(): Fields['apiUrls'] {
+      return new Fields().apiUrls
+    }
+    get allowInsecureRequests(): boolean {
+      return false
+    }
+  }
+  const { merchant, inStore } = new Fields().apiUrls
+  class Urls {
+    inStore = inStore
+    get merchant(): string {
+      return merchant
+    }
+  }
+  const withUrls = (apiUrls: object) => ({ ...new Fields(), apiUrls })
+
+  it.each<[kind: string, given: object]>([
+    ['an instance of a class', new Fields()],
+    ['an instance of a class with getters', new Getters()],
+    ['an instance of a subclass', new (class extends Getters {})()],
+    ['an object that inherits', Object.create(new Fields()) as object],
+    ['an object that inherits and has its own', Object.assign(Object.create(new Fields()), { name: 'test' })],
+    ['one whose apiUrls have getters', withUrls(new Urls())],
+    ['one whose apiUrls inherit', withUrls(Object.assign(Object.create({ merchant }), { inStore }))],
+    ['one of another realm', runInNewContext(`(${JSON.stringify(new Fields())})`) as object],
+    ['one with a list of another realm', withUrls(runInNewContext(JSON.stringify([merchant, inStore])))],
+  ])('is used as it was checked: %s', (_, given) => {
+    const { environment } = rig([], { environment: given as Environment }).provider
+    const { defined } = defineEnvironments({ defined: given as Environment })
+    for (const used of [environment, defined]) {
+      expect(used).toMatchObject({ authUrl: test.authUrl, audience: test.audience })
+      expect(Object.values<string>(used.apiUrls).sort()).toEqual([inStore, merchant])
+      for (const part of [used, used.apiUrls]) expect(Object.isFrozen(part)).toBe(true)
+    }
+  })
+
+  it('is rejected for what a getter gives, too', () => {
+    class Wrong extends Getters {
+      override get audience(): string {
+        return ''
+      }
+    }
+    class WrongUrls {
+      get merchant(): string {
+        return 'merchant'
+      }
+    }
+    expect(problemsOf({ test: new Wrong() })).toEqual(['test.audience'])
+    expect(problemsOf({ test: withUrls(new WrongUrls()) })).toEqual(['test.apiUrls.merchant'])
+    expect(problemsOf({ test: withUrls(new (class {})()) })).toEqual(['test.apiUrls'])
+  })
 })
 
 describe('apiUrls by name', () => {

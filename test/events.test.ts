@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { runInNewContext } from 'node:vm'
 import { createAuthFetch } from 'merchant-auth'
 import { describe, expect, it, vi } from 'vitest'
 import { provided, token } from './support/provided.ts'
@@ -49,6 +50,24 @@ describe('an onEvent listener', () => {
     await expect(provider.getToken()).resolves.toBeDefined()
     expect(await unhandled()).toBe(0)
     expect(called).toBe(2)
+  })
+
+  it('that rejects with a promise of another realm or of a library causes no unhandled rejection', async () => {
+    const unhandled = unhandledRejections()
+    const inContext = runInNewContext(
+      'async () => { throw new Error("a fault of the listener") }',
+    ) as () => void
+    let handled = 0
+    const rejectLater = (_: unknown, reject: (error: Error) => void): void => {
+      handled += 1
+      reject(new Error('a fault of the listener'))
+    }
+    // biome-ignore lint/suspicious/noThenProperty: a promise of a library
+    const withLibrary = (): unknown => ({ then: rejectLater })
+    for (const onEvent of [inContext, withLibrary as () => void])
+      await expect(rig([], { onEvent }).provider.getToken()).resolves.toBeDefined()
+    expect(await unhandled()).toBe(0)
+    expect(handled).toBe(2)
   })
 
   it('that calls the provider does not deadlock it', async () => {

@@ -1,5 +1,4 @@
 // optionsFromEnv: the options that it reads from environment variables, its errors, and files whose secret is replaced.
-import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,6 +28,24 @@ afterEach(() => {
   vi.unstubAllEnvs()
   return rm(folder, { recursive: true })
 })
+
+/** Paths that only a shell or a service manager would have replaced, or that docker left in quotes. */
+const UNUSABLE_PATHS = [
+  '"./tokens"',
+  "'/var/lib/tokens'",
+  '"/var/lib/tokens',
+  '~/tokens',
+  '~user/tokens',
+  '$HOME/tokens',
+  '/run/$\u007bNAME}/tokens', // with a brace
+  '$(CREDENTIALS_DIRECTORY)/tokens',
+  '%d/tokens',
+  '/run/%n/tokens',
+  '%USERPROFILE%\\tokens',
+  'file:',
+  'file://host/tokens',
+  'file:///tokens%2Fsecret',
+]
 
 type Variables = Readonly<Record<string, string | undefined>>
 const kindsOf = (env: Variables) => kinds(() => optionsFromEnv(env))
@@ -235,6 +252,82 @@ describe('optionsFromEnv', () => {
     expect(kindsOf({ ...GOOD, [option]: file })).toEqual([[option, 'conflict']])
   })
 
+  it.each(['\n', '\r\n', '\r', '\n\n'])('reads a secret without %j at its end', async (end) => {
+    const secretOf = async (more: Variables) => {
+      const { clientSecret } = optionsFromEnv({ ...GOOD, MERCHANT_AUTH_CLIENT_SECRET: undefined, ...more })
+      return await (clientSecret as () => string | Promise<string>)()
+    }
+    const file = join(folder, 'secret')
+    await writeFile(file, ` ${SECRET} ${end}`)
+    expect(await secretOf({ MERCHANT_AUTH_CLIENT_SECRET: ` ${SECRET} ${end}` })).toBe(` ${SECRET} `)
+    expect(await secretOf({ MERCHANT_AUTH_CLIENT_SECRET_FILE: `${file}${end}` })).toBe(` ${SECRET} `)
+  })
+
+  it('reads its variables by their names where listing is refused, as by Deno with --allow-env=NAMES', () => {
+    const refuse = (): never => {
+      throw new Error('Requires env access')
+    }
+    const listed = { ownKeys: refuse, getOwnPropertyDescriptor: refuse }
+    expect(optionsFromEnv(new Proxy(GOOD, listed)).clientId).toBe('client-1')
+    const { MERCHANT_AUTH_URL: _, ...rest } = GOOD
+    expect(kindsOf(new Proxy(rest, listed))).toEqual([['MERCHANT_AUTH_URL', 'missing']])
+  })
+
+  it('reads variables of any case where the system ignores it, as Windows does', () => {
+    const set = Object.entries(GOOD).map(([name, value]) => [name.toLowerCase(), value] as const)
+    const env = new Proxy<Variables>(Object.fromEntries(set), {
+      get: (target, name) => target[String(name).toLowerCase()],
+    })
+    expect(optionsFromEnv(env).clientId).toBe('client-1')
+    expect(kindsOf(Object.fromEntries(set))).toContainEqual(['MERCHANT_AUTH_URL', 'missing'])
+  })
+
+  it('reads variables that an object inherits', () => {
+    const env = Object.assign(Object.create(GOOD), { MERCHANT_AUTH_CLIENT_ID: 'client-2' }) as Variables
+    expect(optionsFromEnv(env)).toMatchObject({
+      clientId: 'client-2',
+      environment: { audience: GOOD.MERCHANT_AUTH_AUDIENCE },
+    })
+  })
+
+  it('does not take the variables of a Service of Kubernetes for misspelled ones', () => {
+    const { MERCHANT_AUTH_URL: _, ...rest } = GOOD
+    const ofKubernetes = { MERCHANT_AUTH_PORT: 'tcp://10.0.0.7:80', MERCHANT_AUTH_SERVICE_HOST: '10.0.0.7' }
+    expect(reasonsOf({ ...rest, ...ofKubernetes })).toEqual(['is not set'])
+  })
+
+  describe.each(['MERCHANT_AUTH_CLIENT_SECRET_FILE', 'MERCHANT_AUTH_CLIENT_ASSERTION_FILE'])(
+    '%s',
+    (option) => {
+      const problemsWith = (path: string) => {
+        const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
+        return problemsIn(() => optionsFromEnv({ ...rest, [option]: path }))
+      }
+
+      it.each(UNUSABLE_PATHS)('is rejected if its value is %s', (path) => {
+        expect(problemsWith(path)).toEqual([{ option, kind: 'invalid', reason: expect.any(String) }])
+      })
+
+      it('is a path, or a file URL', async () => {
+        const file = join(folder, 'a secret$ 100%')
+        await writeFile(file, SECRET)
+        for (const path of [file, ` ${file}\n`, pathToFileURL(file).href])
+          expect(problemsWith(path)).toEqual([])
+      })
+
+      it('is shown if the file cannot be read, unless it may be the secret itself', () => {
+        const reasonFor = (path: string) => problemsWith(path)[0]?.reason
+        const missing = join(folder, 'none', 'secret')
+        expect(reasonFor(missing)).toBe(`names the file ${missing}, which cannot be read (ENOENT)`)
+        expect(reasonFor('./no-such-file')).toBe(
+          'names the file ./no-such-file, which cannot be read (ENOENT)',
+        )
+        for (const secret of ['/Sw0rdf1sh+of/base64==', 'Sw0rdf1sh/of/base64==', '/Sw0rdf1sh', 'Sw0rdf1sh'])
+          expect(reasonFor(secret)).toBe('names a file that cannot be read (ENOENT)')
+      })
+    },
+  )
+
   it('reads the assertion file again each time', async () => {
     const { MERCHANT_AUTH_CLIENT_SECRET: _, ...rest } = GOOD
     const file = join(folder, 'assertion')
@@ -295,9 +388,11 @@ describe('optionsFromEnv', () => {
     await expect(another.getToken()).rejects.toMatchObject({
       code: 'ERR_CLIENT_SECRET',
       message: expect.stringMatching(
-        /threw \(MERCHANT_AUTH_CLIENT_SECRET_FILE names a file .*ENOENT\)\), so/,
+        /threw \(MERCHANT_AUTH_CLIENT_SECRET_FILE names the file .*ENOENT\)\), so/,
       ),
-      cause: { message: 'MERCHANT_AUTH_CLIENT_SECRET_FILE names a file that cannot be read (ENOENT)' },
+      cause: {
+        message: `MERCHANT_AUTH_CLIENT_SECRET_FILE names the file ${file}, which cannot be read (ENOENT)`,
+      },
     })
   })
 })
@@ -309,6 +404,7 @@ describe('MERCHANT_AUTH_STORE', () => {
   it.each<[kind: string, textFor: (directory: string) => string]>([
     ['a path', (directory) => directory],
     ['a relative path', () => ' ./tokens '],
+    ['a relative path that begins with a name', () => 'tokens/'],
     ['a relative path after file:', () => 'file:./tokens'],
     ['a file URL', (directory) => pathToFileURL(directory).href],
   ])('is a directory, which is created: %s', async (_, textFor) => {
@@ -338,19 +434,44 @@ describe('MERCHANT_AUTH_STORE', () => {
   })
 
   it.each([
+    ...UNUSABLE_PATHS,
     'http://redis:6379',
     'localhost:6379',
     '127.0.0.1:6379',
     'redis:localhost',
     'redis://localhost/one',
-    'file:',
-    'file://host/tokens',
-    '~/.cache/tokens',
-    '$HOME/tokens',
-  ])('is rejected if it is %s', (MERCHANT_AUTH_STORE) => {
+    'REDIS_URL',
+    'redis',
+    'none',
+    'false',
+    'tokens',
+  ])('is rejected if it is %s', async (MERCHANT_AUTH_STORE) => {
+    vi.spyOn(process, 'cwd').mockReturnValue(folder)
     expect(kindsOf({ ...GOOD, MERCHANT_AUTH_STORE })).toEqual([['MERCHANT_AUTH_STORE', 'invalid']])
-    expect(existsSync(MERCHANT_AUTH_STORE)).toBe(false)
+    expect(await readdir(folder)).toEqual([])
   })
+
+  it.each(['pa/ss', 'pa#ss', 'pa?ss', '12#ss', '12/3?4', 'pa%ss', '100%', '%', '%E9'])(
+    'is rejected if the password in the URL of Redis is %s, which is not percent-encoded',
+    (password) => {
+      for (const user of ['', 'user']) {
+        const MERCHANT_AUTH_STORE = `rediss://${user}:${password}@redis.example:6379/0`
+        const problems = problemsIn(() => optionsFromEnv({ ...GOOD, MERCHANT_AUTH_STORE }))
+        expect(problems).toEqual([
+          {
+            option: 'MERCHANT_AUTH_STORE',
+            kind: 'invalid',
+            reason: expect.stringMatching(
+              /^must be a URL whose user name and password are percent-encoded: /,
+            ),
+          },
+        ])
+        expect(JSON.stringify(problems)).not.toContain(`:${password}@`)
+      }
+      const encoded = `redis://:${encodeURIComponent(password)}@redis.example:6379`
+      expect(kindsOf({ ...GOOD, MERCHANT_AUTH_STORE: encoded })).toEqual([])
+    },
+  )
 
   it.skipIf(process.platform === 'win32')(
     'is rejected if others can write the directory, with all other problems',
@@ -361,7 +482,9 @@ describe('MERCHANT_AUTH_STORE', () => {
         {
           option: 'MERCHANT_AUTH_STORE',
           kind: 'insecure',
-          reason: expect.stringContaining('that only its owner can write'),
+          reason: expect.stringContaining(
+            `is ${folder}, and must be a directory that only its owner can write`,
+          ),
         },
         { option: 'MERCHANT_AUTH_CLIENT_ID' },
       ])

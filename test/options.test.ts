@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { runInNewContext } from 'node:vm'
 import { type ConfigurationError, createTokenProvider, type TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { resolveAttach, resolveOptions } from '../src/options.ts'
@@ -149,6 +150,66 @@ describe('the options of a provider', () => {
     expect(Object.isFrozen(environment)).toBe(false)
   })
 
+  it.each<[kind: string, given: () => object]>([
+    [
+      'an instance of a class with getters',
+      () =>
+        new (class {
+          get environment() {
+            return ENVIRONMENT
+          }
+          get clientId() {
+            return 'client-1'
+          }
+          get clientSecret() {
+            return 'swordfish'
+          }
+          get timeoutMs() {
+            return 5_000
+          }
+          get tokenParameters() {
+            return new (class {
+              label = 'x'
+              get organization() {
+                return 'org_1'
+              }
+            })()
+          }
+        })(),
+    ],
+    [
+      'an object that inherits',
+      () =>
+        Object.assign(Object.create({ ...GOOD, timeoutMs: 1 }), {
+          timeoutMs: 5_000,
+          tokenParameters: Object.assign(Object.create({ label: 'x' }), { organization: 'org_1' }),
+        }),
+    ],
+    [
+      'an object of another realm',
+      () => {
+        const more = { timeoutMs: 5_000, tokenParameters: { label: 'x', organization: 'org_1' } }
+        return runInNewContext(`(${JSON.stringify({ ...GOOD, ...more })})`) as object
+      },
+    ],
+  ])('are used as they were checked: %s', async (_, given) => {
+    const { timeoutMs, credential, clientId } = resolveOptions(given())
+    expect({ timeoutMs, credential, clientId }).toEqual({
+      timeoutMs: 5_000,
+      credential: { option: 'clientSecret', value: 'swordfish' },
+      clientId: 'client-1',
+    })
+    const { tokenParameters } = resolveOptions(given())
+    expect(tokenParameters).toEqual({ label: 'x', organization: 'org_1' })
+  })
+
+  it.each([new Map([['organization', 'x']]), new URLSearchParams('organization=x'), ['x'], null])(
+    'are not used if the parameters are none: %o',
+    (tokenParameters) => {
+      expect(problemsWith({ tokenParameters })).toEqual(['tokenParameters'])
+    },
+  )
+
   it('compile with either clientSecret or clientAssertion', () => {
     const { environment, clientId } = GOOD
     const clientAssertion = () => 'head.body.signature'
@@ -221,6 +282,18 @@ describe('attach options', () => {
   })
 
   it('may be omitted: the defaults are Authorization, Bearer and 401', () => {
+    class Getters {
+      get header(): string {
+        return 'X-Access-Token'
+      }
+      get renewOnStatus(): number[] {
+        return runInNewContext('[401, 403]') as number[]
+      }
+    }
+    expect(resolveAttach(provided(), new Getters())).toMatchObject({
+      header: 'X-Access-Token',
+      renewOnStatus: [401, 403],
+    })
     expect(resolveAttach(provided())).toEqual(
       resolveAttach(provided(), { header: 'Authorization', scheme: 'Bearer', renewOnStatus: [401] }),
     )

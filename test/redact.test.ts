@@ -100,9 +100,14 @@ describe('a redacted cause', () => {
     },
   )
 
-  it('of an AggregateError continues with its first error', () => {
-    const aggregate = new AggregateError([new Error('first'), new Error('second')], 'all failed')
-    expect(redactedCause(aggregate, [])).toMatchObject({ message: 'all failed', cause: { message: 'first' } })
+  it('of an AggregateError has its errors, ten at most', () => {
+    const errors = Array.from({ length: 20 }, (_, n) => new Error(`address ${n} ${SECRET}`))
+    const copy = redactedCause(new AggregateError(errors, 'all failed'), [SECRET]) as AggregateError
+    expect(copy).toBeInstanceOf(AggregateError)
+    expect(copy.message).toBe('all failed')
+    expect(copy.errors.map(({ message }) => message)).toEqual(
+      errors.slice(0, 10).map((_, n) => `address ${n} [hidden]`),
+    )
   })
 
   it('has a finite chain even if the original chain is circular', () => {

@@ -1,14 +1,14 @@
 import { getEventListeners } from 'node:events'
-import { ProviderClosedError } from 'merchant-auth'
+import { ProviderClosedError, type TokenProviderOptions } from 'merchant-auth'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { untilAborted, waitFor } from '../src/waiting.ts'
 import { settled } from './support/clock.ts'
 import { granted, rejection, rig, unhandledRejections } from './token/harness.ts'
 
 /** A provider whose token endpoint answers once `answer()` is called. */
-function gated() {
+function gated(options?: Partial<TokenProviderOptions>) {
   const gate = Promise.withResolvers<void>()
-  const made = rig([() => gate.promise.then(() => granted()({}))])
+  const made = rig([() => gate.promise.then(() => granted()({}))], options)
   return { ...made, answer: () => gate.resolve(), gate }
 }
 
@@ -75,12 +75,30 @@ describe('the signal of a call', () => {
     else abort.abort('gone')
     expect(new Set((await outcomes).map((outcome) => outcome.status))).toEqual(new Set([status]))
     await settled()
-    expect(warned).not.toHaveBeenCalled()
+    expect(warned).not.toHaveBeenCalledWith(expect.objectContaining({ name: 'MaxListenersExceededWarning' }))
     expect(getEventListeners(signal, 'abort')).toHaveLength(0)
   })
 })
 
 describe('untilAborted', () => {
+  it.each([
+    ['with another `this`', (listener: () => void) => Reflect.apply(listener, {}, [])],
+    ['without `this`', (listener: () => void) => listener()],
+  ])('rejects by a signal of another package, which calls its listeners %s', async (_, call) => {
+    const listeners = new Set<() => void>()
+    const signal = {
+      aborted: false,
+      reason: new Error('gone'),
+      addEventListener: (_: string, listener: () => void) => void listeners.add(listener),
+      removeEventListener: (_: string, listener: () => void) => void listeners.delete(listener),
+    }
+    const waiting = rejection(untilAborted(new Promise(() => {}), signal as object as AbortSignal))
+    signal.aborted = true
+    for (const listener of listeners) call(listener)
+    expect(await waiting).toBe(signal.reason)
+    expect(listeners.size).toBe(0)
+  })
+
   it('leaves no unhandled rejection if the promise rejects afterwards', async () => {
     const unhandled = unhandledRejections()
     const failing = Promise.reject(new Error('too late'))
@@ -95,12 +113,15 @@ describe('waiting callers', () => {
     vi.restoreAllMocks()
   })
 
-  it('are not ended by a test that runs all of its fake timers', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const { provider, answer } = gated()
+  it('leave no timer among the fake timers of a test, which neither move its clock nor end their wait', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'Date', 'performance'] })
+    const { provider, answer } = gated({ clock: undefined })
+    const from = Date.now()
     const waiting = provider.getToken()
     await settled()
-    vi.runOnlyPendingTimers()
+    expect(vi.getTimerCount()).toBe(0)
+    await vi.runAllTimersAsync()
+    expect(Date.now()).toBe(from)
     answer()
     expect(await waiting).toMatchObject({ tokenType: 'Bearer' })
   })
@@ -109,7 +130,7 @@ describe('waiting callers', () => {
     const failure = new ProviderClosedError()
     const shared = Promise.reject(failure)
     const abort = new AbortController()
-    const waiting = rejection(waitFor(shared, { signal: abort.signal, limitMs: 1_000 }))
+    const waiting = rejection(waitFor(shared, abort.signal))
     await shared.catch(() => abort.abort('gone'))
     const error = await waiting
     expect(error).toBeInstanceOf(ProviderClosedError)

@@ -325,7 +325,7 @@ const COLUMNS: readonly Column[] = [
     isInReadme: true,
   },
   {
-    head: 'another origin gets by redirects',
+    head: 'redirects send to another origin',
     text: ({ redirects }) => redirects.join(', ') || 'nothing',
     value: ({ redirects }) => redirects.length,
     limit: 0,

@@ -48,7 +48,9 @@ async function check(service: SandboxEnvironment, api: AxiosInstance, tokens: To
   assert.notEqual(renewed.data.jti, data.jti)
   console.log('  a 503, a renewal: the retry has the new token')
 
-  // A POST is not axios-retry's to send again. After a 401 attachAuth does: the API has not taken it.
+  // A POST is not axios-retry's to send again. After a 401 attachAuth does: the API has not taken it. (An API that has accepted
+  // no call with the current token gets the one before it first.)
+  await api.get(`${service.inStoreUrl}/sales`)
   service.revoke()
   service.clearRequests()
   const posted = await api.post(`${service.inStoreUrl}/sales`, { amount: 1200 })

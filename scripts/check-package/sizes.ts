@@ -12,20 +12,20 @@ interface FirstLoad {
 }
 
 const FIRST_LOADS: readonly FirstLoad[] = [
-  { entries: ['.'], limitBytes: 34_600 },
-  { entries: ['./axios'], limitBytes: 32_000 },
+  { entries: ['.'], limitBytes: 36_500 },
+  { entries: ['./axios'], limitBytes: 32_900 },
   { entries: ['./undici'], limitBytes: 12_800 },
   { entries: ['./redis'], limitBytes: 9_900 },
   { entries: ['./file'], limitBytes: 5_100 },
   { entries: ['./opentelemetry'], limitBytes: 4_000 },
   { entries: ['./testing'], limitBytes: 27_300 },
-  { entries: ['.', './axios'], limitBytes: 37_500 },
-  { entries: ['.', './axios'], required: true, limitBytes: 43_200 },
+  { entries: ['.', './axios'], limitBytes: 39_400 },
+  { entries: ['.', './axios'], required: true, limitBytes: 45_000 },
   { entries: ['./testing'], required: true, limitBytes: 34_300 },
 ]
 
-const TARBALL_PACKED_BYTES = 700_000
-const TARBALL_UNPACKED_BYTES = 2_520_000
+const TARBALL_PACKED_BYTES = 720_000
+const TARBALL_UNPACKED_BYTES = 2_560_000
 
 /** This package: it has no dependency but optional peers. */
 const INSTALLED_PACKAGES = 1

@@ -171,7 +171,7 @@ function sendWith<Outcome, Result>(
   const onOutcome = (outcome: Outcome): Result | Promise<Result> => {
     sender.end()
     const status = call.statusOf(outcome)
-    reportAnswer(context, call, { token: acquired.token, status, isRepeated: false })
+    reportAnswer(context, call, { token: acquired.token, status })
     return isRejection(context, status, () => call.rejectionOf(outcome))
       ? sendAgain(acquired, outcome, call, context)
       : call.settle(outcome)
@@ -188,15 +188,22 @@ function sendWith<Outcome, Result>(
   }
 }
 
+/** How an API answered. */
+interface Answer {
+  readonly token: AccessToken
+  readonly status: number | undefined
+  /** The token with which the call was sent before. */
+  readonly rejected?: AccessToken | undefined
+}
+
 /** Tells the provider how an API answered: what it accepts decides what a 401 means. */
 export function reportAnswer(
   { provider, renewOnStatus }: AttachContext,
   { url, method }: CallTarget,
-  answer: { readonly token: AccessToken; readonly status: number | undefined; readonly isRepeated: boolean },
+  { token, status, rejected }: Answer,
 ): void {
-  const { token, status, isRepeated } = answer
   if (status !== undefined)
-    provider.answered({ url, method, token, status, isRepeated, isRejection: renewOnStatus.includes(status) })
+    provider.answered({ url, method, token, status, rejected, isRejection: renewOnStatus.includes(status) })
 }
 
 async function sendAgain<Outcome, Result>(
@@ -206,7 +213,7 @@ async function sendAgain<Outcome, Result>(
   context: AttachContext,
 ): Promise<Result> {
   const held = call.repeatable ? call.hold(outcome) : undefined
-  const token = await renew(rejected, call, { tokens: context.tokens, held }).catch((reason: unknown) => {
+  const token = await renew(rejected, call, { context, held }).catch((reason: unknown) => {
     held?.discard()
     throw reason
   })
@@ -219,7 +226,7 @@ async function sendAgain<Outcome, Result>(
   } finally {
     context.sender.end()
   }
-  reportAnswer(context, call, { token, status: call.statusOf(repeated), isRepeated: true })
+  reportAnswer(context, call, { token, status: call.statusOf(repeated), rejected })
   return call.settle(repeated)
 }
 
@@ -254,7 +261,7 @@ export function isRejection(
 
 /** What renews the token, and the response that waits meanwhile; undefined if the call cannot be repeated. */
 interface Renewal {
-  readonly tokens: TokenProvider
+  readonly context: AttachContext
   readonly held: Pick<HeldBody, 'overflow'> | undefined
 }
 
@@ -266,16 +273,18 @@ interface Renewal {
 export async function renew(
   rejected: AccessToken,
   call: Pick<AuthorizedCall<unknown, unknown>, 'url' | 'method' | 'startWait'>,
-  { tokens, held }: Renewal,
+  { context: { tokens, provider }, held }: Renewal,
 ): Promise<AccessToken | undefined> {
   const { url, method } = call
+  const attachment = provider.isReportedTo ? { canRepeat: held !== undefined } : undefined
+  const options = { url, method, ...(attachment && { attachment }) }
   if (held === undefined) {
-    tokens.renewToken(rejected, { url, method, canRepeat: false }).catch(() => {}) // its failure is an event
+    tokens.renewToken(rejected, options).catch(() => {}) // its failure is an event
     return undefined
   }
   const { signal, end } = call.startWait()
   try {
-    const renewing = tokens.renewToken(rejected, { signal, url, method })
+    const renewing = tokens.renewToken(rejected, { ...options, signal })
     const renewed = await Promise.race([renewing, held.overflow])
     return renewed?.value === rejected.value ? undefined : renewed // as a provider of the caller may return it
   } catch (error) {

@@ -81,7 +81,6 @@ const attached = new WeakMap<AxiosLike, number>()
 export function attachAuth(instance: AxiosLike, tokens: TokenProvider, attach?: AttachOptions): () => void {
   const context = createAttachContext(tokens, attach)
   assertAttachable(instance, context)
-  context.provider.attached()
   const wrapAdapter = (config: AxiosConfig): AxiosConfig => {
     hideInConfig(config) // a call that is canceled before its adapter runs rejects with an error, too
     const adapter = config.adapter || DEFAULT_ADAPTERS
@@ -111,7 +110,11 @@ function assertAttachable(instance: AxiosLike, { header, headerKey }: AttachCont
   }
   if (typeof instance?.interceptors?.request?.use !== 'function')
     reject('invalid', 'must be an axios instance, or a mock that has interceptors.request.use')
-  if (attached.has(instance)) reject('conflict', 'already has a token attached; detach that one first')
+  if (attached.has(instance))
+    reject(
+      'conflict',
+      'already has a token attached; detach that one first (merchant-auth/docs/frameworks.md#hot-reload)',
+    )
   const { headers = {} } = (instance.defaults ?? {}) as { headers?: object } // a mock may have none
   for (const defaults of [headers, ...Object.values(headers)])
     if (getHeader(defaults, headerKey) !== undefined)

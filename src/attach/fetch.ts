@@ -1,5 +1,5 @@
 /** The token on fetch. */
-import type { AttachOptions } from '../options.ts'
+import type { AttachOptions, FetchLike } from '../options.ts'
 import type { TokenProvider } from '../token/provider.ts'
 import {
   type AttachContext,
@@ -40,12 +40,11 @@ type FetchArguments = Parameters<Fetch>
  */
 export function createAuthFetch(
   tokens: TokenProvider,
-  attach?: AttachOptions & { readonly fetch?: Fetch | undefined },
+  attach?: AttachOptions & { readonly fetch?: FetchLike | undefined },
 ): Fetch {
   const context = createAttachContext(tokens, attach, { fetch: true })
   const { fetch: given } = context
-  context.provider.attached()
-  const send = (wrapped: Fetch, args: FetchArguments): Promise<Response> => {
+  const send = (wrapped: FetchLike, args: FetchArguments): Promise<Response> => {
     try {
       return fetchWithToken(context, wrapped, args)
     } catch (error) {
@@ -63,11 +62,11 @@ export function createAuthFetch(
     checkGlobal()
     return send(isGlobal ? before : globalThis.fetch, args)
   }
-  queueMicrotask(checkGlobal)
+  Promise.resolve().then(checkGlobal) // fake timers replace queueMicrotask
   return authFetch
 }
 
-function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArguments): Promise<Response> {
+function fetchWithToken(context: AttachContext, wrapped: FetchLike, args: FetchArguments): Promise<Response> {
   const { 0: input, 1: init } = args // without an iterator, for which each call would pay
   const request = isRequest(input) ? input : undefined
   const url = request?.url ?? String(input)
@@ -96,7 +95,7 @@ function fetchWithToken(context: AttachContext, wrapped: Fetch, args: FetchArgum
 
 /** A call that gets the token. */
 interface GivenCall {
-  readonly wrapped: Fetch
+  readonly wrapped: FetchLike
   readonly url: string
   readonly options: RequestInit
 }

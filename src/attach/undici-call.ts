@@ -54,8 +54,8 @@ export class UndiciCall implements DispatchHandler, Controller {
   #headers: PlainHeaders
   /** The token of the present attempt. */
   #token: AccessToken | undefined
-  /** Whether this is the second attempt, whose response is not held. */
-  #isRepeated = false
+  /** The token of the first attempt; the response of the second one is not held. */
+  #rejected: AccessToken | undefined
   /** undici's controller of the current attempt. */
   #target: Controller | undefined
   /** The URLs that undici's redirect interceptor has called; the response is that of the last one. */
@@ -127,11 +127,11 @@ export class UndiciCall implements DispatchHandler, Controller {
   }
 
   async #renew(rejected: AccessToken, held: HeldResponse, mayWait: boolean): Promise<void> {
-    const { tokens } = this.#context
-    const renewed = await renew(rejected, this, { tokens, held: mayWait ? held : undefined })
+    const renewal = { context: this.#context, held: mayWait ? held : undefined }
+    const renewed = await renew(rejected, this, renewal)
     if (renewed !== undefined) {
       held.discard()
-      this.#isRepeated = true
+      this.#rejected = rejected
       if (!this.#isDone) this.#send({ token: renewed, body: this.body })
       return
     }
@@ -165,8 +165,8 @@ export class UndiciCall implements DispatchHandler, Controller {
   onResponseStart(controller: Controller, status: number, headers: ResponseHeaders, text?: string): void {
     this.rawHeaders = controller.rawHeaders
     const token = this.#token as AccessToken // it was sent
-    reportAnswer(this.#context, this, { token, status, isRepeated: this.#isRepeated })
-    if (this.#isRepeated || !this.#isRejection(status, headers)) {
+    reportAnswer(this.#context, this, { token, status, rejected: this.#rejected })
+    if (this.#rejected !== undefined || !this.#isRejection(status, headers)) {
       this.#handler.onResponseStart?.(this, status, headers, text)
       return
     }

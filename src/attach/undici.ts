@@ -50,7 +50,6 @@ export type { UndiciInterceptor } from './undici-types.ts'
  */
 export function createAuthDispatch(tokens: TokenProvider, attach?: AttachOptions): UndiciInterceptor {
   const context = createAttachContext(tokens, attach)
-  context.provider.attached()
   const targetOf = createTargetOf()
   // Newer dispatchers say where they connect, whatever origin a call names; null: to one of several origins.
   const intercept =

@@ -39,12 +39,13 @@ export function jwtFindings({ value }: AccessToken, { audience, lifetimeMs, show
   else add(audText, other)
 
   if (typeof exp === 'number') {
-    // Relative to `iat`, where it is present, so that a wrong clock is not reported as a wrong lifetime.
-    const lifetimeS = exp - (typeof iat === 'number' ? iat : Date.now() / 1000)
-    const differenceS = Math.round(lifetimeS - lifetimeMs / 1000)
+    // Compared with `iat` only: the clock of this machine may differ from the service's.
+    const lifetimeS = typeof iat === 'number' ? exp - iat : undefined
+    const differenceS = lifetimeS === undefined ? 0 : Math.round(lifetimeS - lifetimeMs / 1000)
     const difference = `${Math.abs(differenceS)} s ${differenceS > 0 ? 'earlier' : 'later'}`
     const advice = `According to expires_in, which counts, the token expires ${difference}.`
-    if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${instantText(exp)}, as in expires_in`)
+    if (lifetimeS === undefined) add(`exp ${instantText(exp)}`)
+    else if (Math.abs(differenceS) <= TOLERANCE_S) add(`exp ${instantText(exp)}, as in expires_in`)
     else add(`exp ${instantText(exp)}`, advice)
   } else add('exp is missing, or is not a number')
   return findings

@@ -144,7 +144,7 @@ async function tokenRemainsMs(store: EncryptedStore<SharedEntry>): Promise<numbe
 /** Whether the store can be written, and has leases, as a process needs them that requests a token. */
 async function probe(store: EncryptedStore<SharedEntry>): Promise<boolean> {
   try {
-    await store.write({ ttlMs: PROBE_MS, limits: { renewals: {} } }, PROBE_MS)
+    await store.write(() => ({ content: { ttlMs: PROBE_MS, limits: { renewals: {} } }, ttlMs: PROBE_MS }))
     const release = await store.lease(PROBE_MS) // another check may have it
     await release?.()
     return true

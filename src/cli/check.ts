@@ -9,6 +9,7 @@ import { isReserved, leftInText, type Quota } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
+import { parseUrl } from '../urls.ts'
 import { explanationOf } from '../warnings.ts'
 import { jwtFindings } from './check-jwt.ts'
 import { inspectStore, storeFinding } from './check-store.ts'
@@ -41,7 +42,7 @@ export const checkCommand: Command = {
   help: `Usage: npx merchant-auth check [--call URL] [--store DIRECTORY] [--json] [flags]
 
 Makes one token request, and reports what fails, why, and what to do. It prints
-neither the secret nor the token.
+neither the secret nor the token. It cannot use the option fetch of a program.
 
   --call URL           send a GET request with the token to a URL of an API
   --header-name NAME   header that carries the token; default: Authorization
@@ -287,7 +288,8 @@ function explainResponse(
   const failed = { step: 'call', result: 'failed', status } as const
   if (status < 400) {
     const location = headers.get('location') ?? ''
-    const to = URL.canParse(location, url) ? ` to ${show(new URL(location, url).origin)}` : ''
+    const target = parseUrl(location, url)
+    const to = target === undefined ? '' : ` to ${show(target.origin)}`
     return { ...failed, text: `${text}, a redirect${to}`, advice: 'It was not followed. Check the URL.' }
   }
   const challenge = status === 401 ? headers.get('www-authenticate') : null
@@ -315,13 +317,13 @@ const CALL_ADVICE: Readonly<Record<number, string>> = {
     '(--header-name, --scheme).',
   403:
     'The API, or a firewall in front of it, does not allow this request. The client may lack a permission or a scope. ' +
-    'Ask the service.',
+    'Ask the service. Once it has granted it, replace the token of running processes (docs/production.md).',
   429: 'Too many calls were made. Try again later.',
 }
 
 function isPlainUrl(text: string): boolean {
-  const url = URL.parse(text)
-  return url !== null && url.username === '' && url.password === ''
+  const url = parseUrl(text)
+  return url !== undefined && url.username === '' && url.password === ''
 }
 
 /** What is left of a quota for token requests. */

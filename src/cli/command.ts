@@ -36,6 +36,7 @@ export const EXIT = {
   rejected: 5,
   unusable: 6,
   call: 7,
+  store: 8,
   pipe: 141, // 128 + SIGPIPE
 } as const
 

@@ -3,7 +3,9 @@ import { ConfigurationError, isMerchantAuthError, TokenRequestError, TokenRespon
 import type { TokenProviderOptions } from '../options.ts'
 import { spentForMs } from '../quota.ts'
 import { printable } from '../redact.ts'
+import { BROKEN_OFF, networkFailureOf } from '../token/network-failure.ts'
 import { type RejectionReason, rejectionOf } from '../token/rejection.ts'
+import { TOO_SHORT } from '../token/token-errors.ts'
 import { EXIT, oneOf } from './command.ts'
 import type { Connection } from './connection.ts'
 import type { Finding } from './report.ts'
@@ -43,13 +45,14 @@ export function diagnose(
   if (error instanceof TokenResponseError) {
     const issues = error.issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     const text = `the response contains no usable token: ${issues}`
-    const advice = error.issues.some(({ field }) => field === 'body') ? NOT_AN_ENDPOINT : NOT_STANDARD
+    let advice = error.issues.some(({ field }) => field === 'body') ? NOT_AN_ENDPOINT : NOT_STANDARD
+    if (error.issues.every(({ reason }) => reason === TOO_SHORT)) advice = EXPIRED
     return failed(EXIT.unusable, { step: 'token', text, advice })
   }
   if (!(error instanceof TokenRequestError)) return undefined
   const { code, status, error: oauth, errorDescription, answer } = error
   if (code === 'ERR_TOKEN_STATUS') {
-    const said = [oauth, errorDescription].filter((part) => part !== undefined).join(': ')
+    const said = [oauth, errorDescription, answer?.detail].filter((part) => part !== undefined).join(': ')
     const text = `the token endpoint returned ${status}${said && `, ${printable(said)}`}`
     const advice = adviceForRejection(error, options)
     return failed(EXIT.rejected, { step: 'response', text, advice, status, error: oauth })
@@ -60,14 +63,17 @@ export function diagnose(
     return failed(EXIT.rejected, { step: 'response', text, advice: REDIRECT, status })
   }
   if (code === 'ERR_TOKEN_TIMEOUT') return failed(EXIT.unreachable, diagnoseTimeout(connection))
-  return failed(EXIT.unreachable, diagnoseNetwork(error, connection))
+  if (error.cause === undefined) return failed(EXIT.unreachable, { step: 'response', text: error.message })
+  return failed(EXIT.unreachable, diagnoseNetwork(error.cause as Error, connection))
 }
 
 const NOT_AN_ENDPOINT =
   'Something other than a token endpoint responds at this URL, such as a web page, a login or a proxy. Check ' +
   'MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
 const NOT_STANDARD =
-  'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service.'
+  'The response does not conform to RFC 6749 §5.1. Check MERCHANT_AUTH_URL. If it is correct, contact the service. The ' +
+  'command cannot use the option fetch of a program, which may translate the response.'
+const EXPIRED = 'The token endpoint returned a token at the end of its life. Try again in a second.'
 const REDIRECT =
   'Correct MERCHANT_AUTH_URL. Typical causes are http instead of https, another host name, and a login page in front ' +
   'of the endpoint.'
@@ -83,7 +89,7 @@ function adviceForRejection(
   { status = 0, error, answer }: TokenRequestError,
   options: Partial<TokenProviderOptions> = {},
 ): string {
-  const { reason, isExplained } = rejectionOf(status, { error })
+  const { reason, isExplained } = rejectionOf(status, { error, detail: answer?.detail })
   const form = options.bodyFormat === 'form' ? '' : FORM
   const fields = options.tokenParameters === undefined ? '' : FIELDS
   const advice: Readonly<Record<RejectionReason, string>> = {
@@ -115,7 +121,8 @@ const CLIENT =
   'their own), that the secret is the latest one, and that it has no stray quote or space.'
 const ASSERTION =
   'The client ID or the assertion is wrong. Check that the service knows its public key, that iss and sub are the ' +
-  'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before.'
+  'client ID, that aud is what the token endpoint expects, and that it has not expired or been used before. Also compare ' +
+  "this machine's clock: an iat in the future is rejected, so set it some seconds back (docs/assertions.md)."
 const AUDIENCE =
   'This client may not request a token for this audience. Check MERCHANT_AUTH_AUDIENCE character by character, ' +
   'including a slash at the end, and check that it belongs to the same environment as MERCHANT_AUTH_URL.'
@@ -128,7 +135,8 @@ const NO_OAUTH_ERROR =
   ' The response contains no OAuth error, so it may come from an API (check MERCHANT_AUTH_URL), or from something in ' +
   'between, such as a firewall, an IP allowlist or a gateway.'
 const NO_ENDPOINT =
-  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing.'
+  'There is no token endpoint at this URL. Check MERCHANT_AUTH_URL; /oauth/token is appended to it where it is missing. ' +
+  'The command cannot use the option fetch of a program, which may call another path.'
 const FORMAT = 'The token endpoint does not accept the request in this form. Check MERCHANT_AUTH_URL.'
 const FORM =
   " A server that expects a form instead of JSON needs the option bodyFormat: 'form' (here --body-format form)."
@@ -136,88 +144,24 @@ const FIELDS = ' It may not accept the further fields either: check MERCHANT_AUT
 
 type NetworkFinding = Pick<Finding, 'step' | 'text' | 'advice' | 'cause'>
 
-const NO_ROUTE =
-  'There is no route to this host. Check the network, the VPN, the firewall, and whether IPv6 works.'
-const TIMED_OUT = 'The host does not respond. Check the network, the firewall and the port in the URL.'
-/** Before a connection: the name, the network, the port. */
-const CONNECTION: Readonly<Record<string, string>> = {
-  ENOTFOUND:
-    'Check the spelling of the host name in the URL. In a container or a private network, check the DNS settings.',
-  EAI_AGAIN:
-    'The DNS server did not respond. Check the network and the DNS settings of this machine or container, and try again.',
-  ECONNREFUSED:
-    'Nothing listens on this port, or a firewall rejects the connection. Check the port in the URL, and whether the ' +
-    'service is running.',
-  ECONNRESET:
-    'The connection was reset. A firewall, a proxy, or a port that does not speak TLS may do that. Check the URL, and ' +
-    'try again.',
-  EHOSTUNREACH: NO_ROUTE,
-  ENETUNREACH: NO_ROUTE,
-  ETIMEDOUT: TIMED_OUT,
-  UND_ERR_CONNECT_TIMEOUT: TIMED_OUT,
-}
-const NO_SANDBOX =
-  'Nothing listens on this port. If it is the sandbox, is it running? Each start has a new port and a new secret: write ' +
-  'its output to .env again. Otherwise check the port in the URL, and whether the service is running.'
-const UNKNOWN_AUTHORITY =
-  'No certificate authority that Node.js trusts has signed the certificate. If your company has its own authority, add ' +
-  'its certificate: NODE_EXTRA_CA_CERTS=ca.pem, or NODE_OPTIONS=--use-system-ca. Do not turn verification off.'
-const NOT_TLS =
-  'This port does not speak TLS. Check the port in the URL, and whether the URL should begin with http:.'
-const MUTUAL_TLS =
-  'The server may require a client certificate (mutual TLS), or there is no TLS version that both sides support.'
-const TLS: Readonly<Record<string, string>> = {
-  CERT_HAS_EXPIRED:
-    "The server's certificate has expired, and its operator must renew it. Also check this machine's clock.",
-  CERT_NOT_YET_VALID: "The server's certificate is not valid yet. Check this machine's clock.",
-  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another host name. Check the host name in the URL.',
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNKNOWN_AUTHORITY,
-  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
-  ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
-  EPROTO: NOT_TLS,
-}
-
 /** Why a request got no response. Its error must be free of secrets. */
-export function diagnoseNetwork(error: Error, connection: Connection): NetworkFinding {
-  const { code: cause, words } = causeOf(error)
+export function diagnoseNetwork(error: Error | undefined, connection: Connection): NetworkFinding {
   const { host, socket, proxy, proxyHint } = connection
-  const reason = words === undefined ? '' : ` (${words})`
+  const { step, code: cause, reason: words, advice } = networkFailureOf(error, connection)
+  const reason = words === '' ? '' : ` (${words})`
   const hint = proxyHint === undefined ? '' : ` ${proxyHint}`
-  const tls = cause && (TLS[cause] ?? (/^(?:ERR_SSL_|ERR_TLS_|CERT_)/.test(cause) ? MUTUAL_TLS : undefined))
-  if (tls) return { step: 'tls', text: `no TLS connection to ${host}${reason}`, advice: tls, cause }
+  if (step === 'tls') return { step, text: `no TLS connection to ${host}${reason}`, advice, cause }
+  if (step === 'response')
+    return { step, text: `${host} returned a response that cannot be read${reason}`, advice, cause }
+  if (step === 'program')
+    return { step: 'connection', text: `the request to ${host} was not sent${reason}`, advice, cause }
   if (socket === undefined && proxy !== undefined) return { ...diagnoseProxy(connection, reason), cause }
-  const known = CONNECTION[cause ?? '']
-  if (cause === 'ENOTFOUND' || cause === 'EAI_AGAIN')
-    return { step: 'name', text: `cannot resolve ${host}${reason}`, advice: known + hint, cause }
+  if (step === 'name') return { step, text: `cannot resolve ${host}${reason}`, advice: advice + hint, cause }
   if (socket !== undefined) {
     const text = `${host} closed the connection without a valid response${reason}`
-    return { step: 'response', text, advice: CLOSED, cause }
+    return { step: 'response', text, advice: BROKEN_OFF, cause }
   }
-  const isLocal = cause === 'ECONNREFUSED' && connection.isLoopback
-  const advice = isLocal ? NO_SANDBOX : (known ?? CONNECTION_UNKNOWN) + hint
-  return { step: 'connection', text: `cannot connect to ${host}${reason}`, advice, cause }
-}
-
-const CLOSED =
-  'Try again. If it happens again, check whether the URL should begin with https:, whether the server requires a client ' +
-  'certificate (mutual TLS), and what firewalls and proxies do.'
-const CONNECTION_UNKNOWN = 'Check the URL, the network, the firewall and the proxy.'
-
-/** Codes that say little: the message of the innermost cause says more, for example what a proxy responded. */
-const VAGUE_CODES = new Set(['UND_ERR_ABORTED', 'UND_ERR_SOCKET'])
-
-/** The first code in the chain of causes, such as ECONNREFUSED, and why, in few words. */
-function causeOf(error: Error): { readonly code?: string | undefined; readonly words?: string | undefined } {
-  let code: string | undefined
-  let message: string | undefined
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
-    message = printable(cause.message, { length: 120 }) || undefined
-    if ('code' in cause) code ??= printable(String(cause.code), { length: 60 })
-  }
-  if (code === undefined) return { words: message }
-  return { code, words: VAGUE_CODES.has(code) && message ? `${code}: ${message}` : code }
+  return { step, text: `cannot connect to ${host}${reason}`, advice: advice + hint, cause }
 }
 
 /** A request that got no response in time. */

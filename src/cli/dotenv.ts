@@ -43,6 +43,15 @@ export function dotenvWarnings(
         text: `${name} is cut at its first # in ${file}, because it is not in quotes`,
         advice: `Write ${name}='…'.`,
       })
+  for (const name of VARIABLE_NAMES)
+    if (used[name] === inFile[name] && inFile[name]?.includes('$'))
+      warnings.push({
+        text: `${name} contains a $ in ${file}: Next.js, Vite, Nuxt and Docker Compose, but not Node.js, replace $NAME and similar in it`,
+        advice:
+          name === 'MERCHANT_AUTH_CLIENT_SECRET'
+            ? `If one of them reads this file, put the secret in a file of its own, which ${name}_FILE names.`
+            : 'If one of them reads this file, set the variable elsewhere.',
+      })
   const shell = setVariables(env)
   const overridden = VARIABLE_NAMES.filter((name) => {
     const [value, other] = [inFile[name], shell[name]]

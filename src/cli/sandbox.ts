@@ -182,16 +182,18 @@ async function untilEnded(
   keyboard: Keyboard | undefined,
   { signal, stderr }: CommandContext,
 ): Promise<void> {
-  const { promise: ended, resolve: end } = Promise.withResolvers<unknown>()
-  const onKey = (key: string): void => {
-    if (key === 'q') end(key)
-    const done = pressKey(key, faults)
-    if (done !== undefined) stderr.write(`${paint('cyan', `${key}: ${done}`, stderr)}\n`)
-  }
-  const releaseKeys = keyboard && listenToKeys(keyboard, onKey)
-  const releaseSignal = onAbort(signal, end)
-  await ended
-  releaseSignal()
+  let releaseKeys: (() => void) | undefined
+  let releaseSignal: (() => void) | undefined
+  await new Promise<unknown>((end) => {
+    const onKey = (key: string): void => {
+      if (key === 'q') end(key)
+      const done = pressKey(key, faults)
+      if (done !== undefined) stderr.write(`${paint('cyan', `${key}: ${done}`, stderr)}\n`)
+    }
+    releaseKeys = keyboard && listenToKeys(keyboard, onKey)
+    releaseSignal = onAbort(signal, end)
+  })
+  releaseSignal?.()
   releaseKeys?.()
 }
 

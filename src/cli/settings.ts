@@ -6,15 +6,23 @@ import { parseEnv } from 'node:util'
 import { headerName, schemeName } from '../checks.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import { similarName } from '../names.ts'
+import { type OperatorPath, operatorPath } from '../operator-path.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import type { locateStore } from '../store/location.ts'
-import { decodeFile, decodeSecretFile, type FileText, unreadableFile } from '../text-file.ts'
+import {
+  decodeFile,
+  decodeSecretFile,
+  type FileText,
+  unreadableFile,
+  withoutLineBreak,
+} from '../text-file.ts'
 import {
   CREDENTIALS,
   credentialSource,
   readVariables,
   STORE_VARIABLE,
   setVariables,
+  unknownNames,
   VARIABLE_NAMES,
   type Variables,
 } from '../variables.ts'
@@ -121,18 +129,21 @@ export async function readSources(
   { env, signal, locate }: SourcesContext,
 ): Promise<Sources> {
   const bodyFormat = choiceOf('--body-format', flags['body-format'], ['json', 'form']) ?? 'json'
-  const file = await readFileOf(flags.dotenv, decodeFile, signal)
+  const given: Partial<OperatorPath> = flags.dotenv === undefined ? {} : operatorPath(flags.dotenv)
+  const file: FileText = given.flaw === undefined ? await readFileOf(given.path, decodeFile, signal) : given
   if (file.flaw !== undefined) throw new ConfigurationError(WHAT, [{ option: '--dotenv', ...file.flaw }])
-  const dotenv = flags.dotenv === undefined ? undefined : { path: flags.dotenv, ...file }
+  const dotenv = given.path === undefined ? undefined : { path: given.path, ...file }
   const byFlag = Object.entries(FLAG_OF).flatMap(([variable, flag]) =>
     flags[flag] === undefined ? [] : [[variable, String(flags[flag])]],
   )
   const set = { ...setVariables(parseEnv(file.text)), ...setVariables(env) }
   const variables = setVariables(override(set, Object.fromEntries(byFlag)))
 
-  const { variable, file: secretFile } = credentialSource(variables)
-  const secretContent = await readFileOf(secretFile, decodeSecretFile, signal)
-  const secret = (secretFile === undefined ? variables[variable] : secretContent.text) ?? ''
+  const { variable, file: secretFile, flaw } = credentialSource(variables)
+  const secretContent: FileText =
+    flaw === undefined ? await readFileOf(secretFile, decodeSecretFile, signal) : { flaw }
+  const secret =
+    (secretFile === undefined ? withoutLineBreak(variables[variable] ?? '') : secretContent.text) ?? ''
   const location = locate(variables[STORE_VARIABLE])
   return { variables, secret, secretFile, secretContent, location, dotenv, bodyFormat }
 }
@@ -187,18 +198,16 @@ async function readFileOf(
     return decode(await untilAborted(readFile(file), signal))
   } catch (error) {
     if (signal.aborted) throw error
-    return unreadableFile(error as NodeJS.ErrnoException)
+    return unreadableFile(file, error as NodeJS.ErrnoException)
   }
 }
 
 /** The variables with the prefix of this package that it does not know, each with the name that may be meant. */
 export function unknownVariables(variables: Variables): [name: string, similar: string | undefined][] {
-  return Object.keys(variables)
-    .filter((name) => /^MERCHANT_AUTH_/i.test(name) && !VARIABLE_NAMES.includes(name))
-    .map((name) => [
-      name,
-      similarName(name, VARIABLE_NAMES) ?? VARIABLE_NAMES.find((one) => one.startsWith(name)),
-    ])
+  return unknownNames(variables).map((name) => [
+    name,
+    similarName(name, VARIABLE_NAMES) ?? VARIABLE_NAMES.find((one) => one.startsWith(name)),
+  ])
 }
 
 /** The flags that can be used instead of variables. */

@@ -3,6 +3,7 @@ import { tokenEndpoint } from '../environments.ts'
 import { ConfigurationError, type Problem } from '../errors.ts'
 import type { TokenProviderOptions } from '../options.ts'
 import { prepareStore } from '../store/location.ts'
+import { UNREADABLE } from '../store/token-store.ts'
 import type { AccessToken } from '../token/access-token.ts'
 import { createTokenProvider, type TokenProvider } from '../token/provider.ts'
 import { STORE_VARIABLE } from '../variables.ts'
@@ -26,13 +27,15 @@ const FLAGS = {
   ...HEADER_FLAGS,
   json: { type: 'boolean' },
   'min-validity': { type: 'string', default: '60' },
+  refresh: { type: 'boolean' },
 } as const
 
 export const tokenCommand: Command = {
   help: `Usage: npx merchant-auth token [--header | --json] [--store DIRECTORY] [flags]
 
 Prints an access token on stdout, and nothing else. Errors go to stderr, with
-the exit codes of npx merchant-auth check.
+the exit codes of npx merchant-auth check. It cannot use the option fetch of a
+program.
 
   --header             print the header line: Authorization: Bearer …
   --header-name NAME   header that carries the token; implies --header
@@ -42,7 +45,9 @@ the exit codes of npx merchant-auth check.
   --store DIRECTORY    share the token, encrypted, in a directory, or in Redis
                        (redis://…; needs the package redis or ioredis)
   --min-validity SECONDS
-                       renew a token from the store that is valid for less (60)
+                       replace a token from the store that is valid for less (60)
+  --refresh            request a new token, and replace the one in the store: for
+                       example, after the service granted a permission
 
 ${SETTINGS_HELP}
 
@@ -67,7 +72,8 @@ Example:
     const reportStore = (code: string | undefined): void => {
       if (isStoreReported) return
       isStoreReported = true
-      const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared`
+      const kept = flags.refresh ? ', and the store may still have the one before' : ''
+      const what = `the store failed${code ? ` (${code})` : ''}; this token is not shared${kept}`
       complain(stderr, what, { color: 'yellow' })
     }
     const redactor = new Redactor()
@@ -90,18 +96,18 @@ Example:
         ...(opened?.kind === 'open' && { store: opened.store }),
         refreshAheadMs: 0, // the process ends before a background refresh would
         onEvent: (event) => {
-          if (event.type === 'store-failed') reportStore(event.code)
+          if (event.type === 'store-failed' && event.code !== UNREADABLE) reportStore(event.code)
           if (event.type !== 'token-acquired') return
           const { source, remainsMs, lifetimeMs } = event
           isStale = source === 'store' && remainsMs < Math.min(minValidityMs, lifetimeMs / 2)
         },
       })
-      let token = await tokens.getToken({ signal })
-      // A renewal that fails leaves a token that is still valid.
-      if (isStale) token = (await tokens.renewToken(token, { signal }).catch(() => undefined)) ?? token
+      let token = await tokens.getToken({ signal, forceRefresh: flags.refresh })
+      // If that fails, the one of the store is still valid.
+      if (isStale) token = await tokens.getToken({ signal, forceRefresh: true }).catch(() => token)
       signal.throwIfAborted()
       stdout.write(`${print(token)}\n`)
-      return EXIT.ok
+      return flags.refresh && isStoreReported ? EXIT.store : EXIT.ok
     } catch (error) {
       if (signal.aborted) return EXIT.unexpected
       const diagnosis = diagnose(error, {

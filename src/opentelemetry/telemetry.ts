@@ -14,9 +14,10 @@ import {
 import { readClock, systemClock } from '../clock.ts'
 import type { AuthEvent, TokenRequestFailedEvent } from '../events.ts'
 import { Lifetime } from '../token/access-token.ts'
+import { VERSION } from '../version.ts'
 
-/** The instrumentation scope of all metrics and spans. */
-const SCOPE = 'merchant-auth'
+/** The instrumentation scope of all metrics and spans, with the semantic conventions that their names follow. */
+const SCOPE = ['merchant-auth', VERSION, { schemaUrl: 'https://opentelemetry.io/schemas/1.37.0' }] as const
 
 /** OpenTelemetry's value for what is not on a list. */
 const OTHER = '_OTHER'
@@ -74,7 +75,7 @@ export function recordSpan(tracers: TracerProvider, request: EndedRequest, commo
   }
   const startTime = hrTimeOf(startedAt)
   const span = tracers
-    .getTracer(SCOPE)
+    .getTracer(...SCOPE)
     .startSpan(`POST ${pathname}`, { kind: SpanKind.CLIENT, startTime, attributes }, parent)
   if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
   span.end(hrTimeOf(startedAt + durationMs))
@@ -148,7 +149,7 @@ type Instruments = ReturnType<typeof createInstruments>
 const known = new WeakMap<MeterProvider, Instruments>()
 
 function instrumentsOf(provider: MeterProvider): Instruments {
-  const instruments = known.get(provider) ?? createInstruments(provider.getMeter(SCOPE))
+  const instruments = known.get(provider) ?? createInstruments(provider.getMeter(...SCOPE))
   known.set(provider, instruments)
   return instruments
 }

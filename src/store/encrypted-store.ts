@@ -1,6 +1,7 @@
 /** The entry of one client in a token store: encrypted, with a time limit for each operation. */
 import { type Clock, type Instant, readClock } from '../clock.ts'
 import type { Emit, StoreFailedEvent } from '../events.ts'
+import { untilAborted } from '../waiting.ts'
 import { EncryptionKey } from './encryption.ts'
 import { queueOf } from './store-queue.ts'
 import { storeErrorCode, type TokenStore, UNREADABLE } from './token-store.ts'
@@ -30,7 +31,22 @@ export interface EncryptedStoreContext {
   readonly emit: Emit
   /** Called when an operation begins, or waits for its turn, with its limit (ms). */
   readonly beginStep: (limitMs: number) => void
+  /** Ends every wait for a read or a lease. */
+  readonly closed?: AbortSignal | undefined
 }
+
+/** How an operation is part of what its caller does. */
+interface OperationOptions {
+  /** Whether it may begin while another operation hangs, as long as the store has not answered yet. */
+  readonly isUrgent?: boolean
+  /** Whether its failure is no event. */
+  readonly isSilent?: boolean
+  /** Whether nobody waits for it: it is no step of a run, and its failure is no event. */
+  readonly isUnattended?: boolean
+}
+
+/** Releases a lease. */
+export type Release = (options?: Omit<OperationOptions, 'isUrgent'>) => Promise<void>
 
 /** Whatever fails here is a failure of the store: it emits an event and rejects. */
 export class EncryptedStore<T> {
@@ -53,51 +69,53 @@ export class EncryptedStore<T> {
    * Reads the entry, once for each encryption key: it is written with the first one. One that is damaged or cannot be
    * decrypted emits an event and counts as absent.
    */
-  async *read(): AsyncGenerator<Entry<T>> {
-    const { clock, emit, encryptionKeys } = this.#context
-    for (const n of encryptionKeys.keys()) {
-      const readAt = readClock(clock) // the time of the round trip counts as elapsed
-      const found = await this.#run('get', ({ key }) => this.#store.get(key), { which: n }).catch(
-        absentIfUnreadable,
-      )
-      if (!found || found.ttlMs <= 0) continue // a store may return null
-      const { encryption, key } = this.#entry(n)
-      const content = parsed(encryption.decrypt(key, found.value))
-      if (content === undefined) emit({ type: 'store-failed', operation: 'get', code: UNREADABLE })
-      else yield { content: content as T, ttlMs: found.ttlMs, readAt }
+  async *read({ isUnattended = false }: OperationOptions = {}): AsyncGenerator<Entry<T>> {
+    const { clock, closed, encryptionKeys } = this.#context
+    for (const which of encryptionKeys.keys()) {
+      const read = async ({ key, encryption }: KeyedEntry): Promise<Entry<T> | undefined> => {
+        const readAt = readClock(clock) // the time of the round trip counts as elapsed
+        const found = await this.#store.get(key)
+        if (!found || found.ttlMs <= 0) return undefined // a store may return null
+        const text = encryption.decrypt(key, found.value)
+        if (text === undefined) throw Object.assign(new Error('not decrypted'), { code: UNREADABLE })
+        // Only this package writes entries, so their content needs no further check.
+        return { content: JSON.parse(text) as T, ttlMs: found.ttlMs, readAt }
+      }
+      const reading = this.#run('get', read, { which, isUnattended })
+      const entry = await untilAborted(reading, closed).catch(absentIfUnreadable)
+      if (entry !== undefined) yield entry
     }
   }
 
-  /**
-   * Writes the entry.
-   *
-   * @param isUrgent whether it may begin while another operation hangs, as long as the store has not answered yet
-   * @param isSilent whether its failure is no event, and no step of a run
-   */
+  /** Writes the entry, as it is when the operation begins. */
   async write(
-    content: T,
-    ttlMs: number,
-    { isUrgent = false, isSilent = false }: { readonly isUrgent?: boolean; readonly isSilent?: boolean } = {},
+    create: () => { readonly content: T; readonly ttlMs: number },
+    options: OperationOptions = {},
   ): Promise<void> {
-    const act = ({ key, encryption }: KeyedEntry): Promise<void> =>
-      this.#store.set(key, encryption.encrypt(key, JSON.stringify(content)), Math.floor(ttlMs))
-    await this.#run('set', act, { isUrgent, isSilent })
+    const act = async ({ key, encryption }: KeyedEntry): Promise<void> => {
+      const { content, ttlMs } = create()
+      await this.#store.set(key, encryption.encrypt(key, JSON.stringify(content)), Math.floor(ttlMs))
+    }
+    await this.#run('set', act, options)
   }
 
   /** Acquires the lease on the entry; undefined while another process holds it. The result releases it. */
-  async lease(ttlMs: number): Promise<(() => Promise<void>) | undefined> {
-    let isLate = false
+  async lease(ttlMs: number): Promise<Release | undefined> {
+    let acquired: (() => Promise<void>) | undefined
+    let isUnwanted = false
+    const acquire = async ({ key }: KeyedEntry): Promise<void> => {
+      acquired = await this.#store.lease?.(key, ttlMs)
+      if (isUnwanted) await acquired?.() // too late, and it would block other processes
+    }
     try {
-      const release = await this.#run('lease', async ({ key }) => {
-        const acquired = await this.#store.lease?.(key, ttlMs)
-        if (acquired && isLate) acquired().catch(() => {}) // unused, and it would block other processes
-        return acquired
-      })
-      return release ? () => this.#run('lease', release) : undefined
+      await untilAborted(this.#run('lease', acquire), this.#context.closed)
     } catch (error) {
-      isLate = true
+      isUnwanted = true
+      acquired?.().catch(() => {}) // in the same moment
       throw error
     }
+    const release = acquired
+    return release ? (options) => this.#run('lease', release, { ...options, isRelease: true }) : undefined
   }
 
   #entry(which: number): KeyedEntry {
@@ -110,21 +128,33 @@ export class EncryptedStore<T> {
   async #run<R>(
     operation: StoreFailedEvent['operation'],
     act: (entry: KeyedEntry) => Promise<R>,
-    { which = 0, isUrgent = false, isSilent = false } = {},
+    options: RunOptions = {},
   ): Promise<R> {
-    const { clock, emit, beginStep } = this.#context
+    const { which = 0, isUrgent = false, isUnattended = false, isRelease = false } = options
+    const { clock, emit, beginStep, closed } = this.#context
+    // What is written was preceded by a look, so the connection is open.
+    const limitMs = operation === 'set' ? OPERATION_MS : this.#limitMs
+    const run = (): Promise<R> => act(this.#entry(which))
+    const onStep = isUnattended ? () => {} : beginStep
     try {
-      const run = (): Promise<R> => act(this.#entry(which))
-      const onStep = isSilent ? () => {} : beginStep
-      return await queueOf(this.#store).run({ run, limitMs: this.#limitMs, isUrgent, onStep }, clock)
+      const begun = { run, limitMs, isUrgent, onStep, closed: isRelease ? undefined : closed }
+      return await queueOf(this.#store).run(begun, clock)
     } catch (error) {
       const code = storeErrorCode(error)
+      const isSilent = options.isSilent || isUnattended || closed?.aborted
       if (!isSilent) emit({ type: 'store-failed', operation, ...(code && { code }) })
       throw error
     } finally {
       this.#limitMs = OPERATION_MS
     }
   }
+}
+
+interface RunOptions extends OperationOptions {
+  /** Which of the encryption keys the entry has. */
+  readonly which?: number
+  /** Whether it goes on after the provider was closed. */
+  readonly isRelease?: boolean
 }
 
 /** The entry for one encryption key. */
@@ -135,9 +165,4 @@ interface KeyedEntry {
 
 function absentIfUnreadable(error: unknown): undefined {
   if (storeErrorCode(error) !== UNREADABLE) throw error
-}
-
-/** Only this package writes entries, so their content needs no further check. */
-function parsed(text: string | undefined): unknown {
-  return text === undefined ? undefined : JSON.parse(text)
 }

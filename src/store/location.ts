@@ -1,7 +1,8 @@
 /** Where processes share the token, as `MERCHANT_AUTH_STORE` and `--store` name it: a directory of this machine, or Redis. */
 import { resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Flaw } from '../errors.ts'
+import { operatorPath } from '../operator-path.ts'
+import { parseUrl } from '../urls.ts'
 import { prepareDirectory } from './directory.ts'
 import { storeOfFiles } from './files.ts'
 import type { TokenStore } from './token-store.ts'
@@ -20,22 +21,16 @@ interface FlawedLocation {
   readonly flaw: Flaw
 }
 
-const INVALID: FlawedLocation = {
-  flaw: {
-    kind: 'invalid',
-    reason:
-      'must be the path of a directory, such as /var/lib/my-service/tokens, or a URL such as redis://localhost:6379 or ' +
-      'rediss://user:password@host:6379/0',
-  },
+function invalid(reason: string): FlawedLocation {
+  return { flaw: { kind: 'invalid', reason } }
 }
 
-const UNEXPANDED: FlawedLocation = {
-  flaw: {
-    kind: 'invalid',
-    reason:
-      'must not contain ~ or $, which only a shell replaces: write an absolute path, such as /var/lib/my-service/tokens',
-  },
-}
+const PLACE =
+  'must be the path of a directory, such as /var/lib/my-service/tokens, or a URL such as redis://localhost:6379 or ' +
+  'rediss://user:password@host:6379/0'
+const BARE = `${PLACE}; a directory in the working directory is written ./tokens, and no store is an unset variable`
+const NOT_ENCODED =
+  'must be a URL whose user name and password are percent-encoded: / as %2F, # as %23, ? as %3F, % as %25'
 
 /** Where the store is that this text names; undefined without a text. */
 export function locateStore(text: string | undefined): StoreLocation | FlawedLocation | undefined {
@@ -53,30 +48,39 @@ export function prepareStore(text: string | undefined): StoreLocation | FlawedLo
 }
 
 function locationOf(text: string): StoreLocation | FlawedLocation {
-  if (/^rediss?:/.test(text)) {
-    const isRedis = /^rediss?:\/\/[^/]+(?:\/\d*)?(?:\?.*)?$/.test(text) && URL.canParse(text)
-    return isRedis ? { kind: 'redis', place: text } : INVALID
-  }
-  const path = text.startsWith('file:') ? pathOf(text) : text
-  if (path !== undefined && /^~|\$/.test(path)) return UNEXPANDED
+  if (/^rediss?:/.test(text)) return redisLocation(text)
+  const { path, flaw } = operatorPath(text)
+  if (flaw !== undefined) return { flaw }
   // A name with a colon is a URL, or a host with its port. One letter is a drive of Windows.
-  if (path === undefined || path === '' || /^[\w+.-]{2,}:/.test(path)) return INVALID
-  return { kind: 'directory', place: resolve(path) }
+  if (/^[\w+.-]{2,}:/.test(path)) return invalid(PLACE)
+  // A bare word, such as `redis` or `none`, was hardly meant as a directory.
+  return text.startsWith('file:') || /^\.|[\\/]/.test(path)
+    ? { kind: 'directory', place: resolve(path) }
+    : invalid(BARE)
 }
 
-/** The path in `file:./.tokens` and in `file:///var/lib/tokens`; undefined if such a URL is invalid. */
-function pathOf(text: string): string | undefined {
-  if (!text.startsWith('file://')) return text.slice('file:'.length)
+function redisLocation(text: string): StoreLocation | FlawedLocation {
+  // Parsers end the user name and the password at the first of these characters, and take what follows for something else.
+  if (/^\w+:\/\/[^@]*[/#?][^@]*@/.test(text)) return invalid(NOT_ENCODED)
+  const url = parseUrl(text)
+  if (url === undefined || !/^\w+:\/\/[^/?#]+(?:\/\d*)?(?:\?[^#]*)?$/.test(text)) return invalid(PLACE)
+  return isDecodable(url.username + url.password) ? { kind: 'redis', place: text } : invalid(NOT_ENCODED)
+}
+
+/** Clients of Redis decode user name and password, and throw `URI malformed` where they cannot. */
+function isDecodable(text: string): boolean {
   try {
-    return fileURLToPath(text)
+    decodeURIComponent(text)
+    return true
   } catch {
-    return undefined
+    return false
   }
 }
 
 function directoryFlaw(directory: string): Flaw | undefined {
   try {
-    return prepareDirectory(directory)
+    const flaw = prepareDirectory(directory)
+    return flaw && { ...flaw, reason: `is ${directory}, and ${flaw.reason}` }
   } catch {
     return undefined
   }

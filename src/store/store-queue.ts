@@ -23,6 +23,8 @@ export interface StoreOperation<T> {
   readonly isUrgent: boolean
   /** Called when it begins, or begins to wait for a slot, with the limit of that step (ms). */
   readonly onStep: (limitMs: number) => void
+  /** When this is aborted, it does not begin any more. */
+  readonly closed?: AbortSignal | undefined
 }
 
 interface UnderWay {
@@ -43,15 +45,16 @@ export class StoreQueue {
   }
 
   /** @throws an error with the code `ETIMEDOUT` if the operation takes too long, or if another one hangs */
-  async run<T>({ run, limitMs, isUrgent, onStep }: StoreOperation<T>, clock: Clock): Promise<T> {
+  async run<T>({ run, limitMs, isUrgent, onStep, closed }: StoreOperation<T>, clock: Clock): Promise<T> {
+    closed?.throwIfAborted()
     this.#freeDropped(clock.monotonicMs())
     const hasSlot = this.#slots.getValue() > 0
     if (this.#hanging > 0 && !(isUrgent && hasSlot && !this.#hasAnswered)) throw timedOut()
     if (!hasSlot) onStep(MAX_QUEUE_MS)
-    const free = await this.#slot(clock)
+    const free = await this.#slot(clock, closed)
     onStep(limitMs)
     const startedAt = clock.monotonicMs()
-    const operation = started(run)
+    const operation = started(run, closed)
     this.#underWay.set(operation, { startedAt, free })
     const end = (): void => {
       this.#underWay.delete(operation)
@@ -74,15 +77,16 @@ export class StoreQueue {
     }
   }
 
-  async #slot(clock: Clock): Promise<() => void> {
+  async #slot(clock: Clock, closed: AbortSignal | undefined): Promise<() => void> {
     const acquired = this.#slots.acquire()
     if (!this.#slots.isLocked()) return (await acquired)[1]
     const endsAt = clock.monotonicMs() + MAX_QUEUE_MS
     try {
-      const [, free] = await within(clock, { endsAt }, () => acquired, timedOut)
+      const [, free] = await within(clock, { endsAt, closed }, () => acquired, timedOut)
       return free
     } catch {
       acquired.then(([, free]) => free()).catch(() => {}) // too late, or canceled
+      closed?.throwIfAborted()
       throw timedOut()
     }
   }
@@ -126,7 +130,8 @@ export function shareQueue(store: TokenStore, queue: StoreQueue): TokenStore {
 }
 
 /** A store of a caller may throw. */
-async function started<T>(run: () => Promise<T>): Promise<T> {
+async function started<T>(run: () => Promise<T>, closed: AbortSignal | undefined): Promise<T> {
+  closed?.throwIfAborted()
   return await run()
 }
 

@@ -47,8 +47,9 @@ export const UNREADABLE = 'UNREADABLE'
  * name of the error's class (ClientClosedError: a client that is not connected).
  */
 export function storeErrorCode(error: unknown): string | undefined {
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  const name = error instanceof Error ? /^\w+Error$/.exec(error.constructor.name)?.[0] : undefined
+  const { code, message, constructor: of } = (error ?? {}) as { code?: unknown; message?: unknown } & object
+  // By its name: an error of another realm is an instance of nothing here.
+  const name = /^\w+Error$/.exec(of?.name ?? '')?.[0]
   return (
     [code, message].map((text) => /^[A-Z][A-Z0-9_]+(?= |$)/.exec(String(text))?.[0]).find(Boolean) ?? name
   )

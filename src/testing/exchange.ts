@@ -114,21 +114,23 @@ export class Exchange {
 
   /** Reads the body. Resolves with the part that arrived if the client leaves. */
   readBody(): Promise<Buffer> {
-    const { promise, resolve } = Promise.withResolvers<Buffer>()
     const chunks: Buffer[] = []
-    const end = (): void => resolve(Buffer.concat(chunks))
-    this.request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    this.request.on('end', end)
-    this.request.on('close', end) // the only event if the client leaves
-    return promise
+    return new Promise((resolve) => {
+      const end = (): void => resolve(Buffer.concat(chunks))
+      this.request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      this.request.on('end', end)
+      this.request.on('close', end) // the only event if the client leaves
+    })
   }
 
   /** Resolves after `ms`, or as soon as the client leaves. */
   async wait(ms: number): Promise<void> {
     if (ms <= 0 || this.gone) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, Math.ceil(ms)) // setTimeout drops a fraction
-    await Promise.race([promise, this.over])
+    let timer: NodeJS.Timeout | undefined
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, Math.ceil(ms)) // setTimeout drops a fraction
+    })
+    await Promise.race([waited, this.over])
     clearTimeout(timer)
   }
 

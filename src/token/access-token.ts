@@ -67,7 +67,8 @@ export class Lifetime {
    * quarters of the window costs them no token request.
    */
   readonly withoutStoreMs: number
-  readonly #sentAt: Instant
+  /** When the request for the token was sent. */
+  readonly sentAt: Instant
   readonly #usableMs: number
   readonly #marginMs: number
   /** The smallest observed offset (ms) of the wall clock from the monotonic clock. */
@@ -87,7 +88,7 @@ export class Lifetime {
   ) {
     const marginMs = expiryMarginMs ?? Math.min(MAX_MARGIN_MS, 0.05 * lifetimeMs)
     const windowMs = refreshAheadMs ?? Math.min(MAX_WINDOW_MS, 0.2 * lifetimeMs)
-    this.#sentAt = sentAt
+    this.sentAt = sentAt
     this.#leastOffsetMs = sentAt.epochMs - sentAt.monotonicMs
     this.#marginMs = Math.min(marginMs, 0.25 * lifetimeMs)
     this.#usableMs = lifetimeMs - this.#marginMs
@@ -105,7 +106,7 @@ export class Lifetime {
     const offsetMs = clock.epochMs() - monotonicMs
     if (offsetMs < this.#leastOffsetMs) this.#leastOffsetMs = offsetMs
     if (offsetMs - this.#leastOffsetMs > this.#aheadMs) this.#aheadMs = offsetMs - this.#leastOffsetMs
-    return this.#usableMs - (monotonicMs - this.#sentAt.monotonicMs) - this.#aheadMs
+    return this.#usableMs - (monotonicMs - this.sentAt.monotonicMs) - this.#aheadMs
   }
 
   /** How long (ms) until the token expires. */

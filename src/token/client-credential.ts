@@ -15,6 +15,8 @@ export class ClientCredential {
   readonly #context: ProviderContext
   #first: Promise<string> | undefined
   #latest: string | undefined
+  /** Whether the function did not return in time: then it is not asked again. */
+  isLate = false
 
   constructor(options: ResolvedOptions, context: ProviderContext) {
     this.#options = options
@@ -64,7 +66,10 @@ export class ClientCredential {
         throw new Error(`threw${why}`, { cause: redactedCause(error, secrets) })
       }
     }
-    const late = (): Error => new Error('did not answer in time')
+    const late = (): Error => {
+      this.isLate = true
+      return new Error('did not answer in time')
+    }
     const returned = (await within(this.#options.clock, { endsAt, closed }, ask, late)) ?? ''
     if (typeof returned !== 'string') throw new Error('returned no string')
     // Files end with line breaks, and a JWT has none.

@@ -12,6 +12,8 @@ export class KnownTokens {
   #before: CachedToken | undefined
   #newer: CachedToken | undefined
   #count = 0
+  /** Which of those acquired each one was, the first one being 1. */
+  readonly #nthOf = new WeakMap<object, number>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -48,6 +50,12 @@ export class KnownTokens {
     this.#current = token
     this.#newer = undefined
     this.#count += 1
+    this.#nthOf.set(token.token, this.#count)
+  }
+
+  /** Whether a token, as it was handed out, was acquired after another one. */
+  isNewer(token: object, other: object): boolean {
+    return (this.#nthOf.get(token) ?? 0) > (this.#nthOf.get(other) ?? 0)
   }
 
   /** The one before is in use again, and the present one waits. */

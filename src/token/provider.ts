@@ -12,7 +12,7 @@ import { type CallAnswer, createEmit, type RenewalSuppressedEvent, registerProvi
 import { inManual } from '../manual.ts'
 import { clientOf, type ResolvedOptions, resolveOptions, type TokenProviderOptions } from '../options.ts'
 import { shownUrl, UsedSecrets } from '../redact.ts'
-import { throwIfAborted } from '../waiting.ts'
+import { throwIfAborted, waitFor } from '../waiting.ts'
 import { countProvider, uncountProvider, warnIfWeak } from '../warnings.ts'
 import { type AccessToken, type CachedToken, RejectedTokens } from './access-token.ts'
 import { ClientCredential } from './client-credential.ts'
@@ -22,7 +22,7 @@ import type { Failure } from './limits/cooldown.ts'
 import { type Need, RequestLimits, type SuppressionReason } from './limits/request-limits.ts'
 import { Runs } from './runs.ts'
 import { type Begun, FIRST_OPERATION_MS, type SharedNeed, SharedToken } from './shared-token.ts'
-import { expiredOnArrival, lostRequest } from './token-errors.ts'
+import { ExpiredTokenError, lostRequest } from './token-errors.ts'
 import { TokenRequest } from './token-request.ts'
 
 /** The call whose token an API rejected. @inline */
@@ -34,10 +34,22 @@ export interface RenewOptions {
   /** The method of the call. */
   readonly method?: string | undefined
   /**
-   * Whether the call is repeated with the token that this resolves with.
+   * Set by attachments, which report how APIs answer: whether the call is repeated with the token that this resolves with.
    * @internal
    */
-  readonly canRepeat?: boolean | undefined
+  readonly attachment?: { readonly canRepeat: boolean } | undefined
+}
+
+/** A call for a token. @inline */
+export interface GetTokenOptions {
+  /** Ends the wait of this call only. */
+  readonly signal?: AbortSignal | undefined
+  /**
+   * Whether to resolve with a token that was requested after this call, whatever is cached or stored: for example, after the
+   * service granted a permission.
+   * @default false
+   */
+  readonly forceRefresh?: boolean | undefined
 }
 
 /** Provides and renews the access token of one environment. */
@@ -52,6 +64,10 @@ export interface TokenProvider {
   /**
    * The cached token, or a new one. Concurrent calls share one token request; `signal` ends the wait of this call only.
    *
+   * With `forceRefresh`, a token that was requested after this call. All calls that wait for such a request to begin share it,
+   * and so do processes with a store, whose token it replaces. Meanwhile, and if it fails, the current token stays in use. No
+   * rate limit of renewals and no reserved quota holds it back, so do not force one for each response of an API.
+   *
    * @throws {@link TokenRequestError} if no token could be acquired, now or before the end of a cooldown (`retryAfterMs`)
    * @throws {@link TokenResponseError} if the response of the token endpoint is not a valid token response
    * @throws {@link ProviderClosedError} after `close()`
@@ -59,16 +75,15 @@ export interface TokenProvider {
    * @example
    * const { value } = await tokens.getToken({ signal: AbortSignal.timeout(5_000) })
    */
-  getToken(options?: { readonly signal?: AbortSignal | undefined }): Promise<AccessToken>
+  getToken(options?: GetTokenOptions): Promise<AccessToken>
   /**
    * A token other than the `rejected` one, for which an API returned 401: the current token if it is newer, otherwise a
    * renewed one. Concurrent calls share one renewal. Resolves with undefined where nothing is renewed: the rate limit of
    * renewals for the API of `url`, or a quota of the token endpoint, allows none at the moment (event
    * `renewal-suppressed`), `url` is not below `apiUrls`, or the token endpoint issued the rejected token again.
    *
-   * For a provider with a token attached to a client, the 401 may also be about the call, as long as the API accepts others
-   * with this token: then nothing is renewed either. An API that has accepted no call with the current token gets the one
-   * before it, while that is valid.
+   * Only clients with the token attached report which calls an API accepts. For their calls the 401 may be about the call:
+   * then nothing is renewed either, or the token before the current one is used. Here every 401 counts as one about the token.
    *
    * @param rejected the token of the rejected call, or its value
    * @param options `url`: the URL that was called, which selects the API; `method`: of the call, for events; `signal`: ends
@@ -126,6 +141,16 @@ interface Acquisition extends SharedNeed {
   readonly since: number
 }
 
+/** A call for a token that is requested after it. */
+interface ForcedCall {
+  /** When (monotonic ms) it was made: other processes' requests are compared with it. */
+  readonly at: number
+  /** How many requests this process had begun: the order of its own does not depend on a clock. */
+  readonly requests: number
+  /** The token in use. */
+  readonly replaces: CachedToken | undefined
+}
+
 /** A call whose token an API rejected. */
 interface RejectedCall {
   /** The value of its token. */
@@ -157,8 +182,10 @@ class ClientCredentialsProvider implements TokenProvider {
   readonly #runs: Runs
   /** Only with a store. */
   readonly #sharedToken: SharedToken | undefined
-  /** Whether the token is attached to clients, which report how APIs answer. */
-  #hasAttachments = false
+  /** How many token requests have begun. */
+  #requests = 0
+  /** The number of the request that a token came from. A token of the store has none. */
+  readonly #requestOf = new WeakMap<CachedToken, number>()
 
   constructor(options: ResolvedOptions) {
     const { clock, credential, encryptionKeys = [], environment, onEvent, store, timeoutMs } = options
@@ -181,9 +208,7 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#sharedToken = store && new SharedToken(store, options, this.#context)
     registerProvider(this, {
       ...this.#context,
-      attached: () => {
-        this.#hasAttachments = true
-      },
+      isReportedTo: true,
       answered: (call) => this.#answered(call),
     })
     for (const key of encryptionKeys) secrets.keep(key, key)
@@ -207,7 +232,8 @@ class ClientCredentialsProvider implements TokenProvider {
     return current.token
   }
 
-  async getToken({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<AccessToken> {
+  async getToken({ signal, forceRefresh = false }: GetTokenOptions = {}): Promise<AccessToken> {
+    if (forceRefresh) return await this.#getForced(signal)
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       this.#assertOpen()
       throwIfAborted(signal)
@@ -218,32 +244,46 @@ class ClientCredentialsProvider implements TokenProvider {
       const since = this.#now()
       await this.#runs.join('caller', () => this.#acquireForCaller(since), signal)
     }
-    throw expiredOnArrival(this.#endpoint)
+    throw new ExpiredTokenError(this.#endpoint)
+  }
+
+  async #getForced(signal: AbortSignal | undefined): Promise<AccessToken> {
+    const call: ForcedCall = { at: this.#now(), requests: this.#requests, replaces: this.#tokens.current }
+    // A call may join a run whose request was sent before it, or that finds the token of such a request in the store.
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      this.#assertOpen()
+      throwIfAborted(signal)
+      this.#assertNoCooldown()
+      await this.#runs.join('forced', () => this.#replaceForced(call), signal)
+      const token = this.#requestedAfter(call)
+      if (token !== undefined) return token
+    }
+    throw new ExpiredTokenError(this.#endpoint)
   }
 
   async renewToken(
     rejected: AccessToken | string,
-    { signal, url, method, canRepeat = true }: RenewOptions = {},
+    { signal, url, method, attachment }: RenewOptions = {},
   ): Promise<AccessToken | undefined> {
     throwIfAborted(signal)
     const value = typeof rejected === 'string' ? rejected : rejected.value
-    if (value === this.#tokens.current?.token.value) this.#tokens.tryNewer()
+    const isByHand = attachment === undefined && value === this.#tokens.current?.token.value
+    if (isByHand || this.#servable() === undefined) this.#tokens.tryNewer()
     const other = this.#servableOtherThan(value)
     if (other !== undefined) return other
     const api = url === undefined ? undefined : this.#destinations(String(url)).api
-    const isOutside = url !== undefined && api === undefined // such a 401 does not mean that the token is invalid
+    if (url !== undefined && api === undefined) return undefined // such a 401 does not mean that the token is invalid
     if (this.#servable() === undefined) {
-      if (!isOutside) this.#context.rejected.add(value)
+      this.#context.rejected.add(value)
       return otherThan(value, await this.getToken({ signal }))
     }
-    if (isOutside) return undefined
     const call: RejectedCall = { token: value, api, method, url }
     const key = this.#keyOf(call)
     this.#context.emit(() => ({ type: 'token-rejected', ...this.#eventFieldsOf(call) }))
     if (!this.#runs.has(key)) {
-      const before = canRepeat ? this.#tokenBefore(call) : undefined
-      if (before !== undefined) return before
-      const suppression = this.#whyNotRenewed(call)
+      const alternative = attachment?.canRepeat ? this.#alternativeFor(call) : undefined
+      if (alternative !== undefined) return alternative
+      const suppression = this.#whyNotRenewed(call, { isReported: attachment !== undefined })
       if (suppression !== undefined) return this.#suppress(call, suppression)
     }
     const since = this.#now()
@@ -255,57 +295,72 @@ class ClientCredentialsProvider implements TokenProvider {
     this.#tokens.clear()
     uncountProvider(this, clientOf(this.#options))
     this.#closing.abort(new ProviderClosedError())
-    await this.#runs.settled()
+    await waitFor(this.#runs.settled(), undefined) // keeps the process alive
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
 
-  /** The token before the current one, where the API of a rejected call has accepted no call with the current one. */
-  #tokenBefore({ token, api }: RejectedCall): AccessToken | undefined {
-    const { before } = this.#tokens
+  /** The newer token that waits; or the one before, where the API of a rejected call has accepted none with the current one. */
+  #alternativeFor({ token, api }: RejectedCall): AccessToken | undefined {
+    const { before, newer } = this.#tokens
     const isAccepted = this.#limits.renewalsOf(api?.url).accepted === token
-    return this.#hasAttachments && !isAccepted ? before?.token : undefined
+    return newer?.token ?? (isAccepted ? undefined : before?.token)
   }
 
-  /** Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. */
-  #whyNotRenewed({ api }: RejectedCall): Suppression | undefined {
+  /**
+   * Counts a 401, and decides whether it is about the token and a limit allows a renewal; if not, returns why. Where nobody
+   * reports which calls the API accepts, each counts as one about the token.
+   */
+  #whyNotRenewed(
+    { api }: RejectedCall,
+    { isReported }: { readonly isReported: boolean },
+  ): Suppression | undefined {
     const isAboutToken = this.#limits.renewalsOf(api?.url).rejected(this.#now())
-    if (this.#hasAttachments && !isAboutToken) return { reason: 'accepted' }
+    if (isReported && !isAboutToken) return { reason: 'accepted' }
     // A limit that forbids a renewal may be over for another process, whose token is in the store.
     if (this.#sharedToken?.isLookDue) return undefined
     return this.#limits.holdOn({ purpose: 'rejection', api: api?.url })
   }
 
   /** An attachment reports how an API answered a call. */
-  #answered({ url, method, token, status, isRejection, isRepeated }: CallAnswer): void {
+  #answered({ url, method, token, status, isRejection, rejected }: CallAnswer): void {
     const { api } = this.#destinations(url)
-    const { current } = this.#tokens
-    if (api === undefined || current === undefined) return
+    if (api === undefined) return
     const renewals = this.#limits.renewalsOf(api.url)
-    const isCurrent = token.value === current.token.value
-    if (status >= 200 && status < 300) {
-      // A late answer to a call with an earlier token changes nothing.
-      if (isCurrent || renewals.accepted !== current.token.value) renewals.accepted = token.value
-      if (isCurrent) renewals.acceptsCurrent()
-    }
-    if (!isRepeated) return
-    const isAccepted = !isRejection && status < 500
-    if (isCurrent && isAccepted && this.#tokens.newer === undefined) renewals.helped(this.#now())
-    if (token.value !== this.#tokens.before?.token.value) return
+    const isAccepted = status >= 200 && status < 300
+    const isOfCurrent = rejected !== undefined && rejected.value === this.#tokens.current?.token.value
+    if (isOfCurrent && isAccepted) this.#useAlternative(token)
+    const current = this.#tokens.current?.token.value
     if (isAccepted) {
-      this.#tokens.restoreBefore()
-      this.#limits.pauseBackground(this.#servableForMs())
-    } else if (isRejection) this.#rejectedBoth({ token: current.token.value, api, method, url })
+      // A late answer to a call with an earlier token changes nothing.
+      if (token.value === current || renewals.accepted !== current) renewals.accepted = token.value
+      if (token.value === current) renewals.acceptsCurrent()
+    }
+    const isInQuestion = isOfCurrent && this.#servable() !== undefined
+    if (isInQuestion && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
+    const isRenewed = rejected !== undefined && !isOfCurrent && this.#tokens.isNewer(token, rejected)
+    const hasHelped = isRenewed && !isRejection && status < 500
+    if (hasHelped && this.#tokens.newer === undefined) renewals.helped(this.#now())
   }
 
-  /** An API rejected the current token and the one before, for one call: that is not repeated again. */
+  /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */
+  #useAlternative({ value }: { readonly value: string }): void {
+    const { before, newer } = this.#tokens
+    if (value === newer?.token.value) this.#tokens.tryNewer()
+    else if (value === before?.token.value) {
+      this.#tokens.restoreBefore()
+      this.#limits.pauseBackground(this.#servableForMs())
+    }
+  }
+
+  /** An API rejected the current token and another one for the same call, which is not repeated again. */
   #rejectedBoth(call: RejectedCall): void {
     const { api } = call
     this.#limits.renewalsOf(api?.url).beginDoubt(this.#now())
     const since = this.#now()
-    const suppression = this.#whyNotRenewed(call)
+    const suppression = this.#whyNotRenewed(call, { isReported: true })
     if (suppression !== undefined) this.#emitSuppressed(call, suppression)
     else this.#runs.start(this.#keyOf(call), () => this.#replaceRejected(call, since))
   }
@@ -321,6 +376,28 @@ class ClientCredentialsProvider implements TokenProvider {
     if ((await this.#acquire({ purpose: 'caller', since })) !== 'acquired') this.#assertNoCooldown()
   }
 
+  /** Acquires a token that is requested after a call for one. If that fails, the current token stays in use. */
+  async #replaceForced(call: ForcedCall): Promise<void> {
+    if (this.#requestedAfter(call) !== undefined) return
+    const replaced = this.#servable()
+    const replaces = this.#tokens.current?.token.value
+    const { at } = call
+    const outcome = await this.#acquire({ purpose: 'forced', replaces, requestedAfter: at, since: at })
+    if (outcome !== 'acquired') this.#assertNoCooldown()
+    // The token endpoint may have issued the same token again.
+    else if (replaced !== undefined && this.#servableOtherThan(replaced.value) !== undefined)
+      this.#context.emit({ type: 'token-renewed', reason: 'forced' })
+  }
+
+  /** The current token, if it was requested after a call for such a token. */
+  #requestedAfter({ at, requests, replaces }: ForcedCall): AccessToken | undefined {
+    const { current } = this.#tokens
+    if (current === undefined || current === replaces) return undefined
+    const request = this.#requestOf.get(current)
+    const isLater = request === undefined ? current.sentAt.monotonicMs >= at : request > requests
+    return isLater ? this.#servable() : undefined
+  }
+
   /** Replaces a token that an API rejected. */
   async #replaceRejected(call: RejectedCall, since: number): Promise<void> {
     const { token, api } = call
@@ -328,7 +405,9 @@ class ClientCredentialsProvider implements TokenProvider {
     if (this.#servable() === undefined) return await this.#acquireForCaller(since) // it has expired in the meantime
     const need: Need = { purpose: 'rejection', api: api?.url }
     if (this.#limits.mayRequest(need)) this.#context.rejected.add(token)
-    if ((await this.#acquire({ ...need, replaces: token, since })) !== 'acquired') {
+    // The store may still have an older one, such as after a write that failed.
+    const requestedAfter = this.#tokens.current?.sentAt.monotonicMs
+    if ((await this.#acquire({ ...need, replaces: token, requestedAfter, since })) !== 'acquired') {
       const hold = this.#limits.holdOn(need)
       const isServable = this.#servable() !== undefined // otherwise the next call requests one
       if (hold !== undefined && isServable) this.#suppress(call, hold)
@@ -368,14 +447,17 @@ class ClientCredentialsProvider implements TokenProvider {
     const { current } = this.#tokens
     if (current === undefined) return // closed
     const since = this.#now()
+    const waitsForStoreUntil = since + current.servableForMs(clock) - current.withoutStoreMs
     const outcome = await this.#acquire({
       purpose: 'background',
       replaces: current.token.value,
-      waitsForStoreUntil: since + current.servableForMs(clock) - current.withoutStoreMs,
+      requestedAfter: current.sentAt.monotonicMs,
+      waitsForStoreUntil,
       since,
     })
     if (outcome === 'acquired') this.#context.emit({ type: 'token-renewed', reason: 'expiring' })
     else this.#limits.pauseBackground(current.servableForMs(clock))
+    if (outcome === 'store-failed') this.#limits.endBackgroundPauseBy(waitsForStoreUntil)
   }
 
   /** Acquires a token and caches it, or says why no token may be requested. Call only in a run. */
@@ -392,6 +474,8 @@ class ClientCredentialsProvider implements TokenProvider {
     }
     if (begun.kind !== 'request') return begun.kind
     const requestedAt = this.#now()
+    this.#requests += 1
+    const number = this.#requests
     let requested: CachedToken | undefined
     try {
       this.#assertOpen()
@@ -403,6 +487,7 @@ class ClientCredentialsProvider implements TokenProvider {
         mayRetry: () => this.#servable() === undefined || this.#limits.mayRequest(acquisition),
       })
       requested = await request.send()
+      this.#requestOf.set(requested, number)
       this.#limits.succeeded()
       // Before it is shared: other processes have to know that this API is in doubt.
       if (purpose === 'rejection') this.#limits.renewalsOf(api).renewed(requestedAt, { isRequested: true })

@@ -45,21 +45,26 @@ const BY_ERROR: Readonly<Record<string, RejectionReason>> = {
 }
 
 /** The reason for a status and an OAuth error. */
-export function rejectionOf(status: number, { error }: OAuthError): Rejection {
+export function rejectionOf(status: number, { error, detail }: OAuthError): Rejection {
   const oauthError = error?.toLowerCase() ?? ''
   // Auth0 returns it for a wrong secret.
   if (status === 401 && oauthError === 'access_denied') return { reason: 'client', isExplained: true }
   const explained = BY_ERROR[oauthError]
   if (explained !== undefined) return { reason: explained, isExplained: true }
-  return { reason: reasonOfStatus(status, oauthError), isExplained: false }
+  return { reason: reasonOfStatus(status, oauthError || withoutStatus(detail)), isExplained: false }
 }
 
-function reasonOfStatus(status: number, oauthError: string): RejectionReason {
+/** What a body says besides its status. */
+function withoutStatus(detail = ''): string {
+  return detail.replace(/^(?:\d{3} )?bad request\.?$/i, '')
+}
+
+function reasonOfStatus(status: number, words: string): RejectionReason {
   if (status === 401) return 'client'
   if (status === 403) return 'audience'
   if (status === 404 || status === 405) return 'no-endpoint'
   if (status === 415) return 'format'
-  if (status === 400 && (oauthError === '' || oauthError === 'invalid_request')) return 'format'
+  if (status === 400 && (words === '' || words === 'invalid_request')) return 'format'
   if (status === 429) return 'too-many'
   return status === 408 || status >= 500 ? 'server' : 'other'
 }
@@ -71,7 +76,7 @@ const CHECK = 'Check authUrl, clientId and audience.'
 /** What to do about a rejection, in terms of the options. */
 export function adviceFor(
   status: number,
-  { error }: OAuthError,
+  oauth: OAuthError,
   { bodyFormat, credential }: Pick<ResolvedOptions, 'bodyFormat' | 'credential'>,
 ): string {
   const form =
@@ -87,5 +92,5 @@ export function adviceFor(
     server: 'The token endpoint is in trouble: try again later.',
     other: CHECK,
   }
-  return advice[rejectionOf(status, { error }).reason]
+  return advice[rejectionOf(status, oauth).reason]
 }

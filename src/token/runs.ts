@@ -17,18 +17,34 @@ const LOST = Symbol('lost')
 class Line {
   /** When (monotonic ms) the present step of the run whose turn it is must have ended; infinite if there is no run. */
   stepEndsAt = Number.POSITIVE_INFINITY
+  /** When (monotonic ms) its run was first found to have outlived its step. */
+  lateSince: number | undefined
+  /** Whether another line has taken its place. */
+  isReplaced = false
   readonly #keys = new Set<string>()
+  /** How many runs are under way, or wait for their turn. */
+  #unfinished = 0
   readonly #turn = new Mutex()
+  readonly #firstStepEndsAt: () => number
+
+  /** `firstStepEndsAt`: when (monotonic ms) the first step of a run that begins now must have ended. */
+  constructor(firstStepEndsAt: () => number) {
+    this.#firstStepEndsAt = firstStepEndsAt
+  }
 
   readonly join: (key: string, run: () => Promise<void>) => Promise<void> = pMemoize(
     async (key: string, run: () => Promise<void>) => {
       this.#keys.add(key)
+      this.#unfinished += 1
       try {
         await this.#turn.runExclusive(async () => {
           try {
+            if (this.isReplaced) throw LOST // the run before was only late, and this one runs in another line
             await run()
           } finally {
-            this.stepEndsAt = Number.POSITIVE_INFINITY // before the next turn begins
+            this.#unfinished -= 1
+            // Before the turn passes: the next run may have been lost while it waited, and never begin a step.
+            this.stepEndsAt = this.#unfinished > 0 ? this.#firstStepEndsAt() : Number.POSITIVE_INFINITY
           }
         })
       } finally {
@@ -61,45 +77,49 @@ export class Runs {
   readonly #firstStepMs: number
   readonly #closed: AbortSignal
   readonly #lost: () => Error
-  #line = new Line()
+  #line: Line
+  /** The waits that began in this tick. */
+  readonly #waits = new Map<string, Promise<void>>()
 
   constructor(clock: Clock, { firstStepMs, closed, lost }: RunsOptions) {
     this.#clock = clock
     this.#firstStepMs = firstStepMs
     this.#closed = closed
     this.#lost = lost
+    this.#line = this.#newLine()
   }
 
   /** Whether a run is under way, or waits for its turn: the one with this key, or any. */
   has(key?: string): boolean {
-    return this.#line.has(key) && !this.#isLost(AFTER_FREEZE_MS)
+    return this.#line.has(key) && !this.#hasBeenLate()
   }
 
   /** The run whose turn it is begins a step that ends within `ms`. */
   beginStep(ms: number): void {
     this.#line.stepEndsAt = this.#clock.monotonicMs() + ms
+    this.#line.lateSince = undefined
   }
 
   /** Settles as the run with this key does: the one that is under way, or else a new one, after all earlier runs. */
   async join(key: string, run: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     if (this.#isLost()) {
       const line = this.#line
-      await untilAborted(this.#clock.sleep(AFTER_FREEZE_MS, signal), signal)
+      const pause = this.#clock.sleep(AFTER_FREEZE_MS, this.#closed)
+      await waitFor(untilAborted(pause, this.#closed), signal)
       this.#replaceIfLost(line)
     }
     for (let isSecond = false; ; isSecond = true) {
       const line = this.#line
       try {
         if (!line.has()) this.beginStep(this.#firstStepMs)
-        const joined = line.join(key, run)
-        return await waitFor(untilAborted(this.#untilLost(joined, line), this.#closed), signal)
+        return await waitFor(this.#wait(key, run), signal)
       } catch (error) {
         const isOwn = error instanceof MerchantAuthError || isFrameworkError(error)
         if (signal?.aborted || isOwn) throw error
         if (isSecond) throw error === LOST ? this.#lost() : error
         // In newer runtimes, the promise of a lost run rejects with an error of the runtime.
         if (error === LOST) this.#replaceIfLost(line)
-        else if (this.#line === line) this.#line = new Line()
+        else if (this.#line === line) this.#replace()
       }
     }
   }
@@ -120,28 +140,61 @@ export class Runs {
     this.#line.join(key, run).catch(() => {}) // its failure is an event
   }
 
+  /** All calls of one tick share a wait. Those of different requests do not: on Workers, its timer is lost with the request. */
+  #wait(key: string, run: () => Promise<void>): Promise<void> {
+    const begun = this.#waits.get(key)
+    if (begun !== undefined) return begun
+    const line = this.#line
+    const wait = untilAborted(this.#untilLost(line.join(key, run), line), this.#closed)
+    this.#waits.set(key, wait)
+    Promise.resolve().then(() => this.#waits.delete(key)) // fake timers replace queueMicrotask
+    return wait
+  }
+
+  #newLine(): Line {
+    return new Line(() => this.#clock.monotonicMs() + this.#firstStepMs)
+  }
+
   /** Settles with the run; rejects with {@link LOST} when the run whose turn it is has outlived its step. */
   async #untilLost(joined: Promise<void>, line: Line): Promise<void> {
     const settled = new AbortController()
     const watch = async (): Promise<void> => {
-      for (;;) {
-        const leftMs = line.stepEndsAt + LOST_AFTER_MS - this.#clock.monotonicMs()
-        if (leftMs <= 0) throw LOST
-        await this.#clock.sleep(Number.isFinite(leftMs) ? leftMs : LOST_AFTER_MS, settled.signal) // between two runs
+      for (let dueAt = Number.POSITIVE_INFINITY; ; ) {
+        const now = this.#clock.monotonicMs()
+        const leftMs = line.stepEndsAt + LOST_AFTER_MS - now
+        const stoodStill = now - dueAt >= AFTER_FREEZE_MS // then the run's own timers come first
+        if (leftMs <= 0 && !stoodStill) throw LOST
+        const betweenRuns = leftMs === Number.POSITIVE_INFINITY
+        const waitMs = leftMs <= 0 ? AFTER_FREEZE_MS : betweenRuns ? LOST_AFTER_MS : leftMs
+        dueAt = now + waitMs
+        await this.#clock.sleep(waitMs, settled.signal)
       }
     }
     try {
       await Promise.race([joined, watch()])
     } finally {
-      settled.abort()
+      settled.abort('settled') // without a reason, each would make an error
     }
   }
 
-  #isLost(ms = 0): boolean {
-    return this.#clock.monotonicMs() >= this.#line.stepEndsAt + LOST_AFTER_MS + ms
+  #isLost(): boolean {
+    return this.#clock.monotonicMs() >= this.#line.stepEndsAt + LOST_AFTER_MS
+  }
+
+  /** Whether it was found lost before, long enough ago for a run that was only frozen to go on. */
+  #hasBeenLate(): boolean {
+    if (!this.#isLost()) return false
+    const now = this.#clock.monotonicMs()
+    this.#line.lateSince ??= now
+    return now >= this.#line.lateSince + AFTER_FREEZE_MS
   }
 
   #replaceIfLost(line: Line): void {
-    if (this.#line === line && this.#isLost()) this.#line = new Line()
+    if (this.#line === line && this.#isLost()) this.#replace()
+  }
+
+  #replace(): void {
+    this.#line.isReplaced = true
+    this.#line = this.#newLine()
   }
 }

@@ -10,6 +10,7 @@ import {
   type EncryptedStoreContext,
   type Entry,
   FIRST_OPERATION_MS,
+  type Release,
 } from '../store/encrypted-store.ts'
 import type { TokenStore } from '../store/token-store.ts'
 import { untilAborted } from '../waiting.ts'
@@ -51,6 +52,8 @@ export interface SharedTokenEntry
 export interface SharedNeed extends Need {
   /** The value of the token that is to be replaced. */
   readonly replaces?: string | undefined
+  /** Only a token will do whose request was sent at this moment (monotonic ms) or later. */
+  readonly requestedAfter?: number | undefined
   /** Until when (monotonic ms) it waits for a store that fails, rather than request a token without it. */
   readonly waitsForStoreUntil?: number | undefined
 }
@@ -74,7 +77,7 @@ export type EndRequest = (token: CachedToken | undefined) => Promise<void>
 export function entryOfClient(
   store: TokenStore,
   options: ResolvedOptions,
-  context: Pick<EncryptedStoreContext, 'encryptionKeys' | 'emit' | 'beginStep'> & { readonly name?: string },
+  context: Omit<EncryptedStoreContext, 'name' | 'client' | 'clock'> & { readonly name?: string },
 ): EncryptedStore<SharedEntry> {
   return new EncryptedStore(store, {
     name: 'token',
@@ -89,10 +92,9 @@ export { FIRST_OPERATION_MS }
 
 /** What one acquisition has found out and holds. */
 interface Session {
-  readonly store: EncryptedStore<SharedEntry>
   readonly need: SharedNeed
   readonly credential: ClientCredential
-  release?: (() => Promise<void>) | undefined
+  release?: Release | undefined
 }
 
 /** One provider's access to the shared entry. It makes one acquisition at a time. */
@@ -105,9 +107,9 @@ export class SharedToken {
   #lookedAt = Number.NEGATIVE_INFINITY
   /** Whether the last operation failed. */
   #isFailing = false
-  /** The token in the entry that was read last: a write after a failure must not erase it. */
-  #seen: CachedToken | undefined
-  /** The token whose write is tried again. */
+  /** What is known of the entry: a write after a failure must not erase its token. Undefined if the last look failed. */
+  #entry: { readonly token: CachedToken | undefined } | undefined
+  /** The token that is to be written, until that succeeds. */
   #unwritten: CachedToken | undefined
 
   constructor(store: TokenStore, options: ResolvedOptions, context: ProviderContext) {
@@ -124,34 +126,23 @@ export class SharedToken {
   /** Looks for the token, and waits for the right to request one. */
   async begin(need: SharedNeed, credential: ClientCredential): Promise<Begun> {
     const { limits } = this.#context
+    const session: Session = { need, credential }
     // Nobody waits for the background, so it finds out whether the store is back.
     const mayLook = !this.#isFailing || this.isLookDue || need.purpose === 'background'
-    const store = mayLook ? await this.#open(need, credential) : undefined
-    if (store === undefined) return this.#withoutStore(need)
-    const session: Session = { store, need, credential }
-    this.#lookedAt = this.#now()
-    const found = await this.#look(session)
-    if (found !== undefined) return { kind: 'found', token: found }
-    if (!limits.mayRequest(need)) return { kind: 'limited' }
-    if (this.#isFailing) return this.#withoutStore(need)
-    const other = store.hasLeases ? await this.#waitForLease(session) : undefined
-    if (other !== undefined) return other
-    if (this.#isWaitingForStore(need)) {
-      await this.#release(session)
-      return { kind: 'store-failed' }
+    const store = mayLook ? await this.#open(session) : undefined
+    if (store !== undefined) {
+      this.#lookedAt = this.#now()
+      const found = await this.#look(store, need)
+      if (found !== undefined) return { kind: 'found', token: found }
+      const mayWait = store.hasLeases && !this.#isFailing && limits.mayRequest(need)
+      const other = mayWait ? await this.#waitForLease(store, session) : undefined
+      if (other !== undefined) return other
     }
-    return { kind: 'request', end: (token) => this.#end(session, token) }
-  }
-
-  #withoutStore(need: SharedNeed): Begun {
-    if (!this.#context.limits.mayRequest(need)) return { kind: 'limited' }
-    if (this.#isWaitingForStore(need)) return { kind: 'store-failed' }
-    return {
-      kind: 'request',
-      end: async (token) => {
-        if (token !== undefined) this.#writeUnattended(token, this.#opened?.store)
-      },
-    }
+    const mayRequest = limits.mayRequest(need)
+    if (mayRequest && !this.#isWaitingForStore(need))
+      return { kind: 'request', end: (token) => this.#end(session, token) }
+    await this.#release(session)
+    return { kind: mayRequest ? 'store-failed' : 'limited' }
   }
 
   #isWaitingForStore({ waitsForStoreUntil = Number.NEGATIVE_INFINITY }: SharedNeed): boolean {
@@ -162,10 +153,7 @@ export class SharedToken {
    * The entry that this process can decrypt; undefined without a key. While no token may be requested, that of the last key:
    * the function for the credential is not called.
    */
-  async #open(
-    need: SharedNeed,
-    credential: ClientCredential,
-  ): Promise<EncryptedStore<SharedEntry> | undefined> {
+  async #open({ need, credential }: Session): Promise<EncryptedStore<SharedEntry> | undefined> {
     const { clock, encryptionKeys, timeoutMs } = this.#options
     if (encryptionKeys !== undefined) return this.#entryFor(encryptionKeys)
     if (!this.#context.limits.mayRequest(need)) return this.#opened?.store
@@ -177,23 +165,28 @@ export class SharedToken {
   #entryFor(encryptionKeys: readonly string[]): EncryptedStore<SharedEntry> {
     const firstKey = encryptionKeys[0] as string
     if (this.#opened?.firstKey !== firstKey) {
-      const { beginStep, emit } = this.#context
-      const store = entryOfClient(this.#store, this.#options, { encryptionKeys, emit, beginStep })
+      const { beginStep, closed, emit } = this.#context
+      const store = entryOfClient(this.#store, this.#options, { encryptionKeys, emit, beginStep, closed })
       this.#opened = { firstKey, store }
     }
     return this.#opened.store
   }
 
   /** Reads the entry: adopts its limits, and returns its token if that can be used. */
-  async #look({ store, need }: Session): Promise<CachedToken | undefined> {
+  async #look(
+    store: EncryptedStore<SharedEntry>,
+    need: SharedNeed,
+    { isUnattended } = { isUnattended: false },
+  ): Promise<CachedToken | undefined> {
     const { limits, secrets } = this.#context
-    this.#seen = undefined
+    let seen: CachedToken | undefined
+    this.#entry = undefined
     const error = (): unknown => refusedElsewhere(shownUrl(this.#options.endpoint, secrets))
     try {
-      for await (const entry of store.read()) {
+      for await (const entry of store.read({ isUnattended })) {
         const ageMs = ageOf(entry)
         const token = this.#tokenIn(entry, ageMs)
-        this.#seen ??= token
+        seen ??= token
         const isFound = token !== undefined && this.#isUsable(token, need)
         if (isFound) limits.succeeded() // before the cooldown that came after this token
         limits.adopt(entry.content.limits, { writtenAt: entry.readAt.monotonicMs - ageMs, error })
@@ -204,6 +197,7 @@ export class SharedToken {
         }
       }
       this.#isFailing = false
+      this.#entry = { token: seen }
     } catch {
       this.#isFailing = true
     }
@@ -227,9 +221,10 @@ export class SharedToken {
     )
   }
 
-  #isUsable(cached: CachedToken, { purpose, replaces }: SharedNeed): boolean {
+  #isUsable(cached: CachedToken, { purpose, replaces, requestedAfter }: SharedNeed): boolean {
     const { value } = cached.token
     if (value === replaces || this.#context.rejected.has(value)) return false
+    if (requestedAfter !== undefined && cached.sentAt.monotonicMs < requestedAfter) return false
     const leastMs = purpose === 'background' ? cached.windowMs : 0 // otherwise it would be renewed at once
     return cached.servableForMs(this.#options.clock) > leastMs
   }
@@ -239,10 +234,10 @@ export class SharedToken {
    * its lease, and the next holder needs time, too. After that this process requests one without the lease. A background
    * renewal does not wait for other processes.
    */
-  async #waitForLease(session: Session): Promise<Begun | undefined> {
+  async #waitForLease(store: EncryptedStore<SharedEntry>, session: Session): Promise<Begun | undefined> {
     const { clock, timeoutMs } = this.#options
     const { closed, limits } = this.#context
-    const { need, store } = session
+    const { need } = session
     const leaseMs = Math.ceil(timeoutMs) + LEASE_BEYOND_REQUEST_MS
     const giveUpAt = this.#now() + leaseMs + Math.min(leaseMs / 4, MAX_GRACE_MS)
     for (;;) {
@@ -259,7 +254,7 @@ export class SharedToken {
         await untilAborted(clock.sleep(LOOK_EVERY_MS, closed), closed)
       }
       // Another process may have renewed, or been refused, while this one waited.
-      const found = await this.#look(session)
+      const found = await this.#look(store, need)
       const isOver = found !== undefined || !limits.mayRequest(need)
       if (isOver) await this.#release(session)
       if (found !== undefined) return { kind: 'found', token: found }
@@ -268,72 +263,91 @@ export class SharedToken {
     }
   }
 
-  /** Ends an acquisition: shares its result, then releases its lease. */
+  /** Ends an acquisition: shares its result, then releases its lease. While the store fails, nobody waits for that. */
   async #end(session: Session, token: CachedToken | undefined): Promise<void> {
+    const isFailing = this.#isFailing
+    const ended = this.#share(session, token, { isUrgent: isFailing, isUnattended: isFailing })
+    if (!isFailing) await ended
+  }
+
+  async #share(
+    session: Session,
+    token: CachedToken | undefined,
+    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
+  ): Promise<void> {
     const { closed, limits } = this.#context
     const { credential, need } = session
-    if (closed.aborted) return await this.#release(session)
-    if (token !== undefined) {
+    const hasNews = need.purpose === 'rejection' || limits.shared.cooldown !== undefined
+    if (token !== undefined && !closed.aborted) {
       // After the secret was rotated, processes that have the new one look under its key.
-      const { encryptionKeys } = this.#options
-      const store =
-        encryptionKeys || credential.latest === undefined
-          ? session.store
-          : this.#entryFor([credential.latest])
-      if (this.#isFailing) this.#writeUnattended(token, store)
-      else await this.#write(store, token).catch(() => this.#writeLater(token, store))
-    } else if (!this.#isFailing && (need.purpose === 'rejection' || limits.shared.cooldown !== undefined)) {
-      await this.#write(session.store, this.#seen).catch(() => {})
+      const store = this.#entryFor(this.#options.encryptionKeys ?? [credential.latest as string])
+      this.#unwritten = token
+      await this.#write(store, token, options).catch(() => void this.#writeLater(store, token))
+    } else if (hasNews && !options.isUnattended && !closed.aborted && this.#opened) {
+      const { store } = this.#opened
+      if (session.release === undefined) await this.#lookBesideOthers(store, need)
+      if (this.#entry) await this.#write(store, this.#entry.token ?? this.#unwritten, options).catch(() => {})
     }
-    await this.#release(session)
+    await this.#release(session, options)
+  }
+
+  /**
+   * Without the lease, another process may have written a token during a request that failed. It must not be erased, and the
+   * next call takes it; but it does not end the cooldown, which has just begun.
+   */
+  async #lookBesideOthers(store: EncryptedStore<SharedEntry>, need: SharedNeed): Promise<void> {
+    await this.#look(store, { ...need, requestedAfter: Number.POSITIVE_INFINITY })
+    const token = this.#entry?.token
+    if (token !== undefined && this.#isUsable(token, need)) this.#lookedAt = Number.NEGATIVE_INFINITY
   }
 
   async #write(
     store: EncryptedStore<SharedEntry>,
     cached: CachedToken | undefined,
-    options?: { readonly isUrgent: boolean; readonly isSilent: boolean },
+    options: { readonly isUrgent: boolean; readonly isUnattended: boolean },
   ): Promise<void> {
-    const remainsMs = cached?.remainsMs(this.#options.clock) ?? 0
-    const ttlMs = Math.floor(Math.max(remainsMs, MIN_ENTRY_MS))
     const { lifetimeMs = 0, quotas = [], token } = cached ?? {}
-    const entry = token && { value: token.value, scope: token.scope, lifetimeMs, remainsMs, quotas }
+    const create = (): { content: SharedEntry; ttlMs: number } => {
+      const remainsMs = cached?.remainsMs(this.#options.clock) ?? 0
+      const ttlMs = Math.floor(Math.max(remainsMs, MIN_ENTRY_MS))
+      const shared = token && { value: token.value, scope: token.scope, lifetimeMs, remainsMs, quotas }
+      return { content: { ttlMs, token: shared, limits: this.#context.limits.shared }, ttlMs }
+    }
     try {
-      await store.write({ ttlMs, token: entry, limits: this.#context.limits.shared }, ttlMs, options)
+      await store.write(create, options)
       this.#isFailing = false
-      this.#unwritten = undefined
+      this.#entry = { token: cached }
+      if (this.#unwritten === cached) this.#unwritten = undefined
     } catch (error) {
       this.#isFailing = true
       throw error
     }
   }
 
-  /** Writes a token while the store fails: nobody waits for it. */
-  #writeUnattended(token: CachedToken, store: EncryptedStore<SharedEntry> | undefined): void {
-    if (store === undefined) return
-    const writing = this.#write(store, token, { isUrgent: true, isSilent: true })
-    writing.catch(() => this.#writeLater(token, store))
-  }
-
-  /** Tries the write again until it succeeds, or another token is written. Keeps no process alive. */
-  async #writeLater(token: CachedToken, store: EncryptedStore<SharedEntry>): Promise<void> {
+  /** Tries the write again until it succeeds, or the entry has another token. Keeps no process alive. */
+  async #writeLater(store: EncryptedStore<SharedEntry>, token: CachedToken): Promise<void> {
     const { clock } = this.#options
-    const { closed } = this.#context
-    this.#unwritten = token
+    const { closed, rejected } = this.#context
+    const { value } = token.token
+    const requestedAfter = token.sentAt.monotonicMs
     for (let pauseMs = FIRST_WRITE_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_WRITE_PAUSE_MS)) {
       await clock.sleep(pauseMs, closed).catch(() => {})
-      const isOver = closed.aborted || this.#unwritten !== token || token.remainsMs(clock) <= 0
-      if (isOver || this.#context.rejected.has(token.token.value)) return
+      const isWanted = this.#unwritten === token && token.remainsMs(clock) > 0 && !rejected.has(value)
+      if (!isWanted || closed.aborted) return
+      // Another process may have written a newer one, and the write that failed may have succeeded late.
+      const need: SharedNeed = { purpose: 'background', replaces: value, requestedAfter }
+      if ((await this.#look(store, need, { isUnattended: true })) !== undefined) return
       try {
-        return await this.#write(store, token, { isUrgent: false, isSilent: true })
+        if (!this.#isFailing) return await this.#write(store, token, { isUrgent: false, isUnattended: true })
       } catch {
         // The store still fails.
       }
     }
   }
 
-  /** A store that fails would not release it: the lease expires. */
-  async #release({ release }: Session): Promise<void> {
-    if (!this.#isFailing) await release?.().catch(() => {})
+  /** While another operation hangs, the store is not asked to: then the lease expires. */
+  async #release({ release }: Session, { isUnattended } = { isUnattended: false }): Promise<void> {
+    await release?.({ isUnattended, isSilent: this.#isFailing }).catch(() => {})
   }
 
   #now(): number {

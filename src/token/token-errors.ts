@@ -1,14 +1,22 @@
-/** Errors that no attempt of the acquisition itself caused. `endpoint` is the token endpoint's URL, redacted for messages. */
+/** Errors that more than one part of the provider raises. `endpoint` is the token endpoint's URL, redacted for messages. */
 import { TokenRequestError, TokenResponseError } from '../errors.ts'
 import { TOO_MANY } from './rejection.ts'
 
-/** The token expired before it could be used. */
-export function expiredOnArrival(endpoint: string): TokenResponseError {
-  return new TokenResponseError(
-    `POST ${endpoint} returned a token that expired before it could be used. ` +
-      'Its lifetime is shorter than the request took.',
-    [{ field: 'expires_in', reason: 'is shorter than the request took' }],
-  )
+/** What is wrong with the `expires_in` of such a token. */
+export const TOO_SHORT = 'is shorter than the request took'
+
+/**
+ * The token expired before it could be used. Endpoints that issue one token until it ends return it in its last second,
+ * too: a second later they issue another one.
+ */
+export class ExpiredTokenError extends TokenResponseError {
+  constructor(endpoint: string) {
+    super(
+      `POST ${endpoint} returned a token that expired before it could be used: expires_in ${TOO_SHORT}. ` +
+        'Try again in a second.',
+      [{ field: 'expires_in', reason: TOO_SHORT }],
+    )
+  }
 }
 
 /** Another process got a 429, and this one respects its pause. */

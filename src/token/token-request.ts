@@ -10,19 +10,19 @@ import {
   TokenResponseError,
 } from '../errors.ts'
 import type { ResolvedOptions } from '../options.ts'
-import { type Quota, quotaInText, spentForMs } from '../quota.ts'
+import { type Quota, quotaInText, quotasIn, spentForMs } from '../quota.ts'
 import { redactedCause, shownUrl } from '../redact.ts'
 import { untilAborted, within } from '../waiting.ts'
 import { CachedToken } from './access-token.ts'
 import type { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import type { Purpose } from './limits/request-limits.ts'
+import { BROKEN_OFF, networkFailureOf } from './network-failure.ts'
 import { adviceFor } from './rejection.ts'
-import { expiredOnArrival } from './token-errors.ts'
+import { ExpiredTokenError } from './token-errors.ts'
 import {
   isRedirect,
   type OAuthError,
-  quotasIn,
   readOAuthError,
   readRetryAfter,
   readTokenResponse,
@@ -30,11 +30,10 @@ import {
 } from './token-response.ts'
 
 const FIRST_PAUSE_MS = 200
+/** What is left of the life of a token that is expired on arrival, in whole seconds. */
+const EXPIRED_PAUSE_MS = 1_000
 /** RFC 7523 §2.2. */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-
-const NOTHING_LISTENS =
-  'Nothing listens on this port: check authUrl. If it is the sandbox, is it running? Each start has a new port and a new secret.'
 
 /** One request that was sent. */
 interface Exchange {
@@ -97,13 +96,11 @@ export class TokenRequest {
 
   /** Exponential backoff with full jitter, or Retry-After; undefined if no attempt follows. */
   #pauseAfter(error: unknown, retry: number): number | undefined {
-    if (!(error instanceof TokenRequestError) || !error.retryable || !this.#context.mayRetry())
+    const leastMs = error instanceof ExpiredTokenError ? EXPIRED_PAUSE_MS : leastPauseMs(error)
+    if (leastMs === undefined || this.#context.credential.isLate || !this.#context.mayRetry())
       return undefined
-    const spentMs = spentForMs(error.answer?.quotas)
-    // A service that counts refused requests would refuse the next ones, too.
-    if (error.status === 429 && error.retryAfterMs === undefined && spentMs === 0) return undefined
     const backoffMs = Math.random() * FIRST_PAUSE_MS * 2 ** retry
-    const pauseMs = Math.max(backoffMs, error.retryAfterMs ?? 0, spentMs)
+    const pauseMs = Math.max(backoffMs, leastMs)
     return this.#options.clock.monotonicMs() + pauseMs < this.#endsAt ? pauseMs : undefined
   }
 
@@ -168,6 +165,7 @@ export class TokenRequest {
         // The global fetch is looked up at each use: tests and tools replace it.
         const { endpoint, fetch = globalThis.fetch } = this.#options
         response = await fetch(endpoint, { ...this.#requestWith(credential), signal })
+        if (!isResponse(response)) throw this.#noResponse()
         return await this.#read(response, { sentAt, signal })
       } catch (error) {
         if (error instanceof MerchantAuthError || isFrameworkError(error)) throw error
@@ -188,12 +186,13 @@ export class TokenRequest {
     this.#quotas = quotasIn(response, secrets)
     limits.quotasReported(this.#quotas)
     if (isRedirect(response)) throw this.#redirectFailure(response)
-    if (!response.ok) throw await this.#statusFailure(response, signal)
+    if (!response.ok) throw this.#rejected(response, await this.#oauthError(response, signal))
     const read = await readTokenResponse(response, sentAt, secrets)
-    if (Array.isArray(read)) throw this.#badResponse(read)
-    const cached = new CachedToken({ ...read, quotas: this.#quotas }, this.#options, secrets)
+    if (read.kind === 'error') throw this.#rejected(response, read.oauth)
+    if (read.kind === 'invalid') throw this.#badResponse(read.issues)
+    const cached = new CachedToken({ ...read.token, quotas: this.#quotas }, this.#options, secrets)
     if (cached.servableForMs(this.#options.clock) > 0) return cached
-    throw expiredOnArrival(this.#endpoint)
+    throw new ExpiredTokenError(this.#endpoint)
   }
 
   #requestWith(value: string): RequestInit {
@@ -222,29 +221,37 @@ export class TokenRequest {
     }
   }
 
-  /** There was no response, or an incomplete one. */
+  /** There was no response, an incomplete one, or one that cannot be read. */
   #networkFailure(
     cause: Error | undefined,
     { isIncomplete }: { readonly isIncomplete: boolean },
   ): TokenRequestError {
-    const code = codeOf(cause)
-    const reason = code === undefined ? '' : ` (${code})`
-    const text = isIncomplete
-      ? `received an incomplete response${reason}. Try again later, or check the network, proxies and firewalls.`
-      : `received no response${reason}. ${this.#noResponseAdvice(code)}`
-    return this.#failure(`POST ${this.#endpoint} ${text}`, {
+    const isLocal = isLoopback(new URL(this.#options.endpoint).hostname)
+    const { step, reason, advice, isLasting } = networkFailureOf(cause, { isLoopback: isLocal })
+    const isBrokenOff = isIncomplete && !isLasting
+    let what = 'received no response'
+    if (isBrokenOff) what = 'received an incomplete response'
+    else if (step === 'response') what = 'returned a response that cannot be read'
+    else if (step === 'program') what = 'was not sent'
+    const because = reason === '' ? '' : ` (${reason})`
+    return this.#failure(`POST ${this.#endpoint} ${what}${because}. ${isBrokenOff ? BROKEN_OFF : advice}`, {
       code: 'ERR_TOKEN_NETWORK',
-      retryable: true,
+      retryable: !isLasting,
       cause,
     })
   }
 
-  #noResponseAdvice(code: string | undefined): string {
-    const isLocal = isLoopback(new URL(this.#options.endpoint).hostname)
-    return isLocal && code === 'ECONNREFUSED' ? NOTHING_LISTENS : 'Check authUrl and the network.'
+  /** A function returned something else, such as the mock of a test. */
+  #noResponse(): TokenRequestError {
+    const name = this.#options.fetch === undefined ? 'global fetch' : 'option fetch'
+    return this.#failure(
+      `POST ${this.#endpoint} has no response: the function of the ${name} returned something that is not a Response ` +
+        '(no headers.get, or no body). Return what fetch returns, or create one: Response.json(…).',
+      { code: 'ERR_TOKEN_NETWORK', retryable: false },
+    )
   }
 
-  #badResponse(issues: ResponseIssue[]): TokenResponseError {
+  #badResponse(issues: readonly ResponseIssue[]): TokenResponseError {
     const what = issues.map(({ field, reason }) => `${field} ${reason}`).join('; ')
     return new TokenResponseError(
       `POST ${this.#endpoint} returned no token response: ${what}. Check authUrl.`,
@@ -269,24 +276,26 @@ export class TokenRequest {
     )
   }
 
-  async #statusFailure(response: Response, signal: AbortSignal): Promise<TokenRequestError> {
+  /** The response has an error status, or an error with a success status. */
+  #rejected(response: Response, { detail, ...oauth }: OAuthError): TokenRequestError {
     const { status } = response
-    const oauth = await this.#oauthError(response, signal)
     const retryAfterMs = readRetryAfter(response, this.#options.clock.epochMs())
-    const details = [oauth.error, oauth.errorDescription].filter((part) => part !== undefined).join(': ')
+    const words = [oauth.error, oauth.errorDescription, detail]
+      .filter((part) => part !== undefined)
+      .join(': ')
     const pause = retryAfterMs === undefined ? '' : ` It asks for a pause of ${retryAfterMs} ms.`
     const quotas = status === 429 ? this.#quotas.filter(({ remaining }) => remaining === 0) : []
     return this.#failure(
-      `POST ${this.#endpoint} returned ${status}${details && ` (${details})`}.${pause} ` +
+      `POST ${this.#endpoint} returned ${status}${words && ` (${words})`}.${pause} ` +
         quotas.map((quota) => `${quotaInText(quota)} `).join('') +
-        adviceFor(status, oauth, this.#options),
+        adviceFor(status, { ...oauth, detail }, this.#options),
       {
         code: 'ERR_TOKEN_STATUS',
         retryable: status === 408 || status === 429 || status >= 500,
         status,
         ...oauth,
         retryAfterMs,
-        answer: { retryAfterMs, quotas },
+        answer: { detail, retryAfterMs, quotas },
       },
     )
   }
@@ -317,12 +326,19 @@ export class TokenRequest {
   }
 }
 
-/** The first code in a chain of causes, such as ECONNREFUSED. */
-function codeOf(cause: Error | undefined): string | undefined {
-  for (let error: unknown = cause; error instanceof Error; error = error.cause) {
-    if ('code' in error) return String(error.code)
-  }
-  return undefined
+/** How long (ms) a failed request has to pause at least before the next one; undefined if it must not be repeated. */
+function leastPauseMs(error: unknown): number | undefined {
+  if (!(error instanceof TokenRequestError) || !error.retryable) return undefined
+  const { answer, retryAfterMs, status } = error
+  const spentMs = spentForMs(answer?.quotas)
+  // A service that counts refused requests would refuse the next ones, too.
+  if (status === 429 && retryAfterMs === undefined && spentMs === 0) return undefined
+  return Math.max(retryAfterMs ?? 0, spentMs)
+}
+
+/** Whether this is a response, and not what a mock or a mistaken function returns instead. */
+function isResponse(response: Partial<Response> | null | undefined): boolean {
+  return typeof response?.headers?.get === 'function' && typeof response.body === 'object'
 }
 
 /** Whether the token endpoint rejected the client, perhaps because the secret was rotated since it was read. */

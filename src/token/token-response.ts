@@ -3,9 +3,9 @@ import { TextDecoder } from 'node:util' // not a global in jsdom
 import * as z from 'zod/mini'
 import type { Instant } from '../clock.ts'
 import type { ResponseIssue } from '../errors.ts'
-import { type Quota, redactQuotas } from '../quota.ts'
+import type { Quota } from '../quota.ts'
 import { printable, redact, type UsedSecrets } from '../redact.ts'
-import { readQuotas } from './quota-headers.ts'
+import { parseUrl } from '../urls.ts'
 
 /** A token as the token endpoint or the store returned it. */
 export interface TokenResponse {
@@ -33,7 +33,7 @@ const EXPIRES = 'must be a positive whole number of seconds'
 const tokenResponse = z.object(
   {
     access_token: z.custom<string>((value) => typeof value === 'string' && B64TOKEN.test(value), TOKEN),
-    expires_in: z.custom<number | string>(isPositiveSeconds, EXPIRES),
+    expires_in: z.custom<number | string>(isSeconds, EXPIRES),
     token_type: z.custom<string>(
       (value) => typeof value === 'string' && BEARER.test(value),
       'must be Bearer',
@@ -43,39 +43,54 @@ const tokenResponse = z.object(
   'must be a JSON object',
 )
 
-/** A positive integer or its decimal string. Nothing is coerced: true, "" and [5] are rejected. */
-function isPositiveSeconds(value: unknown): boolean {
-  if (typeof value === 'string') return /^\d+$/.test(value) && Number(value) > 0
-  return Number.isInteger(value) && Number(value) > 0
+/**
+ * A whole number or its decimal string. Nothing is coerced: true, "" and [5] are rejected. 0 is what endpoints return that
+ * issue one token until it ends, in its last second.
+ */
+function isSeconds(value: unknown): boolean {
+  if (typeof value === 'string') return /^\d+$/.test(value)
+  return Number.isInteger(value) && Number(value) >= 0
 }
 
-/** Reads a token response (RFC 6749 §5.1): the token in it, or what is wrong with it. */
+/** What is in a response with a success status: a token, an error as in a response with another status, or neither. */
+export type ReadResponse =
+  | { readonly kind: 'token'; readonly token: Omit<TokenResponse, 'quotas'> }
+  | { readonly kind: 'error'; readonly oauth: OAuthError }
+  | { readonly kind: 'invalid'; readonly issues: readonly ResponseIssue[] }
+
+/** Reads a token response (RFC 6749 §5.1). */
 export async function readTokenResponse(
   response: Response,
   sentAt: Instant,
   secrets: UsedSecrets,
-): Promise<Omit<TokenResponse, 'quotas'> | ResponseIssue[]> {
+): Promise<ReadResponse> {
   const text = await readText(response)
-  if (text === undefined)
-    return [{ field: 'body', reason: `must not be longer than ${MAX_ANSWER_BYTES} bytes` }]
+  if (text === undefined) {
+    const reason = `must not be longer than ${MAX_ANSWER_BYTES} bytes`
+    return { kind: 'invalid', issues: [{ field: 'body', reason }] }
+  }
   if (text === '') throw new Error('The body is empty') // some proxies do this: it counts as incomplete
   const body = parseJson(text)
-  const token = fieldOf(body, 'access_token')
-  if (typeof token === 'string') secrets.add(token) // even if the response is invalid
+  const value = fieldOf(body, 'access_token')
+  if (typeof value === 'string') secrets.add(value) // even if the response is invalid
   const parsed = z.safeParse(tokenResponse, body)
   if (!parsed.success) {
-    return parsed.error.issues.map(({ path, message }) => ({
-      field: String(path[0] ?? 'body'),
-      reason: message,
-    }))
+    const oauth = oauthErrorIn(text, response, secrets)
+    if (oauth.error !== undefined) return { kind: 'error', oauth }
+    const { issues } = parsed.error
+    return {
+      kind: 'invalid',
+      issues: issues.map(({ path, message }) => ({ field: String(path[0] ?? 'body'), reason: message })),
+    }
   }
   const { access_token, expires_in, scope } = parsed.data
-  return {
+  const token = {
     value: access_token,
     scope: typeof scope === 'string' ? scope : undefined,
     lifetimeMs: Math.min(Number(expires_in) * 1000, TEN_YEARS_MS),
     sentAt,
   }
+  return { kind: 'token', token }
 }
 
 /** The body's text; undefined if it is longer than 64 KiB after decompression, which ends the reading. */
@@ -105,35 +120,79 @@ function fieldOf(body: unknown, name: string): unknown {
   return (body as Readonly<Record<string, unknown>> | null | undefined)?.[name]
 }
 
-/** The redacted error of an OAuth response (RFC 6749 §5.2). */
+/** The redacted error of a response. */
 export interface OAuthError {
+  /** RFC 6749 §5.2. */
   readonly error?: string | undefined
   readonly errorDescription?: string | undefined
+  /** What the body says where it has no `error_description`: one line, from an error of another shape. */
+  readonly detail?: string | undefined
 }
 
-/** Reads an error body; fields that do not conform to RFC 6749 are omitted. */
+/** Reads an error body. */
 export async function readOAuthError(response: Response, secrets: Iterable<string>): Promise<OAuthError> {
-  const body = parseJson(String(await readText(response)))
+  return oauthErrorIn(String((await readText(response)) ?? ''), response, secrets)
+}
+
+function oauthErrorIn(text: string, { status }: Response, secrets: Iterable<string>): OAuthError {
+  const body = parseJson(text)
   const textOf = (name: string, length: number): string | undefined => {
     const value = fieldOf(body, name)
     return typeof value === 'string' && value !== '' ? printable(value, { length, secrets }) : undefined
   }
-  return { error: textOf('error', 100), errorDescription: textOf('error_description', 300) }
+  const error = textOf('error', 100)
+  const errorDescription = textOf('error_description', 300)
+  if (errorDescription !== undefined) return { error, errorDescription }
+  const words = body === undefined ? [textIn(text)] : reasonsIn(body)
+  const others = words.filter(
+    (word) => word !== '' && word !== String(status) && word !== fieldOf(body, 'error'),
+  )
+  const detail = printable([...new Set(others)].join(': '), { secrets }).trim()
+  return { error, ...(detail !== '' && { detail }) }
 }
 
-/** Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds or a date; undefined for anything else. */
-export function readRetryAfter(response: Response, epochMs: number): number | undefined {
-  const value = String(response.headers.get('retry-after'))
+/**
+ * The fields in which services say why, as in `REASON`: RFC 9457 (`title`, `detail`), and what identity providers and
+ * gateways return (`errorCode`, `errorSummary`, `message`, `fault.faultstring`, `errors[0].message` …).
+ */
+const REASON =
+  /^(?:(?:error|fault|http|status)?_?(?:code|title|summary|string|message|msg|text|reason|description|details?)|errors?|fault|generalErrors|moreInformation)$/i
+const MAX_REASONS = 5
+const MAX_DEPTH = 4
+
+function reasonsIn(value: unknown, depth = 0): string[] {
+  if (typeof value === 'string') return [value.trim()]
+  if (typeof value === 'number' && depth > 0) return [String(value)]
+  if (typeof value !== 'object' || value === null || depth === MAX_DEPTH) return []
+  return Object.entries(value)
+    .filter(([name]) => Array.isArray(value) || REASON.test(name))
+    .flatMap(([, field]) => reasonsIn(field, depth + 1))
+    .slice(0, MAX_REASONS)
+}
+
+/** Plain text as it is; of a page or of XML the title or the message. */
+function textIn(text: string): string {
+  if (!text.trimStart().startsWith('<')) return text.trim()
+  return /<(?:title|h1|message|faultstring)\b[^>]*>([^<]+)/i.exec(text)?.[1]?.trim() ?? ''
+}
+
+/**
+ * Retry-After (RFC 9110 §10.2.3) in ms from now: a number of seconds, or a date, which is measured against the date of the
+ * response, because the two clocks may differ. Undefined for anything else.
+ */
+export function readRetryAfter({ headers }: Response, epochMs: number): number | undefined {
+  const value = String(headers.get('retry-after'))
   if (/^\d+$/.test(value)) return Math.min(Number(value) * 1000, Number.MAX_SAFE_INTEGER)
-  // One of the three date formats (RFC 9110 §5.6.7) has no zone; all of them are in UTC.
+  const date = readDate(value)
+  if (date === undefined) return undefined
+  return Math.max(0, date - (readDate(String(headers.get('date'))) ?? epochMs))
+}
+
+/** One of the three date formats of RFC 9110 §5.6.7, in epoch ms. One of them has no zone; all of them are in UTC. */
+function readDate(value: string): number | undefined {
   const utc = value.endsWith('GMT') ? value : `${value} GMT`
   const date = /^[A-Z][a-z]{2,8},? /.test(value) ? Date.parse(utc) : Number.NaN
-  return Number.isNaN(date) ? undefined : Math.max(0, date - epochMs)
-}
-
-/** The redacted quotas in the headers of a response. */
-export function quotasIn({ headers }: Response, secrets: Iterable<string>): readonly Quota[] {
-  return redactQuotas(readQuotas(headers), secrets)
+  return Number.isNaN(date) ? undefined : date
 }
 
 /** Whether a response is a redirect, or came after one was followed. */
@@ -145,6 +204,6 @@ export function isRedirect({ redirected, type, status }: Response): boolean {
 export function redirectTarget(response: Response, secrets: Iterable<string>): string {
   const location = response.headers.get('location')
   const base = response.url || undefined
-  if (location === null || !URL.canParse(location, base)) return ''
-  return redact(new URL(location, base).origin, secrets).slice(0, 100)
+  const target = location === null ? undefined : parseUrl(location, base)
+  return target === undefined ? '' : redact(target.origin, secrets).slice(0, 100)
 }

@@ -30,6 +30,38 @@ describe('a failed token request', () => {
     expect(last?.advice).toContain('RFC 6749 §5.1')
   })
 
+  it('at the end of the life of a token that is issued until then asks to try again', async () => {
+    const body = { access_token: 'a.b.c', token_type: 'Bearer', expires_in: 0 }
+    at.test.fail('token', { kind: 'json', body })
+    const { code, last } = await check(at)
+    expect(code).toBe(6)
+    expect(last?.advice).toContain('Try again in a second.')
+    expect(at.test.counts.token).toBe(1)
+  })
+
+  it('with an error in a 200 says what it is', async () => {
+    const body = { error: 'invalid_client', error_description: 'Unknown client' }
+    at.test.fail('token', { kind: 'json', body })
+    const { code, last } = await check(at)
+    expect(code).toBe(5)
+    expect(last).toMatchObject({ step: 'response', status: 200, error: 'invalid_client' })
+    expect(last?.text).toBe('the token endpoint returned 200, invalid_client: Unknown client')
+    expect(last?.advice).toContain(CLIENT)
+  })
+
+  it('with an error of another shape says what it is, and does not guess the format', async () => {
+    const body = { title: 'Unknown tenant', detail: 'No tenant of this name.' }
+    at.test.fail('token', { kind: 'status', status: 400, body })
+    const { last } = await check(at)
+    expect(last?.text).toBe('the token endpoint returned 400, Unknown tenant: No tenant of this name.')
+    expect(last?.advice).not.toContain(FORMAT)
+  })
+
+  it('at a missing path says that the command cannot use the fetch of a program', async () => {
+    at.test.fail('token', { kind: 'status', status: 404 })
+    expect((await check(at)).last?.advice).toContain('cannot use the option fetch of a program')
+  })
+
   const CLIENT = 'The client ID or the client secret is wrong'
   const AUDIENCE = 'may not request a token for this audience'
   const BETWEEN = 'it may come from an API (check MERCHANT_AUTH_URL), or from something in between'
@@ -134,11 +166,42 @@ describe('a token request without a response', () => {
     const { code, last } = await checkFailing([cause])
     expect(code).toBe(4)
     expect(last).toMatchObject({ step, cause, advice: expect.stringContaining(advice) })
-    expect(last?.text).toContain(`auth.example:8443 (${cause})`)
+    expect(last?.text).toContain(`auth.example:8443 (words of ${cause})`)
     if (step !== 'connection') return
     const sent = await checkFailing([cause], { sent: true })
     const closed = expect.stringMatching(/https:.*mutual TLS/)
     expect(sent.last).toMatchObject({ step: 'response', cause, advice: closed })
+  })
+
+  it.each([
+    ['UND_ERR_HEADERS_OVERFLOW', 'response', 'cannot be read', '--max-http-header-size'],
+    ['HPE_INVALID_HEADER_TOKEN', 'response', 'cannot be read', 'not valid HTTP'],
+    ['Z_DATA_ERROR', 'response', 'cannot be read', 'Content-Encoding'],
+    ['UND_ERR_INVALID_ARG', 'connection', 'was not sent', 'dispatcher'],
+  ])('with the code %s says that each request fails, at the step %s', async (cause, step, text, advice) => {
+    for (const sent of [true, false]) {
+      const { code, last } = await checkFailing([cause], { sent })
+      expect(code).toBe(4)
+      expect(last).toMatchObject({ step, cause, text: expect.stringContaining(text) })
+      expect(last?.advice).toContain(advice)
+    }
+  })
+
+  it('has the reason for each address of a host', async () => {
+    const errors = ['connect ENETUNREACH 2001:db8::1:443', 'connect ETIMEDOUT 203.0.113.1:443']
+    const cause = Object.assign(new AggregateError(errors.map((text) => new Error(text))), {
+      code: 'ETIMEDOUT',
+    })
+    const { last } = await checkFailing([cause])
+    expect(last?.text).toContain(`(${errors.join('; ')})`)
+    expect(last?.advice).toContain('--network-family-autoselection-attempt-timeout')
+  })
+
+  it('names what returned no Response', async () => {
+    vi.stubGlobal('fetch', async () => ({ ok: true }))
+    const { code, last } = await check(at)
+    expect([code, last?.step]).toEqual([4, 'response'])
+    expect(last?.text).toContain('the function of the global fetch returned something that is not a Response')
   })
 
   it.each([
@@ -170,7 +233,7 @@ describe('a token request without a response', () => {
     expect(sent.last).toMatchObject({ step: 'response' })
     expect((await checkFailing(['ENOTFOUND'], { proxy: ['proxy.example:3128', false] })).last).toMatchObject({
       step: 'connection',
-      text: 'cannot connect to the proxy proxy.example:3128 (ENOTFOUND)',
+      text: 'cannot connect to the proxy proxy.example:3128 (words of ENOTFOUND)',
     })
   })
 

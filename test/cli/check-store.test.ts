@@ -209,7 +209,9 @@ describe('check with a directory', () => {
     expect(code).toBe(3)
     expect(last).toMatchObject({
       step: 'options',
-      text: expect.stringMatching(/^MERCHANT_AUTH_STORE \(--store\): must be .* only its owner can write/),
+      text: expect.stringMatching(
+        /^MERCHANT_AUTH_STORE \(--store\): is \/.*, and must be .* only its owner can write/,
+      ),
     })
     expect(at.test.counts.token).toBe(0)
   })

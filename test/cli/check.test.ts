@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Finding } from '../../src/cli/report.ts'
 import { noteSecret } from '../support/recorded.ts'
 import { listening } from '../testing/calls.ts'
-import { assertionsFor, check, eachWithSandbox, folder, issue, jwt, run } from './rig.ts'
+import { assertionsFor, check, eachWithSandbox, folder, issue, jwt, run, type Variables } from './rig.ts'
 
 const at = eachWithSandbox()
 
@@ -188,8 +188,69 @@ describe('check', () => {
     expect((await check(at, ['--dotenv', dotenv], { MERCHANT_AUTH_CLIENT_ID: '' })).code).toBe(0)
     expect(await check(at, ['--dotenv', missing])).toMatchObject({
       code: 3,
-      steps: [{ text: '--dotenv: names a file that cannot be read (ENOENT)' }],
+      steps: [{ text: `--dotenv: names the file ${missing}, which cannot be read (ENOENT)` }],
     })
+  })
+
+  it.each(['~/.env', "'.env'", '%USERPROFILE%\\.env', '$HOME/.env'])(
+    'rejects a path that the shell did not expand: --dotenv=%s',
+    async (path) => {
+      const { code, steps } = await check(at, [`--dotenv=${path}`])
+      expect(code).toBe(3)
+      expect(steps).toMatchObject([{ text: expect.stringMatching(/^--dotenv: must not /) }])
+    },
+  )
+
+  it.each(['redis', 'none', 'tokens', '"./tokens"'])('rejects --store %s', async (store) => {
+    const { code, steps } = await check(at, ['--store', store])
+    expect(code).toBe(3)
+    expect(steps).toMatchObject([{ text: expect.stringMatching(/^MERCHANT_AUTH_STORE \(--store\): must /) }])
+  })
+
+  it('knows the variables of Kubernetes for a Service named merchant-auth, and those of Windows in any case', async () => {
+    const address = '10.0.0.7'
+    const ofKubernetes = {
+      MERCHANT_AUTH_SERVICE_HOST: address,
+      MERCHANT_AUTH_SERVICE_PORT: '80',
+      MERCHANT_AUTH_SERVICE_PORT_HTTP: '80',
+      MERCHANT_AUTH_PORT: `tcp://${address}:80`,
+      MERCHANT_AUTH_PORT_80_TCP: `tcp://${address}:80`,
+      MERCHANT_AUTH_PORT_80_TCP_PROTO: 'tcp',
+      MERCHANT_AUTH_PORT_80_TCP_PORT: '80',
+      MERCHANT_AUTH_PORT_80_TCP_ADDR: address,
+      MERCHANT_AUTH_SANDBOX_PORT: `tcp://${address}:80`, // of a Service named merchant-auth-sandbox
+    }
+    const unknown = async (more: Variables) =>
+      (await check(at, [], more)).steps.filter(({ text }) => text.includes('is not a variable'))
+    expect(await unknown(ofKubernetes)).toEqual([])
+    // process.env of Windows has each variable by any spelling of its name.
+    const { MERCHANT_AUTH_URL } = at.variables
+    expect(await unknown({ Merchant_Auth_Url: MERCHANT_AUTH_URL, MERCHANT_AUTH_URL })).toEqual([])
+    expect(await unknown({ Merchant_Auth_Url: 'https://other.example' })).toMatchObject([
+      { advice: 'Did you mean MERCHANT_AUTH_URL?' },
+    ])
+  })
+
+  it('warns about a $ in --dotenv, which other readers replace', async () => {
+    const dotenv = join(folder(), '.env')
+    const name = 'MERCHANT_AUTH_CLIENT_SECRET'
+    const warnings = async (text: string, more: Variables = {}) => {
+      writeFileSync(dotenv, text)
+      const { steps } = await check(at, ['--dotenv', dotenv], { [name]: undefined, ...more })
+      return steps.filter(({ text }) => text.includes('contains a $'))
+    }
+    noteSecret('Sw0rd$fish-7')
+    for (const value of ['Sw0rd$fish-7', "'Sw0rd$fish-7'", '"Sw0rd$fish-7"'])
+      expect(await warnings(`${name}=${value}\n`)).toEqual([
+        {
+          step: 'options',
+          result: 'warning',
+          text: `${name} contains a $ in the file ${dotenv}: Next.js, Vite, Nuxt and Docker Compose, but not Node.js, replace $NAME and similar in it`,
+          advice: `If one of them reads this file, put the secret in a file of its own, which ${name}_FILE names.`,
+        },
+      ])
+    expect(await warnings(`${name}=Swordfish-7\n`)).toEqual([])
+    expect(await warnings(`${name}=Sw0rd$fish-7\n`, { [name]: at.test.clientSecret })).toEqual([])
   })
 
   it('drops a byte order mark, and warns where Node.js does not', async () => {
@@ -358,6 +419,11 @@ describe('the claims of a JWT that check reads', () => {
     ])
   })
 
+  it('are not compared with the clock of this machine', async () => {
+    issue(at, jwt({ aud: at.test.environment.audience, exp: 1_000_000_000 }))
+    expect(await claims()).toContain('info: exp 2001-09-09T01:46:40Z')
+  })
+
   it('cannot control the terminal', async () => {
     issue(at, jwt({ iss: '\u001b[2Jclear\nand more', aud: 'x'.repeat(5_000) }))
     const [iss, aud] = await claims()
@@ -450,7 +516,7 @@ describe('the report of check', () => {
   })
 
   it('counts its warnings in JSON', async () => {
-    issue(at, jwt({ aud: 'x', exp: 1 }))
+    issue(at, jwt({ aud: 'x', iat: 0, exp: 1 }))
     const { stdout } = await run(['check', '--json'], at.variables)
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: 2 })
   })

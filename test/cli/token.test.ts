@@ -86,6 +86,46 @@ describe('token --store', () => {
     expect(files.join()).not.toContain(first.stdout.trim())
   })
 
+  it('replaces the token in the directory with --refresh', async () => {
+    const store = ['--store', join(folder(), 'tokens')]
+    const first = await token(store)
+    const second = await token([...store, '--refresh'])
+    expect(second).toMatchObject({ code: 0, stderr: '' })
+    expect(second.stdout).not.toBe(first.stdout)
+    expect(await token(store)).toEqual(second)
+    expect(at.test.counts.token).toBe(2)
+  })
+
+  it('leaves the token in the directory if --refresh gets no other one', async () => {
+    const store = ['--store', join(folder(), 'tokens')]
+    const first = await token(store)
+    at.test.fail('token', { kind: 'status', status: 400 })
+    expect(await token([...store, '--refresh'])).toMatchObject({ code: 5, stdout: '' })
+    expect(await token(store)).toEqual(first)
+  })
+
+  it('says by its exit code that --refresh could not replace the token in the store', async () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    const { code, stdout, stderr } = await token(['--store', join(file, 'tokens'), '--refresh'])
+    expect(code).toBe(8)
+    expect(stdout).toMatch(/^[\w.-]+\n$/)
+    expect(stderr).toBe(
+      'merchant-auth: the store failed (ENOTDIR); this token is not shared, and the store may still have the one before\n',
+    )
+  })
+
+  it('shares a token in the place of a damaged entry, and reports nothing', async () => {
+    const directory = join(folder(), 'tokens')
+    const store = ['--store', directory]
+    await token(store)
+    const [entry = ''] = readdirSync(directory).filter((name) => name.endsWith('.entry'))
+    writeFileSync(join(directory, entry), 'damaged')
+    const second = await token(store)
+    expect(second).toMatchObject({ code: 0, stderr: '' })
+    expect(await token(store)).toEqual(second)
+  })
+
   it('prints a token if the directory cannot be used, and reports that', async () => {
     const file = join(folder(), 'file')
     writeFileSync(file, '')
@@ -159,6 +199,25 @@ describe('token --store', () => {
       expect(at.test.counts.token).toBe(requests)
       const least = requests === 2 ? lifetime - 30 : 0
       expect(JSON.parse(stdout).expiresInSeconds).toBeGreaterThan(least)
+    })
+
+    it('renews a token from the store as often as it is due', async () => {
+      at.test.configure({ lifetimeSeconds: 600 })
+      const printed = new Set<string>()
+      for (let times = 0; times < 12; times += 1) {
+        printed.add((await token(['--store', redis.url])).stdout)
+        await age(550)
+      }
+      expect(printed.size).toBe(12)
+      expect(at.test.counts.token).toBe(12)
+    })
+
+    it('replaces the token with --refresh', async () => {
+      const first = await token(['--store', redis.url])
+      const second = await token(['--store', redis.url, '--refresh'])
+      expect(second).toMatchObject({ code: 0, stderr: '' })
+      expect(second.stdout).not.toBe(first.stdout)
+      expect(await token(['--store', redis.url])).toEqual(second)
     })
 
     it('prints a token from the store that cannot be renewed', async () => {

@@ -26,6 +26,7 @@ const FILES = {
   'README.md':
     '# B\nSee [the code](dist/a.js), [above](#b), [a page](https://a.example/b) and [mail](mailto:a@b.example).',
   LICENSE: 'MIT',
+  'llms.txt': '- [README.md](README.md): B\n',
   'THIRD-PARTY-LICENSES.md': '# Licenses',
   'dist/sbom.cdx.json': '{}',
   'dist/a.js':

@@ -28,11 +28,11 @@ export class ExploredEndpoint {
     const request = currentRequest()
     if (request?.ended) return new Promise(() => {}) // never sent
     const sent = { at: this.#clock.monotonicMs(), wallAt: this.#clock.epochMs(), aheadMs: 0 }
-    this.#referee.requestBegins()
+    const requestEnds = this.#referee.requestBegins()
     return new Promise((resolve, reject) => {
       let isOver = false
       const end = (answer: Answer | undefined): void => {
-        if (!isOver) this.#referee.requestEnds(answer)
+        if (!isOver) requestEnds(answer)
         isOver = true
         endStarted?.()
         if (answer !== undefined || !this.#isDeaf) this.pending.delete(pending)

@@ -5,7 +5,7 @@ import type { Answer } from '../races/endpoint.ts'
 import { IncomingClock } from '../races/incoming.ts'
 import type { AnsweredQuota } from '../races/limits.ts'
 import { type Fleet, Referee } from '../races/referee.ts'
-import { FAILURES, MemoryStore } from '../store/memory-store.ts'
+import { MemoryStore } from '../store/memory-store.ts'
 import { settled } from '../support/clock.ts'
 import { ExploredEndpoint } from './endpoint.ts'
 import type { Choose } from './explorer.ts'
@@ -16,12 +16,14 @@ export interface Callers {
   readonly do: 'get a token' | 'call an API'
   /** Which API, of two. */
   readonly api?: 0 | 1
+  /** Whether the API rejects their calls with every token. */
+  readonly isBad?: boolean
   /** In which process, of two. */
   readonly process?: 0 | 1
 }
 
 /** What may happen besides callers, answers and time. */
-type Trouble = 'failures' | 'aborts' | 'revocations' | 'drops' | 'closes' | 'outages'
+type Trouble = 'failures' | 'aborts' | 'revocations' | 'learnings' | 'drops' | 'closes' | 'outages'
 
 /** A world, and the bounds within which it is explored. */
 export interface Plan {
@@ -29,8 +31,10 @@ export interface Plan {
   readonly start: 'no token' | 'a fresh token' | 'a token in its window' | 'an expired token'
   /** Whether the request before that of the first token failed. Needs a world without retries. */
   readonly failedBefore?: boolean
-  /** How often the first API rejected a token before the schedules begin; it rejects the later ones, too. */
-  readonly renewals?: { readonly count: number; readonly everyMs: number }
+  /** How often the first API rejected a call before the schedules begin; it rejects the later ones, too. */
+  readonly rejections?: { readonly count: number; readonly everyMs: number }
+  /** Whether the APIs learn of no token that is issued after the first one, until `learnings`. */
+  readonly isLagging?: boolean
   readonly callers: readonly Callers[]
   /** How the token endpoint may answer, besides a token. */
   readonly answers?: readonly Answer[]
@@ -40,14 +44,13 @@ export interface Plan {
   readonly lifetimeSeconds?: number
   /**
    * How often each may happen; never, if it is not named. `revocations`: the APIs reject all tokens issued so far.
-   * `drops`: a request that a server handles ends, with all it started.
+   * `learnings`: they learn of all. `drops`: a request that a server handles ends, with all it started.
    * `outages`: the store hangs; a second one ends the first.
    */
   readonly most?: Partial<Record<Trouble, number>>
   /** How many events a schedule has at most. After them everything works, and nothing is left to choose. */
   readonly events: { readonly quick: number; readonly deep: number }
   readonly retries?: number
-  readonly onWorkers?: boolean
   /** Whether the `fetch` of token requests ignores that they are aborted. */
   readonly isDeaf?: boolean
   /** A store that the processes share. */
@@ -94,6 +97,7 @@ export class World {
   readonly #apiAnswers = new Map<Call, () => void>()
   readonly #arrived: number[]
   readonly #troubles: Partial<Record<Trouble, number>> = {}
+  #outage: PromiseWithResolvers<never> | undefined
 
   constructor(plan: Plan, events = plan.events.quick) {
     this.#events = events
@@ -133,7 +137,7 @@ export class World {
       referee,
       clock,
       provider,
-      onWorkers: this.#plan.onWorkers ?? false,
+      isDroppable: (this.#plan.most?.drops ?? 0) > 0,
       answered: (call) => new Promise((resolve) => this.#apiAnswers.set(call, resolve)),
       attach: (api) => createAuthFetch(provider, { fetch: api }),
     })
@@ -151,7 +155,7 @@ export class World {
       await this.#settle({ over: false })
     }
     for (const { calls } of this.#processes) calls.heal()
-    this.#store?.failAlways(undefined)
+    this.#endOutage()
     await this.#runToTheEnd()
     for (const process of this.#processes) await this.#recover(process)
     if (this.clock.sleeping > 0) this.#processes[0]?.referee.problem('rest', 'a timer runs')
@@ -167,9 +171,10 @@ export class World {
     await this.#runToTheEnd()
     if (start === 'a token in its window') this.clock.advance(WINDOW_BEGINS_MS)
     if (start === 'an expired token') this.clock.advance(TOKEN_ENDS_MS)
-    const { count, everyMs } = this.#plan.renewals ?? { count: 0, everyMs: 0 }
+    const { isLagging = false, rejections: { count, everyMs } = { count: 0, everyMs: 0 } } = this.#plan
+    for (const { calls } of this.#processes) calls.lag(isLagging)
     for (const { calls } of this.#processes) calls.rejectAll(APIS[0], count > 0)
-    for (let renewal = 0; renewal < count; renewal += 1) {
+    for (let rejection = 0; rejection < count; rejection += 1) {
       this.clock.advance(everyMs)
       this.#processes[0]?.calls.call(APIS[0], { abortable: false })
       await this.#runToTheEnd()
@@ -236,6 +241,8 @@ export class World {
       }
       if (!calls.isRevoked && referee.current !== undefined)
         this.#add(alternatives, 'revocations', `${name}tokens are revoked`, () => calls.revoke())
+      if (calls.isLagging)
+        this.#add(alternatives, 'learnings', `${name}APIs learn of all tokens`, () => calls.lag(false))
       if (!referee.closed) this.#add(alternatives, 'closes', `${name}provider is closed`, () => calls.close())
     }
     this.#add(alternatives, 'outages', 'the store hangs, or works again', () => this.#storeChanges())
@@ -257,18 +264,19 @@ export class World {
     })
   }
 
-  #nameOf({ do: does, api = 0, process = 0 }: Callers): string {
+  #nameOf({ do: does, api = 0, isBad = false, process = 0 }: Callers): string {
     const where = this.#processes[process]?.name
-    return does === 'get a token' ? `${where}caller needs a token` : `${where}caller calls API ${api + 1}`
+    if (does === 'get a token') return `${where}caller needs a token`
+    return `${where}caller calls API ${api + 1}${isBad ? ' in vain' : ''}`
   }
 
   #arrives(at: number): void {
-    const { do: does, api = 0, process = 0 } = this.#plan.callers[at] as Callers
+    const { do: does, api = 0, isBad = false, process = 0 } = this.#plan.callers[at] as Callers
     const { calls } = this.#processes[process] as Process
     const wait = { abortable: (this.#plan.most?.aborts ?? 0) > 0 }
     this.#arrived[at] = (this.#arrived[at] ?? 0) + 1
     if (does === 'get a token') calls.getToken('getToken', wait)
-    else calls.call(APIS[api], wait)
+    else calls.call(APIS[api], { ...wait, isBad })
   }
 
   #apiAnswer(call: Call): void {
@@ -278,9 +286,22 @@ export class World {
   }
 
   #storeChanges(): void {
-    const hangs = this.#store?.faults.get === undefined
-    this.#store?.failAlways(hangs ? FAILURES.hangs : undefined)
+    if (this.#outage !== undefined) {
+      this.#endOutage()
+      return
+    }
+    const outage = Promise.withResolvers<never>()
+    outage.promise.catch(() => {})
+    this.#outage = outage
+    this.#store?.failAlways(() => outage.promise)
     if (this.#fleet) this.#fleet.leases = false
+  }
+
+  /** Operations that hang have failed. */
+  #endOutage(): void {
+    this.#outage?.reject(new Error('the connection was lost'))
+    this.#outage = undefined
+    this.#store?.failAlways(undefined)
   }
 
   #fire(): void {
@@ -299,7 +320,7 @@ export class World {
   #pass(ms: number): void {
     if (this.#store === undefined) {
       const until = this.clock.monotonicMs() + ms
-      for (const { calls } of this.#processes) calls.checkPatience(until, { timeoutMs: TIMEOUT_MS })
+      for (const { calls } of this.#processes) calls.checkPatience(until)
     }
     this.clock.advance(ms)
   }

@@ -58,29 +58,42 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
   },
   'an API that rejects every token': {
     start: 'a fresh token',
-    renewals: { count: 2, everyMs: 5_000 },
+    rejections: { count: 1, everyMs: 5_000 },
     callers: [
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
-    events: { quick: 5, deep: 8 },
+    events: { quick: 6, deep: 8 },
   },
-  'an API that has rejected 12 tokens in an hour': {
+  // In doubt, every second call is rejected a minute after the first: it renews. 8 renewals in 31 min empty the bucket.
+  'an API that has rejected 8 tokens': {
     start: 'a fresh token',
     lifetimeSeconds: 36_000,
-    renewals: { count: 12, everyMs: 200_000 },
+    rejections: { count: 16, everyMs: 130_000 },
     callers: [
       { do: 'call an API', count: 2 },
       { do: 'call an API', api: 1, count: 1 },
     ],
+    events: { quick: 5, deep: 7 },
+  },
+  'calls with a 401 of their own, and a revocation': {
+    start: 'a fresh token',
+    callers: [
+      { do: 'call an API', isBad: true, count: 2 },
+      { do: 'call an API', count: 2 },
+    ],
+    most: { revocations: 1 },
     events: { quick: 4, deep: 7 },
   },
-  'an API that has rejected 60 tokens in a day': {
-    start: 'a fresh token',
-    lifetimeSeconds: 36_000,
-    renewals: { count: 60, everyMs: 301_000 },
-    callers: [{ do: 'call an API', count: 2 }],
-    events: { quick: 4, deep: 6 },
+  'APIs that learn late of a new token': {
+    start: 'a token in its window',
+    isLagging: true,
+    callers: [
+      { do: 'call an API', count: 2 },
+      { do: 'call an API', isBad: true, count: 1 },
+    ],
+    most: { learnings: 1 },
+    events: { quick: 5, deep: 8 },
   },
   'a quota that is nearly spent': {
     start: 'a fresh token',
@@ -105,7 +118,6 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
     callers: [{ do: 'get a token', count: 3 }],
     answers: [BROKEN],
     most: { drops: 1, failures: 1 },
-    onWorkers: true,
     events: { quick: 7, deep: 12 },
   },
   'a lost renewal': {
@@ -115,7 +127,6 @@ export const WORLDS: Readonly<Record<string, Plan>> = {
       { do: 'get a token', count: 2 },
     ],
     most: { drops: 2, revocations: 1 },
-    onWorkers: true,
     events: { quick: 4, deep: 8 },
   },
   'two processes without a token': {

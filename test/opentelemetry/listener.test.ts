@@ -1,8 +1,9 @@
 /** The telemetry listener: its options, the global providers, and an SDK that throws. */
-import { DiagLogLevel, diag, metrics, trace } from '@opentelemetry/api'
+import { createNoopMeter, DiagLogLevel, diag, metrics, trace } from '@opentelemetry/api'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { createTelemetry, type TelemetryOptions } from 'merchant-auth/opentelemetry'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
 import { problemsIn } from '../support/problems.ts'
 import { ACQUIRED, Collected, REQUESTED } from './harness.ts'
 
@@ -56,6 +57,21 @@ describe('a listener without options', () => {
       await collected.shutdown()
     }
   })
+})
+
+it('metrics and spans say which version of the package they come from, and which conventions they follow', () => {
+  const scope = [
+    'merchant-auth',
+    packageJson.version,
+    { schemaUrl: expect.stringMatching(/^https:\/\/opentelemetry\.io\/schemas\/1\.\d+\.0$/) },
+  ]
+  const getMeter = vi.fn(() => createNoopMeter())
+  const getTracer = vi.fn(() => trace.getTracer('none'))
+  const listener = createTelemetry({ meterProvider: { getMeter }, tracerProvider: { getTracer } })
+  listener(REQUESTED)
+  listener(ACQUIRED)
+  expect(getMeter.mock.calls).toEqual([scope])
+  expect(getTracer.mock.calls).toEqual([scope])
 })
 
 it('an SDK that throws does not affect the caller, and is logged', () => {

@@ -5,22 +5,25 @@ import type { RefereeOptions } from './referee.ts'
 
 export type Action =
   | { readonly does: 'getToken'; readonly abortable: boolean }
-  | { readonly does: 'call'; readonly api: number; readonly abortable: boolean }
+  | { readonly does: 'call'; readonly api: number; readonly abortable: boolean; readonly isBad: boolean }
   | { readonly does: 'currentToken' }
   | { readonly does: 'renewToken'; readonly nth: number; readonly api: number | undefined }
   | { readonly does: 'abort' | 'drop'; readonly nth: number }
   | { readonly does: 'advance' | 'stepWallClock' | 'freeze'; readonly ms: number }
   | { readonly does: 'revoke' }
+  | { readonly does: 'lag'; readonly lags: boolean }
   | { readonly does: 'rejectAll'; readonly api: number; readonly rejects: boolean }
   | { readonly does: 'close' }
 
 const api = fc.nat(1)
 const nth = fc.nat(4)
+/** Whether an API rejects a call with every token. */
+const isBad = fc.constantFrom(false, false, false, true)
 const passing = fc.constantFrom(1, 50, 200, 999, 1_000, 2_500, 5_000, 7_500, 12_000, 30_000, 60_000, 300_000)
 
 const anAction: fc.Arbitrary<Action> = fc.oneof(
   { weight: 18, arbitrary: fc.record({ does: fc.constant('getToken'), abortable: fc.boolean() }) },
-  { weight: 24, arbitrary: fc.record({ does: fc.constant('call'), api, abortable: fc.boolean() }) },
+  { weight: 24, arbitrary: fc.record({ does: fc.constant('call'), api, abortable: fc.boolean(), isBad }) },
   { weight: 6, arbitrary: fc.record({ does: fc.constant('currentToken') }) },
   {
     weight: 9,
@@ -38,6 +41,7 @@ const anAction: fc.Arbitrary<Action> = fc.oneof(
     }),
   },
   { weight: 9, arbitrary: fc.record({ does: fc.constant('revoke') }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant('lag'), lags: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ does: fc.constant('rejectAll'), api, rejects: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant('close') }) },
 ) as fc.Arbitrary<Action>

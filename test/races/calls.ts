@@ -15,10 +15,16 @@ export interface Call {
   /** Since when (monotonic ms) it has been waiting for a token. */
   since: number
   sends: number
+  /** The first token that was rejected. */
+  rejected: string | undefined
   /** Whether an API is handling it, so that close() does not affect it. */
   sending: boolean
   /** Whether a newer token was there when an API rejected it. */
   replaced: boolean
+  /** The other tokens of the provider that its API accepted when it rejected the call last. */
+  accepted: readonly string[]
+  /** Whether its 401 is its own: the API rejects it with every token. */
+  readonly isBad: boolean
   settled: boolean
   /** The least number of token requests when everything has settled. */
   requestsDue: number
@@ -33,9 +39,15 @@ interface CallsContext {
   /** Resolves when an API answers the call. */
   readonly answered: (call: Call) => Promise<void>
   /** Whether calls may be dropped, with all they started. */
-  readonly onWorkers: boolean
+  readonly isDroppable: boolean
   /** Makes a call to an API with the provider's token, through the `fetch` given here. */
   readonly attach: (api: typeof fetch) => typeof fetch
+}
+
+interface Tracked {
+  readonly name: string
+  readonly controller?: AbortController | undefined
+  readonly isBad?: boolean
 }
 
 export class Calls {
@@ -44,6 +56,10 @@ export class Calls {
   readonly #authFetch: typeof fetch
   readonly #revoked = new Set<string>()
   readonly #rejecting = new Set<string>()
+  /** The tokens that the APIs know; undefined: all. */
+  #known: Set<string> | undefined
+  /** Whether APIs have rejected tokens that they had accepted. */
+  #hasRevoked = false
   readonly #failures = new Set<unknown>()
 
   constructor(context: CallsContext) {
@@ -63,24 +79,36 @@ export class Calls {
 
   /** All tokens issued so far are rejected from now on. */
   revoke(): void {
+    this.#hasRevoked = true
     for (const value of this.#context.referee.issued) this.#revoked.add(value)
   }
 
   /** From now on an API rejects every token, or none because of this. */
   rejectAll(api: string, rejects: boolean): void {
+    this.#hasRevoked ||= rejects
     if (rejects) this.#rejecting.add(api)
     else this.#rejecting.delete(api)
   }
 
+  /** From now on the APIs learn of no new token, or know all. */
+  lag(lags: boolean): void {
+    this.#known = lags ? new Set(this.#context.referee.issued) : undefined
+  }
+
+  get isLagging(): boolean {
+    return this.#known !== undefined
+  }
+
   heal(): void {
     this.#rejecting.clear()
+    this.#known = undefined
   }
 
   getToken(name: string, { abortable }: { abortable: boolean }): Call {
     const { provider, referee } = this.#context
     const controller = abortable ? new AbortController() : undefined
     const certain = referee.certainlyServable() || referee.certainlyCooling()
-    return this.#track(`${name}${certain ? ', at once' : ''}`, controller, async (call) => {
+    return this.#track({ name: `${name}${certain ? ', at once' : ''}`, controller }, async (call) => {
       call.requestsDue = referee.mustAsk() ? referee.requests + 1 : 0
       this.#expectEffort(call, !referee.mayFail())
       const token = await provider.getToken({ signal: controller?.signal })
@@ -98,8 +126,8 @@ export class Calls {
 
   renewToken(value: string, api: string | undefined): Call {
     const { provider, referee } = this.#context
-    return this.#track('renewToken', undefined, async (call) => {
-      referee.rejects(value, String(api))
+    return this.#track({ name: 'renewToken' }, async (call) => {
+      referee.rejects(value, String(api), { isByHand: true })
       this.#expectEffort(call, referee.mustRenew(value, String(api)))
       const token = await provider.renewToken(value, { ...(api && { url: api }) })
       if (token === undefined && referee.closed) referee.problem('closed', 'renewToken resolves')
@@ -109,18 +137,19 @@ export class Calls {
     })
   }
 
-  /** Calls an API, which may reject the token. */
-  call(api: string, { abortable }: { abortable: boolean }): Call {
+  /** Calls an API, which may reject the token. `isBad`: it rejects the call. */
+  call(api: string, { abortable, isBad = false }: { abortable: boolean; isBad?: boolean }): Call {
     const { referee } = this.#context
     const controller = abortable ? new AbortController() : undefined
     const served = referee.certainlyServable()
-    const made = this.#track('call', controller, async (call) => {
+    const made = this.#track({ name: 'call', controller, isBad }, async (call) => {
       call.requestsDue = referee.mustAsk() ? referee.requests + 1 : 0
       this.#expectEffort(call, !referee.mayFail())
       const id = this.all.indexOf(call)
       const init = { method: 'POST', body: 'x', signal: controller?.signal ?? null }
       const { status } = await this.#authFetch(`${api}/orders/${id}`, init)
       if (status === 401 && call.sends === 1) this.#failedFor(call)
+      if (status === 401) this.#checkTokenBefore(call)
     })
     if (served && made.sends === 0)
       referee.problem('atOnce', 'a call was made to wait while a token was there')
@@ -130,7 +159,7 @@ export class Calls {
   close(): Call {
     const { provider, referee } = this.#context
     referee.close()
-    return this.#track('close()', undefined, () => provider.close())
+    return this.#track({ name: 'close()' }, () => provider.close())
   }
 
   /** The server's request ends: its call is no longer waited for, and all it started is dropped. */
@@ -157,23 +186,18 @@ export class Calls {
     }
   }
 
-  /**
-   * Finds calls that wait longer than `timeoutMs` for a token, when timers are never late. Where a run was lost, its wait
-   * may end with another request. Call before any time passes that ends at `until`.
-   */
-  checkPatience(until: number, { timeoutMs }: { timeoutMs: number }): void {
+  /** Finds calls that wait too long for a token, when timers are never late. Call before any time passes that ends at `until`. */
+  checkPatience(until: number): void {
     const { referee } = this.#context
-    const { at, isRunning, lost } = referee.acquisition
-    for (const call of this.waiting) {
-      if (call.sending || call.name === 'close()' || (lost > 0 && isRunning)) continue
-      const since = lost > 0 ? Math.max(call.since, at) : call.since
-      const limitMs = timeoutMs + 1
-      if (until > since + limitMs * Math.max(1, lost))
-        referee.problem('patience', `${call.name} has waited since ${since} ms`)
+    for (const { name, sending, since } of this.waiting) {
+      if (sending || name === 'close()') continue
+      const limit = referee.patienceOf(since)
+      if (until > limit + 1)
+        referee.problem('patience', `${name} has waited since ${since} ms, not until ${limit} ms`)
     }
   }
 
-  #track(name: string, controller: AbortController | undefined, run: (call: Call) => Promise<void>): Call {
+  #track({ name, controller, isBad = false }: Tracked, run: (call: Call) => Promise<void>): Call {
     const { clock, referee } = this.#context
     const call: Call = {
       name,
@@ -181,8 +205,11 @@ export class Calls {
       request: new IncomingRequest(),
       since: clock.monotonicMs(),
       sends: 0,
+      rejected: undefined,
       sending: false,
       replaced: false,
+      accepted: [],
+      isBad,
       settled: false,
       requestsDue: 0,
       excuses: undefined,
@@ -194,7 +221,7 @@ export class Calls {
         if (error !== controller.signal.reason) referee.problem('signals', `${name} did not end by its abort`)
       } else if (error !== undefined) this.#rejected(call, error)
     }
-    const running = this.#context.onWorkers ? call.request.run(() => run(call)) : run(call)
+    const running = this.#context.isDroppable ? call.request.run(() => run(call)) : run(call)
     running.then(() => ends(), ends)
     return call
   }
@@ -215,12 +242,21 @@ export class Calls {
   }
 
   /** A call ends without a token, or with the rejection of the one it had. */
-  #failedFor({ name, since, excuses = Number.NEGATIVE_INFINITY, request, controller }: Call): void {
-    const { clock, referee } = this.#context
-    if (referee.closed || request.ended || controller?.signal.aborted) return
-    const hasTimeLeft = clock.monotonicMs() - since < 0.5 * referee.timeoutMs
-    if (hasTimeLeft && referee.excuses === excuses)
-      referee.problem('effort', `${name} failed while attempts were left`)
+  #failedFor({ name, excuses = Number.NEGATIVE_INFINITY, request, controller }: Call): void {
+    const { referee } = this.#context
+    if (referee.closed || referee.isMixedUp || request.ended || controller?.signal.aborted) return
+    if (referee.excuses === excuses) referee.problem('effort', `${name} failed while attempts were left`)
+  }
+
+  /** A call ends with a 401, although the provider had a token that the API accepted. */
+  #checkTokenBefore({ accepted, isBad, request }: Call): void {
+    const { referee } = this.#context
+    if (isBad || this.#hasRevoked || request.ended || referee.closed || accepted.length === 0) return
+    referee.problem('before', `${accepted.join()} works`)
+  }
+
+  #rejects(value: string, api: string): boolean {
+    return this.#revoked.has(value) || this.#rejecting.has(api) || this.#known?.has(value) === false
   }
 
   #api(url: string, init: RequestInit = {}): Promise<Response> {
@@ -228,9 +264,9 @@ export class Calls {
     const call = this.all[Number(url.split('/').at(-1))]
     const api = APIS.find((one) => url.startsWith(one)) ?? ''
     const value = new Headers(init.headers).get('authorization')?.slice('Bearer '.length) ?? ''
-    referee.handedOut(value, 'an API')
     if (call === undefined) throw new Error('no such call')
     call.sends += 1
+    referee.handedOut(value, 'an API', { isRepeated: call.sends > 1 })
     call.sending = true
     if (call.sends > 2) referee.problem('twice', 'a call was made a third time')
     return new Promise((resolve, reject) => {
@@ -238,9 +274,15 @@ export class Calls {
       answered(call).then(() => {
         if (init.signal?.aborted || currentRequest()?.ended) return
         call.sending = false
-        const rejects = this.#revoked.has(value) || this.#rejecting.has(api)
-        if (rejects && call.sends === 1) this.#isRejected(call, value, api)
-        else if (rejects) referee.rejects(value, api, false)
+        const isRepeated = call.sends > 1
+        const rejects = call.isBad || this.#rejects(value, api)
+        call.accepted = referee.usable.filter(
+          (token) => token !== call.rejected && !this.#rejects(token, api),
+        )
+        const rejected = isRepeated ? call.rejected : undefined
+        if (!rejects) referee.accepts(value, api, rejected)
+        else if (isRepeated) referee.rejects(value, api, { rejected })
+        else this.#isRejected(call, value, api)
         resolve(rejects ? UNAUTHORIZED : OK)
       })
     })
@@ -249,6 +291,7 @@ export class Calls {
   #isRejected(call: Call, value: string, api: string): void {
     const { referee } = this.#context
     referee.rejects(value, api)
+    call.rejected = value
     call.replaced = referee.isReplaced(value)
     this.#expectEffort(call, referee.mustRenew(value, api))
   }

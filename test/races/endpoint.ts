@@ -62,11 +62,11 @@ export class ModelEndpoint {
     const answer = this.#answers.shift() ?? HEALTHY
     const sent = { at: this.#clock.monotonicMs(), wallAt: this.#clock.epochMs(), aheadMs: 0 }
     this.#sent.add(sent)
-    this.#referee.requestBegins()
+    const requestEnds = this.#referee.requestBegins()
     return new Promise((resolve, reject) => {
       let ended = false
       const end = (how: Answer | undefined): void => {
-        if (!ended) this.#referee.requestEnds(how)
+        if (!ended) requestEnds(how)
         ended = true
         this.#sent.delete(sent)
       }

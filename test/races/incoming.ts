@@ -62,14 +62,4 @@ export class IncomingClock extends ScheduledClock {
       super.sleep(ms, ended.signal).then(resolve, onAbort).finally(isOver)
     })
   }
-
-  /** `setTimeout` and `clearTimeout` on this clock. */
-  readonly timers = {
-    setTimeout: (run: () => void, ms: number) => {
-      const controller = new AbortController()
-      this.sleep(ms, controller.signal).then(run, () => {})
-      return Object.assign(controller, { unref: () => {} })
-    },
-    clearTimeout: (timer: AbortController | undefined) => timer?.abort(),
-  }
 }

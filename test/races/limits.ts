@@ -133,57 +133,116 @@ export class Pauses {
   }
 }
 
+/** So many renewals of one API may follow one another, and the next one is possible so much later. */
+const BUCKET = 8
+const REFILL_MS = 40 * MINUTE_MS
+const MOST_IN_A_DAY = BUCKET + DAY_MS / REFILL_MS
+const MAX_GAP_MS = 30 * MINUTE_MS
+const MAX_DOUBT_MS = 4 * HOUR_MS
+/** How many 401s renew in doubt, at least and at most. */
+const COUNT = { least: 2, most: 16 }
+
 /**
- * How often a token that one API rejected may be renewed: at once, then 1 s later, doubling to 30 min, until the API has
- * rejected nothing for a minute longer than that; and never more than 12 times in an hour and 60 times in a day.
+ * The bounds within which the 401s of one API renew: when one must, and when it must not. Where more is known to the
+ * provider than to the referee, neither holds.
  */
-export class RenewalLimit {
+export class RenewalBounds {
+  /** Whether a renewal has not helped yet. */
+  #doubt: 'no' | 'maybe' | 'yes' = 'no'
+  /** The 401s since the API last accepted a call with the current token, and when the first of them came. */
+  #counted = { count: 0, since: 0 }
   #gapMs = 0
-  #opensAt = Number.NEGATIVE_INFINITY
+  #gapEndsAt = Number.NEGATIVE_INFINITY
   #lastRejection = Number.POSITIVE_INFINITY
-  #isCertain = true
+  /** When a gap may have begun last. */
+  #troubledAt = Number.NEGATIVE_INFINITY
   readonly #renewals: number[] = []
+  readonly #possibleRenewals: number[] = []
 
+  /** The API accepted a call with the current token. */
+  accepted(): void {
+    this.#counted = { count: 0, since: 0 }
+  }
+
+  /** A 401 for the current token, and for the one before if there is one. */
   rejected(now: number): void {
-    if (now - this.#lastRejection > this.#gapMs + MINUTE_MS) {
-      this.#gapMs = 0
-      this.#opensAt = Number.NEGATIVE_INFINITY
-    }
+    if (now - this.#lastRejection > this.#gapMs + MINUTE_MS) this.#endGap()
     this.#lastRejection = now
+    if (this.#counted.count === 0) this.#counted.since = now
+    this.#counted.count += 1
   }
 
-  /** Whether a renewal is allowed. */
+  /** Whether the last 401 may be about the token. */
+  mayBeAboutToken(now: number): boolean {
+    const { count, since } = this.#counted
+    const isOld = now - since >= MINUTE_MS || now - (this.#renewals.at(-1) ?? 0) >= MAX_DOUBT_MS
+    return this.#doubt !== 'yes' || count >= COUNT.least || isOld
+  }
+
+  /** Whether gap and bucket allow a renewal. */
   isOpen(now: number): boolean {
-    const hasRoom = this.#since(now - HOUR_MS) < 12 && this.#since(now - DAY_MS) < 60
-    return this.#opensAt <= now && hasRoom
+    const isLimited =
+      countSince(this.#renewals, now - REFILL_MS) >= BUCKET ||
+      countSince(this.#renewals, now - DAY_MS) >= MOST_IN_A_DAY
+    return this.#gapEndsAt <= now && !isLimited
   }
 
-  /** Whether a renewal must not be refused by this limit. */
-  isCertainlyOpen(now: number): boolean {
-    return this.#isCertain && this.isOpen(now)
+  /** Whether the last 401 must renew. */
+  mustRenew(now: number): boolean {
+    const { count, since } = this.#counted
+    const isAboutToken =
+      this.#doubt === 'no' || count >= COUNT.most || (count > 0 && now - since >= MINUTE_MS)
+    const lately = [...this.#renewals, ...this.#possibleRenewals]
+    const hasRoom = countSince(lately, now - BUCKET * REFILL_MS) < BUCKET
+    return isAboutToken && hasRoom && now >= this.#troubledAt + MAX_GAP_MS
   }
 
-  /** When (monotonic ms) the present gap ends, and when the twelfth last and the sixtieth last renewal no longer count. */
+  /** When (monotonic ms) something changes: the gap, the bucket, and the end of doubt. */
   get landmarks(): number[] {
-    const [twelfth = Number.NaN, sixtieth = Number.NaN] = [this.#renewals.at(-12), this.#renewals.at(-60)]
-    return [this.#opensAt, twelfth + HOUR_MS, sixtieth + DAY_MS]
+    const [eighth = Number.NaN, last = Number.NaN] = [this.#renewals.at(-BUCKET), this.#renewals.at(-1)]
+    const countedFor = this.#counted.count > 0 ? this.#counted.since + MINUTE_MS : Number.NaN
+    const doubtEndsAt = this.#doubt === 'no' ? Number.NaN : last + MAX_DOUBT_MS
+    return [this.#gapEndsAt, eighth + REFILL_MS, countedFor, doubtEndsAt]
   }
 
   /** A renewal that certainly was for this API. */
   renewed(at: number): void {
-    this.#gapMs = Math.min(this.#gapMs === 0 ? SECOND_MS : this.#gapMs * 2, 30 * MINUTE_MS)
-    this.#opensAt = at + this.#gapMs
+    this.#gapMs = Math.min(this.#gapMs === 0 ? SECOND_MS : this.#gapMs * 2, MAX_GAP_MS)
+    this.#gapEndsAt = at + this.#gapMs
     this.#renewals.push(at)
+    this.#troubledAt = at
+    this.#doubt = 'yes'
+    this.accepted()
   }
 
-  /** A renewal failed, or may have been for another API: from then on it is not known how strict the limit is. */
-  mayBeStricter(): void {
-    this.#isCertain = false
+  /** A renewal that may have been for this API, and may have failed. */
+  mayHaveRenewed(at: number): void {
+    this.#possibleRenewals.push(at)
+    this.#troubledAt = at
+    if (this.#doubt === 'no') this.#doubt = 'maybe'
   }
 
-  #since(from: number): number {
-    return this.#renewals.filter((at) => at > from).length
+  /** A call that was repeated with the renewed token was not rejected. */
+  helped(): void {
+    this.#doubt = 'no'
+    this.#troubledAt = Number.NEGATIVE_INFINITY
+    this.#endGap()
+    this.accepted()
   }
+
+  /** The API rejected the current token and the one before. */
+  beginDoubt(): void {
+    if (this.#doubt === 'no') this.#doubt = 'maybe'
+  }
+
+  #endGap(): void {
+    this.#gapMs = 0
+    this.#gapEndsAt = Number.NEGATIVE_INFINITY
+  }
+}
+
+function countSince(renewals: readonly number[], from: number): number {
+  return renewals.filter((at) => at > from).length
 }
 
 /** The quotas of the last answers that are reserved for callers without a token: a fifth or less of the limit is left. */

@@ -12,14 +12,9 @@ async function run(schedule: fc.Scheduler, race: Race): Promise<void> {
   const jitter = vi.spyOn(Math, 'random').mockImplementation(() => random.next())
   const unhandled = unhandledRejections()
   const world = new World(schedule, race)
-  if (race.options.onWorkers) {
-    vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
-    for (const [name, timer] of Object.entries(world.clock.timers)) vi.stubGlobal(name, timer)
-  }
   try {
     await world.run()
   } finally {
-    vi.unstubAllGlobals()
     jitter.mockRestore()
     forget()
     expect(await unhandled(), 'unhandled rejections').toBe(0)

@@ -27,8 +27,11 @@ export class World {
     this.#schedule = schedule
     this.#race = race
     const later: Later = (label) => schedule.schedule(Promise.resolve(), label)
-    // On Workers a timer that fires late could not be told from one that was lost: there they fire in time.
-    this.clock = new IncomingClock((wake) => (onWorkers ? wake() : void later('a timer fires').then(wake)))
+    // On Workers a timer that fires late could not be told from one that was lost: there they fire in time, each in a tick
+    // of its own, as they belong to different requests.
+    this.clock = new IncomingClock((wake) =>
+      onWorkers ? void setImmediate(wake) : void later('a timer fires').then(wake),
+    )
     this.#referee = new Referee(this.clock, race.options)
     this.#endpoint = new ModelEndpoint(race.answers, { clock: this.clock, later, referee: this.#referee })
     const provider = createTokenProvider({
@@ -49,7 +52,7 @@ export class World {
       referee: this.#referee,
       clock: this.clock,
       provider,
-      onWorkers,
+      isDroppable: onWorkers,
       answered: () => later('an API answers'),
       attach: (api) => createAuthFetch(provider, { fetch: api }),
     })
@@ -115,7 +118,7 @@ export class World {
     while (this.#race.options.onWorkers) {
       const nextMs = this.clock.untilNextWakeMs() ?? Number.POSITIVE_INFINITY
       const at = Math.min(this.clock.monotonicMs() + nextMs, until)
-      this.#calls.checkPatience(at, this.#race.options)
+      this.#calls.checkPatience(at)
       if (at === until) break
       this.clock.advance(nextMs)
       await settled(TURNS)
@@ -166,6 +169,9 @@ export class World {
         break
       case 'revoke':
         this.#calls.revoke()
+        break
+      case 'lag':
+        this.#calls.lag(action.lags)
         break
       case 'rejectAll':
         this.#calls.rejectAll(APIS[action.api] ?? '', action.rejects)

@@ -143,7 +143,7 @@ export class Rig {
 
   /** The entry of the only token. */
   async tokenEntry(): Promise<Entry> {
-    const [entry, ...others] = (await this.entries()).filter(({ key }) => /v1\.token\.[^:]*$/.test(key))
+    const [entry, ...others] = (await this.entries()).filter(({ key }) => /v2\.token\.[^:]*$/.test(key))
     if (entry === undefined || others.length > 0) throw new Error(`${others.length} other tokens`)
     return entry
   }
@@ -152,7 +152,7 @@ export class Rig {
   async written(): Promise<void> {
     await eventually('the token to be written', async () => {
       const keys = (await this.entries()).map(({ key }) => key)
-      return keys.some((key) => key.includes('v1.token')) && !keys.some((key) => key.endsWith(':lease'))
+      return keys.some((key) => key.includes('v2.token')) && !keys.some((key) => key.endsWith(':lease'))
     })
   }
 

@@ -6,7 +6,7 @@
  * npm run test:runtimes
  */
 import { spawn } from 'node:child_process'
-import { copyFileSync, cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -24,7 +24,14 @@ interface Runtime {
   readonly command: string
   /** The arguments before the file to run. */
   readonly args?: readonly string[]
+  /** The file to run, if it is not suite.ts. */
+  readonly file?: string
 }
+
+/** All that docs/options.md lists. */
+const VARIABLES = [
+  ...new Set(readFileSync(join(root, 'docs/options.md'), 'utf8').match(/MERCHANT_AUTH_[A-Z_]*[A-Z]/g)),
+]
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 // Both files import from folders of the repository, which are beside them there, too.
@@ -59,7 +66,8 @@ function knownRuntimes(): Runtime[] {
   const node = (name: string, ...args: string[]) => runtime(`${name}-${platform}`, 'bin/node', args)
   // The package needs no more, and writes only in the file store.
   const access = [`--allow-read=${folder}`, `--allow-write=${folder}`]
-  const allowed = ['--allow-net=127.0.0.1', '--allow-env', ...access]
+  const run = ['run', '--no-prompt', '--no-lock', '--allow-net=127.0.0.1', ...access]
+  const onDeno = runtime(`@deno/${deno}`, 'deno', [...run, '--allow-env'])
   return [
     // It supports type stripping and require() of ES modules, but marks both as experimental.
     node('node-22-oldest', '--experimental-strip-types', '--disable-warning=ExperimentalWarning'),
@@ -67,7 +75,8 @@ function knownRuntimes(): Runtime[] {
     { name: 'Node.js', folder: dirname(process.execPath), command: process.execPath, args: [] },
     node('node-26'),
     runtime(`@oven/bun-${bun}`, 'bin/bun', ['--no-install']),
-    runtime(`@deno/${deno}`, 'deno', ['run', '--no-prompt', '--no-lock', ...allowed]),
+    onDeno,
+    { ...onDeno, args: [...run, `--allow-env=${VARIABLES.join()}`], file: 'variables.mts' },
     runtime(`@cloudflare/workerd-${platform.replace('x64', '64')}`, 'bin/workerd'),
   ]
 }
@@ -83,12 +92,13 @@ async function installPackage(): Promise<void> {
   const { tarball } = await pack(folder)
   const clients = Object.entries(manifest.dependencies).map((one) => one.join('@'))
   await install(folder, [tarball, ...clients, '--ignore-scripts'])
-  copyFileSync(join(here, 'suite.ts'), join(folder, 'suite.mts'))
+  for (const name of ['suite', 'variables'])
+    copyFileSync(join(here, `${name}.ts`), join(folder, `${name}.mts`))
   for (const path of WORKERS) cpSync(join(root, path), join(folder, path), { recursive: true })
 }
 
 /** Whether the suite passed, wrote no warning, and then ended by itself. */
-async function run({ name, command, args }: Runtime): Promise<boolean> {
+async function run({ name, command, args, file = 'suite.mts' }: Runtime): Promise<boolean> {
   const home = mkdtempSync(join(folder, 'home-'))
   // None of the settings of this process: no NODE_OPTIONS, no proxy, no caches of the user.
   const env = {
@@ -103,7 +113,7 @@ async function run({ name, command, args }: Runtime): Promise<boolean> {
   const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(LIMIT_MS)])
   // workerd has no file system and no server: a program of Node.js starts it.
   const [program, ...rest] = args
-    ? [command, ...args, join(folder, 'suite.mts')]
+    ? [command, ...args, join(folder, file)]
     : [process.execPath, join(folder, 'test/runtimes/workers.mts'), command]
   const child = spawn(program, rest, { env, signal, killSignal: 'SIGKILL' })
   const how = new Promise<unknown>((resolve) => {

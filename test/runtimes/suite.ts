@@ -18,6 +18,7 @@ import {
   type Clock,
   createAuthFetch,
   createTokenProvider,
+  defineEnvironments,
   type TokenProvider,
   type TokenProviderOptions,
   TokenRequestError,
@@ -152,6 +153,11 @@ function fetchClient(authFetch: typeof fetch): Send {
     return { status: response.status, body: ((await response.json()) as { body: unknown }).body }
   }
 }
+
+type Dispatch = (
+  options: { readonly headers?: unknown; readonly [name: string]: unknown },
+  handler: object,
+) => void
 
 /** undici, as far as it is used here. */
 interface Undici {
@@ -370,6 +376,52 @@ await check('events reach onEvent and the diagnostics channel', async (world) =>
   assert.deepEqual(published, world.events)
   const types = world.events.map(({ type }) => type)
   assert.deepEqual(types, ['token-requested', 'token-acquired'])
+})
+
+// V8's fast calls, which take over after some thousand, once judged a letter of Latin-1 in a URL otherwise.
+await check('a host with an umlaut is recognized in every call of many', async (world) => {
+  const flat = (text: string): string => Buffer.from(text, 'latin1').toString('latin1')
+  const host = 'https://b\u00fccher.example'
+  const created = () => ({
+    authUrl: flat(`${host}/auth`),
+    audience: 'a',
+    apiUrls: [flat(`${host}/merchant`)],
+  })
+  const tokens = world.provider({
+    environment: created(),
+    fetch: async () => Response.json({ access_token: 'x.y.z', token_type: 'Bearer', expires_in: 3_600 }),
+  })
+  const counts = { fetch: 0, axios: 0, undici: 0 }
+  const authFetch = createAuthFetch(tokens, {
+    fetch: async (input, init) => {
+      if (new Request(input, init).headers.has('authorization')) counts.fetch += 1
+      return new Response()
+    },
+  })
+  const api = axios.create({
+    adapter: async (config) => {
+      if (config.headers.has('Authorization')) counts.axios += 1
+      return { config, data: '', headers: {}, status: 200, statusText: '' }
+    },
+  })
+  attachAuth(api, tokens)
+  const { createAuthDispatch } = await import('merchant-auth/undici')
+  const intercept = createAuthDispatch(tokens) as unknown as (dispatch: Dispatch) => Dispatch
+  const dispatch = intercept(({ headers }) => {
+    if (/authorization/i.test(JSON.stringify(headers))) counts.undici += 1
+  })
+  await tokens.getToken()
+  const many = 10_000
+  for (let nth = 0; nth < many; nth += 1) {
+    defineEnvironments({ test: created() })
+    await authFetch(flat(`${host}/merchant/orders/${nth}`))
+    await api.get(flat(`${host}/merchant/orders/${nth}`))
+    dispatch({ origin: flat(host), path: `/merchant/${nth}`, method: 'GET' }, { onRequestStart: () => {} })
+    await authFetch(flat(`https://k\u00e4se.example/${nth}`))
+  }
+  assert.deepEqual(counts, { fetch: many, axios: many, undici: many })
+  const withheld = world.events.filter(({ type }) => type === 'token-withheld')
+  assert.equal(withheld.filter((event) => 'url' in event && event.url?.startsWith('https://')).length, many)
 })
 
 await check('a server with a global document is not treated as a browser', async (world) => {

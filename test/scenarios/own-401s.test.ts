@@ -168,15 +168,15 @@ describe('a revoked token among calls with a 401 of their own', () => {
 
 describe('an API that rejects every token', () => {
   it.each([
-    { name: 'each 10 s', everyMs: CALL_EVERY_MS },
-    { name: 'each 10 min', everyMs: 10 * MINUTE_MS },
-    { name: 'each second', everyMs: SECOND_MS },
-  ])('spends no quota and harms no other API: $name', async ({ everyMs }) => {
+    { name: 'each 10 s', everyMs: CALL_EVERY_MS, forMs: 2 * DAY_MS },
+    { name: 'each 10 min', everyMs: 10 * MINUTE_MS, forMs: 2 * DAY_MS },
+    { name: 'each second', everyMs: SECOND_MS, forMs: 25 * HOUR_MS },
+  ])('spends no quota and harms no other API: $name', async ({ everyMs, forMs }) => {
     const rejectingApi: ApiName = 'inStore'
     const worst = worstOf(
       await simulateAll({
         client: FETCH,
-        forMs: 2 * DAY_MS,
+        forMs,
         rejectingApi,
         traffic: [
           { kinds: allGood, everyMs: CALL_EVERY_MS },

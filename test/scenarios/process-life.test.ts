@@ -130,11 +130,23 @@ const CLOSE = "await tokens.close(); console.log('closed')"
 
 describe.concurrent('a process with a store', () => {
   const others = '{ lease: async () => (looks += 1) > 5 ? async () => {} : undefined }'
+  const asking = '{ set: () => { asked.resolve(); return hang() } }'
+  // The call ends at once, so only close() waits for the write.
+  const closing = `
+    const asked = Promise.withResolvers()
+    tokens.getToken().catch(({ code }) => console.log(code))
+    await asked.promise
+    ${CLOSE}`
   it.each([
     ['stays alive while a call waits for a store that hangs', '{ get: hang }', GET, 'token'],
     ['stays alive while a call waits for another process', others, `globalThis.looks = 0; ${GET}`, 'token'],
     ['is not kept alive by a write that hangs', '{ set: hang }', GET, 'token'],
-    ['stays alive while close() waits for a store', '{ set: hang }', `${GET}; ${CLOSE}`, 'token\nclosed'],
+    [
+      'stays alive while close() waits for a write that hangs',
+      asking,
+      closing,
+      'ERR_PROVIDER_CLOSED\nclosed',
+    ],
   ])('%s', async (_, store, work, said) => {
     expect(await runWithStore(store, work)).toEqual({ said, code: 0 })
   })

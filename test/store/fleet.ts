@@ -107,24 +107,5 @@ export function sourcesOf(events: readonly AuthEvent[]): string[] {
   return events.flatMap((event) => (event.type === 'token-acquired' ? [event.source] : []))
 }
 
-// Encryption runs on other threads, so its pending operations are counted.
-let encrypting = 0
-const { subtle } = globalThis.crypto
-for (const name of ['importKey', 'encrypt', 'decrypt'] as const) {
-  const real = subtle[name].bind(subtle) as (...args: unknown[]) => Promise<unknown>
-  const counted = async (...args: unknown[]): Promise<unknown> => {
-    encrypting += 1
-    try {
-      return await real(...args)
-    } finally {
-      encrypting -= 1
-    }
-  }
-  Object.defineProperty(subtle, name, { value: counted, configurable: true })
-}
-
-/** Lets everything run that is ready to run, including encryption. */
-export async function quiet(): Promise<void> {
-  do await settled()
-  while (encrypting > 0)
-}
+/** Lets everything run that is ready to run. */
+export const quiet = settled

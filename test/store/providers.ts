@@ -31,7 +31,7 @@ export function describeProviders(rig: SharedStore): void {
     const store = await rig.store()
     let tokenKey = ''
     const set: TokenStore['set'] = async (key, ...entry) => {
-      if (key.startsWith('v1.token')) tokenKey = key
+      if (key.startsWith('v2.token')) tokenKey = key
       await store.set(key, ...entry)
     }
     const { provider } = rig.start({ ...store, set })

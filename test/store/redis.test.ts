@@ -4,7 +4,9 @@ import { Cluster, Redis } from 'ioredis'
 import { createRedisTokenStore, type IORedisLike, type NodeRedisLike } from 'merchant-auth/redis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
 import { describe, expect, it } from 'vitest'
+import { ManualClock, settled } from '../support/clock.ts'
 import { problemsIn } from '../support/problems.ts'
+import { rig } from '../token/harness.ts'
 
 /** The names of the options with problems. */
 const problemsOf = (client: unknown, options?: unknown): string[] =>
@@ -63,4 +65,26 @@ describe('a node-redis client', () => {
       expect(client.listenerCount('error')).toBe(1)
     },
   )
+})
+
+it('the stores of one client have 100 operations under way together', async () => {
+  const clock = new ManualClock()
+  let underWay = 0
+  const client = {
+    isOpen: true,
+    sendCommand: () => {},
+    eval: async () => {
+      underWay += 1
+      await new Promise(() => {})
+    },
+  }
+  const providers = Array.from(
+    { length: 120 },
+    (_, n) => rig([], { clock, store: createRedisTokenStore(client), clientId: `client-${n}` }).provider,
+  )
+  const waiting = Promise.allSettled(providers.map((provider) => provider.getToken()))
+  await settled()
+  expect(underWay).toBe(100)
+  await Promise.all(providers.map((provider) => provider.close()))
+  await waiting
 })

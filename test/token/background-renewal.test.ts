@@ -52,6 +52,19 @@ describe('the refresh window', () => {
   })
 })
 
+it('a background renewal may take all of timeoutMs', async () => {
+  const { provider, clock, endpoint } = rig([
+    granted(),
+    (init) => clock.sleep(9_999).then(() => granted()(init)),
+  ])
+  const token = await provider.getToken()
+  await clock.advance(800_000)
+  expect(provider.currentToken()).toBe(token)
+  await clock.advance(9_999)
+  expect(provider.currentToken()?.value).not.toBe(token.value)
+  expect(endpoint.count).toBe(2)
+})
+
 describe('a background renewal that fails', () => {
   it.each([
     ['a quarter of the time that the token may still be served', status(503), 25_000],
@@ -73,13 +86,14 @@ describe('a background renewal that fails', () => {
     expect((await provider.getToken()).value).not.toBe(token.value)
   })
 
-  it('is followed by a new request for a call that waits for it', async () => {
+  it('is followed by a new request, with all of timeoutMs, for a call that waits for it', async () => {
     const made = rig([granted(), hang], { retries: 0 })
     const token = await made.provider.getToken()
     await made.clock.advance(989_999)
     made.provider.currentToken()
     await made.clock.advance(1)
-    expect((await acquired(made, 5_000)).value).not.toBe(token.value)
+    made.endpoint.answers.push((init) => made.clock.sleep(9_999).then(() => granted()(init)))
+    expect((await acquired(made, 9_999 + 9_999)).value).not.toBe(token.value)
     expect(made.endpoint.count).toBe(3)
   })
 })

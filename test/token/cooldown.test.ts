@@ -93,6 +93,19 @@ describe('a background renewal that fails', () => {
   })
 })
 
+it('the first failure of a caller starts the same cooldown after background renewals that failed, too', async () => {
+  const made = rig([granted()], { retries: 0 })
+  await made.provider.getToken()
+  made.endpoint.otherwise = status(503)
+  await made.clock.advance(790_000)
+  for (let passedMs = 0; passedMs < 200_000; passedMs += 10_000) {
+    expect(made.provider.currentToken()).toBeDefined()
+    await made.clock.advance(10_000)
+  }
+  expect(made.endpoint.count).toBeGreaterThan(3)
+  expect(await cooldowns(made, 1)).toEqual(await cooldowns(always(status(503)), 1))
+})
+
 describe('a call during the cooldown', () => {
   it.each([
     [

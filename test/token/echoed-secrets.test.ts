@@ -104,7 +104,7 @@ it('the token of an invalid response that the token endpoint echoes shows nowher
 })
 
 it('the token of a response that echoes it as the name of a quota shows in no event', async () => {
-  const quota = { 'Auth0-Client-Quota-Limit': `b="${TOKEN}";q=10;r=0;t=60` }
+  const quota = { 'Auth0-Client-Quota-Limit': `b=${TOKEN};q=10;r=0;t=60` }
   const { provider, events } = rig([grantedWith(quota, { access_token: TOKEN })])
   expect((await provider.getToken()).value).toBe(TOKEN)
   expect(events).toContainEqual(

@@ -49,33 +49,11 @@ describe('the quotas of a response', () => {
       { [CLIENT]: ' b=per_hour;q=10;r=7;t=3540 , b=x;r=1' },
       [perHour, { scope: 'client', name: 'x', remaining: 1 }],
     ],
-    ['with a quoted name', { [CLIENT]: 'b="per_hour";q=10;r=7;t=3540' }, [perHour]],
     ['in another order, with other parameters', { [CLIENT]: 'b=per_hour;t=3540;w=1;r=7;q=10' }, [perHour]],
     [
       'of client and organization with the same name',
       { [CLIENT]: 'b=per_hour;q=10;r=7;t=3540', [ORGANIZATION]: 'b=per_hour;q=10;r=7;t=3540' },
       [perHour, { ...perHour, scope: 'organization' }],
-    ],
-    [
-      'RateLimit and its policy',
-      {
-        ratelimit: '"default";r=50;t=30, day;r=7',
-        'ratelimit-policy': '"default";q=100;w=60;qu="requests",day;q=50',
-      },
-      [
-        { scope: 'other', name: 'default', limit: 100, remaining: 50, resetsInMs: 30_000 },
-        { scope: 'other', name: 'day', limit: 50, remaining: 7 },
-      ],
-    ],
-    [
-      'RateLimit and several policies of one name: the largest limit',
-      { ratelimit: '"a";r=5', 'ratelimit-policy': '"a";q=10,"a";q=100,"a";q=50' },
-      [{ scope: 'other', name: 'a', limit: 100, remaining: 5 }],
-    ],
-    [
-      'RateLimit with an invalid policy',
-      { ratelimit: '"a";r=5', 'ratelimit-policy': '"a";q=many' },
-      [{ scope: 'other', name: 'a', remaining: 5 }],
     ],
     [
       'with a name of 100 characters',
@@ -118,9 +96,10 @@ describe('the quotas of a response', () => {
 
   it.each<[name: string, value: string]>([
     ['blank', ' , ,'],
-    ['not a structured field', '7 of 10'],
+    ['the fields of the RateLimit draft', '"per_hour";q=10;r=7'],
+    ['not a list of buckets', '7 of 10'],
     ['no name', 'q=10;r=7'],
-    ['an empty name', 'b="";q=10;r=7'],
+    ['an empty name', 'b=;q=10;r=7'],
     ['a number as a name', 'b=5;q=10;r=7'],
     ['a list as a name', 'b=(a b);q=10;r=7'],
     ['a name of 101 characters', `b=${'x'.repeat(101)};q=10;r=7`],
@@ -130,14 +109,11 @@ describe('the quotas of a response', () => {
     ['a fraction', 'b=per_hour;q=10;r=7.5'],
     ['a negative number', 'b=per_hour;q=10;r=-1'],
     ['a negative reset', 'b=per_hour;q=10;r=1;t=-5'],
-    ['a number too long for a structured field', 'b=per_hour;q=10;r=9999999999999999'],
+    ['a number too long for a quota', 'b=per_hour;q=10;r=9999999999999999'],
     ['an exponent', 'b=per_hour;q=10;r=1e3'],
     ['one valid bucket and an invalid one', 'b=per_hour;q=10;r=7,b=per_day;q=50'],
   ])('are ignored if the header is invalid: %s', async (_, value) => {
-    for (const header of [CLIENT, ORGANIZATION, 'RateLimit']) {
-      expect(await readFrom({ [header]: value })).toBeUndefined()
-      expect(await readFrom({ 'ratelimit-policy': value })).toBeUndefined()
-    }
+    for (const header of [CLIENT, ORGANIZATION]) expect(await readFrom({ [header]: value })).toBeUndefined()
   })
 
   it.each<[then: string, secrets: string[], answers: Answer[], quotas: unknown[]]>([
@@ -193,7 +169,6 @@ describe('a quota with a fifth or less left', () => {
     ['9 of 10 an hour, 10 of 50 a day', { [CLIENT]: 'b=h;q=10;r=9;t=60,b=d;q=50;r=10;t=5000' }],
     ['1 of 5', { [CLIENT]: 'b=h;q=5;r=1;t=5000' }],
     ['2 of 10 of the organization', { [ORGANIZATION]: 'b=h;q=10;r=2;t=5000' }],
-    ['2 of 10, by RateLimit', { ratelimit: '"h";r=2;t=5000', 'ratelimit-policy': '"h";q=10' }],
     ['2 of 10 with 999999999999999 s to go', hourly(2, 999_999_999_999_999)],
   ])('prevents renewals: %s', async (_, headers) => {
     const { provider, clock, endpoint, events } = rig([grantedWith(headers)])

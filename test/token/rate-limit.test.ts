@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { elsewhere, type Fleet } from '../store/fleet.ts'
 import { FAILURES } from '../store/memory-store.ts'
 import { longLived, oneRenewed, renewedAfterRejection } from '../store/scenes.ts'
+import { settled } from '../support/clock.ts'
 import { DAY_MS, HOUR_MS, mostWithin } from '../support/periods.ts'
 import { thinOut } from '../support/recorded.ts'
 import {
@@ -165,6 +166,25 @@ describe('a 401 of an API with attachments', () => {
     expect(await api.call()).toEqual([200, 2, 3])
   })
 
+  it('renews at once again after a renewal that helped a call which is answered after a scheduled one', async () => {
+    const { api, clock, endpoint, issued } = attachedRig()
+    await api.call()
+    api.accepts = (token) => token > 1
+    endpoint.answers.push(issued.granted({ expires_in: 600 }))
+    const late = api.call(SLOW_URL)
+    await settled()
+    api.answerSlow() // a 401: it is repeated
+    await settled()
+    await clock.advance(500_000)
+    await api.call()
+    expect(await api.call()).toEqual([200, 3])
+    api.answerSlow()
+    expect((await late)[0]).toBe(200)
+    await api.call()
+    api.accepts = (token) => token > 3
+    expect(await api.call()).toEqual([200, 3, 4])
+  })
+
   it('is about the call after a scheduled renewal, too, while the API is in doubt', async () => {
     const made = await inDoubt({ expires_in: 3_600 })
     await made.clock.advance(0.9 * HOUR_MS)
@@ -235,6 +255,83 @@ describe('a new token that an API does not know yet', () => {
     expect(await api.call()).toEqual([200, 1, 2])
     expect(await api.call()).toEqual([200, 2])
     expect(endpoint.count).toBe(2)
+  })
+
+  it('is tried by a call with a 401 of its own, but does not displace the one before because of it', async () => {
+    const { api, endpoint } = await renewedOnSchedule()
+    await api.call()
+    expect(await api.call(REFUSED_URL)).toEqual([401, 1, 2])
+    expect(await api.call()).toEqual([200, 1])
+    expect(endpoint.count).toBe(2)
+  })
+
+  it.each([
+    { otherStatus: 204, isDisplaced: true },
+    { otherStatus: 302, isDisplaced: false },
+    { otherStatus: 403, isDisplaced: false },
+    { otherStatus: 404, isDisplaced: false },
+    { otherStatus: 429, isDisplaced: false },
+    { otherStatus: 500, isDisplaced: false },
+  ])(
+    'is displaced by the one before if the repeated call gets a $otherStatus: $isDisplaced',
+    async ({ otherStatus, isDisplaced }) => {
+      const { api } = await renewedOnSchedule()
+      api.otherStatus = otherStatus
+      expect(await api.call(OTHER_URL)).toEqual([otherStatus, 2, 1])
+      api.accepts = () => true
+      expect(await api.call()).toEqual([200, isDisplaced ? 1 : 2])
+    },
+  )
+
+  describe('and that was replaced before the call was answered that is repeated with the one before', () => {
+    /** The third token is current; `answer` answers the call that was rejected with the second and is repeated with the first. */
+    async function replacedMeanwhile(
+      replace = ({ provider }: AttachedRig): Promise<unknown> => provider.getToken({ forceRefresh: true }),
+    ) {
+      const made = await renewedOnSchedule()
+      const { api, endpoint } = made
+      const late = api.call(SLOW_URL)
+      await settled()
+      api.answerSlow() // a 401: it is repeated
+      await settled()
+      await replace(made)
+      expect(endpoint.count).toBe(3)
+      const answer = async (): Promise<number> => {
+        api.answerSlow()
+        return (await late)[0]
+      }
+      return { ...made, answer }
+    }
+
+    it('does not bring the one before back, which the API may have revoked since it accepted the call', async () => {
+      const { api, answer } = await replacedMeanwhile()
+      expect(await answer()).toBe(200)
+      api.accepts = (token) => token === 3
+      expect(await api.call()).toEqual([200, 3])
+    })
+
+    it('has not helped because the call is accepted with the one before', async () => {
+      const made = await replacedMeanwhile(async ({ api }) => {
+        await api.call(REFUSED_URL)
+        await api.call(REFUSED_URL)
+      })
+      const { api } = made
+      expect(await made.answer()).toBe(200)
+      api.accepts = () => true
+      expect(await api.call()).toEqual([200, 3])
+      await made.clock.advance(AFTER_GAP_MS)
+      expect(await api.call(REFUSED_URL)).toEqual([401, 3])
+      expect(reasonOf(made)).toBe('accepted')
+    })
+
+    it('does not put the API in doubt by a rejection of that call', async () => {
+      const { api, answer } = await replacedMeanwhile()
+      api.accepts = (token) => token === 3
+      expect(await answer()).toBe(401)
+      expect(await api.call()).toEqual([200, 3])
+      api.accepts = (token) => token > 3
+      expect(await api.call()).toEqual([200, 3, 4])
+    })
   })
 
   it('is forgotten when it has no life left: then another one is requested', async () => {
@@ -357,7 +454,7 @@ async function renewed(
   return newer !== undefined
 }
 
-describe('renewToken of a provider without attachments', () => {
+describe('renewToken, called by hand', () => {
   /** A provider whose tokens live for 10 days. */
   function long(): Rig {
     const made = rig([], { retries: 0 })
@@ -381,6 +478,18 @@ describe('renewToken of a provider without attachments', () => {
     }
   })
 
+  it('renews at once although clients with the token attached report accepted calls', async () => {
+    const { api, clock, issued, provider } = attachedRig()
+    expect(await api.call(REFUSED_URL)).toEqual([401, 1, 2]) // from now on the API is in doubt
+    expect(await api.call()).toEqual([200, 2])
+    await clock.advance(10_000) // longer than the gap
+    const token = await provider.getToken()
+    const renewed = await provider.renewToken(token, { url: MERCHANT_URL })
+    expect([issued.numberOf(token.value), issued.numberOf(String(renewed?.value))]).toEqual([2, 3])
+    const withoutUrl = await provider.renewToken(String(renewed?.value))
+    expect(issued.numberOf(String(withoutUrl?.value))).toBe(4)
+  })
+
   it('is limited for each apiUrls entry by itself', async () => {
     const made = long()
     expect(await renewed(made)).toBe(true)
@@ -398,6 +507,14 @@ describe('renewToken of a provider without attachments', () => {
     const newest = await provider.renewToken(String(newer?.value))
     expect(newest).toBeDefined()
     expect(await provider.renewToken(String(newest?.value))).toBeUndefined()
+  })
+
+  it('requests nothing for a url outside apiUrls, even if the token has expired', async () => {
+    const { provider, clock, endpoint } = rig()
+    const token = await provider.getToken()
+    await clock.advance(1_000_000)
+    expect(await provider.renewToken(token, { url: 'https://x.example' })).toBeUndefined()
+    expect(endpoint.count).toBe(1)
   })
 
   it('waits for the gap after a renewal that failed, too, when the cooldown is over', async () => {

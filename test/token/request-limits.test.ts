@@ -30,7 +30,8 @@ function failure(
 ): unknown {
   const retryAfterMs = retryAfterS === undefined ? undefined : retryAfterS * 1_000
   const code = status === 0 ? 'ERR_TOKEN_NETWORK' : 'ERR_TOKEN_STATUS'
-  const known = { retryable: true, attempts: 1, retryAfterMs, answer: { retryAfterMs, quotas } }
+  const retryable = status < 400 || status === 429 || status >= 500
+  const known = { retryable, attempts: 1, retryAfterMs, answer: { retryAfterMs, quotas } }
   return new TokenRequestError('', { code, ...known, ...(status > 0 && { status }) })
 }
 
@@ -55,6 +56,7 @@ function waitS(purpose: Purpose, api: string | undefined = MERCHANT): number {
 describe('a token may be requested in so many seconds', () => {
   const all = (seconds: number): Record<Purpose, number> => ({
     caller: seconds,
+    forced: seconds,
     rejection: seconds,
     background: seconds,
   })
@@ -110,26 +112,34 @@ describe('a token may be requested in so many seconds', () => {
     [
       'a quota with 2 of 10 left',
       () => limits.quotasReported(hourly(2, 600)),
-      { caller: 0, rejection: 600, background: 600 },
+      { caller: 0, forced: 0, rejection: 600, background: 600 },
     ],
     [
       'a renewal after a rejection failed four times',
       () => fails('rejection', failure(503), failure(503), failure(503), failure(503)),
-      { caller: 5, rejection: 8, background: 5 },
+      { caller: 5, forced: 5, rejection: 8, background: 5 },
     ],
     ['a renewal after a rejection failed with a 429', () => fails('rejection', failure(429)), all(10)],
     [
       'a background renewal failed with a 503',
       () => fails('background', failure(503)),
-      { caller: 0, rejection: 0, background: 100 },
+      { caller: 0, forced: 0, rejection: 0, background: 100 },
     ],
     [
       'with a 503 and Retry-After: 300',
       () => fails('background', failure(503, { retryAfterS: 300 })),
-      { caller: 60, rejection: 60, background: 300 },
+      { caller: 60, forced: 60, rejection: 60, background: 300 },
     ],
-    ['with a 400', () => fails('background', failure(400)), { caller: 0, rejection: 0, background: 100 }],
-    ['with a 429', () => fails('background', failure(429)), { caller: 10, rejection: 10, background: 100 }],
+    [
+      'with a 400',
+      () => fails('background', failure(400)),
+      { caller: 0, forced: 0, rejection: 0, background: 100 },
+    ],
+    [
+      'with a 429',
+      () => fails('background', failure(429)),
+      { caller: 10, forced: 10, rejection: 10, background: 100 },
+    ],
     [
       'with a 429 and a spent quota',
       () => fails('background', failure(429, { quotas: hourly(0, 600) })),
@@ -150,6 +160,7 @@ describe('a token may be requested in so many seconds', () => {
     before()
     expect({
       caller: waitS('caller'),
+      forced: waitS('forced'),
       rejection: waitS('rejection'),
       background: waitS('background'),
     }).toEqual(expected)

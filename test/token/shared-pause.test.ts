@@ -106,6 +106,24 @@ describe('the pause after a 429', () => {
     expect(await fleet.tokenOf()).toBe(one.token)
   })
 
+  it('is written beside the newer token that another process wrote meanwhile: store without leases', async () => {
+    const fleet = new Fleet({ leases: false })
+    const [one, other] = [await fleet.begin(), await fleet.begin()]
+    fleet.answerAfter(1_000, PAUSE_OF_10_S)
+    const error = rejection(one.provider.renewToken(one.token, { url }))
+    await quiet()
+    const newer = await other.provider.renewToken(one.token, { url })
+    expect([one.token, undefined]).not.toContain(newer?.value)
+    await fleet.pass(1_000)
+    expect(await error).toMatchObject({ status: 429, retryAfterMs: 10_000 })
+    const late = fleet.start()
+    expect((await late.provider.getToken()).value).toBe(newer?.value)
+    expect((await one.provider.renewToken(one.token, { url }))?.value).toBe(newer?.value)
+    for (const { provider } of [one, late])
+      expect(await rejection(provider.getToken({ forceRefresh: true }))).toMatchObject({ status: 429 })
+    expect(fleet.endpoint.count).toBe(3)
+  })
+
   it('that came after a token is not ended by that token, which ends other cooldowns', async () => {
     const fleet = new Fleet()
     fleet.endpoint.answers.push(status(400, '', { 'retry-after': '60' }))

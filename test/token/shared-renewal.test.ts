@@ -1,3 +1,4 @@
+import type { TokenProvider, TokenProviderOptions } from 'merchant-auth'
 import { describe, expect, it } from 'vitest'
 import { Fleet, failuresOf, quiet, sourcesOf } from '../store/fleet.ts'
 import { CODES, FAILURES, slow } from '../store/memory-store.ts'
@@ -5,6 +6,11 @@ import { oneHasNewerToken, sharing } from '../store/scenes.ts'
 import { granted, MERCHANT_URL, rejection, status, withoutJitter } from './harness.ts'
 
 const random = withoutJitter()
+
+/** While the store fails, one call in this time waits for a look at it. */
+const LOOK_AGAIN_MS = 30_000
+const KEY = 'key-1-'.repeat(8)
+const NEW_KEY = 'key-2-'.repeat(8)
 
 /** When the refresh window opens: a token lives for 1 000 s, with a margin of 10 s and a window of 200 s before it. */
 const DUE_MS = 790_000
@@ -15,6 +21,55 @@ async function due(count = 1) {
   await shared.fleet.skip(DUE_MS)
   return shared
 }
+
+/** A process whose token lives for 300 s, while the store still has an older one, which no API rejected: for 990 s from then on. */
+interface OlderInStore {
+  readonly fleet: Fleet
+  readonly provider: TokenProvider
+  readonly older: string
+  readonly token: string
+}
+
+/** Another token is asked for, 10 s after the one of the store; a look is due another 30 s later. */
+async function beginWithOlder(
+  keep: (fleet: Fleet) => void = () => {},
+  [before, after]: readonly Partial<TokenProviderOptions>[] = [],
+): Promise<OlderInStore> {
+  const fleet = new Fleet()
+  const { token: older } = await fleet.begin(before)
+  const { provider } = await fleet.begin(after)
+  await fleet.skip(10_000)
+  keep(fleet)
+  fleet.endpoint.answers.push(granted({ expires_in: 300 }))
+  const { value } = await provider.getToken({ forceRefresh: true })
+  await fleet.skip(LOOK_AGAIN_MS)
+  return { fleet, provider, older, token: value }
+}
+
+/** The cases of {@link OlderInStore}. */
+const OLDER: { readonly what: string; readonly begin: () => Promise<OlderInStore> }[] = [
+  {
+    what: 'the store still has an older one, because the write of this one failed',
+    begin: () => beginWithOlder(({ store }) => (store.faults.set = FAILURES.rejects)),
+  },
+  {
+    what: 'the store still has an older one, under the second of the encryptionKeys',
+    begin: () => beginWithOlder(undefined, [{ encryptionKeys: [KEY] }, { encryptionKeys: [NEW_KEY, KEY] }]),
+  },
+  {
+    what: 'the store has an older one again, because it went back',
+    begin: async () => {
+      let back = (): void => {}
+      const made = await beginWithOlder(({ store }) => {
+        const { tokenKey } = store
+        const { value = '', ttlMs = 0 } = store.entry(tokenKey) ?? {}
+        back = () => store.put(tokenKey, value, ttlMs - LOOK_AGAIN_MS)
+      })
+      back()
+      return made
+    },
+  },
+]
 
 describe('a shared token in its refresh window', () => {
   it('is renewed by one process, and the others acquire the new one without asking for the lease', async () => {
@@ -80,21 +135,33 @@ describe('a shared token in its refresh window', () => {
     expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('is served at once while another process holds the lease, and renewed after its release', async () => {
+  it('is served at once while another process holds the lease, and renewed after the pause of a failed renewal', async () => {
     const { fleet, provider, token } = await due()
     const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
     for (let look = 0; look < 20; look += 1) {
       expect((await provider.getToken()).value).toBe(token)
       await fleet.pass(50)
     }
-    expect(fleet.endpoint.count).toBe(1)
+    expect([fleet.endpoint.count, fleet.store.operations]).toEqual([1, ['get', 'lease']])
     release()
-    await fleet.skip(1_000) // the process does not wait, and tries again with a later call
-    expect(fleet.endpoint.count).toBe(1)
+    await fleet.skip(36_499) // a quarter of 200 s, less a quarter of that
     provider.currentToken()
-    await fleet.pass(50)
+    await quiet()
+    expect(fleet.endpoint.count).toBe(1)
+    await fleet.skip(1)
+    provider.currentToken()
+    await quiet()
     expect(fleet.endpoint.count).toBe(2)
     expect(provider.currentToken()?.value).not.toBe(token)
+  })
+
+  it.each(OLDER)('is replaced by a requested token where $what', async ({ begin }) => {
+    const { fleet, provider, older, token } = await begin()
+    await fleet.skip(250_000) // that of the older one opens 490 s later
+    expect(provider.currentToken()?.value).toBe(token)
+    await quiet()
+    expect([older, token, undefined]).not.toContain(provider.currentToken()?.value)
+    expect(fleet.endpoint.count).toBe(3)
   })
 
   it('is renewed behind a look at the store for an API that may cause no renewal yet', async () => {
@@ -113,21 +180,6 @@ describe('a shared token in its refresh window', () => {
     expect(provider.currentToken()?.value).toBe(token)
     await fleet.pass(1_000)
     expect(await renewal).toBeUndefined()
-    expect([token, undefined]).not.toContain(provider.currentToken()?.value)
-  })
-
-  it('is renewed soon after the release of a lease, even if the window is short', async () => {
-    const fleet = new Fleet()
-    fleet.endpoint.answers.push(granted({ expires_in: 20 })) // a window of 4 s
-    const { provider, token } = await fleet.begin()
-    const release = fleet.store.hold(fleet.store.tokenKey, 60_000)
-    await fleet.skip(15_000)
-    provider.currentToken()
-    await quiet()
-    release()
-    await fleet.skip(400)
-    provider.currentToken()
-    await quiet()
     expect([token, undefined]).not.toContain(provider.currentToken()?.value)
   })
 
@@ -314,6 +366,14 @@ describe('a rejected token', () => {
     expect([token, rejected]).not.toContain((await provider.renewToken(rejected, { url }))?.value)
   })
 
+  it.each(OLDER)('is replaced by a requested token where $what', async ({ begin }) => {
+    const { fleet, provider, older, token } = await begin()
+    const renewed = (await provider.renewToken(token, { url }))?.value
+    expect([older, token, undefined]).not.toContain(renewed)
+    expect(provider.currentToken()?.value).toBe(renewed)
+    expect(fleet.endpoint.count).toBe(3)
+  })
+
   it('causes no store operation if it was rejected outside apiUrls', async () => {
     const { fleet, provider, token } = await sharing()
     const renewal = provider.renewToken(token, { url: 'https://x.example/orders' })
@@ -328,7 +388,7 @@ describe('a rejected token', () => {
 describe.each([
   { way: 'throws', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
   { way: 'rejects', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
-  { way: 'hangs', waitsMs: { get: 1_000, lease: 1_000, set: 0, release: 0 } },
+  { way: 'hangs', waitsMs: { get: 1_000, lease: 1_000, set: 1_000, release: 1_000 } },
 ] as const)('a store that $way', ({ way, waitsMs }) => {
   it.each([
     { operation: 'get', reported: 'get' },

@@ -89,32 +89,68 @@ describe('a token in the store', () => {
 })
 
 describe('writing the token', () => {
-  it('delays close(), but no call', async () => {
+  it('is waited for by the call that caused the request, and by no other', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)
     const { provider } = fleet.start()
-    expect(await fleet.tookMs(provider.getToken())).toBe(0)
-    const token = provider.currentToken()?.value
-    expect(await fleet.tookMs(provider.close())).toBe(200)
-    expect(await fleet.tokenOf()).toBe(token) // it stays in the store
+    const waiting = provider.getToken()
+    await quiet()
+    const token = provider.currentToken()
+    expect(await provider.getToken()).toBe(token)
+    expect(await fleet.tookMs(waiting)).toBe(200)
+    expect(await waiting).toBe(token)
+    expect(await fleet.tokenOf()).toBe(token?.value)
     expect([fleet.endpoint.count, fleet.store.leased]).toEqual([1, 0])
   })
 
-  it('has begun when a call gets the token: a program may end then', async () => {
-    const fleet = new Fleet()
-    await fleet.tokenOf()
-    expect(fleet.store.operations).toContain('set')
-  })
-
-  it('finishes before the next acquisition, and does not shorten its timeoutMs', async () => {
+  it('that is under way when the provider is closed is finished by close()', async () => {
     const fleet = new Fleet()
     fleet.store.faults.set = slow(fleet.clock, 200)
     const { provider } = fleet.start()
-    const token = await provider.getToken()
+    const waiting = rejection(provider.getToken())
+    await fleet.pass(50)
+    expect(await fleet.tookMs(provider.close())).toBe(150)
+    await waiting
+    expect([fleet.endpoint.count, fleet.store.leased, fleet.store.keys.length]).toEqual([1, 0, 1])
+  })
+
+  it.each(['works', 'fails'])(
+    'does not begin after the provider was closed, whenever that was: a store that %s',
+    async (how) => {
+      for (let turns = 0; turns < 60; turns += 1) {
+        const fleet = new Fleet()
+        const { provider } = fleet.start()
+        let wasWritten: boolean | undefined
+        const closeAfter = async (): Promise<void> => {
+          for (let turn = 0; turn < turns; turn += 1) await undefined
+          wasWritten = fleet.store.operations.includes('set')
+          provider.close()
+        }
+        if (how === 'fails') fleet.store.faults.get = FAILURES.rejects
+        fleet.endpoint.answers.push(async (init) => {
+          const answer = await granted()(init)
+          closeAfter()
+          return answer
+        })
+        await provider.getToken().catch(() => {})
+        await fleet.skip(10_000)
+        expect(fleet.store.operations.includes('set'), `after ${turns} microtasks`).toBe(wasWritten)
+        expect([fleet.store.leased, fleet.clock.sleeping], `after ${turns} microtasks`).toEqual([0, 0])
+      }
+    },
+  )
+
+  it('does not shorten the timeoutMs of the next acquisition', async () => {
+    const fleet = new Fleet()
+    fleet.store.faults.set = slow(fleet.clock, 200)
+    const { provider } = fleet.start()
+    const waiting = provider.getToken()
+    await fleet.pass(50)
     fleet.endpoint.otherwise = hang
-    const failing = rejection(provider.renewToken(token))
-    expect(await fleet.tookMs(failing)).toBe(200 + 10_000)
-    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', attempts: 2 })
+    const failing = rejection(provider.renewToken(String(provider.currentToken()?.value)))
+    expect(await fleet.tookMs(failing)).toBe(150 + 10_000 + 200) // and the write of the limits
+    await waiting
+    expect(await failing).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT' })
   })
 
   it('that hangs delays no acquisition that follows', async () => {
@@ -210,28 +246,31 @@ describe('a token in the store', () => {
     expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
   })
 
-  it('is written with exactly its remaining lifetime', async () => {
+  it.each([
+    { lifetimeS: 1_000, ttlMs: 6 * 3_600_000 },
+    { lifetimeS: 86_400, ttlMs: 86_398_500 },
+  ])(
+    'is in an entry that lives as long as it, or 6 h, and whose reader knows its exact end: $lifetimeS s',
+    async ({ lifetimeS, ttlMs }) => {
+      const fleet = new Fleet()
+      fleet.answerAfter(1_500, granted({ expires_in: lifetimeS }))
+      const expiresAt = fleet.clock.epochMs() + lifetimeS * 1_000
+      await fleet.tookMs(fleet.tokenOf())
+      expect(fleet.store.asked.find(({ operation }) => operation === 'set')).toMatchObject({ ttlMs })
+      await fleet.skip(100_000)
+      expect((await fleet.start().provider.getToken()).expiresAt).toBe(expiresAt)
+    },
+  )
+
+  it('that 0.1.0 wrote is never read', async () => {
     const fleet = new Fleet()
-    fleet.answerAfter(1_500)
-    await fleet.tookMs(fleet.tokenOf())
-    expect(fleet.store.asked.find(({ operation }) => operation === 'set')).toMatchObject({ ttlMs: 998_500 })
-  })
-})
-
-const url = MERCHANT_URL
-
-describe('a newer token of another process', () => {
-  it('is acquired even if it is written between the reads of the token and the rate limit', async () => {
-    const { fleet, one, other, token } = await sharing(2)
-    fleet.store.faults.get = async (run) => {
-      if (!fleet.store.asked.at(-1)?.key.includes('.renewals-')) return await run()
-      fleet.store.faults.get = undefined
-      await one.provider.renewToken(token, { url })
-      await quiet()
-      return await run()
-    }
-    const newer = await other.provider.renewToken(token, { url })
-    expect([newer?.value, fleet.endpoint.count]).toEqual([one.provider.currentToken()?.value, 2])
-    expect(other.events.map(({ type }) => type)).not.toContain('renewal-suppressed')
+    await fleet.begin()
+    const key = fleet.store.tokenKey
+    fleet.store.put(key.replace('v2.', 'v1.'), fleet.store.entry(key)?.value ?? '', 900_000)
+    fleet.store.remove(key)
+    const { provider, events } = fleet.start()
+    await provider.getToken()
+    expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], []])
+    expect(fleet.store.asked.filter(({ key }) => !key.startsWith('v2.'))).toEqual([])
   })
 })

@@ -1,10 +1,10 @@
 /** Concurrent callers share one token request, and a caller that waited for another one checks the cached token first. */
 import { createHook } from 'node:async_hooks'
-import type { Clock, TokenProviderOptions } from 'merchant-auth'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { quiet } from '../store/fleet.ts'
-import { FAILURES, MemoryStore } from '../store/memory-store.ts'
-import { leaseHeldByAnother } from '../store/scenes.ts'
+import { ProviderClosedError, type TokenProviderOptions } from 'merchant-auth'
+import { describe, expect, it, vi } from 'vitest'
+import { Runs } from '../../src/token/runs.ts'
+import { Fleet } from '../store/fleet.ts'
+import { MemoryStore } from '../store/memory-store.ts'
 import { ManualClock, settled } from '../support/clock.ts'
 import {
   type Answer,
@@ -16,7 +16,6 @@ import {
   MERCHANT_URL,
   rejection,
   rig,
-  SECRET,
   status,
   withoutJitter,
 } from './harness.ts'
@@ -141,27 +140,6 @@ describe('a call that waits behind a background renewal', () => {
     expect(endpoint.count).toBe(2)
   })
 
-  it('begins no cooldown when the renewal fails and leaves no time for another attempt', async () => {
-    const clock = new ManualClock()
-    const slowSecret = async (): Promise<string> => {
-      if (made.endpoint.count > 0) await clock.sleep(4_000)
-      return SECRET
-    }
-    const store = new MemoryStore(clock)
-    const made = rig([granted(), deaf], { clock, clientSecret: slowSecret, store })
-    await made.provider.getToken()
-    await clock.advance(989_999)
-    made.provider.currentToken()
-    await quiet()
-    await clock.advance(1)
-    const waiting = rejection(made.provider.getToken())
-    await clock.advance(4_000)
-    await quiet()
-    await clock.advance(5_000)
-    expect(await waiting).toMatchObject({ code: 'ERR_TOKEN_TIMEOUT', retryAfterMs: 0 })
-    expect(made.endpoint.count).toBe(2)
-  })
-
   it('needs no quota to spare any longer if its rejected token expires meanwhile', async () => {
     const failure = status(503, '', { 'Auth0-Client-Quota-Limit': 'b=per_hour;q=10;r=2;t=5000' })
     const { provider, endpoint, clock, token, answer } = await withGatedAnswer(failure)
@@ -201,8 +179,8 @@ describe('a call that waits behind a background renewal', () => {
   })
 })
 
-describe('a call that waits for most of its time behind a renewal for another API', () => {
-  it('has the rest for a renewal of its own if that one yields the same token again', async () => {
+describe('a call that waits behind a renewal for another API', () => {
+  it('has one of its own if that one yields the same token again', async () => {
     const same = granted({ access_token: 'the.same.token' })
     const { provider, endpoint, clock } = rig([same, (init) => clock.sleep(8_000).then(() => same(init))], {
       retries: 0,
@@ -218,98 +196,122 @@ describe('a call that waits for most of its time behind a renewal for another AP
 })
 
 describe('a call whose API may cause no renewal yet', () => {
-  it('gets the token of a renewal that is under way for another API', async () => {
-    const { provider, endpoint, clock } = rig([
-      granted(),
-      granted(),
-      () => clock.sleep(100).then(() => granted()({})),
-    ])
-    const second = await provider.renewToken(await provider.getToken(), { url: IN_STORE_URL })
-    const renewal = provider.renewToken(String(second?.value), { url: MERCHANT_URL })
+  it('does not wait for a renewal that is under way for another API', async () => {
+    const gate = Promise.withResolvers<void>()
+    const { provider, endpoint } = rig([granted(), granted(), () => gate.promise.then(() => granted()({}))])
+    const second = String(
+      (await provider.renewToken(await provider.getToken(), { url: IN_STORE_URL }))?.value,
+    )
+    const renewal = provider.renewToken(second, { url: MERCHANT_URL })
     await settled()
-    const joining = provider.renewToken(String(second?.value), { url: IN_STORE_URL })
-    await clock.advance(100)
-    const third = await renewal
-    expect([second, undefined]).not.toContain(third)
-    expect(await joining).toBe(third)
+    expect(await provider.renewToken(second, { url: IN_STORE_URL })).toBeUndefined()
+    gate.resolve()
+    expect((await renewal)?.value).not.toBe(second)
     expect(endpoint.count).toBe(3)
   })
 })
 
-describe('a token request that was lost with the request that sent it, as on Cloudflare Workers,', () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    vi.stubGlobal('navigator', { userAgent: 'Cloudflare-Workers' })
-  })
-  afterEach(() => {
-    vi.useRealTimers()
-    vi.unstubAllGlobals()
-  })
+const TIMEOUT_MS = 5_000
+/** A run is lost a second after the limit of its step. */
+const LOST_MS = TIMEOUT_MS + 1_000
 
-  /** What was lost has no timers: it never ends. */
+/** Loses what a run waits for, as Cloudflare Workers do when the request that began the run ends. */
+class LosingClock extends ManualClock {
+  /** The sleep of this length never ends, so often. */
+  loses = { ms: TIMEOUT_MS, times: 0 }
+
+  override sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms !== this.loses.ms || this.loses.times === 0) return super.sleep(ms, signal)
+    this.loses.times -= 1
+    return new Promise(() => {})
+  }
+
+  /** Lets time pass without waking anybody yet, as in a process that stood still. */
+  standStill(ms: number): void {
+    this.pass(ms)
+  }
+}
+
+describe('a token request that was lost with the request that sent it, as on Cloudflare Workers,', () => {
   const losing = (answers: Answer[], options: Partial<TokenProviderOptions> = {}) => {
-    const clock = {
-      ms: 0,
-      monotonicMs: () => clock.ms,
-      epochMs: () => clock.ms,
-      sleep: () => new Promise(() => {}),
-    }
-    return { ...rig(answers, { timeoutMs: 5_000, clock: clock as object as Clock, ...options }), clock }
+    const clock = new LosingClock()
+    return { ...rig(answers, { timeoutMs: TIMEOUT_MS, clock, ...options }), clock }
   }
 
   it('is sent again by the calls that wait for it', async () => {
-    const gate = Promise.withResolvers<void>()
-    const { provider, endpoint } = losing([deaf, () => gate.promise.then(() => granted()({}))])
-    const waiting = [provider.getToken(), provider.getToken()]
-    await vi.advanceTimersByTimeAsync(5_000)
-    expect(endpoint.count).toBe(1)
-    await vi.advanceTimersByTimeAsync(1)
-    gate.resolve()
-    const [first, second] = await Promise.all(waiting)
-    expect(second).toBe(first)
-    expect(endpoint.count).toBe(2)
+    const made = losing([deaf])
+    made.clock.loses.times = 1
+    const first = made.provider.getToken()
+    await settled()
+    const second = made.provider.getToken()
+    await made.clock.advance(LOST_MS - 1)
+    expect(made.endpoint.count).toBe(1)
+    await made.clock.advance(1)
+    expect(await second).toBe(await first)
+    expect(made.endpoint.count).toBe(2)
+    expect(made.clock.sleeping).toBe(0)
   })
 
   it('fails the calls if it is lost a second time, but no later call', async () => {
-    const { provider, endpoint } = losing([deaf, deaf])
+    const { provider, endpoint, clock } = losing([deaf, deaf])
+    clock.loses.times = 2
     const waiting = rejection(provider.getToken())
-    await vi.advanceTimersByTimeAsync(12_000)
+    await clock.advance(2 * LOST_MS)
     expect(await waiting).toMatchObject({
       message: 'POST https://auth.test.example/oauth/token was lost: use waitUntil().',
       code: 'ERR_TOKEN_TIMEOUT',
       retryable: true,
     })
-    await provider.getToken()
+    const later = provider.getToken()
+    await clock.advance(100)
+    await later
     expect(endpoint.count).toBe(3)
   })
 
-  it('holds up no call without a token if it was a background renewal', async () => {
-    const { provider, clock } = losing([granted({ expires_in: 100 }), deaf])
-    const token = await provider.getToken()
-    clock.ms = 90_000
-    expect(provider.currentToken()).toBe(token)
-    await settled()
-    clock.ms = 96_000
-    expect((await provider.getToken()).value).not.toBe(token.value)
-  })
-
-  it('holds up no call if it was a background renewal, lost long before the token expired', async () => {
+  it('holds up a call that comes afterwards for 0.1 s', async () => {
     const { provider, endpoint, clock } = losing([granted({ expires_in: 100 }), deaf])
     await provider.getToken()
-    clock.ms = 85_000
+    await clock.advance(95_000 - LOST_MS)
+    clock.loses.times = 1
     expect(provider.currentToken()).toBeDefined()
-    await settled()
-    clock.ms = 89_999
-    provider.currentToken()
-    await settled()
+    await clock.advance(LOST_MS)
+    const waiting = provider.getToken()
+    await clock.advance(99)
     expect(endpoint.count).toBe(2)
-    clock.ms = 90_001 // more than timeoutMs later
-    provider.currentToken()
+    await clock.advance(1)
+    await waiting
+    expect(endpoint.count).toBe(3)
+  })
+
+  it('holds up no call that comes afterwards once the provider is closed', async () => {
+    const { provider, clock } = losing([deaf])
+    clock.loses.times = 1
+    const waiting = [rejection(provider.getToken())]
+    await clock.advance(LOST_MS - 1)
+    clock.standStill(1)
+    waiting.push(rejection(provider.getToken()))
+    await provider.close()
+    for (const error of await Promise.all(waiting)) expect(error).toBeInstanceOf(ProviderClosedError)
     await settled()
-    expect(endpoint.count).toBe(3)
-    clock.ms = 96_000
+    expect(clock.sleeping).toBe(0)
+  })
+
+  it('is replaced by the next background renewal if it was one', async () => {
+    const { provider, endpoint, clock } = losing([granted({ expires_in: 100 }), deaf])
     await provider.getToken()
-    expect(endpoint.count).toBe(3)
+    await clock.advance(80_000)
+    clock.loses.times = 1
+    for (const [passedMs, requests] of [
+      [0, 2],
+      [LOST_MS, 2], // after a freeze it may only be late: it gets 100 ms
+      [99, 2],
+      [1, 3],
+    ] as const) {
+      await clock.advance(passedMs)
+      expect(provider.currentToken()).toBeDefined()
+      await settled()
+      expect(endpoint.count).toBe(requests)
+    }
   })
 
   it('is not one that failed', async () => {
@@ -319,45 +321,49 @@ describe('a token request that was lost with the request that sent it, as on Clo
   })
 
   it('is not one that waits for another process first', async () => {
-    const { fleet } = await leaseHeldByAnother(60_000)
-    fleet.endpoint.answers.push(hang)
-    fleet.answerAfter(2_400)
-    const { provider } = fleet.start({ timeoutMs: 5_000 })
+    const fleet = new Fleet()
+    await fleet.begin()
+    const [key = ''] = fleet.store.keys
+    fleet.store.remove(key)
+    fleet.store.hold(key, 60_000)
+    fleet.answerAfter(TIMEOUT_MS - 100)
+    const { provider } = fleet.start({ timeoutMs: TIMEOUT_MS })
     const waiting = provider.getToken()
-    for (let passedMs = 0; passedMs < 11_000; passedMs += 50) {
-      await fleet.skip(50)
-      await vi.advanceTimersByTimeAsync(50)
-    }
+    for (let passedMs = 0; passedMs < 14_000; passedMs += 50) await fleet.skip(50)
     expect(await waiting).toBe(provider.currentToken())
-    expect(fleet.endpoint.count).toBe(3)
+    expect(fleet.endpoint.count).toBe(2)
   })
 
-  it('does not hold up close() by a write to the store that was lost, too', async () => {
-    const store = new MemoryStore(new ManualClock())
-    store.faults.set = FAILURES.hangs
-    const { provider } = losing([], { store })
-    await provider.getToken()
-    const closing = provider.close()
-    await vi.advanceTimersByTimeAsync(30_000)
-    await expect(closing).resolves.toBeUndefined()
+  it('holds up its caller no longer if only the write to the store was lost, and never close()', async () => {
+    const clock = new LosingClock()
+    const store = new MemoryStore(clock)
+    store.faults.set = () => {
+      clock.loses = { ms: 1_000, times: 1 } // the limit of the write
+      return new Promise(() => {})
+    }
+    const { provider, endpoint } = rig([], { store, clock, timeoutMs: TIMEOUT_MS })
+    const waiting = provider.getToken()
+    await clock.advance(LOST_MS)
+    expect(await waiting).toBe(provider.currentToken())
+    expect(endpoint.count).toBe(1)
+    await expect(provider.close()).resolves.toBeUndefined()
   })
 })
 
-it('a provider works where Node.js has no navigator (--no-experimental-global-navigator)', async () => {
-  vi.stubGlobal('navigator', undefined)
-  onTestFinished(() => void vi.unstubAllGlobals())
-  const { provider } = rig()
-  await expect(provider.getToken()).resolves.toBeDefined()
-})
-
-it('a token request is not lost elsewhere, even if the timers of the process run ahead of its clock', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
+it('a run that was lost while it waited for its turn holds up no later one', async () => {
+  const clock = new ManualClock()
+  const closed = new AbortController().signal
+  const runs = new Runs(clock, { firstStepMs: TIMEOUT_MS, closed, lost: () => new Error('lost') })
   const gate = Promise.withResolvers<void>()
-  const { provider, endpoint } = rig([() => gate.promise.then(() => granted()({}))])
-  const waiting = provider.getToken()
-  await vi.advanceTimersByTimeAsync(60_000)
+  const first = runs.join('first', () => gate.promise)
+  runs.join('second', () => new Promise(() => {})).catch(() => {})
+  await clock.advance(TIMEOUT_MS)
   gate.resolve()
-  await expect(waiting).resolves.toBeDefined()
-  expect(endpoint.count).toBe(1)
+  await first
+  const ended = vi.fn()
+  runs.join('third', async () => {}).then(ended)
+  await clock.advance(LOST_MS - 1)
+  expect(ended).not.toHaveBeenCalled()
+  await clock.advance(1)
+  expect(ended).toHaveBeenCalled()
 })

@@ -1,5 +1,7 @@
 /** A store that fails or returns invalid data: no call fails because of it, or waits for more than one operation. */
-import { describe, expect, it } from 'vitest'
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Fleet, failuresOf, type Process, quiet, sourcesOf } from '../store/fleet.ts'
 import { answers, CODES, ERROR_TEXT, FAILURES, slow } from '../store/memory-store.ts'
 import { leaseHeldByAnother, longLived, renewedAfterRejection } from '../store/scenes.ts'
@@ -13,15 +15,15 @@ const fleetOf = (): { fleet: Fleet } & Process => {
 describe.each([
   { way: 'throws', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
   { way: 'rejects', waitsMs: { get: 0, lease: 0, set: 0, release: 0 } },
-  { way: 'hangs', waitsMs: { get: 2_000, lease: 1_000, set: 0, release: 0 } },
+  { way: 'hangs', waitsMs: { get: 2_000, lease: 1_000, set: 1_000, release: 1_000 } },
 ] as const)('a store operation that $way', ({ way, waitsMs }) => {
   it.each([
     { operation: 'get', reported: 'get', leased: 0 },
     { operation: 'lease', reported: 'lease', leased: 0 },
-    { operation: 'set', reported: 'set', leased: 0 },
+    { operation: 'set', reported: 'set', leased: way === 'hangs' ? 1 : 0 }, // it may still be written
     { operation: 'release', reported: 'lease', leased: 1 }, // until it expires
   ] as const)(
-    'fails no call, emits only a code, and ends the use of the store until the next acquisition: $operation',
+    'fails no call, and emits only a code, once: $operation',
     async ({ operation, reported, leased }) => {
       const { fleet, provider, events } = fleetOf()
       fleet.store.faults[operation] = FAILURES[way]
@@ -31,15 +33,9 @@ describe.each([
       await fleet.pass(1_500)
       const failures = [{ operation: reported, code: CODES[way] }]
       expect([sourcesOf(events), failuresOf(events)]).toEqual([['endpoint'], failures])
-      expect([fleet.store.leased, fleet.clock.sleeping]).toEqual([leased, 0])
-      for (const word of ['v1.', ...ERROR_TEXT.split(/\W+/).filter(({ length }) => length > 2)])
+      expect(fleet.store.leased).toBe(leased)
+      for (const word of ['v2.', ...ERROR_TEXT.split(/\W+/).filter(({ length }) => length > 2)])
         expect(JSON.stringify(events)).not.toContain(word)
-      fleet.store.faults[operation] = undefined
-      await fleet.skip(1_000_000)
-      const { value } = await provider.getToken()
-      await quiet()
-      expect(await fleet.tokenOf()).toBe(value)
-      expect(failuresOf(events)).toEqual(failures)
     },
   )
 
@@ -66,21 +62,209 @@ it.each([undefined, 'test'])(
   },
 )
 
-describe('a process whose first look at the store failed', () => {
-  it('still writes the token that it then requests, once the store answers', async () => {
+describe.each(['throws', 'rejects'] as const)('a store that %s at once, and recovers', (way) => {
+  it.each(['get', 'lease', 'release'] as const)('has the token already: %s', async (operation) => {
+    const { fleet, provider } = fleetOf()
+    fleet.store.faults[operation] = FAILURES[way]
+    const { value } = await provider.getToken()
+    fleet.store.faults[operation] = undefined
+    await quiet()
+    expect(await fleet.tokenOf()).toBe(value)
+  })
+
+  it.each(['set', 'everything'] as const)('gets the token a second later: %s', async (what) => {
+    const { fleet, provider } = fleetOf()
+    if (what === 'set') fleet.store.faults.set = FAILURES[way]
+    else fleet.store.failAlways(FAILURES[way])
+    const { value, expiresAt } = await provider.getToken()
+    fleet.store.failAlways(undefined)
+    await fleet.skip(999)
+    expect(fleet.store.keys).toEqual([])
+    await fleet.skip(1)
+    expect(await fleet.start().provider.getToken()).toMatchObject({ value, expiresAt })
+    expect(fleet.clock.sleeping).toBe(0)
+  })
+})
+
+describe('a token that could not be written', () => {
+  /** A process whose token is not in the store, and the moments (ms after its request) at which it is tried again. */
+  const unwritten = async () => {
+    const fleet = new Fleet()
+    fleet.endpoint.otherwise = granted({ expires_in: 2_000 })
+    const process = fleet.start({ refreshAheadMs: 0 })
+    fleet.store.failAlways(FAILURES.rejects)
+    const { value } = await process.provider.getToken()
+    const from = fleet.clock.monotonicMs()
+    const retriedAt: number[] = []
+    fleet.store.faults.get = (run) => {
+      retriedAt.push(fleet.clock.monotonicMs() - from)
+      return FAILURES.rejects(run)
+    }
+    return { fleet, ...process, token: value, retriedAt }
+  }
+
+  it('is written again after 1 s, doubling to 5 min, while it lives, without an event', async () => {
+    const { fleet, events, retriedAt } = await unwritten()
+    await quiet()
+    events.length = 0
+    await fleet.skip(10_000_000)
+    const seconds = [1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1_111, 1_411, 1_711]
+    expect(retriedAt).toEqual(seconds.map((at) => at * 1_000))
+    expect([events, fleet.clock.sleeping, fleet.endpoint.count]).toEqual([[], 0, 1])
+  })
+
+  it('is not written again after the provider was closed', async () => {
+    const { fleet, provider, retriedAt } = await unwritten()
+    expect(await fleet.tookMs(provider.close())).toBe(0)
+    fleet.store.failAlways(undefined)
+    await fleet.skip(10_000)
+    expect([retriedAt, fleet.store.keys, fleet.clock.sleeping]).toEqual([[], [], 0])
+  })
+
+  it('is not written again after an API rejected it', async () => {
+    const { fleet, provider, token, retriedAt } = await unwritten()
+    fleet.endpoint.answers.push(status(400))
+    await rejection(provider.renewToken(token, { url: MERCHANT_URL }))
+    fleet.store.failAlways(undefined)
+    await fleet.skip(10_000)
+    expect([retriedAt, fleet.store.keys, fleet.clock.sleeping]).toEqual([[], [], 0])
+  })
+
+  it('is not written again after its process has written another one', async () => {
+    const { fleet, provider, token } = await unwritten()
+    await fleet.skip(3_500) // its next write comes after 7 s
+    fleet.store.failAlways(undefined)
+    const newer = await provider.renewToken(token, { url: MERCHANT_URL })
+    fleet.store.asked.length = 0
+    await fleet.skip(10_000)
+    expect([fleet.store.asked, fleet.clock.sleeping]).toEqual([[], 0])
+    expect(await fleet.tokenOf()).toBe(newer?.value)
+  })
+
+  it('is not written over that of another process', async () => {
+    const { fleet, provider, token } = await unwritten()
+    fleet.store.failAlways(undefined)
+    const other = await fleet.tokenOf()
+    await fleet.skip(10_000)
+    expect([await fleet.tokenOf(), fleet.clock.sleeping]).toEqual([other, 0])
+    expect(provider.currentToken()?.value).toBe(token)
+  })
+
+  it.each([0, 0.5, 0.999])(
+    'is written again over an older one that is still fresh for others (jitter %f)',
+    async (jitter) => {
+      const random = vi.spyOn(Math, 'random').mockReturnValue(0)
+      onTestFinished(() => random.mockRestore())
+      const fleet = new Fleet()
+      const { provider, token } = await fleet.begin()
+      await fleet.skip(790_000) // the refresh window has just opened
+      fleet.store.faults.set = FAILURES.rejects
+      provider.currentToken()
+      await quiet()
+      const newer = provider.currentToken()?.value
+      fleet.store.faults.set = undefined
+      expect([await fleet.tokenOf({ refreshAheadMs: 0 }), fleet.endpoint.count]).toEqual([token, 2])
+      random.mockReturnValue(jitter)
+      await fleet.skip(1_000)
+      expect([await fleet.tokenOf({ refreshAheadMs: 0 }), fleet.endpoint.count]).toEqual([newer, 2])
+    },
+  )
+
+  it('is not written again after that of another process was found', async () => {
+    const { fleet, provider, token } = await unwritten()
+    await fleet.skip(3_500) // its next write comes after 7 s
+    fleet.store.failAlways(undefined)
+    const other = await fleet.tokenOf()
+    await fleet.skip(30_000 - 3_500) // it looks into the store again
+    expect((await provider.renewToken(token, { url: MERCHANT_URL }))?.value).toBe(other)
+    fleet.store.asked.length = 0
+    await fleet.skip(1_000_000)
+    expect([fleet.store.asked, fleet.clock.sleeping]).toEqual([[], 0])
+  })
+
+  it.each([
+    { when: 'long before it is tried again', atS: 1_712, answerMs: 10 },
+    { when: 'while it is written', atS: 1_710, answerMs: 5_000 },
+  ])('is in the entry with the limits after a renewal that failed $when', async ({ atS, answerMs }) => {
+    const fleet = new Fleet()
+    fleet.endpoint.answers.push(granted({ expires_in: 2_000 }))
+    const { provider } = fleet.start()
+    fleet.store.failAlways(FAILURES.rejects)
+    const { value } = await provider.getToken()
+    await fleet.skip(atS * 1_000) // the refresh window is open, whatever its jitter
+    fleet.store.failAlways(undefined)
+    fleet.answerAfter(answerMs, status(429))
+    provider.currentToken()
+    await fleet.pass(answerMs)
+    const other = fleet.start({ refreshAheadMs: 0 })
+    expect((await other.provider.getToken()).value).toBe(value)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+})
+
+it('a token that was requested without the store is written with the key of its secret', async () => {
+  const fleet = longLived()
+  const secrets = [SECRET]
+  const { provider } = fleet.start({ clientSecret: () => secrets.pop() ?? 'another secret' })
+  fleet.store.failAlways(FAILURES.rejects)
+  const token = await provider.getToken()
+  const newer = await provider.renewToken(token, { url: MERCHANT_URL })
+  fleet.store.failAlways(undefined)
+  await fleet.skip(1_000)
+  expect(await fleet.tokenOf({ clientSecret: 'another secret' })).toBe(newer?.value)
+})
+
+it('a background renewal that waits for the store releases the lease', async () => {
+  const fleet = new Fleet()
+  const { provider } = await fleet.begin()
+  await fleet.skip(850_000) // the refresh window is open, whatever its jitter
+  let looks = 0
+  fleet.store.faults.get = (run) => (++looks === 2 ? FAILURES.rejects(run) : run())
+  provider.currentToken()
+  await quiet()
+  expect([looks, fleet.store.leased, fleet.endpoint.count]).toEqual([2, 0, 1])
+})
+
+describe('a token that was requested while the first look hung', () => {
+  it('is written at once, waited for by nobody, and once more after it timed out', async () => {
     const { fleet, provider } = fleetOf()
     const connected = fleet.clock.sleep(5_000)
     fleet.store.failAlways((run) => connected.then(run))
     expect(await fleet.tookMs(provider.getToken())).toBe(2_000)
     const token = provider.currentToken()?.value
+    expect(fleet.store.operations).toEqual(['get', 'set'])
     await fleet.pass(2_900)
-    expect(fleet.store.keys).toEqual([])
+    expect([fleet.store.keys, fleet.store.operations]).toEqual([[], ['get', 'set']])
     await fleet.pass(100)
-    expect(fleet.store.entry(fleet.store.tokenKey)?.ttlMs).toBe(997_000) // counted from the request
     expect(await fleet.tokenOf()).toBe(token)
+    fleet.store.asked.length = 0
+    await fleet.pass(1_000) // 3 s after the write timed out
+    expect(fleet.store.operations).toEqual(['get', 'set'])
+    await fleet.skip(1_000_000)
+    expect([fleet.store.operations.length, fleet.clock.sleeping]).toEqual([2, 0])
   })
 
-  it('still writes it after a background renewal that waited for the store in vain', async () => {
+  it('is not written where the store has answered this process before', async () => {
+    const { fleet, provider } = fleetOf()
+    fleet.store.faults.lease = FAILURES.hangs
+    expect(await fleet.tookMs(provider.getToken())).toBe(1_000)
+    await fleet.skip(10_000)
+    expect(fleet.store.operations).toEqual(['get', 'lease'])
+  })
+
+  it('is the last one that was requested while the store hung', async () => {
+    const fleet = longLived()
+    const { provider } = fleet.start({ retries: 0 })
+    const connected = fleet.clock.sleep(5_000)
+    fleet.store.failAlways((run) => connected.then(run))
+    await fleet.tookMs(provider.getToken())
+    const newer = await provider.renewToken(String(provider.currentToken()?.value), { url: MERCHANT_URL })
+    await fleet.pass(5_000)
+    expect(await fleet.tokenOf()).toBe(newer?.value)
+    expect(fleet.endpoint.count).toBe(2)
+  })
+
+  it('is still written after a background renewal that waited for the store in vain', async () => {
     const { fleet, provider } = fleetOf()
     const connected = fleet.clock.sleep(850_000)
     fleet.store.failAlways((run) => connected.then(run))
@@ -93,40 +277,16 @@ describe('a process whose first look at the store failed', () => {
     await fleet.skip(30_000)
     expect(await fleet.tokenOf()).toBe(token)
   })
-
-  it.each(['itself', 'another process'])(
-    'does not write it over a token that was requested later by %s',
-    async (by) => {
-      const { fleet, provider } = fleetOf()
-      const connected = fleet.clock.sleep(850_000)
-      fleet.store.faults.get = (run) => connected.then(run)
-      await fleet.tookMs(provider.getToken())
-      fleet.store.faults.get = undefined
-      await fleet.skip(845_000) // the refresh window is open, whatever its jitter
-      const other = by === 'itself' ? undefined : await fleet.tokenOf()
-      await quiet()
-      provider.currentToken()
-      await quiet()
-      const newer = provider.currentToken()?.value
-      expect(newer).toBe(other ?? newer)
-      await fleet.skip(30_000)
-      expect(await fleet.tokenOf()).toBe(newer)
-      expect(fleet.endpoint.count).toBe(2)
-    },
-  )
-
-  it('writes nothing after it was closed', async () => {
-    const { fleet, provider } = fleetOf()
-    const connected = fleet.clock.sleep(5_000)
-    fleet.store.faults.get = (run) => connected.then(run)
-    await fleet.tookMs(provider.getToken())
-    expect(await fleet.tookMs(provider.close())).toBe(0)
-    await fleet.pass(5_000)
-    expect(fleet.store.keys).toEqual([])
-  })
 })
 
 describe('a store that hangs', () => {
+  /** Each operation rejects after 5 s: no longer than until the next look. */
+  const stuck = (fleet: Fleet): void =>
+    fleet.store.failAlways(async () => {
+      await fleet.clock.sleep(5_000)
+      throw new Error()
+    })
+
   /** Makes a call each second; resolves with how long (ms) those took that had to wait. */
   const waits = async (fleet: Fleet, call: () => Promise<unknown>): Promise<number[]> => {
     const tookMs: number[] = []
@@ -140,9 +300,46 @@ describe('a store that hangs', () => {
   it('holds up one call in 30 s at most while the token endpoint fails', async () => {
     const fleet = new Fleet()
     const { provider } = fleet.start({ retries: 0 })
-    fleet.store.failAlways(FAILURES.hangs)
+    stuck(fleet)
     fleet.endpoint.otherwise = status(503)
     expect(await waits(fleet, () => rejection(provider.getToken()))).toEqual([2_000, 1_000, 1_000])
+  })
+
+  it('holds up one call in 30 s at most while the limits of an API allow no renewal', async () => {
+    const fleet = longLived()
+    const process = fleet.start()
+    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128]) {
+      expect(await renewedAfterRejection(fleet, process)).toBe(true)
+      await fleet.skip(seconds * 1_000)
+    }
+    stuck(fleet)
+    const token = await process.provider.getToken()
+    const call = (): Promise<unknown> => process.provider.renewToken(token, { url: MERCHANT_URL })
+    expect(await waits(fleet, call)).toEqual([1_000, 1_000, 1_000])
+    expect(fleet.endpoint.count).toBe(9)
+  })
+
+  it('holds up one write at most: those that follow are waited for by nobody', async () => {
+    const fleet = longLived()
+    const { provider } = fleet.start()
+    fleet.store.faults.set = FAILURES.hangs
+    expect(await fleet.tookMs(provider.getToken())).toBe(1_000)
+    for (let call = 0; call < 3; call += 1) {
+      const token = String(provider.currentToken()?.value)
+      expect(await fleet.tookMs(provider.renewToken(token, { url: MERCHANT_URL }))).toBe(0)
+      expect(provider.currentToken()?.value).not.toBe(token)
+      await fleet.skip(10_000)
+    }
+    expect(fleet.store.operations).toEqual(['get', 'lease', 'get', 'set'])
+  })
+
+  it('holds up a write for a second at most, even the first operation after the secret was rotated', async () => {
+    const fleet = longLived()
+    const secrets = [SECRET, 'another secret']
+    fleet.endpoint.answers.push(status(401))
+    const { provider } = fleet.start({ clientSecret: () => secrets.shift() ?? 'another secret' })
+    fleet.store.faults.set = FAILURES.hangs
+    expect(await fleet.tookMs(provider.getToken())).toBe(1_000)
   })
 
   it('leaves a call that waits behind a background renewal its time for a request of its own', async () => {
@@ -159,102 +356,46 @@ describe('a store that hangs', () => {
     expect(sourcesOf(events)).toEqual(['endpoint', 'endpoint'])
   })
 
-  it('is used again as soon as it answers', async () => {
+  it('holds up a background renewal, but behind it no call that may cause no renewal yet', async () => {
+    const fleet = new Fleet()
+    const { provider, token } = await fleet.begin({ retries: 0 })
+    const renew = (): Promise<unknown> => provider.renewToken(token, { url: MERCHANT_URL })
+    await fleet.skip(800_000) // the refresh window is open, whatever its jitter
+    fleet.endpoint.otherwise = status(503)
+    for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 10_000]) {
+      await rejection(renew())
+      await fleet.skip(pauseMs)
+    }
+    fleet.store.failAlways(FAILURES.hangs)
+    provider.currentToken()
+    await quiet()
+    expect(await fleet.tookMs(renew())).toBe(0) // its next renewal is allowed in 22 s
+    expect(provider.currentToken()?.value).toBe(token)
+    expect(fleet.store.operations.at(-1)).toBe('get')
+  })
+
+  it('is used again after it has answered', async () => {
     const fleet = longLived()
     const { provider, events } = fleet.start({ retries: 0 })
     const connected = fleet.clock.sleep(5_000)
     fleet.store.failAlways((run) => connected.then(run))
     await fleet.tookMs(provider.getToken())
     await fleet.pass(3_000)
-    fleet.store.failAlways((run) => run())
+    fleet.store.failAlways(undefined)
     const { provider: other, token } = await fleet.begin()
     expect(provider.currentToken()?.value).toBe(token)
     const newer = await other.renewToken(token, { url: MERCHANT_URL })
-    await quiet()
+    await fleet.pass(1_000) // it has tried to write its token again
     expect((await provider.renewToken(token, { url: MERCHANT_URL }))?.value).toBe(newer?.value)
     expect([fleet.endpoint.count, failuresOf(events).length]).toEqual([2, 1])
   })
-
-  it('gets the token that was requested last while it hung, once it answers', async () => {
-    const fleet = longLived()
-    const { provider } = fleet.start({ retries: 0 })
-    const connected = fleet.clock.sleep(5_000)
-    fleet.store.failAlways((run) => connected.then(run))
-    await fleet.tookMs(provider.getToken())
-    const newer = await provider.renewToken(String(provider.currentToken()?.value), { url: MERCHANT_URL })
-    await fleet.pass(5_000)
-    expect(await fleet.tokenOf()).toBe(newer?.value)
-    expect(fleet.endpoint.count).toBe(2)
-  })
-
-  it('writes no token late that was rejected or replaced meanwhile', async () => {
-    const fleet = longLived()
-    const { provider } = fleet.start({ retries: 0 })
-    const answered = fleet.clock.sleep(60_000)
-    fleet.store.faults.get = (run) => answered.then(run)
-    await fleet.tookMs(provider.getToken())
-    await fleet.skip(31_000)
-    fleet.store.faults.get = undefined
-    const newer = await provider.renewToken(String(provider.currentToken()?.value), { url: MERCHANT_URL })
-    await quiet()
-    await fleet.skip(30_000)
-    expect(await fleet.tokenOf()).toBe(newer?.value)
-  })
-
-  it('holds up one call in 30 s at most while the rate limit allows no renewal', async () => {
-    const fleet = longLived()
-    const process = fleet.start()
-    for (const seconds of [1, 2, 4, 8, 16, 32, 64, 128]) {
-      expect(await renewedAfterRejection(fleet, process)).toBe(true)
-      await fleet.skip(seconds * 1_000)
-    }
-    expect(await renewedAfterRejection(fleet, process)).toBe(true)
-    fleet.store.failAlways(FAILURES.hangs)
-    const token = await process.provider.getToken()
-    await fleet.skip(1_000)
-    const call = (): Promise<unknown> => process.provider.renewToken(token, { url: MERCHANT_URL })
-    expect(await waits(fleet, call)).toEqual([1_000, 1_000, 1_000])
-    expect(fleet.endpoint.count).toBe(10)
-  })
-
-  it('holds up a background renewal, but behind it no call that may cause no renewal yet', async () => {
-    const fleet = new Fleet()
-    const { provider, token } = await fleet.begin({ retries: 0 })
-    const renew = (): Promise<unknown> => provider.renewToken(token, { url: MERCHANT_URL })
-    await fleet.skip(850_000) // the refresh window is open, whatever its jitter
-    fleet.endpoint.otherwise = status(503)
-    for (const pauseMs of [1_000, 2_000, 4_000, 6_000]) {
-      await rejection(renew())
-      await fleet.skip(pauseMs)
-    }
-    fleet.store.failAlways(FAILURES.hangs)
-    expect(await fleet.tookMs(renew())).toBe(1_000) // its next renewal is allowed in 1 s
-    provider.currentToken()
-    await quiet()
-    expect(await fleet.tookMs(renew())).toBe(0)
-    expect(provider.currentToken()?.value).toBe(token)
-  })
-})
-
-it('a store that rejects a read is used again a second later', async () => {
-  const fleet = longLived()
-  const { token: newer, provider: other } = await fleet.begin()
-  const { provider } = fleet.start()
-  fleet.store.faults.get = FAILURES.rejects
-  const { value } = await provider.getToken()
-  fleet.store.faults.get = undefined
-  await fleet.skip(1_000)
-  expect((await provider.renewToken(value, { url: MERCHANT_URL }))?.value).toBe(newer)
-  expect(other.currentToken()?.value).toBe(newer)
-  expect(fleet.endpoint.count).toBe(2)
 })
 
 describe('a slow store operation', () => {
   it('does not fail if it completes within the time limit', async () => {
     const { fleet, provider, events } = fleetOf()
     fleet.store.failAlways(slow(fleet.clock, 200))
-    expect(await fleet.tookMs(provider.getToken())).toBe(800) // read, lease, read, read
-    await fleet.pass(400)
+    expect(await fleet.tookMs(provider.getToken())).toBe(1_000) // get, lease, get, set, release
     const other = fleet.start()
     expect(await fleet.tookMs(other.provider.getToken())).toBe(200)
     expect([...failuresOf(events), ...failuresOf(other.events)]).toEqual([])
@@ -292,3 +433,28 @@ it('an entry that cannot be decrypted counts as absent, emits store-failed, and 
   await other.provider.getToken()
   expect(sourcesOf(other.events)).toEqual(['store'])
 })
+
+it.each([
+  { name: 'hkdfSync', operation: 'get' },
+  { name: 'createCipheriv', operation: 'set' },
+] as const)(
+  'a store whose entries cannot be encrypted has failed, and is tried again: $name',
+  async ({ name, operation }) => {
+    const real = crypto[name]
+    const replace = (by: unknown): void => {
+      Object.assign(crypto, { [name]: by })
+      syncBuiltinESMExports()
+    }
+    onTestFinished(() => replace(real))
+    const { fleet, provider, events } = fleetOf()
+    replace(() => {
+      throw Object.assign(new Error(ERROR_TEXT), { code: 'ERR_CRYPTO_INVALID_STATE' })
+    })
+    const { value } = await provider.getToken()
+    expect(failuresOf(events)).toEqual([{ operation, code: 'ERR_CRYPTO_INVALID_STATE' }])
+    expect(fleet.store.leased).toBe(0)
+    replace(real)
+    await fleet.skip(1_000)
+    expect(await fleet.tokenOf()).toBe(value)
+  },
+)

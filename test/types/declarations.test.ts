@@ -34,6 +34,25 @@ auth.createTokenProvider({ ...options, store: authFile.createFileTokenStore('/va
 auth.createTokenProvider({ ...options, store: authRedis.createRedisTokenStore(new ioredis.Redis()) })
 `
 
+/** A caller whose runtime adds to `fetch`, as Bun's types do: a function without those members is a fetch, too. */
+const CALLER_WITH_EXTENDED_FETCH = `
+import { createAuthFetch, createTokenProvider, type Environment } from 'merchant-auth'
+declare global {
+  namespace fetch {
+    function preconnect(url: string): void
+  }
+}
+declare const environment: Environment
+const proxied = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => fetch(input, init)
+// @ts-expect-error what the runtime adds
+export const whole: typeof fetch = proxied
+const credentials = { clientId: 'id', clientSecret: 'secret' }
+export const tokens = createTokenProvider({ environment, ...credentials, fetch: proxied })
+createTokenProvider({ environment, ...credentials, fetch })
+export const authFetch: typeof fetch = createAuthFetch(tokens, { fetch: proxied })
+createAuthFetch(tokens, { fetch })
+`
+
 // `typeRoots` decides whether the types of Node.js are found: the folders that are compiled have none of their own.
 const NODE = {
   lib: ['es2024', 'esnext.disposable'],
@@ -124,6 +143,12 @@ describe.concurrent('the declarations', () => {
   it('compile for callers with axios, redis and ioredis', async () => {
     const files = ['caller.mts', 'caller.cts']
     await expect(compile('withPeers', files, { ...NODE, ...MODULES.nodenext })).resolves.toBe('')
+  })
+
+  it.each(['Node', 'DOM'] as const)('compile where a runtime adds to the fetch of %s', async (types) => {
+    writeFileSync(join(folders.alone, 'extended-fetch.mts'), CALLER_WITH_EXTENDED_FETCH)
+    const options = { ...TYPES[types], ...MODULES.nodenext }
+    await expect(compile('alone', ['extended-fetch.mts'], options)).resolves.toBe('')
   })
 
   it('compile for a CommonJS caller on module node20 who writes import = require', async () => {

@@ -8,7 +8,8 @@ type Sign = (message: Buffer) => Promise<Buffer>
 export function signedBy(sign: Sign, keyId: string) {
   return async ({ url, clientId }: AssertionEndpoint): Promise<string> => {
     const now = Math.floor(Date.now() / 1000)
-    const claims = { iss: clientId, sub: clientId, aud: url, jti: randomUUID(), iat: now, exp: now + 60 }
+    const times = { iat: now - 10, exp: now + 60 } // the clock of the token endpoint may be behind
+    const claims = { iss: clientId, sub: clientId, aud: url, jti: randomUUID(), ...times }
     const encoded = [{ alg: 'ES256', kid: keyId }, claims]
       .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
       .join('.')

@@ -23,7 +23,7 @@ const HOUR_MS = 60 * MINUTE_MS
 
 const FIRST_COOLDOWN_MS = SECOND_MS
 const MAX_COOLDOWN_MS = 5 * SECOND_MS
-const MAX_COOLDOWN_4XX_MS = 30 * SECOND_MS
+const MAX_COOLDOWN_LASTING_MS = 30 * SECOND_MS
 const MAX_RETRY_AFTER_MS = MINUTE_MS
 /** Some services count rejected requests, too, and announce it by nothing but a 429: only a long pause lets them recover. */
 const FIRST_COOLDOWN_429_MS = 10 * SECOND_MS
@@ -70,12 +70,11 @@ export class Cooldown {
 
   /** After a background renewal, which has a pause of its own, it lasts only as long as the token endpoint asks. */
   #afterOtherMs(error: unknown, isBackground: boolean): number {
-    const status = statusOf(error)
-    const isClientError = status >= 400 && status < 500 // waiting rarely fixes those
-    const mostMs = isClientError ? MAX_COOLDOWN_4XX_MS : MAX_COOLDOWN_MS
-    this.#gapMs = Math.min(doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most: mostMs }), mostMs)
     const namedMs = Math.min(retryAfterMsOf(error) ?? 0, MAX_RETRY_AFTER_MS)
-    return isBackground ? namedMs : Math.max(this.#gapMs, namedMs)
+    if (isBackground) return namedMs
+    const most = isLasting(error) ? MAX_COOLDOWN_LASTING_MS : MAX_COOLDOWN_MS
+    this.#gapMs = doubled(this.#gapMs, { first: FIRST_COOLDOWN_MS, most })
+    return Math.max(this.#gapMs, namedMs)
   }
 
   /** The time that the first 429 names counts as it is. Later ones show that it is not to be relied upon. */
@@ -111,6 +110,13 @@ export class Cooldown {
     const isOwn = this.failure !== undefined && this.failure.endsAt > now
     this.failure = { error: isOwn ? this.failure?.error : error(), endsAt }
   }
+}
+
+/** Whether waiting rarely fixes it: a 4xx, or no answer that a client could read, for a reason that stays. */
+function isLasting(error: unknown): boolean {
+  const status = statusOf(error)
+  const isClientError = status >= 400 && status < 500
+  return isClientError || (status === 0 && error instanceof TokenRequestError && !error.retryable)
 }
 
 function statusOf(error: unknown): number {

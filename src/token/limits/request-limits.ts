@@ -6,10 +6,10 @@ import { ReservedQuotas } from './quotas.ts'
 import { Renewals, type SharedRenewals } from './renewals.ts'
 
 /**
- * Why a token is requested: a `caller` waits who has no token that may be used, an API returned 401 for one that may
- * (`rejection`), or the cached one is in its refresh window (`background`).
+ * Why a token is requested: a `caller` waits who has no token that may be used, a caller asks for another one (`forced`), an
+ * API returned 401 for one that may be used (`rejection`), or the cached one is in its refresh window (`background`).
  */
-export type Purpose = 'caller' | 'rejection' | 'background'
+export type Purpose = 'caller' | 'forced' | 'rejection' | 'background'
 
 /** What needs a token. */
 export interface Need {
@@ -53,19 +53,21 @@ export class RequestLimits {
 
   /**
    * Why no token may be requested now; undefined if one may. Callers without a token wait for nothing but the end of a
-   * cooldown.
+   * cooldown, and so do those who ask for another one: what is reserved is kept from what happens by itself, and a leaked
+   * token cannot wait until a quota is full again.
    *
-   * | limit | caller | rejection | background |
-   * |---|---|---|---|
-   * | the cooldown after a failure | yes | yes | yes |
-   * | a quota that is nearly spent | | yes | yes |
-   * | how often this API causes a renewal | | yes | |
-   * | the pause after a failed background renewal | | | yes |
+   * | limit | caller | forced | rejection | background |
+   * |---|---|---|---|---|
+   * | the cooldown after a failure | yes | yes | yes | yes |
+   * | a quota that is nearly spent | | | yes | yes |
+   * | how often this API causes a renewal | | | yes | |
+   * | the pause after a failed background renewal | | | | yes |
    */
   holdOn({ purpose, api }: Need): Hold | undefined {
     const now = this.#now
     const holds: Hold[] = [{ reason: 'cooldown', until: this.#cooldown.endsAt }]
-    if (purpose !== 'caller') holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
+    const isByItself = purpose === 'rejection' || purpose === 'background'
+    if (isByItself) holds.push({ reason: 'quota', until: this.#quotas.reservedUntil })
     if (purpose === 'rejection') holds.push({ reason: 'limited', until: this.renewalsOf(api).nextAt })
     if (purpose === 'background') holds.push({ reason: 'limited', until: this.#backgroundAt })
     const [first, ...others] = holds.filter(({ until }) => now < until)
@@ -128,6 +130,11 @@ export class RequestLimits {
   pauseBackground(servableForMs: number, askedForMs = 0): void {
     const quarterMs = Math.min(Math.max(servableForMs / 4, MIN_BACKGROUND_PAUSE_MS), MAX_BACKGROUND_PAUSE_MS)
     this.#backgroundAt = this.#now + Math.max(quarterMs * (0.75 + Math.random() / 2), askedForMs)
+  }
+
+  /** The pause ends then (monotonic ms), if not before. */
+  endBackgroundPauseBy(at: number): void {
+    this.#backgroundAt = Math.min(this.#backgroundAt, at)
   }
 
   /** What other processes have to know. */

@@ -1,0 +1,13 @@
+import type { TokenProvider } from 'merchant-auth'
+
+/** Replaces the token when the process gets SIGHUP: `kill -HUP PID`, `systemctl reload`, `pm2 sendSignal SIGHUP`. */
+export function refreshOnSignal(tokens: TokenProvider): void {
+  process.on('SIGHUP', async () => {
+    try {
+      const { expiresAt } = await tokens.getToken({ forceRefresh: true })
+      console.log('token replaced; valid until', new Date(expiresAt).toISOString())
+    } catch (error) {
+      console.error('token not replaced:', error instanceof Error ? error.message : error) // the old one stays in use
+    }
+  })
+}

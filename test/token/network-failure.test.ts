@@ -1,0 +1,179 @@
+/** A token request that gets no response, or one that cannot be read: what the error says, and what is retried. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { createTokenProvider, TokenRequestError } from 'merchant-auth'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type Answer, ENVIRONMENT, failed, rejection, rig, SECRET, withoutJitter } from './harness.ts'
+
+withoutJitter()
+
+/** Rejects as fetch does, with these codes in the chain of causes; the innermost has the message. */
+function failing(codes: readonly (string | undefined)[], message = 'the innermost reason'): Answer {
+  const cause = codes.reduceRight<Error | undefined>(
+    (inner, code) =>
+      Object.assign(new Error(inner ? 'outer' : message, inner && { cause: inner }), code && { code }),
+    undefined,
+  )
+  return () => Promise.reject(new TypeError('fetch failed', { cause }))
+}
+
+/** Makes a call for which each attempt gets this answer. */
+async function call(answer: Answer) {
+  const made = rig([])
+  made.endpoint.otherwise = answer
+  return { ...made, error: await failed(made) }
+}
+
+describe('what fails each time is not retried, and its advice is in the message:', () => {
+  it.each<[code: string, advice: string]>([
+    ['UND_ERR_HEADERS_OVERFLOW', '--max-http-header-size'],
+    ['HPE_INVALID_HEADER_TOKEN', 'not valid HTTP'],
+    ['HPE_INVALID_CHUNK_SIZE', 'not valid HTTP'],
+    ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'not valid HTTP'],
+    ['Z_DATA_ERROR', 'Content-Encoding'],
+    ['ERR__ERROR_FORMAT_PADDING_1', 'Content-Encoding'],
+    ['ZSTD_error_prefix_unknown', 'Content-Encoding'],
+    ['CERT_HAS_EXPIRED', 'must renew it'],
+    ['CERT_NOT_YET_VALID', 'not valid yet'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'for another host name'],
+    ['DEPTH_ZERO_SELF_SIGNED_CERT', 'NODE_EXTRA_CA_CERTS'],
+    ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'NODE_EXTRA_CA_CERTS'],
+    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'mutual TLS'],
+    ['UND_ERR_INVALID_ARG', 'dispatcher'],
+  ])('%s', async (code, advice) => {
+    for (const codes of [[code], ['ERR_NETWORK', code]]) {
+      const { error, endpoint } = await call(failing(codes))
+      expect(error).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: false, attempts: 1 })
+      expect(error.message).toContain(`(${code}: the innermost reason)`)
+      expect(error.message).toContain(advice)
+      expect(endpoint.count).toBe(1)
+    }
+  })
+
+  it.each<[what: string, answer: Answer, says: RegExp]>([
+    [
+      'a port that fetch refuses',
+      failing([undefined], 'bad port'),
+      /was not sent \(bad port\)\. .*Change the port/,
+    ],
+    [
+      'a certificate that Deno refuses',
+      () => Promise.reject(new TypeError('client error: invalid peer certificate: UnknownIssuer')),
+      /UnknownIssuer\)\. .*certificate authority/,
+    ],
+    [
+      'a slip in the fetch function',
+      () => Promise.reject(new ReferenceError('proxy is not defined')),
+      /was not sent \(ReferenceError: proxy is not defined\)\. Correct the fetch function\.$/,
+    ],
+  ])('%s', async (_, answer, says) => {
+    const { error, endpoint } = await call(answer)
+    expect(error).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: false, attempts: 1 })
+    expect(error.message).toMatch(says)
+    expect(endpoint.count).toBe(1)
+  })
+
+  it.each<[what: string, value: unknown]>([
+    ['undefined', undefined],
+    ['text', 'token'],
+    ['an object with what a mock needs elsewhere', { ok: true, status: 200, json: async () => ({}) }],
+    ['text as the body of a response', { ok: true, status: 200, headers: new Headers(), body: '{}' }],
+    ['a response without a body', { ok: true, status: 200, headers: new Headers() }],
+  ])('a fetch function that returns %s', async (_, value) => {
+    const { error, endpoint } = await call(() => value as Response)
+    expect(error).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: false, attempts: 1 })
+    expect(error.message).toContain(
+      'the function of the option fetch returned something that is not a Response',
+    )
+    expect(endpoint.count).toBe(1)
+  })
+})
+
+describe('what may succeed later is retried:', () => {
+  it.each<[what: string, answer: Answer]>([
+    ['a connection that ends in the headers', failing(['HPE_INVALID_EOF_STATE'])],
+    ['a compressed body that ends early', failing(['Z_BUF_ERROR'])],
+    ['fewer bytes than announced', failing(['UND_ERR_RES_CONTENT_LENGTH_MISMATCH'])],
+    ['an unknown code', failing(['EWHATEVER'])],
+    [
+      'a lost connection in Deno',
+      () => Promise.reject(new TypeError('error sending request: connection reset')),
+    ],
+    ['a lost connection in Workers', () => Promise.reject(new Error('Network connection lost.'))],
+  ])('%s', async (_, answer) => {
+    const { error, endpoint } = await call(answer)
+    expect(error).toMatchObject({ code: 'ERR_TOKEN_NETWORK', retryable: true, attempts: 3 })
+    expect(endpoint.count).toBe(3)
+  })
+})
+
+it('of a host with several addresses the message has the reason of each', async () => {
+  const errors = [
+    Object.assign(new Error('connect ENETUNREACH 2001:db8::1:443'), { code: 'ENETUNREACH' }),
+    Object.assign(new Error('connect ETIMEDOUT 203.0.113.1:443'), { code: 'ETIMEDOUT' }),
+  ]
+  const cause = Object.assign(new AggregateError(errors), { code: 'ENETUNREACH' })
+  const { error } = await call(() => Promise.reject(new TypeError('fetch failed', { cause })))
+  expect(error.message).toContain('(connect ENETUNREACH 2001:db8::1:443; connect ETIMEDOUT 203.0.113.1:443)')
+  expect(error.message).toContain('--network-family-autoselection-attempt-timeout')
+  expect(error.cause).toMatchObject({
+    cause: { errors: errors.map(({ message, code }) => ({ message, code })) },
+  })
+})
+
+it('a reason that echoes the secret is redacted and on one line', async () => {
+  const { error } = await call(failing(['EPROTO'], `wrong\r\n${SECRET}`))
+  expect(error.message).toContain('(EPROTO: wrong [hidden])')
+})
+
+it('the cooldown after what fails each time grows to that of a 4xx', async () => {
+  const { provider, clock } = await call(failing(['CERT_HAS_EXPIRED']))
+  const pauses: unknown[] = []
+  for (let n = 0; n < 6; n += 1) {
+    const { retryAfterMs } = await rejection<TokenRequestError>(provider.getToken())
+    pauses.push(Number(retryAfterMs) / 1_000)
+    await clock.advance(Number(retryAfterMs))
+    await rejection(provider.getToken())
+  }
+  expect(pauses).toEqual([1, 2, 4, 8, 16, 30])
+})
+
+describe('on real connections', () => {
+  const TOKEN = '{"access_token":"a.b.c","token_type":"Bearer","expires_in":3600}'
+  const answer = (fields: string, body = TOKEN): string => `HTTP/1.1 200 OK\r\n${fields}\r\n\r\n${body}`
+  const LENGTH = `content-length: ${TOKEN.length}`
+
+  it.each<[what: string, answer: string, isBrokenOff: boolean]>([
+    ['17 kB of headers', answer(`x: ${'x'.repeat(17_000)}\r\n${LENGTH}`), false],
+    ['a header with a space in its name', answer(`x y: z\r\n${LENGTH}`), false],
+    ['a chunk without a size', answer('transfer-encoding: chunked', `zz\r\n${TOKEN}\r\n0\r\n\r\n`), false],
+    ['no HTTP at all', 'SSH-2.0-OpenSSH_9\r\n', false],
+    ['a body that is not gzip', answer(`content-encoding: gzip\r\n${LENGTH}`), false],
+    ['a body that is not Brotli', answer(`content-encoding: br\r\n${LENGTH}`), false],
+    ['fewer bytes than announced', answer('connection: close\r\ncontent-length: 900'), true],
+    ['an end in the headers', 'HTTP/1.1 200 OK\r\ncontent-ty', true],
+  ])('%s: a response that cannot be read, or is broken off', async (_, text, isBrokenOff) => {
+    let requests = 0
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => {
+        requests += 1
+        socket.end(text)
+      })
+    })
+    onTestFinished(() => void server.close())
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const authUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const tokens = createTokenProvider({
+      environment: { ...ENVIRONMENT, authUrl },
+      clientId: 'client-1',
+      clientSecret: SECRET,
+      timeoutMs: 30_000,
+    })
+    const error = await rejection<TokenRequestError>(tokens.getToken())
+    expect(error).toBeInstanceOf(TokenRequestError)
+    expect([error.retryable, error.attempts, requests]).toEqual(isBrokenOff ? [true, 3, 3] : [false, 1, 1])
+    expect(error.message.includes('returned a response that cannot be read')).toBe(!isBrokenOff)
+  })
+})

@@ -249,7 +249,8 @@ export class Calls {
   }
 
   /** A call ends with a 401, although the provider had a token that the API accepted. */
-  #checkTokenBefore({ accepted, isBad, request }: Call): void {
+  #checkTokenBefore({ accepted, isBad, replaced, request }: Call): void {
+    if (replaced) return // it was repeated with the token that had replaced its own
     const { referee } = this.#context
     if (isBad || this.#hasRevoked || request.ended || referee.closed || accepted.length === 0) return
     referee.problem('before', `${accepted.join()} works`)

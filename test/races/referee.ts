@@ -231,7 +231,12 @@ export class Referee {
     const isCurrent = value === this.#current?.value
     if (isCurrent || this.#accepted.get(api) !== this.#current?.value) this.#accepted.set(api, value)
     if (isCurrent) this.#boundsOf(api).accepted()
-    if (rejected !== undefined && !isOfCurrent && this.#newer === undefined) this.#boundsOf(api).helped()
+    const isRenewed = rejected !== undefined && !isOfCurrent && this.#isNewer(value, rejected)
+    if (isRenewed && this.#newer === undefined) this.#boundsOf(api).helped()
+  }
+
+  #isNewer(value: string, other: string): boolean {
+    return this.issued.indexOf(value) > this.issued.indexOf(other)
   }
 
   #useBefore(before: Grant): void {

@@ -171,8 +171,8 @@ function sendWith<Outcome, Result>(
   const onOutcome = (outcome: Outcome): Result | Promise<Result> => {
     sender.end()
     const status = call.statusOf(outcome)
-    reportAnswer(context, call, { token: acquired.token, status })
-    return isRejection(context, status, () => call.rejectionOf(outcome))
+    const isRejection = reportAnswer(context, call, { token: acquired.token, status })
+    return isRejection && mayRenew(call.rejectionOf(outcome))
       ? sendAgain(acquired, outcome, call, context)
       : call.settle(outcome)
   }
@@ -196,14 +196,19 @@ interface Answer {
   readonly rejected?: AccessToken | undefined
 }
 
-/** Tells the provider how an API answered: what it accepts decides what a 401 means. */
+/**
+ * Reports to the provider how an API answered: what it accepts decides what a 401 means. Returns whether the status is one
+ * that rejects a token.
+ */
 export function reportAnswer(
   { provider, renewOnStatus }: AttachContext,
   { url, method }: CallTarget,
   { token, status, rejected }: Answer,
-): void {
-  if (status !== undefined)
-    provider.answered({ url, method, token, status, rejected, isRejection: renewOnStatus.includes(status) })
+): boolean {
+  if (status === undefined) return false
+  const isRejection = renewOnStatus.includes(status)
+  provider.answered({ url, method, token, status, rejected, isRejection })
+  return isRejection
 }
 
 async function sendAgain<Outcome, Result>(
@@ -249,13 +254,7 @@ export async function acquire(call: WaitingCall, tokens: TokenProvider): Promise
  * Whether another token may help: the response is that of the URL called, and does not report a lack of scope (RFC 6750
  * §3.1).
  */
-export function isRejection(
-  { renewOnStatus }: AttachContext,
-  status: number | undefined,
-  rejectionOf: () => Rejection,
-): boolean {
-  if (!(renewOnStatus as readonly unknown[]).includes(status)) return false
-  const { redirected, challenge } = rejectionOf()
+export function mayRenew({ redirected, challenge }: Rejection): boolean {
   return !redirected && !LACKS_SCOPE.test(String(challenge).replace(/\\([^"\\])/g, '$1'))
 }
 

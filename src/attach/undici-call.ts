@@ -6,7 +6,7 @@ import {
   type Acquired,
   type AttachContext,
   acquire,
-  isRejection,
+  mayRenew,
   renew,
   reportAnswer,
   type Wait,
@@ -165,8 +165,8 @@ export class UndiciCall implements DispatchHandler, Controller {
   onResponseStart(controller: Controller, status: number, headers: ResponseHeaders, text?: string): void {
     this.rawHeaders = controller.rawHeaders
     const token = this.#token as AccessToken // it was sent
-    reportAnswer(this.#context, this, { token, status, rejected: this.#rejected })
-    if (this.#rejected !== undefined || !this.#isRejection(status, headers)) {
+    const isRejection = reportAnswer(this.#context, this, { token, status, rejected: this.#rejected })
+    if (this.#rejected !== undefined || !isRejection || !this.#mayRenew(headers)) {
       this.#handler.onResponseStart?.(this, status, headers, text)
       return
     }
@@ -178,11 +178,11 @@ export class UndiciCall implements DispatchHandler, Controller {
     this.#renew(token, this.#held, mayWait).catch((error: unknown) => this.#fail(error))
   }
 
-  #isRejection(status: number, headers: ResponseHeaders): boolean {
-    return isRejection(this.#context, status, () => ({
+  #mayRenew(headers: ResponseHeaders): boolean {
+    return mayRenew({
       challenge: headers['www-authenticate'],
       redirected: this.#history !== undefined && this.#history.length > 1,
-    }))
+    })
   }
 
   /** The held response, if this is a part of it. */

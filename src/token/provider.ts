@@ -19,6 +19,7 @@ import { ClientCredential } from './client-credential.ts'
 import type { ProviderContext } from './context.ts'
 import { KnownTokens } from './known-tokens.ts'
 import type { Failure } from './limits/cooldown.ts'
+import type { Renewals } from './limits/renewals.ts'
 import { type Need, RequestLimits, type SuppressionReason } from './limits/request-limits.ts'
 import { Runs } from './runs.ts'
 import { type Begun, FIRST_OPERATION_MS, type SharedNeed, SharedToken } from './shared-token.ts'
@@ -305,7 +306,7 @@ class ClientCredentialsProvider implements TokenProvider {
   /** The newer token that waits; or the one before, where the API of a rejected call has accepted none with the current one. */
   #alternativeFor({ token, api }: RejectedCall): AccessToken | undefined {
     const { before, newer } = this.#tokens
-    const isAccepted = this.#limits.renewalsOf(api?.url).accepted === token
+    const isAccepted = this.#limits.renewalsOf(api?.url).accepted?.value === token
     return newer?.token ?? (isAccepted ? undefined : before?.token)
   }
 
@@ -332,17 +333,21 @@ class ClientCredentialsProvider implements TokenProvider {
     const isAccepted = status >= 200 && status < 300
     const isOfCurrent = rejected !== undefined && rejected.value === this.#tokens.current?.token.value
     if (isOfCurrent && isAccepted) this.#useAlternative(token)
-    const current = this.#tokens.current?.token.value
-    if (isAccepted) {
-      // A late answer to a call with an earlier token changes nothing.
-      if (token.value === current || renewals.accepted !== current) renewals.accepted = token.value
-      if (token.value === current) renewals.acceptsCurrent()
-    }
+    if (isAccepted) this.#accepted(renewals, token)
+    if (rejected === undefined) return
     const isInQuestion = isOfCurrent && this.#servable() !== undefined
     if (isInQuestion && isRejection) this.#rejectedBoth({ token: rejected.value, api, method, url })
-    const isRenewed = rejected !== undefined && !isOfCurrent && this.#tokens.isNewer(token, rejected)
+    const isRenewed = !isOfCurrent && this.#tokens.isNewer(token, rejected)
     const hasHelped = isRenewed && !isRejection && status < 500
     if (hasHelped && this.#tokens.newer === undefined) renewals.helped(this.#now())
+  }
+
+  /** An API accepted a call. */
+  #accepted(renewals: Renewals, token: { readonly value: string }): void {
+    const current = this.#tokens.current?.token
+    if (token === current) renewals.acceptsCurrent()
+    // A late answer to a call with an earlier token changes nothing.
+    if (token === current || renewals.accepted !== current) renewals.accepted = token
   }
 
   /** A call that was rejected with the current token was accepted with the newer one that waits, or with the one before. */

@@ -713,9 +713,9 @@ describe('the renewals of another process', () => {
 
 describe('whether an API has accepted a call with a token', () => {
   it('is known of the last token that it accepted, for any API', () => {
-    limits.renewalsOf(MERCHANT).accepted = 'one'
-    limits.renewalsOf(IN_STORE).accepted = 'another'
-    limits.renewalsOf(MERCHANT).accepted = 'newer'
+    limits.renewalsOf(MERCHANT).accepted = { value: 'one' }
+    limits.renewalsOf(IN_STORE).accepted = { value: 'another' }
+    limits.renewalsOf(MERCHANT).accepted = { value: 'newer' }
     expect(['one', 'another', 'newer'].map((token) => limits.hasAccepted(token))).toEqual([false, true, true])
   })
 })

@@ -56,8 +56,8 @@ const NEVER = Number.NEGATIVE_INFINITY
 
 /** The renewals that one API caused. */
 export class Renewals {
-  /** The value of the token with which the API last accepted a call. */
-  accepted: string | undefined
+  /** The token with which the API last accepted a call. */
+  accepted: { readonly value: string } | undefined
   readonly #state: State = {
     inDoubtSince: NEVER,
     neededCount: 0,

@@ -102,7 +102,7 @@ export class RequestLimits {
 
   /** Whether an API accepted a call with this token, and none with another one since. */
   hasAccepted(token: string): boolean {
-    return [...this.#renewals.values()].some(({ accepted }) => accepted === token)
+    return [...this.#renewals.values()].some(({ accepted }) => accepted?.value === token)
   }
 
   /** Records what a response said about quotas. */

@@ -27,7 +27,7 @@ export interface TokenStore {
    * Sets the value of `key`, with a time to live.
    *
    * @param value at most a few kilobytes of ASCII
-   * @param ttlMs a whole number of ms, at least 1
+   * @param ttlMs a whole number of ms, at least 1. What is missing of it in `get` counts as the age of the entry
    */
   set(key: string, value: string, ttlMs: number): Promise<void>
   /**

@@ -21,6 +21,8 @@ export interface Call {
   sending: boolean
   /** Whether a newer token was there when an API rejected it. */
   replaced: boolean
+  /** Whether its first token had ended when it was rejected. */
+  outlived: boolean
   /** The other tokens of the provider that its API accepted when it rejected the call last. */
   accepted: readonly string[]
   /** Whether its 401 is its own: the API rejects it with every token. */
@@ -208,6 +210,7 @@ export class Calls {
       rejected: undefined,
       sending: false,
       replaced: false,
+      outlived: false,
       accepted: [],
       isBad,
       settled: false,
@@ -249,8 +252,8 @@ export class Calls {
   }
 
   /** A call ends with a 401, although the provider had a token that the API accepted. */
-  #checkTokenBefore({ accepted, isBad, replaced, request }: Call): void {
-    if (replaced) return // it was repeated with the token that had replaced its own
+  #checkTokenBefore({ accepted, isBad, outlived, replaced, request }: Call): void {
+    if (replaced || outlived) return // it was repeated with the token that had replaced its own, or did then
     const { referee } = this.#context
     if (isBad || this.#hasRevoked || request.ended || referee.closed || accepted.length === 0) return
     referee.problem('before', `${accepted.join()} works`)
@@ -294,6 +297,7 @@ export class Calls {
     referee.rejects(value, api)
     call.rejected = value
     call.replaced = referee.isReplaced(value)
+    call.outlived = !referee.maybeServable()
     this.#expectEffort(call, referee.mustRenew(value, api))
   }
 }

@@ -21,8 +21,8 @@ export interface Call {
   sending: boolean
   /** Whether a newer token was there when an API rejected it. */
   replaced: boolean
-  /** Whether its first token had ended when it was rejected. */
-  outlived: boolean
+  /** Whether its first token had ended when it was rejected, or a renewal was under way, which it joins. */
+  renews: boolean
   /** The other tokens of the provider that its API accepted when it rejected the call last. */
   accepted: readonly string[]
   /** Whether its 401 is its own: the API rejects it with every token. */
@@ -210,7 +210,7 @@ export class Calls {
       rejected: undefined,
       sending: false,
       replaced: false,
-      outlived: false,
+      renews: false,
       accepted: [],
       isBad,
       settled: false,
@@ -252,8 +252,8 @@ export class Calls {
   }
 
   /** A call ends with a 401, although the provider had a token that the API accepted. */
-  #checkTokenBefore({ accepted, isBad, outlived, replaced, request }: Call): void {
-    if (replaced || outlived) return // it was repeated with the token that had replaced its own, or did then
+  #checkTokenBefore({ accepted, isBad, renews, replaced, request }: Call): void {
+    if (replaced || renews) return // it was repeated with the token that replaces its own
     const { referee } = this.#context
     if (isBad || this.#hasRevoked || request.ended || referee.closed || accepted.length === 0) return
     referee.problem('before', `${accepted.join()} works`)
@@ -297,7 +297,7 @@ export class Calls {
     referee.rejects(value, api)
     call.rejected = value
     call.replaced = referee.isReplaced(value)
-    call.outlived = !referee.maybeServable()
+    call.renews = !referee.maybeServable() || referee.isRequesting
     this.#expectEffort(call, referee.mustRenew(value, api))
   }
 }

@@ -300,6 +300,11 @@ export class Referee {
     return this.#isServable(this.#current)
   }
 
+  /** Whether a token request is under way, which rejected calls may join. */
+  get isRequesting(): boolean {
+    return this.#running !== undefined
+  }
+
   /** Whether calls must fail at once. */
   certainlyCooling(): boolean {
     return !this.#isMixedUp && this.#isIdle && this.#clock.monotonicMs() < this.#pauses.earliest('caller')

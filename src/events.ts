@@ -193,7 +193,10 @@ export function registerProvider(provider: object, attached: AttachedProvider): 
   providers.set(provider, attached)
 }
 
-/** What attachments of a provider need. For a provider that the caller implements: the diagnostics channel and its current token. */
+/**
+ * What attachments of a provider need. For a provider that the caller implements: the diagnostics channel and its current
+ * token.
+ */
 export function attachedProviderOf(provider: {
   readonly environment: Environment
   currentToken(): { readonly value: string } | undefined

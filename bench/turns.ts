@@ -16,13 +16,6 @@ const CORE = 0
 /** Another one, as client and service would take turns on one. */
 export const CORE_OF_SERVICE = 1
 const TIMEOUT_MS = 60_000
-/**
- * By what survives its garbage collections, V8 decides in some processes, and not in others, to allocate some objects of
- * axios and Node.js among the old ones: the garbage of a call is then collected late. With the same code a call costs a tenth
- * more in such a process, which hides what a client adds.
- */
-const EXEC_ARGV = ['--no-warnings', '--no-allocation-site-pretenuring']
-
 /** A turn: calls that refill the processor's caches, as the process before it used them, and then those that count. */
 export interface Turn {
   readonly uncounted: number
@@ -37,7 +30,7 @@ export interface Participant {
 
 export async function startParticipant(name: string, service: Service): Promise<Participant> {
   const child = fork(new URL(import.meta.url), [JSON.stringify({ name, service })], {
-    execArgv: EXEC_ARGV,
+    execArgv: ['--no-warnings'],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   const exited = once(child, 'exit')
